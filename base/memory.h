@@ -1,0 +1,32 @@
+/* Memory of a handle: every allocation of the library goes through the handle's sl_allocator. */
+#ifndef SL_BASE_MEMORY_H
+#define SL_BASE_MEMORY_H
+
+#include "base/status.h"
+
+#define SL_CACHE_LINE 64u
+#define SL_HUGE_PAGE  ((size_t)2 << 20)
+
+/* The allocator in use: *given, or the default one where given is NULL. */
+sl_allocator sl_allocator_of(const sl_allocator *given);
+
+/* size bytes, zeroed, cache-line aligned; large blocks on 2 MB pages where granted. *out is NULL on failure. size 0
+ * gives a valid block. */
+sl_status sl_mem_alloc(const sl_allocator *allocator, size_t size, void **out);
+/* Takes NULL. size as it was asked for. */
+void sl_mem_free(const sl_allocator *allocator, void *block, size_t size);
+/* A block of new_size with the first min(old, new) bytes kept and the rest zeroed; *block is unchanged on failure. */
+sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_size, size_t new_size);
+
+/* False where the product or sum does not fit. */
+static inline int sl_mul(size_t a, size_t b, size_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+static inline int sl_add(size_t a, size_t b, size_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+static inline size_t sl_round_up(size_t value, size_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+#endif

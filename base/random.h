@@ -1,0 +1,20 @@
+/* Random numbers that depend on a seed and a counter alone, so that they are the same at any thread count. */
+#ifndef SL_BASE_RANDOM_H
+#define SL_BASE_RANDOM_H
+
+#include <stdint.h>
+
+/* The finaliser of SplitMix64 (Steele, Lea and Flood 2014) over the counter's position in the seed's sequence. */
+static inline uint64_t sl_random_at(uint64_t seed, uint64_t counter) {
+    uint64_t z = seed + (counter + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* Uniform in (0, 1]. */
+static inline double sl_random_unit(uint64_t seed, uint64_t counter) {
+    return (double)((sl_random_at(seed, counter) >> 11) + 1) * 0x1p-53;
+}
+
+#endif

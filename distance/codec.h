@@ -1,0 +1,84 @@
+/*
+ * From vectors to code rows and back: what a row of layer 0 holds for each combination of codes, input type and
+ * metric, and how a query is brought into the form the kernels want.
+ *
+ * A row: codes, padding to 4, factor, then bias where the metric needs one, then norm under cosine.
+ *
+ *   metric   factor (quantised / native integer / f32)   bias                 a score is
+ *   IP       scale of the row / 1 / 1                    none (*)             x.q
+ *   COSINE   such that decoded row has length 1          none (*)             x.q / (|x| |q|), the query made unit
+ *   L2       scale of the row / 1 / 1                    -|x|^2 / 2           x.q - |x|^2/2, so |x-q|^2 = |q|^2 - 2 score
+ *
+ * (*) U8 input is stored as it is and the query as q - 128, so IP and COSINE rows of U8 carry a bias of
+ *     128 * (sum of the row) * factor; under L2 the shift by 128 cancels, and the row's |x|^2 is that of x - 128.
+ * F32, F16 and BF16 input is quantised with one scale a vector, max|x| / 127 or / 32767, codes in [-127, 127] or
+ * [-32767, 32767]; under L2 |x|^2 is that of the decoded row, so that a row is at distance 0 from itself.
+ */
+#ifndef SL_DISTANCE_CODEC_H
+#define SL_DISTANCE_CODEC_H
+
+#include "distance/kernels.h"
+
+typedef struct sl_codec {
+    size_t dim;
+    sl_metric metric;
+    sl_dtype dtype; /* I8, U8, I16: native, exact; F32 stands for all floating-point input */
+    sl_codes codes; /* I8, I16 or F32 */
+    sl_rows rows;   /* geometry; base is the owner's to set */
+    size_t norm;    /* byte offset of the length of x under COSINE; 0 otherwise */
+} sl_codec;
+
+/* Fills the geometry. Pitch: payload rounded up to 64 where that adds at most a quarter, else to 16; F32 rows always
+ * hold their whole width. Errors: SL_EINVAL, SL_ETYPE, SL_ELIMIT, SL_EUNSUPPORTED, with what to do instead. */
+sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype dtype, sl_codes codes);
+
+/* Bytes of an array of n rows with the readable step behind it; 0 where that does not fit in size_t. */
+size_t sl_codec_rows_size(const sl_codec *codec, size_t n);
+
+static inline int sl_dtype_is_float(sl_dtype dtype) {
+    return dtype == SL_F32 || dtype == SL_F16 || dtype == SL_BF16;
+}
+
+/* SL_ETYPE where vectors of this type cannot be given to the codec. */
+sl_status sl_codec_accepts(const sl_codec *codec, sl_dtype dtype);
+
+/* SL_EVALUE where the vector holds NaN or infinity, or is zero under COSINE. */
+sl_status sl_vector_check(sl_metric metric, sl_dtype dtype, const void *vector, size_t dim);
+
+/* |x - decoded| / |x|, gathered over rows; each thread has its own and they are merged. */
+typedef struct sl_quant_error {
+    double sum, max;
+    size_t count;
+} sl_quant_error;
+void sl_quant_error_merge(sl_quant_error *into, const sl_quant_error *from);
+
+/* One vector that has passed sl_vector_check into one row of `pitch` bytes. `floats` is scratch of dim floats. `error`
+ * may be NULL. */
+void sl_encode_row(const sl_codec *codec, const void *vector, sl_dtype dtype, uint8_t *row, float *floats,
+                   sl_quant_error *error);
+
+/* The row's vector as floats (under COSINE with its length). */
+void sl_decode_row(const sl_codec *codec, const uint8_t *row, float *out);
+
+/* The exact native elements of a row (integer dtypes), as they were given. */
+void sl_decode_native(const sl_codec *codec, const uint8_t *row, void *out);
+
+/* A query ready for the kernels. `buffer` is 64-byte aligned, sl_query_size(codec) bytes; `floats`, dim floats, keeps
+ * the query as f32 for re-ranking (not normalised). *norm2 gets |q|^2 of that. */
+size_t sl_query_size(const sl_codec *codec);
+void sl_encode_query(const sl_codec *codec, const void *query, sl_dtype dtype, void *buffer, float *floats,
+                     sl_query_code *out, float *norm2);
+
+/* A stored row as a query, for comparing rows with one another; scores then compare among themselves (under L2 the
+ * constant |q|^2 is left out as for any query). *norm2 gets |q|^2 of the decoded row in the kernels' terms (1 under
+ * COSINE), so that a row's score against itself is known without computing it. */
+void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out, float *norm2);
+
+/* dim elements of src as floats, the one place where types turn into f32. */
+void sl_to_float(sl_dtype dtype, const void *src, float *dst, size_t n);
+
+/* Exact-as-possible score of two raw vectors of one type under a metric (the public sl_score without its checks). */
+double sl_score_pair(const sl_kernels *kernels, sl_metric metric, sl_dtype dtype, const void *a, const void *b,
+                     size_t dim);
+
+#endif

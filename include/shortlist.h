@@ -1,0 +1,436 @@
+/*
+ * Shortlist: vector recall to link into a recommendation service.
+ *
+ * This header is the contract. What is said here about shapes, units, ownership, thread-safety and errors holds;
+ * anything not said here may change.
+ *
+ * Conventions, everywhere unless an entry says otherwise
+ *   - Functions that can fail return sl_status; SL_OK is 0. The detail (what, where, what to do) is in
+ *     sl_last_error() of the calling thread until its next failing call.
+ *   - Outputs are defined on SL_OK only; a handle that could not be made is set to NULL.
+ *   - The caller owns every buffer it passes in; nothing is kept after the call returns. Handles made by a
+ *     *_create or *_open are freed by their *_free, which takes NULL.
+ *   - Counts and sizes are size_t, sizes are in bytes, ids are uint64_t. Matrices are row-major; `stride` is the
+ *     distance between two rows in bytes, 0 meaning dense.
+ *   - Parameter structs begin with struct_size and are filled by their *_init before use, so that a program
+ *     compiled against an older header keeps working.
+ *   - The library never prints, aborts, throws, installs signal handlers or changes global state.
+ */
+#ifndef SHORTLIST_H
+#define SHORTLIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SL_VERSION_MAJOR 0
+#define SL_VERSION_MINOR 1
+#define SL_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define SL_API __attribute__((visibility("default")))
+#define SL_MUST_USE __attribute__((warn_unused_result))
+#else
+#define SL_API
+#define SL_MUST_USE
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Status
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Numbers are pinned: a status never changes its number, and a number is never used again. */
+#define SL_STATUS_MAP(X)                                                 \
+    X(OK, 0, "success")                                                  \
+    X(EINVAL, 1, "invalid argument")                                     \
+    X(ENOMEM, 2, "out of memory")                                        \
+    X(EIO, 3, "input or output failed")                                  \
+    X(EFORMAT, 4, "not a file of the expected format")                   \
+    X(EVERSION, 5, "file of a version this library does not read")       \
+    X(ECORRUPT, 6, "file or index is damaged")                           \
+    X(EEXIST, 7, "id is already in the index")                           \
+    X(ENOTFOUND, 8, "not found")                                         \
+    X(EUNSUPPORTED, 9, "not supported by this build or machine")         \
+    X(ECANCELED, 10, "cancelled by the progress callback")               \
+    X(EBUSY, 11, "in use")                                               \
+    X(EDIM, 12, "wrong dimension")                                       \
+    X(ETYPE, 13, "wrong element type")                                   \
+    X(EVALUE, 14, "vector with NaN, infinity, or zero length under cosine") \
+    X(EREADONLY, 15, "index is read-only")                               \
+    X(ENOSPC, 16, "no space left on the device")                         \
+    X(ELIMIT, 17, "beyond a documented limit")
+
+typedef enum sl_status {
+#define SL_X(name, number, text) SL_##name = number,
+    SL_STATUS_MAP(SL_X)
+#undef SL_X
+} sl_status;
+
+/* The status's name ("SL_EINVAL") and its one-line meaning; never NULL, static storage. */
+SL_API const char *sl_status_name(sl_status status);
+SL_API const char *sl_status_text(sl_status status);
+
+/* What went wrong in the calling thread's last failing call: what, where, and what to do. Never NULL; "" when no
+ * call has failed yet. Valid until the thread's next call into the library. */
+SL_API const char *sl_last_error(void);
+
+/* "0.1.0"; static storage. */
+SL_API const char *sl_version(void);
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Vocabulary
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Metric   score of a result                             nearer is
+ * IP       inner product x·q                             larger
+ * COSINE   x·q / (|x| |q|), in [-1, 1] up to rounding    larger
+ * L2       squared Euclidean distance |x - q|²           smaller  */
+typedef enum sl_metric { SL_METRIC_IP = 0, SL_METRIC_COSINE = 1, SL_METRIC_L2 = 2 } sl_metric;
+
+/* Element types of vectors handed in. F16 is IEEE binary16, BF16 the upper half of binary32; both as uint16_t. */
+typedef enum sl_dtype {
+    SL_F32 = 0,
+    SL_F16 = 1,
+    SL_BF16 = 2,
+    SL_I8 = 3,
+    SL_U8 = 4,
+    SL_I16 = 5
+} sl_dtype;
+
+/* Codes of layer 0, what the graph is walked over. From floating-point input, I8 and I16 are quantised with one
+ * scale a vector. From I8, U8 or I16 input the data itself is the code, kept exactly, and distances are exact
+ * integers. I4 is reserved. */
+typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_CODES_I4 = 3 } sl_codes;
+
+/* A second, finer copy of floating-point input that re-ranks the best of what the graph found. */
+typedef enum sl_refine { SL_REFINE_NONE = 0, SL_REFINE_F32 = 1, SL_REFINE_BF16 = 2, SL_REFINE_I16 = 3 } sl_refine;
+
+/* Where layer 0 lives: copied into DRAM, mapped from its file, or persistent memory. */
+typedef enum sl_place { SL_PLACE_DRAM = 0, SL_PLACE_MAP = 1, SL_PLACE_PMEM = 2 } sl_place;
+
+/* Limits; beyond them a call returns SL_ELIMIT or SL_EINVAL and says so. */
+#define SL_MAX_DIM 65536u
+#define SL_MAX_M 256u
+#define SL_MAX_EF 65536u
+#define SL_MAX_VECTORS 4294901760u /* node numbers are 32 bits wide, a few of them reserved */
+
+/* The id that fills a result row after its last result; its score is NaN. Users may not use it as an id. */
+#define SL_NO_ID UINT64_MAX
+
+/* Names as the command and the file info print them ("ip", "u8", "bf16", "map"); "?" for a value out of range. */
+SL_API const char *sl_metric_name(sl_metric metric);
+SL_API const char *sl_dtype_name(sl_dtype dtype);
+SL_API const char *sl_codes_name(sl_codes codes);
+SL_API const char *sl_refine_name(sl_refine refine);
+SL_API const char *sl_place_name(sl_place place);
+
+/* Bytes of one element; 0 for a value out of range. */
+SL_API size_t sl_dtype_size(sl_dtype dtype);
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What a caller may plug in
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Memory of one handle. alloc returns `size` bytes aligned to `alignment` (a power of two) or NULL; free gets the
+ * size it asked for. Both may be called from the threads of a batch call. The default uses aligned_alloc, and 2 MB
+ * pages for large blocks where the system grants them. The struct is copied; ctx must outlive the handle. */
+typedef struct sl_allocator {
+    void *ctx;
+    void *(*alloc)(void *ctx, size_t size, size_t alignment);
+    void (*free)(void *ctx, void *ptr, size_t size);
+} sl_allocator;
+
+typedef enum sl_log_level { SL_LOG_ERROR = 0, SL_LOG_WARN = 1, SL_LOG_INFO = 2, SL_LOG_DEBUG = 3 } sl_log_level;
+
+/* Told of events worth an operator's notice; one line without a newline. May be called from any calling thread. */
+typedef void (*sl_log_fn)(void *ctx, sl_log_level level, const char *message);
+
+/* Told how far a long call is, from the thread that made the call, some ten times a second. A return other than 0
+ * cancels: the call undoes what it did and returns SL_ECANCELED. */
+typedef int (*sl_progress_fn)(void *ctx, uint64_t done, uint64_t total);
+
+/* The file operations of a save, so that a test or a service can stand between the library and the system. Every
+ * entry behaves as the POSIX call of its name (errno set, short writes allowed). NULL entries use the system's. */
+typedef struct sl_file_ops {
+    void *ctx;
+    int (*open)(void *ctx, const char *path, int flags, unsigned mode);
+    int64_t (*write)(void *ctx, int fd, const void *data, size_t size);
+    int (*fsync)(void *ctx, int fd);
+    int (*close)(void *ctx, int fd);
+    int (*rename)(void *ctx, const char *from, const char *to);
+    int (*unlink)(void *ctx, const char *path);
+} sl_file_ops;
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Index: make, fill, ask, save, open
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* An HNSW graph over codes (Malkov and Yashunin 2016, arXiv 1603.09320). One handle may be searched from any number
+ * of threads at once (one searcher a thread, or the batch call); add, reserve, save and free need the handle to
+ * themselves. An index in memory survives fork() in both processes. */
+typedef struct sl_index sl_index;
+
+typedef struct sl_index_params {
+    size_t struct_size;
+    size_t dim;             /* 1 to SL_MAX_DIM; required */
+    sl_metric metric;       /* default SL_METRIC_COSINE */
+    sl_dtype dtype;         /* type of the vectors that will be added and asked; default SL_F32. F32, F16 and BF16 may
+                               be mixed freely; I8, U8 and I16 are kept exactly and take only their own type */
+    sl_codes codes;         /* default SL_CODES_I8; for I8 and U8 input must be I8, for I16 input I16 */
+    sl_refine refine;       /* default SL_REFINE_NONE; must be NONE for integer input and for F32 codes */
+    size_t m;               /* links a node on upper layers, twice that on layer 0; 2 to SL_MAX_M, default 16 */
+    size_t ef_construction; /* pool size while inserting; m to SL_MAX_EF, default 200 */
+    uint64_t seed;          /* of the levels; default 1 */
+    const sl_allocator *allocator; /* NULL: the default */
+    sl_log_fn log;                 /* NULL: silent */
+    void *log_ctx;
+} sl_index_params;
+
+SL_API void sl_index_params_init(sl_index_params *params);
+
+/* An empty index. Errors: SL_EINVAL, SL_ELIMIT, SL_EUNSUPPORTED (codes I4), SL_ENOMEM. */
+SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
+SL_API void sl_index_free(sl_index *index);
+
+/* Room for n vectors in all, so that adding them moves nothing. Errors: SL_ENOMEM, SL_ELIMIT, SL_EREADONLY. */
+SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
+
+typedef struct sl_add_params {
+    size_t struct_size;
+    size_t threads; /* 0: as many as OpenMP gives (OMP_NUM_THREADS); default 0 */
+    sl_progress_fn progress;
+    void *progress_ctx;
+} sl_add_params;
+
+SL_API void sl_add_params_init(sl_add_params *params);
+
+/* Add n vectors of the index's dimension. `ids` has n entries, or is NULL: the ids then go on from the largest one
+ * present plus one, the first being 0. All or nothing: input is checked before anything is added, and a cancelled
+ * call leaves the ids as they were. Every vector is reachable from the entry point afterwards. params may be NULL.
+ * Errors: SL_EVALUE (the message names the row), SL_EEXIST (an id twice, or already present), SL_EINVAL, SL_ETYPE,
+ * SL_ENOMEM, SL_ELIMIT, SL_EREADONLY, SL_ECANCELED. */
+SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n,
+                                          size_t stride, const uint64_t *ids, const sl_add_params *params);
+
+typedef struct sl_search_params {
+    size_t struct_size;
+    size_t ef;      /* candidates kept while walking layer 0; 1 to SL_MAX_EF, default 64; raised to k where smaller */
+    size_t rerank;  /* of those, how many the refine tier re-ranks; 0: chosen from k and ef; default 0 */
+    size_t threads; /* of a batch call; 0: as many as OpenMP gives; default 1 */
+    sl_progress_fn progress; /* of a batch call */
+    void *progress_ctx;
+} sl_search_params;
+
+SL_API void sl_search_params_init(sl_search_params *params);
+
+typedef struct sl_search_stats {
+    size_t results;     /* results written before the fill */
+    size_t evaluations; /* distances computed over codes */
+    size_t expansions;  /* nodes whose links were read */
+} sl_search_stats;
+
+/* The scratch of one thread's searches: made once, used for any number of queries, never by two threads at once. It
+ * belongs to its index, which must outlive it; after an add it goes on working and sees what was added. */
+typedef struct sl_searcher sl_searcher;
+
+/* max_ef: the largest ef (or k) it will be asked for. Errors: SL_EINVAL, SL_ENOMEM. */
+SL_API SL_MUST_USE sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher **out);
+SL_API void sl_searcher_free(sl_searcher *searcher);
+
+/* The k nearest of one query, best first. ids and scores have k entries each; scores may be NULL. Where fewer than k
+ * are found the rest is filled with SL_NO_ID and NaN. Allocates nothing, takes no lock. params and stats may be NULL.
+ * Errors: SL_EINVAL (k = 0, ef = 0, max(k, ef) above max_ef), SL_ETYPE, SL_EVALUE. */
+SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                                                const sl_search_params *params, uint64_t *ids, float *scores,
+                                                sl_search_stats *stats);
+
+/* The same for nq queries on params->threads threads: ids and scores are (nq, k). stats, if given, sums over the
+ * queries. Errors: as above, the message naming the query's row; SL_ENOMEM, SL_ECANCELED. */
+SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
+                                             size_t stride, size_t k, const sl_search_params *params, uint64_t *ids,
+                                             float *scores, sl_search_stats *stats);
+
+/* The vectors of n ids as dense rows of dtype: the exact input for integer indexes, codes F32 and refine F32, else
+ * the best reconstruction held. Integer indexes give their own type or SL_F32; others give SL_F32. The first call on
+ * an index whose ids were given by the user, after opening it, reads all ids once. Safe beside searches.
+ * Errors: SL_ENOTFOUND (the message names the id), SL_ETYPE, SL_EINVAL, SL_ENOMEM. */
+SL_API SL_MUST_USE sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype dtype, void *out);
+
+typedef struct sl_index_stats {
+    size_t struct_size;
+    size_t n, dim, m, ef_construction;
+    uint64_t seed;
+    sl_metric metric;
+    sl_dtype dtype;
+    sl_codes codes;
+    sl_refine refine;
+    sl_place place;
+    size_t max_level;
+    uint64_t bytes_codes, bytes_links, bytes_ids, bytes_upper, bytes_refine; /* of n vectors, as a file holds them */
+    uint64_t bytes_total;                                                    /* of the whole file */
+    double quant_error_mean; /* |x - decoded| / |x|, mean over the vectors; 0 for exact codes */
+    double quant_error_max;
+    const char *isa; /* tier of the kernels in use, static storage */
+} sl_index_stats;
+
+/* Fills *out, whose struct_size the caller has set to sizeof *out. */
+SL_API SL_MUST_USE sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out);
+
+/* Number of vectors. */
+SL_API size_t sl_index_size(const sl_index *index);
+
+typedef struct sl_check_params {
+    size_t struct_size;
+    size_t sample;  /* vectors searched for, to compare with exact search; default 200, 0 skips it */
+    size_t k, ef;   /* of that sample; default 10 and 200 */
+    size_t threads; /* 0: as many as OpenMP gives; default 0 */
+    sl_progress_fn progress;
+    void *progress_ctx;
+} sl_check_params;
+
+SL_API void sl_check_params_init(sl_check_params *params);
+
+typedef struct sl_check_report {
+    size_t struct_size;
+    size_t n;
+    size_t bad_links;        /* links out of range, to the node itself, or twice in one list */
+    size_t bad_upper;        /* broken records of the upper layers */
+    size_t unreachable;      /* nodes that no path over layer 0 leads to from the entry point */
+    size_t no_in_link;       /* nodes nobody links to, but for the entry point */
+    size_t bad_vectors;      /* records whose scale or norm is not a finite number */
+    size_t duplicate_ids;
+    size_t min_degree, max_degree;
+    double mean_degree;
+    double sampled_recall;   /* recall@k over codes of the sample against exact search over the same codes; NaN if
+                                skipped */
+    size_t sections_checked; /* sections of the file whose CRC was verified; 0 for an index in memory */
+} sl_check_report;
+
+/* Whole-index verification: file CRCs, every invariant of the graph, reachability, and sampled recall. SL_OK means
+ * all of it holds; SL_ECORRUPT that it does not, with the first fault in the message and the counts in *report,
+ * which is filled in both cases. Safe beside searches. params may be NULL; report's struct_size is set by the
+ * caller. */
+SL_API SL_MUST_USE sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report);
+
+typedef struct sl_save_params {
+    size_t struct_size;
+    const sl_file_ops *file_ops; /* NULL: the system's */
+    sl_progress_fn progress;     /* in bytes */
+    void *progress_ctx;
+} sl_save_params;
+
+SL_API void sl_save_params_init(sl_save_params *params);
+
+/* Writes the whole index to path: first to a temporary file beside it, synced, then renamed over path and the folder
+ * synced, so that path holds either what it held or the whole new index, whatever happens. Saving over the file the
+ * index is mapped from is allowed. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED; the temporary file is removed. */
+SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
+
+typedef struct sl_open_params {
+    size_t struct_size;
+    sl_place place; /* default SL_PLACE_MAP: nothing is loaded, the index is read-only. SL_PLACE_DRAM: the file is
+                       copied, its CRCs verified, and the index can be added to (and saved). */
+    const sl_allocator *allocator;
+    sl_log_fn log;
+    void *log_ctx;
+    sl_progress_fn progress; /* of the copy into DRAM, in bytes */
+    void *progress_ctx;
+} sl_open_params;
+
+SL_API void sl_open_params_init(sl_open_params *params);
+
+/* Opens a saved index. The file is not trusted: header, section table and their CRC are verified here in constant
+ * time, counts and links are range-checked where they are read, so a damaged or hostile file gives SL_EFORMAT,
+ * SL_EVERSION, SL_ECORRUPT or wrong neighbours, never a crash, as long as nobody shortens the file while it is
+ * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EUNSUPPORTED (place PMEM), SL_ECANCELED. params may be NULL. */
+SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Exact search: ground truth, and small sets
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct sl_exact_params {
+    size_t struct_size;
+    size_t dim;
+    sl_metric metric; /* default SL_METRIC_COSINE */
+    sl_dtype dtype;   /* of base and queries alike; default SL_F32 */
+    size_t k;
+    size_t threads; /* 0: as many as OpenMP gives; default 0 */
+    const sl_allocator *allocator;
+    sl_progress_fn progress; /* of one scan, in rows */
+    void *progress_ctx;
+} sl_exact_params;
+
+SL_API void sl_exact_params_init(sl_exact_params *params);
+
+/* A scan in blocks, for base sets larger than memory. Queries are copied at creation. Not for two threads at once. */
+typedef struct sl_exact sl_exact;
+
+SL_API SL_MUST_USE sl_status sl_exact_create(const sl_exact_params *params, const void *queries, size_t nq,
+                                             size_t stride, sl_exact **out);
+SL_API void sl_exact_free(sl_exact *exact);
+
+/* Compares n rows, whose ids are first_id, first_id + 1, …, with every query. Errors: SL_EVALUE (rows with NaN,
+ * infinity, or zero length under cosine), SL_ECANCELED, after which the scan can only be freed. */
+SL_API SL_MUST_USE sl_status sl_exact_scan(sl_exact *exact, const void *rows, size_t n, size_t stride,
+                                           uint64_t first_id);
+
+/* The k nearest of each query so far, best first, ties by smaller id: ids and scores (may be NULL) are (nq, k), filled
+ * as by a search. The order is that of scores computed in double precision (exact integers for integer types), so it
+ * is the same on every machine. */
+SL_API SL_MUST_USE sl_status sl_exact_results(const sl_exact *exact, uint64_t *ids, float *scores);
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Vectors, one at a time
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Score of two vectors of the same type under a metric. Exact integers for integer types (cosine: one rounding);
+ * float types within dim · 2^-23 · Σ|aᵢbᵢ| of the true value. A zero vector under cosine gives SL_EVALUE. */
+SL_API SL_MUST_USE sl_status sl_score(sl_metric metric, sl_dtype dtype, const void *a, const void *b, size_t dim,
+                                      double *score);
+
+/* n elements from one floating-point type to another, rounded to nearest, ties to even; F16 and BF16 overflow to
+ * infinity, NaN stays NaN. Integer types convert to SL_F32 only. Errors: SL_ETYPE. */
+SL_API SL_MUST_USE sl_status sl_convert(const void *from, sl_dtype from_dtype, void *to, sl_dtype to_dtype, size_t n);
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The machine
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef enum sl_isa {
+    SL_ISA_SCALAR = 0,
+    SL_ISA_AVX2 = 1,
+    SL_ISA_AVXVNNI = 2,
+    SL_ISA_AVX512BW = 3,
+    SL_ISA_AVX512VNNI = 4,
+    SL_ISA_NEON = 5,
+    SL_ISA_COUNT = 6
+} sl_isa;
+
+/* "scalar", "avx2", …: the words SHORTLIST_MAX_ISA takes. */
+SL_API const char *sl_isa_name(sl_isa isa);
+
+typedef struct sl_system {
+    size_t struct_size;
+    sl_isa isa;             /* the tier in use: the best available one not above SHORTLIST_MAX_ISA */
+    unsigned isa_available; /* bit (1 << tier) for each tier this machine and build can run */
+    size_t cpus;            /* this process may run on */
+    size_t numa_nodes;      /* 1 where the system does not tell */
+    size_t page_size;
+    size_t huge_page_size;       /* of transparent huge pages; 0 where there are none */
+    const char *huge_page_mode;  /* "always", "madvise", "never" or "none" */
+    int has_openmp, has_numa, has_pmem, has_onednn, has_mpi; /* what this build was made with */
+    size_t max_threads;          /* of a batch call with threads = 0 */
+} sl_system;
+
+/* Fills *out, whose struct_size the caller has set. */
+SL_API SL_MUST_USE sl_status sl_system_query(sl_system *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

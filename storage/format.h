@@ -1,0 +1,117 @@
+/*
+ * The file, byte by byte; docs/FORMAT.md is its prose. Little-endian. One header page, then sections, each at a
+ * multiple of SL_SECTION_ALIGN and followed by at least SL_SECTION_SLACK zero bytes, so that kernels may read whole
+ * steps over its end.
+ */
+#ifndef SL_STORAGE_FORMAT_H
+#define SL_STORAGE_FORMAT_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SL_FILE_MAGIC     "SHORTLST"
+#define SL_FILE_VERSION   1u
+#define SL_FILE_ENDIAN    0x01020304u
+#define SL_HEADER_SIZE    4096u
+#define SL_SECTION_ALIGN  4096u
+#define SL_SECTION_SLACK  64u
+#define SL_MAX_SECTIONS   32u
+#define SL_NONE           0xffffffffu /* no node, no slot: fills link lists */
+
+typedef enum sl_section_kind {
+    SL_SECTION_CODES = 1,       /* n rows of row_pitch bytes */
+    SL_SECTION_LINKS = 2,       /* n rows of 2*m uint32 node numbers, filled with SL_NONE */
+    SL_SECTION_IDS = 3,         /* n ids of id_width bytes; absent where id i belongs to node i (id_width 0) */
+    SL_SECTION_UPPER_NODES = 4, /* upper_count uint32: slot -> node */
+    SL_SECTION_UPPER_START = 5, /* upper_count + 1 uint32: slot -> first of its rows; a slot has a row a level from 1 */
+    SL_SECTION_UPPER_LINKS = 6, /* upper_rows rows of m uint32 slots, filled with SL_NONE */
+    SL_SECTION_REFINE = 7       /* n rows of refine_pitch bytes */
+} sl_section_kind;
+
+/* Set in a section's flags: a reader that does not know the kind must refuse the file. */
+#define SL_SECTION_REQUIRED 1u
+
+typedef struct sl_file_section {
+    uint32_t kind;
+    uint32_t flags;
+    uint64_t offset;
+    uint64_t size; /* without slack and alignment */
+    uint32_t crc32c;
+    uint32_t reserved;
+} sl_file_section;
+
+typedef struct sl_file_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t endian;
+    uint32_t header_size;
+    uint32_t section_count;
+    uint64_t file_size;
+    uint64_t n;
+    uint32_t dim;
+    uint8_t metric;
+    uint8_t dtype;
+    uint8_t codes;
+    uint8_t refine;
+    uint32_t m;
+    uint32_t ef_construction;
+    uint64_t seed;
+    uint32_t row_pitch;
+    uint32_t refine_pitch;
+    uint32_t id_width; /* 0, 4 or 8 */
+    uint32_t entry_node;
+    uint32_t entry_slot; /* SL_NONE where no node is above layer 0 */
+    uint32_t max_level;
+    uint32_t upper_count;
+    uint32_t upper_rows;
+    uint64_t next_id;
+    double quant_error_sum;
+    double quant_error_max;
+    uint64_t quant_error_count;
+    uint8_t reserved[384];
+    sl_file_section sections[SL_MAX_SECTIONS];
+    uint8_t unused[2556];
+    uint32_t crc32c; /* of the header page up to here */
+} sl_file_header;
+
+#define SL_AT(type, field, offset) static_assert(offsetof(type, field) == (offset), #type "." #field)
+SL_AT(sl_file_section, kind, 0);
+SL_AT(sl_file_section, flags, 4);
+SL_AT(sl_file_section, offset, 8);
+SL_AT(sl_file_section, size, 16);
+SL_AT(sl_file_section, crc32c, 24);
+static_assert(sizeof(sl_file_section) == 32, "sl_file_section");
+SL_AT(sl_file_header, version, 8);
+SL_AT(sl_file_header, endian, 12);
+SL_AT(sl_file_header, header_size, 16);
+SL_AT(sl_file_header, section_count, 20);
+SL_AT(sl_file_header, file_size, 24);
+SL_AT(sl_file_header, n, 32);
+SL_AT(sl_file_header, dim, 40);
+SL_AT(sl_file_header, metric, 44);
+SL_AT(sl_file_header, dtype, 45);
+SL_AT(sl_file_header, codes, 46);
+SL_AT(sl_file_header, refine, 47);
+SL_AT(sl_file_header, m, 48);
+SL_AT(sl_file_header, ef_construction, 52);
+SL_AT(sl_file_header, seed, 56);
+SL_AT(sl_file_header, row_pitch, 64);
+SL_AT(sl_file_header, refine_pitch, 68);
+SL_AT(sl_file_header, id_width, 72);
+SL_AT(sl_file_header, entry_node, 76);
+SL_AT(sl_file_header, entry_slot, 80);
+SL_AT(sl_file_header, max_level, 84);
+SL_AT(sl_file_header, upper_count, 88);
+SL_AT(sl_file_header, upper_rows, 92);
+SL_AT(sl_file_header, next_id, 96);
+SL_AT(sl_file_header, quant_error_sum, 104);
+SL_AT(sl_file_header, quant_error_max, 112);
+SL_AT(sl_file_header, quant_error_count, 120);
+SL_AT(sl_file_header, reserved, 128);
+SL_AT(sl_file_header, sections, 512);
+SL_AT(sl_file_header, unused, 1536);
+SL_AT(sl_file_header, crc32c, 4092);
+static_assert(sizeof(sl_file_header) == SL_HEADER_SIZE, "sl_file_header");
+
+#endif

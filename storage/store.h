@@ -1,0 +1,60 @@
+/* Whole files: written atomically, opened without being trusted. What the bytes mean is hnsw's to know. */
+#ifndef SL_STORAGE_STORE_H
+#define SL_STORAGE_STORE_H
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "storage/format.h"
+
+/* One section to write: size bytes at data; kind and flags go to the table. */
+typedef struct sl_section_source {
+    uint32_t kind;
+    uint32_t flags;
+    const void *data;
+    uint64_t size;
+} sl_section_source;
+
+/* Writes header and sections to path by way of a temporary file in the same folder (unique, so that two saves at once
+ * do not meet), fsync, rename, fsync of the folder. Fills in the header's magic, sizes, table and CRCs. Cancelled or
+ * failed, the temporary file is removed and path is untouched. */
+sl_status sl_store_save(const char *path, const sl_file_ops *ops, sl_file_header *header,
+                        const sl_section_source *sections, size_t section_count, sl_progress *progress);
+
+/* Layer 0's media, one entry each, so that persistent memory can join without its users changing. */
+typedef struct sl_medium {
+    sl_place place;
+    /* Maps size bytes of an open read-only file. */
+    sl_status (*map)(int fd, const char *path, uint64_t size, void **out);
+    void (*unmap)(void *base, uint64_t size);
+    /* Advice for a range that will be read at random. */
+    void (*advise_random)(void *base, uint64_t size);
+} sl_medium;
+
+/* NULL where this build lacks the place. PLACE_DRAM maps its file too, only to copy it. */
+const sl_medium *sl_medium_of(sl_place place);
+
+typedef struct sl_store {
+    const sl_medium *medium;
+    const uint8_t *base; /* the mapping */
+    uint64_t size;
+    sl_file_header header; /* verified copy: the file may change under the mapping, this does not */
+    char path[];
+} sl_store;
+
+/* Opens and maps path; verifies magic, version, byte order, header CRC, file size against the header, and of every
+ * section: known or not required, offset aligned, inside the file with its slack, not overlapping another, no kind
+ * twice. Constant time. Errors: SL_EIO, SL_EFORMAT, SL_EVERSION, SL_ECORRUPT (truncated, damaged), SL_EUNSUPPORTED,
+ * each naming the path and what is wrong. The store itself comes from the allocator. */
+sl_status sl_store_open(const char *path, sl_place place, const sl_allocator *allocator, sl_store **out);
+void sl_store_close(sl_store *store, const sl_allocator *allocator);
+
+/* The section of a kind, or NULL. */
+const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind);
+/* Its bytes in the mapping. */
+const void *sl_store_data(const sl_store *store, const sl_file_section *section);
+/* Reads the section against its CRC; SL_ECORRUPT names the path and the section. Steps progress by its bytes. */
+sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress);
+/* Copies it into to (section->size bytes) and verifies the copy. */
+sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress);
+
+#endif
