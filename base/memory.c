@@ -52,3 +52,13 @@ sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_
     *block = larger;
     return SL_OK;
 }
+
+sl_status sl_mem_grow(const sl_allocator *allocator, void **block, size_t *capacity, size_t need, size_t element) {
+    if (need <= *capacity && *block) return SL_OK;
+    size_t room = need > *capacity + *capacity / 2 ? need : *capacity + *capacity / 2;
+    size_t bytes;
+    if (!sl_mul(room, element, &bytes)) return sl_fail(SL_ENOMEM, "an array of %zu elements does not fit", room);
+    SL_TRY(sl_mem_resize(allocator, block, *capacity * element, bytes));
+    *capacity = room;
+    return SL_OK;
+}

@@ -18,6 +18,9 @@ void sl_mem_free(const sl_allocator *allocator, void *block, size_t size);
 /* A block of new_size with the first min(old, new) bytes kept and the rest zeroed; *block is unchanged on failure. */
 sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_size, size_t new_size);
 
+/* Makes room for `need` elements in an array of *capacity, growing by half at least; zeroes the new ones. */
+sl_status sl_mem_grow(const sl_allocator *allocator, void **block, size_t *capacity, size_t need, size_t element);
+
 /* False where the product or sum does not fit. */
 static inline int sl_mul(size_t a, size_t b, size_t *out) {
     return !__builtin_mul_overflow(a, b, out);

@@ -52,15 +52,42 @@ sl_status sl_fail_in(sl_status status, const char *format, ...) {
     va_start(args, format);
     int length = vsnprintf(last_error, sizeof last_error, format, args);
     va_end(args);
-    if (length >= 0 && (size_t)length + 3 < sizeof last_error)
-        snprintf(last_error + length, sizeof last_error - (size_t)length, ": %s", detail);
+    if (length >= 0 && (size_t)length + 3 < sizeof last_error) {
+        size_t room = sizeof last_error - (size_t)length;
+        snprintf(last_error + length, room, ": %.*s", (int)(room - 3), detail);
+    }
     return status;
 }
 
+static const struct {
+    int error;
+    sl_status status;
+    const char *remedy;
+} system_errors[] = {
+    {ENOSPC, SL_ENOSPC, "free space or choose another folder"},
+    {EDQUOT, SL_ENOSPC, "free space within the quota or choose another folder"},
+    {ENOMEM, SL_ENOMEM, "free memory or raise its limit"},
+    {ENOENT, SL_EIO, "check the path and create its folder"},
+    {ENOTDIR, SL_EIO, "check the path"},
+    {EACCES, SL_EIO, "get permission or choose another place"},
+    {EPERM, SL_EIO, "get permission or choose another place"},
+    {EROFS, SL_EIO, "choose a place that can be written to"},
+    {EFBIG, SL_EIO, "raise the limit of file sizes or choose another file system"},
+    {EMFILE, SL_EIO, "close files or raise the limit of open ones"},
+    {ENFILE, SL_EIO, "close files or raise the limit of open ones"},
+};
+
 sl_status sl_fail_errno(const char *what, const char *path) {
     int error = errno;
+    sl_status status = SL_EIO;
+    const char *remedy = "check the device and try again";
+    for (size_t i = 0; i < sizeof system_errors / sizeof *system_errors; i++) {
+        if (system_errors[i].error != error) continue;
+        status = system_errors[i].status;
+        remedy = system_errors[i].remedy;
+    }
     char text[128];
     /* The XSI form: strerror itself is not safe beside other threads. */
     if (strerror_r(error, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", error);
-    return sl_fail(error == ENOSPC ? SL_ENOSPC : SL_EIO, "%s %s: %s", what, path, text);
+    return sl_fail(status, "%s %s: %s; %s", what, path, text, remedy);
 }

@@ -12,7 +12,7 @@ sl_status sl_fail(sl_status status, const char *format, ...) __attribute__((form
 /* Puts "context: " in front of the thread's message, for a caller that knows the file or the row. */
 sl_status sl_fail_in(sl_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* SL_EIO or SL_ENOSPC by errno, with "what path: strerror". */
+/* SL_EIO, SL_ENOSPC or SL_ENOMEM by errno, with "what path: strerror; remedy". */
 sl_status sl_fail_errno(const char *what, const char *path);
 
 /* Passes a failure on. */

@@ -45,7 +45,8 @@ void sl_progress_step(sl_progress *progress, uint64_t more) {
     int64_t now = now_ns();
     if (now - progress->last_told < 100000000) return;
     progress->last_told = now;
-    if (progress->tell(progress->ctx, done, progress->total)) __atomic_store_n(&progress->cancelled, 1, __ATOMIC_RELAXED);
+    if (progress->tell(progress->ctx, done, progress->total))
+        __atomic_store_n(&progress->cancelled, 1, __ATOMIC_RELAXED);
 }
 
 int sl_progress_cancelled(const sl_progress *progress) {

@@ -14,9 +14,9 @@ typedef struct sl_progress {
     sl_progress_fn tell;
     void *ctx;
     uint64_t total;
-    uint64_t done;      /* atomic */
-    int cancelled;      /* atomic */
-    int64_t last_told;  /* ns; the calling thread's own */
+    uint64_t done;     /* atomic */
+    int cancelled;     /* atomic */
+    int64_t last_told; /* ns; the calling thread's own */
 } sl_progress;
 
 void sl_progress_start(sl_progress *progress, sl_progress_fn tell, void *ctx, uint64_t total);

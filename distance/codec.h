@@ -7,12 +7,15 @@
  *   metric   factor (quantised / native integer / f32)   bias                 a score is
  *   IP       scale of the row / 1 / 1                    none (*)             x.q
  *   COSINE   such that decoded row has length 1          none (*)             x.q / (|x| |q|), the query made unit
- *   L2       scale of the row / 1 / 1                    -|x|^2 / 2           x.q - |x|^2/2, so |x-q|^2 = |q|^2 - 2 score
+ *   L2       scale of the row / 1 / 1                    -|x|^2 / 2           x.q - |x|^2/2, so |x-q|^2 = |q|^2 - 2
+ * score
  *
  * (*) U8 input is stored as it is and the query as q - 128, so IP and COSINE rows of U8 carry a bias of
- *     128 * (sum of the row) * factor; under L2 the shift by 128 cancels, and the row's |x|^2 is that of x - 128.
- * F32, F16 and BF16 input is quantised with one scale a vector, max|x| / 127 or / 32767, codes in [-127, 127] or
- * [-32767, 32767]; under L2 |x|^2 is that of the decoded row, so that a row is at distance 0 from itself.
+ *     128 * (sum of the row) * factor, which under COSINE counts times the query's scale (bias_scale); under L2 the
+ * shift by 128 cancels, and the row's |x|^2 is that of x - 128. F32, F16 and BF16 input is quantised with one scale a
+ * vector, max|x| / 127 or / 32767, codes in [-127, 127] or
+ * [-32767, 32767]; under L2 |x|^2 is that of the decoded row, so that a row is at distance 0 from itself. An F32 row
+ * holds at least its width, and factor, bias and norm may lie within it: they are finite.
  */
 #ifndef SL_DISTANCE_CODEC_H
 #define SL_DISTANCE_CODEC_H
@@ -42,7 +45,8 @@ static inline int sl_dtype_is_float(sl_dtype dtype) {
 /* SL_ETYPE where vectors of this type cannot be given to the codec. */
 sl_status sl_codec_accepts(const sl_codec *codec, sl_dtype dtype);
 
-/* SL_EVALUE where the vector holds NaN or infinity, or is zero under COSINE. */
+/* SL_EVALUE where the vector holds NaN or infinity, or is zero under COSINE, or has a length whose square single
+ * precision cannot hold with room to spare: above 9e18, or under COSINE below 1e-18. */
 sl_status sl_vector_check(sl_metric metric, sl_dtype dtype, const void *vector, size_t dim);
 
 /* |x - decoded| / |x|, gathered over rows; each thread has its own and they are merged. */
@@ -64,7 +68,8 @@ void sl_decode_row(const sl_codec *codec, const uint8_t *row, float *out);
 void sl_decode_native(const sl_codec *codec, const uint8_t *row, void *out);
 
 /* A query ready for the kernels. `buffer` is 64-byte aligned, sl_query_size(codec) bytes; `floats`, dim floats, keeps
- * the query as f32 for re-ranking (not normalised). *norm2 gets |q|^2 of that. */
+ * the query as f32 for re-ranking (not normalised). *norm2 gets |q|^2 of that, but under L2 the |q|^2 that belongs to
+ * the score, of the query as it was encoded, so that a vector is at distance 0 from its own row. */
 size_t sl_query_size(const sl_codec *codec);
 void sl_encode_query(const sl_codec *codec, const void *query, sl_dtype dtype, void *buffer, float *floats,
                      sl_query_code *out, float *norm2);
@@ -76,6 +81,9 @@ void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl
 
 /* dim elements of src as floats, the one place where types turn into f32. */
 void sl_to_float(sl_dtype dtype, const void *src, float *dst, size_t n);
+
+/* The way back, to F32, F16 or BF16, rounded to nearest, ties to even. */
+void sl_from_float(sl_dtype dtype, const float *src, void *dst, size_t n);
 
 /* Exact-as-possible score of two raw vectors of one type under a metric (the public sl_score without its checks). */
 double sl_score_pair(const sl_kernels *kernels, sl_metric metric, sl_dtype dtype, const void *a, const void *b,

@@ -15,7 +15,7 @@
 #define SL_ROW_STEP 64u
 
 /* Geometry of an array of code rows. A row is `width` bytes that the kernel reads (the codes, and behind them
- * anything readable: the query is zero there; F32 rows must be zero there too, since 0 * NaN is NaN), and somewhere in
+ * anything readable: the query is zero there; F32 rows must be finite there, since 0 * NaN is NaN), and somewhere in
  * its pitch a float factor and, if bias is not 0, a float bias. Behind the last row SL_ROW_STEP bytes are readable. */
 typedef struct sl_rows {
     const uint8_t *base;
@@ -32,12 +32,14 @@ typedef struct sl_rows {
  *   F32  float; rows hold float */
 typedef struct sl_query_code {
     const void *code;
-    int64_t offset;
+    int64_t offset; /* of I8; 0 otherwise */
     float scale;
+    float bias_scale; /* what the rows' bias counts for */
 } sl_query_code;
 
-/* out[i] = (dot(row ids[i], query) - offset) * scale * factor(row) + bias(row), for i < n: larger is nearer whatever
- * the metric. While row i is scored row i + ahead is prefetched; ahead 0 prefetches nothing. ids need not differ. */
+/* out[i] = (dot(row ids[i], query) - offset) * scale * factor(row) + bias(row) * bias_scale, for i < n: larger is
+ * nearer whatever the metric. While row i is scored row i + ahead is prefetched; ahead 0 prefetches nothing. ids need
+ * not differ. */
 typedef void sl_score_fn(const sl_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                          float *out);
 

@@ -15,10 +15,16 @@ typedef struct sl_section_source {
 } sl_section_source;
 
 /* Writes header and sections to path by way of a temporary file in the same folder (unique, so that two saves at once
- * do not meet), fsync, rename, fsync of the folder. Fills in the header's magic, sizes, table and CRCs. Cancelled or
- * failed, the temporary file is removed and path is untouched. */
+ * do not meet), fsync, rename, fsync of the folder. A symbolic link is written through. Fills in the header's magic,
+ * sizes, table and CRCs. ops may be NULL. Steps progress by the bytes of the sections and ends it before the rename,
+ * so that a cancelled save never changes path. Cancelled or failed, the temporary file is removed and path is
+ * untouched; only where the last sync, that of the folder, fails does path already hold the new file, and the message
+ * says so. */
 sl_status sl_store_save(const char *path, const sl_file_ops *ops, sl_file_header *header,
                         const sl_section_source *sections, size_t section_count, sl_progress *progress);
+
+/* Bytes of the file that sl_store_save would write for these sections. */
+uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_count);
 
 /* Layer 0's media, one entry each, so that persistent memory can join without its users changing. */
 typedef struct sl_medium {
@@ -26,8 +32,9 @@ typedef struct sl_medium {
     /* Maps size bytes of an open read-only file. */
     sl_status (*map)(int fd, const char *path, uint64_t size, void **out);
     void (*unmap)(void *base, uint64_t size);
-    /* Advice for a range that will be read at random. */
-    void (*advise_random)(void *base, uint64_t size);
+    /* Advice for a range that will be read at random, and for one that is about to be read in order. */
+    void (*advise_random)(const void *at, uint64_t size);
+    void (*advise_soon)(const void *at, uint64_t size);
 } sl_medium;
 
 /* NULL where this build lacks the place. PLACE_DRAM maps its file too, only to copy it. */
@@ -44,7 +51,8 @@ typedef struct sl_store {
 /* Opens and maps path; verifies magic, version, byte order, header CRC, file size against the header, and of every
  * section: known or not required, offset aligned, inside the file with its slack, not overlapping another, no kind
  * twice. Constant time. Errors: SL_EIO, SL_EFORMAT, SL_EVERSION, SL_ECORRUPT (truncated, damaged), SL_EUNSUPPORTED,
- * each naming the path and what is wrong. The store itself comes from the allocator. */
+ * each naming the path and what is wrong. The store itself comes from the allocator. Under PLACE_MAP the whole mapping
+ * is advised to be read at random. sl_store_close takes NULL. */
 sl_status sl_store_open(const char *path, sl_place place, const sl_allocator *allocator, sl_store **out);
 void sl_store_close(sl_store *store, const sl_allocator *allocator);
 

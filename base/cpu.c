@@ -1,0 +1,158 @@
+#include "base/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#ifndef HWCAP_CRC32
+#define HWCAP_CRC32 (1ul << 7)
+#endif
+#ifndef HWCAP_ASIMDDP
+#define HWCAP_ASIMDDP (1ul << 20)
+#endif
+#endif
+
+static const char *const isa_names[SL_ISA_COUNT] = {
+    [SL_ISA_SCALAR] = "scalar",         [SL_ISA_AVX2] = "avx2",
+    [SL_ISA_AVXVNNI] = "avxvnni",       [SL_ISA_AVX512BW] = "avx512bw",
+    [SL_ISA_AVX512VNNI] = "avx512vnni", [SL_ISA_NEON] = "neon",
+};
+
+const char *sl_isa_name(sl_isa isa) {
+    return (unsigned)isa < SL_ISA_COUNT ? isa_names[isa] : "?";
+}
+
+static unsigned bit(sl_isa isa) {
+    return 1u << isa;
+}
+
+/* What is found out about the processor; crc32c is kept above the tiers' bits. */
+#define HAS_CRC32C (1u << SL_ISA_COUNT)
+#define IS_KNOWN   (1u << 31)
+
+#if defined(__x86_64__)
+
+#define ALL_OF(value, bits) (((value) & (bits)) == (bits))
+
+/* Registers whose state the system saves and restores: without that an instruction the processor has still faults. */
+static unsigned long long saved_state(void) {
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (unsigned long long)high << 32 | low;
+}
+#define STATE_YMM 0x06u /* SSE and AVX */
+#define STATE_ZMM 0xe6u /* and mask registers, upper halves, upper registers */
+
+/* Leaf 7, where the compiler's header does not name a bit of it. */
+#define LEAF7_EBX_AVX2      (1u << 5)
+#define LEAF7_EBX_AVX512    (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* F, DQ, BW, VL */
+#define LEAF7_ECX_VNNI      (1u << 11)
+#define LEAF7_1_EAX_AVXVNNI (1u << 4)
+#define LEAF1_ECX_OSXSAVE   (1u << 27)
+#define LEAF1_ECX_AVX2_KIN  (1u << 12 | 1u << 28 | 1u << 29) /* FMA, AVX, F16C */
+#define LEAF1_ECX_SSE42     (1u << 20)
+
+static unsigned read_processor(void) {
+    unsigned found = bit(SL_ISA_SCALAR);
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(1, 0, &a, &b, &c, &d)) return found;
+    if (c & LEAF1_ECX_SSE42) found |= HAS_CRC32C;
+    if (!ALL_OF(c, LEAF1_ECX_OSXSAVE | LEAF1_ECX_AVX2_KIN)) return found;
+    unsigned long long state = saved_state();
+    if (!ALL_OF(state, STATE_YMM)) return found;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & LEAF7_EBX_AVX2)) return found;
+    found |= bit(SL_ISA_AVX2);
+    if (ALL_OF(state, STATE_ZMM) && ALL_OF(b, LEAF7_EBX_AVX512)) {
+        found |= bit(SL_ISA_AVX512BW);
+        if (c & LEAF7_ECX_VNNI) found |= bit(SL_ISA_AVX512VNNI);
+    }
+    unsigned subleaves = a;
+    if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & LEAF7_1_EAX_AVXVNNI))
+        found |= bit(SL_ISA_AVXVNNI);
+    return found;
+}
+
+#elif defined(__aarch64__) && defined(__linux__)
+
+static unsigned read_processor(void) {
+    unsigned found = bit(SL_ISA_SCALAR);
+    unsigned long caps = getauxval(AT_HWCAP);
+    if (caps & HWCAP_CRC32) found |= HAS_CRC32C;
+    if (caps & HWCAP_ASIMDDP) found |= bit(SL_ISA_NEON);
+    return found;
+}
+
+#else
+
+static unsigned read_processor(void) {
+    return bit(SL_ISA_SCALAR);
+}
+
+#endif
+
+/* Threads that meet here find out the same, so that no lock is needed. */
+static unsigned processor(void) {
+    static unsigned known;
+    unsigned value = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (!value) {
+        value = read_processor() | IS_KNOWN;
+        __atomic_store_n(&known, value, __ATOMIC_RELAXED);
+    }
+    return value;
+}
+
+unsigned sl_cpu_tiers(void) {
+    return processor() & (HAS_CRC32C - 1);
+}
+
+int sl_cpu_has_crc32c(void) {
+    return (processor() & HAS_CRC32C) != 0;
+}
+
+/* The environment's wish: a tier, or one of these. */
+enum { CAP_UNSET = SL_ISA_COUNT, CAP_UNKNOWN_WORD, CAP_NOT_READ };
+
+static int read_cap(void) {
+    const char *word = getenv("SHORTLIST_MAX_ISA");
+    if (!word || !*word) return CAP_UNSET;
+    for (int isa = 0; isa < SL_ISA_COUNT; isa++)
+        if (strcmp(word, isa_names[isa]) == 0) return isa;
+    return CAP_UNKNOWN_WORD;
+}
+
+/* Whoever reads first decides, so that a later change of the environment cannot give two threads two answers. */
+static int cap(void) {
+    static int known = CAP_NOT_READ;
+    int value = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (value == CAP_NOT_READ) {
+        int read = read_cap();
+        int unread = CAP_NOT_READ;
+        value =
+            __atomic_compare_exchange_n(&known, &unread, read, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ? read : unread;
+    }
+    return value;
+}
+
+sl_isa sl_cpu_cap(void) {
+    int value = cap();
+    return value < SL_ISA_COUNT ? (sl_isa)value : SL_ISA_COUNT;
+}
+
+/* The x86 tiers are one ladder, each rung above the one before; NEON stands on scalar alone. */
+static unsigned not_above(int cap_value) {
+    if (cap_value == CAP_UNSET) return ~0u;
+    if (cap_value == CAP_UNKNOWN_WORD) return bit(SL_ISA_SCALAR);
+    if (cap_value == SL_ISA_NEON) return bit(SL_ISA_SCALAR) | bit(SL_ISA_NEON);
+    return (2u << cap_value) - 1;
+}
+
+sl_isa sl_cpu_tier(void) {
+    unsigned tiers = sl_cpu_tiers() & not_above(cap());
+    sl_isa best = SL_ISA_SCALAR;
+    for (int isa = 0; isa < SL_ISA_COUNT; isa++)
+        if (tiers & bit((sl_isa)isa)) best = (sl_isa)isa;
+    return best;
+}

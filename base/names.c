@@ -1,0 +1,28 @@
+#include <shortlist.h>
+
+static const char *name_of(const char *const *names, size_t count, size_t value) {
+    return value < count ? names[value] : "?";
+}
+#define NAME_OF(names, value) name_of(names, sizeof(names) / sizeof *(names), (size_t)(value))
+
+const char *sl_metric_name(sl_metric metric) {
+    static const char *const names[] = {[SL_METRIC_IP] = "ip", [SL_METRIC_COSINE] = "cosine", [SL_METRIC_L2] = "l2"};
+    return NAME_OF(names, metric);
+}
+
+const char *sl_codes_name(sl_codes codes) {
+    static const char *const names[] = {
+        [SL_CODES_I8] = "i8", [SL_CODES_I16] = "i16", [SL_CODES_F32] = "f32", [SL_CODES_I4] = "i4"};
+    return NAME_OF(names, codes);
+}
+
+const char *sl_refine_name(sl_refine refine) {
+    static const char *const names[] = {
+        [SL_REFINE_NONE] = "none", [SL_REFINE_F32] = "f32", [SL_REFINE_BF16] = "bf16", [SL_REFINE_I16] = "i16"};
+    return NAME_OF(names, refine);
+}
+
+const char *sl_place_name(sl_place place) {
+    static const char *const names[] = {[SL_PLACE_DRAM] = "dram", [SL_PLACE_MAP] = "map", [SL_PLACE_PMEM] = "pmem"};
+    return NAME_OF(names, place);
+}

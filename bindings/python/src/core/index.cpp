@@ -1,0 +1,192 @@
+#include "index.hpp"
+
+#include "buffer.hpp"
+
+#include <cstring>
+
+const char *path_text(const nb::bytes &path) {
+    if (std::strlen(path.c_str()) != path.size()) throw nb::value_error("path holds a NUL byte");
+    return path.c_str();
+}
+
+Index::Index(sl_index *handle) : handle_(handle), size_(sl_index_size(handle)) {
+    sl_index_stats stats{};
+    stats.struct_size = sizeof stats;
+    Outcome outcome(sl_index_get_stats(handle, &stats));
+    if (outcome.status != SL_OK) sl_index_free(handle);
+    ::check(outcome);
+    dim_ = stats.dim;
+}
+
+Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, size_t m, size_t ef_construction,
+                     uint64_t seed) {
+    sl_index_params params;
+    sl_index_params_init(&params);
+    params.dim = dim;
+    params.metric = static_cast<sl_metric>(metric);
+    params.dtype = static_cast<sl_dtype>(dtype);
+    params.codes = static_cast<sl_codes>(codes);
+    params.refine = static_cast<sl_refine>(refine);
+    params.m = m;
+    params.ef_construction = ef_construction;
+    params.seed = seed;
+    sl_index *handle = nullptr;
+    ::check(Outcome(sl_index_create(&params, &handle)));
+    return new Index(handle);
+}
+
+Index *Index::open(nb::bytes path, int place) {
+    const char *name = path_text(path);
+    Progress progress{nb::none()};
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = static_cast<sl_place>(place);
+    progress.attach(params);
+    sl_index *handle = nullptr;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_index_open(name, &params, &handle));
+    }
+    progress.check(outcome);
+    return new Index(handle);
+}
+
+Index::~Index() {
+    sl_index_free(handle_);
+}
+
+template <class Work> Outcome Index::use(Access access, Work work) {
+    Outcome outcome;
+    bool open = false;
+    gate_.run(access, [&] {
+        open = handle_ != nullptr;
+        if (open) outcome = work();
+    });
+    if (!open) throw nb::value_error("the index is closed");
+    return outcome;
+}
+
+void Index::add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle function) {
+    Rows x(rows, static_cast<sl_dtype>(dtype), dim_);
+    std::optional<Flat<const uint64_t>> labels;
+    if (!ids.is_none()) labels.emplace(ids, x.count());
+    Progress progress(function);
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.threads = batch_threads(threads);
+    progress.attach(params);
+    progress.check(use(Access::exclusive, [&] {
+        Outcome outcome(sl_index_add(handle_, x.data(), static_cast<sl_dtype>(dtype), x.count(), x.stride(),
+                                     labels ? labels->data() : nullptr, &params));
+        size_ = sl_index_size(handle_);
+        return outcome;
+    }));
+}
+
+void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, size_t threads, nb::handle ids_out,
+                   nb::handle scores_out) {
+    Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
+    Flat<uint64_t> ids(ids_out, q.count() * k, true);
+    Flat<float> scores(scores_out, q.count() * k, true);
+    Progress progress{nb::none()};
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.ef = ef;
+    params.rerank = rerank;
+    params.threads = batch_threads(threads);
+    // A single query is over before a signal could be served.
+    if (q.count() > 1) progress.attach(params);
+    progress.check(use(Access::shared, [&] {
+        return Outcome(sl_index_search(handle_, q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride(), k,
+                                       &params, ids.data(), scores.data(), nullptr));
+    }));
+}
+
+void Index::get(nb::handle ids, size_t n, int dtype, nb::handle out) {
+    Flat<const uint64_t> labels(ids, n);
+    Rows vectors(out, static_cast<sl_dtype>(dtype), dim_, true);
+    if (vectors.count() != n || (n > 1 && vectors.stride() != dim_ * sl_dtype_size(static_cast<sl_dtype>(dtype))))
+        throw nb::value_error("the output is not a dense matrix of one row an id");
+    ::check(use(Access::shared, [&] {
+        return Outcome(sl_index_get(handle_, labels.data(), n, static_cast<sl_dtype>(dtype), vectors.data()));
+    }));
+}
+
+void Index::save(nb::bytes path, nb::handle function) {
+    const char *name = path_text(path);
+    Progress progress(function);
+    sl_save_params params;
+    sl_save_params_init(&params);
+    progress.attach(params);
+    progress.check(use(Access::exclusive, [&] { return Outcome(sl_index_save(handle_, name, &params)); }));
+}
+
+nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, nb::handle function) {
+    Progress progress(function);
+    sl_check_params params;
+    sl_check_params_init(&params);
+    params.sample = sample;
+    params.k = k;
+    params.ef = ef;
+    params.threads = batch_threads(threads);
+    progress.attach(params);
+    sl_check_report report{};
+    report.struct_size = sizeof report;
+    Outcome outcome = use(Access::shared, [&] { return Outcome(sl_index_check(handle_, &params, &report)); });
+    bool damaged = outcome.status == SL_ECORRUPT;
+    progress.check(damaged ? Outcome() : outcome);
+    nb::dict found;
+    found["status"] = sl_status_name(outcome.status);
+    found["message"] = outcome.message.c_str();
+    found["n"] = report.n;
+    found["bad_links"] = report.bad_links;
+    found["bad_upper"] = report.bad_upper;
+    found["unreachable"] = report.unreachable;
+    found["no_in_link"] = report.no_in_link;
+    found["bad_vectors"] = report.bad_vectors;
+    found["duplicate_ids"] = report.duplicate_ids;
+    found["min_degree"] = report.min_degree;
+    found["max_degree"] = report.max_degree;
+    found["mean_degree"] = report.mean_degree;
+    found["sampled_recall"] = report.sampled_recall;
+    found["sections_checked"] = report.sections_checked;
+    return found;
+}
+
+nb::dict Index::stats() {
+    sl_index_stats stats{};
+    stats.struct_size = sizeof stats;
+    ::check(use(Access::shared, [&] { return Outcome(sl_index_get_stats(handle_, &stats)); }));
+    nb::dict out;
+    out["n"] = stats.n;
+    out["dim"] = stats.dim;
+    out["metric"] = sl_metric_name(stats.metric);
+    out["dtype"] = sl_dtype_name(stats.dtype);
+    out["codes"] = sl_codes_name(stats.codes);
+    out["refine"] = sl_refine_name(stats.refine);
+    out["m"] = stats.m;
+    out["ef_build"] = stats.ef_construction;
+    out["seed"] = stats.seed;
+    out["place"] = sl_place_name(stats.place);
+    out["max_level"] = stats.max_level;
+    out["bytes_codes"] = stats.bytes_codes;
+    out["bytes_links"] = stats.bytes_links;
+    out["bytes_ids"] = stats.bytes_ids;
+    out["bytes_upper"] = stats.bytes_upper;
+    out["bytes_refine"] = stats.bytes_refine;
+    out["bytes_total"] = stats.bytes_total;
+    out["bytes_per_vector"] = stats.n ? static_cast<double>(stats.bytes_total) / static_cast<double>(stats.n) : 0.0;
+    out["quant_error_mean"] = stats.quant_error_mean;
+    out["quant_error_max"] = stats.quant_error_max;
+    out["isa"] = stats.isa;
+    return out;
+}
+
+void Index::close() {
+    gate_.run(Access::exclusive, [&] {
+        sl_index_free(handle_);
+        handle_ = nullptr;
+        closed_ = true;
+    });
+}

@@ -1,0 +1,52 @@
+// An index of the library as Python's objects hold it: one handle behind a gate.
+#pragma once
+
+#include "gate.hpp"
+#include "progress.hpp"
+
+#include <atomic>
+
+class Index {
+  public:
+    static Index *create(size_t dim, int metric, int dtype, int codes, int refine, size_t m, size_t ef_construction,
+                         uint64_t seed);
+    static Index *open(nb::bytes path, int place);
+    ~Index();
+    Index(const Index &) = delete;
+    Index &operator=(const Index &) = delete;
+
+    void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
+    // Fills ids_out and scores_out, (nq, k) each.
+    void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, size_t threads, nb::handle ids_out,
+                nb::handle scores_out);
+    void get(nb::handle ids, size_t n, int dtype, nb::handle out);
+    void save(nb::bytes path, nb::handle progress);
+    // What was found, as a dict; damage is in its "status" and "message", not raised.
+    nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, nb::handle progress);
+    nb::dict stats();
+    // Frees the index; every later call but close and size raises ValueError.
+    void close();
+
+    // Vectors as of the last call that changed it: known without waiting for a call at work.
+    size_t size() const {
+        return size_;
+    }
+    bool closed() const {
+        return closed_;
+    }
+
+  private:
+    explicit Index(sl_index *handle);
+
+    // work() under the gate, where it gives an Outcome; raises ValueError on a closed index.
+    template <class Work> Outcome use(Access access, Work work);
+
+    sl_index *handle_;
+    Gate gate_;
+    size_t dim_;
+    std::atomic<size_t> size_;
+    std::atomic<bool> closed_{false};
+};
+
+// The path as the library takes it; raises ValueError where it holds a NUL.
+const char *path_text(const nb::bytes &path);

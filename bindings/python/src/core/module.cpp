@@ -1,0 +1,71 @@
+// shortlist._core: the library's calls over buffers. Arguments are checked and given their defaults in the package's
+// Python code; here only what keeps memory safe is checked again.
+#include "exact.hpp"
+#include "index.hpp"
+
+namespace {
+
+// The library's names of an enumeration, to their numbers.
+template <class Enum> nb::dict names(const char *(*name)(Enum)) {
+    nb::dict out;
+    for (int value = 0; *name(static_cast<Enum>(value)) != '?'; value++)
+        out[name(static_cast<Enum>(value))] = value;
+    return out;
+}
+
+nb::dict query_system() {
+    sl_system system{};
+    system.struct_size = sizeof system;
+    check(Outcome(sl_system_query(&system)));
+    nb::list available;
+    for (int isa = 0; isa < SL_ISA_COUNT; isa++)
+        if (system.isa_available >> isa & 1u) available.append(sl_isa_name(static_cast<sl_isa>(isa)));
+    nb::dict out;
+    out["isa"] = sl_isa_name(system.isa);
+    out["isa_available"] = available;
+    out["cpus"] = system.cpus;
+    out["numa_nodes"] = system.numa_nodes;
+    out["page_size"] = system.page_size;
+    out["huge_page_size"] = system.huge_page_size;
+    out["huge_page_mode"] = system.huge_page_mode;
+    out["openmp"] = system.has_openmp != 0;
+    out["numa"] = system.has_numa != 0;
+    out["pmem"] = system.has_pmem != 0;
+    out["onednn"] = system.has_onednn != 0;
+    out["mpi"] = system.has_mpi != 0;
+    out["max_threads"] = system.max_threads;
+    return out;
+}
+
+} // namespace
+
+NB_MODULE(_core, m) {
+    watch_forks();
+    m.attr("METRICS") = names(sl_metric_name);
+    m.attr("DTYPES") = names(sl_dtype_name);
+    m.attr("CODES") = names(sl_codes_name);
+    m.attr("REFINES") = names(sl_refine_name);
+    m.attr("PLACES") = names(sl_place_name);
+    m.attr("MAX_EF") = SL_MAX_EF;
+    m.attr("NO_ID") = SL_NO_ID;
+    m.def("version", sl_version);
+    m.def("system", query_system);
+    m.def("exact", exact_search, nb::arg("x"), nb::arg("q"), nb::arg("dtype"), nb::arg("metric"), nb::arg("dim"),
+          nb::arg("k"), nb::arg("threads"), nb::arg("ids_out"), nb::arg("scores_out"));
+    nb::class_<Index>(m, "Index")
+        .def_static("create", &Index::create, nb::arg("dim"), nb::arg("metric"), nb::arg("dtype"), nb::arg("codes"),
+                    nb::arg("refine"), nb::arg("m"), nb::arg("ef_construction"), nb::arg("seed"))
+        .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"))
+        .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
+             nb::arg("progress").none())
+        .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
+             nb::arg("rerank"), nb::arg("threads"), nb::arg("ids_out"), nb::arg("scores_out"))
+        .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
+        .def("save", &Index::save, nb::arg("path"), nb::arg("progress").none())
+        .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
+             nb::arg("progress").none())
+        .def("stats", &Index::stats)
+        .def("close", &Index::close)
+        .def_prop_ro("size", &Index::size)
+        .def_prop_ro("closed", &Index::closed);
+}

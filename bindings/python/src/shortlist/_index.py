@@ -1,0 +1,303 @@
+"""The index, and opening a saved one."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, TypedDict, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._arrays import INTEGER, Ids, Scores, choice, count, dtype_name, id_array, results, rows
+from ._errors import Error
+from ._progress import Progress, shown
+
+Metric = Literal["ip", "cosine", "l2"]
+Codes = Literal["i8", "i16", "f32"]
+Refine = Literal["none", "f32", "bf16", "i16"]
+Place = Literal["map", "dram"]
+StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
+
+class IndexStats(TypedDict):
+    """What ``Index.stats`` gives. Bytes are those of the saved file."""
+
+    n: int
+    dim: int
+    metric: str
+    dtype: str
+    codes: str
+    refine: str
+    m: int
+    ef_build: int
+    seed: int
+    place: str
+    max_level: int
+    bytes_codes: int
+    bytes_links: int
+    bytes_ids: int
+    bytes_upper: int
+    bytes_refine: int
+    bytes_total: int
+    bytes_per_vector: float
+    quant_error_mean: float
+    quant_error_max: float
+    isa: str
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What ``Index.check`` found.
+
+    n: vectors. bad_links: links out of range, to the node itself, or twice in a list. bad_upper: broken records of the
+    upper layers. unreachable: nodes that no path leads to. no_in_link: nodes nobody links to. bad_vectors: records
+    whose scale or norm is not finite. duplicate_ids. min_degree, max_degree, mean_degree: of layer 0. sampled_recall:
+    recall@k of searches for a sample of the vectors against exact search over the same codes, NaN where skipped.
+    sections_checked: sections of the file whose checksum was verified, 0 for an index made in memory.
+    """
+
+    n: int
+    bad_links: int
+    bad_upper: int
+    unreachable: int
+    no_in_link: int
+    bad_vectors: int
+    duplicate_ids: int
+    min_degree: int
+    max_degree: int
+    mean_degree: float
+    sampled_recall: float
+    sections_checked: int
+
+
+class Index:
+    """A graph of vectors (HNSW) for finding the nearest of a query.
+
+    dim: dimension of the vectors, 1 to 65,536.
+    metric: "cosine", "ip" (inner product) or "l2" (squared Euclidean distance). Scores are the metric's own value: of
+        "cosine" and "ip" the larger is nearer, of "l2" the smaller.
+    codes: what the graph is walked over: "i8", "i16" or "f32". None takes "i8", or "i16" for dtype "i16".
+    refine: a finer copy that re-ranks the best found: "f32", "bf16" or "i16"; None or "none" for none.
+    m: links a node, twice that on the bottom layer. ef_build: pool size while adding. seed: of the node's levels.
+    dtype: "f32", "f16" or "bf16": vectors may then be any array of real numbers; floating-point types of these three
+        are taken as they are, everything else is converted to float32. "i8", "u8" or "i16": vectors are kept exactly,
+        scores are exact, and only arrays of that type are taken. numpy's names and types serve too.
+
+    An index may be used from several threads: searches run beside each other, whatever changes the index runs alone,
+    and calls wait for their turn. The GIL is released meanwhile. After os.fork() an index goes on working in both
+    processes; there a child whose parent used several threads works with one.
+    """
+
+    __slots__ = ("__weakref__", "_codes", "_core", "_dim", "_dtype", "_metric", "_read_only", "_refine")
+
+    def __init__(
+        self,
+        dim: int,
+        metric: Metric = "cosine",
+        codes: Codes | None = None,
+        refine: Refine | None = None,
+        m: int = 16,
+        ef_build: int = 200,
+        seed: int = 1,
+        dtype: npt.DTypeLike = "f32",
+    ) -> None:
+        element = dtype_name(dtype)
+        core = _core.Index.create(
+            dim=count("dim", dim),
+            metric=choice("metric", metric, _core.METRICS),
+            dtype=_core.DTYPES[element],
+            codes=choice("codes", codes or ("i16" if element == "i16" else "i8"), _core.CODES),
+            refine=choice("refine", refine or "none", _core.REFINES),
+            m=count("m", m),
+            ef_construction=count("ef_build", ef_build),
+            seed=count("seed", seed, 2**64),
+        )
+        self._adopt(core, read_only=False)
+
+    def _adopt(self, core: _core.Index, read_only: bool) -> None:
+        self._core = core
+        self._read_only = read_only
+        stats = core.stats()
+        self._dim: int = stats["dim"]
+        self._metric: str = stats["metric"]
+        self._dtype: str = stats["dtype"]
+        self._codes: str = stats["codes"]
+        self._refine: str = stats["refine"]
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        return self._dim
+
+    @property
+    def metric(self) -> str:
+        """ "ip", "cosine" or "l2"."""
+        return self._metric
+
+    @property
+    def dtype(self) -> str:
+        """Element type of the vectors: "f32", "f16", "bf16", "i8", "u8" or "i16"."""
+        return self._dtype
+
+    @property
+    def codes(self) -> str:
+        """Codes the graph is walked over: "i8", "i16" or "f32"."""
+        return self._codes
+
+    @property
+    def refine(self) -> str:
+        """Finer copy that re-ranks: "none", "f32", "bf16" or "i16"."""
+        return self._refine
+
+    @property
+    def read_only(self) -> bool:
+        """Whether ``add`` is refused."""
+        return self._read_only
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._core.closed
+
+    def add(
+        self, x: npt.ArrayLike, ids: npt.ArrayLike | None = None, threads: int = 0, progress: Progress = False
+    ) -> None:
+        """Adds the rows of x, an (n, dim) array.
+
+        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index; None goes on from the largest in it.
+        threads: 0 for all cores. progress: True shows a bar (tqdm where it is installed); a function is told
+        (done, total) and cancels by returning True.
+
+        All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. ValueError where a vector has NaN or
+        infinity, or is zero under cosine, and where an id is taken.
+        """
+        if self._read_only:
+            raise Error("SL_EREADONLY", "the index is read-only; open it with place='dram', read_only=False to add")
+        array, dtype, _ = rows("x", x, self._dim, self._dtype)
+        labels = None
+        if ids is not None:
+            labels = id_array(ids)
+            if labels.shape != (len(array),):
+                raise ValueError(f"ids have shape {labels.shape}, but x has {len(array)} rows")
+        with shown(progress, "adding", "vectors") as tell:
+            self._core.add(array, _core.DTYPES[dtype], labels, count("threads", threads), tell)
+
+    def search(
+        self, q: npt.ArrayLike, k: int = 10, ef: int = 64, threads: int = 1, rerank: int = 0
+    ) -> tuple[Ids, Scores]:
+        """The k nearest of each query, best first: ids (uint64) and scores (float32).
+
+        q: (nq, dim), giving (nq, k) arrays; or one query (dim,), giving (k,) arrays. ef: candidates kept while
+        searching: more finds better and takes longer; raised to k where smaller. threads: over the queries, 0 for all
+        cores. rerank: of the ef candidates, how many the finer copy re-ranks; 0 chooses.
+
+        Where fewer than k are found, the rest of a row is filled with the id NO_ID and the score NaN.
+        """
+        array, dtype, one = rows("q", q, self._dim, self._dtype, allow_one=True)
+        wanted = count("k", k)
+        if wanted > _core.MAX_EF:
+            raise ValueError(f"k is {wanted}; it must be at most {_core.MAX_EF}")
+        ids, scores = results(len(array), wanted)
+        self._core.search(
+            array,
+            _core.DTYPES[dtype],
+            wanted,
+            count("ef", ef),
+            count("rerank", rerank),
+            count("threads", threads),
+            ids,
+            scores,
+        )
+        return (ids[0], scores[0]) if one else (ids, scores)
+
+    def get(self, ids: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The vectors of ids: (n, dim) for n of them, (dim,) for one.
+
+        Of the index's own type where that is an integer, else float32. Exact for integer types, codes "f32" and refine
+        "f32"; otherwise the best reconstruction held. KeyError where an id is not in the index.
+        """
+        labels = id_array(ids)
+        if labels.ndim > 1:
+            raise ValueError(f"ids have shape {labels.shape}; they must be one id or (n,)")
+        out = np.empty((labels.size, self._dim), INTEGER.get(self._dtype, np.float32))
+        dtype = self._dtype if self._dtype in INTEGER else "f32"
+        self._core.get(labels, labels.size, _core.DTYPES[dtype], out)
+        return out.reshape((*labels.shape, self._dim))
+
+    def save(self, path: StrPath, progress: Progress = False) -> None:
+        """Writes the index to path, which afterwards holds it whole, or on an exception what it held before."""
+        with shown(progress, "saving", "B") as tell:
+            self._core.save(os.fsencode(path), tell)
+
+    def check(
+        self, sample: int = 200, k: int = 10, ef: int = 200, threads: int = 0, progress: Progress = False
+    ) -> CheckReport:
+        """Verifies the whole index: its file's checksums, the graph's invariants, that every vector can be reached, and
+        the recall@k at ef of searches for `sample` of its vectors (0 skips that).
+
+        Raises shortlist.Error, whose ``report`` says what was found, where the index is damaged.
+        """
+        with shown(progress, "checking", "vectors") as tell:
+            found = self._core.check(
+                count("sample", sample), count("k", k), count("ef", ef), count("threads", threads), tell
+            )
+        status, message = found.pop("status"), found.pop("message")
+        report = CheckReport(**found)
+        if status != "SL_OK":
+            raise Error(status, message, report)
+        return report
+
+    def stats(self) -> IndexStats:
+        """Sizes, settings and the error of the codes."""
+        return self._core.stats()
+
+    def close(self) -> None:
+        """Frees the index, once calls at work in other threads are done; later calls raise ValueError."""
+        self._core.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Number of vectors. During an add in another thread: the number before it."""
+        return self._core.size
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self)} vectors"
+        refine = "" if self._refine == "none" else f", refine={self._refine!r}"
+        return (
+            f"<shortlist.Index dim={self._dim}, metric={self._metric!r}, dtype={self._dtype!r}, "
+            f"codes={self._codes!r}{refine}: {state}>"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a shortlist.Index cannot be copied or pickled; save it to a file and open that")
+
+
+def open(path: StrPath, place: Place = "map", read_only: bool | None = None) -> Index:
+    """Opens a saved index.
+
+    place "map": the file is mapped: it opens in milliseconds whatever its size, processes share its memory, and it is
+    read-only. "dram": the file is verified and copied into memory, and may be added to.
+    read_only: None is True for "map" and False for "dram".
+
+    FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is not a sound index.
+    """
+    if place == "map" and read_only is False:
+        raise ValueError("an index opened with place='map' is read-only; open it with place='dram' to add to it")
+    where = choice("place", place, _core.PLACES)
+    try:
+        core = _core.Index.open(os.fsencode(path), where)
+    except (OSError, KeyError) as error:
+        if not os.path.exists(path):
+            raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
+        raise
+    index = Index.__new__(Index)
+    index._adopt(core, read_only=place != "dram" if read_only is None else read_only)
+    return index

@@ -1,0 +1,31 @@
+"""The machine as the library sees it."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from . import _core
+
+
+class SystemInfo(TypedDict):
+    """What ``cpu`` gives. isa: the tier of the kernels in use, of those available the best not above the environment
+    variable SHORTLIST_MAX_ISA. openmp to mpi: what this build was made with."""
+
+    isa: str
+    isa_available: list[str]
+    cpus: int
+    numa_nodes: int
+    page_size: int
+    huge_page_size: int
+    huge_page_mode: str
+    openmp: bool
+    numa: bool
+    pmem: bool
+    onednn: bool
+    mpi: bool
+    max_threads: int
+
+
+def cpu() -> SystemInfo:
+    """The instruction sets, cores, NUMA nodes and pages of this machine, and what this build was made with."""
+    return _core.system()

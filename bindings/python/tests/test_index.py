@@ -1,0 +1,273 @@
+"""An index made, filled and asked; its settings and its results against exact search."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import pickle
+
+import numpy as np
+import pytest
+from conftest import DIM, Matrix, clustered, recall, whole_numbers
+
+import shortlist
+
+REFINES = {"i8": ["none", "f32", "bf16", "i16"], "i16": ["none", "f32", "bf16", "i16"], "f32": ["none"]}
+
+
+@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
+@pytest.mark.parametrize("codes, refine", [(c, r) for c, rs in REFINES.items() for r in rs])
+def test_finds_what_exact_search_finds(metric, codes, refine, x, q):
+    ix = shortlist.Index(dim=DIM, metric=metric, codes=codes, refine=refine)
+    ix.add(x)
+    ids, scores = ix.search(q, k=10, ef=200)
+    true_ids, true_scores = shortlist.exact(x, q, k=10, metric=metric)
+    assert recall(ids, true_ids) >= 0.95
+    order = np.sort(scores, axis=1)
+    np.testing.assert_array_equal(scores, order if metric == "l2" else order[:, ::-1])
+    np.testing.assert_allclose(scores, true_scores, rtol=0.05, atol=0.05 * float(np.abs(true_scores).max()))
+    ix.check()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
+@pytest.mark.parametrize("name, dtype", [("i8", np.int8), ("u8", np.uint8), ("i16", np.int16)])
+def test_integers_are_kept_exactly(metric, name, dtype):
+    x, q = whole_numbers(1500, dtype), whole_numbers(50, dtype, seed=2)
+    ix = shortlist.Index(dim=DIM, metric=metric, dtype=name)
+    assert ix.codes == ("i16" if name == "i16" else "i8")
+    ix.add(x)
+    np.testing.assert_array_equal(ix.get(np.arange(len(x))), x)
+    ids, scores = ix.search(q, k=10, ef=200)
+    assert recall(ids, shortlist.exact(x, q, k=10, metric=metric)[0]) >= 0.95
+    wide_x, wide_q = x[ids.astype(np.int64)].astype(np.int64), q[:, np.newaxis, :].astype(np.int64)
+    if metric == "l2":
+        expected = ((wide_x - wide_q) ** 2).sum(-1).astype(np.float32)
+    else:
+        expected = (wide_x * wide_q).sum(-1).astype(np.float32)
+    if metric == "cosine":
+        norms = np.linalg.norm(wide_x.astype(float), axis=-1) * np.linalg.norm(wide_q.astype(float), axis=-1)
+        np.testing.assert_allclose(scores, (wide_x * wide_q).sum(-1) / norms, rtol=1e-6, atol=1e-7)
+    else:
+        np.testing.assert_array_equal(scores, expected)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_floating_point_types_mix(dtype, x, q):
+    ix = shortlist.Index(dim=DIM, dtype=dtype)
+    assert ix.dtype == dtype
+    ix.add(x[:1000].astype(np.float16))
+    ix.add(x[1000:])
+    assert recall(ix.search(q.astype(np.float16), ef=200)[0], shortlist.exact(x, q, 10, "cosine")[0]) >= 0.95
+
+
+def test_bfloat16(x, q):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    ix = shortlist.Index(dim=DIM, dtype=bfloat16, codes="f32")
+    ix.add(x.astype(bfloat16))
+    np.testing.assert_array_equal(ix.get(np.arange(len(x))), x.astype(bfloat16).astype(np.float32))
+    ids, _ = ix.search(q.astype(bfloat16), k=10, ef=200)
+    true_ids, _ = shortlist.exact(x.astype(bfloat16), q.astype(bfloat16), k=10, metric="cosine")
+    assert recall(ids, true_ids) >= 0.95
+
+
+@pytest.mark.parametrize("name", ["i8", "int8", np.int8, np.dtype("int8")])
+def test_element_types_go_by_any_of_their_names(name):
+    assert shortlist.Index(4, dtype=name).dtype == "i8"
+
+
+def test_ids_are_the_users(x, q):
+    ids = np.arange(len(x), dtype=np.uint64) * 7 + (2**64 - 2 - 7 * len(x))
+    ix = shortlist.Index(dim=DIM)
+    ix.add(x, ids=ids)
+    plain = shortlist.Index(dim=DIM)
+    plain.add(x)
+    found, _ = ix.search(q, k=10)
+    np.testing.assert_array_equal(found, ids[plain.search(q, k=10)[0].astype(np.int64)])
+    assert found.dtype == np.uint64 and found.max() > 2**63
+
+
+def test_ids_go_on_from_the_largest(x):
+    ix = shortlist.Index(dim=DIM, codes="f32")
+    ix.add(x[:2], ids=[5, 3])
+    ix.add(x[2:4])
+    np.testing.assert_array_equal(ix.get([5, 3, 6, 7]), x[:4])
+
+
+def test_ids_as_lists_of_any_whole_numbers(x):
+    ix = shortlist.Index(dim=DIM, codes="f32")
+    ix.add(x[:3], ids=[1, 2**63 + 1, np.int8(7)])
+    np.testing.assert_array_equal(ix.get(2**63 + 1), x[1])
+    np.testing.assert_array_equal(ix.get([7, 1]), x[[2, 0]])
+    assert ix.get([]).shape == (0, DIM)
+    assert ix.get(np.empty(0, np.int32)).shape == (0, DIM)
+
+
+def test_length_grows(x):
+    ix = shortlist.Index(dim=DIM)
+    assert len(ix) == 0
+    ix.add(x[:10])
+    ix.add(x[10:15])
+    assert len(ix) == 15 == ix.stats()["n"]
+
+
+def test_searching_an_empty_index(q):
+    ix = shortlist.Index(dim=DIM)
+    ids, scores = ix.search(q, k=3)
+    assert ids.shape == scores.shape == (len(q), 3)
+    assert (ids == shortlist.NO_ID).all() and shortlist.NO_ID == 2**64 - 1
+    assert np.isnan(scores).all()
+
+
+def test_rows_are_filled_after_the_last_result(x, q):
+    ix = shortlist.Index(dim=DIM)
+    ix.add(x[:4])
+    ids, scores = ix.search(q, k=6)
+    assert (np.sort(ids[:, :4], axis=1) == np.arange(4)).all() and not np.isnan(scores[:, :4]).any()
+    assert (ids[:, 4:] == shortlist.NO_ID).all() and np.isnan(scores[:, 4:]).all()
+
+
+def test_one_query_gives_one_row(ready, q):
+    ids, scores = ready.search(q[0], k=5)
+    assert ids.shape == scores.shape == (5,)
+    assert ids.dtype == np.uint64 and scores.dtype == np.float32
+    many_ids, many_scores = ready.search(q[:1], k=5)
+    np.testing.assert_array_equal(ids, many_ids[0])
+    np.testing.assert_array_equal(scores, many_scores[0])
+
+
+def test_no_queries_give_no_rows(ready):
+    ids, scores = ready.search(np.empty((0, DIM), np.float32), k=5)
+    assert ids.shape == scores.shape == (0, 5)
+
+
+def test_threads_do_not_change_results(ready, q):
+    for threads in (0, 4):
+        np.testing.assert_array_equal(ready.search(q, threads=threads)[0], ready.search(q, threads=1)[0])
+
+
+def test_more_candidates_find_more(x, q):
+    ix = shortlist.Index(dim=DIM, m=4, ef_build=20)
+    ix.add(x)
+    truth = shortlist.exact(x, q, k=10, metric="cosine")[0]
+    assert recall(ix.search(q, ef=10)[0], truth) < recall(ix.search(q, ef=400)[0], truth)
+
+
+def test_reranking_uses_the_finer_copy(x, q):
+    ix = shortlist.Index(dim=DIM, metric="l2", refine="f32")
+    ix.add(x)
+    ids, scores = ix.search(q, k=1, ef=200, rerank=100)
+    expected = ((x[ids[:, 0].astype(np.int64)].astype(float) - q) ** 2).sum(1)
+    np.testing.assert_allclose(scores[:, 0], expected, rtol=1e-4)
+
+
+def test_get_gives_the_vectors_back(x):
+    for codes, refine, error in [("f32", None, 0), ("i8", "f32", 0), ("i8", "bf16", 2**-8), ("i8", None, 2**-6)]:
+        ix = shortlist.Index(dim=DIM, metric="l2", codes=codes, refine=refine)
+        ix.add(x)
+        got = ix.get(np.arange(len(x)))
+        assert got.dtype == np.float32 and got.shape == x.shape
+        assert (np.abs(got - x) <= error * np.abs(x).max(axis=1, keepdims=True)).all()
+
+
+def test_stats_say_how_it_was_made(x):
+    ix = shortlist.Index(dim=DIM, metric="ip", codes="i16", refine="bf16", m=8, ef_build=50, seed=2**64 - 1)
+    ix.add(x)
+    stats = ix.stats()
+    made = {k: stats[k] for k in ("n", "dim", "metric", "codes", "refine", "m", "ef_build", "seed", "dtype", "place")}
+    assert made == {
+        "n": len(x),
+        "dim": DIM,
+        "metric": "ip",
+        "codes": "i16",
+        "refine": "bf16",
+        "m": 8,
+        "ef_build": 50,
+        "seed": 2**64 - 1,
+        "dtype": "f32",
+        "place": "dram",
+    }
+    assert stats["bytes_codes"] >= len(x) * DIM * 2 and stats["bytes_refine"] >= len(x) * DIM * 2
+    assert stats["bytes_per_vector"] == stats["bytes_total"] / len(x)
+    assert 0 < stats["quant_error_mean"] <= stats["quant_error_max"] < 0.01
+    assert stats["isa"] == shortlist.cpu()["isa"]
+    assert (ix.dim, ix.metric, ix.dtype, ix.codes, ix.refine) == (DIM, "ip", "f32", "i16", "bf16")
+    assert not ix.read_only and not ix.closed
+
+
+def test_check_reports(ready):
+    report = ready.check(sample=100, k=5, ef=100, threads=1)
+    assert report.n == len(ready)
+    assert report.bad_links == report.unreachable == report.duplicate_ids == report.bad_vectors == 0
+    assert 0 < report.min_degree <= report.mean_degree <= report.max_degree <= 32
+    assert report.sampled_recall >= 0.95
+    assert np.isnan(ready.check(sample=0).sampled_recall)
+
+
+def test_repr(ready):
+    assert repr(ready) == (
+        "<shortlist.Index dim=32, metric='cosine', dtype='f32', codes='i8', refine='f32': 2000 vectors>"
+    )
+    ix = shortlist.Index(3, "l2")
+    ix.close()
+    assert repr(ix) == "<shortlist.Index dim=3, metric='l2', dtype='f32', codes='i8': closed>"
+
+
+def test_closing(x):
+    with shortlist.Index(dim=DIM) as ix:
+        ix.add(x[:10])
+    assert ix.closed
+    ix.close()
+    calls = [
+        lambda: ix.add(x),
+        lambda: ix.search(x),
+        lambda: ix.get(0),
+        lambda: ix.save("nowhere"),
+        lambda: ix.check(),
+        lambda: ix.stats(),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="closed"):
+            call()
+
+
+def test_cannot_be_pickled_or_copied(ready):
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="save it to a file"):
+            attempt(ready)
+
+
+def test_exact_is_exact(x, q):
+    ids, scores = shortlist.exact(x, q, k=7)
+    products = q.astype(float) @ x.T.astype(float)
+    np.testing.assert_array_equal(ids, np.argsort(-products, axis=1, kind="stable")[:, :7])
+    np.testing.assert_allclose(scores, -np.sort(-products, axis=1)[:, :7], rtol=1e-6)
+    one_ids, one_scores = shortlist.exact(x, q[3], k=7)
+    np.testing.assert_array_equal(one_ids, ids[3])
+    np.testing.assert_array_equal(one_scores, scores[3])
+
+
+def test_exact_fills_and_breaks_ties_by_row():
+    x = np.ones((3, 4), np.int8)
+    ids, scores = shortlist.exact(x, x[:1], k=5, metric="l2")
+    assert ids.tolist() == [[0, 1, 2, shortlist.NO_ID, shortlist.NO_ID]]
+    assert scores[0, :3].tolist() == [0, 0, 0] and np.isnan(scores[0, 3:]).all()
+    ids, _ = shortlist.exact(x[:0], x[:1], k=2)
+    assert (ids == shortlist.NO_ID).all()
+
+
+def test_exact_of_different_types_compares_floats():
+    x, q = clustered(50), clustered(3, seed=2)
+    expected = shortlist.exact(x, q, k=5)[0]
+    np.testing.assert_array_equal(shortlist.exact(x.astype(float), q, k=5)[0], expected)
+    np.testing.assert_array_equal(shortlist.exact([[1, 2], [3, 4]], np.array([1, 1], np.int8), k=2)[0], [1, 0])
+
+
+def test_cpu_says_what_runs():
+    system = shortlist.cpu()
+    assert system["isa"] in system["isa_available"]
+    assert "scalar" in system["isa_available"]
+    assert system["cpus"] >= 1 and system["max_threads"] >= 1 and system["page_size"] >= 4096
+
+
+def test_version():
+    assert shortlist.__version__ == importlib.metadata.version("shortlist")

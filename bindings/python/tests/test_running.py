@@ -1,0 +1,337 @@
+"""Threads, progress, cancelling, signals and forks."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+from conftest import DIM, clustered
+
+import shortlist
+
+
+def big(n=30_000):
+    return clustered(n, seed=5)
+
+
+def test_progress_is_told_and_ends_at_the_total(x):
+    told = []
+    shortlist.Index(dim=DIM).add(x, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (len(x), len(x))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_progress_cancels_and_nothing_is_added(x, q):
+    ix = shortlist.Index(dim=DIM)
+    ix.add(x)
+    before = ix.search(q)
+    with pytest.raises(shortlist.Error) as caught:
+        ix.add(big(), progress=lambda done, total: True)
+    assert caught.value.status == "SL_ECANCELED"
+    assert len(ix) == len(x)
+    np.testing.assert_array_equal(ix.search(q)[0], before[0])
+    ix.check()
+    ix.add(big(100))
+    assert len(ix) == len(x) + 100
+
+
+def test_what_progress_raises_is_raised(x):
+    class Stop(Exception):
+        pass
+
+    def stop(done, total):
+        raise Stop("enough")
+
+    ix = shortlist.Index(dim=DIM)
+    with pytest.raises(Stop, match="enough"):
+        ix.add(x, progress=stop)
+    assert len(ix) == 0
+
+
+def test_other_values_of_progress():
+    ix = shortlist.Index(dim=DIM)
+    with pytest.raises(TypeError, match="progress"):
+        ix.add(clustered(3), progress="yes")
+    ix.add(clustered(3), progress=lambda done, total: 1)
+    assert len(ix) == 3
+
+
+@pytest.mark.parametrize("with_tqdm", [True, False])
+def test_progress_is_shown(with_tqdm, x, capsys, monkeypatch, tmp_path):
+    if with_tqdm:
+        pytest.importorskip("tqdm")
+    else:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    ix = shortlist.Index(dim=DIM)
+    ix.add(x, progress=True)
+    ix.check(progress=True)
+    ix.save(tmp_path / "a.sl", progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "adding" in err and "checking" in err and "saving" in err
+    assert "100%" in err if with_tqdm else "2000/2000 (100 %)" in err
+
+
+def test_saving_can_be_cancelled(ready, tmp_path):
+    with pytest.raises(shortlist.Error) as caught:
+        ready.save(tmp_path / "a.sl", progress=lambda done, total: True)
+    assert caught.value.status == "SL_ECANCELED"
+    assert os.listdir(tmp_path) == []
+
+
+def test_python_runs_while_an_add_works():
+    """A thread that waits in Python for the add's first word, and that the add then waits for, can only run while the
+    add has let go of the GIL."""
+    begun, answered = threading.Event(), threading.Event()
+
+    def answer():
+        begun.wait(60)
+        answered.set()
+
+    def progress(done, total):
+        begun.set()
+        assert answered.wait(60)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    shortlist.Index(dim=DIM).add(clustered(100), progress=progress)
+    thread.join()
+    assert answered.is_set()
+
+
+def test_python_runs_between_the_words_of_an_add():
+    """The counter moves while the library works, not only while it tells."""
+    steps, done_adding, moved = [0], threading.Event(), []
+
+    def count():
+        while not done_adding.is_set():
+            steps[0] += 1
+
+    last = [None]
+
+    def progress(done, total):
+        if last[0] is not None:
+            moved.append(steps[0] - last[0])
+        last[0] = steps[0]
+        sys.setswitchinterval(60)  # the callback itself gives nobody a turn
+
+    thread = threading.Thread(target=count)
+    old = sys.getswitchinterval()
+    thread.start()
+    try:
+        shortlist.Index(dim=DIM).add(big(), threads=1, progress=progress)
+    finally:
+        done_adding.set()
+        sys.setswitchinterval(old)
+        thread.join()
+    assert moved and max(moved) > 0
+
+
+def run_together(*works):
+    errors = []
+
+    def guarded(work):
+        try:
+            work()
+        except BaseException as error:  # told to the test below
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+
+
+def test_threads_search_beside_each_other(ready, q):
+    expected = ready.search(q)[0]
+
+    def search():
+        for _ in range(20):
+            np.testing.assert_array_equal(ready.search(q)[0], expected)
+
+    run_together(*[search] * 4)
+
+
+def test_threads_may_add_search_save_and_read_at_once(tmp_path, q):
+    ix = shortlist.Index(dim=DIM)
+    parts = [clustered(200, seed=10 + i) for i in range(6)]
+
+    def adder(mine):
+        for part in mine:
+            ix.add(part, threads=1)
+
+    def reader():
+        while len(ix) < 1200:
+            ids, _ = ix.search(q, k=5)
+            assert ((ids < 1200) | (ids == shortlist.NO_ID)).all()
+            ix.stats()
+            if len(ix):
+                ix.get(0)
+
+    def saver():
+        for i in range(3):
+            ix.save(tmp_path / f"{i}.sl")
+            shortlist.open(tmp_path / f"{i}.sl").check(sample=20)
+
+    run_together(lambda: adder(parts[:3]), lambda: adder(parts[3:]), reader, reader, saver)
+    assert len(ix) == 1200
+    ix.check()
+
+
+def test_closing_while_others_search(x, q):
+    ix = shortlist.Index(dim=DIM)
+    ix.add(x)
+    begun = threading.Barrier(3)
+
+    def search():
+        begun.wait()
+        with pytest.raises(ValueError, match="closed"):
+            while True:
+                ix.search(q)
+
+    def close():
+        begun.wait()
+        ix.close()
+
+    run_together(search, search, close)
+
+
+def test_an_index_used_from_its_own_callback_says_so(x, q):
+    ix = shortlist.Index(dim=DIM)
+    ix.add(x)
+    for use in (lambda: ix.search(q), lambda: ix.add(x), lambda: ix.close()):
+        with pytest.raises(shortlist.Error, match="in use") as caught:
+            ix.add(x[:100], progress=lambda done, total, use=use: use() and None)
+        assert caught.value.status == "SL_EBUSY"
+        assert len(ix) == len(x)
+    seen = []
+    ix.add(x[:100], progress=lambda done, total: seen.append((len(ix), ix.dim, repr(ix))))
+    assert seen[0][:2] == (len(x), DIM)
+    other = shortlist.Index(dim=DIM)
+    ix.add(x[:100], progress=lambda done, total: other.add(x[:10]))
+    assert len(other) >= 10
+
+
+def test_ctrl_c_ends_an_add_and_nothing_is_added():
+    """In a process of its own: a thread there sends SIGINT at the add's first word."""
+    code = """
+        import os, signal, sys
+        import numpy as np
+        import shortlist
+
+        x = np.random.default_rng(0).standard_normal((60_000, 64)).astype(np.float32)
+        ix = shortlist.Index(dim=64)
+        ix.add(x[:1000])
+        told = []
+
+        def progress(done, total):
+            told.append(done)
+            if len(told) == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        try:
+            ix.add(x, progress=progress)
+        except KeyboardInterrupt:
+            assert told[-1] < len(x), told
+            assert len(ix) == 1000
+            ix.check()
+            ix.add(x[:100])
+            print("interrupted")
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_signals_are_served_without_progress():
+    """An alarm during an add that tells nobody; what its handler raises ends the add."""
+
+    class Rang(Exception):
+        pass
+
+    def ring(number, frame):
+        raise Rang
+
+    old = signal.signal(signal.SIGALRM, ring)
+    ix = shortlist.Index(dim=DIM, ef_build=400)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Rang):
+            ix.add(clustered(300_000, seed=5))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert len(ix) == 0
+
+
+@pytest.mark.parametrize("threads", [1, 0, 2])
+def test_a_forked_child_goes_on_searching(threads, tmp_path, x, q):
+    """The parent has used several threads, which do not come along."""
+    ix = shortlist.Index(dim=DIM)
+    ix.add(x, threads=2)
+    ix.save(tmp_path / "a.sl")
+    mapped = shortlist.open(tmp_path / "a.sl")
+    expected = ix.search(q, threads=2)[0]
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.alarm(60)
+            assert (ix.search(q, threads=threads)[0] == expected).all()
+            assert (mapped.search(q, threads=threads)[0] == expected).all()
+            ix.add(clustered(50, seed=9), threads=threads)
+            assert len(ix) == len(x) + 50
+            ix.check(threads=threads)
+            shortlist.exact(x, q, k=3, threads=threads)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(ix) == len(x)
+    np.testing.assert_array_equal(ix.search(q, threads=2)[0], expected)
+
+
+def test_a_fork_in_mid_add_leaves_the_child_a_clear_word(x):
+    """The child's copy is half written: it says so; another index there works."""
+    ix, other = shortlist.Index(dim=DIM), shortlist.Index(dim=DIM)
+    other.add(x)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def progress(done, total):
+        begun.set()
+        go_on.wait(60)
+
+    thread = threading.Thread(target=lambda: ix.add(x, threads=1, progress=progress))
+    thread.start()
+    begun.wait(60)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.alarm(60)
+            try:
+                ix.search(x[:1])
+            except shortlist.Error as error:
+                code = 0 if error.status == "SL_EBUSY" and "forked" in str(error) else 2
+            other.search(x[:1])
+        finally:
+            os._exit(code)
+    go_on.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(ix) == len(x)
+
+
+def test_importing_needs_no_tqdm(monkeypatch):
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, shortlist; sys.exit('tqdm' in sys.modules)"], capture_output=True
+    )
+    assert done.returncode == 0 and builtins.open is not shortlist.open

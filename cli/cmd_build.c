@@ -1,0 +1,245 @@
+#include "cli/commands.h"
+
+#include "cli/memory_limit.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/system.h"
+#include "cli/vectors.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Adding is spread over the cores within a block, so a block is large; two would not make reading faster. */
+#define BLOCK_SIZE ((size_t)256 << 20)
+
+typedef struct build_options {
+    const char *output, *ids;
+    int metric, codes, refine, place; /* codes -1: the input's */
+    size_t m, ef_build, threads, seed, max_memory;
+    int progress, json;
+} build_options;
+
+typedef struct build_state {
+    const build_options *options;
+    const char *base_path;
+    vectors *base;
+    element type; /* in which the base is read */
+    uint64_t *ids;
+    memory_limit limit;
+    sl_allocator allocator;
+    sl_index *index;
+    void *block;
+    size_t block_rows;
+    double read_s, add_s, save_s;
+} build_state;
+
+static sl_codes codes_of(const build_options *options, sl_dtype dtype) {
+    if (options->codes >= 0) return (sl_codes)options->codes;
+    return dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
+}
+
+static int report_build(const build_state *state, size_t first, sl_status status) {
+    size_t wanted = atomic_load(&state->limit.wanted);
+    if (status != SL_ENOMEM || !wanted) return report_rows(state->base_path, first, status);
+    size_t block = state->options->max_memory - state->limit.limit;
+    return report_failure("%s: building takes %s or more, beyond --max-memory (%s); raise it, or choose smaller codes, "
+                          "a smaller refine or a smaller --m",
+                          state->base_path, text_of_size((uint64_t)wanted + block).text,
+                          text_of_size(state->options->max_memory).text);
+}
+
+static int prepare_index(build_state *state) {
+    const build_options *options = state->options;
+    sl_index_params params;
+    sl_index_params_init(&params);
+    params.dim = state->base->dim;
+    params.metric = (sl_metric)options->metric;
+    params.dtype = element_dtype(state->base->type);
+    params.codes = codes_of(options, params.dtype);
+    params.refine = (sl_refine)options->refine;
+    params.m = options->m;
+    params.ef_construction = options->ef_build;
+    params.seed = options->seed;
+    params.log = report_log(&params.log_ctx);
+    if (options->max_memory) {
+        state->allocator = memory_limit_allocator(&state->limit);
+        params.allocator = &state->allocator;
+    }
+    sl_status status = sl_index_create(&params, &state->index);
+    if (status == SL_OK) status = sl_index_reserve(state->index, state->base->n);
+    return status == SL_OK ? EXIT_DONE : report_build(state, 0, status);
+}
+
+/* The block the base is read by; it counts towards --max-memory. */
+static int prepare_block(build_state *state) {
+    size_t row = state->base->dim * element_size(state->type);
+    size_t size = BLOCK_SIZE, limit = state->options->max_memory;
+    if (limit && limit / 8 < size) size = limit / 8;
+    state->block_rows = size > row ? size / row : 1;
+    if (state->block_rows > state->base->n) state->block_rows = state->base->n;
+    size_t block = state->block_rows * row;
+    state->limit.limit = limit > block ? limit - block : 0;
+    state->block = allocate(state->block_rows, row);
+    return state->block ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int add_blocks(build_state *state) {
+    progress progress;
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.threads = state->options->threads;
+    params.progress = progress_step;
+    params.progress_ctx = &progress;
+    int result = EXIT_DONE;
+    size_t n = state->base->n;
+    progress_begin(&progress, "building", "vectors", n, state->options->progress);
+    for (size_t first = 0; result == EXIT_DONE && first < n; first += state->block_rows) {
+        size_t count = n - first < state->block_rows ? n - first : state->block_rows;
+        double start = now_seconds();
+        result = vectors_read(state->base, first, count, state->type, 0, state->block);
+        if (result != EXIT_DONE) break;
+        double read = now_seconds();
+        progress_part(&progress, first, count);
+        sl_status status = sl_index_add(state->index, state->block, element_dtype(state->type), count, 0,
+                                        state->ids ? state->ids + first : NULL, &params);
+        state->read_s += read - start;
+        state->add_s += now_seconds() - read;
+        if (status != SL_OK) result = report_build(state, first, status);
+    }
+    progress_end(&progress);
+    return result;
+}
+
+static int save(build_state *state) {
+    progress progress;
+    sl_save_params params;
+    sl_save_params_init(&params);
+    params.progress = progress_step;
+    params.progress_ctx = &progress;
+    double start = now_seconds();
+    progress_begin(&progress, "saving", "bytes", 0, state->options->progress);
+    sl_status status = sl_index_save(state->index, state->options->output, &params);
+    progress_end(&progress);
+    state->save_s = now_seconds() - start;
+    return status == SL_OK ? EXIT_DONE : report_status(state->options->output, status);
+}
+
+static int print_result(const build_state *state) {
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    sl_status status = sl_index_get_stats(state->index, &stats);
+    if (status != SL_OK) return report_status(state->options->output, status);
+    size_t threads = thread_count(state->options->threads);
+    double rate = state->add_s > 0 ? (double)stats.n / state->add_s : 0;
+    if (state->options->json) {
+        json json;
+        json_begin(&json, stdout);
+        json_index(&json, &stats);
+        json_real(&json, "build_s", state->add_s);
+        json_real(&json, "read_s", state->read_s);
+        json_real(&json, "save_s", state->save_s);
+        json_real(&json, "rows_per_s", rate);
+        json_count(&json, "threads", threads);
+        json_real(&json, "quant_error_mean", stats.quant_error_mean);
+        json_real(&json, "quant_error_max", stats.quant_error_max);
+        json_text(&json, "output", state->options->output);
+        json_end(&json);
+    } else {
+        printf("%s: ", state->options->output);
+        print_index(&stats);
+        printf("built in %.1f s, %.0f vectors/s on %zu threads; quantisation error %.3g mean, %.3g largest\n",
+               state->add_s, rate, threads, stats.quant_error_mean, stats.quant_error_max);
+    }
+    return report_stdout();
+}
+
+static int build(build_state *state) {
+    const build_options *options = state->options;
+    if (options->place != SL_PLACE_DRAM)
+        return report_failure("--place %s: this version builds in DRAM only; build with --place dram, and open the "
+                              "index with --place map",
+                              sl_place_name((sl_place)options->place));
+    int status = output_check(options->output);
+    if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
+    if (status != EXIT_DONE) return status;
+    state->type = element_of_dtype(element_dtype(state->base->type));
+    if (options->ids) status = vectors_read_ids(options->ids, state->base->n, state->base_path, &state->ids);
+    if (status == EXIT_DONE) status = prepare_block(state);
+    if (status == EXIT_DONE) status = prepare_index(state);
+    if (status == EXIT_DONE) status = add_blocks(state);
+    if (status == EXIT_DONE) status = save(state);
+    return status == EXIT_DONE ? print_result(state) : status;
+}
+
+static int run_build(const command *self, int argc, char **argv) {
+    sl_index_params defaults;
+    sl_index_params_init(&defaults);
+    build_options options = {.codes = -1,
+                             .refine = (int)defaults.refine,
+                             .m = defaults.m,
+                             .ef_build = defaults.ef_construction,
+                             .seed = (size_t)defaults.seed};
+    const char *base;
+    OPTIONS_PARSE(self, argc, argv, &options, &base);
+    build_state state = {.options = &options, .base_path = base};
+    int status = build(&state);
+    sl_index_free(state.index);
+    free(state.block);
+    free(state.ids);
+    vectors_close(state.base);
+    return status;
+}
+
+static const char *const operands[] = {"BASE", NULL};
+
+static const option build_table[] = {
+    {'o', "output", OPTION_TEXT, "INDEX", 1, offsetof(build_options, output),
+     "The index file. It appears whole or not at all; a file of that name stays as it is until then."},
+    {0, "metric", OPTION_WORD, "ip|cosine|l2", 1, offsetof(build_options, metric),
+     "Inner product (larger is nearer), cosine of the angle (larger is nearer), or squared Euclidean distance (smaller "
+     "is nearer)."},
+    {0, "codes", OPTION_WORD, "i8|i16|f32|i4", 0, offsetof(build_options, codes),
+     "What the graph is walked over. Floating-point vectors are quantised to i8 (default) or i16 with one scale a "
+     "vector, or kept as f32. Integer vectors are their own codes, kept exactly: .u8bin and .i8bin take i8, 16-bit "
+     "integers i16. i4 is not in this version."},
+    {0, "refine", OPTION_WORD, "none|f32|bf16|i16", 0, offsetof(build_options, refine),
+     "A finer copy of floating-point vectors that re-ranks the best the graph found (default none). It costs 4, 2 or 2 "
+     "bytes an element."},
+    {0, "m", OPTION_COUNT, "N", 0, offsetof(build_options, m),
+     "Links a node, 2 to 256 (default 16); twice that on the lowest layer. More give better recall for more bytes."},
+    {0, "ef-build", OPTION_COUNT, "N", 0, offsetof(build_options, ef_build),
+     "Candidates kept while a vector is inserted (default 200). More give a better graph for a slower build."},
+    OPTION_THREADS(build_options, "Threads to build with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
+                                  "gives."),
+    {0, "ids", OPTION_TEXT, "FILE", 0, offsetof(build_options, ids),
+     "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it vectors are numbered from 0 in "
+     "their order."},
+    {0, "seed", OPTION_COUNT, "N", 0, offsetof(build_options, seed), "Seed of the nodes' levels (default 1)."},
+    {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
+     "Fail, before the work where that can be told, rather than take more memory than this; 512M, 16G."},
+    {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
+     "Where the index lies while it is built; this version builds in dram (default)."},
+    OPTION_PROGRESS(build_options),
+    OPTION_JSON(build_options),
+    OPTION_LAST};
+
+const command command_build = {
+    .name = "build",
+    .summary = "build an index from a file of vectors",
+    .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32] [--refine "
+                "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--max-memory BYTES] "
+                "[--place dram] [--progress] [--json]",
+    .description =
+        "Reads the vectors of BASE in blocks, links them into an HNSW graph over their codes, and writes the graph, the "
+        "codes and the ids to INDEX. BASE is a file of type " VECTORS_READ_ENDINGS ", told by the ending of its name; of "
+        "an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n"
+        "Vectors of float32 and float16 are quantised, float64 is taken as float32, and wider integers are taken as "
+        "float32 where that is exact. Vectors of u8, i8 and i16 are kept exactly.\n"
+        "Vectors with NaN or infinity, vectors of length zero under cosine, and ids that come twice are refused, the "
+        "message naming the row, counted from 0. Ctrl-C ends the build and leaves nothing behind.\n",
+    .examples = "shortlist build base.fbin -o base.sl --metric cosine\n"
+                "shortlist build base.npy -o base.sl --metric l2 --refine bf16 --m 32 --json\n"
+                "shortlist build glove.hdf5 -o glove.sl --metric cosine --ids ids.npy\n",
+    .operands = operands,
+    .options = build_table,
+    .run = run_build,
+};

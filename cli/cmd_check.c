@@ -1,0 +1,124 @@
+#include "cli/commands.h"
+
+#include "cli/progress.h"
+#include "cli/system.h"
+
+typedef struct check_options {
+    size_t sample, threads;
+    int progress, json;
+} check_options;
+
+/* The counts of which each but 0 is a fault. */
+typedef struct fault {
+    const char *key, *name;
+    size_t count;
+} fault;
+
+#define FAULTS 6
+
+static void list_faults(const sl_check_report *report, fault *out) {
+    const fault faults[FAULTS] = {
+        {"bad_links", "broken links", report->bad_links},
+        {"bad_upper", "broken records of the upper layers", report->bad_upper},
+        {"unreachable", "vectors no path leads to", report->unreachable},
+        {"no_in_link", "vectors nothing links to", report->no_in_link},
+        {"bad_vectors", "vectors with broken factors", report->bad_vectors},
+        {"duplicate_ids", "ids that come twice", report->duplicate_ids},
+    };
+    for (size_t i = 0; i < FAULTS; i++)
+        out[i] = faults[i];
+}
+
+static void print_json(const char *path, const sl_index_stats *stats, const sl_check_report *report, int sound,
+                       double seconds) {
+    fault faults[FAULTS];
+    list_faults(report, faults);
+    json json;
+    json_begin(&json, stdout);
+    json_text(&json, "index", path);
+    json_flag(&json, "ok", sound);
+    json_text(&json, "fault", sound ? NULL : sl_last_error());
+    json_index(&json, stats);
+    for (size_t i = 0; i < FAULTS; i++)
+        json_count(&json, faults[i].key, faults[i].count);
+    json_count(&json, "min_degree", report->min_degree);
+    json_count(&json, "max_degree", report->max_degree);
+    json_real(&json, "mean_degree", report->mean_degree);
+    json_real(&json, "sampled_recall", report->sampled_recall);
+    json_count(&json, "sections_checked", report->sections_checked);
+    json_real(&json, "check_s", seconds);
+    json_end(&json);
+}
+
+static void print_text(const char *path, const check_options *options, const sl_check_report *report, int sound) {
+    fault faults[FAULTS];
+    list_faults(report, faults);
+    printf("%s: %s; %zu vectors, %zu sections of the file verified\n", path, sound ? "sound" : "damaged", report->n,
+           report->sections_checked);
+    for (size_t i = 0; i < FAULTS; i++)
+        printf("  %-36s %zu\n", faults[i].name, faults[i].count);
+    printf("  %-36s %zu to %zu, mean %.1f\n", "links a vector", report->min_degree, report->max_degree,
+           report->mean_degree);
+    if (options->sample)
+        printf("  %-36s %.4f\n", "recall of the sample over codes", report->sampled_recall);
+}
+
+static int check(const char *path, const check_options *options, sl_index *index, const sl_index_stats *stats) {
+    progress progress;
+    sl_check_params params;
+    sl_check_params_init(&params);
+    params.sample = options->sample;
+    params.threads = options->threads;
+    params.progress = progress_step;
+    params.progress_ctx = &progress;
+    sl_check_report report = {.struct_size = sizeof report};
+    double start = now_seconds();
+    progress_begin(&progress, "checking", "steps", 0, options->progress);
+    sl_status status = sl_index_check(index, &params, &report);
+    progress_end(&progress);
+    if (status != SL_OK && status != SL_ECORRUPT) return report_status(path, status);
+    if (options->json) print_json(path, stats, &report, status == SL_OK, now_seconds() - start);
+    else print_text(path, options, &report, status == SL_OK);
+    if (status != SL_OK) (void)report_status(path, status);
+    int printed = report_stdout();
+    return status == SL_OK ? printed : EXIT_FAILED;
+}
+
+static int run_check(const command *self, int argc, char **argv) {
+    sl_check_params defaults;
+    sl_check_params_init(&defaults);
+    check_options options = {.sample = defaults.sample};
+    const char *path;
+    OPTIONS_PARSE(self, argc, argv, &options, &path);
+    sl_index *index;
+    sl_index_stats stats;
+    int status = open_index(path, SL_PLACE_MAP, 0, &index, &stats);
+    if (status == EXIT_DONE) status = check(path, &options, index, &stats);
+    sl_index_free(index);
+    return status;
+}
+
+static const char *const operands[] = {"INDEX", NULL};
+
+static const option check_table[] = {
+    {0, "sample", OPTION_COUNT, "N", 0, offsetof(check_options, sample),
+     "Vectors searched for and compared with exact search (default 200); 0 leaves that out."},
+    OPTION_THREADS(check_options, "Threads to check with; 0 (default) takes all."),
+    OPTION_PROGRESS(check_options),
+    OPTION_JSON(check_options),
+    OPTION_LAST};
+
+const command command_check = {
+    .name = "check",
+    .summary = "verify a whole index",
+    .synopsis = "shortlist check INDEX [--sample N] [--threads N] [--progress] [--json]",
+    .description =
+        "Reads the whole file against its checksums, and the whole graph: links out of range or twice, records of the "
+        "upper layers, ids that come twice, vectors that no path leads to from the entry point. Then searches for a "
+        "sample of its own vectors and compares with exact search over the same codes. Exit status 1 says that "
+        "something does not hold; the counts are printed in either case.\n",
+    .examples = "shortlist check base.sl\nshortlist check base.sl --sample 1000 --json\n",
+    .operands = operands,
+    .options = check_table,
+    .run = run_check,
+};

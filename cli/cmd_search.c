@@ -1,0 +1,179 @@
+#include "cli/commands.h"
+
+#include "cli/progress.h"
+#include "cli/results.h"
+#include "cli/system.h"
+#include "cli/vectors.h"
+
+#include <stdlib.h>
+
+/* Queries read, asked and written at a time: enough to keep every core busy, little enough to hold for any k. */
+#define BLOCK_ROWS 8192
+
+typedef struct search_options {
+    const char *output, *scores;
+    fraction_list recall;
+    size_t k, ef, rerank, threads;
+    int place, progress, json;
+} search_options;
+
+typedef struct search_state {
+    const search_options *options;
+    const char *index_path, *queries_path;
+    sl_index *index;
+    sl_index_stats stats;
+    vectors *queries;
+    element type; /* in which the queries are read */
+    results *results;
+    double search_s;
+    sl_search_stats counts;
+} search_state;
+
+static int search_block(search_state *state, const sl_search_params *params, size_t first, size_t count, void *rows,
+                        uint64_t *ids, float *scores) {
+    sl_search_stats counts;
+    int result = vectors_read(state->queries, first, count, state->type, 0, rows);
+    if (result != EXIT_DONE) return result;
+    double start = now_seconds();
+    sl_status status = sl_index_search(state->index, rows, element_dtype(state->type), count, 0, state->options->k,
+                                       params, ids, scores, &counts);
+    state->search_s += now_seconds() - start;
+    if (status != SL_OK) return report_rows(state->queries_path, first, status);
+    state->counts.results += counts.results;
+    state->counts.evaluations += counts.evaluations;
+    return results_append(state->results, ids, scores, count);
+}
+
+static int search_blocks(search_state *state, sl_search_params *params) {
+    const search_options *options = state->options;
+    size_t n = state->queries->n, block = n < BLOCK_ROWS ? n : BLOCK_ROWS;
+    void *rows = allocate(block, state->queries->dim * element_size(state->type));
+    uint64_t *ids = allocate(block, options->k * sizeof *ids);
+    float *scores = allocate(block, options->k * sizeof *scores);
+    progress progress;
+    params->progress = progress_step;
+    params->progress_ctx = &progress;
+    int result = rows && ids && scores ? EXIT_DONE : EXIT_FAILED;
+    progress_begin(&progress, "searching", "queries", n, options->progress);
+    for (size_t first = 0; result == EXIT_DONE && first < n; first += block) {
+        size_t count = n - first < block ? n - first : block;
+        progress_part(&progress, first, count);
+        result = search_block(state, params, first, count, rows, ids, scores);
+    }
+    progress_end(&progress);
+    free(rows);
+    free(ids);
+    free(scores);
+    return result;
+}
+
+static int print_result(const search_state *state, size_t ef) {
+    double nq = (double)state->queries->n;
+    double rate = state->search_s > 0 ? nq / state->search_s : 0;
+    double evaluations = (double)state->counts.evaluations / nq;
+    if (state->options->json) {
+        json json;
+        json_begin(&json, stdout);
+        json_index(&json, &state->stats);
+        json_count(&json, "queries", state->queries->n);
+        json_count(&json, "k", state->options->k);
+        json_count(&json, "ef", ef);
+        json_count(&json, "threads", thread_count(state->options->threads));
+        json_count(&json, "results", state->counts.results);
+        json_real(&json, "search_s", state->search_s);
+        json_real(&json, "qps", rate);
+        json_real(&json, "evaluations", evaluations);
+        json_text(&json, "output", state->options->output);
+        json_end(&json);
+    } else
+        printf("%s: the %zu nearest for %zu queries at ef %zu; %.3f s, %.0f queries/s, %.0f evaluations a query\n",
+               state->options->output, state->options->k, state->queries->n, ef, state->search_s, rate, evaluations);
+    return report_stdout();
+}
+
+static int search(search_state *state) {
+    const search_options *options = state->options;
+    sl_search_params params;
+    sl_search_params_init(&params);
+    if (options->recall.count)
+        return report_failure("%s: the index holds no tuned settings for --recall; give --ef, and find one that reaches "
+                              "this recall with 'shortlist eval --recall'",
+                              state->index_path);
+    int status = results_check(options->output, options->scores);
+    if (status == EXIT_DONE)
+        status = open_index(state->index_path, (sl_place)options->place, options->progress, &state->index,
+                            &state->stats);
+    if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
+    if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
+    if (status == EXIT_DONE && options->ef != SIZE_MAX)
+        status = check_depth("--ef", options->ef, state->stats.n, state->index_path);
+    if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->stats.dim, state->index_path);
+    if (status == EXIT_DONE)
+        status = vectors_match_type(state->queries, state->stats.dtype, state->index_path, &state->type);
+    if (status == EXIT_DONE)
+        status = results_create(options->output, options->scores, state->queries->n, options->k, &state->results);
+    if (status != EXIT_DONE) return status;
+    if (options->ef != SIZE_MAX) params.ef = options->ef;
+    if (params.ef < options->k) params.ef = options->k;
+    params.rerank = options->rerank;
+    params.threads = options->threads;
+    status = search_blocks(state, &params);
+    if (status == EXIT_DONE) {
+        status = results_commit(state->results);
+        state->results = NULL;
+    }
+    return status == EXIT_DONE ? print_result(state, params.ef) : status;
+}
+
+static int run_search(const command *self, int argc, char **argv) {
+    search_options options = {.ef = SIZE_MAX, .place = SL_PLACE_MAP};
+    const char *paths[2];
+    OPTIONS_PARSE(self, argc, argv, &options, paths);
+    if (options.recall.count > 1) return report_usage("--recall takes one number");
+    if (options.recall.count && options.ef != SIZE_MAX) return report_usage("--ef and --recall exclude one another");
+    search_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1]};
+    int status = search(&state);
+    results_discard(state.results);
+    vectors_close(state.queries);
+    sl_index_free(state.index);
+    return status;
+}
+
+static const char *const operands[] = {"INDEX", "QUERIES", NULL};
+
+static const option search_table[] = {
+    {'k', NULL, OPTION_COUNT, "N", 1, offsetof(search_options, k), "Neighbours a query."},
+    {'o', "output", OPTION_TEXT, "OUT.ibin", 1, offsetof(search_options, output),
+     "The neighbours' ids, best first, one row a query. .ibin and .ivecs hold 32-bit ids and -1 where a neighbour is "
+     "missing; .npy holds 64-bit ids and 2^64-1 there."},
+    {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(search_options, scores),
+     "Their scores, in the same shape, NaN where a neighbour is missing; .fbin, .fvecs or .npy."},
+    {0, "ef", OPTION_COUNT, "N", 0, offsetof(search_options, ef),
+     "Candidates kept while the graph is walked (default 64, or -k where that is more). More find more of the true "
+     "neighbours in more time."},
+    {0, "recall", OPTION_FRACTIONS, "R", 0, offsetof(search_options, recall),
+     "The recall to reach, by settings tuned for and stored in the index; indexes of this version hold none."},
+    {0, "rerank", OPTION_COUNT, "N", 0, offsetof(search_options, rerank),
+     "Candidates the refine copy re-ranks; 0 (default) chooses from -k and --ef."},
+    OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),
+    {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(search_options, place),
+     "Copy the index into memory, or map its file (default), which opens at once."},
+    OPTION_PROGRESS(search_options),
+    OPTION_JSON(search_options),
+    OPTION_LAST};
+
+const command command_search = {
+    .name = "search",
+    .summary = "find the nearest neighbours of a file of queries",
+    .synopsis = "shortlist search INDEX QUERIES -k N -o OUT.ibin [--ef N | --recall R] [--scores FILE.fbin] [--rerank "
+                "N] [--threads N] [--place dram|map] [--progress] [--json]",
+    .description =
+        "Asks INDEX for the -k nearest vectors of each row of QUERIES and writes their ids. Queries of an index over "
+        "floating-point vectors may be of any floating-point type; those of an index over integers must be of its own. "
+        "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test is read.\n",
+    .examples = "shortlist search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n"
+                "shortlist search base.sl queries.npy -k 100 --ef 400 -o found.npy --scores scores.npy\n",
+    .operands = operands,
+    .options = search_table,
+    .run = run_search,
+};

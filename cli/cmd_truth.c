@@ -1,0 +1,176 @@
+#include "cli/commands.h"
+
+#include "cli/progress.h"
+#include "cli/results.h"
+#include "cli/system.h"
+#include "cli/vectors.h"
+
+#include <stdlib.h>
+
+#define BLOCK_SIZE ((size_t)64 << 20)
+
+typedef struct truth_options {
+    const char *output, *scores;
+    int metric;
+    size_t k, threads;
+    int progress, json;
+} truth_options;
+
+typedef struct truth_state {
+    const truth_options *options;
+    const char *base_path, *queries_path;
+    vectors *base, *queries;
+    element type; /* in which both are read */
+    sl_exact *exact;
+    progress progress;
+    double scan_s;
+} truth_state;
+
+static int create(truth_state *state) {
+    sl_exact_params params;
+    sl_exact_params_init(&params);
+    params.dim = state->base->dim;
+    params.metric = (sl_metric)state->options->metric;
+    params.dtype = element_dtype(state->type);
+    params.k = state->options->k;
+    params.threads = state->options->threads;
+    params.progress = progress_step;
+    params.progress_ctx = &state->progress;
+    void *rows = vectors_read_all(state->queries, state->type);
+    if (!rows) return EXIT_FAILED;
+    sl_status status = sl_exact_create(&params, rows, state->queries->n, 0, &state->exact);
+    free(rows);
+    return status == SL_OK ? EXIT_DONE : report_status(state->queries_path, status);
+}
+
+static int scan(truth_state *state) {
+    size_t row = state->base->dim * element_size(state->type), n = state->base->n;
+    size_t block_rows = row < BLOCK_SIZE ? BLOCK_SIZE / row : 1;
+    if (block_rows > n) block_rows = n;
+    void *block = allocate(block_rows, row);
+    if (!block) return EXIT_FAILED;
+    int result = EXIT_DONE;
+    double start = now_seconds();
+    progress_begin(&state->progress, "scanning", "vectors", n, state->options->progress);
+    for (size_t first = 0; result == EXIT_DONE && first < n; first += block_rows) {
+        size_t count = n - first < block_rows ? n - first : block_rows;
+        result = vectors_read(state->base, first, count, state->type, 0, block);
+        if (result != EXIT_DONE) break;
+        progress_part(&state->progress, first, count);
+        sl_status status = sl_exact_scan(state->exact, block, count, 0, first);
+        if (status != SL_OK) result = report_rows(state->base_path, first, status);
+    }
+    progress_end(&state->progress);
+    state->scan_s = now_seconds() - start;
+    free(block);
+    return result;
+}
+
+static int write_results(const truth_state *state) {
+    size_t k = state->options->k, nq = state->queries->n;
+    uint64_t *ids = allocate(nq, k * sizeof *ids);
+    float *scores = allocate(nq, k * sizeof *scores);
+    results *results = NULL;
+    int result = ids && scores ? EXIT_DONE : EXIT_FAILED;
+    if (result == EXIT_DONE) {
+        sl_status status = sl_exact_results(state->exact, ids, scores);
+        if (status != SL_OK) result = report_status(state->base_path, status);
+    }
+    if (result == EXIT_DONE) result = results_create(state->options->output, state->options->scores, nq, k, &results);
+    if (result == EXIT_DONE) result = results_append(results, ids, scores, nq);
+    if (result == EXIT_DONE) {
+        result = results_commit(results);
+        results = NULL;
+    }
+    results_discard(results);
+    free(ids);
+    free(scores);
+    return result;
+}
+
+static int print_result(const truth_state *state) {
+    double pairs = (double)state->base->n * (double)state->queries->n;
+    double rate = state->scan_s > 0 ? pairs / state->scan_s : 0;
+    if (state->options->json) {
+        json json;
+        json_begin(&json, stdout);
+        json_count(&json, "n", state->base->n);
+        json_count(&json, "dim", state->base->dim);
+        json_text(&json, "metric", sl_metric_name((sl_metric)state->options->metric));
+        json_text(&json, "input", element_name(state->type));
+        json_count(&json, "queries", state->queries->n);
+        json_count(&json, "k", state->options->k);
+        json_count(&json, "threads", thread_count(state->options->threads));
+        json_real(&json, "scan_s", state->scan_s);
+        json_real(&json, "pairs_per_s", rate);
+        json_text(&json, "output", state->options->output);
+        json_end(&json);
+    } else
+        printf("%s: the %zu nearest of %zu vectors for %zu queries, %s; %.1f s, %.3g pairs/s\n", state->options->output,
+               state->options->k, state->base->n, state->queries->n, sl_metric_name((sl_metric)state->options->metric),
+               state->scan_s, rate);
+    return report_stdout();
+}
+
+static int truth(truth_state *state) {
+    const truth_options *options = state->options;
+    element query_type;
+    int status = results_check(options->output, options->scores);
+    if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
+    if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
+    if (status == EXIT_DONE) status = check_depth("-k", options->k, state->base->n, state->base_path);
+    if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->base->dim, state->base_path);
+    if (status == EXIT_DONE)
+        status = vectors_match_type(state->queries, element_dtype(state->base->type), state->base_path, &query_type);
+    if (status != EXIT_DONE) return status;
+    /* Two types that match but differ are both floating-point: f32 holds either. */
+    state->type = element_of_dtype(element_dtype(state->base->type));
+    if (state->type != query_type) state->type = ELEMENT_F32;
+    status = create(state);
+    if (status == EXIT_DONE) status = scan(state);
+    if (status == EXIT_DONE) status = write_results(state);
+    return status == EXIT_DONE ? print_result(state) : status;
+}
+
+static int run_truth(const command *self, int argc, char **argv) {
+    truth_options options = {0};
+    const char *paths[2];
+    OPTIONS_PARSE(self, argc, argv, &options, paths);
+    truth_state state = {.options = &options, .base_path = paths[0], .queries_path = paths[1]};
+    int status = truth(&state);
+    sl_exact_free(state.exact);
+    vectors_close(state.base);
+    vectors_close(state.queries);
+    return status;
+}
+
+static const char *const operands[] = {"BASE", "QUERIES", NULL};
+
+static const option truth_table[] = {
+    {'k', NULL, OPTION_COUNT, "N", 1, offsetof(truth_options, k), "Neighbours a query."},
+    {0, "metric", OPTION_WORD, "ip|cosine|l2", 1, offsetof(truth_options, metric), "As for 'shortlist build'."},
+    {'o', "output", OPTION_TEXT, "TRUTH.ibin", 1, offsetof(truth_options, output),
+     "The neighbours' row numbers, best first, one row a query; .ibin, .ivecs or .npy."},
+    {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(truth_options, scores),
+     "Their scores, in the same shape; .fbin, .fvecs or .npy."},
+    OPTION_THREADS(truth_options, "Threads to scan with; 0 (default) takes all."),
+    OPTION_PROGRESS(truth_options),
+    OPTION_JSON(truth_options),
+    OPTION_LAST};
+
+const command command_truth = {
+    .name = "truth",
+    .summary = "find the true nearest neighbours by comparing everything",
+    .synopsis = "shortlist truth BASE QUERIES -k N --metric ip|cosine|l2 -o TRUTH.ibin [--scores FILE.fbin] [--threads "
+                "N] [--progress] [--json]",
+    .description =
+        "Compares each query with each vector of BASE, which is read in blocks and need not fit in memory, and writes "
+        "the row numbers of the -k nearest. Equal scores are ordered by row number, so the result is the same on every "
+        "machine. 'shortlist eval' measures recall against it.\n"
+        "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset train is BASE and test QUERIES.\n",
+    .examples = "shortlist truth base.fbin queries.fbin -k 100 --metric cosine -o truth.ibin\n"
+                "shortlist truth sift.hdf5 sift.hdf5 -k 10 --metric l2 -o truth.ibin --scores distances.fbin\n",
+    .operands = operands,
+    .options = truth_table,
+    .run = run_truth,
+};

@@ -1,0 +1,74 @@
+#include "cli/commands.h"
+
+#include "cli/progress.h"
+
+#include <inttypes.h>
+
+size_text text_of_size(uint64_t bytes) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_text out;
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        value /= 1024;
+    snprintf(out.text, sizeof out.text, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    return out;
+}
+
+int open_index(const char *path, sl_place place, int progress_wanted, sl_index **out, sl_index_stats *stats) {
+    progress progress;
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = place;
+    params.log = report_log(&params.log_ctx);
+    params.progress = progress_step;
+    params.progress_ctx = &progress;
+    progress_begin(&progress, "loading", "bytes", 0, progress_wanted && place == SL_PLACE_DRAM);
+    sl_status status = sl_index_open(path, &params, out);
+    progress_end(&progress);
+    if (status != SL_OK) return report_status(path, status);
+    *stats = (sl_index_stats){.struct_size = sizeof *stats};
+    status = sl_index_get_stats(*out, stats);
+    if (status == SL_OK) return EXIT_DONE;
+    sl_index_free(*out);
+    *out = NULL;
+    return report_status(path, status);
+}
+
+static double bytes_per_vector(const sl_index_stats *stats) {
+    return stats->n ? (double)stats->bytes_total / (double)stats->n : 0;
+}
+
+void json_index(json *json, const sl_index_stats *stats) {
+    json_count(json, "n", stats->n);
+    json_count(json, "dim", stats->dim);
+    json_text(json, "metric", sl_metric_name(stats->metric));
+    json_text(json, "input", sl_dtype_name(stats->dtype));
+    json_text(json, "codes", sl_codes_name(stats->codes));
+    json_text(json, "refine", sl_refine_name(stats->refine));
+    json_count(json, "m", stats->m);
+    json_count(json, "ef_build", stats->ef_construction);
+    json_count(json, "seed", stats->seed);
+    json_real(json, "bytes_per_vector", bytes_per_vector(stats));
+    json_count(json, "bytes_total", stats->bytes_total);
+    json_text(json, "isa", stats->isa);
+}
+
+void print_index(const sl_index_stats *stats) {
+    printf("%zu vectors of %zu %s, %s, codes %s, refine %s, m %zu, ef_build %zu\n", stats->n, stats->dim,
+           sl_dtype_name(stats->dtype), sl_metric_name(stats->metric), sl_codes_name(stats->codes),
+           sl_refine_name(stats->refine), stats->m, stats->ef_construction);
+    printf("%s, %.1f bytes a vector\n", text_of_size(stats->bytes_total).text, bytes_per_vector(stats));
+}
+
+int check_depth(const char *option, size_t value, size_t n, const char *path) {
+    if (value > 0 && value <= n) return EXIT_DONE;
+    if (value == 0) return report_failure("%s is 0; ask for at least 1", option);
+    return report_failure("%s is %zu, but %s holds %zu vectors; ask for at most %zu", option, value, path, n, n);
+}
+
+size_t thread_count(size_t asked) {
+    sl_system system = {.struct_size = sizeof system};
+    if (asked || sl_system_query(&system) != SL_OK) return asked;
+    return system.max_threads;
+}

@@ -1,0 +1,40 @@
+/* The commands, one file each, and what several of them do alike. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "cli/json_out.h"
+#include "cli/options.h"
+#include "cli/report.h"
+
+extern const command command_build;
+extern const command command_search;
+extern const command command_eval;
+extern const command command_truth;
+extern const command command_info;
+extern const command command_check;
+extern const command command_convert;
+extern const command command_cpu;
+
+/* "4294967296 bytes" as people read it: "4.0 GiB". */
+typedef struct size_text {
+    char text[24];
+} size_text;
+size_text text_of_size(uint64_t bytes);
+
+/* Opens an index and reads its facts; `progress` is --progress, for a copy into DRAM. Returns an exit status; *out is
+ * NULL on failure. */
+int open_index(const char *path, sl_place place, int progress, sl_index **out, sl_index_stats *stats);
+
+/* The members every object about an index begins with: n, dim, metric, … isa. */
+void json_index(json *json, const sl_index_stats *stats);
+
+/* One line about an index: "339479 vectors of 100 f32, cosine, codes i8, refine bf16, m 16, ef_build 200". */
+void print_index(const sl_index_stats *stats);
+
+/* Reports a -k or --ef of 0 or above n; `option` names it and `path` the file of n vectors. */
+int check_depth(const char *option, size_t value, size_t n, const char *path);
+
+/* Threads a call with `asked` will use. */
+size_t thread_count(size_t asked);
+
+#endif

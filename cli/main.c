@@ -1,0 +1,72 @@
+/* The shortlist command. */
+#include "cli/commands.h"
+#include "cli/system.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const command *const commands[] = {
+    &command_build, &command_search, &command_eval,    &command_truth,
+    &command_info,  &command_check,  &command_convert, &command_cpu,
+};
+
+#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+static const command *find(const char *name) {
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+static int print_overview(void) {
+    printf("NAME\n       shortlist - find the nearest vectors\n\nSYNOPSIS\n"
+           "       shortlist COMMAND ...\n       shortlist COMMAND --help\n       shortlist --version\n\nDESCRIPTION\n");
+    options_wrap("Builds an index over a file of vectors, searches it, and measures how well and how fast.\n", 7);
+    printf("\nCOMMANDS\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        printf("       %-10s %s\n", commands[i]->name, commands[i]->summary);
+    printf("       %-10s %s\n", "help", "print this page, or that of a command");
+    printf("\nENVIRONMENT\n");
+    printf("       SHORTLIST_MAX_ISA\n");
+    options_wrap("Highest instruction-set tier to use: scalar, avx2, avxvnni, avx512bw, avx512vnni or neon.\n", 15);
+    printf("       SHORTLIST_LOG\n");
+    options_wrap("Print what the library tells on stderr: error, warn, info or debug.\n", 15);
+    printf("       OMP_NUM_THREADS, OMP_PROC_BIND, OMP_PLACES\n");
+    options_wrap("How many threads work by default, and on which CPUs.\n", 15);
+    printf("\nEXIT STATUS\n");
+    options_wrap("0 done; 1 failed, with one line on stderr that says what, where and what to do; 2 the command line "
+                 "was not understood.\n",
+                 7);
+    printf("\nEXAMPLES\n"
+           "       shortlist build base.fbin -o base.sl --metric cosine\n"
+           "       shortlist truth base.fbin queries.fbin -k 10 --metric cosine -o truth.ibin\n"
+           "       shortlist eval base.sl queries.fbin truth.ibin -k 10\n"
+           "       shortlist search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n");
+    return report_stdout();
+}
+
+static int help(int argc, char **argv) {
+    if (argc < 2 || strcmp(argv[1], "--help") == 0) return print_overview();
+    const command *command = find(argv[1]);
+    if (!command) return report_usage("unknown command '%s'", argv[1]);
+    options_help(command);
+    return report_stdout();
+}
+
+int main(int argc, char **argv) {
+    interrupt_install();
+    int status = report_log_install();
+    if (status != EXIT_DONE) return status;
+    if (argc < 2) return report_usage("a command is missing");
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return print_overview();
+    if (strcmp(name, "help") == 0) return help(argc - 1, argv + 1);
+    if (strcmp(name, "--version") == 0) {
+        printf("shortlist %s\n", sl_version());
+        return report_stdout();
+    }
+    const command *command = find(name);
+    if (!command) return report_usage("unknown command '%s'", name);
+    report_command(command->name);
+    return command->run(command, argc - 1, argv + 1);
+}

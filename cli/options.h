@@ -1,0 +1,82 @@
+/* One table a command: what it takes, how that is parsed, and its manual page. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPTION_LIST_MAX 64
+
+typedef struct count_list {
+    size_t values[OPTION_LIST_MAX];
+    size_t count;
+} count_list;
+
+typedef struct fraction_list {
+    double values[OPTION_LIST_MAX];
+    size_t count;
+} fraction_list;
+
+/* Kind           field of the command's struct   given as */
+typedef enum option_kind {
+    OPTION_FLAG,     /* int                         nothing: the field becomes 1 */
+    OPTION_TEXT,     /* const char *                any text */
+    OPTION_COUNT,    /* size_t                      1000 */
+    OPTION_BYTES,    /* size_t                      1000, 64K, 16M, 4G, 1T: powers of 1024 */
+    OPTION_WORD,     /* int                         one of the words in `argument`; their order is their values */
+    OPTION_COUNTS,   /* count_list                  16,32,64 */
+    OPTION_FRACTIONS /* fraction_list               0.9,0.95: each above 0, up to 1 */
+} option_kind;
+
+typedef struct option {
+    char letter;      /* 0: none */
+    const char *name; /* without its dashes; NULL: only the letter. Both absent end the table. */
+    option_kind kind;
+    const char *argument; /* "N", "FILE"; of OPTION_WORD its words, "ip|cosine|l2"; NULL for a flag */
+    int required;
+    size_t offset;
+    const char *help;
+} option;
+
+#define OPTION_PROGRESS(type)                                                                                          \
+    {0, "progress", OPTION_FLAG, NULL, 0, offsetof(type, progress),                                                    \
+     "Tell on stderr how far the work is, even where stderr is not a terminal."}
+#define OPTION_JSON(type)                                                                                              \
+    {0, "json", OPTION_FLAG, NULL, 0, offsetof(type, json), "Print the result as one JSON object on stdout."}
+#define OPTION_THREADS(type, text) {0, "threads", OPTION_COUNT, "N", 0, offsetof(type, threads), text}
+#define OPTION_LAST {0, NULL, OPTION_FLAG, NULL, 0, 0, NULL}
+
+typedef struct command command;
+struct command {
+    const char *name;
+    const char *summary; /* half a line: "build an index from a file of vectors" */
+    const char *synopsis;
+    const char *description; /* paragraphs, each ended by a newline; wrapped when printed */
+    const char *examples;    /* lines, printed as they stand */
+    const char *const *operands; /* their names, ended by NULL; all are required */
+    const option *options;
+    /* Parses its arguments (argv[0] is the command's name) and works; returns the exit status. */
+    int (*run)(const command *self, int argc, char **argv);
+};
+
+typedef enum options_result { OPTIONS_RUN, OPTIONS_HELPED, OPTIONS_WRONG } options_result;
+
+/* Parses argv[1] on into `values`, a struct that holds the defaults, and `operands`, one entry an operand. --help
+ * prints the page: OPTIONS_HELPED. Anything not understood is reported: OPTIONS_WRONG. */
+options_result options_parse(const command *command, int argc, char **argv, void *values, const char **operands);
+
+/* The command's page on stdout. */
+void options_help(const command *command);
+
+/* One block of the page, indented and wrapped. */
+void options_wrap(const char *text, int indent);
+
+/* The start of a command's run: parses, and returns from the caller where there is nothing more to do. */
+#define OPTIONS_PARSE(self, argc, argv, values, operands)                                                              \
+    do {                                                                                                               \
+        options_result options_result_ = options_parse(self, argc, argv, values, operands);                            \
+        if (options_result_ == OPTIONS_HELPED) return report_stdout();                                                 \
+        if (options_result_ == OPTIONS_WRONG) return EXIT_USAGE;                                                       \
+    } while (0)
+
+#endif

@@ -1,0 +1,153 @@
+#include "cli/output.h"
+
+#include "cli/report.h"
+#include "cli/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFER_SIZE (1u << 20)
+
+struct output {
+    char *path;      /* what the user named, for messages */
+    char *target;    /* where it goes: symbolic links are followed, so that the link stays one */
+    char *temporary; /* NULL once renamed */
+    int fd;
+    size_t used;
+    unsigned char buffer[BUFFER_SIZE];
+};
+
+static int report_write(const char *path, const char *doing) {
+    const char *remedy = errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? "; free some space or write elsewhere" : "";
+    return report_failure("%s: cannot %s: %s%s", path, doing, strerror(errno), remedy);
+}
+
+/* The folder part of a path, to be freed: "." where there is none. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) return strdup(".");
+    return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+int output_check(const char *path) {
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return report_failure("%s: cannot write: not a regular file; name another output", path);
+    char *folder = folder_of(path);
+    if (!folder) return report_failure("out of memory");
+    int status = EXIT_DONE;
+    if (stat(folder, &info) != 0 || access(folder, W_OK | X_OK) != 0)
+        status = report_failure("%s: cannot write into folder %s: %s; name another output", path, folder,
+                                strerror(errno));
+    else if (!S_ISDIR(info.st_mode))
+        status = report_failure("%s: cannot write: %s is not a folder; name another output", path, folder);
+    free(folder);
+    return status;
+}
+
+static int open_temporary(output *output) {
+    size_t size = strlen(output->target) + 32;
+    output->temporary = allocate(size, 1);
+    if (!output->temporary) return EXIT_FAILED;
+    /* A number follows where a killed process of the same id left its file behind. */
+    for (unsigned tries = 0; tries < 100 && output->fd < 0; tries++) {
+        snprintf(output->temporary, size, "%s.tmp-%ld-%u", output->target, (long)getpid(), tries);
+        output->fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (output->fd < 0 && errno != EEXIST) break;
+    }
+    if (output->fd >= 0) return EXIT_DONE;
+    int status = report_write(output->path, "create it");
+    free(output->temporary);
+    output->temporary = NULL;
+    return status;
+}
+
+int output_create(const char *path, output **out) {
+    *out = NULL;
+    int status = output_check(path);
+    if (status != EXIT_DONE) return status;
+    output *output = allocate(1, sizeof *output);
+    if (!output) return EXIT_FAILED;
+    output->fd = -1;
+    output->path = strdup(path);
+    output->target = realpath(path, NULL);
+    if (!output->target) output->target = strdup(path);
+    if (!output->path || !output->target) status = report_failure("out of memory");
+    else status = open_temporary(output);
+    if (status != EXIT_DONE) output_discard(output);
+    else *out = output;
+    return status;
+}
+
+static int write_all(output *output, const unsigned char *data, size_t size) {
+    while (size) {
+        if (interrupted()) return report_interrupted();
+        ssize_t written = write(output->fd, data, size);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return report_write(output->path, "write it");
+        data += written;
+        size -= (size_t)written;
+    }
+    return EXIT_DONE;
+}
+
+static int flush(output *output) {
+    size_t size = output->used;
+    output->used = 0;
+    return write_all(output, output->buffer, size);
+}
+
+int output_write(output *output, const void *data, size_t size) {
+    int status = EXIT_DONE;
+    if (size > BUFFER_SIZE - output->used) status = flush(output);
+    if (status != EXIT_DONE) return status;
+    if (size > BUFFER_SIZE) return write_all(output, data, size);
+    memcpy(output->buffer + output->used, data, size);
+    output->used += size;
+    return EXIT_DONE;
+}
+
+/* The rename itself is lost in a power failure unless its folder is synced. */
+static int sync_folder(const output *output) {
+    char *folder = folder_of(output->target);
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(folder);
+    /* Some file systems cannot sync a folder, and say EINVAL. */
+    int synced = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    if (fd >= 0) close(fd);
+    return synced ? EXIT_DONE : report_write(output->path, "sync its folder");
+}
+
+int output_commit(output *output) {
+    int status = flush(output);
+    if (status == EXIT_DONE && fsync(output->fd) != 0) status = report_write(output->path, "sync it");
+    int closed = close(output->fd);
+    output->fd = -1;
+    if (status == EXIT_DONE && closed != 0) status = report_write(output->path, "close it");
+    if (status == EXIT_DONE && interrupted()) status = report_interrupted();
+    if (status == EXIT_DONE && rename(output->temporary, output->target) != 0)
+        status = report_write(output->path, "put it in place");
+    if (status == EXIT_DONE) {
+        free(output->temporary);
+        output->temporary = NULL;
+        status = sync_folder(output);
+    }
+    output_discard(output);
+    return status;
+}
+
+void output_discard(output *output) {
+    if (!output) return;
+    if (output->fd >= 0) close(output->fd);
+    if (output->temporary) unlink(output->temporary);
+    free(output->temporary);
+    free(output->target);
+    free(output->path);
+    free(output);
+}

@@ -1,0 +1,25 @@
+/* A file that appears whole or not at all. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include <stddef.h>
+
+typedef struct output output;
+
+/* Opens a temporary file beside `path`. Returns an exit status; *out is NULL on failure. */
+int output_create(const char *path, output **out);
+
+/* Appends; buffered. */
+int output_write(output *output, const void *data, size_t size);
+
+/* Flushes, syncs, renames over the path, syncs the folder, and frees. On failure the path is as it was. */
+int output_commit(output *output);
+
+/* Removes the temporary file and frees; takes NULL. */
+void output_discard(output *output);
+
+/* Whether a file could be put at `path`, so that hours of work do not end in a refusal: its folder exists and may be
+ * written to, and nothing but a regular file is there. Returns an exit status. */
+int output_check(const char *path);
+
+#endif

@@ -1,0 +1,25 @@
+/* Result files: ids and scores, one row a query, appearing together at the end. */
+#ifndef CLI_RESULTS_H
+#define CLI_RESULTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct results results;
+
+/* Whether results can be written there, before the work: endings, folders. `scores_path` may be NULL. Returns an exit
+ * status. */
+int results_check(const char *ids_path, const char *scores_path);
+
+/* `scores_path` may be NULL. Returns an exit status; *out is NULL on failure. */
+int results_create(const char *ids_path, const char *scores_path, size_t nq, size_t k, results **out);
+
+/* The next `count` rows. In an integer file of 32 bits SL_NO_ID becomes -1, and an id that does not fit is reported. */
+int results_append(results *results, const uint64_t *ids, const float *scores, size_t count);
+
+/* Puts the files in place, and frees. */
+int results_commit(results *results);
+/* Forgets them; takes NULL. */
+void results_discard(results *results);
+
+#endif

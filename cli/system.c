@@ -1,0 +1,89 @@
+#include "cli/system.h"
+
+#include "cli/report.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+double now_seconds(void) {
+    return (double)now_ns() * 1e-9;
+}
+
+static volatile sig_atomic_t signal_came;
+
+static void on_signal(int number) {
+    (void)number;
+    signal_came = 1;
+}
+
+void interrupt_install(void) {
+    /* SA_RESETHAND gives the second signal its default effect; without SA_RESTART a blocked read returns. */
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    /* Under nohup a hang-up stays ignored. */
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
+#ifdef SIGXFSZ
+    signal(SIGXFSZ, SIG_IGN);
+#endif
+}
+
+int interrupted(void) {
+    return signal_came;
+}
+
+void *allocate(size_t count, size_t size) {
+    void *block = calloc(count ? count : 1, size);
+    if (!block) (void)report_failure("out of memory: cannot hold %zu times %zu bytes; free some memory", count, size);
+    return block;
+}
+
+/* The set grows until the kernel's fits in it: machines may have more CPUs than CPU_SETSIZE. */
+static cpu_set_t *allowed_set(size_t *size, size_t *cpus) {
+    for (*cpus = 1024; *cpus <= 1 << 20; *cpus *= 2) {
+        *size = CPU_ALLOC_SIZE(*cpus);
+        cpu_set_t *set = CPU_ALLOC(*cpus);
+        if (!set) return NULL;
+        if (sched_getaffinity(0, *size, set) == 0) return set;
+        CPU_FREE(set);
+        if (errno != EINVAL) return NULL;
+    }
+    return NULL;
+}
+
+int cpu_list_allowed(cpu_list *list) {
+    size_t size, cpus;
+    cpu_set_t *set = allowed_set(&size, &cpus);
+    if (!set) return report_failure("cannot learn which CPUs this process may use: %s", strerror(errno));
+    *list = (cpu_list){allocate((size_t)CPU_COUNT_S(size, set), sizeof *list->cpus), 0};
+    if (list->cpus)
+        for (size_t cpu = 0; cpu < cpus; cpu++)
+            if (CPU_ISSET_S(cpu, size, set)) list->cpus[list->count++] = cpu;
+    CPU_FREE(set);
+    return list->cpus ? EXIT_DONE : EXIT_FAILED;
+}
+
+int cpu_pin(size_t cpu) {
+    cpu_set_t *set = CPU_ALLOC(cpu + 1);
+    if (!set) return -1;
+    size_t size = CPU_ALLOC_SIZE(cpu + 1);
+    CPU_ZERO_S(size, set);
+    CPU_SET_S(cpu, size, set);
+    int result = sched_setaffinity(0, size, set);
+    int error = errno;
+    CPU_FREE(set);
+    errno = error;
+    return result;
+}

@@ -1,0 +1,34 @@
+/* What the command asks of the operating system: time, interruption, memory, CPUs. */
+#ifndef CLI_SYSTEM_H
+#define CLI_SYSTEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Monotonic. */
+int64_t now_ns(void);
+double now_seconds(void);
+
+/* From here on a first SIGINT, SIGTERM or SIGHUP only sets a flag, so that the work under way can undo itself; a second
+ * one ends the process at once. A write beyond RLIMIT_FSIZE becomes an error instead of a signal. */
+void interrupt_install(void);
+/* Whether that first signal has come. */
+int interrupted(void);
+
+/* `count` elements of `size` bytes, zeroed, freed by free(); NULL, and the failure reported, where they are not to be
+ * had. An array of no elements is a valid block. */
+void *allocate(size_t count, size_t size);
+
+/* A list of CPU numbers. */
+typedef struct cpu_list {
+    size_t *cpus;
+    size_t count;
+} cpu_list;
+
+/* The CPUs this process may run on; returns an exit status. The list is freed by free(list->cpus). */
+int cpu_list_allowed(cpu_list *list);
+
+/* Binds the calling thread to one CPU; -1, with errno, where that is refused. */
+int cpu_pin(size_t cpu);
+
+#endif

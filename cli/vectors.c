@@ -1,0 +1,319 @@
+#include "cli/vectors_format.h"
+
+#include "cli/report.h"
+#include "cli/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RAW_SIZE (4u << 20) /* bytes read at a time where rows cannot be read straight to the caller */
+
+static const format formats[] = {
+    {".fbin", LAYOUT_BIN, ELEMENT_F32},   {".u8bin", LAYOUT_BIN, ELEMENT_U8},   {".i8bin", LAYOUT_BIN, ELEMENT_I8},
+    {".ibin", LAYOUT_BIN, ELEMENT_I32},   {".fvecs", LAYOUT_VECS, ELEMENT_F32}, {".bvecs", LAYOUT_VECS, ELEMENT_U8},
+    {".ivecs", LAYOUT_VECS, ELEMENT_I32}, {".npy", LAYOUT_NPY, ELEMENT_F32},    {".hdf5", LAYOUT_HDF5, ELEMENT_F32},
+    {".h5", LAYOUT_HDF5, ELEMENT_F32},
+};
+
+const format *format_of(const char *path) {
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        size_t ending = strlen(formats[i].ending);
+        if (length > ending && strcmp(path + length - ending, formats[i].ending) == 0) return &formats[i];
+        /* FILE.hdf5:NAME */
+        if (formats[i].layout != LAYOUT_HDF5) continue;
+        const char *colon = strrchr(path, ':');
+        if (colon && (size_t)(colon - path) > ending && memcmp(colon - ending, formats[i].ending, ending) == 0)
+            return &formats[i];
+    }
+    return NULL;
+}
+
+int host_is_big_endian(void) {
+    const uint16_t one = 1;
+    unsigned char first;
+    memcpy(&first, &one, 1);
+    return first == 0;
+}
+
+int bytes_of(uint64_t n, uint64_t size, uint64_t *out) {
+    if (size && n > UINT64_MAX / size) return 0;
+    *out = n * size;
+    return 1;
+}
+
+int source_read(const vectors *vectors, uint64_t offset, void *out, size_t size) {
+    unsigned char *bytes = out;
+    while (size) {
+        if (interrupted()) return report_interrupted();
+        ssize_t got = pread(vectors->source->fd, bytes, size, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return report_failure("%s: cannot read: %s", vectors->path, strerror(errno));
+        if (got == 0)
+            return report_failure("%s: ended at byte %" PRIu64 " while it was read; it was cut short meanwhile",
+                                  vectors->path, offset);
+        bytes += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return EXIT_DONE;
+}
+
+static uint32_t little_u32(const unsigned char *bytes) {
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+/* The file against what its header tells. Ground truth is often published as ids with the scores behind them. */
+static int check_size(const vectors *vectors) {
+    const struct vectors_source *source = vectors->source;
+    uint64_t row, rows;
+    int fits = bytes_of(vectors->dim, element_size(vectors->type), &row) && bytes_of(vectors->n, row, &rows) &&
+               rows <= UINT64_MAX - source->data;
+    uint64_t held = source->size - source->data;
+    if (fits && held == rows) return EXIT_DONE;
+    if (fits && source->layout == LAYOUT_BIN && vectors->type == ELEMENT_I32 && held / 2 == rows && held % 2 == 0)
+        return EXIT_DONE;
+    if (!fits || held < rows)
+        return report_failure("%s: its header tells %zu rows of %zu %s, but the file ends in row %" PRIu64
+                              "; it was cut short or is damaged, fetch or make it again",
+                              vectors->path, vectors->n, vectors->dim, element_name(vectors->type),
+                              row ? held / row : 0);
+    return report_failure("%s: its header tells %zu rows of %zu %s, but %" PRIu64 " bytes follow them; the file is "
+                          "damaged or holds something else than its ending says",
+                          vectors->path, vectors->n, vectors->dim, element_name(vectors->type), held - rows);
+}
+
+static int bin_read_header(vectors *vectors) {
+    unsigned char header[8];
+    struct vectors_source *source = vectors->source;
+    if (source->size < sizeof header)
+        return report_failure("%s: only %" PRIu64 " bytes long, less than a header; it was cut short or holds "
+                              "something else, fetch or make it again",
+                              vectors->path, source->size);
+    int status = source_read(vectors, 0, header, sizeof header);
+    if (status != EXIT_DONE) return status;
+    vectors->n = little_u32(header);
+    vectors->dim = little_u32(header + 4);
+    source->data = sizeof header;
+    source->swapped = host_is_big_endian();
+    return EXIT_DONE;
+}
+
+static int vecs_read_header(vectors *vectors) {
+    unsigned char header[4];
+    struct vectors_source *source = vectors->source;
+    if (source->size < sizeof header)
+        return report_failure("%s: only %" PRIu64 " bytes long, less than a row; it was cut short or holds something "
+                              "else, fetch or make it again",
+                              vectors->path, source->size);
+    int status = source_read(vectors, 0, header, sizeof header);
+    if (status != EXIT_DONE) return status;
+    uint32_t dim = little_u32(header);
+    if (dim == 0 || dim > INT32_MAX)
+        return report_failure("%s, row 0: tells %" PRId32 " elements; the file is damaged or not what its ending says",
+                              vectors->path, (int32_t)dim);
+    uint64_t row = sizeof header + (uint64_t)dim * element_size(vectors->type);
+    if (source->size % row)
+        return report_failure("%s: holds %" PRIu64 " rows of %" PRIu32 " %s and %" PRIu64 " bytes of row %" PRIu64
+                              "; it was cut short or its rows differ in length, fetch or make it again",
+                              vectors->path, source->size / row, dim, element_name(vectors->type), source->size % row,
+                              source->size / row);
+    vectors->n = (size_t)(source->size / row);
+    vectors->dim = dim;
+    source->swapped = host_is_big_endian();
+    return EXIT_DONE;
+}
+
+static int open_regular(vectors *vectors) {
+    struct vectors_source *source = vectors->source;
+    source->fd = open(vectors->path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (source->fd < 0 || fstat(source->fd, &info) != 0)
+        return report_failure("%s: cannot open: %s", vectors->path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return report_failure("%s: cannot read: not a regular file", vectors->path);
+    if (info.st_size == 0)
+        return report_failure("%s: the file is empty; fetch or make it again", vectors->path);
+    source->size = (uint64_t)info.st_size;
+    return EXIT_DONE;
+}
+
+static int open_source(vectors *vectors, vectors_role role) {
+    struct vectors_source *source = vectors->source;
+    int status = source->layout == LAYOUT_HDF5 ? hdf5_open(vectors, role) : open_regular(vectors);
+    if (status == EXIT_DONE && source->layout == LAYOUT_BIN) status = bin_read_header(vectors);
+    if (status == EXIT_DONE && source->layout == LAYOUT_VECS) status = vecs_read_header(vectors);
+    if (status == EXIT_DONE && source->layout == LAYOUT_NPY) status = npy_read_header(vectors);
+    if (status != EXIT_DONE) return status;
+    if (vectors->n == 0 || vectors->dim == 0)
+        return report_failure("%s: holds %zu rows of %zu elements: nothing to read", vectors->path, vectors->n,
+                              vectors->dim);
+    if (source->layout == LAYOUT_BIN || source->layout == LAYOUT_NPY) return check_size(vectors);
+    return EXIT_DONE;
+}
+
+int vectors_open(const char *path, vectors_role role, vectors **out) {
+    *out = NULL;
+    const format *format = format_of(path);
+    if (!format)
+        return report_failure("%s: no ending of a vector file; those read are " VECTORS_READ_ENDINGS, path);
+    vectors *vectors = allocate(1, sizeof *vectors);
+    struct vectors_source *source = allocate(1, sizeof *source);
+    if (!vectors || !source) {
+        free(vectors);
+        free(source);
+        return EXIT_FAILED;
+    }
+    *source = (struct vectors_source){.layout = format->layout, .fd = -1};
+    *vectors = (struct vectors){.path = path, .type = format->type, .source = source};
+    int status = open_source(vectors, role);
+    if (status == EXIT_DONE) *out = vectors;
+    else vectors_close(vectors);
+    return status;
+}
+
+void vectors_close(vectors *vectors) {
+    if (!vectors) return;
+    if (vectors->source->layout == LAYOUT_HDF5) hdf5_close(vectors);
+    if (vectors->source->fd >= 0) close(vectors->source->fd);
+    free(vectors->source->raw);
+    free(vectors->source);
+    free(vectors);
+}
+
+/* The raw buffer, of at least `size` bytes. */
+static int need_raw(struct vectors_source *source, size_t size) {
+    if (size <= source->raw_size) return EXIT_DONE;
+    free(source->raw);
+    source->raw_size = 0;
+    source->raw = allocate(size, 1);
+    if (!source->raw) return EXIT_FAILED;
+    source->raw_size = size;
+    return EXIT_DONE;
+}
+
+/* Rows of .?vecs without the length in front of each, which must be the same all over. */
+static int read_vecs(vectors *vectors, size_t first, size_t count, unsigned char *out) {
+    struct vectors_source *source = vectors->source;
+    size_t row = vectors->dim * element_size(vectors->type), pitch = row + 4;
+    size_t block = pitch < RAW_SIZE ? RAW_SIZE / pitch : 1;
+    int status = need_raw(source, block * pitch);
+    for (size_t done = 0; status == EXIT_DONE && done < count; done += block) {
+        if (block > count - done) block = count - done;
+        status = source_read(vectors, (uint64_t)(first + done) * pitch, source->raw, block * pitch);
+        for (size_t i = 0; status == EXIT_DONE && i < block; i++) {
+            const unsigned char *from = source->raw + i * pitch;
+            uint32_t dim = little_u32(from);
+            if (dim != vectors->dim)
+                status = report_failure("%s, row %zu: tells %" PRId32 " elements where row 0 has %zu; rows must agree, "
+                                        "or the file is damaged",
+                                        vectors->path, first + done + i, (int32_t)dim, vectors->dim);
+            else memcpy(out + (done + i) * row, from + 4, row);
+        }
+    }
+    return status;
+}
+
+/* Fortran order: column by column, each laid across the rows. */
+static int read_columns(vectors *vectors, size_t first, size_t count, unsigned char *out) {
+    struct vectors_source *source = vectors->source;
+    size_t size = element_size(vectors->type);
+    int status = need_raw(source, count * size);
+    for (size_t column = 0; status == EXIT_DONE && column < vectors->dim; column++) {
+        uint64_t offset = source->data + ((uint64_t)column * vectors->n + first) * size;
+        status = source_read(vectors, offset, source->raw, count * size);
+        for (size_t i = 0; status == EXIT_DONE && i < count; i++)
+            memcpy(out + (i * vectors->dim + column) * size, source->raw + i * size, size);
+    }
+    return status;
+}
+
+/* Rows as they stand in the file, but dense and in this machine's byte order. */
+static int read_stored(vectors *vectors, size_t first, size_t count, void *out) {
+    struct vectors_source *source = vectors->source;
+    size_t row = vectors->dim * element_size(vectors->type);
+    int status;
+    if (source->layout == LAYOUT_HDF5) return hdf5_read(vectors, first, count, out);
+    if (source->layout == LAYOUT_VECS) status = read_vecs(vectors, first, count, out);
+    else if (source->columns_first) status = read_columns(vectors, first, count, out);
+    else status = source_read(vectors, source->data + (uint64_t)first * row, out, count * row);
+    if (status == EXIT_DONE && source->swapped)
+        elements_swap(out, element_size(vectors->type), count * vectors->dim);
+    return status;
+}
+
+static int convert_rows(const vectors *vectors, const void *rows, size_t first, size_t count, element type, int round,
+                        void *out) {
+    size_t n = count * vectors->dim;
+    size_t fits = elements_convert(rows, vectors->type, out, type, n, round);
+    if (fits == n) return EXIT_DONE;
+    char value[32];
+    element_print((const char *)rows + fits * element_size(vectors->type), vectors->type, value, sizeof value);
+    return report_failure("%s, row %zu, element %zu: %s does not fit %s; scale or convert the data first",
+                          vectors->path, first + fits / vectors->dim, fits % vectors->dim, value, element_name(type));
+}
+
+int vectors_read(vectors *vectors, size_t first, size_t count, element type, int round, void *out) {
+    if (type == vectors->type) return read_stored(vectors, first, count, out);
+    size_t row = vectors->dim * element_size(vectors->type), out_row = vectors->dim * element_size(type);
+    size_t block = row < RAW_SIZE ? RAW_SIZE / row : 1;
+    if (block > count) block = count;
+    unsigned char *rows = allocate(block, row);
+    int status = rows ? EXIT_DONE : EXIT_FAILED;
+    for (size_t done = 0; status == EXIT_DONE && done < count; done += block) {
+        if (block > count - done) block = count - done;
+        status = read_stored(vectors, first + done, block, rows);
+        if (status == EXIT_DONE)
+            status = convert_rows(vectors, rows, first + done, block, type, round, (char *)out + done * out_row);
+    }
+    free(rows);
+    return status;
+}
+
+void *vectors_read_all(vectors *vectors, element type) {
+    uint64_t row, size;
+    if (!bytes_of(vectors->dim, element_size(type), &row) || !bytes_of(vectors->n, row, &size) || size > SIZE_MAX) {
+        (void)report_failure("%s: larger than memory can be", vectors->path);
+        return NULL;
+    }
+    void *rows = allocate(vectors->n, (size_t)row);
+    if (rows && vectors_read(vectors, 0, vectors->n, type, 0, rows) == EXIT_DONE) return rows;
+    free(rows);
+    return NULL;
+}
+
+int vectors_match_dim(const vectors *vectors, size_t dim, const char *owner) {
+    if (vectors->dim == dim) return EXIT_DONE;
+    return report_failure("%s: its vectors have %zu elements, but those of %s have %zu; use vectors of the same model",
+                          vectors->path, vectors->dim, owner, dim);
+}
+
+int vectors_match_type(const vectors *vectors, sl_dtype dtype, const char *owner, element *out) {
+    sl_dtype own = element_dtype(vectors->type);
+    int floating = own == SL_F32 || own == SL_F16;
+    int owner_floating = dtype == SL_F32 || dtype == SL_F16 || dtype == SL_BF16;
+    *out = element_of_dtype(own);
+    if (floating ? owner_floating : own == dtype) return EXIT_DONE;
+    return report_failure("%s: holds %s vectors, but %s takes %s; bring them to that type with 'shortlist convert'",
+                          vectors->path, element_name(vectors->type), owner, sl_dtype_name(dtype));
+}
+
+int vectors_read_ids(const char *path, size_t n, const char *base, uint64_t **out) {
+    vectors *file;
+    *out = NULL;
+    int status = vectors_open(path, VECTORS_BASE, &file);
+    if (status != EXIT_DONE) return status;
+    if (file->dim != 1 || element_is_float(file->type))
+        status = report_failure("%s: holds %zu %s a row; ids are one column of whole numbers, as .npy or .ibin", path,
+                                file->dim, element_name(file->type));
+    else if (file->n != n)
+        status = report_failure("%s: holds %zu ids for the %zu vectors of %s; give one a vector", path, file->n, n,
+                                base);
+    else if (!(*out = vectors_read_all(file, ELEMENT_U64))) status = EXIT_FAILED;
+    vectors_close(file);
+    return status;
+}

@@ -1,0 +1,59 @@
+/* How vector files lie on disk; for vectors*.c only. Numbers are little-endian but where .npy says otherwise.
+ *
+ *   .fbin .u8bin .i8bin .ibin   u32 rows, u32 elements a row; rows            (an .ibin may carry f32 scores behind)
+ *   .fvecs .bvecs .ivecs        each row: i32 elements a row, then the elements
+ *   .npy                        NumPy's header, versions 1 to 3; rows in C or Fortran order
+ *   .hdf5 .h5                   a two-dimensional dataset
+ */
+#ifndef CLI_VECTORS_FORMAT_H
+#define CLI_VECTORS_FORMAT_H
+
+#include "cli/vectors.h"
+
+typedef enum layout { LAYOUT_BIN, LAYOUT_VECS, LAYOUT_NPY, LAYOUT_HDF5 } layout;
+
+typedef struct format {
+    const char *ending;
+    layout layout;
+    element type; /* of BIN and VECS */
+} format;
+
+/* By the path's ending; NULL where there is none known. */
+const format *format_of(const char *path);
+
+struct vectors_source {
+    layout layout;
+    int fd;            /* -1 for HDF5 */
+    uint64_t size;     /* of the file */
+    uint64_t data;     /* where the rows begin */
+    int swapped;       /* elements are in the other byte order */
+    int columns_first; /* Fortran order */
+    void *hdf5;
+    unsigned char *raw; /* rows as they stand in the file */
+    size_t raw_size;
+};
+
+/* Whether this machine keeps numbers the other way round than the files do. */
+int host_is_big_endian(void);
+
+/* n elements of `size` bytes at *out more: 0 where n * size does not fit in 64 bits. */
+int bytes_of(uint64_t n, uint64_t size, uint64_t *out);
+
+/* Exactly `size` bytes from `offset`; reports what is wrong. */
+int source_read(const vectors *vectors, uint64_t offset, void *out, size_t size);
+
+/* Reads the header: n, dim, type, where the rows begin and how they lie. Returns an exit status. */
+int npy_read_header(vectors *vectors);
+
+/* Text of a version 1.0 header for (n, dim); returns its length, a
+ * multiple of 64, or 0 where it does not fit. */
+size_t npy_write_header(char *out, size_t size, size_t n, size_t dim, element type);
+
+/* "FILE.hdf5:NAME" opens that dataset, "FILE.hdf5" the first of the role's names there is. */
+int hdf5_open(vectors *vectors, vectors_role role);
+int hdf5_read(vectors *vectors, size_t first, size_t count, void *out);
+void hdf5_close(vectors *vectors);
+/* Whether this build reads them. */
+int hdf5_supported(void);
+
+#endif

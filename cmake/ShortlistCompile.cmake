@@ -1,0 +1,27 @@
+# How every C file of the project is compiled.
+
+# Warnings, the language and hidden symbols, for one target. Floating-point expressions are not contracted, so that
+# plain C gives the same bits with every compiler and on every machine; kernels ask for fused operations by name.
+function(sl_compile target)
+  target_compile_features(${target} PRIVATE c_std_11)
+  set_target_properties(${target} PROPERTIES C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -ffp-contract=off)
+  if(NOT OpenMP_C_FOUND)
+    # Left out on purpose: the pragmas then mean nothing, and the code runs on one thread.
+    target_compile_options(${target} PRIVATE -Wno-unknown-pragmas)
+  endif()
+  if(SHORTLIST_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()
+
+if(SHORTLIST_SANITIZE)
+  if(NOT SHORTLIST_SANITIZE MATCHES "^(address|thread|undefined)$")
+    message(FATAL_ERROR "SHORTLIST_SANITIZE is '${SHORTLIST_SANITIZE}'; it takes address, thread or undefined")
+  endif()
+  if(SHORTLIST_SANITIZE STREQUAL "thread" AND NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(WARNING "Only clang's OpenMP runtime tells the thread sanitizer of its barriers: expect false reports")
+  endif()
+  add_compile_options(-fsanitize=${SHORTLIST_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${SHORTLIST_SANITIZE})
+endif()

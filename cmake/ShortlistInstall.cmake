@@ -1,0 +1,32 @@
+# make install: header, library, command, package config for find_package(shortlist), shortlist.pc for pkg-config.
+include(CMakePackageConfigHelpers)
+
+set(SL_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/shortlist)
+install(TARGETS shortlist EXPORT shortlist-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT shortlist-targets NAMESPACE shortlist:: DESTINATION ${SL_CMAKE_DIR})
+
+configure_package_config_file(cmake/shortlist-config.cmake.in shortlist-config.cmake
+  INSTALL_DESTINATION ${SL_CMAKE_DIR})
+write_basic_package_version_file(shortlist-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/shortlist-config.cmake ${PROJECT_BINARY_DIR}/shortlist-config-version.cmake
+  DESTINATION ${SL_CMAKE_DIR})
+
+# A static library hands its own dependencies on to whoever links it.
+set(SL_PC_PUBLIC_LIBS "")
+if(NOT BUILD_SHARED_LIBS)
+  set(SL_PC_PUBLIC_LIBS " -lm ${OpenMP_C_FLAGS}")
+endif()
+# Relative to the file itself, so that the prefix may be moved.
+file(RELATIVE_PATH SL_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/shortlist.pc.in shortlist.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/shortlist.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(TARGET shortlist_cli)
+  # The installed command finds the library beside it, wherever the prefix is moved.
+  file(RELATIVE_PATH SL_LIB_FROM_BIN ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(shortlist_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${SL_LIB_FROM_BIN}")
+  install(TARGETS shortlist_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()

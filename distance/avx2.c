@@ -1,0 +1,8 @@
+/* AVX2 with FMA and F16C, as Haswell and Zen have them. */
+#define LANE_ISA   SL_ISA_AVX2
+#define LANE_TABLE sl_kernels_avx2
+#define LANE_BITS  256
+
+#include "distance/x86.h"
+
+#include "distance/body.h"

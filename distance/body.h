@@ -1,0 +1,366 @@
+/*
+ * The body of every kernel: the loops, once, over the lane operations of one tier. A tier's file defines these and
+ * includes this file last; everything is static, so that no code made for one tier can be linked into another.
+ *
+ *   LANE_ISA, LANE_TABLE      the tier and the name of its table
+ *   LANE_8, LANE_16, LANE_F   elements a register holds: bytes, 16-bit integers, floats
+ *   LANE_ROWS_I16             rows of I16 codes scored at once, 4 or 8, as registers allow; I8 and F32: LANE_ROWS
+ *   V, F                      a register of integers, of floats
+ *   Q8                        a register of the query, prepared for lane_row8
+ *   A8, A16                   sums of 8-bit and of 16-bit products, which no dim up to SL_MAX_DIM overflows
+ *
+ *   lane_load(p, bytes)       bytes of a register's worth, the others zero; nothing behind them is touched
+ *   lane_f32, _bf16, _i16     (p, n) the same for n elements, as floats
+ *   lane_query8, lane_row8    sum += row (unsigned) * query (signed); see lane_offset
+ *   lane_offset               what must be taken from lane_row8's sum to get dot - query->offset
+ *   lane_sum4_i32, _f32       the four totals of four registers
+ *   lane_dot_i8, _u8, _i16    sum += a * b
+ *   lane_square_u16           sum += a * a of unsigned 16-bit integers
+ *   lane_diff_i8, _u8, _i16   |a - b|, which is unsigned
+ *   lane_total8(sum), lane_total16(sum, steps), lane_total_squares(sum, steps)
+ *   lane_fma, lane_sub, lane_splat, lane_sum_f32
+ */
+#ifndef SL_DISTANCE_BODY_H
+#define SL_DISTANCE_BODY_H
+
+#include "distance/lanes.h"
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * One query against gathered rows
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* One row's sum; only the member of the codes in hand is used, and the others cost nothing. */
+typedef struct row_sum {
+    V i8;
+    A16 i16;
+    F f32;
+} row_sum;
+
+typedef struct four_sums {
+    row_sum a, b, c, d;
+} four_sums;
+
+static AI void step_i8(four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k) {
+    Q8 q = lane_query8(lane_load(code + k, LANE_8));
+    sums->a.i8 = lane_row8(sums->a.i8, lane_load(row[0] + k, LANE_8), q);
+    sums->b.i8 = lane_row8(sums->b.i8, lane_load(row[1] + k, LANE_8), q);
+    sums->c.i8 = lane_row8(sums->c.i8, lane_load(row[2] + k, LANE_8), q);
+    sums->d.i8 = lane_row8(sums->d.i8, lane_load(row[3] + k, LANE_8), q);
+}
+
+static AI void step_i16(four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k) {
+    V q = lane_load(code + k, 2 * LANE_16);
+    sums->a.i16 = lane_dot_i16(sums->a.i16, lane_load(row[0] + k, 2 * LANE_16), q);
+    sums->b.i16 = lane_dot_i16(sums->b.i16, lane_load(row[1] + k, 2 * LANE_16), q);
+    sums->c.i16 = lane_dot_i16(sums->c.i16, lane_load(row[2] + k, 2 * LANE_16), q);
+    sums->d.i16 = lane_dot_i16(sums->d.i16, lane_load(row[3] + k, 2 * LANE_16), q);
+}
+
+static AI void step_f32(four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k) {
+    F q = lane_f32(code + k, LANE_F);
+    sums->a.f32 = lane_fma(lane_f32(row[0] + k, LANE_F), q, sums->a.f32);
+    sums->b.f32 = lane_fma(lane_f32(row[1] + k, LANE_F), q, sums->b.f32);
+    sums->c.f32 = lane_fma(lane_f32(row[2] + k, LANE_F), q, sums->c.f32);
+    sums->d.f32 = lane_fma(lane_f32(row[3] + k, LANE_F), q, sums->d.f32);
+}
+
+static AI void step(sl_codes codes, four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k) {
+    if (codes == SL_CODES_I8)
+        step_i8(sums, row, code, k);
+    else if (codes == SL_CODES_I16)
+        step_i16(sums, row, code, k);
+    else
+        step_f32(sums, row, code, k);
+}
+
+static AI size_t step_bytes(sl_codes codes) {
+    return codes == SL_CODES_I8 ? LANE_8 : codes == SL_CODES_I16 ? 2 * LANE_16 : 4 * LANE_F;
+}
+
+/* What does not change from row to row. */
+typedef struct score_plan {
+    sl_rows rows;
+    const uint8_t *code;
+    size_t extent; /* bytes from a row's first to the last of it that is read */
+    int straddles; /* rows do not begin on cache lines, so that their last byte may lie on one line more */
+    int32_t offset;
+    float scale, bias_scale;
+} score_plan;
+
+static AI score_plan plan_score(sl_codes codes, const sl_rows *rows, size_t width, const sl_query_code *query) {
+    score_plan plan = {.rows = *rows, .code = query->code, .scale = query->scale, .bias_scale = query->bias_scale};
+    plan.rows.width = width;
+    plan.extent = width;
+    if (plan.extent < rows->factor + 4) plan.extent = rows->factor + 4;
+    if (rows->bias && plan.extent < rows->bias + 4) plan.extent = rows->bias + 4;
+    plan.straddles = (((size_t)rows->base | rows->pitch) & 63) != 0;
+    if (codes == SL_CODES_I8) plan.offset = lane_offset(query, width);
+    return plan;
+}
+
+static AI const uint8_t *row_at(const score_plan *plan, uint32_t id) {
+    return plan->rows.base + (size_t)id * plan->rows.pitch;
+}
+
+static AI void prefetch_rows(const score_plan *plan, const uint32_t *ids, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *row = row_at(plan, ids[i]);
+        for (size_t k = 0; k < plan->rows.width; k += 64)
+            __builtin_prefetch(row + k, 0, 3);
+        if (plan->straddles || plan->extent > plan->rows.width) __builtin_prefetch(row + plan->extent - 1, 0, 3);
+    }
+}
+
+static AI f4 gather4(const uint8_t *const *row, size_t offset) {
+    return (f4){load_float(row[0] + offset), load_float(row[1] + offset), load_float(row[2] + offset),
+                load_float(row[3] + offset)};
+}
+
+static AI f4 totals(sl_codes codes, const four_sums *sums, const score_plan *plan) {
+    size_t steps = plan->rows.width / step_bytes(codes);
+    if (codes == SL_CODES_I8) {
+        i4 total = lane_sum4_i32(sums->a.i8, sums->b.i8, sums->c.i8, sums->d.i8);
+        return __builtin_convertvector(total - plan->offset, f4);
+    }
+    if (codes == SL_CODES_I16)
+        return (f4){(float)lane_total16(sums->a.i16, steps), (float)lane_total16(sums->b.i16, steps),
+                    (float)lane_total16(sums->c.i16, steps), (float)lane_total16(sums->d.i16, steps)};
+    return lane_sum4_f32(sums->a.f32, sums->b.f32, sums->c.f32, sums->d.f32);
+}
+
+/* Not fused, so that integer codes give the same bits on every tier. */
+static AI f4 finish(sl_codes codes, const four_sums *sums, const uint8_t *const *row, const score_plan *plan) {
+    f4 score = totals(codes, sums, plan) * plan->scale * gather4(row, plan->rows.factor);
+    if (plan->rows.bias) score += gather4(row, plan->rows.bias) * plan->bias_scale;
+    return score;
+}
+
+static AI void score4(sl_codes codes, const score_plan *plan, const uint32_t *ids, f4 *out) {
+    const uint8_t *row[4] = {row_at(plan, ids[0]), row_at(plan, ids[1]), row_at(plan, ids[2]), row_at(plan, ids[3])};
+    four_sums sums = {0};
+    for (size_t k = 0; k < plan->rows.width; k += step_bytes(codes))
+        step(codes, &sums, row, plan->code, k);
+    *out = finish(codes, &sums, row, plan);
+}
+
+/* Twice four: enough independent sums to hide the latency of the instructions that make them. */
+static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *ids, f4 *out) {
+    const uint8_t *row[8] = {row_at(plan, ids[0]), row_at(plan, ids[1]), row_at(plan, ids[2]), row_at(plan, ids[3]),
+                             row_at(plan, ids[4]), row_at(plan, ids[5]), row_at(plan, ids[6]), row_at(plan, ids[7])};
+    four_sums low = {0}, high = {0};
+    for (size_t k = 0; k < plan->rows.width; k += step_bytes(codes)) {
+        step(codes, &low, row, plan->code, k);
+        step(codes, &high, row + 4, plan->code, k);
+    }
+    out[0] = finish(codes, &low, row, plan);
+    out[1] = finish(codes, &high, row + 4, plan);
+}
+
+/* width repeats rows->width where the caller knows it at compile time. */
+static AI void score_rows(sl_codes codes, size_t width, const sl_rows *rows, const sl_query_code *query,
+                          const uint32_t *ids, size_t n, size_t ahead, float *out) {
+    const size_t block = codes == SL_CODES_I16 ? LANE_ROWS_I16 : LANE_ROWS;
+    score_plan plan = plan_score(codes, rows, width, query);
+    f4 scores[2];
+    size_t i = 0;
+    for (; n - i >= block; i += block) {
+        size_t next = i + ahead;
+        if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < block ? n - next : block);
+        if (block == 8)
+            score8(codes, &plan, ids + i, scores);
+        else
+            score4(codes, &plan, ids + i, scores);
+        memcpy(out + i, scores, block * sizeof *out);
+    }
+    while (i < n) {
+        uint32_t last[4];
+        size_t count = n - i < 4 ? n - i : 4;
+        for (size_t j = 0; j < 4; j++)
+            last[j] = ids[j < count ? i + j : n - 1];
+        score4(codes, &plan, last, scores);
+        memcpy(out + i, scores, count * sizeof *out);
+        i += count;
+    }
+}
+
+static void score_i8(const sl_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
+                     float *out) {
+    switch (rows->width) {
+    case 64:
+        score_rows(SL_CODES_I8, 64, rows, query, ids, n, ahead, out);
+        break;
+    case 128:
+        score_rows(SL_CODES_I8, 128, rows, query, ids, n, ahead, out);
+        break;
+    case 192:
+        score_rows(SL_CODES_I8, 192, rows, query, ids, n, ahead, out);
+        break;
+    case 256:
+        score_rows(SL_CODES_I8, 256, rows, query, ids, n, ahead, out);
+        break;
+    default:
+        score_rows(SL_CODES_I8, rows->width, rows, query, ids, n, ahead, out);
+        break;
+    }
+}
+
+static void score_i16(const sl_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
+                      float *out) {
+    score_rows(SL_CODES_I16, rows->width, rows, query, ids, n, ahead, out);
+}
+
+static void score_f32(const sl_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
+                      float *out) {
+    score_rows(SL_CODES_F32, rows->width, rows, query, ids, n, ahead, out);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Integers, one to one
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef enum pair_kernel { DOT_I8, L2_I8, DOT_U8, L2_U8, DOT_I16, L2_I16 } pair_kernel;
+
+typedef struct pair_sum {
+    A8 s8;
+    A16 s16;
+} pair_sum;
+
+static AI int is_wide(pair_kernel kernel) {
+    return kernel == DOT_I16 || kernel == L2_I16;
+}
+
+static AI pair_sum pair_step(pair_kernel kernel, pair_sum sum, V a, V b) {
+    if (kernel == L2_I8) a = b = lane_diff_i8(a, b);
+    if (kernel == L2_U8) a = b = lane_diff_u8(a, b);
+    if (kernel == DOT_I8)
+        sum.s8 = lane_dot_i8(sum.s8, a, b);
+    else if (kernel == DOT_I16)
+        sum.s16 = lane_dot_i16(sum.s16, a, b);
+    else if (kernel == L2_I16)
+        sum.s16 = lane_square_u16(sum.s16, lane_diff_i16(a, b));
+    else
+        sum.s8 = lane_dot_u8(sum.s8, a, b);
+    return sum;
+}
+
+static AI int64_t pair_total(pair_kernel kernel, pair_sum sum, size_t steps) {
+    if (kernel == L2_I16) return lane_total_squares(sum.s16, steps);
+    return is_wide(kernel) ? lane_total16(sum.s16, steps) : lane_total8(sum.s8);
+}
+
+static AI int64_t pair(pair_kernel kernel, const void *a, const void *b, size_t dim) {
+    const uint8_t *x = a, *y = b;
+    const size_t lane = is_wide(kernel) ? 2 * LANE_16 : LANE_8;
+    size_t size = is_wide(kernel) ? 2 * dim : dim;
+    pair_sum even = {0}, odd = {0};
+    size_t even_steps = 0, odd_steps = 0;
+    for (; size >= 2 * lane; size -= 2 * lane, x += 2 * lane, y += 2 * lane) {
+        even = pair_step(kernel, even, lane_load(x, lane), lane_load(y, lane));
+        odd = pair_step(kernel, odd, lane_load(x + lane, lane), lane_load(y + lane, lane));
+        even_steps++, odd_steps++;
+    }
+    if (size >= lane) {
+        even = pair_step(kernel, even, lane_load(x, lane), lane_load(y, lane));
+        even_steps++, size -= lane, x += lane, y += lane;
+    }
+    if (size) {
+        odd = pair_step(kernel, odd, lane_load(x, size), lane_load(y, size));
+        odd_steps++;
+    }
+    return pair_total(kernel, even, even_steps) + pair_total(kernel, odd, odd_steps);
+}
+
+#define PAIR_KERNEL(name, kernel, type)                                                                                \
+    static int64_t name(const type *a, const type *b, size_t dim) {                                                    \
+        return pair(kernel, a, b, dim);                                                                                \
+    }
+PAIR_KERNEL(dot_i8, DOT_I8, int8_t)
+PAIR_KERNEL(l2_i8, L2_I8, int8_t)
+PAIR_KERNEL(dot_u8, DOT_U8, uint8_t)
+PAIR_KERNEL(l2_u8, L2_U8, uint8_t)
+PAIR_KERNEL(dot_i16, DOT_I16, int16_t)
+PAIR_KERNEL(l2_i16, L2_I16, int16_t)
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Floats, one to one
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef enum refine_kernel { REFINE_DOT, REFINE_L2, REFINE_DOT_NORM } refine_kernel;
+
+typedef struct refine_sum {
+    F sum, norm;
+} refine_sum;
+
+static AI F refine_load(sl_refine type, const uint8_t *row, size_t n) {
+    if (type == SL_REFINE_F32) return lane_f32(row, n);
+    return type == SL_REFINE_BF16 ? lane_bf16(row, n) : lane_i16(row, n);
+}
+
+static AI refine_sum refine_step(sl_refine type, refine_kernel kernel, refine_sum sum, const uint8_t *row,
+                                 const float *query, size_t n, F scale) {
+    F x = refine_load(type, row, n), q = lane_f32(query, n);
+    if (kernel == REFINE_L2) {
+        F difference = lane_sub(q, lane_mul(x, scale));
+        sum.sum = lane_fma(difference, difference, sum.sum);
+    } else {
+        sum.sum = lane_fma(x, q, sum.sum);
+        if (kernel == REFINE_DOT_NORM) sum.norm = lane_fma(x, x, sum.norm);
+    }
+    return sum;
+}
+
+/* Four sums side by side hide the latency of a fused multiply-add. */
+static AI float refine(sl_refine type, refine_kernel kernel, const void *row, const float *query, size_t dim,
+                       float scale, float *row_norm2) {
+    const size_t lane = type == SL_REFINE_F32 ? 4 * LANE_F : 2 * LANE_F;
+    const uint8_t *x = row;
+    F s = lane_splat(scale);
+    refine_sum a = {0}, b = {0}, c = {0}, d = {0};
+    for (; dim >= 4 * LANE_F; dim -= 4 * LANE_F, x += 4 * lane, query += 4 * LANE_F) {
+        a = refine_step(type, kernel, a, x, query, LANE_F, s);
+        b = refine_step(type, kernel, b, x + lane, query + LANE_F, LANE_F, s);
+        c = refine_step(type, kernel, c, x + 2 * lane, query + 2 * LANE_F, LANE_F, s);
+        d = refine_step(type, kernel, d, x + 3 * lane, query + 3 * LANE_F, LANE_F, s);
+    }
+    for (; dim >= LANE_F; dim -= LANE_F, x += lane, query += LANE_F)
+        a = refine_step(type, kernel, a, x, query, LANE_F, s);
+    if (dim) b = refine_step(type, kernel, b, x, query, dim, s);
+    float sum = lane_sum_f32(lane_add(lane_add(a.sum, b.sum), lane_add(c.sum, d.sum)));
+    if (kernel == REFINE_L2) return sum;
+    if (kernel == REFINE_DOT_NORM)
+        *row_norm2 = lane_sum_f32(lane_add(lane_add(a.norm, b.norm), lane_add(c.norm, d.norm))) * scale * scale;
+    return sum * scale;
+}
+
+#define REFINE_KERNELS(suffix, type)                                                                                   \
+    static float refine_dot_##suffix(const void *row, const float *query, size_t dim, float scale) {                   \
+        return refine(type, REFINE_DOT, row, query, dim, scale, NULL);                                                 \
+    }                                                                                                                  \
+    static float refine_l2_##suffix(const void *row, const float *query, size_t dim, float scale) {                    \
+        return refine(type, REFINE_L2, row, query, dim, scale, NULL);                                                  \
+    }                                                                                                                  \
+    static float refine_dot_norm_##suffix(const void *row, const float *query, size_t dim, float scale,                \
+                                          float *row_norm2) {                                                          \
+        return refine(type, REFINE_DOT_NORM, row, query, dim, scale, row_norm2);                                       \
+    }
+REFINE_KERNELS(f32, SL_REFINE_F32)
+REFINE_KERNELS(bf16, SL_REFINE_BF16)
+REFINE_KERNELS(i16, SL_REFINE_I16)
+#define REFINE_ENTRY(suffix)                                                                                           \
+    { refine_dot_##suffix, refine_l2_##suffix, refine_dot_norm_##suffix }
+
+const sl_kernels LANE_TABLE = {
+    .isa = LANE_ISA,
+    .score = {[SL_CODES_I8] = score_i8, [SL_CODES_I16] = score_i16, [SL_CODES_F32] = score_f32},
+    .dot_i8 = dot_i8,
+    .l2_i8 = l2_i8,
+    .dot_u8 = dot_u8,
+    .l2_u8 = l2_u8,
+    .dot_i16 = dot_i16,
+    .l2_i16 = l2_i16,
+    .refine = {[SL_REFINE_F32] = REFINE_ENTRY(f32),
+               [SL_REFINE_BF16] = REFINE_ENTRY(bf16),
+               [SL_REFINE_I16] = REFINE_ENTRY(i16)},
+};
+
+#endif

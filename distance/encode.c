@@ -1,0 +1,289 @@
+/* Vectors into rows and queries, and rows back into vectors. What is written where is codec.h's table. */
+#include "distance/codec.h"
+#include "distance/double.h"
+
+#include <math.h>
+#include <string.h>
+
+static float get_float(const uint8_t *row, size_t offset) {
+    float value;
+    memcpy(&value, row + offset, sizeof value);
+    return value;
+}
+
+static void put_float(uint8_t *row, size_t offset, float value) {
+    memcpy(row + offset, &value, sizeof value);
+}
+
+/* Bytes of I8 rows are unsigned, those of queries and of I8 vectors signed. */
+static void flip_bytes(const void *from, void *to, size_t n) {
+    const uint8_t *in = from;
+    uint8_t *out = to;
+    for (size_t i = 0; i < n; i++)
+        out[i] = in[i] ^ 0x80u;
+}
+
+static size_t codes_size(const sl_codec *codec) {
+    return codec->codes == SL_CODES_I8 ? codec->dim : codec->dim * (codec->codes == SL_CODES_I16 ? 2 : 4);
+}
+
+/* U8 rows stand 128 above the query's terms; the metrics that do not cancel it put it in the bias. */
+static int is_shifted(const sl_codec *codec) {
+    return codec->dtype == SL_U8 && codec->metric != SL_METRIC_L2;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Integer codes and their sums
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct code_sums {
+    int64_t linear, squares;
+} code_sums;
+
+static int64_t sum_i8(const int8_t *codes, size_t dim) {
+    int32_t sum = 0;
+    for (size_t i = 0; i < dim; i++)
+        sum += codes[i];
+    return sum;
+}
+
+/* Of signed codes. Squares alone matter for I16, since nothing is shifted there. */
+static code_sums sums_of(sl_codes kind, const void *codes, size_t dim) {
+    const sl_kernels *kernels = sl_kernels_best();
+    if (kind == SL_CODES_I8) return (code_sums){sum_i8(codes, dim), kernels->dot_i8(codes, codes, dim)};
+    return (code_sums){0, kernels->dot_i16(codes, codes, dim)};
+}
+
+static float largest(const float *x, size_t n) {
+    /* The bits of magnitudes order as the magnitudes do, and integers have a maximum that compilers vectorise. */
+    int32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    float value;
+    memcpy(&value, &most, sizeof value);
+    return value;
+}
+
+/* To the nearest integer, ties to even: adding 1.5 * 2^52 leaves it in the lower bits of the sum. */
+static int32_t nearest(double value) {
+    double shifted = value + 0x1.8p52;
+    uint64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    return (int32_t)(uint32_t)bits;
+}
+
+/* Signed codes of x; returns what one of their units stands for. Doubles, so that no vector, however small or large,
+ * has a factor that is not finite. */
+static double quantise(sl_codes kind, const float *x, size_t dim, void *codes) {
+    double levels = kind == SL_CODES_I8 ? 127 : 32767, most = (double)largest(x, dim);
+    double inverse = most > 0 ? levels / most : 0;
+    if (kind == SL_CODES_I8) {
+        int8_t *out = codes;
+        for (size_t i = 0; i < dim; i++)
+            out[i] = (int8_t)nearest((double)x[i] * inverse);
+    } else {
+        int16_t *out = codes;
+        for (size_t i = 0; i < dim; i++)
+            out[i] = (int16_t)nearest((double)x[i] * inverse);
+    }
+    return most / levels;
+}
+
+static float inverse_length(int64_t squares) {
+    return squares > 0 ? (float)(1 / sqrt((double)squares)) : 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Rows
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A row of integer codes is its codes times the factor; the bias and the norm follow from sums over the codes. */
+static void put_integer_terms(const sl_codec *codec, uint8_t *row, float factor, code_sums sums, float length) {
+    put_float(row, codec->rows.factor, factor);
+    double f = (double)factor;
+    if (codec->metric == SL_METRIC_L2)
+        put_float(row, codec->rows.bias, (float)(-0.5 * f * f * (double)sums.squares));
+    else if (codec->rows.bias)
+        put_float(row, codec->rows.bias, (float)(128 * (double)sums.linear * f));
+    if (codec->norm) put_float(row, codec->norm, length);
+}
+
+/* Sums of the vector as it was given; under L2, of U8 less 128. */
+static code_sums native_sums(const sl_codec *codec, const void *vector) {
+    if (codec->dtype != SL_U8) return sums_of(codec->codes, vector, codec->dim);
+    const uint8_t *x = vector;
+    int64_t linear = 0, squares = sl_kernels_best()->dot_u8(x, x, codec->dim), dim = (int64_t)codec->dim;
+    for (size_t i = 0; i < codec->dim; i++)
+        linear += x[i];
+    if (is_shifted(codec)) return (code_sums){linear, squares};
+    return (code_sums){linear - 128 * dim, squares - 256 * linear + 128 * 128 * dim};
+}
+
+static void encode_native(const sl_codec *codec, const void *vector, uint8_t *row) {
+    if (codec->dtype == SL_I8)
+        flip_bytes(vector, row, codec->dim);
+    else
+        memcpy(row, vector, codes_size(codec));
+    code_sums sums = native_sums(codec, vector);
+    float length = (float)sqrt((double)sums.squares);
+    float factor = codec->metric == SL_METRIC_COSINE ? inverse_length(sums.squares) : 1;
+    put_integer_terms(codec, row, factor, sums, length);
+}
+
+static void encode_floats(const sl_codec *codec, const float *x, uint8_t *row) {
+    double norm2 = sl_dot_double(x, x, codec->dim), length = sqrt(norm2);
+    memcpy(row, x, codes_size(codec));
+    put_float(row, codec->rows.factor, codec->metric == SL_METRIC_COSINE ? (float)(1 / length) : 1);
+    if (codec->rows.bias) put_float(row, codec->rows.bias, (float)(-0.5 * norm2));
+    if (codec->norm) put_float(row, codec->norm, (float)length);
+}
+
+static void encode_quantised(const sl_codec *codec, const float *x, uint8_t *row) {
+    double unit = quantise(codec->codes, x, codec->dim, row);
+    code_sums sums = sums_of(codec->codes, row, codec->dim);
+    if (codec->codes == SL_CODES_I8) flip_bytes(row, row, codec->dim);
+    if (codec->metric != SL_METRIC_COSINE) {
+        put_integer_terms(codec, row, (float)unit, sums, 0);
+        return;
+    }
+    double length = sqrt(sl_dot_double(x, x, codec->dim));
+    put_integer_terms(codec, row, inverse_length(sums.squares), sums, (float)length);
+}
+
+/* What one unit of a row's codes stands for in the vector that was given. */
+static double unit_of(const sl_codec *codec, const uint8_t *row) {
+    if (codec->codes == SL_CODES_F32 || codec->dtype != SL_F32) return 1;
+    double factor = (double)get_float(row, codec->rows.factor);
+    return codec->norm ? factor * (double)get_float(row, codec->norm) : factor;
+}
+
+static double code_at(const sl_codec *codec, const uint8_t *row, size_t i) {
+    if (codec->codes == SL_CODES_I8) return codec->dtype == SL_U8 ? row[i] : row[i] - 128;
+    if (codec->codes == SL_CODES_F32) return (double)get_float(row, 4 * i);
+    int16_t code;
+    memcpy(&code, row + 2 * i, sizeof code);
+    return code;
+}
+
+static void measure_error(const sl_codec *codec, const float *x, const uint8_t *row, sl_quant_error *error) {
+    double unit = unit_of(codec, row), off2 = 0, norm2 = 0;
+    for (size_t i = 0; i < codec->dim; i++) {
+        double value = (double)x[i], off = value - unit * code_at(codec, row, i);
+        off2 += off * off;
+        norm2 += value * value;
+    }
+    double relative = norm2 > 0 ? sqrt(off2 / norm2) : 0;
+    sl_quant_error one = {relative, relative, 1};
+    sl_quant_error_merge(error, &one);
+}
+
+void sl_encode_row(const sl_codec *codec, const void *vector, sl_dtype dtype, uint8_t *row, float *floats,
+                   sl_quant_error *error) {
+    memset(row, 0, codec->rows.pitch);
+    if (codec->dtype != SL_F32) {
+        encode_native(codec, vector, row);
+        return;
+    }
+    sl_to_float(dtype, vector, floats, codec->dim);
+    if (codec->codes == SL_CODES_F32)
+        encode_floats(codec, floats, row);
+    else
+        encode_quantised(codec, floats, row);
+    if (error) measure_error(codec, floats, row, error);
+}
+
+void sl_decode_row(const sl_codec *codec, const uint8_t *row, float *out) {
+    double unit = unit_of(codec, row);
+    for (size_t i = 0; i < codec->dim; i++)
+        out[i] = (float)(unit * code_at(codec, row, i));
+}
+
+void sl_decode_native(const sl_codec *codec, const uint8_t *row, void *out) {
+    if (codec->dtype == SL_I8)
+        flip_bytes(row, out, codec->dim);
+    else
+        memcpy(out, row, codes_size(codec));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Queries
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A query of integer codes, signed and in place, whose unit stands for `scale`. */
+static sl_query_code integer_query(const sl_codec *codec, const void *code, code_sums sums, float scale) {
+    int takes_offset = codec->codes == SL_CODES_I8 && !is_shifted(codec);
+    return (sl_query_code){
+        .code = code,
+        .offset = takes_offset ? 128 * sums.linear : 0,
+        .scale = scale,
+        .bias_scale = codec->metric == SL_METRIC_COSINE ? scale : 1,
+    };
+}
+
+static void encode_native_query(const sl_codec *codec, const void *query, void *buffer, sl_query_code *out,
+                                float *norm2) {
+    if (codec->dtype == SL_U8)
+        flip_bytes(query, buffer, codec->dim);
+    else
+        memcpy(buffer, query, codes_size(codec));
+    int64_t squares = native_sums(codec, query).squares;
+    float scale = codec->metric == SL_METRIC_COSINE ? inverse_length(squares) : 1;
+    *out = integer_query(codec, buffer, sums_of(codec->codes, buffer, codec->dim), scale);
+    *norm2 = (float)squares;
+}
+
+static void encode_quantised_query(const sl_codec *codec, const float *x, void *buffer, sl_query_code *out,
+                                   float *norm2) {
+    double unit = quantise(codec->codes, x, codec->dim, buffer);
+    code_sums sums = sums_of(codec->codes, buffer, codec->dim);
+    float scale = codec->metric == SL_METRIC_COSINE ? inverse_length(sums.squares) : (float)unit;
+    *out = integer_query(codec, buffer, sums, scale);
+    if (codec->metric == SL_METRIC_L2)
+        *norm2 = (float)((double)scale * (double)scale * (double)sums.squares);
+    else
+        *norm2 = (float)sl_dot_double(x, x, codec->dim);
+}
+
+void sl_encode_query(const sl_codec *codec, const void *query, sl_dtype dtype, void *buffer, float *floats,
+                     sl_query_code *out, float *norm2) {
+    sl_to_float(dtype, query, floats, codec->dim);
+    memset(buffer, 0, sl_query_size(codec));
+    if (codec->dtype != SL_F32) {
+        encode_native_query(codec, query, buffer, out, norm2);
+    } else if (codec->codes != SL_CODES_F32) {
+        encode_quantised_query(codec, floats, buffer, out, norm2);
+    } else {
+        double squares = sl_dot_double(floats, floats, codec->dim);
+        memcpy(buffer, floats, codes_size(codec));
+        float scale = codec->metric == SL_METRIC_COSINE ? (float)(1 / sqrt(squares)) : 1;
+        *out = (sl_query_code){.code = buffer, .scale = scale, .bias_scale = 1};
+        *norm2 = (float)squares;
+    }
+}
+
+/* |x|^2 of a row in the terms of its scores, which are those of `query`. */
+static float row_norm2(const sl_codec *codec, const uint8_t *row, const sl_query_code *query) {
+    if (codec->metric == SL_METRIC_COSINE) return 1;
+    if (codec->metric == SL_METRIC_L2) return -2 * get_float(row, codec->rows.bias);
+    if (codec->codes == SL_CODES_F32) return (float)sl_dot_double(query->code, query->code, codec->dim);
+    int64_t squares = codec->dtype == SL_U8 ? sl_kernels_best()->dot_u8(row, row, codec->dim)
+                                            : sums_of(codec->codes, query->code, codec->dim).squares;
+    return (float)((double)query->scale * (double)query->scale * (double)squares);
+}
+
+void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out, float *norm2) {
+    size_t size = codes_size(codec);
+    if (codec->codes == SL_CODES_I8)
+        flip_bytes(row, buffer, size);
+    else
+        memcpy(buffer, row, size);
+    memset((uint8_t *)buffer + size, 0, sl_query_size(codec) - size);
+    float scale = get_float(row, codec->rows.factor);
+    code_sums sums = {codec->codes == SL_CODES_I8 ? sum_i8(buffer, codec->dim) : 0, 0};
+    *out = integer_query(codec, buffer, sums, scale);
+    *norm2 = row_norm2(codec, row, out);
+}

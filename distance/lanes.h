@@ -1,0 +1,30 @@
+/* What the files of all tiers share before they define their lanes: the four-lane vectors in which scores are
+ * finished (compiler vectors, so that they are the same everywhere), and the tables' declarations. */
+#ifndef SL_DISTANCE_LANES_H
+#define SL_DISTANCE_LANES_H
+
+#include "distance/kernels.h"
+
+#include <string.h>
+
+/* Small functions that must vanish into the kernels around them. */
+#define AI inline __attribute__((always_inline))
+
+typedef float f4 __attribute__((vector_size(16)));
+typedef int32_t i4 __attribute__((vector_size(16)));
+
+static AI float load_float(const void *from) {
+    float value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+/* One a tier; table.c knows which of them a build holds. */
+extern const sl_kernels sl_kernels_scalar;
+extern const sl_kernels sl_kernels_avx2;
+extern const sl_kernels sl_kernels_avxvnni;
+extern const sl_kernels sl_kernels_avx512bw;
+extern const sl_kernels sl_kernels_avx512vnni;
+extern const sl_kernels sl_kernels_neon;
+
+#endif

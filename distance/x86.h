@@ -1,0 +1,336 @@
+/*
+ * The lane operations of the x86 tiers, once for 256-bit and 512-bit registers. A tier's file says
+ *
+ *   LANE_BITS                  256 or 512
+ *   LANE_DPBUSD, LANE_DPWSSD   the VNNI instructions, where the tier has them
+ *
+ * Why no sum overflows, for any values and any dim up to 65536:
+ *   lane_row8    a whole row's sum is at most 255 * 128 * 65536 < 2^31, so that 32-bit lanes may also be added to one
+ *                another. Without VNNI bytes are widened first: vpmaddubsw saturates at 16 bits.
+ *   A8           a lane takes 4 products a register, of at most 255 * 255, and a register every 32 bytes at least:
+ *                4 * 65025 * 2048 < 2^30. Lanes are added in 64 bits.
+ *   A16          a pair of products lies in [-2 * 32768 * 32767, 2^31], and 2^31 does not fit. 2^31 - 1 more it lies in
+ *                [65535, 2^32 - 1], an unsigned 32-bit number, whatever the wrapping sum went through. Those are added
+ *                up in 64 bits: `odd` takes the upper one of each 64, `all` both as they stand together, modulo 2^64;
+ *                the lower ones' sum is all - (odd << 32). What was added a step is subtracted at the end.
+ *   squares      of u in [0, 65535]: with v = u - 32768, u^2 = v^2 + 65536 v + 2^30, and v is a signed 16-bit number.
+ *                `linear` sums v in 32 bits: at most 2 * 32768 a register and lane, 4096 registers: 2^28.
+ */
+#ifndef SL_DISTANCE_X86_H
+#define SL_DISTANCE_X86_H
+
+#include "distance/lanes.h"
+
+#include <immintrin.h>
+
+#define LANE_8  (LANE_BITS / 8u)
+#define LANE_16 (LANE_BITS / 16u)
+#define LANE_F  (LANE_BITS / 32u)
+
+#if LANE_BITS == 512
+typedef __m512i V;
+typedef __m512 F;
+#define M(op)         _mm512_##op
+#define BITS(op)      _mm512_##op##_si512
+#define LOW_HALF(v)   _mm512_castsi512_si256(v)
+#define HIGH_HALF(v)  _mm512_extracti64x4_epi64(v, 1)
+#define LANE_ROWS     8u
+#define LANE_ROWS_I16 8u
+#else
+typedef __m256i V;
+typedef __m256 F;
+#define M(op)         _mm256_##op
+#define BITS(op)      _mm256_##op##_si256
+#define LOW_HALF(v)   _mm256_castsi256_si128(v)
+#define HIGH_HALF(v)  _mm256_extracti128_si256(v, 1)
+#define LANE_ROWS     8u
+#define LANE_ROWS_I16 4u /* two sums each, in 16 registers */
+#endif
+
+typedef struct A8 {
+    V sum, minus;
+} A8;
+
+typedef struct A16 {
+    V all, odd, linear;
+} A16;
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Loads. n is a constant wherever a whole register is meant.
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#if LANE_BITS == 512
+
+static AI V lane_load(const void *from, size_t bytes) {
+    if (bytes == LANE_8) return _mm512_loadu_si512(from);
+    return _mm512_maskz_loadu_epi8(((__mmask64)1 << bytes) - 1, from);
+}
+
+static AI F lane_f32(const void *from, size_t n) {
+    if (n == LANE_F) return _mm512_loadu_ps(from);
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
+}
+
+/* n 16-bit integers. */
+static AI __m256i load_half(const void *from, size_t n) {
+    if (n == LANE_F) return _mm256_loadu_si256((const __m256i *)from);
+    return _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), from);
+}
+
+#else
+
+/* AVX2 has no masked load of bytes: a part is copied to where a whole register may be read. */
+static AI V lane_load(const void *from, size_t bytes) {
+    if (bytes == LANE_8) return _mm256_loadu_si256((const __m256i *)from);
+    uint8_t whole[LANE_8] = {0};
+    memcpy(whole, from, bytes);
+    return _mm256_loadu_si256((const __m256i *)whole);
+}
+
+static AI F lane_f32(const void *from, size_t n) {
+    if (n == LANE_F) return _mm256_loadu_ps(from);
+    __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), index));
+}
+
+static AI __m128i load_half(const void *from, size_t n) {
+    if (n == LANE_F) return _mm_loadu_si128((const __m128i *)from);
+    uint8_t whole[2 * LANE_F] = {0};
+    memcpy(whole, from, 2 * n);
+    return _mm_loadu_si128((const __m128i *)whole);
+}
+
+#endif
+
+static AI F lane_bf16(const void *from, size_t n) {
+    V bits = M(slli_epi32)(M(cvtepu16_epi32)(load_half(from, n)), 16);
+#if LANE_BITS == 512
+    return _mm512_castsi512_ps(bits);
+#else
+    return _mm256_castsi256_ps(bits);
+#endif
+}
+
+static AI F lane_i16(const void *from, size_t n) {
+    return M(cvtepi32_ps)(M(cvtepi16_epi32)(load_half(from, n)));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Adding lanes to one another
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Of each 128 bits of a and b: a0 + a2, b0 + b2, a1 + a3, b1 + b3. */
+static AI V merge32(V a, V b) {
+    return M(add_epi32)(M(unpacklo_epi32)(a, b), M(unpackhi_epi32)(a, b));
+}
+
+static AI V merge64(V a, V b) {
+    return M(add_epi32)(M(unpacklo_epi64)(a, b), M(unpackhi_epi64)(a, b));
+}
+
+static AI F merge32f(F a, F b) {
+    return M(add_ps)(M(unpacklo_ps)(a, b), M(unpackhi_ps)(a, b));
+}
+
+/* The four totals, while the transposition that brings them side by side is going on anyway. */
+static AI i4 lane_sum4_i32(V a, V b, V c, V d) {
+    V four = merge64(merge32(a, b), merge32(c, d));
+#if LANE_BITS == 512
+    __m256i two = _mm256_add_epi32(LOW_HALF(four), HIGH_HALF(four));
+#else
+    __m256i two = four;
+#endif
+    return (i4)_mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+}
+
+static AI f4 lane_sum4_f32(F a, F b, F c, F d) {
+    F ab = merge32f(a, b), cd = merge32f(c, d);
+#if LANE_BITS == 512
+    __m512d low = _mm512_castps_pd(ab), high = _mm512_castps_pd(cd);
+    F four =
+        _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(low, high)), _mm512_castpd_ps(_mm512_unpackhi_pd(low, high)));
+    __m256 two = _mm256_add_ps(_mm512_castps512_ps256(four), _mm512_extractf32x8_ps(four, 1));
+#else
+    __m256d low = _mm256_castps_pd(ab), high = _mm256_castps_pd(cd);
+    __m256 two =
+        _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(low, high)), _mm256_castpd_ps(_mm256_unpackhi_pd(low, high)));
+#endif
+    return (f4)_mm_add_ps(_mm256_castps256_ps128(two), _mm256_extractf128_ps(two, 1));
+}
+
+static AI float lane_sum_f32(F a) {
+    f4 four = lane_sum4_f32(a, a, a, a);
+    return four[0];
+}
+
+static AI int64_t sum_i64(V a) {
+#if LANE_BITS == 512
+    __m256i four = _mm256_add_epi64(LOW_HALF(a), HIGH_HALF(a));
+#else
+    __m256i four = a;
+#endif
+    __m128i two = _mm_add_epi64(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
+    return _mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
+}
+
+static AI int64_t sum_i32(V a) {
+    return sum_i64(M(add_epi64)(M(cvtepi32_epi64)(LOW_HALF(a)), M(cvtepi32_epi64)(HIGH_HALF(a))));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * 8-bit products
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static AI V flip8(V a) {
+    return BITS(xor)(a, M(set1_epi8)((char)0x80));
+}
+
+static AI int32_t lane_offset(const sl_query_code *query, size_t width) {
+    (void)width;
+    return (int32_t)query->offset;
+}
+
+#ifdef LANE_DPBUSD
+
+static AI V madd_add(V sum, V a, V b) {
+    return LANE_DPWSSD(sum, a, b);
+}
+
+typedef V Q8;
+
+static AI Q8 lane_query8(V query) {
+    return query;
+}
+
+static AI V lane_row8(V sum, V row, Q8 query) {
+    return LANE_DPBUSD(sum, row, query);
+}
+
+/* The instruction wants one unsigned and one signed operand: one of them is shifted by 128, and what that added is
+ * summed up beside it. */
+static AI A8 lane_dot_i8(A8 sum, V a, V b) {
+    sum.sum = LANE_DPBUSD(sum.sum, flip8(a), b);
+    sum.minus = LANE_DPBUSD(sum.minus, M(set1_epi8)((char)0x80), b);
+    return sum;
+}
+
+static AI A8 lane_dot_u8(A8 sum, V a, V b) {
+    sum.sum = LANE_DPBUSD(sum.sum, a, flip8(b));
+    sum.minus = LANE_DPBUSD(sum.minus, a, M(set1_epi8)((char)0x80));
+    return sum;
+}
+
+#else
+
+static AI V madd_add(V sum, V a, V b) {
+    return M(add_epi32)(sum, M(madd_epi16)(a, b));
+}
+
+/* Bytes as 16-bit integers: those at even and those at odd places. */
+typedef struct Q8 {
+    V even, odd;
+} Q8;
+
+static AI Q8 widen_i8(V a) {
+    return (Q8){M(srai_epi16)(M(slli_epi16)(a, 8), 8), M(srai_epi16)(a, 8)};
+}
+
+static AI Q8 widen_u8(V a) {
+    return (Q8){BITS(and)(a, M(set1_epi16)(0xff)), M(srli_epi16)(a, 8)};
+}
+
+static AI V dot_wide(V sum, Q8 a, Q8 b) {
+    return madd_add(madd_add(sum, a.even, b.even), a.odd, b.odd);
+}
+
+static AI Q8 lane_query8(V query) {
+    return widen_i8(query);
+}
+
+static AI V lane_row8(V sum, V row, Q8 query) {
+    return dot_wide(sum, widen_u8(row), query);
+}
+
+static AI A8 lane_dot_i8(A8 sum, V a, V b) {
+    sum.sum = dot_wide(sum.sum, widen_i8(a), widen_i8(b));
+    return sum;
+}
+
+static AI A8 lane_dot_u8(A8 sum, V a, V b) {
+    sum.sum = dot_wide(sum.sum, widen_u8(a), widen_u8(b));
+    return sum;
+}
+
+#endif
+
+static AI int64_t lane_total8(A8 sum) {
+    return sum_i32(M(sub_epi32)(sum.sum, sum.minus));
+}
+
+static AI V lane_diff_i8(V a, V b) {
+    return M(sub_epi8)(M(max_epi8)(a, b), M(min_epi8)(a, b));
+}
+
+static AI V lane_diff_u8(V a, V b) {
+    return M(sub_epi8)(M(max_epu8)(a, b), M(min_epu8)(a, b));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * 16-bit products
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#define PAIR_BIAS INT32_MAX
+
+static AI A16 lane_dot_i16(A16 sum, V a, V b) {
+    V pairs = madd_add(M(set1_epi32)(PAIR_BIAS), a, b);
+    sum.all = M(add_epi64)(sum.all, pairs);
+    sum.odd = M(add_epi64)(sum.odd, M(srli_epi64)(pairs, 32));
+    return sum;
+}
+
+static AI int64_t lane_total16(A16 sum, size_t steps) {
+    V even = M(sub_epi64)(sum.all, M(slli_epi64)(sum.odd, 32));
+    return sum_i64(M(add_epi64)(even, sum.odd)) - (int64_t)(steps * LANE_F) * PAIR_BIAS;
+}
+
+static AI V lane_diff_i16(V a, V b) {
+    return M(sub_epi16)(M(max_epi16)(a, b), M(min_epi16)(a, b));
+}
+
+static AI A16 lane_square_u16(A16 sum, V a) {
+    V shifted = BITS(xor)(a, M(set1_epi16)(INT16_MIN));
+    sum = lane_dot_i16(sum, shifted, shifted);
+    sum.linear = madd_add(sum.linear, shifted, M(set1_epi16)(1));
+    return sum;
+}
+
+static AI int64_t lane_total_squares(A16 sum, size_t steps) {
+    int64_t constant = (int64_t)(steps * LANE_16) << 30;
+    return lane_total16(sum, steps) + sum_i32(sum.linear) * 65536 + constant;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Floats
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static AI F lane_fma(F a, F b, F c) {
+    return M(fmadd_ps)(a, b, c);
+}
+
+static AI F lane_add(F a, F b) {
+    return M(add_ps)(a, b);
+}
+
+static AI F lane_sub(F a, F b) {
+    return M(sub_ps)(a, b);
+}
+
+static AI F lane_mul(F a, F b) {
+    return M(mul_ps)(a, b);
+}
+
+static AI F lane_splat(float value) {
+    return M(set1_ps)(value);
+}
+
+#endif

@@ -1,0 +1,236 @@
+#include "base/params.h"
+#include "base/random.h"
+#include "hnsw/reach.h"
+#include "hnsw/topk.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct sl_check {
+    sl_index *index;
+    sl_check_params params;
+    sl_check_report report;
+    sl_progress progress;
+} sl_check;
+
+void sl_check_params_init(sl_check_params *params) {
+    *params = (sl_check_params){.struct_size = sizeof *params, .sample = 200, .k = 10, .ef = 200};
+}
+
+/* Links of one list that break a rule: out of range, to the node itself, twice, or behind the list's end. */
+static size_t list_faults(const uint32_t *links, size_t degree, size_t count, uint32_t self, size_t *length) {
+    size_t faults = 0, end = 0;
+    while (end < degree && sl_link_load(links + end) != SL_NONE)
+        end++;
+    for (size_t i = 0; i < end; i++) {
+        uint32_t id = sl_link_load(links + i);
+        int fault = id >= count || id == self;
+        for (size_t j = 0; j < i && !fault; j++)
+            fault = sl_link_load(links + j) == id;
+        faults += (size_t)fault;
+    }
+    for (size_t i = end; i < degree; i++)
+        faults += sl_link_load(links + i) != SL_NONE;
+    *length = end;
+    return faults;
+}
+
+static int row_is_finite(const sl_index *index, size_t node) {
+    const uint8_t *row = sl_row(index, (uint32_t)node);
+    const size_t offsets[] = {index->codec.rows.factor, index->codec.rows.bias, index->codec.norm};
+    for (size_t i = 0; i < 3; i++) {
+        float value;
+        if (i > 0 && offsets[i] == 0) continue;
+        memcpy(&value, row + offsets[i], sizeof value);
+        if (!isfinite(value)) return 0;
+    }
+    return 1;
+}
+
+static void check_layer0(sl_check *check) {
+    const sl_index *index = check->index;
+    sl_check_report *report = &check->report;
+    size_t bad = 0, vectors = 0, smallest = SIZE_MAX, largest = 0, sum = 0;
+    size_t threads = sl_thread_count(check->params.threads);
+#pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1) \
+    reduction(+ : bad, vectors, sum) reduction(min : smallest) reduction(max : largest)
+    for (size_t node = 0; node < index->n; node++) {
+        size_t length;
+        bad += list_faults(index->links + node * index->m0, index->m0, index->n, (uint32_t)node, &length);
+        vectors += !row_is_finite(index, node);
+        sum += length;
+        if (length < smallest) smallest = length;
+        if (length > largest) largest = length;
+        sl_progress_step(&check->progress, 1);
+    }
+    report->bad_links += bad;
+    report->bad_vectors = vectors;
+    report->min_degree = index->n ? smallest : 0;
+    report->max_degree = largest;
+    report->mean_degree = index->n ? (double)sum / (double)index->n : 0;
+}
+
+/* Slots ascend by node, their rows follow one another, and links on a level lead to slots that stand on it. */
+static void check_upper(sl_check *check) {
+    const sl_index *index = check->index;
+    const sl_upper *upper = &index->upper;
+    sl_check_report *report = &check->report;
+    for (size_t slot = 0; slot < upper->count; slot++) {
+        uint32_t first = upper->start[slot], end = upper->start[slot + 1];
+        report->bad_upper += upper->nodes[slot] >= index->n ||
+                             (slot > 0 && upper->nodes[slot - 1] >= upper->nodes[slot]) || (slot == 0 && first != 0) ||
+                             end <= first || end > upper->rows || end - first > SL_MAX_LEVEL;
+        for (uint32_t row = first; row < end && row < upper->rows; row++) {
+            const uint32_t *links = upper->links + (size_t)row * index->m;
+            size_t length;
+            report->bad_links += list_faults(links, index->m, upper->count, (uint32_t)slot, &length);
+            for (size_t i = 0; i < length; i++) {
+                uint32_t to = sl_link_load(links + i);
+                report->bad_links += to < upper->count && upper->start[to] + (row - first) >= upper->start[to + 1];
+            }
+        }
+    }
+    sl_entry entry = sl_entry_get(index);
+    if (entry.level && upper->start[entry.slot + 1] - upper->start[entry.slot] < entry.level) report->bad_upper++;
+}
+
+static sl_status check_reach(sl_check *check) {
+    const sl_index *index = check->index;
+    sl_reach reach;
+    SL_TRY(sl_reach_init(&reach, index, index->n, 0));
+    check->report.unreachable = index->n - sl_reach_run(&reach);
+    /* The same bits again, now for nodes that some list names. */
+    memset(reach.reached, 0, (index->n / 64 + 1) * sizeof(uint64_t));
+    size_t named = 0;
+    uint32_t entry = sl_entry_get(index).node;
+    for (size_t link = 0; link < index->n * index->m0; link++) {
+        uint32_t to = sl_link_load(index->links + link);
+        if (to >= index->n || to == entry || sl_reach_has(&reach, to)) continue;
+        reach.reached[to / 64] |= (uint64_t)1 << (to % 64);
+        named++;
+    }
+    check->report.no_in_link = index->n - 1 - named;
+    sl_reach_free(&reach);
+    return SL_OK;
+}
+
+enum { BLOCK = 256 };
+
+/* The score of the k-th nearest of a query among all rows but its own. */
+static double exact_kth(const sl_index *index, const sl_query_code *query, uint32_t self, sl_top *top) {
+    uint32_t nodes[BLOCK];
+    float scores[BLOCK];
+    top->size = 0;
+    for (size_t first = 0; first < index->n; first += BLOCK) {
+        size_t count = index->n - first < BLOCK ? index->n - first : BLOCK;
+        for (size_t i = 0; i < count; i++)
+            nodes[i] = (uint32_t)(first + i);
+        index->kernels->score[index->codec.codes](&index->codec.rows, query, nodes, count, 4, scores);
+        for (size_t i = 0; i < count; i++)
+            if (nodes[i] != self) sl_top_push(top, (double)scores[i], nodes[i]);
+    }
+    return top->size ? top->entries[0].score : 0;
+}
+
+/* Share of the k nearest that a walk finds. What scores as well as the k-th nearest counts, so that copies of one
+ * vector do not pass for misses. */
+static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i) {
+    const sl_index *index = check->index;
+    uint32_t self = (uint32_t)(sl_random_at(index->seed ^ 0x636865636bu, i) % index->n);
+    sl_row_as_query(&index->codec, sl_row(index, self), walk->query_buffer, &walk->query, &walk->query_norm2);
+    double kth = exact_kth(index, &walk->query, self, top);
+    if (top->size == 0) return 1;
+    sl_walk_layer(walk, 0, sl_walk_descend(walk, sl_entry_get(index), 0), walk->max_ef);
+    size_t hits = 0, seen = 0;
+    /* The pool gave up the lowest bit of its scores. */
+    double slack = fabs(kth) * 0x1p-22;
+    for (size_t j = 0; j < walk->pool.size && seen < top->size; j++) {
+        if (sl_pool_id(walk->pool.keys[j]) == self) continue;
+        hits += (double)sl_pool_score(walk->pool.keys[j]) >= kth - slack;
+        seen++;
+    }
+    return (double)hits / (double)top->size;
+}
+
+static sl_status check_recall(sl_check *check) {
+    const sl_index *index = check->index;
+    check->report.sampled_recall = (double)NAN;
+    if (check->params.sample == 0 || index->n < 2) return SL_OK;
+    size_t k = check->params.k, ef = (check->params.ef > k ? check->params.ef : k) + 1;
+    sl_walk walk;
+    sl_top top = {.k = k};
+    void *entries;
+    SL_TRY(sl_walk_init(&walk, index, ef));
+    sl_status status = sl_mem_alloc(&index->allocator, k * sizeof *top.entries, &entries);
+    if (status == SL_OK) {
+        double sum = 0;
+        top.entries = entries;
+        for (size_t i = 0; i < check->params.sample && !sl_progress_cancelled(&check->progress); i++) {
+            sum += sample_recall(check, &walk, &top, i);
+            sl_progress_step(&check->progress, index->n);
+        }
+        check->report.sampled_recall = sum / (double)check->params.sample;
+    }
+    sl_mem_free(&index->allocator, entries, k * sizeof *top.entries);
+    sl_walk_free(&walk);
+    return status;
+}
+
+static sl_status check_file(sl_check *check) {
+    const sl_store *store = check->index->store;
+    if (!store) return SL_OK;
+    for (uint32_t i = 0; i < store->header.section_count; i++) {
+        SL_TRY(sl_store_verify(store, &store->header.sections[i], NULL));
+        check->report.sections_checked++;
+    }
+    return SL_OK;
+}
+
+static sl_status verdict(const sl_check_report *r) {
+    const struct {
+        size_t count;
+        const char *what;
+    } faults[] = {{r->bad_links, "links out of range, to themselves, twice, or on a wrong layer"},
+                  {r->bad_upper, "broken records of the upper layers"},
+                  {r->unreachable, "vectors that cannot be reached from the entry point"},
+                  {r->no_in_link, "vectors without a link to them"},
+                  {r->bad_vectors, "vectors with a scale or norm that is no number"},
+                  {r->duplicate_ids, "ids that occur twice"}};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (faults[i].count)
+            return sl_fail(SL_ECORRUPT, "%zu %s; build the index again from its vectors", faults[i].count,
+                           faults[i].what);
+    return SL_OK;
+}
+
+/* The graph's parts in turn, as far as each can be walked safely whatever the file holds. */
+static sl_status check_graph(sl_check *check) {
+    sl_index *index = check->index;
+    if (index->n == 0) return SL_OK;
+    check_layer0(check);
+    check_upper(check);
+    SL_TRY(check_reach(check));
+    SL_TRY(sl_ids_count_duplicates(index, &check->report.duplicate_ids));
+    return check_recall(check);
+}
+
+sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    sl_check check = {.index = index};
+    sl_check_params_init(&check.params);
+    SL_TRY(sl_params_in(&check.params, sizeof check.params, params, "sl_check_params_init"));
+    SL_TRY(sl_params_check_out(report, "sl_check_report"));
+    if (check.params.k == 0 || check.params.k >= SL_MAX_EF || check.params.ef == 0 || check.params.ef >= SL_MAX_EF)
+        return sl_fail(SL_EINVAL, "k is %zu and ef %zu; give 1 to %u", check.params.k, check.params.ef, SL_MAX_EF - 1);
+    SL_TRY(sl_reach_settle(index));
+    check.report.n = index->n;
+    check.report.sampled_recall = (double)NAN;
+    sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,
+                      index->n * (1 + check.params.sample));
+    sl_status status = check_file(&check);
+    if (status == SL_OK) status = check_graph(&check);
+    if (status == SL_OK) status = sl_progress_end(&check.progress);
+    if (status == SL_OK) status = verdict(&check.report);
+    sl_params_out(report, &check.report, sizeof check.report);
+    return status;
+}

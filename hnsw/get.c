@@ -1,0 +1,44 @@
+#include "hnsw/graph.h"
+
+#include <string.h>
+
+static sl_status check_type(const sl_index *index, sl_dtype dtype) {
+    sl_dtype own = index->codec.dtype;
+    if (dtype == SL_F32 || (dtype == own && !sl_dtype_is_float(own))) return SL_OK;
+    return sl_fail(SL_ETYPE, "vectors of this index are given as f32%s%s, not as %s",
+                   sl_dtype_is_float(own) ? "" : " or ", sl_dtype_is_float(own) ? "" : sl_dtype_name(own),
+                   sl_dtype_name(dtype));
+}
+
+static void get_one(const sl_index *index, uint32_t node, sl_dtype dtype, void *out) {
+    const uint8_t *refined = index->refine_rows + node * index->refine_pitch;
+    switch (index->refine) {
+    case SL_REFINE_F32:
+        memcpy(out, refined, index->codec.dim * sizeof(float));
+        return;
+    case SL_REFINE_BF16:
+        sl_to_float(SL_BF16, refined, out, index->codec.dim);
+        return;
+    case SL_REFINE_I16:
+        sl_decode_row(&index->refine_codec, refined, out);
+        return;
+    case SL_REFINE_NONE:
+        break;
+    }
+    if (sl_dtype_is_float(dtype))
+        sl_decode_row(&index->codec, sl_row(index, node), out);
+    else
+        sl_decode_native(&index->codec, sl_row(index, node), out);
+}
+
+sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype dtype, void *out) {
+    if (!index || (n && (!ids || !out))) return sl_fail(SL_EINVAL, "index, ids or out is NULL");
+    SL_TRY(check_type(index, dtype));
+    size_t bytes = index->codec.dim * sl_dtype_size(dtype);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t node;
+        SL_TRY(sl_id_find(index, ids[i], &node));
+        get_one(index, node, dtype, (char *)out + i * bytes);
+    }
+    return SL_OK;
+}

@@ -1,0 +1,148 @@
+/*
+ * The index in memory: arrays and nothing else. A node is its number, an offset into every array of layer 0; the few
+ * per cent of nodes that stand on upper layers also have a slot, their number among those, and upper links name
+ * slots. The same arrays are the sections of the file, so that opening one is pointing into it.
+ */
+#ifndef SL_HNSW_GRAPH_H
+#define SL_HNSW_GRAPH_H
+
+#include "base/memory.h"
+#include "distance/codec.h"
+#include "storage/store.h"
+
+#define SL_MAX_LEVEL 63u
+
+typedef struct sl_upper {
+    uint32_t *nodes; /* slot -> node; count entries */
+    uint32_t *start; /* slot -> its first row of links; count + 1 entries. Row start + level - 1 is the level's */
+    uint32_t *links; /* rows of m slots, filled with SL_NONE */
+    size_t count, rows;
+    size_t nodes_capacity, start_capacity, rows_capacity; /* of the three arrays, when they are the index's own */
+} sl_upper;
+
+/* id -> node, made when it is first needed: open addressing over the index's own ids. */
+typedef struct sl_id_map {
+    uint32_t *slots; /* node, or SL_NONE; a power of two of them */
+    size_t size;
+    sl_spin lock; /* of its making: readers may be the first to need it */
+} sl_id_map;
+
+struct sl_index {
+    sl_allocator allocator;
+    sl_log_fn log;
+    void *log_ctx;
+    const sl_kernels *kernels;
+    sl_codec codec; /* geometry of the rows of layer 0, base included */
+    sl_refine refine;
+    sl_codec refine_codec; /* of an I16 refine tier */
+    size_t refine_pitch;   /* 0 without a refine tier */
+    size_t m, m0, ef_construction;
+    uint64_t seed;
+    sl_place place;
+
+    size_t n, capacity;
+    uint8_t *rows;
+    uint32_t *links; /* m0 a node, filled with SL_NONE */
+    uint8_t *refine_rows;
+    void *ids; /* id_width bytes a node; NULL where id_width is 0: id i belongs to node i */
+    size_t id_width;
+    uint64_t next_id; /* one above the largest id */
+    sl_upper upper;
+    uint64_t entry; /* atomic while building: see sl_entry */
+    sl_id_map id_map;
+    sl_quant_error quant_error;
+    sl_spin settling;  /* held while reachability is proved */
+    size_t unverified; /* nodes added since reachability was last proved */
+    sl_store *store;   /* the open file the arrays point into; NULL when they are the index's own */
+};
+
+/* The entry point in one word, so that a thread reads its place and level together: level in the upper half; below
+ * it the slot, or the node itself where no node is above layer 0. */
+typedef struct sl_entry {
+    uint32_t level;
+    uint32_t slot; /* SL_NONE on level 0 */
+    uint32_t node;
+} sl_entry;
+
+sl_entry sl_entry_get(const sl_index *index);
+void sl_entry_set(sl_index *index, uint32_t level, uint32_t slot_or_node);
+
+/* One layer as the walk sees it: on layer 0 ids are nodes, above it slots. */
+typedef struct sl_layer {
+    const sl_index *index;
+    uint32_t level;
+    size_t degree; /* words of a link row */
+    size_t count;  /* ids are below it */
+} sl_layer;
+
+static inline sl_layer sl_layer_at(const sl_index *index, uint32_t level) {
+    return level ? (sl_layer){index, level, index->m, index->upper.count} : (sl_layer){index, 0, index->m0, index->n};
+}
+
+/* The link row of an id, or NULL where a damaged file says that the id is not on this layer. */
+static inline uint32_t *sl_layer_links(const sl_layer *layer, uint32_t id) {
+    const sl_index *index = layer->index;
+    if (layer->level == 0) return index->links + (size_t)id * index->m0;
+    size_t row = (size_t)index->upper.start[id] + layer->level - 1;
+    if (row >= index->upper.start[id + 1] || row >= index->upper.rows) return NULL;
+    return index->upper.links + row * index->m;
+}
+
+/* Links are words that several threads of a build read and write without waiting. Any mixture of old and new words is
+ * a valid list, so relaxed order is enough. */
+static inline uint32_t sl_link_load(const uint32_t *link) {
+    return __atomic_load_n(link, __ATOMIC_RELAXED);
+}
+static inline void sl_link_store(uint32_t *link, uint32_t id) {
+    __atomic_store_n(link, id, __ATOMIC_RELAXED);
+}
+
+static inline uint8_t *sl_row(const sl_index *index, uint32_t node) {
+    return index->rows + (size_t)node * index->codec.rows.pitch;
+}
+
+/* The user's id of a node. */
+static inline uint64_t sl_id_of(const sl_index *index, uint32_t node) {
+    if (index->id_width == 8) return ((const uint64_t *)index->ids)[node];
+    if (index->id_width == 4) return ((const uint32_t *)index->ids)[node];
+    return node;
+}
+
+/* index.c: an index without arrays, its geometry settled; the parameters have been read. */
+sl_status sl_index_new(const sl_index_params *params, sl_index **out);
+/* index.c: frees whatever is there; store and arrays alike. */
+void sl_index_release_arrays(sl_index *index);
+/* index.c: SL_EINVAL where rows of this type cannot lie at vectors with this stride (0: dense). */
+sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_t stride);
+/* index.c: SL_EREADONLY for an index mapped from its file. */
+sl_status sl_index_writable(const sl_index *index);
+/* index.c: bytes of the refine tier of n nodes; checked against overflow when capacity is set. */
+size_t sl_refine_bytes(const sl_index *index, size_t n);
+
+/* persist.c: what a file of the index holds: header fields (but for those the store fills in) and sections, of which
+ * there are at most SL_MAX_SECTIONS; returns their number. */
+size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_source *sections);
+
+/* upper.c: level of a node, from the seed and the node alone. */
+uint32_t sl_level_of(const sl_index *index, uint32_t node);
+/* upper.c: slots and link rows for nodes [first, n) that stand above layer 0. */
+sl_status sl_upper_extend(sl_index *index, size_t first, size_t n);
+/* upper.c: takes them away again for nodes from first on. */
+void sl_upper_truncate(sl_index *index, size_t first);
+void sl_upper_free(sl_index *index);
+/* upper.c: the slot of a node that stands above layer 0, or SL_NONE. Slots are in node order. */
+uint32_t sl_slot_of(const sl_index *index, uint32_t node);
+
+/* ids.c: SL_OK and the node, or SL_ENOTFOUND. Makes the map if there is none. */
+sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
+/* ids.c: takes n ids for the nodes from index->n on; ids NULL goes on from next_id. SL_EEXIST names the row. Nothing
+ * is changed on failure, and sl_ids_undo, with the next_id from before, undoes it. */
+sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n);
+void sl_ids_undo(sl_index *index, uint64_t next_id);
+void sl_ids_free(sl_index *index);
+/* ids.c: nodes whose id an earlier node has: 0 unless a file is damaged. */
+sl_status sl_ids_count_duplicates(const sl_index *index, size_t *duplicates);
+/* ids.c: moves the ids into an array of `capacity` entries. */
+sl_status sl_ids_resize(sl_index *index, size_t capacity);
+
+#endif

@@ -1,0 +1,241 @@
+#include "base/params.h"
+#include "hnsw/graph.h"
+
+#include <string.h>
+
+void sl_index_params_init(sl_index_params *params) {
+    *params = (sl_index_params){.struct_size = sizeof *params,
+                                .metric = SL_METRIC_COSINE,
+                                .dtype = SL_F32,
+                                .codes = SL_CODES_I8,
+                                .refine = SL_REFINE_NONE,
+                                .m = 16,
+                                .ef_construction = 200,
+                                .seed = 1};
+}
+
+sl_entry sl_entry_get(const sl_index *index) {
+    uint64_t word = __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE);
+    uint32_t level = (uint32_t)(word >> 32), low = (uint32_t)word;
+    if (level == 0) return (sl_entry){0, SL_NONE, low};
+    return (sl_entry){level, low, index->upper.nodes[low]};
+}
+
+void sl_entry_set(sl_index *index, uint32_t level, uint32_t slot_or_node) {
+    __atomic_store_n(&index->entry, (uint64_t)level << 32 | slot_or_node, __ATOMIC_RELEASE);
+}
+
+static sl_status check_params(const sl_index_params *p) {
+    if (p->m < 2 || p->m > SL_MAX_M) return sl_fail(SL_EINVAL, "m is %zu; give 2 to %u", p->m, SL_MAX_M);
+    if (p->ef_construction < p->m || p->ef_construction > SL_MAX_EF)
+        return sl_fail(SL_EINVAL, "ef_construction is %zu; give m (%zu) to %u", p->ef_construction, p->m, SL_MAX_EF);
+    if ((unsigned)p->refine > SL_REFINE_I16) return sl_fail(SL_EINVAL, "refine %d is unknown", (int)p->refine);
+    if (p->refine == SL_REFINE_NONE) return SL_OK;
+    if (!sl_dtype_is_float(p->dtype))
+        return sl_fail(SL_EINVAL, "%s vectors are kept exactly and need no refine tier; use none",
+                       sl_dtype_name(p->dtype));
+    if (p->codes == SL_CODES_F32)
+        return sl_fail(SL_EINVAL, "codes f32 already hold the vectors; use refine none, or codes i8 or i16");
+    return SL_OK;
+}
+
+/* F32 and BF16 rows are the bare elements, the latter rounded up to 4 bytes; I16 rows are those of a codec. */
+static sl_status set_refine(sl_index *index) {
+    size_t dim = index->codec.dim;
+    switch (index->refine) {
+    case SL_REFINE_F32:
+        index->refine_pitch = dim * sizeof(float);
+        break;
+    case SL_REFINE_BF16:
+        index->refine_pitch = sl_round_up(dim * sizeof(uint16_t), 4);
+        break;
+    case SL_REFINE_I16:
+        SL_TRY(sl_codec_init(&index->refine_codec, dim, SL_METRIC_IP, SL_F32, SL_CODES_I16));
+        index->refine_pitch = index->refine_codec.rows.pitch;
+        break;
+    case SL_REFINE_NONE:
+        break;
+    }
+    return SL_OK;
+}
+
+sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
+    *out = NULL;
+    SL_TRY(check_params(params));
+    sl_allocator allocator = sl_allocator_of(params->allocator);
+    void *block;
+    SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_index), &block));
+    sl_index *index = block;
+    *index = (sl_index){.allocator = allocator,
+                        .log = params->log,
+                        .log_ctx = params->log_ctx,
+                        .kernels = sl_kernels_best(),
+                        .refine = params->refine,
+                        .m = params->m,
+                        .m0 = 2 * params->m,
+                        .ef_construction = params->ef_construction,
+                        .seed = params->seed,
+                        .place = SL_PLACE_DRAM};
+    sl_status status;
+    sl_dtype dtype = sl_dtype_is_float(params->dtype) ? SL_F32 : params->dtype;
+    SL_TRY_GOTO(sl_codec_init(&index->codec, params->dim, params->metric, dtype, params->codes), fail);
+    SL_TRY_GOTO(set_refine(index), fail);
+    *out = index;
+    return SL_OK;
+fail:
+    sl_mem_free(&allocator, index, sizeof *index);
+    return status;
+}
+
+sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    sl_index_params mine;
+    sl_index_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_index_params_init"));
+    return sl_index_new(&mine, out);
+}
+
+size_t sl_refine_bytes(const sl_index *index, size_t n) {
+    return n * index->refine_pitch + SL_ROW_STEP;
+}
+
+static size_t links_bytes(const sl_index *index, size_t n) {
+    return n * index->m0 * sizeof(uint32_t);
+}
+
+void sl_index_release_arrays(sl_index *index) {
+    const sl_allocator *allocator = &index->allocator;
+    if (index->place != SL_PLACE_DRAM) {
+        /* Everything but the id map lies in the mapping. */
+        index->ids = NULL;
+        index->id_width = 0;
+        sl_ids_free(index);
+    } else {
+        sl_ids_free(index);
+        sl_mem_free(allocator, index->rows, sl_codec_rows_size(&index->codec, index->capacity));
+        sl_mem_free(allocator, index->links, links_bytes(index, index->capacity));
+        sl_mem_free(allocator, index->refine_rows, sl_refine_bytes(index, index->capacity));
+        sl_upper_free(index);
+    }
+    sl_store_close(index->store, allocator);
+    index->store = NULL;
+}
+
+void sl_index_free(sl_index *index) {
+    if (!index) return;
+    sl_index_release_arrays(index);
+    sl_allocator allocator = index->allocator;
+    sl_mem_free(&allocator, index, sizeof *index);
+}
+
+sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_t stride) {
+    size_t size = sl_dtype_size(dtype);
+    if (stride && stride < dim * size)
+        return sl_fail(SL_EINVAL, "stride of %zu bytes is less than a row of %zu", stride, dim * size);
+    if ((uintptr_t)vectors % size || stride % size)
+        return sl_fail(SL_EINVAL, "rows of %s must lie at multiples of %zu bytes; copy them", sl_dtype_name(dtype),
+                       size);
+    return SL_OK;
+}
+
+sl_status sl_index_writable(const sl_index *index) {
+    if (index->place == SL_PLACE_DRAM) return SL_OK;
+    return sl_fail(SL_EREADONLY, "the index is mapped from its file and read-only; open it with place dram to add");
+}
+
+/* The arrays of layer 0 that a larger capacity needs, all of them or none. */
+static sl_status move_arrays(sl_index *index, size_t capacity) {
+    const sl_allocator *allocator = &index->allocator;
+    size_t old_rows = sl_codec_rows_size(&index->codec, index->capacity);
+    size_t new_rows = sl_codec_rows_size(&index->codec, capacity), bytes;
+    void *rows, *links = NULL, *refine = NULL;
+    sl_status status;
+    if (!new_rows || !sl_mul(capacity, index->m0 * sizeof(uint32_t), &bytes) ||
+        !sl_mul(capacity, index->refine_pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP)
+        return sl_fail(SL_ENOMEM, "%zu vectors of %zu elements do not fit the address space", capacity,
+                       index->codec.dim);
+    SL_TRY(sl_mem_alloc(allocator, new_rows, &rows));
+    SL_TRY_GOTO(sl_mem_alloc(allocator, links_bytes(index, capacity), &links), fail);
+    if (index->refine_pitch) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_refine_bytes(index, capacity), &refine), fail);
+    SL_TRY_GOTO(sl_ids_resize(index, capacity), fail);
+
+    if (index->n) {
+        memcpy(rows, index->rows, index->n * index->codec.rows.pitch);
+        memcpy(links, index->links, links_bytes(index, index->n));
+        if (refine) memcpy(refine, index->refine_rows, index->n * index->refine_pitch);
+    }
+    memset((char *)links + links_bytes(index, index->n), 0xff, links_bytes(index, capacity - index->n));
+    sl_mem_free(allocator, index->rows, old_rows);
+    sl_mem_free(allocator, index->links, links_bytes(index, index->capacity));
+    sl_mem_free(allocator, index->refine_rows, sl_refine_bytes(index, index->capacity));
+    index->rows = rows;
+    index->codec.rows.base = rows;
+    index->links = links;
+    index->refine_rows = refine;
+    index->capacity = capacity;
+    return SL_OK;
+fail:
+    sl_mem_free(allocator, rows, new_rows);
+    sl_mem_free(allocator, links, links_bytes(index, capacity));
+    sl_mem_free(allocator, refine, sl_refine_bytes(index, capacity));
+    return status;
+}
+
+sl_status sl_index_reserve(sl_index *index, size_t n) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    SL_TRY(sl_index_writable(index));
+    if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
+    return n > index->capacity ? move_arrays(index, n) : SL_OK;
+}
+
+size_t sl_index_size(const sl_index *index) {
+    return index ? index->n : 0;
+}
+
+sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    SL_TRY(sl_params_check_out(out, "sl_index_stats"));
+    sl_section_source sections[SL_MAX_SECTIONS];
+    sl_file_header header;
+    sl_index_stats mine = {.n = index->n,
+                           .dim = index->codec.dim,
+                           .m = index->m,
+                           .ef_construction = index->ef_construction,
+                           .seed = index->seed,
+                           .metric = index->codec.metric,
+                           .dtype = index->codec.dtype,
+                           .codes = index->codec.codes,
+                           .refine = index->refine,
+                           .place = index->place,
+                           .max_level = index->n ? sl_entry_get(index).level : 0,
+                           .quant_error_max = index->quant_error.max,
+                           .isa = sl_isa_name(index->kernels->isa)};
+    size_t count = sl_describe(index, &header, sections);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t size = sections[i].size;
+        switch ((sl_section_kind)sections[i].kind) {
+        case SL_SECTION_CODES:
+            mine.bytes_codes += size;
+            break;
+        case SL_SECTION_LINKS:
+            mine.bytes_links += size;
+            break;
+        case SL_SECTION_IDS:
+            mine.bytes_ids += size;
+            break;
+        case SL_SECTION_REFINE:
+            mine.bytes_refine += size;
+            break;
+        case SL_SECTION_UPPER_NODES:
+        case SL_SECTION_UPPER_START:
+        case SL_SECTION_UPPER_LINKS:
+            mine.bytes_upper += size;
+            break;
+        }
+    }
+    mine.bytes_total = sl_store_file_size(sections, count);
+    if (index->quant_error.count) mine.quant_error_mean = index->quant_error.sum / (double)index->quant_error.count;
+    sl_params_out(out, &mine, sizeof mine);
+    return SL_OK;
+}

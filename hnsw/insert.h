@@ -1,0 +1,33 @@
+/* One node's insertion into the graph, by one of several threads. */
+#ifndef SL_HNSW_INSERT_H
+#define SL_HNSW_INSERT_H
+
+#include "hnsw/select.h"
+#include "hnsw/walk.h"
+
+/* What all threads of one build share. A writer holds one lock at a time, for one node's list. */
+#define SL_LOCK_STRIPES 4096u
+typedef struct sl_build_locks {
+    sl_spin nodes[SL_LOCK_STRIPES];
+    sl_spin entry;
+} sl_build_locks;
+
+typedef struct sl_insert {
+    sl_index *index;
+    sl_build_locks *locks;
+    sl_walk walk;
+    sl_select select;
+    uint32_t *own;     /* a copy of the node's new list on one layer */
+    void *base_buffer; /* a neighbour as query, when its list is chosen anew */
+} sl_insert;
+
+sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks);
+void sl_insert_free(sl_insert *insert);
+
+/* Links a node whose row and slot are there already. Until its own lists are written nobody can come upon it. */
+void sl_insert_node(sl_insert *insert, uint32_t node);
+
+/* Adds `id` to the list of `to` on a layer, choosing the list anew where it is full. */
+void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id);
+
+#endif

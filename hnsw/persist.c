@@ -1,0 +1,263 @@
+#include "base/params.h"
+#include "hnsw/reach.h"
+
+#include <string.h>
+
+void sl_save_params_init(sl_save_params *params) {
+    *params = (sl_save_params){.struct_size = sizeof *params};
+}
+
+void sl_open_params_init(sl_open_params *params) {
+    *params = (sl_open_params){.struct_size = sizeof *params, .place = SL_PLACE_MAP};
+}
+
+/* Ids a file needs: none where they are the nodes' numbers, 4 bytes where they fit. */
+static uint32_t file_id_width(const sl_index *index) {
+    if (index->id_width == 0) return 0;
+    return index->id_width == 4 || index->next_id <= (uint64_t)UINT32_MAX + 1 ? 4 : 8;
+}
+
+size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_source *sections) {
+    sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
+    const sl_upper *upper = &index->upper;
+    *header = (sl_file_header){.n = index->n,
+                               .dim = (uint32_t)index->codec.dim,
+                               .metric = (uint8_t)index->codec.metric,
+                               .dtype = (uint8_t)index->codec.dtype,
+                               .codes = (uint8_t)index->codec.codes,
+                               .refine = (uint8_t)index->refine,
+                               .m = (uint32_t)index->m,
+                               .ef_construction = (uint32_t)index->ef_construction,
+                               .seed = index->seed,
+                               .row_pitch = (uint32_t)index->codec.rows.pitch,
+                               .refine_pitch = (uint32_t)index->refine_pitch,
+                               .id_width = file_id_width(index),
+                               .entry_node = entry.node,
+                               .entry_slot = entry.slot,
+                               .max_level = entry.level,
+                               .upper_count = (uint32_t)upper->count,
+                               .upper_rows = (uint32_t)upper->rows,
+                               .next_id = index->next_id,
+                               .quant_error_sum = index->quant_error.sum,
+                               .quant_error_max = index->quant_error.max,
+                               .quant_error_count = index->quant_error.count};
+    size_t count = 0;
+    const size_t word = sizeof(uint32_t);
+#define SL_PUT(kind, data, bytes) sections[count++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, bytes}
+    SL_PUT(SL_SECTION_CODES, index->rows, index->n * index->codec.rows.pitch);
+    SL_PUT(SL_SECTION_LINKS, index->links, index->n * index->m0 * word);
+    if (header->id_width) SL_PUT(SL_SECTION_IDS, index->ids, index->n * header->id_width);
+    if (upper->count) {
+        SL_PUT(SL_SECTION_UPPER_NODES, upper->nodes, upper->count * word);
+        SL_PUT(SL_SECTION_UPPER_START, upper->start, (upper->count + 1) * word);
+        SL_PUT(SL_SECTION_UPPER_LINKS, upper->links, upper->rows * index->m * word);
+    }
+    if (index->refine_pitch) SL_PUT(SL_SECTION_REFINE, index->refine_rows, index->n * index->refine_pitch);
+#undef SL_PUT
+    return count;
+}
+
+/* The ids in the file's width, where that is not the one they have in memory; NULL otherwise. */
+static sl_status narrow_ids(const sl_index *index, const sl_file_header *header, uint32_t **narrow) {
+    *narrow = NULL;
+    if (header->id_width == index->id_width) return SL_OK;
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->allocator, index->n * sizeof **narrow, &block));
+    *narrow = block;
+    for (size_t node = 0; node < index->n; node++)
+        (*narrow)[node] = (uint32_t)sl_id_of(index, (uint32_t)node);
+    return SL_OK;
+}
+
+sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
+    if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
+    sl_save_params mine;
+    sl_save_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
+    SL_TRY(sl_reach_settle(index));
+    sl_file_header header;
+    sl_section_source sections[SL_MAX_SECTIONS];
+    size_t count = sl_describe(index, &header, sections);
+    uint32_t *narrow;
+    SL_TRY(narrow_ids(index, &header, &narrow));
+    for (size_t i = 0; narrow && i < count; i++)
+        if (sections[i].kind == SL_SECTION_IDS) sections[i].data = narrow;
+    sl_progress progress;
+    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
+    sl_status status = sl_store_save(path, mine.file_ops, &header, sections, count, &progress);
+    sl_mem_free(&index->allocator, narrow, index->n * sizeof *narrow);
+    return status;
+}
+
+/* The parameters in a header, for the checks of a new index; what they do not cover is checked here. */
+static sl_status params_from(const sl_file_header *header, const sl_open_params *open, sl_index_params *params) {
+    sl_index_params_init(params);
+    params->dim = header->dim;
+    params->metric = (sl_metric)header->metric;
+    params->dtype = (sl_dtype)header->dtype;
+    params->codes = (sl_codes)header->codes;
+    params->refine = (sl_refine)header->refine;
+    params->m = header->m;
+    params->ef_construction = header->ef_construction;
+    params->seed = header->seed;
+    params->allocator = open->allocator;
+    params->log = open->log;
+    params->log_ctx = open->log_ctx;
+    if (header->metric > SL_METRIC_L2 || header->dtype > SL_I16 || header->codes > SL_CODES_I4 ||
+        header->refine > SL_REFINE_I16)
+        return sl_fail(SL_EVERSION, "metric, type, codes or refine of a kind this library does not know");
+    return SL_OK;
+}
+
+static sl_status check_header(const sl_index *index, const sl_file_header *header) {
+    if (header->n > SL_MAX_VECTORS)
+        return sl_fail(SL_ECORRUPT, "header says %llu vectors", (unsigned long long)header->n);
+    if (header->row_pitch != index->codec.rows.pitch || header->refine_pitch != index->refine_pitch)
+        return sl_fail(SL_ECORRUPT, "header says rows of %u and %u bytes, where its parameters make %zu and %zu",
+                       header->row_pitch, header->refine_pitch, index->codec.rows.pitch, index->refine_pitch);
+    if (header->id_width != 0 && header->id_width != 4 && header->id_width != 8)
+        return sl_fail(SL_ECORRUPT, "header says ids of %u bytes", header->id_width);
+    if (header->n == 0) return SL_OK;
+    int above = header->entry_slot != SL_NONE;
+    if (header->entry_node >= header->n || header->max_level > SL_MAX_LEVEL || above != (header->max_level > 0) ||
+        (above && header->entry_slot >= header->upper_count))
+        return sl_fail(SL_ECORRUPT, "entry point (node %u, slot %u, level %u) is not in the index", header->entry_node,
+                       header->entry_slot, header->max_level);
+    return SL_OK;
+}
+
+/* One section of the size the header implies, into the mapping or into memory of `capacity` bytes, which stays with
+ * the index whether or not the copy succeeds. Size 0 means that there is no such section. */
+static sl_status load(sl_index *index, uint32_t kind, uint64_t size, size_t capacity, void **out,
+                      sl_progress *progress) {
+    const sl_file_section *section = sl_store_section(index->store, kind);
+    if ((section ? section->size : 0) != size)
+        return sl_fail(SL_ECORRUPT, "section %u is %llu bytes, where the header implies %llu", kind,
+                       (unsigned long long)(section ? section->size : 0), (unsigned long long)size);
+    if (index->place != SL_PLACE_DRAM) {
+        *out = section ? (void *)(uintptr_t)sl_store_data(index->store, section) : NULL;
+        return SL_OK;
+    }
+    if (capacity == 0) return SL_OK;
+    SL_TRY(sl_mem_alloc(&index->allocator, capacity, out));
+    return section ? sl_store_copy(index->store, section, *out, progress) : SL_OK;
+}
+
+static sl_status load_upper(sl_index *index, const sl_file_header *header, sl_progress *progress) {
+    sl_upper *upper = &index->upper;
+    const size_t word = sizeof(uint32_t);
+    size_t count = header->upper_count, rows = header->upper_rows;
+    size_t starts = count ? count + 1 : 0;
+    void *block = NULL;
+    sl_status status = load(index, SL_SECTION_UPPER_NODES, count * word, count * word, &block, progress);
+    upper->nodes = block;
+    upper->nodes_capacity = block ? count : 0;
+    SL_TRY(status);
+    block = NULL;
+    status = load(index, SL_SECTION_UPPER_START, starts * word, starts * word, &block, progress);
+    upper->start = block;
+    upper->start_capacity = block ? starts : 0;
+    SL_TRY(status);
+    block = NULL;
+    status = load(index, SL_SECTION_UPPER_LINKS, rows * index->m * word, rows * index->m * word, &block, progress);
+    upper->links = block;
+    upper->rows_capacity = block ? rows : 0;
+    SL_TRY(status);
+    upper->count = count;
+    upper->rows = rows;
+    return SL_OK;
+}
+
+static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
+    size_t n = header->n, word = sizeof(uint32_t);
+    void *block = NULL;
+    index->capacity = n;
+    sl_status status = load(index, SL_SECTION_CODES, n * index->codec.rows.pitch, sl_codec_rows_size(&index->codec, n),
+                            &block, progress);
+    index->rows = block;
+    index->codec.rows.base = block;
+    SL_TRY(status);
+    block = NULL;
+    status = load(index, SL_SECTION_LINKS, n * index->m0 * word, n * index->m0 * word, &block, progress);
+    index->links = block;
+    SL_TRY(status);
+    block = NULL;
+    status = load(index, SL_SECTION_IDS, n * header->id_width, n * header->id_width, &block, progress);
+    index->ids = block;
+    index->id_width = block ? header->id_width : 0;
+    SL_TRY(status);
+    block = NULL;
+    status = load(index, SL_SECTION_REFINE, n * index->refine_pitch,
+                  index->refine_pitch ? sl_refine_bytes(index, n) : 0, &block, progress);
+    index->refine_rows = block;
+    SL_TRY(status);
+    SL_TRY(load_upper(index, header, progress));
+    index->n = n;
+    index->next_id = header->next_id;
+    index->quant_error = (sl_quant_error){header->quant_error_sum, header->quant_error_max, header->quant_error_count};
+    /* The node that belongs to the slot is read with a check, since the file may say anything. */
+    sl_entry_set(index, header->max_level, header->max_level ? header->entry_slot : header->entry_node);
+    return SL_OK;
+}
+
+/* An index that may be written to is held to its rules once, here, so that writers need not doubt what they read. A
+ * mapped one is checked as it is walked. */
+static sl_status check_writable(const sl_index *index) {
+    const sl_upper *upper = &index->upper;
+    for (size_t link = 0; link < index->n * index->m0; link++)
+        if (index->links[link] >= index->n && index->links[link] != SL_NONE)
+            return sl_fail(SL_ECORRUPT, "vector %zu has a link to %u, out of range", link / index->m0,
+                           index->links[link]);
+    for (size_t slot = 0; slot < upper->count; slot++)
+        if (upper->nodes[slot] >= index->n || (slot && upper->nodes[slot] <= upper->nodes[slot - 1]) ||
+            upper->start[slot] >= upper->start[slot + 1] || upper->start[slot + 1] > upper->rows)
+            return sl_fail(SL_ECORRUPT, "record %zu of the upper layers is broken", slot);
+    for (size_t link = 0; link < upper->rows * index->m; link++)
+        if (upper->links[link] >= upper->count && upper->links[link] != SL_NONE)
+            return sl_fail(SL_ECORRUPT, "row %zu of the upper layers has a link out of range", link / index->m);
+    return SL_OK;
+}
+
+static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
+    sl_index_params params;
+    SL_TRY(params_from(&store->header, open, &params));
+    sl_index *index;
+    sl_status status = sl_index_new(&params, &index);
+    if (status == SL_ENOMEM) return status;
+    if (status != SL_OK) return sl_fail_in(SL_ECORRUPT, "header");
+    index->store = store;
+    index->place = open->place;
+    SL_TRY_GOTO(check_header(index, &store->header), fail);
+    sl_progress progress;
+    sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
+    SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
+    SL_TRY_GOTO(sl_progress_end(&progress), fail);
+    if (open->place == SL_PLACE_DRAM) {
+        SL_TRY_GOTO(check_writable(index), fail);
+        sl_store_close(store, &index->allocator);
+        index->store = NULL;
+    }
+    *out = index;
+    return SL_OK;
+fail:
+    /* The caller closes the store. */
+    index->store = NULL;
+    sl_index_free(index);
+    return status;
+}
+
+sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!path) return sl_fail(SL_EINVAL, "path is NULL");
+    sl_open_params mine;
+    sl_open_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_open_params_init"));
+    sl_allocator allocator = sl_allocator_of(mine.allocator);
+    sl_store *store;
+    SL_TRY(sl_store_open(path, mine.place, &allocator, &store));
+    sl_status status = open_store(&mine, store, out);
+    if (status == SL_OK) return SL_OK;
+    sl_store_close(store, &allocator);
+    return sl_fail_in(status, "%s", path);
+}

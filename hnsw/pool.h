@@ -1,0 +1,84 @@
+/*
+ * The candidates of a walk: at most `limit` of them, best first, in one sorted array of 64-bit keys. A key holds the
+ * score, as an integer that orders like it, above the id; the score's lowest bit says "expanded", so that order,
+ * membership and progress are one array and an insert is one memmove.
+ */
+#ifndef SL_HNSW_POOL_H
+#define SL_HNSW_POOL_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define SL_POOL_EXPANDED ((uint64_t)1 << 32)
+
+typedef struct sl_pool {
+    uint64_t *keys;
+    size_t size, limit;
+    size_t next; /* nothing before it is unexpanded */
+} sl_pool;
+
+/* Larger scores give larger keys. NaN, which only a damaged file can bring, lands at one of the ends. */
+static inline uint64_t sl_pool_key(float score, uint32_t id) {
+    uint32_t bits;
+    memcpy(&bits, &score, sizeof bits);
+    bits ^= bits >> 31 ? 0xffffffffu : 0x80000000u;
+    return (uint64_t)(bits & ~1u) << 32 | id;
+}
+
+static inline float sl_pool_score(uint64_t key) {
+    uint32_t bits = (uint32_t)(key >> 32) & ~1u;
+    bits ^= bits >> 31 ? 0x80000000u : 0xffffffffu;
+    float score;
+    memcpy(&score, &bits, sizeof score);
+    return score;
+}
+
+static inline uint32_t sl_pool_id(uint64_t key) {
+    return (uint32_t)key;
+}
+
+static inline void sl_pool_start(sl_pool *pool, size_t limit) {
+    pool->size = pool->next = 0;
+    pool->limit = limit;
+}
+
+/* Keys not above it would fall off the end. */
+static inline uint64_t sl_pool_bound(const sl_pool *pool) {
+    return pool->size < pool->limit ? 0 : pool->keys[pool->size - 1];
+}
+
+/* Takes a key that is above the bound, unless its id is already there; returns whether it was taken. */
+static inline int sl_pool_insert(sl_pool *pool, uint64_t key) {
+    size_t low = 0, high = pool->size;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (pool->keys[middle] > key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    /* The same id has the same score, expanded or not. */
+    if (low < pool->size && pool->keys[low] == key) return 0;
+    for (size_t i = low; i-- > 0 && pool->keys[i] >> 33 == key >> 33;)
+        if (sl_pool_id(pool->keys[i]) == sl_pool_id(key)) return 0;
+    if (pool->size < pool->limit) pool->size++;
+    memmove(pool->keys + low + 1, pool->keys + low, (pool->size - 1 - low) * sizeof *pool->keys);
+    pool->keys[low] = key;
+    if (low < pool->next) pool->next = low;
+    return 1;
+}
+
+/* Marks the best unexpanded candidate expanded and gives its id; 0 where there is none. */
+static inline int sl_pool_pop(sl_pool *pool, uint32_t *id) {
+    size_t i = pool->next;
+    while (i < pool->size && pool->keys[i] & SL_POOL_EXPANDED)
+        i++;
+    pool->next = i;
+    if (i == pool->size) return 0;
+    pool->keys[i] |= SL_POOL_EXPANDED;
+    *id = sl_pool_id(pool->keys[i]);
+    pool->next = i + 1;
+    return 1;
+}
+
+#endif

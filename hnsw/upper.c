@@ -1,0 +1,75 @@
+#include "base/random.h"
+#include "hnsw/graph.h"
+
+#include <math.h>
+#include <string.h>
+
+uint32_t sl_level_of(const sl_index *index, uint32_t node) {
+    /* Exponentially distributed with the mean 1 / ln M that the paper recommends. */
+    double level = -log(sl_random_unit(index->seed, node)) / log((double)index->m);
+    return level < SL_MAX_LEVEL ? (uint32_t)level : SL_MAX_LEVEL;
+}
+
+static sl_status grow(const sl_index *index, uint32_t **array, size_t *capacity, size_t need, size_t width) {
+    void *block = *array;
+    sl_status status = sl_mem_grow(&index->allocator, &block, capacity, need, width * sizeof(uint32_t));
+    *array = block;
+    return status;
+}
+
+sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
+    sl_upper *upper = &index->upper;
+    size_t count = upper->count, rows = upper->rows;
+    for (size_t node = first; node < n; node++) {
+        uint32_t level = sl_level_of(index, (uint32_t)node);
+        count += level > 0;
+        rows += level;
+    }
+    if (rows >= SL_NONE) return sl_fail(SL_ELIMIT, "the upper layers need more than 2^32 - 2 rows; use a larger m");
+    SL_TRY(grow(index, &upper->nodes, &upper->nodes_capacity, count, 1));
+    SL_TRY(grow(index, &upper->start, &upper->start_capacity, count + 1, 1));
+    SL_TRY(grow(index, &upper->links, &upper->rows_capacity, rows, index->m));
+    memset(upper->links + upper->rows * index->m, 0xff, (rows - upper->rows) * index->m * sizeof(uint32_t));
+    for (size_t node = first; node < n; node++) {
+        uint32_t level = sl_level_of(index, (uint32_t)node);
+        if (level == 0) continue;
+        upper->nodes[upper->count] = (uint32_t)node;
+        upper->start[upper->count++] = (uint32_t)upper->rows;
+        upper->rows += level;
+    }
+    upper->start[upper->count] = (uint32_t)upper->rows;
+    return SL_OK;
+}
+
+/* The first slot whose node is not below the given one. */
+static size_t slot_from(const sl_upper *upper, size_t node) {
+    size_t low = 0, high = upper->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (upper->nodes[middle] < node)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void sl_upper_truncate(sl_index *index, size_t first) {
+    sl_upper *upper = &index->upper;
+    if (upper->count == 0) return;
+    upper->count = slot_from(upper, first);
+    upper->rows = upper->start[upper->count];
+}
+
+uint32_t sl_slot_of(const sl_index *index, uint32_t node) {
+    size_t slot = slot_from(&index->upper, node);
+    return slot < index->upper.count && index->upper.nodes[slot] == node ? (uint32_t)slot : SL_NONE;
+}
+
+void sl_upper_free(sl_index *index) {
+    sl_upper *upper = &index->upper;
+    sl_mem_free(&index->allocator, upper->nodes, upper->nodes_capacity * sizeof(uint32_t));
+    sl_mem_free(&index->allocator, upper->start, upper->start_capacity * sizeof(uint32_t));
+    sl_mem_free(&index->allocator, upper->links, upper->rows_capacity * index->m * sizeof(uint32_t));
+    *upper = (sl_upper){0};
+}

@@ -1,0 +1,49 @@
+#define _GNU_SOURCE
+#include "storage/store.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static sl_status map_shared(int fd, const char *path, uint64_t size, void **out) {
+    *out = NULL;
+    if (size > SIZE_MAX)
+        return sl_fail(SL_EUNSUPPORTED, "%s: a file of %llu bytes does not fit this machine's addresses", path,
+                       (unsigned long long)size);
+    void *base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) return sl_fail_errno("cannot map", path);
+    *out = base;
+    return SL_OK;
+}
+
+static void unmap(void *base, uint64_t size) {
+    munmap(base, (size_t)size);
+}
+
+/* Advice the system refuses changes speed alone. It takes whole pages, which may be larger than a section's
+ * alignment; and it leaves errno, which a caller may be about to report. */
+static void advise(const void *at, uint64_t size, int advice) {
+    int error = errno;
+    long page = sysconf(_SC_PAGESIZE);
+    size_t before = page > 0 ? (uintptr_t)at % (size_t)page : 0;
+    (void)madvise((char *)(uintptr_t)at - before, (size_t)size + before, advice);
+    errno = error;
+}
+
+static void advise_random(const void *at, uint64_t size) {
+    advise(at, size, MADV_RANDOM);
+}
+
+static void advise_soon(const void *at, uint64_t size) {
+    advise(at, size, MADV_WILLNEED);
+}
+
+const sl_medium *sl_medium_of(sl_place place) {
+    static const sl_medium media[] = {
+        {SL_PLACE_DRAM, map_shared, unmap, advise_random, advise_soon},
+        {SL_PLACE_MAP, map_shared, unmap, advise_random, advise_soon},
+    };
+    for (size_t i = 0; i < sizeof media / sizeof *media; i++)
+        if (media[i].place == place) return &media[i];
+    return NULL;
+}

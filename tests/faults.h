@@ -1,0 +1,48 @@
+/* Faults on demand, through the hooks every user of the library has: an allocator and file operations that fail at the
+ * call they are told to, and count what was asked of them. */
+#ifndef SL_TESTS_FAULTS_H
+#define SL_TESTS_FAULTS_H
+
+#include <shortlist.h>
+
+/* Hands out blocks of the exact size, so that a sanitizer sees a byte too many, and aborts where a block is given back
+ * with another size or alignment than it was asked for with. Safe for several threads. */
+typedef struct fault_allocator {
+    sl_allocator allocator; /* what to pass to the library */
+    size_t fail_at;         /* the call, counted from 1, that gets NULL; 0: none */
+    size_t calls;
+    size_t live_blocks;
+    size_t live_bytes;
+    size_t largest; /* block asked for, whether or not it was given */
+} fault_allocator;
+
+/* fail_at may be changed, and calls reset, at any time. */
+void fault_allocator_init(fault_allocator *faults, size_t fail_at);
+
+typedef enum fault_kind {
+    FAULT_OPEN,
+    FAULT_WRITE,
+    FAULT_FSYNC,
+    FAULT_CLOSE,
+    FAULT_RENAME,
+    FAULT_UNLINK,
+    FAULT_KINDS
+} fault_kind;
+
+typedef struct fault_files {
+    sl_file_ops ops; /* what to pass to the library */
+    size_t calls[FAULT_KINDS];
+    size_t fail_at[FAULT_KINDS]; /* the call of that kind, counted from 1, that fails; 0: none */
+    int error;                   /* errno of a failing call */
+    size_t write_limit;          /* bytes one write takes at most; 0: any number */
+    size_t interrupt_every;      /* every so manieth open, write and fsync fails with EINTR first; 0: none */
+    size_t kill_at;              /* the call of any kind, counted from 1, before which the process kills itself */
+    size_t all_calls;
+} fault_files;
+
+/* Every call goes to the system until told otherwise. A failing close closes nevertheless, as the system's does. */
+void fault_files_init(fault_files *faults);
+
+const char *fault_kind_name(fault_kind kind);
+
+#endif

@@ -1,0 +1,121 @@
+#include "tests/hostile.h"
+
+#include "base/crc32c.h"
+#include "storage/format.h"
+#include "tests/faults.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANY 300u /* results asked for: more than a test index has vectors */
+
+static void demand(int holds, const char *what) {
+    if (holds) return;
+    fprintf(stderr, "broken promise: %s; the last message is '%s'\n", what, sl_last_error());
+    abort();
+}
+
+void hostile_seal(unsigned char *bytes, size_t size) {
+    if (size < SL_HEADER_SIZE) return;
+    sl_file_header header;
+    memcpy(&header, bytes, sizeof header);
+    memcpy(header.magic, SL_FILE_MAGIC, sizeof header.magic);
+    header.version = SL_FILE_VERSION;
+    header.endian = SL_FILE_ENDIAN;
+    header.header_size = SL_HEADER_SIZE;
+    header.file_size = size;
+    for (uint32_t i = 0; i < header.section_count && i < SL_MAX_SECTIONS; i++) {
+        sl_file_section *section = &header.sections[i];
+        if (section->offset <= size && section->size <= size - section->offset)
+            section->crc32c = sl_crc32c(0, bytes + section->offset, (size_t)section->size);
+    }
+    header.crc32c = sl_crc32c(0, &header, offsetof(sl_file_header, crc32c));
+    memcpy(bytes, &header, sizeof header);
+}
+
+/* A vector that is valid as any type: as halves and floats these are small positive numbers. */
+static const void *some_vector(void) {
+    static uint16_t words[2 * SL_MAX_DIM];
+    for (size_t i = 0; i < 2 * SL_MAX_DIM && !words[0]; i++)
+        words[2 * SL_MAX_DIM - 1 - i] = (uint16_t)(0x3c01 + i % 64);
+    return words;
+}
+
+static void search(sl_index *index, const sl_index_stats *stats) {
+    static uint64_t ids[MANY];
+    static float scores[MANY];
+    static unsigned char vector[SL_MAX_DIM * sizeof(float)];
+    sl_searcher *searcher;
+    sl_search_params params;
+    sl_search_params_init(&params);
+    sl_status status = sl_searcher_create(index, MANY, &searcher);
+    demand(status == SL_OK, "a searcher is made for what opened");
+    size_t wanted[] = {1, 10, MANY};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        sl_search_stats found;
+        params.ef = wanted[i];
+        params.rerank = i == 1 ? 3 : 0;
+        status = sl_searcher_search(searcher, some_vector(), stats->dtype, wanted[i], &params, ids, scores, &found);
+        demand(status == SL_OK, "a search succeeds over whatever opened");
+        demand(found.results <= wanted[i] && found.results <= stats->n, "results are vectors of the index");
+    }
+    for (size_t i = 0; i < 20 && ids[i] != SL_NO_ID; i++) {
+        status = sl_index_get(index, &ids[i], 1, stats->dtype == SL_U8 ? SL_U8 : SL_F32, vector);
+        demand(status == SL_OK || status == SL_ENOTFOUND, "an id that was returned is found or said not to be there");
+    }
+    sl_searcher_free(searcher);
+}
+
+static void check(sl_index *index) {
+    sl_check_params params;
+    sl_check_params_init(&params);
+    params.sample = 5;
+    params.k = 3;
+    params.ef = 10;
+    params.threads = 1;
+    sl_check_report report = {.struct_size = sizeof report};
+    sl_status status = sl_index_check(index, &params, &report);
+    demand(status == SL_OK || status == SL_ECORRUPT, "a check finds an index sound or damaged");
+    demand(status == SL_OK || *sl_last_error(), "a check says what is damaged");
+}
+
+static void add_and_save(sl_index *index, const sl_index_stats *stats, const char *save_path) {
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.threads = 1;
+    for (int i = 0; i < 3; i++) {
+        sl_status status = sl_index_add(index, some_vector(), stats->dtype, 1, 0, NULL, &params);
+        demand(status == SL_OK || *sl_last_error(), "a refused vector is refused with a reason");
+    }
+    sl_status status = save_path ? sl_index_save(index, save_path, NULL) : SL_OK;
+    demand(status == SL_OK || *sl_last_error(), "a save that fails says why");
+}
+
+sl_status hostile_use(const char *path, size_t file_size, sl_place place, const char *save_path) {
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = place;
+    params.allocator = &memory.allocator;
+    sl_index *index;
+    sl_status status = sl_index_open(path, &params, &index);
+    if (status != SL_OK) {
+        demand(status == SL_EFORMAT || status == SL_EVERSION || status == SL_ECORRUPT, "a bad file is called one");
+        demand(!index && *sl_last_error(), "a failed open gives no handle and a message");
+        demand(memory.live_blocks == 0, "a failed open gives back its memory");
+        return status;
+    }
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    demand(sl_index_get_stats(index, &stats) == SL_OK, "what opened can be described");
+    demand(stats.n == sl_index_size(index), "its size is the number of its vectors");
+    search(index, &stats);
+    check(index);
+    if (place == SL_PLACE_DRAM) add_and_save(index, &stats, save_path);
+    search(index, &(sl_index_stats){.n = sl_index_size(index), .dtype = stats.dtype});
+    sl_index_free(index);
+    demand(memory.live_blocks == 0, "a freed index gives back its memory");
+    demand(memory.largest <= ((size_t)16 << 20) + 64 * file_size, "memory is in proportion to the file");
+    return SL_OK;
+}

@@ -1,0 +1,18 @@
+/* Files made to do harm: how they are made to pass the checks of opening, and everything a program may do with one. */
+#ifndef SL_TESTS_HOSTILE_H
+#define SL_TESTS_HOSTILE_H
+
+#include <shortlist.h>
+
+/* Puts right what opening checks before anything else and what would stop every other change there: magic, version,
+ * byte order, sizes, the CRC of each section that lies inside the file, and that of the header. Files shorter than a
+ * header stay as they are. */
+void hostile_seal(unsigned char *bytes, size_t size);
+
+/* Opens the file and, where that succeeds, describes, searches, reads and checks it, and in DRAM adds to it and saves
+ * it to save_path, which may be NULL. Returns what opening gave. Ends the process where the library breaks a promise
+ * that holds for any file: a status it may not give, more results than there are vectors, a failure without a message,
+ * a block not given back, or a block out of proportion to the file. */
+sl_status hostile_use(const char *path, size_t file_size, sl_place place, const char *save_path);
+
+#endif

@@ -1,0 +1,25 @@
+/* A small file of the storage room, whose content says which version of it this is. */
+#ifndef SL_TESTS_SAMPLE_FILE_H
+#define SL_TESTS_SAMPLE_FILE_H
+
+#include "storage/store.h"
+
+#define SAMPLE_SECTIONS 4
+/* A kind this version does not know, which a reader may pass over. */
+#define SAMPLE_UNKNOWN 200u
+
+typedef struct sample_file {
+    sl_file_header header;
+    sl_section_source sections[SAMPLE_SECTIONS];
+    unsigned char *data;
+} sample_file;
+
+/* About `size` bytes in four sections, one of them empty, all depending on version. */
+void sample_init(sample_file *sample, uint64_t version, size_t size);
+void sample_free(sample_file *sample);
+sl_status sample_save(sample_file *sample, const char *path, const sl_file_ops *ops);
+
+/* The version of a file that opens, verifies and holds what sample_init gives for its version; 0 otherwise. */
+uint64_t sample_version(const char *path);
+
+#endif

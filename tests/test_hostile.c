@@ -1,0 +1,288 @@
+/* A hostile file may give wrong neighbours, never a crash: thousands of files, each with a few bytes changed by a
+ * seeded generator and its checksums made right again, opened, searched, read, checked, added to and saved. */
+#define _GNU_SOURCE
+#include "base/random.h"
+#include "storage/format.h"
+#include "tests/hostile.h"
+#include "tests/scratch.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VECTORS 120u
+#define DIM     11u
+#define ROUNDS  600u
+
+static const struct kind {
+    sl_metric metric;
+    sl_dtype dtype;
+    sl_codes codes;
+    sl_refine refine;
+    size_t m;
+    int own_ids;
+} kinds[] = {
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_BF16, 4, 1},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 3, 0},
+    {SL_METRIC_IP, SL_F32, SL_CODES_F32, SL_REFINE_NONE, 4, 2},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_I16, 2, 0},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32, 16, 0},
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static scratch place;
+static char copy_path[SCRATCH_PATH];
+static unsigned char *valid, *changed;
+static size_t valid_size;
+static uint64_t drawn; /* numbers drawn so far, of the seed of this test and round */
+static uint64_t seed;
+
+static uint64_t draw(uint64_t below) {
+    return sl_random_at(seed, drawn++) % below;
+}
+
+static void build(const struct kind *kind) {
+    static float floats[VECTORS * DIM];
+    static unsigned char bytes[VECTORS * DIM];
+    uint64_t ids[VECTORS];
+    for (size_t i = 0; i < VECTORS * DIM; i++) {
+        floats[i] = (float)sl_random_unit(1, i) - 0.3f;
+        bytes[i] = (unsigned char)sl_random_at(1, i);
+    }
+    for (size_t i = 0; i < VECTORS; i++)
+        ids[i] = kind->own_ids == 2 ? UINT64_MAX - 2 - i : 3 * i + 5;
+    sl_index_params params;
+    sl_index_params_init(&params);
+    params.dim = DIM;
+    params.metric = kind->metric;
+    params.dtype = kind->dtype;
+    params.codes = kind->codes;
+    params.refine = kind->refine;
+    params.m = kind->m;
+    params.ef_construction = 40;
+    sl_index *index;
+    ck_assert_int_eq(sl_index_create(&params, &index), SL_OK);
+    const void *vectors = kind->dtype == SL_U8 ? (const void *)bytes : floats;
+    ck_assert_int_eq(sl_index_add(index, vectors, kind->dtype, VECTORS, 0, kind->own_ids ? ids : NULL, NULL), SL_OK);
+    ck_assert_int_eq(sl_index_save(index, place.path, NULL), SL_OK);
+    sl_index_free(index);
+    valid = file_read(place.path, &valid_size);
+    changed = malloc(valid_size);
+    ck_assert_ptr_nonnull(changed);
+}
+
+static void set_up(void) {
+    scratch_open(&place);
+    scratch_name(&place, "copy.sl", copy_path);
+}
+
+static void tear_down(void) {
+    free(valid);
+    free(changed);
+    scratch_close(&place);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Changes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Values at which range checks go wrong. */
+static uint64_t odd_value(void) {
+    static const uint64_t values[] = {0,
+                                      1,
+                                      2,
+                                      VECTORS - 1,
+                                      VECTORS,
+                                      VECTORS + 1,
+                                      0x7f,
+                                      0xff,
+                                      0xffff,
+                                      0x7fffffff,
+                                      0x80000000,
+                                      0xfffffffe,
+                                      0xffffffff,
+                                      UINT64_C(1) << 32,
+                                      UINT64_C(1) << 63,
+                                      UINT64_MAX - 1,
+                                      UINT64_MAX};
+    uint64_t pick = draw(sizeof values / sizeof *values + 3);
+    if (pick < sizeof values / sizeof *values) return values[pick];
+    return pick % 2 ? draw(300) : draw(UINT64_MAX);
+}
+
+/* One field of the header that opening believes once the CRC is right. */
+static void change_header(void) {
+    static const struct field {
+        size_t at, width;
+    } fields[] = {
+#define FIELD(name) {offsetof(sl_file_header, name), sizeof((sl_file_header *)0)->name}
+        FIELD(section_count),
+        FIELD(n),
+        FIELD(dim),
+        FIELD(metric),
+        FIELD(dtype),
+        FIELD(codes),
+        FIELD(refine),
+        FIELD(m),
+        FIELD(ef_construction),
+        FIELD(seed),
+        FIELD(row_pitch),
+        FIELD(refine_pitch),
+        FIELD(id_width),
+        FIELD(entry_node),
+        FIELD(entry_slot),
+        FIELD(max_level),
+        FIELD(upper_count),
+        FIELD(upper_rows),
+        FIELD(next_id),
+        FIELD(quant_error_sum),
+        FIELD(quant_error_max),
+        FIELD(quant_error_count),
+    };
+    const struct field *field = &fields[draw(sizeof fields / sizeof *fields)];
+    uint64_t value = odd_value();
+    memcpy(changed + field->at, &value, field->width);
+}
+
+/* One word of the section table. */
+static void change_table(void) {
+    size_t section = offsetof(sl_file_header, sections) + draw(8) * sizeof(sl_file_section);
+    uint64_t value = draw(3) ? odd_value() : draw(8) * SL_SECTION_ALIGN;
+    size_t wide = draw(2);
+    memcpy(changed + section + (wide ? 8 * (1 + draw(2)) : 4 * draw(2)), &value, wide ? 8 : 4);
+}
+
+/* A word of a section, its start and its end more often than the middle. */
+static void change_body(void) {
+    sl_file_header header;
+    memcpy(&header, valid, sizeof header);
+    const sl_file_section *section = &header.sections[draw(header.section_count)];
+    if (section->size < 8) return;
+    size_t words = (size_t)section->size / 4 - 1, word = (size_t)draw(words);
+    if (draw(3) == 0) word = draw(2) ? (size_t)draw(4) % words : words - (size_t)draw(4) % words;
+    uint64_t value = odd_value();
+    memcpy(changed + section->offset + 4 * word, &value, draw(4) ? 4 : 8);
+}
+
+/* Bytes of one place over those of another. */
+static void change_block(void) {
+    size_t length = 4 + 4 * (size_t)draw(64);
+    size_t from = SL_HEADER_SIZE + 4 * (size_t)draw((valid_size - SL_HEADER_SIZE - length) / 4);
+    size_t to = SL_HEADER_SIZE + 4 * (size_t)draw((valid_size - SL_HEADER_SIZE - length) / 4);
+    memcpy(changed + to, valid + from, length);
+}
+
+static void change(int header_too) {
+    memcpy(changed, valid, valid_size);
+    uint64_t changes = 1 + draw(draw(4) ? 3 : 60);
+    for (uint64_t i = 0; i < changes; i++) {
+        uint64_t kind = draw(10);
+        if (header_too && kind < 4)
+            change_header();
+        else if (header_too && kind < 5)
+            change_table();
+        else if (kind < 9)
+            change_body();
+        else
+            change_block();
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Tests
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(the_file_itself_is_sound) {
+    build(&kinds[_i]);
+    ck_assert_int_eq(hostile_use(place.path, valid_size, SL_PLACE_MAP, NULL), SL_OK);
+    ck_assert_int_eq(hostile_use(place.path, valid_size, SL_PLACE_DRAM, copy_path), SL_OK);
+    ck_assert_int_eq(hostile_use(copy_path, 2 * valid_size, SL_PLACE_DRAM, NULL), SL_OK);
+}
+END_TEST
+
+/* Mapped, where the body is believed as it is read; the header is the valid one. */
+START_TEST(changed_bodies_mapped) {
+    build(&kinds[_i]);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        seed = 1000 + (uint64_t)_i;
+        drawn = round << 32;
+        change(0);
+        file_write(place.path, changed, valid_size);
+        ck_assert_int_eq(hostile_use(place.path, valid_size, SL_PLACE_MAP, NULL), SL_OK);
+        if (memcmp(changed, valid, valid_size) != 0 && round % 16 == 0)
+            (void)hostile_use(place.path, valid_size, SL_PLACE_DRAM, NULL);
+    }
+}
+END_TEST
+
+/* Header and body, with the checksums right: a file that somebody made to do harm. */
+START_TEST(forged_files) {
+    build(&kinds[_i]);
+    size_t opened = 0;
+    for (size_t round = 0; round < ROUNDS; round++) {
+        seed = 2000 + (uint64_t)_i;
+        drawn = round << 32;
+        change(round % 2 != 0);
+        hostile_seal(changed, valid_size);
+        file_write(place.path, changed, valid_size);
+        opened += hostile_use(place.path, valid_size, SL_PLACE_MAP, NULL) == SL_OK;
+        opened += hostile_use(place.path, valid_size, SL_PLACE_DRAM, round % 8 ? NULL : copy_path) == SL_OK;
+    }
+    /* If nothing passed the checks of opening, nothing behind them was tested. */
+    ck_assert_uint_gt(opened, ROUNDS / 2);
+    ck_assert_uint_lt(opened, 2 * ROUNDS);
+}
+END_TEST
+
+/* Cut off anywhere, also with a header that says the shorter size. */
+START_TEST(truncated_files) {
+    build(&kinds[_i]);
+    for (size_t size = valid_size - 1; size > 40; size -= size > 4096 ? 97 : 13) {
+        memcpy(changed, valid, size);
+        file_write(place.path, changed, size);
+        ck_assert_int_eq(hostile_use(place.path, size, SL_PLACE_MAP, NULL), SL_ECORRUPT);
+        hostile_seal(changed, size);
+        file_write(place.path, changed, size);
+        ck_assert_int_eq(hostile_use(place.path, size, SL_PLACE_MAP, NULL), SL_ECORRUPT);
+        ck_assert_int_eq(hostile_use(place.path, size, SL_PLACE_DRAM, NULL), SL_ECORRUPT);
+    }
+}
+END_TEST
+
+/* Copying into DRAM reads every byte, so a changed one is found. */
+START_TEST(changed_bodies_copied) {
+    build(&kinds[_i]);
+    for (size_t round = 0; round < 100; round++) {
+        seed = 3000 + (uint64_t)_i;
+        drawn = round << 32;
+        memcpy(changed, valid, valid_size);
+        change_body();
+        if (memcmp(changed, valid, valid_size) == 0) continue;
+        file_write(place.path, changed, valid_size);
+        ck_assert_int_eq(hostile_use(place.path, valid_size, SL_PLACE_DRAM, NULL), SL_ECORRUPT);
+    }
+}
+END_TEST
+
+static Suite *suite(void) {
+    TCase *tests = tcase_create("hostile");
+    tcase_set_timeout(tests, 600);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, the_file_itself_is_sound, 0, (int)KINDS);
+    tcase_add_loop_test(tests, changed_bodies_mapped, 0, (int)KINDS);
+    tcase_add_loop_test(tests, forged_files, 0, (int)KINDS);
+    tcase_add_loop_test(tests, truncated_files, 0, (int)KINDS);
+    tcase_add_loop_test(tests, changed_bodies_copied, 0, (int)KINDS);
+    Suite *all = suite_create("hostile");
+    suite_add_tcase(all, tests);
+    return all;
+}
+
+int main(void) {
+    SRunner *runner = srunner_create(suite());
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

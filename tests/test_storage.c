@@ -1,0 +1,330 @@
+/* Opening a file that nobody vouches for: everything that is not exactly right is refused, with the reason. */
+#define _GNU_SOURCE
+#include "base/crc32c.h"
+#include "tests/faults.h"
+#include "tests/sample_file.h"
+#include "tests/scratch.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static scratch place;
+static sample_file sample;
+static sl_allocator memory;
+
+static void set_up(void) {
+    memory = sl_allocator_of(NULL);
+    scratch_open(&place);
+    sample_init(&sample, 7, 6000);
+    ck_assert_int_eq(sample_save(&sample, place.path, NULL), SL_OK);
+}
+
+static void tear_down(void) {
+    sample_free(&sample);
+    scratch_close(&place);
+}
+
+/* Both places open the same way; says what both say. */
+static sl_status try_open(const char *path) {
+    sl_store *store;
+    sl_status mapped = sl_store_open(path, SL_PLACE_MAP, &memory, &store);
+    ck_assert_ptr_eq(mapped == SL_OK ? NULL : store, NULL);
+    sl_store_close(store, &memory);
+    ck_assert_int_eq(sl_store_open(path, SL_PLACE_DRAM, &memory, &store), mapped);
+    sl_store_close(store, &memory);
+    return mapped;
+}
+
+static void expect(sl_status wanted, const char *word) {
+    sl_status status = try_open(place.path);
+    ck_assert_msg(status == wanted, "%s, not %s: %s", sl_status_name(status), sl_status_name(wanted), sl_last_error());
+    ck_assert_msg(strstr(sl_last_error(), word), "'%s' does not say '%s'", sl_last_error(), word);
+    ck_assert_msg(strstr(sl_last_error(), place.path), "'%s' does not name the file", sl_last_error());
+}
+
+START_TEST(what_was_saved_is_read) {
+    ck_assert_uint_eq(sample_version(place.path), 7);
+    sl_store *store;
+    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    ck_assert_ptr_null(sl_store_section(store, SL_SECTION_REFINE));
+    ck_assert_uint_eq(store->size, store->header.file_size);
+    ck_assert_uint_eq(store->size, sl_store_file_size(sample.sections, SAMPLE_SECTIONS));
+    for (uint32_t i = 0; i < store->header.section_count; i++) {
+        const sl_file_section *section = &store->header.sections[i];
+        ck_assert_uint_eq(section->offset % SL_SECTION_ALIGN, 0);
+        const unsigned char *slack = store->base + section->offset + section->size;
+        static const unsigned char zeros[SL_SECTION_SLACK];
+        ck_assert_mem_eq(slack, zeros, sizeof zeros);
+    }
+    sl_store_close(store, &memory);
+    sl_store_close(NULL, &memory);
+}
+END_TEST
+
+START_TEST(every_truncation_is_refused) {
+    struct stat info;
+    ck_assert_int_eq(stat(place.path, &info), 0);
+    for (off_t size = info.st_size - 1; size >= 0; size--) {
+        ck_assert_int_eq(truncate(place.path, size), 0);
+        sl_status wanted = size == 0 ? SL_EFORMAT : SL_ECORRUPT;
+        expect(wanted, size == 0 ? "empty" : "truncated");
+    }
+    ck_assert_int_eq(truncate(place.path, info.st_size), 0);
+    expect(SL_EFORMAT, "not a Shortlist index"); /* all zeros by now */
+}
+END_TEST
+
+START_TEST(bytes_behind_the_end_are_refused) {
+    struct stat info;
+    ck_assert_int_eq(stat(place.path, &info), 0);
+    ck_assert_int_eq(truncate(place.path, info.st_size + 1), 0);
+    expect(SL_ECORRUPT, "1 bytes follow");
+}
+END_TEST
+
+/* The CRC covers every byte of the header page, the reserved ones too. */
+START_TEST(every_changed_header_byte_is_refused) {
+    const unsigned char changes[] = {0x01, 0x80, 0xff};
+    size_t size;
+    unsigned char *bytes = file_read(place.path, &size);
+    for (size_t at = 0; at < SL_HEADER_SIZE; at++) {
+        for (size_t i = 0; i < sizeof changes; i++) {
+            unsigned char changed = bytes[at] ^ changes[i];
+            file_patch(place.path, at, &changed, 1);
+            sl_status status = try_open(place.path);
+            ck_assert_msg(status == SL_ECORRUPT || status == SL_EVERSION || status == SL_EFORMAT,
+                          "byte %zu changed by %02x: %s", at, changes[i], sl_status_name(status));
+        }
+        file_patch(place.path, at, &bytes[at], 1);
+    }
+    ck_assert_int_eq(try_open(place.path), SL_OK);
+    free(bytes);
+}
+END_TEST
+
+/* Opening takes constant time and so does not see these; reading against the CRC does. */
+START_TEST(changed_section_bytes_are_found) {
+    sl_progress progress;
+    sl_progress_start(&progress, NULL, NULL, 0);
+    sl_store *store;
+    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    for (uint32_t i = 0; i < store->header.section_count; i++) {
+        const sl_file_section *section = &store->header.sections[i];
+        unsigned char copy[6000];
+        for (uint64_t at = section->offset; at < section->offset + section->size; at++) {
+            unsigned char whole = store->base[at], changed = (unsigned char)(whole ^ (1u << at % 8));
+            file_patch(place.path, at, &changed, 1);
+            ck_assert_int_eq(try_open(place.path), SL_OK);
+            ck_assert_int_eq(sl_store_verify(store, section, &progress), SL_ECORRUPT);
+            ck_assert_ptr_nonnull(strstr(sl_last_error(), place.path));
+            ck_assert_int_eq(sl_store_copy(store, section, copy, &progress), SL_ECORRUPT);
+            file_patch(place.path, at, &whole, 1);
+        }
+        ck_assert_int_eq(sl_store_verify(store, section, &progress), SL_OK);
+    }
+    sl_store_close(store, &memory);
+}
+END_TEST
+
+/* Changes to the header with its CRC made right again: a file somebody made on purpose. */
+static const struct forgery {
+    size_t at;
+    size_t width;
+    uint64_t value;
+    sl_status wanted;
+    const char *word;
+} forgeries[] = {
+#define IN(field)         offsetof(sl_file_header, field)
+#define AT(number, field) (IN(sections) + (number) * sizeof(sl_file_section) + offsetof(sl_file_section, field))
+    {IN(magic), 1, 'X', SL_EFORMAT, "not a Shortlist index"},
+    {IN(endian), 4, 0x04030201, SL_EFORMAT, "big-endian"},
+    {IN(endian), 4, 0, SL_ECORRUPT, "damaged"},
+    {IN(version), 4, 0, SL_ECORRUPT, "damaged"},
+    {IN(version), 4, 2, SL_EVERSION, "newer version"},
+    {IN(version), 4, UINT32_MAX, SL_EVERSION, "newer version"},
+    {IN(header_size), 4, 8192, SL_ECORRUPT, "damaged"},
+    {IN(file_size), 8, 0, SL_ECORRUPT, "follow"},
+    {IN(file_size), 8, UINT64_MAX, SL_ECORRUPT, "truncated"},
+    {IN(file_size), 8, UINT64_C(2600000000000), SL_ECORRUPT, "truncated"},
+    {IN(section_count), 4, SL_MAX_SECTIONS + 1, SL_ECORRUPT, "sections, of"},
+    {IN(section_count), 4, UINT32_MAX, SL_ECORRUPT, "sections, of"},
+    {IN(section_count), 4, SAMPLE_SECTIONS + 1, SL_ECORRUPT, "outside"},
+    {AT(0, offset), 8, 0, SL_ECORRUPT, "outside"},
+    {AT(0, offset), 8, SL_HEADER_SIZE + 1, SL_ECORRUPT, "outside"},
+    {AT(0, offset), 8, SL_HEADER_SIZE + 64, SL_ECORRUPT, "outside"},
+    {AT(0, offset), 8, UINT64_MAX - 4095, SL_ECORRUPT, "outside"},
+    {AT(0, offset), 8, UINT64_C(1) << 63, SL_ECORRUPT, "outside"},
+    {AT(0, offset), 8, UINT64_C(1) << 40, SL_ECORRUPT, "outside"},
+    {AT(0, size), 8, UINT64_MAX, SL_ECORRUPT, "outside"},
+    {AT(0, size), 8, UINT64_MAX - SL_HEADER_SIZE + 1, SL_ECORRUPT, "outside"},         /* offset + size = 2^64 */
+    {AT(0, size), 8, UINT64_MAX - SL_HEADER_SIZE - 62, SL_ECORRUPT, "outside"},        /* with the slack, 1 */
+    {AT(0, size), 8, UINT64_MAX - SL_HEADER_SIZE - 63, SL_ECORRUPT, "outside"},        /* with the slack, 2^64 */
+    {AT(0, size), 8, SL_SECTION_ALIGN - SL_SECTION_SLACK + 1, SL_ECORRUPT, "overlap"}, /* slack one byte into it */
+    {AT(1, offset), 8, SL_HEADER_SIZE, SL_ECORRUPT, "overlap"},
+    {AT(2, offset), 8, SL_HEADER_SIZE, SL_ECORRUPT, "overlap"}, /* the empty one has slack all the same */
+    {AT(1, kind), 4, SL_SECTION_CODES, SL_ECORRUPT, "twice"},
+    {AT(3, kind), 4, SL_SECTION_LINKS, SL_ECORRUPT, "twice"},
+    {AT(3, flags), 4, SL_SECTION_REQUIRED, SL_EVERSION, "newer version"},
+    {AT(1, kind), 4, 0, SL_EVERSION, "newer version"},
+    {AT(1, kind), 4, UINT32_MAX, SL_EVERSION, "newer version"},
+};
+
+static void forge(const struct forgery *forgery) {
+    size_t size;
+    unsigned char *bytes = file_read(place.path, &size);
+    memcpy(bytes + forgery->at, &forgery->value, forgery->width);
+    uint32_t crc = sl_crc32c(0, bytes, offsetof(sl_file_header, crc32c));
+    memcpy(bytes + offsetof(sl_file_header, crc32c), &crc, sizeof crc);
+    file_write(place.path, bytes, size);
+    free(bytes);
+}
+
+START_TEST(forged_headers_are_refused) {
+    forge(&forgeries[_i]);
+    expect(forgeries[_i].wanted, forgeries[_i].word);
+}
+END_TEST
+
+/* The last section may end exactly at the end of the file, and no byte later. */
+START_TEST(the_last_byte_counts) {
+    size_t last = SAMPLE_SECTIONS - 1;
+    uint64_t size = sample.sections[last].size;
+    struct forgery fits = {AT(last, size), 8, size, SL_OK, ""}, beyond = {AT(last, size), 8, size + 1, SL_ECORRUPT, ""};
+    forge(&fits);
+    ck_assert_int_eq(try_open(place.path), SL_OK);
+    forge(&beyond);
+    expect(SL_ECORRUPT, "outside");
+}
+END_TEST
+
+START_TEST(what_is_no_index_is_refused) {
+    char text[8192];
+    memset(text, 'a', sizeof text);
+    file_write(place.path, text, sizeof text);
+    expect(SL_EFORMAT, "not a Shortlist index");
+    file_write(place.path, text, 3);
+    expect(SL_EFORMAT, "not a Shortlist index");
+    file_write(place.path, "", 0);
+    expect(SL_EFORMAT, "empty");
+    ck_assert_int_eq(unlink(place.path), 0);
+    expect(SL_EIO, "No such file");
+    ck_assert_int_eq(mkdir(place.path, 0700), 0);
+    expect(SL_EFORMAT, "folder");
+    ck_assert_int_eq(rmdir(place.path), 0);
+    /* Nobody writes to the pipe: an open that waits for that would hang here. */
+    ck_assert_int_eq(mkfifo(place.path, 0600), 0);
+    expect(SL_EFORMAT, "not a regular file");
+}
+END_TEST
+
+START_TEST(places_are_told_apart) {
+    sl_store *store;
+    ck_assert_ptr_null(sl_medium_of(SL_PLACE_PMEM));
+    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_PMEM, &memory, &store), SL_EUNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "map or dram"));
+    ck_assert_int_eq(sl_store_open(place.path, (sl_place)99, &memory, &store), SL_EINVAL);
+    ck_assert_ptr_null(store);
+}
+END_TEST
+
+START_TEST(a_failing_allocation_is_passed_on) {
+    fault_allocator faults;
+    sl_store *store;
+    fault_allocator_init(&faults, 0);
+    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &faults.allocator, &store), SL_OK);
+    sl_store_close(store, &faults.allocator);
+    size_t calls = faults.calls;
+    ck_assert_uint_gt(calls, 0);
+    for (size_t i = 1; i <= calls; i++) {
+        fault_allocator_init(&faults, i);
+        ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &faults.allocator, &store), SL_ENOMEM);
+        ck_assert_ptr_null(store);
+        ck_assert_uint_eq(faults.live_blocks, 0);
+    }
+}
+END_TEST
+
+static size_t open_descriptors(void) {
+    scratch descriptors = {.folder = "/proc/self/fd"};
+    return scratch_count(&descriptors);
+}
+
+START_TEST(no_descriptor_stays_open) {
+    size_t before = open_descriptors();
+    sl_store *store;
+    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    ck_assert_uint_eq(open_descriptors(), before);
+    sl_store_close(store, &memory);
+    forge(&forgeries[0]);
+    ck_assert_int_eq(try_open(place.path), SL_EFORMAT);
+    ck_assert_uint_eq(open_descriptors(), before);
+}
+END_TEST
+
+/* A mapping outlives the name of its file, which is what lets an index be saved over the file it is mapped from. */
+START_TEST(a_mapping_survives_its_replacement) {
+    sl_progress progress;
+    sl_progress_start(&progress, NULL, NULL, 0);
+    sl_store *store;
+    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    sample_file next;
+    sample_init(&next, 8, 9000);
+    ck_assert_int_eq(sample_save(&next, place.path, NULL), SL_OK);
+    for (uint32_t i = 0; i < store->header.section_count; i++)
+        ck_assert_int_eq(sl_store_verify(store, &store->header.sections[i], &progress), SL_OK);
+    sl_store_close(store, &memory);
+    ck_assert_uint_eq(sample_version(place.path), 8);
+    sample_free(&next);
+}
+END_TEST
+
+static int cancel(void *ctx, uint64_t done, uint64_t total) {
+    (void)done, (void)total;
+    ++*(int *)ctx;
+    return 1;
+}
+
+START_TEST(reading_can_be_cancelled) {
+    int told = 0;
+    sl_progress progress;
+    sl_progress_start(&progress, cancel, &told, 3000);
+    sl_store *store;
+    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    ck_assert_int_eq(sl_store_verify(store, &store->header.sections[0], &progress), SL_ECANCELED);
+    ck_assert_int_eq(told, 1);
+    sl_store_close(store, &memory);
+}
+END_TEST
+
+static Suite *suite(void) {
+    TCase *tests = tcase_create("storage");
+    tcase_set_timeout(tests, 300);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, what_was_saved_is_read);
+    tcase_add_test(tests, every_truncation_is_refused);
+    tcase_add_test(tests, bytes_behind_the_end_are_refused);
+    tcase_add_test(tests, every_changed_header_byte_is_refused);
+    tcase_add_test(tests, changed_section_bytes_are_found);
+    tcase_add_loop_test(tests, forged_headers_are_refused, 0, (int)(sizeof forgeries / sizeof *forgeries));
+    tcase_add_test(tests, the_last_byte_counts);
+    tcase_add_test(tests, what_is_no_index_is_refused);
+    tcase_add_test(tests, places_are_told_apart);
+    tcase_add_test(tests, a_failing_allocation_is_passed_on);
+    tcase_add_test(tests, no_descriptor_stays_open);
+    tcase_add_test(tests, a_mapping_survives_its_replacement);
+    tcase_add_test(tests, reading_can_be_cancelled);
+    Suite *all = suite_create("storage");
+    suite_add_tcase(all, tests);
+    return all;
+}
+
+int main(void) {
+    SRunner *runner = srunner_create(suite());
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
