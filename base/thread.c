@@ -39,7 +39,7 @@ void sl_progress_start(sl_progress *progress, sl_progress_fn tell, void *ctx, ui
 }
 
 void sl_progress_step(sl_progress *progress, uint64_t more) {
-    if (!progress->tell) return;
+    if (!progress || !progress->tell) return;
     uint64_t done = __atomic_add_fetch(&progress->done, more, __ATOMIC_RELAXED);
     if (sl_thread_number() != 0) return;
     int64_t now = now_ns();
@@ -50,10 +50,11 @@ void sl_progress_step(sl_progress *progress, uint64_t more) {
 }
 
 int sl_progress_cancelled(const sl_progress *progress) {
-    return __atomic_load_n(&progress->cancelled, __ATOMIC_RELAXED);
+    return progress && __atomic_load_n(&progress->cancelled, __ATOMIC_RELAXED);
 }
 
 sl_status sl_progress_end(sl_progress *progress) {
+    if (!progress) return SL_OK;
     if (!sl_progress_cancelled(progress) && progress->tell &&
         progress->tell(progress->ctx, progress->total, progress->total))
         progress->cancelled = 1;

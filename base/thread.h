@@ -9,7 +9,7 @@ size_t sl_thread_count(size_t asked);
 /* Number of the calling thread inside a parallel region, from 0. */
 size_t sl_thread_number(void);
 
-/* Progress of a batch call, counted by all threads, told by the calling one. */
+/* Progress of a batch call, counted by all threads, told by the calling one. Where nobody wants to know, NULL. */
 typedef struct sl_progress {
     sl_progress_fn tell;
     void *ctx;

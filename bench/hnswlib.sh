@@ -40,7 +40,7 @@ main() {
     headers
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_HNSWLIB="$PWD/$PEERS/hnswlib-$VERSION" \
         -DSHORTLIST_HNSWLIB_VERSION="$VERSION" >/dev/null
-    cmake --build build --target bench_compare >/dev/null || die "the harness did not build; see cmake --build build"
+    cmake --build build --target bench_compare
     [[ " $* " == *" --data"* ]] || [ -f data/glove100/base.fbin ] || ./dev data glove100
     "$PYTHON" bench/hnswlib/run.py --program build/bench/hnswlib/bench_compare "$@"
 }

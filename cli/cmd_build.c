@@ -229,8 +229,10 @@ const command command_build = {
                 "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--max-memory BYTES] "
                 "[--place dram] [--progress] [--json]",
     .description =
-        "Reads the vectors of BASE in blocks, links them into an HNSW graph over their codes, and writes the graph, the "
-        "codes and the ids to INDEX. BASE is a file of type " VECTORS_READ_ENDINGS ", told by the ending of its name; of "
+        "Reads the vectors of BASE in blocks, links them into an HNSW graph over their codes, and writes the graph, "
+        "the "
+        "codes and the ids to INDEX. BASE is a file of type " VECTORS_READ_ENDINGS
+        ", told by the ending of its name; of "
         "an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n"
         "Vectors of float32 and float16 are quantised, float64 is taken as float32, and wider integers are taken as "
         "float32 where that is exact. Vectors of u8, i8 and i16 are kept exactly.\n"

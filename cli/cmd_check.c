@@ -59,8 +59,7 @@ static void print_text(const char *path, const check_options *options, const sl_
         printf("  %-36s %zu\n", faults[i].name, faults[i].count);
     printf("  %-36s %zu to %zu, mean %.1f\n", "links a vector", report->min_degree, report->max_degree,
            report->mean_degree);
-    if (options->sample)
-        printf("  %-36s %.4f\n", "recall of the sample over codes", report->sampled_recall);
+    if (options->sample) printf("  %-36s %.4f\n", "recall of the sample over codes", report->sampled_recall);
 }
 
 static int check(const char *path, const check_options *options, sl_index *index, const sl_index_stats *stats) {
@@ -77,8 +76,10 @@ static int check(const char *path, const check_options *options, sl_index *index
     sl_status status = sl_index_check(index, &params, &report);
     progress_end(&progress);
     if (status != SL_OK && status != SL_ECORRUPT) return report_status(path, status);
-    if (options->json) print_json(path, stats, &report, status == SL_OK, now_seconds() - start);
-    else print_text(path, options, &report, status == SL_OK);
+    if (options->json)
+        print_json(path, stats, &report, status == SL_OK, now_seconds() - start);
+    else
+        print_text(path, options, &report, status == SL_OK);
     if (status != SL_OK) (void)report_status(path, status);
     int printed = report_stdout();
     return status == SL_OK ? printed : EXIT_FAILED;

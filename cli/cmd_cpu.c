@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 
-#include "cli/vectors_format.h"
+#include "cli/vectors.h"
 
 typedef struct cpu_options {
     int json;
@@ -18,7 +18,7 @@ static void list_parts(const sl_system *system, part *out) {
     const part parts[PARTS] = {
         {"openmp", "OpenMP", system->has_openmp}, {"numa", "libnuma", system->has_numa},
         {"pmem", "PMem", system->has_pmem},       {"onednn", "oneDNN", system->has_onednn},
-        {"mpi", "MPI", system->has_mpi},          {"hdf5", "HDF5", hdf5_supported()},
+        {"mpi", "MPI", system->has_mpi},          {"hdf5", "HDF5", vectors_reads_hdf5()},
     };
     for (size_t i = 0; i < PARTS; i++)
         out[i] = parts[i];
@@ -53,8 +53,7 @@ static void print_text(const sl_system *system, const part *parts) {
     printf("NUMA nodes  %zu\n", system->numa_nodes);
     printf("pages       %s", text_of_size(system->page_size).text);
     if (system->huge_page_size)
-        printf(", transparent huge pages of %s: %s", text_of_size(system->huge_page_size).text,
-               system->huge_page_mode);
+        printf(", transparent huge pages of %s: %s", text_of_size(system->huge_page_size).text, system->huge_page_mode);
     putchar('\n');
     for (size_t i = 0; i < PARTS; i++)
         printf("%-11s %s\n", parts[i].name, parts[i].present ? "yes" : "not in this build");
@@ -68,8 +67,10 @@ static int run_cpu(const command *self, int argc, char **argv) {
     if (status != SL_OK) return report_status(NULL, status);
     part parts[PARTS];
     list_parts(&system, parts);
-    if (options.json) print_json(&system, parts);
-    else print_text(&system, parts);
+    if (options.json)
+        print_json(&system, parts);
+    else
+        print_text(&system, parts);
     return report_stdout();
 }
 
@@ -81,9 +82,10 @@ const command command_cpu = {
     .name = "cpu",
     .summary = "tell what this machine and build can use",
     .synopsis = "shortlist cpu [--json]",
-    .description = "Prints the instruction-set tier the kernels run on and those available, the CPUs and NUMA nodes, the "
-                   "page sizes, and the optional parts this build was made with. SHORTLIST_MAX_ISA caps the tier: "
-                   "scalar, avx2, avxvnni, avx512bw, avx512vnni or neon.\n",
+    .description =
+        "Prints the instruction-set tier the kernels run on and those available, the CPUs and NUMA nodes, the "
+        "page sizes, and the optional parts this build was made with. SHORTLIST_MAX_ISA caps the tier: "
+        "scalar, avx2, avxvnni, avx512bw, avx512vnni or neon.\n",
     .examples = "shortlist cpu\nSHORTLIST_MAX_ISA=avx2 shortlist cpu --json\n",
     .operands = operands,
     .options = cpu_table,

@@ -54,8 +54,9 @@ const command command_info = {
     .name = "info",
     .summary = "tell what an index holds",
     .synopsis = "shortlist info INDEX [--json]",
-    .description = "Prints how many vectors the index holds, how they are kept and what each part takes. Reads only the "
-                   "file's header, whatever its size; 'shortlist check' reads all of it.\n",
+    .description =
+        "Prints how many vectors the index holds, how they are kept and what each part takes. Reads only the "
+        "file's header, whatever its size; 'shortlist check' reads all of it.\n",
     .examples = "shortlist info base.sl\nshortlist info base.sl --json\n",
     .operands = operands,
     .options = info_table,

@@ -7,8 +7,9 @@
 
 #include <stdlib.h>
 
-/* Queries read, asked and written at a time: enough to keep every core busy, little enough to hold for any k. */
-#define BLOCK_ROWS 8192
+/* Queries read, asked and written at a time: enough to keep every core busy, and for a large k few enough to hold. */
+#define BLOCK_ROWS    8192
+#define BLOCK_RESULTS ((size_t)8 << 20)
 
 typedef struct search_options {
     const char *output, *scores;
@@ -47,6 +48,7 @@ static int search_block(search_state *state, const sl_search_params *params, siz
 static int search_blocks(search_state *state, sl_search_params *params) {
     const search_options *options = state->options;
     size_t n = state->queries->n, block = n < BLOCK_ROWS ? n : BLOCK_ROWS;
+    if (options->k > BLOCK_RESULTS / block) block = options->k < BLOCK_RESULTS ? BLOCK_RESULTS / options->k : 1;
     void *rows = allocate(block, state->queries->dim * element_size(state->type));
     uint64_t *ids = allocate(block, options->k * sizeof *ids);
     float *scores = allocate(block, options->k * sizeof *scores);
@@ -96,13 +98,14 @@ static int search(search_state *state) {
     sl_search_params params;
     sl_search_params_init(&params);
     if (options->recall.count)
-        return report_failure("%s: the index holds no tuned settings for --recall; give --ef, and find one that reaches "
-                              "this recall with 'shortlist eval --recall'",
-                              state->index_path);
+        return report_failure(
+            "%s: the index holds no tuned settings for --recall; give --ef, and find one that reaches "
+            "this recall with 'shortlist eval --recall'",
+            state->index_path);
     int status = results_check(options->output, options->scores);
     if (status == EXIT_DONE)
-        status = open_index(state->index_path, (sl_place)options->place, options->progress, &state->index,
-                            &state->stats);
+        status =
+            open_index(state->index_path, (sl_place)options->place, options->progress, &state->index, &state->stats);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX)

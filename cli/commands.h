@@ -31,7 +31,7 @@ void json_index(json *json, const sl_index_stats *stats);
 /* One line about an index: "339479 vectors of 100 f32, cosine, codes i8, refine bf16, m 16, ef_build 200". */
 void print_index(const sl_index_stats *stats);
 
-/* Reports a -k or --ef of 0 or above n; `option` names it and `path` the file of n vectors. */
+/* Reports a -k or --ef of 0, above n or above SL_MAX_EF; `option` names it and `path` the file of n vectors. */
 int check_depth(const char *option, size_t value, size_t n, const char *path);
 
 /* Threads a call with `asked` will use. */

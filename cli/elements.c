@@ -142,6 +142,9 @@ static size_t store_whole(const int64_t *from, element type, size_t n, void *to)
         STORE_WHOLE(int32_t, INT32_MIN, INT32_MAX);
     case ELEMENT_U64:
         STORE_WHOLE(uint64_t, 0, INT64_MAX);
+    case ELEMENT_I64:
+        memcpy(to, from, n * sizeof *from);
+        return n;
     default:
         return 0;
     }
@@ -161,7 +164,8 @@ static size_t store_halves(const double *from, int exact, size_t n, void *to) {
     float floats[CHUNK], back[CHUNK];
     for (size_t i = 0; i < n; i++)
         floats[i] = (float)from[i];
-    if (sl_convert(floats, SL_F32, to, SL_F16, n) != SL_OK || sl_convert(to, SL_F16, back, SL_F32, n) != SL_OK) return 0;
+    if (sl_convert(floats, SL_F32, to, SL_F16, n) != SL_OK || sl_convert(to, SL_F16, back, SL_F32, n) != SL_OK)
+        return 0;
     for (size_t i = 0; i < n; i++) {
         if (isinf(back[i]) && !isinf(from[i])) return i;
         if (exact && (double)back[i] != from[i]) return i;
@@ -196,8 +200,8 @@ size_t elements_convert(const void *from, element from_type, void *to, element t
         const char *in = (const char *)from + done * element_size(from_type);
         char *out = (char *)to + done * element_size(to_type);
         size_t loaded = floating ? load_real(in, from_type, part, round, real) : load_whole(in, from_type, part, whole);
-        size_t stored = floating ? store_real(real, to_type, exact, round, loaded, out)
-                                 : store_whole(whole, to_type, loaded, out);
+        size_t stored =
+            floating ? store_real(real, to_type, exact, round, loaded, out) : store_whole(whole, to_type, loaded, out);
         done += stored;
         if (stored < part) return done;
     }
@@ -213,7 +217,8 @@ void element_print(const void *from, element type, char *out, size_t size) {
         snprintf(out, size, "%" PRIu64, large);
     } else if (!element_is_float(type) && load_whole(from, type, 1, &whole))
         snprintf(out, size, "%" PRId64, whole);
-    else if (load_real(from, type, 1, 1, &real)) snprintf(out, size, "%.9g", real);
+    else if (load_real(from, type, 1, 1, &real))
+        snprintf(out, size, "%.9g", real);
 }
 
 void elements_swap(void *data, size_t size, size_t n) {

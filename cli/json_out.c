@@ -19,10 +19,14 @@ static void quoted(FILE *file, const char *text) {
     fputc('"', file);
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
         size_t length = utf8_length(s);
-        if (*s == '"' || *s == '\\') fprintf(file, "\\%c", *s);
-        else if (*s < 0x20 || *s == 0x7f) fprintf(file, "\\u%04x", *s);
-        else if (length) fwrite(s, 1, length, file);
-        else fputs("\\ufffd", file);
+        if (*s == '"' || *s == '\\')
+            fprintf(file, "\\%c", *s);
+        else if (*s < 0x20 || *s == 0x7f)
+            fprintf(file, "\\u%04x", *s);
+        else if (length)
+            fwrite(s, 1, length, file);
+        else
+            fputs("\\ufffd", file);
         s += length ? length : 1;
     }
     fputc('"', file);
@@ -75,8 +79,10 @@ void json_close_object(json *json) {
 
 void json_text(json *json, const char *key, const char *text) {
     member(json, key);
-    if (text) quoted(json->file, text);
-    else fputs("null", json->file);
+    if (text)
+        quoted(json->file, text);
+    else
+        fputs("null", json->file);
 }
 
 void json_count(json *json, const char *key, uint64_t value) {
@@ -86,8 +92,10 @@ void json_count(json *json, const char *key, uint64_t value) {
 
 void json_real(json *json, const char *key, double value) {
     member(json, key);
-    if (isfinite(value)) fprintf(json->file, "%.9g", value);
-    else fputs("null", json->file);
+    if (isfinite(value))
+        fprintf(json->file, "%.9g", value);
+    else
+        fputs("null", json->file);
 }
 
 void json_flag(json *json, const char *key, int value) {

@@ -19,8 +19,9 @@ static const command *find(const char *name) {
 }
 
 static int print_overview(void) {
-    printf("NAME\n       shortlist - find the nearest vectors\n\nSYNOPSIS\n"
-           "       shortlist COMMAND ...\n       shortlist COMMAND --help\n       shortlist --version\n\nDESCRIPTION\n");
+    printf(
+        "NAME\n       shortlist - find the nearest vectors\n\nSYNOPSIS\n"
+        "       shortlist COMMAND ...\n       shortlist COMMAND --help\n       shortlist --version\n\nDESCRIPTION\n");
     options_wrap("Builds an index over a file of vectors, searches it, and measures how well and how fast.\n", 7);
     printf("\nCOMMANDS\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)

@@ -17,8 +17,10 @@ static int is_last(const option *option) {
 /* "--threads" or "-k", as the user would write it. Static storage, until the next call. */
 static const char *spelled(const option *option) {
     static char text[64];
-    if (option->name) snprintf(text, sizeof text, "--%s", option->name);
-    else snprintf(text, sizeof text, "-%c", option->letter);
+    if (option->name)
+        snprintf(text, sizeof text, "--%s", option->name);
+    else
+        snprintf(text, sizeof text, "-%c", option->letter);
     return text;
 }
 
@@ -139,7 +141,8 @@ static int store(const option *option, const char *text, char *values) {
     if (fits) return 1;
     if (option->kind == OPTION_WORD)
         (void)report_usage("%s is '%s'; it takes %s", spelled(option), text, option->argument);
-    else (void)report_usage("%s is '%s'; it takes %s", spelled(option), text, expected(option->kind));
+    else
+        (void)report_usage("%s is '%s'; it takes %s", spelled(option), text, expected(option->kind));
     return 0;
 }
 
@@ -235,8 +238,10 @@ void options_wrap(const char *text, int indent) {
             putchar('\n');
             column = 0;
         }
-        if (column) column += printf(" %.*s", (int)length, text);
-        else column = printf("%*s%.*s", indent, "", (int)length, text);
+        if (column)
+            column += printf(" %.*s", (int)length, text);
+        else
+            column = printf("%*s%.*s", indent, "", (int)length, text);
         text += length;
         while (*text == ' ')
             text++;
@@ -266,9 +271,10 @@ void options_help(const command *command) {
     printf("       -h, --help\n");
     options_wrap("Print this page.", 15);
     printf("\nEXIT STATUS\n");
-    options_wrap("0 done; 1 failed, with one line on stderr that says what, where and what to do; 2 the command line was "
-                 "not understood.\n",
-                 7);
+    options_wrap(
+        "0 done; 1 failed, with one line on stderr that says what, where and what to do; 2 the command line was "
+        "not understood.\n",
+        7);
     printf("\nEXAMPLES\n");
     for (const char *line = command->examples; *line;) {
         size_t length = strcspn(line, "\n");

@@ -39,20 +39,24 @@ typedef struct option {
 } option;
 
 #define OPTION_PROGRESS(type)                                                                                          \
-    {0, "progress", OPTION_FLAG, NULL, 0, offsetof(type, progress),                                                    \
-     "Tell on stderr how far the work is, even where stderr is not a terminal."}
+    {                                                                                                                  \
+        0, "progress", OPTION_FLAG, NULL, 0, offsetof(type, progress),                                                 \
+            "Tell on stderr how far the work is, even where stderr is not a terminal."                                 \
+    }
 #define OPTION_JSON(type)                                                                                              \
-    {0, "json", OPTION_FLAG, NULL, 0, offsetof(type, json), "Print the result as one JSON object on stdout."}
-#define OPTION_THREADS(type, text) {0, "threads", OPTION_COUNT, "N", 0, offsetof(type, threads), text}
-#define OPTION_LAST {0, NULL, OPTION_FLAG, NULL, 0, 0, NULL}
+    { 0, "json", OPTION_FLAG, NULL, 0, offsetof(type, json), "Print the result as one JSON object on stdout." }
+#define OPTION_THREADS(type, text)                                                                                     \
+    { 0, "threads", OPTION_COUNT, "N", 0, offsetof(type, threads), text }
+#define OPTION_LAST                                                                                                    \
+    { 0, NULL, OPTION_FLAG, NULL, 0, 0, NULL }
 
 typedef struct command command;
 struct command {
     const char *name;
     const char *summary; /* half a line: "build an index from a file of vectors" */
     const char *synopsis;
-    const char *description; /* paragraphs, each ended by a newline; wrapped when printed */
-    const char *examples;    /* lines, printed as they stand */
+    const char *description;     /* paragraphs, each ended by a newline; wrapped when printed */
+    const char *examples;        /* lines, printed as they stand */
     const char *const *operands; /* their names, ended by NULL; all are required */
     const option *options;
     /* Parses its arguments (argv[0] is the command's name) and works; returns the exit status. */

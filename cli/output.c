@@ -24,7 +24,8 @@ struct output {
 };
 
 static int report_write(const char *path, const char *doing) {
-    const char *remedy = errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? "; free some space or write elsewhere" : "";
+    const char *remedy =
+        errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? "; free some space or write elsewhere" : "";
     return report_failure("%s: cannot %s: %s%s", path, doing, strerror(errno), remedy);
 }
 
@@ -43,8 +44,8 @@ int output_check(const char *path) {
     if (!folder) return report_failure("out of memory");
     int status = EXIT_DONE;
     if (stat(folder, &info) != 0 || access(folder, W_OK | X_OK) != 0)
-        status = report_failure("%s: cannot write into folder %s: %s; name another output", path, folder,
-                                strerror(errno));
+        status =
+            report_failure("%s: cannot write into folder %s: %s; name another output", path, folder, strerror(errno));
     else if (!S_ISDIR(info.st_mode))
         status = report_failure("%s: cannot write: %s is not a folder; name another output", path, folder);
     free(folder);
@@ -78,10 +79,14 @@ int output_create(const char *path, output **out) {
     output->path = strdup(path);
     output->target = realpath(path, NULL);
     if (!output->target) output->target = strdup(path);
-    if (!output->path || !output->target) status = report_failure("out of memory");
-    else status = open_temporary(output);
-    if (status != EXIT_DONE) output_discard(output);
-    else *out = output;
+    if (!output->path || !output->target)
+        status = report_failure("out of memory");
+    else
+        status = open_temporary(output);
+    if (status != EXIT_DONE)
+        output_discard(output);
+    else
+        *out = output;
     return status;
 }
 

@@ -36,8 +36,10 @@ static void show(progress *progress, uint64_t done, double now) {
     for (size_t i = 0; i < BAR_WIDTH; i++)
         bar[i] = i < filled ? '#' : '.';
     bar[BAR_WIDTH] = '\0';
-    if (progress->bar) fprintf(stderr, "\r%s [%s] ", progress->what, bar);
-    else fprintf(stderr, "%s ", progress->what);
+    if (progress->bar)
+        fprintf(stderr, "\r%s [%s] ", progress->what, bar);
+    else
+        fprintf(stderr, "%s ", progress->what);
     fprintf(stderr, "%3.0f%%  %" PRIu64 " of %" PRIu64 " %s  %.0f/s  %u:%02u left", 100 * part, done, progress->total,
             progress->unit, rate, left / 60, left % 60);
     fputs(progress->bar ? "\033[K" : "\n", stderr);

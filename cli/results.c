@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct results {
     const char *ids_path;
@@ -20,10 +21,12 @@ int results_check(const char *ids_path, const char *scores_path) {
     element type;
     int status = vectors_writer_type(ids_path, ELEMENT_U64, &type);
     if (status == EXIT_DONE && type != ELEMENT_U64 && type != ELEMENT_I32)
-        status = report_failure("%s: holds %s, not ids; name a .ibin, .ivecs or .npy file", ids_path,
-                                element_name(type));
+        status =
+            report_failure("%s: holds %s, not ids; name a .ibin, .ivecs or .npy file", ids_path, element_name(type));
     if (status == EXIT_DONE) status = output_check(ids_path);
     if (status != EXIT_DONE || !scores_path) return status;
+    if (strcmp(ids_path, scores_path) == 0)
+        return report_failure("%s: named for the ids and for the scores; name another file for one", ids_path);
     status = vectors_writer_type(scores_path, ELEMENT_F32, &type);
     if (status == EXIT_DONE && type != ELEMENT_F32)
         status = report_failure("%s: holds %s, not scores; name a .fbin, .fvecs or .npy file", scores_path,
@@ -43,16 +46,18 @@ int results_create(const char *ids_path, const char *scores_path, size_t nq, siz
     results->row = allocate(k, sizeof *results->row);
     status = results->row ? vectors_create(ids_path, nq, k, ELEMENT_U64, &results->ids) : EXIT_FAILED;
     if (status == EXIT_DONE && scores_path) status = vectors_create(scores_path, nq, k, ELEMENT_F32, &results->scores);
-    if (status == EXIT_DONE) *out = results;
-    else results_discard(results);
+    if (status == EXIT_DONE)
+        *out = results;
+    else
+        results_discard(results);
     return status;
 }
 
 static int append_narrow(results *results, const uint64_t *ids, size_t row) {
     for (size_t i = 0; i < results->k; i++) {
         if (ids[i] != SL_NO_ID && ids[i] > INT32_MAX)
-            return report_failure("%s, row %zu: id %" PRIu64 " does not fit 32 bits; name a .npy file", results->ids_path,
-                                  row, ids[i]);
+            return report_failure("%s, row %zu: id %" PRIu64 " does not fit 32 bits; name a .npy file",
+                                  results->ids_path, row, ids[i]);
         results->row[i] = ids[i] == SL_NO_ID ? -1 : (int32_t)ids[i];
     }
     return vectors_append(results->ids, results->row, ELEMENT_I32, 1, 0, results->ids_path, row);

@@ -71,7 +71,7 @@ static uint32_t little_u32(const unsigned char *bytes) {
 /* The file against what its header tells. Ground truth is often published as ids with the scores behind them. */
 static int check_size(const vectors *vectors) {
     const struct vectors_source *source = vectors->source;
-    uint64_t row, rows;
+    uint64_t row = 0, rows = 0;
     int fits = bytes_of(vectors->dim, element_size(vectors->type), &row) && bytes_of(vectors->n, row, &rows) &&
                rows <= UINT64_MAX - source->data;
     uint64_t held = source->size - source->data;
@@ -136,8 +136,7 @@ static int open_regular(vectors *vectors) {
     if (source->fd < 0 || fstat(source->fd, &info) != 0)
         return report_failure("%s: cannot open: %s", vectors->path, strerror(errno));
     if (!S_ISREG(info.st_mode)) return report_failure("%s: cannot read: not a regular file", vectors->path);
-    if (info.st_size == 0)
-        return report_failure("%s: the file is empty; fetch or make it again", vectors->path);
+    if (info.st_size == 0) return report_failure("%s: the file is empty; fetch or make it again", vectors->path);
     source->size = (uint64_t)info.st_size;
     return EXIT_DONE;
 }
@@ -159,8 +158,7 @@ static int open_source(vectors *vectors, vectors_role role) {
 int vectors_open(const char *path, vectors_role role, vectors **out) {
     *out = NULL;
     const format *format = format_of(path);
-    if (!format)
-        return report_failure("%s: no ending of a vector file; those read are " VECTORS_READ_ENDINGS, path);
+    if (!format) return report_failure("%s: no ending of a vector file; those read are " VECTORS_READ_ENDINGS, path);
     vectors *vectors = allocate(1, sizeof *vectors);
     struct vectors_source *source = allocate(1, sizeof *source);
     if (!vectors || !source) {
@@ -171,8 +169,10 @@ int vectors_open(const char *path, vectors_role role, vectors **out) {
     *source = (struct vectors_source){.layout = format->layout, .fd = -1};
     *vectors = (struct vectors){.path = path, .type = format->type, .source = source};
     int status = open_source(vectors, role);
-    if (status == EXIT_DONE) *out = vectors;
-    else vectors_close(vectors);
+    if (status == EXIT_DONE)
+        *out = vectors;
+    else
+        vectors_close(vectors);
     return status;
 }
 
@@ -212,7 +212,8 @@ static int read_vecs(vectors *vectors, size_t first, size_t count, unsigned char
                 status = report_failure("%s, row %zu: tells %" PRId32 " elements where row 0 has %zu; rows must agree, "
                                         "or the file is damaged",
                                         vectors->path, first + done + i, (int32_t)dim, vectors->dim);
-            else memcpy(out + (done + i) * row, from + 4, row);
+            else
+                memcpy(out + (done + i) * row, from + 4, row);
         }
     }
     return status;
@@ -238,11 +239,13 @@ static int read_stored(vectors *vectors, size_t first, size_t count, void *out) 
     size_t row = vectors->dim * element_size(vectors->type);
     int status;
     if (source->layout == LAYOUT_HDF5) return hdf5_read(vectors, first, count, out);
-    if (source->layout == LAYOUT_VECS) status = read_vecs(vectors, first, count, out);
-    else if (source->columns_first) status = read_columns(vectors, first, count, out);
-    else status = source_read(vectors, source->data + (uint64_t)first * row, out, count * row);
-    if (status == EXIT_DONE && source->swapped)
-        elements_swap(out, element_size(vectors->type), count * vectors->dim);
+    if (source->layout == LAYOUT_VECS)
+        status = read_vecs(vectors, first, count, out);
+    else if (source->columns_first)
+        status = read_columns(vectors, first, count, out);
+    else
+        status = source_read(vectors, source->data + (uint64_t)first * row, out, count * row);
+    if (status == EXIT_DONE && source->swapped) elements_swap(out, element_size(vectors->type), count * vectors->dim);
     return status;
 }
 
@@ -311,9 +314,10 @@ int vectors_read_ids(const char *path, size_t n, const char *base, uint64_t **ou
         status = report_failure("%s: holds %zu %s a row; ids are one column of whole numbers, as .npy or .ibin", path,
                                 file->dim, element_name(file->type));
     else if (file->n != n)
-        status = report_failure("%s: holds %zu ids for the %zu vectors of %s; give one a vector", path, file->n, n,
-                                base);
-    else if (!(*out = vectors_read_all(file, ELEMENT_U64))) status = EXIT_FAILED;
+        status =
+            report_failure("%s: holds %zu ids for the %zu vectors of %s; give one a vector", path, file->n, n, base);
+    else if (!(*out = vectors_read_all(file, ELEMENT_U64)))
+        status = EXIT_FAILED;
     vectors_close(file);
     return status;
 }

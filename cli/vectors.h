@@ -19,6 +19,9 @@ typedef struct vectors {
 #define VECTORS_READ_ENDINGS  ".fvecs .bvecs .ivecs .fbin .u8bin .i8bin .ibin .npy .hdf5 (.h5)"
 #define VECTORS_WRITE_ENDINGS ".fvecs .bvecs .ivecs .fbin .u8bin .i8bin .ibin .npy"
 
+/* Whether this build reads .hdf5. */
+int vectors_reads_hdf5(void);
+
 /* Returns an exit status, what was wrong being reported; *out is NULL on failure. A path FILE.hdf5:NAME names the
  * dataset itself. */
 int vectors_open(const char *path, vectors_role role, vectors **out);

@@ -53,7 +53,5 @@ size_t npy_write_header(char *out, size_t size, size_t n, size_t dim, element ty
 int hdf5_open(vectors *vectors, vectors_role role);
 int hdf5_read(vectors *vectors, size_t first, size_t count, void *out);
 void hdf5_close(vectors *vectors);
-/* Whether this build reads them. */
-int hdf5_supported(void);
 
 #endif

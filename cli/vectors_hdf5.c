@@ -16,7 +16,7 @@ typedef struct opened {
     char dataset[128];
 } opened;
 
-int hdf5_supported(void) {
+int vectors_reads_hdf5(void) {
     return 1;
 }
 
@@ -44,8 +44,10 @@ static char *part_path(const char *path, vectors_role role, opened *opened) {
 static int find_type(vectors *vectors, const opened *opened) {
     H5T_class_t class = H5Tget_class(opened->stored);
     size_t size = H5Tget_size(opened->stored);
-    if (class == H5T_FLOAT && size == 4) vectors->type = ELEMENT_F32;
-    else if (class == H5T_FLOAT && size == 8) vectors->type = ELEMENT_F64;
+    if (class == H5T_FLOAT && size == 4)
+        vectors->type = ELEMENT_F32;
+    else if (class == H5T_FLOAT && size == 8)
+        vectors->type = ELEMENT_F64;
     else if (class == H5T_INTEGER && (size == 1 || size == 2 || size == 4 || size == 8)) {
         static const element of_signed[] = {[1] = ELEMENT_I8, [2] = ELEMENT_I16, [4] = ELEMENT_I32, [8] = ELEMENT_I64};
         static const element of_unsigned[] = {
@@ -148,7 +150,7 @@ void hdf5_close(vectors *vectors) {
 
 #else
 
-int hdf5_supported(void) {
+int vectors_reads_hdf5(void) {
     return 0;
 }
 

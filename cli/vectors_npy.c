@@ -81,8 +81,8 @@ static int parse_shape(vectors *vectors, const char *value) {
     }
     if (!well) return report_failure("%s: its header has no shape; the file is damaged", vectors->path);
     if (count == 0 || count > 2)
-        return report_failure("%s: an array of %zu dimensions; save one of two: rows and elements a row",
-                              vectors->path, count);
+        return report_failure("%s: an array of %zu dimensions; save one of two: rows and elements a row", vectors->path,
+                              count);
     if (sides[0] > SIZE_MAX || sides[1] > SIZE_MAX)
         return report_failure("%s: its header tells %llu rows of %llu: more than memory can be; the file is damaged",
                               vectors->path, sides[0], sides[1]);
@@ -96,8 +96,7 @@ static int parse_header(vectors *vectors, const char *header) {
     const char *order = find_value(header, "'fortran_order'");
     const char *shape = find_value(header, "'shape'");
     if (!type || !order || !shape)
-        return report_failure("%s: its header lacks descr, fortran_order or shape; the file is damaged",
-                              vectors->path);
+        return report_failure("%s: its header lacks descr, fortran_order or shape; the file is damaged", vectors->path);
     int status = parse_type(vectors, type);
     if (status == EXIT_DONE) status = parse_shape(vectors, shape);
     vectors->source->columns_first = strncmp(order, "True", 4) == 0 && vectors->dim > 1;
@@ -107,7 +106,8 @@ static int parse_header(vectors *vectors, const char *header) {
 int npy_read_header(vectors *vectors) {
     struct vectors_source *source = vectors->source;
     unsigned char start[12];
-    if (source->size < 10) return report_failure("%s: shorter than a .npy header; fetch or make it again", vectors->path);
+    if (source->size < 10)
+        return report_failure("%s: shorter than a .npy header; fetch or make it again", vectors->path);
     int status = source_read(vectors, 0, start, source->size < sizeof start ? 10 : sizeof start);
     if (status != EXIT_DONE) return status;
     if (memcmp(start, magic, sizeof magic) != 0)
@@ -117,7 +117,8 @@ int npy_read_header(vectors *vectors) {
         return report_failure("%s: .npy version %u.%u; versions 1 to 3 are read, save it with numpy.save",
                               vectors->path, start[6], start[7]);
     size_t wide = start[6] == 1 ? 2 : 4;
-    if (source->size < 8 + wide) return report_failure("%s: cut short in its header; fetch or make it again", vectors->path);
+    if (source->size < 8 + wide)
+        return report_failure("%s: cut short in its header; fetch or make it again", vectors->path);
     size_t length = 0;
     for (size_t i = 0; i < wide; i++)
         length |= (size_t)start[8 + i] << (8 * i);

@@ -45,7 +45,7 @@ static int write_header(vectors_writer *writer) {
 
 int vectors_create(const char *path, size_t n, size_t dim, element npy, vectors_writer **out) {
     *out = NULL;
-    element type;
+    element type = npy;
     int status = vectors_writer_type(path, npy, &type);
     if (status != EXIT_DONE) return status;
     layout layout = format_of(path)->layout;
@@ -57,8 +57,10 @@ int vectors_create(const char *path, size_t n, size_t dim, element npy, vectors_
     writer->row = allocate(dim, element_size(type));
     status = writer->row ? output_create(path, &writer->output) : EXIT_FAILED;
     if (status == EXIT_DONE) status = write_header(writer);
-    if (status == EXIT_DONE) *out = writer;
-    else vectors_discard(writer);
+    if (status == EXIT_DONE)
+        *out = writer;
+    else
+        vectors_discard(writer);
     return status;
 }
 
@@ -95,7 +97,8 @@ int vectors_append(vectors_writer *writer, const void *rows, element type, size_
 
 int vectors_commit(vectors_writer *writer) {
     int status;
-    if (writer->written == writer->n) status = output_commit(writer->output);
+    if (writer->written == writer->n)
+        status = output_commit(writer->output);
     else {
         status = report_failure("%s: %zu rows written of %zu", writer->path, writer->written, writer->n);
         output_discard(writer->output);

@@ -4,18 +4,18 @@
  *
  * A row: codes, padding to 4, factor, then bias where the metric needs one, then norm under cosine.
  *
- *   metric   factor (quantised / native integer / f32)   bias                 a score is
- *   IP       scale of the row / 1 / 1                    none (*)             x.q
- *   COSINE   such that decoded row has length 1          none (*)             x.q / (|x| |q|), the query made unit
- *   L2       scale of the row / 1 / 1                    -|x|^2 / 2           x.q - |x|^2/2, so |x-q|^2 = |q|^2 - 2
- * score
+ *   metric   factor (quantised / native integer / f32)   bias           a score is
+ *   IP       scale of the row / 1 / 1                    none (*)       x.q
+ *   COSINE   such that decoded row has length 1          none (*)       x.q / (|x| |q|), the query made unit
+ *   L2       scale of the row / 1 / 1                    -|x|^2 / 2     x.q - |x|^2 / 2, so |x-q|^2 = |q|^2 - 2 score
  *
  * (*) U8 input is stored as it is and the query as q - 128, so IP and COSINE rows of U8 carry a bias of
- *     128 * (sum of the row) * factor, which under COSINE counts times the query's scale (bias_scale); under L2 the
- * shift by 128 cancels, and the row's |x|^2 is that of x - 128. F32, F16 and BF16 input is quantised with one scale a
- * vector, max|x| / 127 or / 32767, codes in [-127, 127] or
- * [-32767, 32767]; under L2 |x|^2 is that of the decoded row, so that a row is at distance 0 from itself. An F32 row
- * holds at least its width, and factor, bias and norm may lie within it: they are finite.
+ *     128 * (sum of the row) * factor, which under COSINE counts times the query's scale (bias_scale). Under L2 the
+ *     shift by 128 cancels, and the row's |x|^2 is that of x - 128.
+ *
+ * F32, F16 and BF16 input is quantised with one scale a vector, max|x| / 127 or / 32767, codes in -127 to 127 or -32767
+ * to 32767; under L2 |x|^2 is that of the decoded row, so that a row is at distance 0 from itself. An F32 row holds at
+ * least its width, and factor, bias and norm may lie within it: they are finite.
  */
 #ifndef SL_DISTANCE_CODEC_H
 #define SL_DISTANCE_CODEC_H

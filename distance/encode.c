@@ -76,11 +76,22 @@ static int32_t nearest(double value) {
     return (int32_t)(uint32_t)bits;
 }
 
-/* Signed codes of x; returns what one of their units stands for. Doubles, so that no vector, however small or large,
- * has a factor that is not finite. */
-static double quantise(sl_codes kind, const float *x, size_t dim, void *codes) {
-    double levels = kind == SL_CODES_I8 ? 127 : 32767, most = (double)largest(x, dim);
-    double inverse = most > 0 ? levels / most : 0;
+/* What one unit of the codes stands for: rounded up, so that no element lies beyond the last level, and before it is
+ * used, so that codes times unit come as near as codes can, even where the unit is subnormal. */
+static float unit_for(float most, double levels) {
+    float unit = (float)((double)most / levels);
+    if ((double)unit * levels >= (double)most) return unit;
+    uint32_t bits;
+    memcpy(&bits, &unit, sizeof bits);
+    bits++;
+    memcpy(&unit, &bits, sizeof unit);
+    return unit;
+}
+
+/* Signed codes of x; returns their unit, 0 for a zero vector. */
+static float quantise(sl_codes kind, const float *x, size_t dim, void *codes) {
+    float unit = unit_for(largest(x, dim), kind == SL_CODES_I8 ? 127 : 32767);
+    double inverse = unit > 0 ? 1 / (double)unit : 0;
     if (kind == SL_CODES_I8) {
         int8_t *out = codes;
         for (size_t i = 0; i < dim; i++)
@@ -90,7 +101,7 @@ static double quantise(sl_codes kind, const float *x, size_t dim, void *codes) {
         for (size_t i = 0; i < dim; i++)
             out[i] = (int16_t)nearest((double)x[i] * inverse);
     }
-    return most / levels;
+    return unit;
 }
 
 static float inverse_length(int64_t squares) {
@@ -143,11 +154,11 @@ static void encode_floats(const sl_codec *codec, const float *x, uint8_t *row) {
 }
 
 static void encode_quantised(const sl_codec *codec, const float *x, uint8_t *row) {
-    double unit = quantise(codec->codes, x, codec->dim, row);
+    float unit = quantise(codec->codes, x, codec->dim, row);
     code_sums sums = sums_of(codec->codes, row, codec->dim);
     if (codec->codes == SL_CODES_I8) flip_bytes(row, row, codec->dim);
     if (codec->metric != SL_METRIC_COSINE) {
-        put_integer_terms(codec, row, (float)unit, sums, 0);
+        put_integer_terms(codec, row, unit, sums, 0);
         return;
     }
     double length = sqrt(sl_dot_double(x, x, codec->dim));
@@ -238,9 +249,9 @@ static void encode_native_query(const sl_codec *codec, const void *query, void *
 
 static void encode_quantised_query(const sl_codec *codec, const float *x, void *buffer, sl_query_code *out,
                                    float *norm2) {
-    double unit = quantise(codec->codes, x, codec->dim, buffer);
+    float unit = quantise(codec->codes, x, codec->dim, buffer);
     code_sums sums = sums_of(codec->codes, buffer, codec->dim);
-    float scale = codec->metric == SL_METRIC_COSINE ? inverse_length(sums.squares) : (float)unit;
+    float scale = codec->metric == SL_METRIC_COSINE ? inverse_length(sums.squares) : unit;
     *out = integer_query(codec, buffer, sums, scale);
     if (codec->metric == SL_METRIC_L2)
         *norm2 = (float)((double)scale * (double)scale * (double)sums.squares);

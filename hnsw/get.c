@@ -11,7 +11,7 @@ static sl_status check_type(const sl_index *index, sl_dtype dtype) {
 }
 
 static void get_one(const sl_index *index, uint32_t node, sl_dtype dtype, void *out) {
-    const uint8_t *refined = index->refine_rows + node * index->refine_pitch;
+    const uint8_t *refined = index->refine_pitch ? index->refine_rows + node * index->refine_pitch : NULL;
     switch (index->refine) {
     case SL_REFINE_F32:
         memcpy(out, refined, index->codec.dim * sizeof(float));

@@ -1,6 +1,7 @@
 #include "tests/hostile.h"
 
 #include "base/crc32c.h"
+#include "base/random.h"
 #include "storage/format.h"
 #include "tests/faults.h"
 
@@ -14,6 +15,52 @@ static void demand(int holds, const char *what) {
     if (holds) return;
     fprintf(stderr, "broken promise: %s; the last message is '%s'\n", what, sl_last_error());
     abort();
+}
+
+enum { DIM = 11 };
+
+static const struct kind {
+    sl_metric metric;
+    sl_dtype dtype;
+    sl_codes codes;
+    sl_refine refine;
+    size_t m;
+    size_t id_width; /* in the file */
+} kinds[HOSTILE_KINDS] = {
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_BF16, 4, 4},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 3, 0},
+    {SL_METRIC_IP, SL_F32, SL_CODES_F32, SL_REFINE_NONE, 4, 8},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_I16, 2, 0},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32, 16, 0},
+};
+
+void hostile_build(int number, const char *path) {
+    static float floats[HOSTILE_VECTORS * DIM];
+    static unsigned char bytes[HOSTILE_VECTORS * DIM];
+    const struct kind *kind = &kinds[number];
+    uint64_t ids[HOSTILE_VECTORS];
+    for (size_t i = 0; i < HOSTILE_VECTORS * DIM; i++) {
+        floats[i] = (float)sl_random_unit(1, i) - 0.3f;
+        bytes[i] = (unsigned char)sl_random_at(1, i);
+    }
+    for (size_t i = 0; i < HOSTILE_VECTORS; i++)
+        ids[i] = kind->id_width == 8 ? UINT64_MAX - 2 - i : 3 * i + 5;
+    sl_index_params params;
+    sl_index_params_init(&params);
+    params.dim = DIM;
+    params.metric = kind->metric;
+    params.dtype = kind->dtype;
+    params.codes = kind->codes;
+    params.refine = kind->refine;
+    params.m = kind->m;
+    params.ef_construction = 40;
+    sl_index *index;
+    demand(sl_index_create(&params, &index) == SL_OK, "an index is made");
+    const void *vectors = kind->dtype == SL_U8 ? (const void *)bytes : floats;
+    sl_status status = sl_index_add(index, vectors, kind->dtype, HOSTILE_VECTORS, 0, kind->id_width ? ids : NULL, NULL);
+    demand(status == SL_OK, "vectors are added");
+    demand(sl_index_save(index, path, NULL) == SL_OK, "it is saved");
+    sl_index_free(index);
 }
 
 void hostile_seal(unsigned char *bytes, size_t size) {
@@ -80,6 +127,12 @@ static void check(sl_index *index) {
     demand(status == SL_OK || *sl_last_error(), "a check says what is damaged");
 }
 
+/* What is saved here need not survive the machine. */
+static int no_sync(void *ctx, int fd) {
+    (void)ctx, (void)fd;
+    return 0;
+}
+
 static void add_and_save(sl_index *index, const sl_index_stats *stats, const char *save_path) {
     sl_add_params params;
     sl_add_params_init(&params);
@@ -88,7 +141,11 @@ static void add_and_save(sl_index *index, const sl_index_stats *stats, const cha
         sl_status status = sl_index_add(index, some_vector(), stats->dtype, 1, 0, NULL, &params);
         demand(status == SL_OK || *sl_last_error(), "a refused vector is refused with a reason");
     }
-    sl_status status = save_path ? sl_index_save(index, save_path, NULL) : SL_OK;
+    sl_file_ops ops = {.fsync = no_sync};
+    sl_save_params save;
+    sl_save_params_init(&save);
+    save.file_ops = &ops;
+    sl_status status = save_path ? sl_index_save(index, save_path, &save) : SL_OK;
     demand(status == SL_OK || *sl_last_error(), "a save that fails says why");
 }
 

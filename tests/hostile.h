@@ -4,6 +4,11 @@
 
 #include <shortlist.h>
 
+/* Small valid indexes of every kind of codes, ids and refine tier. */
+#define HOSTILE_KINDS   5
+#define HOSTILE_VECTORS 120u
+void hostile_build(int kind, const char *path);
+
 /* Puts right what opening checks before anything else and what would stop every other change there: magic, version,
  * byte order, sizes, the CRC of each section that lies inside the file, and that of the header. Files shorter than a
  * header stay as they are. */

@@ -63,7 +63,9 @@ unsigned char *file_read(const char *path, size_t *size) {
     return bytes;
 }
 
+/* A new file: file systems write the old one out before it is truncated, to save what a crash would lose. */
 void file_write(const char *path, const void *bytes, size_t size) {
+    (void)unlink(path);
     FILE *file = fopen(path, "wb");
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);

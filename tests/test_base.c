@@ -361,6 +361,9 @@ START_TEST(progress_is_told_and_cancels) {
     ck_assert(sl_progress_cancelled(&progress));
     ck_assert_int_eq(sl_progress_end(&progress), SL_ECANCELED);
     ck_assert_uint_eq(t.times, 1);
+    sl_progress_step(NULL, 1);
+    ck_assert(!sl_progress_cancelled(NULL));
+    ck_assert_int_eq(sl_progress_end(NULL), SL_OK);
     sl_progress_start(&progress, NULL, NULL, 1000);
     sl_progress_step(&progress, 1);
     ck_assert_int_eq(sl_progress_end(&progress), SL_OK);

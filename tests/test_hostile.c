@@ -11,25 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VECTORS 120u
-#define DIM     11u
-#define ROUNDS  600u
-
-static const struct kind {
-    sl_metric metric;
-    sl_dtype dtype;
-    sl_codes codes;
-    sl_refine refine;
-    size_t m;
-    int own_ids;
-} kinds[] = {
-    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_BF16, 4, 1},
-    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 3, 0},
-    {SL_METRIC_IP, SL_F32, SL_CODES_F32, SL_REFINE_NONE, 4, 2},
-    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_I16, 2, 0},
-    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32, 16, 0},
-};
-#define KINDS (sizeof kinds / sizeof *kinds)
+#define ROUNDS 600u
 
 static scratch place;
 static char copy_path[SCRATCH_PATH];
@@ -42,31 +24,8 @@ static uint64_t draw(uint64_t below) {
     return sl_random_at(seed, drawn++) % below;
 }
 
-static void build(const struct kind *kind) {
-    static float floats[VECTORS * DIM];
-    static unsigned char bytes[VECTORS * DIM];
-    uint64_t ids[VECTORS];
-    for (size_t i = 0; i < VECTORS * DIM; i++) {
-        floats[i] = (float)sl_random_unit(1, i) - 0.3f;
-        bytes[i] = (unsigned char)sl_random_at(1, i);
-    }
-    for (size_t i = 0; i < VECTORS; i++)
-        ids[i] = kind->own_ids == 2 ? UINT64_MAX - 2 - i : 3 * i + 5;
-    sl_index_params params;
-    sl_index_params_init(&params);
-    params.dim = DIM;
-    params.metric = kind->metric;
-    params.dtype = kind->dtype;
-    params.codes = kind->codes;
-    params.refine = kind->refine;
-    params.m = kind->m;
-    params.ef_construction = 40;
-    sl_index *index;
-    ck_assert_int_eq(sl_index_create(&params, &index), SL_OK);
-    const void *vectors = kind->dtype == SL_U8 ? (const void *)bytes : floats;
-    ck_assert_int_eq(sl_index_add(index, vectors, kind->dtype, VECTORS, 0, kind->own_ids ? ids : NULL, NULL), SL_OK);
-    ck_assert_int_eq(sl_index_save(index, place.path, NULL), SL_OK);
-    sl_index_free(index);
+static void build(int kind) {
+    hostile_build(kind, place.path);
     valid = file_read(place.path, &valid_size);
     changed = malloc(valid_size);
     ck_assert_ptr_nonnull(changed);
@@ -92,9 +51,9 @@ static uint64_t odd_value(void) {
     static const uint64_t values[] = {0,
                                       1,
                                       2,
-                                      VECTORS - 1,
-                                      VECTORS,
-                                      VECTORS + 1,
+                                      HOSTILE_VECTORS - 1,
+                                      HOSTILE_VECTORS,
+                                      HOSTILE_VECTORS + 1,
                                       0x7f,
                                       0xff,
                                       0xffff,
@@ -194,7 +153,7 @@ static void change(int header_too) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(the_file_itself_is_sound) {
-    build(&kinds[_i]);
+    build(_i);
     ck_assert_int_eq(hostile_use(place.path, valid_size, SL_PLACE_MAP, NULL), SL_OK);
     ck_assert_int_eq(hostile_use(place.path, valid_size, SL_PLACE_DRAM, copy_path), SL_OK);
     ck_assert_int_eq(hostile_use(copy_path, 2 * valid_size, SL_PLACE_DRAM, NULL), SL_OK);
@@ -203,7 +162,7 @@ END_TEST
 
 /* Mapped, where the body is believed as it is read; the header is the valid one. */
 START_TEST(changed_bodies_mapped) {
-    build(&kinds[_i]);
+    build(_i);
     for (size_t round = 0; round < ROUNDS; round++) {
         seed = 1000 + (uint64_t)_i;
         drawn = round << 32;
@@ -218,7 +177,7 @@ END_TEST
 
 /* Header and body, with the checksums right: a file that somebody made to do harm. */
 START_TEST(forged_files) {
-    build(&kinds[_i]);
+    build(_i);
     size_t opened = 0;
     for (size_t round = 0; round < ROUNDS; round++) {
         seed = 2000 + (uint64_t)_i;
@@ -237,7 +196,7 @@ END_TEST
 
 /* Cut off anywhere, also with a header that says the shorter size. */
 START_TEST(truncated_files) {
-    build(&kinds[_i]);
+    build(_i);
     for (size_t size = valid_size - 1; size > 40; size -= size > 4096 ? 97 : 13) {
         memcpy(changed, valid, size);
         file_write(place.path, changed, size);
@@ -252,7 +211,7 @@ END_TEST
 
 /* Copying into DRAM reads every byte, so a changed one is found. */
 START_TEST(changed_bodies_copied) {
-    build(&kinds[_i]);
+    build(_i);
     for (size_t round = 0; round < 100; round++) {
         seed = 3000 + (uint64_t)_i;
         drawn = round << 32;
@@ -269,11 +228,11 @@ static Suite *suite(void) {
     TCase *tests = tcase_create("hostile");
     tcase_set_timeout(tests, 600);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, the_file_itself_is_sound, 0, (int)KINDS);
-    tcase_add_loop_test(tests, changed_bodies_mapped, 0, (int)KINDS);
-    tcase_add_loop_test(tests, forged_files, 0, (int)KINDS);
-    tcase_add_loop_test(tests, truncated_files, 0, (int)KINDS);
-    tcase_add_loop_test(tests, changed_bodies_copied, 0, (int)KINDS);
+    tcase_add_loop_test(tests, the_file_itself_is_sound, 0, HOSTILE_KINDS);
+    tcase_add_loop_test(tests, changed_bodies_mapped, 0, HOSTILE_KINDS);
+    tcase_add_loop_test(tests, forged_files, 0, HOSTILE_KINDS);
+    tcase_add_loop_test(tests, truncated_files, 0, HOSTILE_KINDS);
+    tcase_add_loop_test(tests, changed_bodies_copied, 0, HOSTILE_KINDS);
     Suite *all = suite_create("hostile");
     suite_add_tcase(all, tests);
     return all;

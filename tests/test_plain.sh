@@ -11,7 +11,7 @@ cmake -S "$root" -B "$work/build" -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=De
     -DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON -DSHORTLIST_BUILD_CLI=OFF \
     -DSHORTLIST_BUILD_TESTS=OFF -DSHORTLIST_BUILD_BENCH=OFF -DSHORTLIST_BUILD_EXAMPLES=OFF >"$work/log"
 grep -q 'OpenMP *left out' "$work/log" || { cat "$work/log" && exit 1; }
-cmake --build "$work/build" --target shortlist >"$work/log" || { cat "$work/log" && exit 1; }
+cmake --build "$work/build" --target shortlist -j 2 >"$work/log" || { cat "$work/log" && exit 1; }
 "$cc" -I"$root/include" "$root/tests/consumer/consumer.c" "$work/build/libshortlist.a" -lm -o "$work/consumer"
 "$work/consumer"
 ! ldd "$work/consumer" | grep -E 'gomp|libomp|numa|pmem|dnnl|mpi' || exit 1

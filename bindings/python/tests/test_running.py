@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -86,52 +87,60 @@ def test_saving_can_be_cancelled(ready, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_python_runs_while_an_add_works():
-    """A thread that waits in Python for the add's first word, and that the add then waits for, can only run while the
-    add has let go of the GIL."""
-    begun, answered = threading.Event(), threading.Event()
-
-    def answer():
-        begun.wait(60)
-        answered.set()
-
-    def progress(done, total):
-        begun.set()
-        assert answered.wait(60)
-
-    thread = threading.Thread(target=answer)
-    thread.start()
-    shortlist.Index(dim=DIM).add(clustered(100), progress=progress)
-    thread.join()
-    assert answered.is_set()
-
-
-def test_python_runs_between_the_words_of_an_add():
-    """The counter moves while the library works, not only while it tells."""
-    steps, done_adding, moved = [0], threading.Event(), []
+@pytest.fixture
+def counter():
+    """Counts in a thread that gives up the GIL after each step, while no thread is made to give it up: so the count
+    stands still during a call that keeps the GIL, and moves during one that does not."""
+    steps, stop = [0], threading.Event()
 
     def count():
-        while not done_adding.is_set():
+        while not stop.is_set():
             steps[0] += 1
-
-    last = [None]
-
-    def progress(done, total):
-        if last[0] is not None:
-            moved.append(steps[0] - last[0])
-        last[0] = steps[0]
-        sys.setswitchinterval(60)  # the callback itself gives nobody a turn
+            time.sleep(0)
 
     thread = threading.Thread(target=count)
-    old = sys.getswitchinterval()
+    interval = sys.getswitchinterval()
     thread.start()
-    try:
-        shortlist.Index(dim=DIM).add(big(), threads=1, progress=progress)
-    finally:
-        done_adding.set()
-        sys.setswitchinterval(old)
-        thread.join()
-    assert moved and max(moved) > 0
+    sys.setswitchinterval(1000)
+    yield steps
+    sys.setswitchinterval(interval)
+    stop.set()
+    thread.join()
+
+
+def moves(counter, call):
+    """Whether the count moves during the call, given many chances, since a short call may be over too soon."""
+    for _ in range(1000):
+        before = counter[0]
+        call()
+        if counter[0] != before:
+            return True
+    return False
+
+
+def test_the_counter_stands_still_where_the_gil_is_kept(counter):
+    numbers = list(range(10_000))
+    assert not moves(counter, lambda: sorted(numbers))
+
+
+def test_python_runs_while_the_library_works(counter, ready, x, q, tmp_path):
+    path, numbers = tmp_path / "a.sl", np.arange(len(x), dtype=np.uint64)
+    ready.save(path)
+    ix = shortlist.Index(dim=DIM)
+    core, f32, dram = ready._core, shortlist._core.DTYPES["f32"], shortlist._core.PLACES["dram"]
+    ids, scores = np.empty((len(q), 10), np.uint64), np.empty((len(q), 10), np.float32)
+    vectors, name = np.empty_like(x), os.fsencode(path)
+    calls = {
+        "add": lambda: ix._core.add(x, f32, None, 1, None),
+        "search": lambda: core.search(q, f32, 10, 64, 0, 1, ids, scores),
+        "get": lambda: core.get(numbers, len(numbers), f32, vectors),
+        "save": lambda: core.save(name, None),
+        "check": lambda: core.check(200, 10, 200, 1, None),
+        "open": lambda: shortlist._core.Index.open(name, dram),
+        "exact": lambda: shortlist._core.exact(x, q, f32, 0, DIM, 10, 1, ids, scores),
+    }
+    stood_still = [what for what, call in calls.items() if not moves(counter, call)]
+    assert not stood_still
 
 
 def run_together(*works):

@@ -139,7 +139,7 @@ class Index:
 
     @property
     def dtype(self) -> str:
-        """Element type of the vectors: "f32", "f16", "bf16", "i8", "u8" or "i16"."""
+        """Element type of the vectors: "i8", "u8" or "i16", or "f32", which stands for all floating-point types."""
         return self._dtype
 
     @property

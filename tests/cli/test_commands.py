@@ -1,0 +1,431 @@
+"""Every command doing its work: build, search, eval, truth, info, check, convert, cpu, help."""
+
+import math
+import os
+import re
+import resource
+import signal
+import subprocess
+import xml.etree.ElementTree
+
+from harness import COMMAND, CommandTest, clustered, decode, npy
+
+N, DIM, QUERIES = 600, 12, 40
+BASE = clustered(N, DIM, 1)
+ASKED = clustered(QUERIES, DIM, 2)
+
+
+def score(metric, x, q):
+    dot = sum(a * b for a, b in zip(x, q))
+    if metric == "ip":
+        return dot
+    if metric == "l2":
+        return sum((a - b) ** 2 for a, b in zip(x, q))
+    return dot / math.sqrt(sum(a * a for a in x) * sum(b * b for b in q))
+
+
+def nearest(metric, base, q, k):
+    """Row numbers and scores of the k nearest, best first."""
+    sign = 1 if metric == "l2" else -1
+    rows = sorted((sign * score(metric, x, q), i) for i, x in enumerate(base))[:k]
+    return [i for _, i in rows], [sign * s for s, _ in rows]
+
+
+class Indexed(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.vectors("base.fbin", BASE)
+        self.vectors("queries.fbin", ASKED)
+
+    def build(self, *options, base="base.fbin", metric="cosine"):
+        return self.run_json("build", base, "-o", "x.sl", "--metric", metric, *options)
+
+    def truth(self, k=20, metric="cosine"):
+        self.run_ok("truth", "base.fbin", "queries.fbin", "-k", k, "--metric", metric, "-o", "truth.ibin")
+
+
+class Truth(Indexed):
+    def test_every_metric_against_a_plain_scan(self):
+        for metric in ("ip", "cosine", "l2"):
+            with self.subTest(metric=metric):
+                told = self.run_json("truth", "base.fbin", "queries.fbin", "-k", 7, "--metric", metric, "-o", "t.ibin",
+                                     "--scores", "s.fbin")
+                self.assertEqual((told["n"], told["dim"], told["k"], told["queries"], told["metric"]),
+                                 (N, DIM, 7, QUERIES, metric))
+                ids, scores = decode(self.path("t.ibin"))[0], decode(self.path("s.fbin"))[0]
+                for q, row, line in zip(ASKED, ids, scores):
+                    want_ids, want_scores = nearest(metric, BASE, q, 7)
+                    self.assertEqual(row, want_ids)
+                    for got, want in zip(line, want_scores):
+                        self.assertAlmostEqual(got, want, delta=1e-4 * max(1, abs(want)))
+
+    def test_output_formats_agree(self):
+        for name in ("t.ibin", "t.ivecs", "t.npy"):
+            self.run_ok("truth", "base.fbin", "queries.fbin", "-k", 3, "--metric", "l2", "-o", name)
+        self.assertEqual(decode(self.path("t.ibin"))[0], decode(self.path("t.ivecs"))[0])
+        self.assertEqual(decode(self.path("t.npy")), (decode(self.path("t.ibin"))[0], "u64"))
+
+    def test_mixed_floating_types(self):
+        self.run_ok("convert", "queries.fbin", "half.npy", "--type", "f16")
+        self.run_ok("truth", "base.fbin", "half.npy", "-k", 3, "--metric", "l2", "-o", "t.ibin")
+        halves = decode(self.path("half.npy"))[0]
+        self.assertEqual(decode(self.path("t.ibin"))[0], [nearest("l2", BASE, q, 3)[0] for q in halves])
+
+
+class Build(Indexed):
+    def test_fields(self):
+        told = self.build("--refine", "bf16", "--m", 8, "--ef-build", 60, "--threads", 2, "--seed", 5)
+        self.assertEqual({key: told[key] for key in ("n", "dim", "metric", "codes", "refine", "m", "ef_build", "threads",
+                                                     "seed", "input")},
+                         {"n": N, "dim": DIM, "metric": "cosine", "codes": "i8", "refine": "bf16", "m": 8, "ef_build": 60,
+                          "threads": 2, "seed": 5, "input": "f32"})
+        self.assertEqual(told["bytes_total"], os.path.getsize(self.path("x.sl")))
+        self.assertAlmostEqual(told["bytes_per_vector"], told["bytes_total"] / N, places=3)
+        self.assertGreater(told["build_s"], 0)
+        self.assertGreater(told["quant_error_mean"], 0)
+        self.assertLess(told["quant_error_max"], 0.05)
+        self.assertIn(told["isa"], ("scalar", "avx2", "avxvnni", "avx512bw", "avx512vnni", "neon"))
+
+    def test_every_combination_is_whole_and_searches(self):
+        for codes, refine in (("i8", "none"), ("i8", "f32"), ("i8", "bf16"), ("i8", "i16"), ("i16", "none"),
+                              ("i16", "f32"), ("f32", "none")):
+            for metric in ("ip", "cosine", "l2"):
+                with self.subTest(codes=codes, refine=refine, metric=metric):
+                    told = self.build("--codes", codes, "--refine", refine, metric=metric)
+                    self.assertEqual((told["codes"], told["refine"]), (codes, refine))
+                    self.assertTrue(self.run_json("check", "x.sl", "--sample", 50)["ok"])
+                    self.truth(10, metric)
+                    points = self.run_json("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", 100,
+                                           "--repeat", 1)["points"]
+                    self.assertGreater(points[0]["recall"], 0.93)
+
+    def test_input_types(self):
+        """Floats are quantised, integers kept as they are: their type goes into the index."""
+        whole = [[round(20 * x) % 120 for x in row] for row in BASE]
+        for name, kind, given, codes in (("b.npy", "f16", BASE, "i8"), ("b.npy", "f64", BASE, "i8"),
+                                         ("b.u8bin", "u8", whole, "i8"), ("b.i8bin", "i8", whole, "i8"),
+                                         ("b.bvecs", "u8", whole, "i8"), ("b.npy", "i16", whole, "i16"),
+                                         ("b.npy", "i64", whole, "i8"), ("b.fvecs", "f32", BASE, "i8")):
+            with self.subTest(name=name, kind=kind):
+                self.vectors(name, given, kind)
+                told = self.build(base=name, metric="l2")
+                kept = kind if kind in ("f16", "u8", "i8", "i16") else "f32"
+                self.assertEqual((told["input"], told["codes"], told["n"]), (kept, codes, N))
+                if kept in ("u8", "i8", "i16"):
+                    self.assertEqual(told["quant_error_max"], 0)
+                self.run_ok("search", "x.sl", name, "-k", 1, "--ef", 50, "-o", "found.ibin", "--scores", "s.fbin")
+                self.assertEqual(sum(row != [i] and s[0] > 0.01 for i, (row, s) in enumerate(
+                    zip(decode(self.path("found.ibin"))[0], decode(self.path("s.fbin"))[0]))), 0)
+
+    def test_ids(self):
+        ids = [[7 * i + 2**40] for i in range(N)]
+        for name, given in (("ids.npy", npy(ids, "u64")), ("ids.npy", npy(ids, "i64")),
+                            ("ids.npy", npy(ids, "u64", shape=f"({N},)"))):
+            self.write(name, given)
+            self.build("--ids", name)
+            self.run_ok("search", "x.sl", "base.fbin", "-k", 1, "--ef", 50, "-o", "found.npy")
+            self.assertEqual(decode(self.path("found.npy"))[0], ids)
+        self.vectors("ids.ibin", [[3 * i] for i in range(N)])
+        self.build("--ids", "ids.ibin")
+        self.run_ok("search", "x.sl", "base.fbin", "-k", 1, "--ef", 50, "-o", "found.ibin")
+        self.assertEqual(decode(self.path("found.ibin"))[0], [[3 * i] for i in range(N)])
+
+    def test_one_thread_is_reproducible_and_the_seed_counts(self):
+        files = []
+        for seed in (1, 1, 2):
+            self.build("--threads", 1, "--seed", seed)
+            files.append(self.read("x.sl"))
+        self.assertEqual(files[0], files[1])
+        self.assertNotEqual(files[0], files[2])
+
+    def test_max_memory(self):
+        told = self.build()
+        said = self.run_bad(1, "build", "base.fbin", "-o", "y.sl", "--metric", "cosine", "--max-memory", "20000",
+                            says=["base.fbin", "--max-memory", "19.5 KiB"])
+        self.assertIn("KiB or more", said)
+        again = self.build("--max-memory", "64M")
+        self.assertEqual(again["bytes_total"], told["bytes_total"])
+
+    def test_replaces_a_file_and_follows_a_link(self):
+        self.write("x.sl", b"something else")
+        self.build()
+        self.assertEqual(self.run_json("info", "x.sl")["n"], N)
+        self.assertEqual([name for name in os.listdir(self.folder) if "tmp" in name], [])
+
+    def test_text(self):
+        out = self.run_ok("build", "base.fbin", "-o", "x.sl", "--metric", "cosine")
+        self.assertRegex(out, r"^x\.sl: 600 vectors of 12 f32, cosine, codes i8, refine none, m 16, ef_build 200\n")
+        self.assertIn("bytes a vector", out)
+
+
+class Search(Indexed):
+    def test_finds_what_the_scan_finds(self):
+        self.build("--codes", "f32", metric="l2")
+        told = self.run_json("search", "x.sl", "queries.fbin", "-k", 5, "--ef", 200, "-o", "found.ibin", "--scores",
+                             "scores.fbin")
+        self.assertEqual((told["k"], told["ef"], told["queries"], told["results"]), (5, 200, QUERIES, 5 * QUERIES))
+        found, scores = decode(self.path("found.ibin"))[0], decode(self.path("scores.fbin"))[0]
+        hits = 0
+        for q, row, line in zip(ASKED, found, scores):
+            ids, _ = nearest("l2", BASE, q, 5)
+            hits += len(set(ids) & set(row))
+            for i, s in zip(row, line):
+                self.assertAlmostEqual(s, score("l2", BASE[i], q), delta=1e-3 * max(1, s))
+            self.assertEqual(line, sorted(line))
+        self.assertGreaterEqual(hits, 0.98 * 5 * QUERIES)
+
+    def test_formats_places_and_threads_agree(self):
+        self.build("--refine", "f32")
+        results = []
+        for options in (("found.ibin",), ("found.ivecs",), ("found.npy",), ("found.ibin", "--place", "dram"),
+                        ("found.ibin", "--threads", 1), ("found.ibin", "--threads", 3)):
+            self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "-o", *options)
+            results.append(decode(self.path(options[0]))[0])
+        for other in results[1:]:
+            self.assertEqual(results[0], other)
+
+    def test_wide_ids_need_npy(self):
+        self.write("ids.npy", npy([[2**31 + i] for i in range(N)], "u64"))
+        self.build("--ids", "ids.npy")
+        self.run_bad(1, "search", "x.sl", "queries.fbin", "-k", 3, "-o", "found.ibin", says=["found.ibin", ".npy"])
+        self.run_ok("search", "x.sl", "queries.fbin", "-k", 3, "-o", "found.npy")
+
+    def test_k_up_to_n(self):
+        self.build()
+        self.run_ok("search", "x.sl", "queries.fbin", "-k", N, "--ef", N, "-o", "found.ibin")
+        for row in decode(self.path("found.ibin"))[0]:
+            self.assertEqual(sorted(row), list(range(N)))
+
+    def test_recall_needs_tuning(self):
+        self.build()
+        self.run_bad(1, "search", "x.sl", "queries.fbin", "-k", 3, "--recall", 0.9, "-o", "found.ibin",
+                     says=["x.sl", "--ef"])
+
+
+class Eval(Indexed):
+    def setUp(self):
+        super().setUp()
+        self.build("--refine", "f32", "--ef-build", 40, "--m", 4)
+        self.truth()
+
+    def recall_by_hand(self, ef, k):
+        self.run_ok("search", "x.sl", "queries.fbin", "-k", k, "--ef", ef, "-o", "found.ibin")
+        found, true = decode(self.path("found.ibin"))[0], decode(self.path("truth.ibin"))[0]
+        return sum(len(set(a) & set(b[:k])) for a, b in zip(found, true)) / (k * QUERIES)
+
+    def eval(self, *options):
+        return self.run_json("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, *options)
+
+    def test_recall_is_that_of_search(self):
+        points = self.eval("--ef", "10,14,40")["points"]
+        self.assertEqual([p["ef"] for p in points], [10, 14, 40])
+        for point in points:
+            self.assertAlmostEqual(point["recall"], self.recall_by_hand(point["ef"], 10), places=9)
+            self.assertGreater(point["qps"], 0)
+            self.assertGreater(point["p50_us"], 0)
+            self.assertGreaterEqual(point["p99_us"], point["p50_us"])
+            self.assertGreater(point["evaluations"], 10)
+        self.assertLess(points[0]["recall"], points[2]["recall"])
+
+    def test_evaluations_are_those_of_search(self):
+        point = self.eval("--ef", "30")["points"][0]
+        told = self.run_json("search", "x.sl", "queries.fbin", "-k", 10, "--ef", 30, "-o", "found.ibin")
+        self.assertAlmostEqual(point["evaluations"], told["evaluations"], places=5)
+
+    def test_defaults_cover_the_range_and_rise(self):
+        points = self.eval("--repeat", 1)["points"]
+        depths = [p["ef"] for p in points]
+        self.assertEqual(depths, sorted(set(depths)))
+        self.assertEqual((depths[0], depths[-1]), (10, N))
+
+    def test_smallest_ef_for_a_recall(self):
+        told = self.eval("--recall", "0.9,0.98", "--repeat", 1)
+        self.assertEqual([row["target"] for row in told["at"]], [0.9, 0.98])
+        for row in told["at"]:
+            self.assertTrue(row["reached"])
+            self.assertGreaterEqual(row["recall"], row["target"])
+            self.assertAlmostEqual(row["recall"], self.recall_by_hand(row["ef"], 10), places=9)
+            if row["ef"] > 10:
+                self.assertLess(self.recall_by_hand(row["ef"] - 1, 10), row["target"])
+            self.assertGreater(row["qps"], 0)
+            self.assertIn(row["ef"], [p["ef"] for p in told["points"]])
+
+    def test_recall_out_of_reach(self):
+        """Truth of other ids: nothing can be found."""
+        truth = decode(self.path("truth.ibin"))[0]
+        self.vectors("truth.ibin", [[row[0]] + [10**6 + i for i in row[1:]] for row in truth])
+        at = self.eval("--recall", "0.5", "--repeat", 1)["at"]
+        self.assertFalse(at[0]["reached"])
+        self.assertLessEqual(at[0]["recall"], 0.1)
+        out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--recall", "0.5", "--repeat", 1)
+        self.assertIn("not reached", out)
+
+    def test_threads_and_processes(self):
+        plain = self.eval("--ef", "20")
+        cpu = min(os.sched_getaffinity(0))
+        for options in (("--threads", 3), ("--procs", 2), ("--procs", 2, "--threads", 2), ("--procs", 2, "--place", "dram"),
+                        ("--place", "map"), ("--pin", cpu), ("--procs", 2, "--pin", cpu)):
+            with self.subTest(options=options):
+                told = self.eval("--ef", "20", *options)
+                self.assertEqual(told["points"][0]["recall"], plain["points"][0]["recall"])
+                self.assertAlmostEqual(told["points"][0]["evaluations"], plain["points"][0]["evaluations"], places=5)
+        self.assertEqual((told["procs"], told["threads"], told["place"]), (2, 1, "map"))
+
+    def test_pin_to_no_cpu(self):
+        for options in ((), ("--procs", 2)):
+            done = self.start("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--pin", 99999, *options)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("CPU 99999", done.stderr)
+
+    def test_plot(self):
+        self.eval("--ef", "10,20,40,80", "--plot", "p.svg")
+        root = xml.etree.ElementTree.fromstring(self.read("p.svg"))
+        svg = "{http://www.w3.org/2000/svg}"
+        self.assertEqual(root.tag, svg + "svg")
+        self.assertEqual(len(root.findall(f".//{svg}circle")), 4)
+        words = [t.text for t in root.iter(svg + "text")]
+        for word in ("recall@10", "queries a second", "1.00"):
+            self.assertIn(word, words)
+        for circle in root.iter(svg + "circle"):
+            self.assertTrue(76 <= float(circle.get("cx")) <= 696 and 48 <= float(circle.get("cy")) <= 422)
+
+    def test_truth_that_does_not_fit(self):
+        truth = decode(self.path("truth.ibin"))[0]
+        self.vectors("short.ibin", truth[:-1])
+        self.run_bad(1, "eval", "x.sl", "queries.fbin", "short.ibin", "-k", 10, says=["short.ibin", "39 rows", "40 queries"])
+        self.vectors("narrow.ibin", [row[:9] for row in truth])
+        self.run_bad(1, "eval", "x.sl", "queries.fbin", "narrow.ibin", "-k", 10, says=["narrow.ibin", "-k is 10"])
+        truth[3][5] = -1
+        self.vectors("holes.ibin", truth)
+        self.run_bad(1, "eval", "x.sl", "queries.fbin", "holes.ibin", "-k", 10, says=["holes.ibin, row 3", "5 neighbours"])
+        self.run_ok("eval", "x.sl", "queries.fbin", "holes.ibin", "-k", 5, "--ef", 10, "--repeat", 1)
+        self.run_bad(1, "eval", "x.sl", "queries.fbin", "queries.fbin", "-k", 10, says=["queries.fbin", "ids"])
+
+    def test_text(self):
+        out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", "10,20")
+        self.assertRegex(out, r"ef +recall@10 +queries/s +p50 us +p99 us +evaluations\n +10 +0\.\d{4} +\d+")
+
+
+class InfoAndCheck(Indexed):
+    def test_info(self):
+        built = self.build("--refine", "i16")
+        told = self.run_json("info", "x.sl")
+        for key in ("n", "dim", "metric", "codes", "refine", "m", "ef_build", "bytes_total", "bytes_per_vector", "isa"):
+            self.assertEqual(told[key], built[key])
+        self.assertLessEqual(sum(told["bytes_" + part] for part in ("codes", "links", "ids", "upper", "refine")),
+                             told["bytes_total"])
+        out = self.run_ok("info", "x.sl")
+        for word in ("codes", "links", "refine", "seed 1"):
+            self.assertIn(word, out)
+
+    def test_check_counts(self):
+        self.build()
+        told = self.run_json("check", "x.sl", "--sample", 100)
+        self.assertTrue(told["ok"])
+        self.assertIsNone(told["fault"])
+        for key in ("bad_links", "bad_upper", "unreachable", "no_in_link", "bad_vectors", "duplicate_ids"):
+            self.assertEqual(told[key], 0)
+        self.assertGreater(told["sampled_recall"], 0.95)
+        self.assertGreater(told["sections_checked"], 3)
+        self.assertIsNone(self.run_json("check", "x.sl", "--sample", 0)["sampled_recall"])
+        self.assertIn("sound", self.run_ok("check", "x.sl"))
+
+    def test_check_finds_damage(self):
+        """One flipped bit in any section: exit 1, the counts on stdout, the fault on stderr."""
+        self.build("--refine", "f32")
+        whole = self.read("x.sl")
+        for at in (4096 + 17, len(whole) // 2, len(whole) - 4096 - 70):
+            damaged = bytearray(whole)
+            damaged[at] ^= 0x10
+            if bytes(damaged[at - 8:at + 8]).strip(b"\0") == b"\x10":
+                continue  # in the slack between two sections
+            self.write("bad.sl", damaged)
+            done = self.start("check", "bad.sl", "--json")
+            self.assertEqual(done.returncode, 1, at)
+            self.assertEqual((done.stdout.count("\n"), done.stderr.count("\n")), (1, 1))
+            self.assertIn('"ok": false', done.stdout)
+            self.assertIn("bad.sl", done.stderr)
+            done = self.start("check", "bad.sl")
+            self.assertEqual(done.returncode, 1, at)
+            self.assertIn("damaged", done.stdout)
+
+
+class Machine(CommandTest):
+    def test_cpu(self):
+        told = self.run_json("cpu")
+        self.assertIn(told["isa"], told["isa_available"])
+        self.assertIn("scalar", told["isa_available"])
+        self.assertGreaterEqual(told["cpus"], 1)
+        self.assertIsInstance(told["openmp"], bool)
+        self.assertIn("ISA tier", self.run_ok("cpu"))
+
+    def test_cap(self):
+        done = self.start("cpu", "--json", env={**os.environ, "SHORTLIST_MAX_ISA": "scalar"})
+        self.assertIn('"isa": "scalar"', done.stdout)
+
+
+class Help(CommandTest):
+    COMMANDS = ("build", "search", "eval", "truth", "info", "check", "convert", "cpu")
+
+    def test_every_page(self):
+        for name in self.COMMANDS:
+            page = self.run_ok(name, "--help")
+            for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES"):
+                self.assertRegex(page, rf"(?m)^{heading}$", name)
+            self.assertEqual(page, self.run_ok("help", name))
+            self.assertLessEqual(max(len(line) for line in page.split("EXAMPLES")[0].splitlines()), 80)
+            # The synopsis names each option the page explains.
+            synopsis = page.split("DESCRIPTION")[0]
+            for option in re.findall(r"(?m)^       (?:-\w, )?(--[\w-]+|-\w)", page.split("OPTIONS")[1]):
+                if option not in ("--output", "-h", "--help"):
+                    self.assertIn(option, synopsis, name)
+
+    def test_overview(self):
+        page = self.run_ok("--help")
+        self.assertEqual(page, self.run_ok("help"))
+        for name in self.COMMANDS:
+            self.assertRegex(page, rf"(?m)^       {name} ")
+
+    def test_version(self):
+        self.assertRegex(self.run_ok("--version"), r"^shortlist \d+\.\d+\.\d+\n$")
+
+    def test_wrong_command_lines(self):
+        cases = [((), "a command is missing"), (("frobnicate",), "frobnicate"), (("help", "frobnicate"), "frobnicate"),
+                 (("--frobnicate",), "--frobnicate"),
+                 (("build",), "--output INDEX is missing"), (("build", "a", "-o", "b"), "--metric ip|cosine|l2 is missing"),
+                 (("build", "-o", "b", "--metric", "ip"), "BASE is missing"),
+                 (("build", "a", "c", "-o", "b", "--metric", "ip"), "'c'"),
+                 (("build", "a", "-o", "b", "--metric", "dot"), "'dot'"), (("build", "a", "--m"), "--m misses its value"),
+                 (("build", "a", "--frob", "3"), "--frob"), (("build", "a", "-z"), "-z"),
+                 (("build", "a", "--m", "many"), "'many'"), (("build", "a", "--m", "-3"), "'-3'"),
+                 (("build", "a", "--m", "99999999999999999999999"), "--m"), (("build", "a", "--max-memory", "3X"), "3X"),
+                 (("build", "a", "--json=yes"), "--json takes no value"), (("info", "a", "--j"), "--j"),
+                 (("eval", "a", "b", "c", "-k", "1", "--ef", "3,,4"), "3,,4"),
+                 (("eval", "a", "b", "c", "-k", "1", "--recall", "1.5"), "1.5"),
+                 (("eval", "a", "b", "c", "-k", "1", "--recall", "0.9", "--ef", "10"), "--ef and --recall"),
+                 (("search", "a", "b", "-k", "1", "-o", "c", "--recall", "0.9", "--ef", "10"), "--ef and --recall"),
+                 (("search", "a", "b", "-o", "c"), "-k N is missing"), (("search", "a", "b", "-k", "ten"), "-k is 'ten'")]
+        for arguments, says in cases:
+            with self.subTest(arguments=arguments):
+                self.run_bad(2, *arguments, says=[says, "--help"])
+
+    def test_spellings(self):
+        self.vectors("a.fbin", [[1, 2], [3, 4]])
+        for options in (("--type=i16",), ("--type", "i16"), ("--type", "i8", "--type", "i16")):
+            self.run_ok("convert", "a.fbin", "b.npy", *options)
+            self.assertEqual(decode(self.path("b.npy"))[1], "i16")
+        self.vectors("-odd.fbin", [[1, 2], [3, 4]])
+        self.run_ok("convert", "--", "-odd.fbin", "c.npy")
+        self.run_ok("truth", "a.fbin", "a.fbin", "-k1", "--metric=l2", "-ot.ibin")
+
+    def test_log(self):
+        done = self.start("cpu", env={**os.environ, "SHORTLIST_LOG": "loud"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("SHORTLIST_LOG", done.stderr)
+        self.assertEqual(self.start("cpu", env={**os.environ, "SHORTLIST_LOG": "debug"}).returncode, 0)
+
+    def test_stdout_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([COMMAND, "cpu"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)

@@ -1,0 +1,100 @@
+#include "tests/indexes.h"
+
+#include <string.h>
+
+void indexes_expect(sl_status got, sl_status wanted, const char *text, const char *call, const char *file, int line) {
+    ck_assert_msg(got == wanted, "%s:%d: %s gave %s, not %s; the message is '%s'", file, line, call,
+                  sl_status_name(got), sl_status_name(wanted), sl_last_error());
+    ck_assert_msg(strstr(sl_last_error(), text), "%s:%d: %s: '%s' does not say '%s'", file, line, call, sl_last_error(),
+                  text);
+}
+
+void indexes_params(sl_index_params *params, size_t dim, sl_metric metric) {
+    sl_index_params_init(params);
+    params->dim = dim;
+    params->metric = metric;
+    params->m = 8;
+    params->ef_construction = 60;
+}
+
+sl_index *indexes_make(const sl_index_params *params, const void *vectors, sl_dtype dtype, size_t n,
+                       const uint64_t *ids, size_t threads) {
+    sl_index *index;
+    ck_ok(sl_index_create(params, &index));
+    sl_add_params add;
+    sl_add_params_init(&add);
+    add.threads = threads;
+    ck_ok(sl_index_add(index, vectors, dtype, n, 0, ids, &add));
+    return index;
+}
+
+sl_status indexes_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, const uint64_t *ids) {
+    sl_add_params add;
+    sl_add_params_init(&add);
+    add.threads = 1;
+    return sl_index_add(index, vectors, dtype, n, 0, ids, &add);
+}
+
+void indexes_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t k, size_t ef,
+                    uint64_t *ids, float *scores) {
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.ef = ef;
+    ck_ok(sl_index_search(index, queries, dtype, nq, 0, k, &params, ids, scores, NULL));
+}
+
+void indexes_exact(sl_metric metric, sl_dtype dtype, size_t dim, const void *base, size_t n, const void *queries,
+                   size_t nq, size_t k, uint64_t *ids) {
+    sl_exact_params params;
+    sl_exact_params_init(&params);
+    params.dim = dim;
+    params.metric = metric;
+    params.dtype = dtype;
+    params.k = k;
+    params.threads = 1;
+    sl_exact *exact;
+    ck_ok(sl_exact_create(&params, queries, nq, 0, &exact));
+    ck_ok(sl_exact_scan(exact, base, n, 0, 0));
+    ck_ok(sl_exact_results(exact, ids, NULL));
+    sl_exact_free(exact);
+}
+
+double indexes_recall(const uint64_t *found, const uint64_t *truth, size_t nq, size_t k) {
+    size_t hits = 0;
+    for (size_t q = 0; q < nq; q++)
+        for (size_t i = 0; i < k; i++)
+            for (size_t j = 0; j < k; j++)
+                hits += found[q * k + i] == truth[q * k + j];
+    return (double)hits / (double)(nq * k);
+}
+
+sl_check_report indexes_sound(sl_index *index) {
+    sl_check_params params;
+    sl_check_params_init(&params);
+    params.sample = 30;
+    params.threads = 1;
+    sl_check_report report = {.struct_size = sizeof report};
+    ck_ok(sl_index_check(index, &params, &report));
+    ck_assert_uint_eq(report.n, sl_index_size(index));
+    ck_assert_uint_eq(report.unreachable + report.no_in_link + report.bad_links + report.bad_upper, 0);
+    return report;
+}
+
+sl_index_stats indexes_stats(const sl_index *index) {
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    ck_ok(sl_index_get_stats(index, &stats));
+    return stats;
+}
+
+int indexes_main(const char *name, TCase *const *cases, size_t count) {
+    Suite *suite = suite_create(name);
+    for (size_t i = 0; i < count; i++) {
+        tcase_set_timeout(cases[i], 300);
+        suite_add_tcase(suite, cases[i]);
+    }
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

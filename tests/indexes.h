@@ -1,0 +1,49 @@
+/* What the tests of indexes share: asserting statuses, making indexes, asking them, and exact answers to compare with.
+ * Failures end the test. */
+#ifndef SL_TESTS_INDEXES_H
+#define SL_TESTS_INDEXES_H
+
+#include <check.h>
+#include <shortlist.h>
+
+/* The call succeeds. */
+#define ck_ok(call)                                                                                                    \
+    do {                                                                                                               \
+        sl_status ck_status_ = (call);                                                                                 \
+        ck_assert_msg(ck_status_ == SL_OK, "%s gave %s: %s", #call, sl_status_name(ck_status_), sl_last_error());      \
+    } while (0)
+
+/* The call fails with this status, and its message holds the text. */
+#define ck_fails(call, status, text) indexes_expect(call, status, text, #call, __FILE__, __LINE__)
+void indexes_expect(sl_status got, sl_status wanted, const char *text, const char *call, const char *file, int line);
+
+/* Parameters of an index of f32 vectors with codes i8, m 8 and ef_construction 60: quick to build. */
+void indexes_params(sl_index_params *params, size_t dim, sl_metric metric);
+
+/* An index of these parameters with n vectors added on `threads` threads; ids may be NULL. */
+sl_index *indexes_make(const sl_index_params *params, const void *vectors, sl_dtype dtype, size_t n,
+                       const uint64_t *ids, size_t threads);
+
+/* add on one thread, as most tests want it. */
+sl_status indexes_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, const uint64_t *ids);
+
+/* Ids of the k nearest of nq queries with this ef, on one thread; scores may be NULL. */
+void indexes_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t k, size_t ef,
+                    uint64_t *ids, float *scores);
+
+/* The exact answer; ids are row numbers. */
+void indexes_exact(sl_metric metric, sl_dtype dtype, size_t dim, const void *base, size_t n, const void *queries,
+                   size_t nq, size_t k, uint64_t *ids);
+
+/* Share of the true ids among those found, both (nq, k). */
+double indexes_recall(const uint64_t *found, const uint64_t *truth, size_t nq, size_t k);
+
+/* A check passes; returns its report. */
+sl_check_report indexes_sound(sl_index *index);
+
+sl_index_stats indexes_stats(const sl_index *index);
+
+/* Runs the cases as one suite; the process's exit status. */
+int indexes_main(const char *name, TCase *const *cases, size_t count);
+
+#endif

@@ -1,0 +1,524 @@
+#define _GNU_SOURCE
+#include "tests/kernel_checks.h"
+
+#include "base/random.h"
+#include "distance/codec.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Counting, values, memory
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void expect(check_count *count, int holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void expect(check_count *count, int holds, const char *format, ...) {
+    if (holds) {
+        count->passed++;
+        return;
+    }
+    if (count->failed++) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(count->first, sizeof count->first, format, args);
+    va_end(args);
+}
+
+static uint64_t random_counter;
+
+static uint64_t random_bits(void) {
+    return sl_random_at(7, random_counter++);
+}
+
+static float random_float(void) {
+    return (float)(2 * sl_random_unit(7, random_counter++) - 1);
+}
+
+static const size_t long_dims[] = {100, 127, 128, 129, 384, 768, 1000, 33026, 65536};
+#define SHORT_DIMS 67u
+#define DIM_COUNT  (SHORT_DIMS + sizeof long_dims / sizeof *long_dims)
+
+static size_t dim_at(size_t i) {
+    return i < SHORT_DIMS ? i + 1 : long_dims[i - SHORT_DIMS];
+}
+
+/* Memory whose last byte lies before a page that cannot be touched. */
+typedef struct guarded {
+    uint8_t *base, *end;
+    size_t mapped;
+} guarded;
+
+static guarded guarded_new(size_t size) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), body = (size + page - 1) / page * page;
+    guarded g = {.mapped = body + page};
+    g.base = mmap(NULL, g.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (g.base == MAP_FAILED || mprotect(g.base + body, page, PROT_NONE) != 0) {
+        perror("guarded_new");
+        exit(1);
+    }
+    g.end = g.base + body;
+    return g;
+}
+
+static void guarded_free(guarded *g) {
+    munmap(g->base, g->mapped);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Integers, one to one
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct integer_type {
+    const char *name;
+    int size;
+    int32_t least, most;
+} integer_type;
+
+static const integer_type type_i8 = {"i8", 1, INT8_MIN, INT8_MAX};
+static const integer_type type_u8 = {"u8", 1, 0, UINT8_MAX};
+static const integer_type type_i16 = {"i16", 2, INT16_MIN, INT16_MAX};
+
+static void put_integer(const integer_type *type, uint8_t *at, size_t i, int32_t value) {
+    if (type->size == 1) {
+        at[i] = (uint8_t)value;
+    } else {
+        int16_t half = (int16_t)value;
+        memcpy(at + 2 * i, &half, sizeof half);
+    }
+}
+
+static int32_t get_integer(const integer_type *type, const uint8_t *at, size_t i) {
+    if (type == &type_u8) return at[i];
+    if (type == &type_i8) return (int8_t)at[i];
+    int16_t half;
+    memcpy(&half, at + 2 * i, sizeof half);
+    return half;
+}
+
+/* Value patterns: what wraps, saturates or overflows where a kernel is wrong. */
+enum { RANDOM, BOTH_LEAST, BOTH_MOST, LEAST_MOST, ALTERNATING, EXTREMES, PATTERNS };
+
+static int32_t pattern_value(const integer_type *type, int pattern, int second, size_t i) {
+    uint32_t range = (uint32_t)(type->most - type->least) + 1;
+    const int32_t extremes[] = {type->least, type->least + 1, -1, 0, 1, type->most - 1, type->most};
+    switch (pattern) {
+    case BOTH_LEAST:
+        return type->least;
+    case BOTH_MOST:
+        return type->most;
+    case LEAST_MOST:
+        return second ? type->most : type->least;
+    /* Neighbouring products of one sign: what vpmaddubsw saturates. */
+    case ALTERNATING:
+        return i & 1 ? type->most : type->least;
+    case EXTREMES: {
+        int32_t value = extremes[random_bits() % (sizeof extremes / sizeof *extremes)];
+        return value < type->least ? type->least : value;
+    }
+    default:
+        return type->least + (int32_t)(random_bits() % range);
+    }
+}
+
+static void reference(const integer_type *type, const uint8_t *a, const uint8_t *b, size_t dim, int64_t *dot,
+                      int64_t *l2) {
+    *dot = *l2 = 0;
+    for (size_t i = 0; i < dim; i++) {
+        int64_t x = get_integer(type, a, i), y = get_integer(type, b, i);
+        *dot += x * y;
+        *l2 += (x - y) * (x - y);
+    }
+}
+
+static void run_pair(const sl_kernels *kernels, const integer_type *type, const uint8_t *a, const uint8_t *b,
+                     size_t dim, int64_t *dot, int64_t *l2) {
+    const void *x = a, *y = b;
+    if (type == &type_i8) {
+        *dot = kernels->dot_i8(x, y, dim);
+        *l2 = kernels->l2_i8(x, y, dim);
+    } else if (type == &type_u8) {
+        *dot = kernels->dot_u8(x, y, dim);
+        *l2 = kernels->l2_u8(x, y, dim);
+    } else {
+        *dot = kernels->dot_i16(x, y, dim);
+        *l2 = kernels->l2_i16(x, y, dim);
+    }
+}
+
+/* shift 0 ends both vectors at the guard; others move them off every alignment. */
+static void check_pair(const sl_kernels *kernels, const integer_type *type, const guarded *ga, const guarded *gb,
+                       size_t dim, int pattern, size_t shift, check_count *count) {
+    size_t bytes = dim * (size_t)type->size;
+    uint8_t *a = ga->end - bytes - shift, *b = gb->end - bytes - 3 * shift;
+    for (size_t i = 0; i < dim; i++) {
+        put_integer(type, a, i, pattern_value(type, pattern, 0, i));
+        put_integer(type, b, i, pattern_value(type, pattern, 1, i));
+    }
+    int64_t dot, l2, true_dot, true_l2;
+    reference(type, a, b, dim, &true_dot, &true_l2);
+    run_pair(kernels, type, a, b, dim, &dot, &l2);
+    expect(count, dot == true_dot, "%s dot_%s dim %zu pattern %d shift %zu: %lld, not %lld", sl_isa_name(kernels->isa),
+           type->name, dim, pattern, shift, (long long)dot, (long long)true_dot);
+    expect(count, l2 == true_l2, "%s l2_%s dim %zu pattern %d shift %zu: %lld, not %lld", sl_isa_name(kernels->isa),
+           type->name, dim, pattern, shift, (long long)l2, (long long)true_l2);
+}
+
+void check_pairs(const sl_kernels *kernels, check_count *count) {
+    const integer_type *types[] = {&type_i8, &type_u8, &type_i16};
+    guarded a = guarded_new(2 * SL_MAX_DIM + 64), b = guarded_new(2 * SL_MAX_DIM + 64);
+    for (size_t t = 0; t < 3; t++)
+        for (size_t d = 0; d < DIM_COUNT; d++)
+            for (int pattern = 0; pattern < PATTERNS; pattern++)
+                for (size_t shift = 0; shift < 2; shift++)
+                    check_pair(kernels, types[t], &a, &b, dim_at(d), pattern, shift, count);
+    guarded_free(&a);
+    guarded_free(&b);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * One query against gathered rows
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#define ROW_COUNT 23u
+#define MAX_IDS   40u
+
+/* An array of rows that ends, but for the step that may be read behind it, at a guard page; and its query. */
+typedef struct scene {
+    sl_codes codes;
+    size_t dim;
+    sl_rows rows;
+    sl_query_code query;
+    guarded memory, query_memory;
+} scene;
+
+static size_t element_size(sl_codes codes) {
+    return codes == SL_CODES_I8 ? 1 : codes == SL_CODES_I16 ? 2 : 4;
+}
+
+static void put_float(uint8_t *at, float value) {
+    memcpy(at, &value, sizeof value);
+}
+
+static float get_float(const uint8_t *at) {
+    float value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static int32_t row_value(const scene *s, const uint8_t *row, size_t i) {
+    return get_integer(s->codes == SL_CODES_I8 ? &type_u8 : &type_i16, row, i);
+}
+
+static int32_t query_value(const scene *s, size_t i) {
+    return get_integer(s->codes == SL_CODES_I8 ? &type_i8 : &type_i16, s->query.code, i);
+}
+
+/* Behind the codes lies anything, but for F32 rows, where it is finite. */
+static void fill_scene(scene *s, int pattern) {
+    uint8_t *base = s->memory.end - SL_ROW_STEP - ROW_COUNT * s->rows.pitch;
+    uint8_t *query = s->query_memory.end - s->rows.width;
+    s->rows.base = base;
+    s->query.code = query;
+    memset(query, 0, s->rows.width);
+    const integer_type *row_type = s->codes == SL_CODES_I8 ? &type_u8 : &type_i16;
+    const integer_type *query_type = s->codes == SL_CODES_I8 ? &type_i8 : &type_i16;
+    for (uint8_t *at = base; at < s->memory.end; at++)
+        *at = s->codes == SL_CODES_F32 ? 0 : (uint8_t)random_bits();
+    for (size_t i = 0; i < s->dim; i++) {
+        if (s->codes == SL_CODES_F32)
+            put_float(query + 4 * i, random_float());
+        else
+            put_integer(query_type, query, i, pattern_value(query_type, pattern, 1, i));
+    }
+    for (size_t r = 0; r < ROW_COUNT; r++) {
+        uint8_t *row = base + r * s->rows.pitch;
+        for (size_t i = 0; i < s->dim; i++) {
+            if (s->codes == SL_CODES_F32)
+                put_float(row + 4 * i, random_float());
+            else
+                put_integer(row_type, row, i, pattern_value(row_type, pattern, 0, i));
+        }
+        put_float(row + s->rows.factor, random_float());
+        if (s->rows.bias) put_float(row + s->rows.bias, 100 * random_float());
+    }
+    s->query.scale = random_float();
+    s->query.bias_scale = random_float();
+    s->query.offset = 0;
+    if (s->codes != SL_CODES_I8) return;
+    for (size_t i = 0; i < s->dim; i++)
+        s->query.offset += 128 * (int64_t)query_value(s, i);
+}
+
+/* Geometry 0 packs the rows as tightly as a pitch may be, 1 begins them on cache lines, 2 leaves gaps. */
+static scene scene_new(sl_codes codes, size_t dim, int geometry, int with_bias) {
+    static const size_t multiples[] = {4, 64, 16};
+    scene s = {.codes = codes, .dim = dim};
+    size_t size = dim * element_size(codes);
+    s.rows.width = (size + 63) / 64 * 64;
+    s.rows.factor = (size + 3) / 4 * 4 + (geometry == 2 ? 8 : 0);
+    s.rows.bias = with_bias ? s.rows.factor + 4 : 0;
+    size_t payload = s.rows.factor + (with_bias ? 8 : 4);
+    if (codes == SL_CODES_F32 && payload < s.rows.width) payload = s.rows.width;
+    s.rows.pitch = (payload + multiples[geometry] - 1) / multiples[geometry] * multiples[geometry];
+    if (geometry == 2) s.rows.pitch += 80;
+    s.memory = guarded_new(ROW_COUNT * s.rows.pitch + SL_ROW_STEP);
+    s.query_memory = guarded_new(s.rows.width);
+    return s;
+}
+
+static void scene_free(scene *s) {
+    guarded_free(&s->memory);
+    guarded_free(&s->query_memory);
+}
+
+/* The score and how far from it a float kernel may be. Integer codes: not at all. */
+static float reference_score(const scene *s, uint32_t id, double *bound) {
+    const uint8_t *row = s->rows.base + (size_t)id * s->rows.pitch;
+    float factor = get_float(row + s->rows.factor);
+    float bias = s->rows.bias ? get_float(row + s->rows.bias) * s->query.bias_scale : 0;
+    *bound = 0;
+    if (s->codes != SL_CODES_F32) {
+        int64_t dot = -s->query.offset;
+        for (size_t i = 0; i < s->dim; i++)
+            dot += (int64_t)row_value(s, row, i) * query_value(s, i);
+        float score = (float)dot * s->query.scale * factor;
+        return s->rows.bias ? score + bias : score;
+    }
+    double dot = 0, absolute = 0, scale = (double)s->query.scale * (double)factor;
+    for (size_t i = 0; i < s->dim; i++) {
+        double product = (double)get_float(row + 4 * i) * (double)get_float((const uint8_t *)s->query.code + 4 * i);
+        dot += product;
+        absolute += fabs(product);
+    }
+    *bound = ((double)s->dim + 4) * 0x1p-23 * (absolute * fabs(scale) + fabs((double)bias));
+    return (float)(dot * scale + (double)bias);
+}
+
+static void check_ids(const sl_kernels *kernels, const scene *s, size_t n, size_t ahead, check_count *count) {
+    uint32_t *ids = calloc(n ? n : 1, sizeof *ids); /* no longer, for the address sanitizer */
+    float out[MAX_IDS + 1];
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (uint32_t)(random_bits() % ROW_COUNT);
+    out[n] = 12345;
+    kernels->score[s->codes](&s->rows, &s->query, ids, n, ahead, out);
+    expect(count, out[n] == 12345, "%s score %s dim %zu n %zu: wrote behind its results", sl_isa_name(kernels->isa),
+           sl_codes_name(s->codes), s->dim, n);
+    for (size_t i = 0; i < n; i++) {
+        double bound;
+        float score = reference_score(s, ids[i], &bound);
+        expect(count, fabs((double)out[i] - (double)score) <= bound,
+               "%s score %s dim %zu pitch %zu n %zu ahead %zu row %u: %.9g, not %.9g", sl_isa_name(kernels->isa),
+               sl_codes_name(s->codes), s->dim, s->rows.pitch, n, ahead, ids[i], (double)out[i], (double)score);
+    }
+    free(ids);
+}
+
+void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count) {
+    static const size_t aheads[] = {0, 1, 8, 100};
+    for (size_t d = 0; d < DIM_COUNT; d++) {
+        size_t dim = dim_at(d);
+        for (int geometry = 0; geometry < 3; geometry++) {
+            scene s = scene_new(codes, dim, geometry, (int)((d + (size_t)geometry) % 2));
+            /* Long rows check the sums, short ones the counts. */
+            int patterns = codes == SL_CODES_F32 ? 1 : PATTERNS;
+            for (int pattern = 0; pattern < patterns; pattern++) {
+                fill_scene(&s, pattern);
+                if (dim > 2000 || pattern != RANDOM || d % 7)
+                    check_ids(kernels, &s, 9, 8, count);
+                else
+                    for (size_t n = 0; n <= MAX_IDS; n++)
+                        check_ids(kernels, &s, n, aheads[n % 4], count);
+            }
+            scene_free(&s);
+        }
+    }
+}
+
+static void check_far(const sl_kernels *kernels, uint8_t *base, size_t size, size_t pitch, check_count *count) {
+    _Alignas(64) int8_t code[128] = {0};
+    for (size_t i = 0; i < 100; i++)
+        code[i] = (int8_t)random_bits();
+    sl_rows rows = {.base = base, .pitch = pitch, .width = 128, .factor = 100};
+    sl_query_code query = {.code = code, .scale = 1, .bias_scale = 1};
+    uint32_t ids[12];
+    float out[12], expected[12];
+    for (size_t i = 0; i < 12; i++) {
+        ids[i] = (uint32_t)((size - SL_ROW_STEP - pitch) / pitch - 3 * i * i);
+        if (i % 3 == 1) ids[i] = (uint32_t)(((uint64_t)1 << 32) / pitch + i);
+        uint8_t *row = base + (size_t)ids[i] * pitch;
+        int32_t dot = 0;
+        for (size_t k = 0; k < 100; k++) {
+            row[k] = (uint8_t)random_bits();
+            dot += row[k] * code[k];
+        }
+        put_float(row + 100, (float)(i + 1));
+        expected[i] = (float)dot * (float)(i + 1);
+    }
+    kernels->score[SL_CODES_I8](&rows, &query, ids, 12, 8, out);
+    for (size_t i = 0; i < 12; i++)
+        expect(count, out[i] == expected[i], "%s far row %u of pitch %zu: %g, not %g", sl_isa_name(kernels->isa),
+               ids[i], pitch, (double)out[i], (double)expected[i]);
+}
+
+void check_far_rows(const sl_kernels *kernels, check_count *count) {
+    size_t size = ((size_t)17 << 30) / 2;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    static const size_t pitches[] = {128, 144, 65552};
+    for (size_t p = 0; p < 3; p++) {
+        uint8_t *base = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+        if (base == MAP_FAILED) {
+            expect(count, 0, "no address space of %zu bytes", size);
+            return;
+        }
+        check_far(kernels, base, size, pitches[p], count);
+        munmap(base, size);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Floats, one to one
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t refine_size(sl_refine type) {
+    return type == SL_REFINE_F32 ? 4 : 2;
+}
+
+static double refine_value(sl_refine type, const uint8_t *row, size_t i) {
+    if (type == SL_REFINE_F32) return (double)get_float(row + 4 * i);
+    if (type == SL_REFINE_I16) return get_integer(&type_i16, row, i);
+    uint8_t whole[4] = {0, 0, row[2 * i], row[2 * i + 1]};
+    return (double)get_float(whole);
+}
+
+static void fill_refine(sl_refine type, uint8_t *row, float *query, size_t dim) {
+    for (size_t i = 0; i < dim; i++) {
+        uint8_t whole[4];
+        put_float(whole, random_float());
+        query[i] = random_float();
+        if (type == SL_REFINE_F32)
+            memcpy(row + 4 * i, whole, 4);
+        else if (type == SL_REFINE_BF16)
+            memcpy(row + 2 * i, whole + 2, 2);
+        else
+            put_integer(&type_i16, row, i, pattern_value(&type_i16, i % 5 ? RANDOM : EXTREMES, 0, i));
+    }
+}
+
+static void expect_near(check_count *count, const sl_kernels *kernels, const char *name, sl_refine type, size_t dim,
+                        float value, double wanted, double absolute) {
+    double bound = ((double)dim + 4) * 0x1p-23 * absolute;
+    expect(count, fabs((double)value - wanted) <= bound, "%s %s %s dim %zu: %.9g, not %.9g", sl_isa_name(kernels->isa),
+           name, sl_refine_name(type), dim, (double)value, wanted);
+}
+
+static void check_refine_dim(const sl_kernels *kernels, sl_refine type, const guarded *rows, const guarded *queries,
+                             size_t dim, size_t shift, check_count *count) {
+    uint8_t *row = rows->end - dim * refine_size(type) - shift;
+    float *query = (float *)(void *)(queries->end - 4 * dim);
+    float scale = type == SL_REFINE_I16 ? 0x1.3p-15f : shift ? 0.7f : 1;
+    fill_refine(type, row, query, dim);
+    double dot = 0, dot_absolute = 0, l2 = 0, l2_absolute = 0, norm2 = 0;
+    for (size_t i = 0; i < dim; i++) {
+        double x = refine_value(type, row, i) * (double)scale, q = (double)query[i];
+        dot += x * q;
+        dot_absolute += fabs(x * q);
+        l2 += (x - q) * (x - q);
+        l2_absolute += (fabs(x) + fabs(q)) * (fabs(x) + fabs(q));
+        norm2 += x * x;
+    }
+    const sl_refine_kernels *k = &kernels->refine[type];
+    float row_norm2 = -1;
+    expect_near(count, kernels, "dot", type, dim, k->dot(row, query, dim, scale), dot, dot_absolute);
+    expect_near(count, kernels, "l2", type, dim, k->l2(row, query, dim, scale), l2, l2_absolute);
+    expect_near(count, kernels, "dot_norm", type, dim, k->dot_norm(row, query, dim, scale, &row_norm2), dot,
+                dot_absolute);
+    expect_near(count, kernels, "norm", type, dim, row_norm2, norm2, norm2);
+}
+
+void check_refine(const sl_kernels *kernels, sl_refine type, check_count *count) {
+    guarded rows = guarded_new(4 * SL_MAX_DIM + 64), queries = guarded_new(4 * SL_MAX_DIM);
+    for (size_t d = 0; d < DIM_COUNT; d++)
+        for (size_t shift = 0; shift < 2; shift++)
+            check_refine_dim(kernels, type, &rows, &queries, dim_at(d), shift, count);
+    guarded_free(&rows);
+    guarded_free(&queries);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Conversions
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A 16-bit float by its definition. */
+static double half_value(uint32_t half, int exponent_bits) {
+    int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
+    int exponent = (int)(half >> fraction_bits & ((1u << exponent_bits) - 1));
+    double fraction = (double)(half & ((1u << fraction_bits) - 1));
+    double sign = half >> 15 ? -1 : 1, one = ldexp(1, fraction_bits);
+    if (exponent == (1 << exponent_bits) - 1) return fraction > 0 ? (double)NAN : sign * (double)INFINITY;
+    if (exponent == 0) return sign * ldexp(fraction, 1 - bias - fraction_bits);
+    return sign * ldexp(one + fraction, exponent - bias - fraction_bits);
+}
+
+static uint16_t converted(sl_dtype dtype, float value) {
+    uint16_t half;
+    sl_from_float(dtype, &value, &half, 1);
+    return half;
+}
+
+static void check_half(sl_dtype dtype, uint16_t half, check_count *count) {
+    int exponent_bits = dtype == SL_F16 ? 5 : 8;
+    double wanted = half_value(half, exponent_bits);
+    float value;
+    sl_to_float(dtype, &half, &value, 1);
+    if (isnan(wanted)) {
+        uint16_t back = converted(dtype, value);
+        int same_sign = !signbit(value) == !(half >> 15) && (back ^ half) >> 15 == 0;
+        expect(count, isnan(value) && isnan(half_value(back, exponent_bits)) && same_sign, "%s %04x: NaN is lost",
+               sl_dtype_name(dtype), half);
+        return;
+    }
+    expect(count, (double)value == wanted && !signbit(value) == !signbit(wanted), "%s %04x: %g, not %g",
+           sl_dtype_name(dtype), half, (double)value, wanted);
+    expect(count, converted(dtype, value) == half, "%s %04x: comes back as %04x", sl_dtype_name(dtype), half,
+           converted(dtype, value));
+}
+
+/* Half way between two neighbours goes to the even one, anything else to the nearer. The one above the largest finite
+ * value stands where the next power of two would. */
+static void check_rounding(sl_dtype dtype, uint16_t half, check_count *count) {
+    int exponent_bits = dtype == SL_F16 ? 5 : 8;
+    uint16_t above = (uint16_t)(half + 1);
+    double low = half_value(half, exponent_bits), high = half_value(above, exponent_bits);
+    if (isinf(high)) high = low + (low - half_value((uint16_t)(half - 1), exponent_bits));
+    float middle = (float)((low + high) / 2);
+    uint16_t even = half & 1 ? above : half;
+    expect(count, converted(dtype, middle) == even, "%s above %04x: a tie goes to %04x", sl_dtype_name(dtype), half,
+           converted(dtype, middle));
+    expect(count, converted(dtype, nextafterf(middle, 0)) == half, "%s above %04x: just below the middle",
+           sl_dtype_name(dtype), half);
+    expect(count, converted(dtype, nextafterf(middle, INFINITY)) == above, "%s above %04x: just above the middle",
+           sl_dtype_name(dtype), half);
+    expect(count, converted(dtype, -middle) == (even | 0x8000u), "%s above %04x: sign", sl_dtype_name(dtype), half);
+}
+
+void check_conversions(check_count *count) {
+    static const sl_dtype dtypes[] = {SL_F16, SL_BF16};
+    for (size_t t = 0; t < 2; t++) {
+        sl_dtype dtype = dtypes[t];
+        uint16_t infinity = dtype == SL_F16 ? 0x7c00 : 0x7f80;
+        for (uint32_t half = 0; half < 65536; half++)
+            check_half(dtype, (uint16_t)half, count);
+        for (uint16_t half = 0; half < infinity; half++)
+            check_rounding(dtype, half, count);
+        expect(count, converted(dtype, FLT_MAX) == infinity, "%s of the largest float", sl_dtype_name(dtype));
+        expect(count, converted(dtype, -INFINITY) == (infinity | 0x8000u), "%s of -infinity", sl_dtype_name(dtype));
+    }
+    expect(count, converted(SL_F16, FLT_TRUE_MIN) == 0, "f16 of the least float");
+    expect(count, converted(SL_F16, -1e-20f) == 0x8000u, "f16 of a small negative float");
+}

@@ -1,0 +1,27 @@
+/* Checks of one tier's kernels against plain loops, free of any test library, so that they also run cross-compiled. */
+#ifndef SL_TESTS_KERNEL_CHECKS_H
+#define SL_TESTS_KERNEL_CHECKS_H
+
+#include "distance/kernels.h"
+
+typedef struct check_count {
+    size_t passed, failed;
+    char first[256]; /* what failed first */
+} check_count;
+
+/* Integers one to one: every dim, unaligned, against a guard page, random and extreme values. */
+void check_pairs(const sl_kernels *kernels, check_count *count);
+/* One query against gathered rows, by codes: dims, geometries, counts, repeated ids, prefetch distances. */
+void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count);
+/* Rows that lie more than 4 and 8 GiB from the first. */
+void check_far_rows(const sl_kernels *kernels, check_count *count);
+/* Floats one to one, by row type. */
+void check_refine(const sl_kernels *kernels, sl_refine type, check_count *count);
+/* sl_to_float, sl_from_float and sl_convert over every 16-bit value. */
+void check_conversions(check_count *count);
+
+/* The avxvnni tier's file made with AVX-512VL's form of its two instructions, which machines without AVX-VNNI run; NULL
+ * where this one does not. */
+const sl_kernels *avxvnni_by_evex(void);
+
+#endif

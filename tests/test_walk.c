@@ -1,0 +1,327 @@
+/* The parts of a walk, each against something plain: the pool, the k best, the visited table; and that a search takes
+ * no memory. Linked so that every allocation of the library's objects is counted. */
+#include "base/random.h"
+#include "hnsw/pool.h"
+#include "hnsw/topk.h"
+#include "hnsw/visited.h"
+#include "tests/clusters.h"
+#include "tests/faults.h"
+#include "tests/indexes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static size_t system_calls; /* of the allocator of the C library */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void **out, size_t alignment, size_t size);
+void __real_free(void *block);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+int __wrap_posix_memalign(void **out, size_t alignment, size_t size);
+void __wrap_free(void *block);
+
+void *__wrap_malloc(size_t size) {
+    system_calls++;
+    return __real_malloc(size);
+}
+void *__wrap_calloc(size_t count, size_t size) {
+    system_calls++;
+    return __real_calloc(count, size);
+}
+void *__wrap_realloc(void *block, size_t size) {
+    system_calls++;
+    return __real_realloc(block, size);
+}
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+    system_calls++;
+    return __real_aligned_alloc(alignment, size);
+}
+int __wrap_posix_memalign(void **out, size_t alignment, size_t size) {
+    system_calls++;
+    return __real_posix_memalign(out, alignment, size);
+}
+void __wrap_free(void *block) {
+    system_calls++;
+    __real_free(block);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Pool
+ * ------------------------------------------------------------------------------------------------------------- */
+
+enum { MOST = 64 };
+
+typedef struct naive_pool {
+    struct candidate {
+        float score;
+        uint32_t id;
+        int expanded;
+    } list[MOST + 1];
+    size_t size, limit;
+} naive_pool;
+
+/* Behind all that are better, and behind those of equal score that are expanded or have a larger id. */
+static void naive_insert(naive_pool *pool, float score, uint32_t id) {
+    size_t at = 0;
+    for (size_t i = 0; i < pool->size; i++)
+        if (pool->list[i].score == score && pool->list[i].id == id) return;
+    while (at < pool->size && (pool->list[at].score > score ||
+                               (pool->list[at].score == score && (pool->list[at].expanded || pool->list[at].id > id))))
+        at++;
+    for (size_t i = pool->size; i > at; i--)
+        pool->list[i] = pool->list[i - 1];
+    pool->list[at] = (struct candidate){score, id, 0};
+    if (pool->size < pool->limit) pool->size++;
+}
+
+static int naive_pop(naive_pool *pool, uint32_t *id) {
+    for (size_t i = 0; i < pool->size; i++) {
+        if (pool->list[i].expanded) continue;
+        pool->list[i].expanded = 1;
+        *id = pool->list[i].id;
+        return 1;
+    }
+    return 0;
+}
+
+static void compare_pools(const sl_pool *pool, const naive_pool *naive) {
+    ck_assert_uint_eq(pool->size, naive->size);
+    for (size_t i = 0; i < pool->size; i++) {
+        ck_assert_uint_eq(sl_pool_id(pool->keys[i]), naive->list[i].id);
+        /* The mark took the lowest bit. */
+        float score = naive->list[i].score;
+        ck_assert(fabsf(sl_pool_score(pool->keys[i]) - score) <= fabsf(score) * 0x1p-22f);
+        ck_assert_int_eq((pool->keys[i] & SL_POOL_EXPANDED) != 0, naive->list[i].expanded);
+    }
+}
+
+START_TEST(pool_is_a_sorted_list) {
+    for (uint64_t round = 0; round < 300; round++) {
+        uint64_t keys[MOST + 1], drawn = 0;
+        naive_pool naive = {.limit = 1 + sl_random_at(round, drawn++) % MOST};
+        sl_pool pool = {.keys = keys};
+        sl_pool_start(&pool, naive.limit);
+        /* Few scores make ties, few ids make copies; an id always has the same score. */
+        uint32_t ids = 4u << sl_random_at(round, drawn++) % 6, scores = 2u << sl_random_at(round, drawn++) % 6;
+        for (size_t step = 0; step < 400; step++) {
+            if (sl_random_at(round, drawn++) % 3 == 0) {
+                uint32_t got = 0, wanted = 0;
+                ck_assert_int_eq(sl_pool_pop(&pool, &got), naive_pop(&naive, &wanted));
+                ck_assert_uint_eq(got, wanted);
+            } else {
+                uint32_t id = (uint32_t)(sl_random_at(round, drawn++) % ids);
+                float score = (float)(sl_random_at(round + 77, id) % scores) - (float)scores / 2;
+                uint64_t key = sl_pool_key(score, id);
+                if (key > sl_pool_bound(&pool)) (void)sl_pool_insert(&pool, key);
+                naive_insert(&naive, score, id);
+            }
+            compare_pools(&pool, &naive);
+        }
+    }
+}
+END_TEST
+
+START_TEST(keys_order_as_scores) {
+    float scores[] = {-INFINITY, -3e38f, -2, -1, -1e-30f, 0, 1e-30f, 0.5f, 1, 1.5f, 3e38f, INFINITY};
+    for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) {
+        uint64_t key = sl_pool_key(scores[i], UINT32_MAX);
+        ck_assert_uint_eq(sl_pool_id(key), UINT32_MAX);
+        ck_assert_uint_eq(key & SL_POOL_EXPANDED, 0);
+        if (isfinite(scores[i])) ck_assert(fabsf(sl_pool_score(key) - scores[i]) <= fabsf(scores[i]) * 0x1p-22f);
+        ck_assert(i == 0 || key > sl_pool_key(scores[i - 1], UINT32_MAX));
+        /* Larger ids do not outweigh scores, and the mark stays below a better score. */
+        ck_assert(i == 0 || sl_pool_key(scores[i], 0) > (sl_pool_key(scores[i - 1], UINT32_MAX) | SL_POOL_EXPANDED));
+    }
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The k best
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static int better_first(const void *a, const void *b) {
+    const sl_top_entry *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+START_TEST(top_is_a_sort) {
+    for (uint64_t round = 0; round < 500; round++) {
+        sl_top_entry all[200], kept[40];
+        sl_top top = {kept, 0, 1 + sl_random_at(round, 0) % 40};
+        size_t n = sl_random_at(round, 1) % 200, real = 0;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t bits = sl_random_at(round, i + 2);
+            double score = bits % 11 == 0 ? (double)NAN : (double)(bits % 30);
+            sl_top_push(&top, score, bits >> 40);
+            if (!isnan(score)) all[real++] = (sl_top_entry){score, bits >> 40};
+        }
+        qsort(all, real, sizeof *all, better_first);
+        sl_top_sort(&top);
+        ck_assert_uint_eq(top.size, real < top.k ? real : top.k);
+        for (size_t i = 0; i < top.size; i++)
+            ck_assert(kept[i].score == all[i].score && kept[i].id == all[i].id);
+    }
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Visited
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(visited_is_exact_while_small) {
+    enum { N = 20000 };
+    static unsigned char seen[N];
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_visited visited;
+    ck_ok(sl_visited_init(&visited, &allocator, N, 10));
+    for (uint64_t walk = 0; walk < 20; walk++) {
+        sl_visited_clear(&visited);
+        memset(seen, 0, sizeof seen);
+        for (size_t i = 0; i < 3 * N; i++) {
+            uint32_t id = (uint32_t)(sl_random_at(walk, i) % N);
+            ck_assert_int_eq(sl_visited_mark(&visited, id), seen[id]);
+            seen[id] = 1;
+        }
+    }
+    sl_visited_free(&visited, &allocator);
+}
+END_TEST
+
+/* Starting walks until what tells them apart has been used up, twice. */
+START_TEST(walks_do_not_see_each_other) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    size_t sizes[] = {1, 40, 5000, SL_MAX_VECTORS};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        sl_visited visited;
+        uint32_t last = (uint32_t)(sizes[s] - 1);
+        ck_ok(sl_visited_init(&visited, &allocator, sizes[s], 10));
+        for (size_t walk = 0; walk < 150000; walk++) {
+            sl_visited_clear(&visited);
+            ck_assert_int_eq(sl_visited_mark(&visited, 0), 0);
+            ck_assert_int_eq(sl_visited_mark(&visited, last), last == 0);
+            ck_assert_int_eq(sl_visited_mark(&visited, last), 1);
+        }
+        sl_visited_free(&visited, &allocator);
+    }
+}
+END_TEST
+
+/* Of all the ids there can be: memory stays bounded, and what was not marked is never said to have been. */
+START_TEST(visited_may_forget_but_not_invent) {
+    enum { MARKS = 3000 };
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    sl_visited visited;
+    ck_ok(sl_visited_init(&visited, &memory.allocator, UINT32_MAX, MARKS));
+    ck_assert_uint_le(memory.live_bytes, (size_t)4 << 20);
+    static uint32_t marked[MARKS];
+    size_t forgotten = 0;
+    for (uint64_t walk = 0; walk < 10; walk++) {
+        sl_visited_clear(&visited);
+        for (size_t i = 0; i < MARKS; i++) {
+            uint32_t id = (uint32_t)sl_random_at(walk, i % 2 ? i : i / 2);
+            if (i % 3 == 0) id |= 0xffff0000u;
+            int known = 0;
+            for (size_t j = 0; j < i && !known; j++)
+                known = marked[j] == id;
+            int said = sl_visited_mark(&visited, id);
+            ck_assert_msg(known || !said, "%u was never marked", id);
+            forgotten += known && !said;
+            marked[i] = id;
+        }
+    }
+    ck_assert_uint_lt(forgotten, MARKS);
+    sl_visited_free(&visited, &memory.allocator);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+    ck_ok(sl_visited_init(&visited, &memory.allocator, UINT32_MAX, (size_t)1 << 40));
+    ck_assert_uint_le(memory.live_bytes, (size_t)16 << 20);
+    sl_visited_free(&visited, &memory.allocator);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Searches
+ * ------------------------------------------------------------------------------------------------------------- */
+
+enum { N = 2000, DIM = 24, K = 10 };
+
+START_TEST(a_search_takes_no_memory) {
+    float *x = clusters_make(N + 50, DIM, 0.3, 1);
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    sl_index_params params;
+    indexes_params(&params, DIM, (sl_metric)(_i % 3));
+    params.refine = (sl_refine)(_i / 3);
+    params.allocator = &memory.allocator;
+    uint64_t own[N], ids[K];
+    float scores[K];
+    for (size_t i = 0; i < N; i++)
+        own[i] = 10 * i + 3;
+    sl_index *index = indexes_make(&params, x, SL_F32, N, own, 1);
+    sl_searcher *searcher;
+    ck_ok(sl_searcher_create(index, 100, &searcher));
+    size_t calls = memory.calls, blocks = memory.live_blocks, system_before = system_calls;
+    sl_status status = SL_OK;
+    for (size_t q = 0; q < 50 && status == SL_OK; q++)
+        status = sl_searcher_search(searcher, x + (N + q) * DIM, SL_F32, K, NULL, ids, scores, NULL);
+    size_t system_after = system_calls;
+    ck_ok(status);
+    ck_assert_uint_eq(memory.calls, calls);
+    ck_assert_uint_eq(memory.live_blocks, blocks);
+    ck_assert_uint_eq(system_after, system_before);
+    ck_assert_uint_gt(system_before, 0);
+    sl_searcher_free(searcher);
+    sl_index_free(index);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+    free(x);
+}
+END_TEST
+
+/* A searcher made for a small index goes on over a large one, and finds what one made for that finds. */
+START_TEST(a_searcher_sees_what_is_added) {
+    float *x = clusters_make(20000, 4, 0.3, 1);
+    sl_index_params params;
+    indexes_params(&params, 4, SL_METRIC_L2);
+    sl_searcher *early, *empty, *late;
+    sl_index *index;
+    ck_ok(sl_index_create(&params, &index));
+    ck_ok(sl_searcher_create(index, 100, &empty));
+    ck_ok(indexes_add(index, x, SL_F32, 10, NULL));
+    ck_ok(sl_searcher_create(index, 100, &early));
+    ck_ok(indexes_add(index, x + 10 * 4, SL_F32, 19990, NULL));
+    ck_ok(sl_searcher_create(index, 100, &late));
+    for (size_t q = 0; q < 20000; q += 97) {
+        uint64_t a[K], b[K], c[K];
+        ck_ok(sl_searcher_search(empty, x + q * 4, SL_F32, K, NULL, a, NULL, NULL));
+        ck_ok(sl_searcher_search(early, x + q * 4, SL_F32, K, NULL, b, NULL, NULL));
+        ck_ok(sl_searcher_search(late, x + q * 4, SL_F32, K, NULL, c, NULL, NULL));
+        ck_assert_mem_eq(a, c, sizeof a);
+        ck_assert_mem_eq(b, c, sizeof b);
+    }
+    sl_searcher_free(empty);
+    sl_searcher_free(early);
+    sl_searcher_free(late);
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("walk");
+    tcase_add_test(tests, pool_is_a_sorted_list);
+    tcase_add_test(tests, keys_order_as_scores);
+    tcase_add_test(tests, top_is_a_sort);
+    tcase_add_test(tests, visited_is_exact_while_small);
+    tcase_add_test(tests, walks_do_not_see_each_other);
+    tcase_add_test(tests, visited_may_forget_but_not_invent);
+    tcase_add_loop_test(tests, a_search_takes_no_memory, 0, 12);
+    tcase_add_test(tests, a_searcher_sees_what_is_added);
+    return indexes_main("walk", &tests, 1);
+}
