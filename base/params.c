@@ -22,7 +22,7 @@ sl_status sl_params_in(void *mine, size_t size, const void *given, const char *i
     const unsigned char *bytes = given;
     for (size_t i = size; i < theirs; i++)
         if (bytes[i])
-            return sl_fail(SL_EVERSION,
+            return sl_fail(SL_EUNSUPPORTED,
                            "the struct filled by %s sets fields this library (%s) does not know; link a newer one",
                            init, sl_version());
     memcpy(mine, given, theirs < size ? theirs : size);

@@ -9,7 +9,7 @@
  * that fields an older caller lacks keep their defaults. `given` NULL leaves all of them. `init` is what the caller
  * should have called, for the message: "sl_index_params_init". A caller's struct that is larger than ours is taken if
  * what we do not know in it is zero. mine->struct_size is `size` afterwards.
- * Errors: SL_EINVAL (struct_size was never set), SL_EVERSION (asks for something newer than this library). */
+ * Errors: SL_EINVAL (struct_size was never set), SL_EUNSUPPORTED (asks for something newer than this library). */
 sl_status sl_params_in(void *mine, size_t size, const void *given, const char *init);
 
 /* SL_EINVAL where `out`, a struct for us to fill, is NULL or its struct_size was never set; `name` is its type's. For

@@ -106,7 +106,7 @@ static int add_blocks(build_state *state) {
         state->add_s += now_seconds() - read;
         if (status != SL_OK) result = report_build(state, first, status);
     }
-    progress_end(&progress);
+    progress_end(&progress, result == EXIT_DONE);
     return result;
 }
 
@@ -119,7 +119,7 @@ static int save(build_state *state) {
     double start = now_seconds();
     progress_begin(&progress, "saving", "bytes", 0, state->options->progress);
     sl_status status = sl_index_save(state->index, state->options->output, &params);
-    progress_end(&progress);
+    progress_end(&progress, status == SL_OK);
     state->save_s = now_seconds() - start;
     return status == SL_OK ? EXIT_DONE : report_status(state->options->output, status);
 }

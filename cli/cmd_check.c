@@ -74,7 +74,7 @@ static int check(const char *path, const check_options *options, sl_index *index
     double start = now_seconds();
     progress_begin(&progress, "checking", "steps", 0, options->progress);
     sl_status status = sl_index_check(index, &params, &report);
-    progress_end(&progress);
+    progress_end(&progress, status == SL_OK);
     if (status != SL_OK && status != SL_ECORRUPT) return report_status(path, status);
     if (options->json)
         print_json(path, stats, &report, status == SL_OK, now_seconds() - start);

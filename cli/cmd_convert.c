@@ -47,7 +47,7 @@ static int copy_rows(vectors *in, vectors_writer *writer, const convert_options 
             status = vectors_append(writer, rows, in->type, count, options->round, in->path, first);
         if (progress_step(&progress, first + count, in->n) && status == EXIT_DONE) status = report_interrupted();
     }
-    progress_end(&progress);
+    progress_end(&progress, status == EXIT_DONE);
     free(rows);
     return status;
 }

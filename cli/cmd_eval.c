@@ -240,7 +240,7 @@ static int measure(eval_state *state) {
     /* Brings the index and the code into the caches. */
     if (status == EXIT_DONE) status = eval_measure(state->runner, options->k, 1, &warm);
     if (status == EXIT_DONE) status = options->recall.count ? measure_targets(state) : measure_list(state);
-    progress_end(&state->progress);
+    progress_end(&state->progress, status == EXIT_DONE);
     return status;
 }
 

@@ -62,7 +62,7 @@ static int search_blocks(search_state *state, sl_search_params *params) {
         progress_part(&progress, first, count);
         result = search_block(state, params, first, count, rows, ids, scores);
     }
-    progress_end(&progress);
+    progress_end(&progress, result == EXIT_DONE);
     free(rows);
     free(ids);
     free(scores);

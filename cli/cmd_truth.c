@@ -60,7 +60,7 @@ static int scan(truth_state *state) {
         sl_status status = sl_exact_scan(state->exact, block, count, 0, first);
         if (status != SL_OK) result = report_rows(state->base_path, first, status);
     }
-    progress_end(&state->progress);
+    progress_end(&state->progress, result == EXIT_DONE);
     state->scan_s = now_seconds() - start;
     free(block);
     return result;
@@ -160,7 +160,7 @@ static const option truth_table[] = {
 
 const command command_truth = {
     .name = "truth",
-    .summary = "find the true nearest neighbours by comparing everything",
+    .summary = "find the true neighbours by comparing everything",
     .synopsis = "shortlist truth BASE QUERIES -k N --metric ip|cosine|l2 -o TRUTH.ibin [--scores FILE.fbin] [--threads "
                 "N] [--progress] [--json]",
     .description =

@@ -25,7 +25,7 @@ int open_index(const char *path, sl_place place, int progress_wanted, sl_index *
     params.progress_ctx = &progress;
     progress_begin(&progress, "loading", "bytes", 0, progress_wanted && place == SL_PLACE_DRAM);
     sl_status status = sl_index_open(path, &params, out);
-    progress_end(&progress);
+    progress_end(&progress, status == SL_OK);
     if (status != SL_OK) return report_status(path, status);
     *stats = (sl_index_stats){.struct_size = sizeof *stats};
     status = sl_index_get_stats(*out, stats);

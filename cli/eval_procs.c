@@ -19,6 +19,13 @@ typedef struct request {
     int64_t start_ns;
 } request;
 
+/* A process says this when it is ready, and after each pass. */
+typedef struct answer {
+    int status;
+    char message[1024]; /* where status is not EXIT_DONE */
+    eval_point point;
+} answer;
+
 typedef struct process {
     pid_t pid;  /* 0: ended and waited for */
     int socket; /* to it; -1: closed */
@@ -47,8 +54,9 @@ static int receive_all(int socket, void *data, size_t size) {
     return got == (ssize_t)size;
 }
 
-/* The life of one process: open, say so, then a pass for each request until the other side closes. */
-static int serve(const eval_task *task, size_t number, int socket, float *latencies) {
+/* The life of one process: open, say so, then a pass for each request until the other side closes or one fails. */
+static void serve(const eval_task *task, size_t number, int socket, float *latencies) {
+    answer answer = {.status = EXIT_DONE};
     sl_open_params params;
     sl_open_params_init(&params);
     params.place = task->place;
@@ -56,16 +64,17 @@ static int serve(const eval_task *task, size_t number, int socket, float *latenc
     sl_index *index;
     eval_threads *threads = NULL;
     request request;
-    eval_point point = {0};
+    report_keep(answer.message, sizeof answer.message);
     sl_status opened = sl_index_open(task->index_path, &params, &index);
-    int status = opened == SL_OK ? EXIT_DONE : report_status(task->index_path, opened);
-    if (status == EXIT_DONE) status = eval_threads_create(task, index, number * task->threads, &threads);
-    while (status == EXIT_DONE && send_all(socket, &point, sizeof point) &&
+    if (opened != SL_OK)
+        answer.status = report_status(task->index_path, opened);
+    else
+        answer.status = eval_threads_create(task, index, number * task->threads, &threads);
+    while (send_all(socket, &answer, sizeof answer) && answer.status == EXIT_DONE &&
            receive_all(socket, &request, sizeof request))
-        status = eval_threads_pass(threads, request.ef, request.start_ns, latencies, &point);
+        answer.status = eval_threads_pass(threads, request.ef, request.start_ns, latencies, &answer.point);
     eval_threads_free(threads);
     sl_index_free(index);
-    return status;
 }
 
 /* A signal of the terminal reaches the whole group; the process that was started by the user deals with it. */
@@ -88,7 +97,8 @@ static int start_process(eval_procs *procs, size_t number, float *latencies) {
         for (size_t i = 0; i < procs->count; i++)
             close(procs->processes[i].socket);
         close(sockets[0]);
-        _exit(serve(procs->task, number, sockets[1], latencies));
+        serve(procs->task, number, sockets[1], latencies);
+        _exit(EXIT_DONE);
     }
     close(sockets[1]);
     if (pid < 0) {
@@ -100,17 +110,24 @@ static int start_process(eval_procs *procs, size_t number, float *latencies) {
     return EXIT_DONE;
 }
 
-/* Why a process does not answer; it has reported a failure of its own. */
+/* Why a process does not answer. */
 static int report_silence(process *process) {
     int how = 0;
     if (interrupted()) return report_interrupted();
     while (waitpid(process->pid, &how, 0) < 0 && errno == EINTR)
         ;
     process->pid = 0;
-    if (WIFSIGNALED(how))
-        return report_failure("a measuring process was ended by signal %d (%s)", WTERMSIG(how),
-                              strsignal(WTERMSIG(how)));
-    return EXIT_FAILED;
+    if (!WIFSIGNALED(how)) return report_failure("a measuring process ended with status %d", WEXITSTATUS(how));
+    return report_failure("a measuring process was ended by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
+}
+
+static int take_answer(process *process, eval_point *point) {
+    answer answer;
+    if (!receive_all(process->socket, &answer, sizeof answer)) return report_silence(process);
+    if (answer.status != EXIT_DONE) return report_failure("%s", answer.message);
+    *point = answer.point;
+    /* A signal may have come between two waits. */
+    return interrupted() ? report_interrupted() : EXIT_DONE;
 }
 
 void eval_procs_free(eval_procs *procs) {
@@ -133,11 +150,9 @@ int eval_procs_create(const eval_task *task, float *latencies, eval_procs **out)
     int status = EXIT_DONE;
     for (size_t i = 0; status == EXIT_DONE && i < task->procs; i++)
         status = start_process(procs, i, latencies + i * task->nq);
-    for (size_t i = 0; status == EXIT_DONE && i < task->procs; i++) {
-        eval_point ready;
-        if (!receive_all(procs->processes[i].socket, &ready, sizeof ready))
-            status = report_silence(&procs->processes[i]);
-    }
+    eval_point ready;
+    for (size_t i = 0; status == EXIT_DONE && i < task->procs; i++)
+        status = take_answer(&procs->processes[i], &ready);
     if (status == EXIT_DONE)
         *out = procs;
     else
@@ -153,7 +168,8 @@ int eval_procs_pass(eval_procs *procs, size_t ef, eval_point *point) {
             return report_silence(&procs->processes[i]);
     for (size_t i = 0; i < procs->count; i++) {
         eval_point part;
-        if (!receive_all(procs->processes[i].socket, &part, sizeof part)) return report_silence(&procs->processes[i]);
+        int status = take_answer(&procs->processes[i], &part);
+        if (status != EXIT_DONE) return status;
         /* Every process asked the same queries. */
         point->recall = part.recall;
         point->evaluations = part.evaluations;

@@ -65,9 +65,9 @@ int progress_step(void *ctx, uint64_t done, uint64_t total) {
     return interrupted();
 }
 
-void progress_end(progress *progress) {
+void progress_end(progress *progress, int whole) {
     double elapsed = now_seconds() - progress->started;
-    if (progress->shows && !progress->bar)
+    if (whole && progress->shows && !progress->bar)
         fprintf(stderr, "%s done: %" PRIu64 " %s in %.1f s\n", progress->what, progress->total, progress->unit,
                 elapsed);
     progress_clear();

@@ -23,8 +23,8 @@ void progress_part(progress *progress, uint64_t base, uint64_t span);
  * the call under way is, and cancels once the process is interrupted. */
 int progress_step(void *ctx, uint64_t done, uint64_t total);
 
-/* Takes the bar off the terminal at the end of the stage. */
-void progress_end(progress *progress);
+/* Takes the bar off the terminal at the end of the stage; `whole` says that it came to its end. */
+void progress_end(progress *progress, int whole);
 
 /* Takes a bar off the terminal so that a line can be printed in its place. */
 void progress_clear(void);

@@ -15,7 +15,19 @@ void report_command(const char *name) {
     command_name = name;
 }
 
+static char *kept; /* NULL: failures are printed */
+static size_t kept_size;
+
+void report_keep(char *message, size_t size) {
+    kept = message;
+    kept_size = size;
+}
+
 static void print_line(const char *format, va_list arguments, int point_to_help) {
+    if (kept) {
+        vsnprintf(kept, kept_size, format, arguments);
+        return;
+    }
     progress_clear();
     fprintf(stderr, command_name ? "shortlist %s: " : "shortlist: ", command_name);
     vfprintf(stderr, format, arguments);
@@ -44,15 +56,25 @@ int report_interrupted(void) {
     return report_failure("interrupted; nothing was written");
 }
 
-/* Copies `message`, adding `first` to each number that stands behind the word "row". */
+/* Length of the word at `text` where it announces a row's number: of base rows or of queries. */
+static size_t row_word(const char *text) {
+    static const char *const words[] = {"row ", "query "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i]);
+        if (strncmp(text, words[i], length) == 0 && isdigit((unsigned char)text[length])) return length;
+    }
+    return 0;
+}
+
+/* Copies `message`, in which row 0 is row `first` of a file. */
 static void shift_rows(const char *message, size_t first, char *out, size_t size) {
-    static const char word[] = "row ";
     size_t used = 0;
     while (*message && used + 1 < size) {
-        if (strncmp(message, word, sizeof word - 1) == 0 && isdigit((unsigned char)message[sizeof word - 1])) {
+        size_t word = row_word(message);
+        if (word) {
             char *end;
-            unsigned long long row = strtoull(message + sizeof word - 1, &end, 10);
-            int length = snprintf(out + used, size - used, "%s%llu", word, row + first);
+            unsigned long long row = strtoull(message + word, &end, 10);
+            int length = snprintf(out + used, size - used, "row %llu", row + first);
             used += length > 0 ? (size_t)length : 0;
             message = end;
         } else

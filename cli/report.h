@@ -9,6 +9,10 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 /* The name that stands in front of each line: "shortlist build". Static storage. */
 void report_command(const char *name);
 
+/* From here on failures are not printed but kept in `message`, of `size` bytes: for a process that has another one
+ * speak for it. */
+void report_keep(char *message, size_t size);
+
 /* Prints the line and returns EXIT_FAILED, so that a failure is one statement: return report_failure("..."). */
 int report_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -6,7 +6,7 @@
  *   LANE_8, LANE_16, LANE_F   elements a register holds: bytes, 16-bit integers, floats
  *   LANE_ROWS_I16             rows of I16 codes scored at once, 4 or 8, as registers allow; I8 and F32: LANE_ROWS
  *   V, F                      a register of integers, of floats
- *   Q8                        a register of the query, prepared for lane_row8
+ *   Q8, R8                    a register of the query prepared for lane_row8, and the sum that it adds to
  *   A8, A16                   sums of 8-bit and of 16-bit products, which no dim up to SL_MAX_DIM overflows
  *
  *   lane_load(p, bytes)       bytes of a register's worth, the others zero; nothing behind them is touched
@@ -18,7 +18,7 @@
  *   lane_square_u16           sum += a * a of unsigned 16-bit integers
  *   lane_diff_i8, _u8, _i16   |a - b|, which is unsigned
  *   lane_total8(sum), lane_total16(sum, steps), lane_total_squares(sum, steps)
- *   lane_fma, lane_sub, lane_splat, lane_sum_f32
+ *   lane_fma, _add, _sub, _mul, _splat, lane_sum_f32
  */
 #ifndef SL_DISTANCE_BODY_H
 #define SL_DISTANCE_BODY_H
@@ -31,7 +31,7 @@
 
 /* One row's sum; only the member of the codes in hand is used, and the others cost nothing. */
 typedef struct row_sum {
-    V i8;
+    R8 i8;
     A16 i16;
     F f32;
 } row_sum;
@@ -138,8 +138,11 @@ static AI f4 finish(sl_codes codes, const four_sums *sums, const uint8_t *const 
 static AI void score4(sl_codes codes, const score_plan *plan, const uint32_t *ids, f4 *out) {
     const uint8_t *row[4] = {row_at(plan, ids[0]), row_at(plan, ids[1]), row_at(plan, ids[2]), row_at(plan, ids[3])};
     four_sums sums = {0};
-    for (size_t k = 0; k < plan->rows.width; k += step_bytes(codes))
+    size_t k = 0;
+    do {
         step(codes, &sums, row, plan->code, k);
+        k += step_bytes(codes);
+    } while (k < plan->rows.width);
     *out = finish(codes, &sums, row, plan);
 }
 
@@ -148,10 +151,12 @@ static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *id
     const uint8_t *row[8] = {row_at(plan, ids[0]), row_at(plan, ids[1]), row_at(plan, ids[2]), row_at(plan, ids[3]),
                              row_at(plan, ids[4]), row_at(plan, ids[5]), row_at(plan, ids[6]), row_at(plan, ids[7])};
     four_sums low = {0}, high = {0};
-    for (size_t k = 0; k < plan->rows.width; k += step_bytes(codes)) {
+    size_t k = 0;
+    do {
         step(codes, &low, row, plan->code, k);
         step(codes, &high, row + 4, plan->code, k);
-    }
+        k += step_bytes(codes);
+    } while (k < plan->rows.width);
     out[0] = finish(codes, &low, row, plan);
     out[1] = finish(codes, &high, row + 4, plan);
 }

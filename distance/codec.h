@@ -64,6 +64,13 @@ void sl_encode_row(const sl_codec *codec, const void *vector, sl_dtype dtype, ui
 /* The row's vector as floats (under COSINE with its length). */
 void sl_decode_row(const sl_codec *codec, const uint8_t *row, float *out);
 
+/* What the codes of a quantised row leave of its vector x, as dim BF16 numbers: together they hold some 8 bits more
+ * than the codes do, where BF16 numbers of x itself would hold hardly more than 8-bit codes of its largest elements. */
+void sl_encode_residual(const sl_codec *codec, const uint8_t *row, const float *x, uint16_t *residual);
+
+/* The vector that row and residual make together. */
+void sl_decode_residual(const sl_codec *codec, const uint8_t *row, const uint16_t *residual, float *out);
+
 /* The exact native elements of a row (integer dtypes), as they were given. */
 void sl_decode_native(const sl_codec *codec, const uint8_t *row, void *out);
 
@@ -75,9 +82,11 @@ void sl_encode_query(const sl_codec *codec, const void *query, sl_dtype dtype, v
                      sl_query_code *out, float *norm2);
 
 /* A stored row as a query, for comparing rows with one another; scores then compare among themselves (under L2 the
- * constant |q|^2 is left out as for any query). *norm2 gets |q|^2 of the decoded row in the kernels' terms (1 under
- * COSINE), so that a row's score against itself is known without computing it. */
-void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out, float *norm2);
+ * constant |q|^2 is left out as for any query). */
+void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out);
+
+/* |x|^2 of a stored row in the terms of its scores: of its decoded vector, and 1 under COSINE. */
+float sl_row_norm2(const sl_codec *codec, const uint8_t *row);
 
 /* dim elements of src as floats, the one place where types turn into f32. */
 void sl_to_float(sl_dtype dtype, const void *src, float *dst, size_t n);

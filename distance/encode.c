@@ -213,6 +213,39 @@ void sl_decode_row(const sl_codec *codec, const uint8_t *row, float *out) {
         out[i] = (float)(unit * code_at(codec, row, i));
 }
 
+/* The codes' part of a vector, in single precision: what is added to it must have been measured from the same. */
+static void decode_codes(const sl_codec *codec, const uint8_t *row, float *out) {
+    float unit = (float)unit_of(codec, row);
+    if (codec->codes == SL_CODES_I8) {
+        for (size_t i = 0; i < codec->dim; i++)
+            out[i] = (float)((int)row[i] - 128) * unit;
+        return;
+    }
+    const int16_t *codes = (const void *)row;
+    for (size_t i = 0; i < codec->dim; i++)
+        out[i] = (float)codes[i] * unit;
+}
+
+void sl_encode_residual(const sl_codec *codec, const uint8_t *row, const float *x, uint16_t *residual) {
+    float left[256];
+    for (size_t done = 0, count; done < codec->dim; done += count) {
+        count = codec->dim - done < 256 ? codec->dim - done : 256;
+        for (size_t i = 0; i < count; i++)
+            left[i] = x[done + i] - (float)code_at(codec, row, done + i) * (float)unit_of(codec, row);
+        sl_from_float(SL_BF16, left, residual + done, count);
+    }
+}
+
+void sl_decode_residual(const sl_codec *codec, const uint8_t *row, const uint16_t *residual, float *out) {
+    decode_codes(codec, row, out);
+    for (size_t i = 0; i < codec->dim; i++) {
+        uint32_t bits = (uint32_t)residual[i] << 16;
+        float left;
+        memcpy(&left, &bits, sizeof left);
+        out[i] += left;
+    }
+}
+
 void sl_decode_native(const sl_codec *codec, const uint8_t *row, void *out) {
     if (codec->dtype == SL_I8)
         flip_bytes(row, out, codec->dim);
@@ -276,17 +309,28 @@ void sl_encode_query(const sl_codec *codec, const void *query, sl_dtype dtype, v
     }
 }
 
-/* |x|^2 of a row in the terms of its scores, which are those of `query`. */
-static float row_norm2(const sl_codec *codec, const uint8_t *row, const sl_query_code *query) {
-    if (codec->metric == SL_METRIC_COSINE) return 1;
-    if (codec->metric == SL_METRIC_L2) return -2 * get_float(row, codec->rows.bias);
-    if (codec->codes == SL_CODES_F32) return (float)sl_dot_double(query->code, query->code, codec->dim);
-    int64_t squares = codec->dtype == SL_U8 ? sl_kernels_best()->dot_u8(row, row, codec->dim)
-                                            : sums_of(codec->codes, query->code, codec->dim).squares;
-    return (float)((double)query->scale * (double)query->scale * (double)squares);
+/* Sums over the signed codes of a stored row, which for I8 are its bytes less 128. */
+static int64_t row_squares(const sl_codec *codec, const uint8_t *row) {
+    const sl_kernels *kernels = sl_kernels_best();
+    if (codec->codes == SL_CODES_I16) return kernels->dot_i16((const void *)row, (const void *)row, codec->dim);
+    int64_t squares = kernels->dot_u8(row, row, codec->dim);
+    if (codec->dtype == SL_U8) return squares;
+    int64_t linear = 0;
+    for (size_t i = 0; i < codec->dim; i++)
+        linear += row[i];
+    return squares - 256 * linear + 128 * 128 * (int64_t)codec->dim;
 }
 
-void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out, float *norm2) {
+float sl_row_norm2(const sl_codec *codec, const uint8_t *row) {
+    if (codec->metric == SL_METRIC_COSINE) return 1;
+    if (codec->metric == SL_METRIC_L2) return -2 * get_float(row, codec->rows.bias);
+    const float *floats = (const void *)row;
+    if (codec->codes == SL_CODES_F32) return (float)sl_dot_double(floats, floats, codec->dim);
+    double factor = (double)get_float(row, codec->rows.factor);
+    return (float)(factor * factor * (double)row_squares(codec, row));
+}
+
+void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out) {
     size_t size = codes_size(codec);
     if (codec->codes == SL_CODES_I8)
         flip_bytes(row, buffer, size);
@@ -296,5 +340,4 @@ void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl
     float scale = get_float(row, codec->rows.factor);
     code_sums sums = {codec->codes == SL_CODES_I8 ? sum_i8(buffer, codec->dim) : 0, 0};
     *out = integer_query(codec, buffer, sums, scale);
-    *norm2 = row_norm2(codec, row, out);
 }

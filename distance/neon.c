@@ -17,6 +17,7 @@
 
 typedef uint8x16_t V;
 typedef int8x16_t Q8;
+typedef int32x4_t R8;
 typedef uint32x4_t A8; /* of two's complement where the products are signed */
 typedef int64x2_t A16;
 typedef float32x4_t F;
@@ -55,8 +56,8 @@ static AI Q8 lane_query8(V query) {
 }
 
 /* The instruction wants two signed operands: the row is taken less 128, see lane_offset. */
-static AI V lane_row8(V sum, V row, Q8 query) {
-    return vreinterpretq_u8_s32(vdotq_s32(vreinterpretq_s32_u8(sum), flip8(row), query));
+static AI R8 lane_row8(R8 sum, V row, Q8 query) {
+    return vdotq_s32(sum, flip8(row), query);
 }
 
 static AI int32_t lane_offset(const sl_query_code *query, size_t width) {
@@ -66,10 +67,8 @@ static AI int32_t lane_offset(const sl_query_code *query, size_t width) {
     return (int32_t)(query->offset - 128 * (int64_t)vaddvq_s32(sum));
 }
 
-static AI i4 lane_sum4_i32(V a, V b, V c, V d) {
-    int32x4_t ab = vpaddq_s32(vreinterpretq_s32_u8(a), vreinterpretq_s32_u8(b));
-    int32x4_t cd = vpaddq_s32(vreinterpretq_s32_u8(c), vreinterpretq_s32_u8(d));
-    return (i4)vpaddq_s32(ab, cd);
+static AI i4 lane_sum4_i32(R8 a, R8 b, R8 c, R8 d) {
+    return (i4)vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
 }
 
 static AI f4 lane_sum4_f32(F a, F b, F c, F d) {

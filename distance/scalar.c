@@ -11,6 +11,7 @@
 
 typedef int64_t V;
 typedef V Q8;
+typedef int64_t R8;
 typedef int64_t A8;
 typedef int64_t A16;
 typedef float F;
@@ -43,7 +44,7 @@ static AI Q8 lane_query8(V query) {
     return (int8_t)query;
 }
 
-static AI V lane_row8(V sum, V row, Q8 query) {
+static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return sum + row * query;
 }
 
@@ -52,7 +53,7 @@ static AI int32_t lane_offset(const sl_query_code *query, size_t width) {
     return (int32_t)query->offset;
 }
 
-static AI i4 lane_sum4_i32(V a, V b, V c, V d) {
+static AI i4 lane_sum4_i32(R8 a, R8 b, R8 c, R8 d) {
     return (i4){(int32_t)a, (int32_t)b, (int32_t)c, (int32_t)d};
 }
 

@@ -47,12 +47,17 @@ typedef __m256 F;
 #define LANE_ROWS_I16 4u /* two sums each, in 16 registers */
 #endif
 
+/* Sums in 32-bit lanes, of a type of their own: were they a V, gcc would copy them before and after every VNNI
+ * instruction, which tells their element type. */
+typedef int32_t R8 __attribute__((vector_size(LANE_BITS / 8)));
+
 typedef struct A8 {
-    V sum, minus;
+    R8 sum, minus;
 } A8;
 
 typedef struct A16 {
-    V all, odd, linear;
+    V all, odd;
+    R8 linear;
 } A16;
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -133,8 +138,8 @@ static AI F merge32f(F a, F b) {
 }
 
 /* The four totals, while the transposition that brings them side by side is going on anyway. */
-static AI i4 lane_sum4_i32(V a, V b, V c, V d) {
-    V four = merge64(merge32(a, b), merge32(c, d));
+static AI i4 lane_sum4_i32(R8 a, R8 b, R8 c, R8 d) {
+    V four = merge64(merge32((V)a, (V)b), merge32((V)c, (V)d));
 #if LANE_BITS == 512
     __m256i two = _mm256_add_epi32(LOW_HALF(four), HIGH_HALF(four));
 #else
@@ -192,8 +197,12 @@ static AI int32_t lane_offset(const sl_query_code *query, size_t width) {
 
 #ifdef LANE_DPBUSD
 
-static AI V madd_add(V sum, V a, V b) {
-    return LANE_DPWSSD(sum, a, b);
+static AI R8 madd_add(R8 sum, V a, V b) {
+    return (R8)LANE_DPWSSD((V)sum, a, b);
+}
+
+static AI R8 mixed_add(R8 sum, V unsigned_bytes, V signed_bytes) {
+    return (R8)LANE_DPBUSD((V)sum, unsigned_bytes, signed_bytes);
 }
 
 typedef V Q8;
@@ -202,28 +211,28 @@ static AI Q8 lane_query8(V query) {
     return query;
 }
 
-static AI V lane_row8(V sum, V row, Q8 query) {
-    return LANE_DPBUSD(sum, row, query);
+static AI R8 lane_row8(R8 sum, V row, Q8 query) {
+    return mixed_add(sum, row, query);
 }
 
 /* The instruction wants one unsigned and one signed operand: one of them is shifted by 128, and what that added is
  * summed up beside it. */
 static AI A8 lane_dot_i8(A8 sum, V a, V b) {
-    sum.sum = LANE_DPBUSD(sum.sum, flip8(a), b);
-    sum.minus = LANE_DPBUSD(sum.minus, M(set1_epi8)((char)0x80), b);
+    sum.sum = mixed_add(sum.sum, flip8(a), b);
+    sum.minus = mixed_add(sum.minus, M(set1_epi8)((char)0x80), b);
     return sum;
 }
 
 static AI A8 lane_dot_u8(A8 sum, V a, V b) {
-    sum.sum = LANE_DPBUSD(sum.sum, a, flip8(b));
-    sum.minus = LANE_DPBUSD(sum.minus, a, M(set1_epi8)((char)0x80));
+    sum.sum = mixed_add(sum.sum, a, flip8(b));
+    sum.minus = mixed_add(sum.minus, a, M(set1_epi8)((char)0x80));
     return sum;
 }
 
 #else
 
-static AI V madd_add(V sum, V a, V b) {
-    return M(add_epi32)(sum, M(madd_epi16)(a, b));
+static AI R8 madd_add(R8 sum, V a, V b) {
+    return (R8)M(add_epi32)((V)sum, M(madd_epi16)(a, b));
 }
 
 /* Bytes as 16-bit integers: those at even and those at odd places. */
@@ -239,7 +248,7 @@ static AI Q8 widen_u8(V a) {
     return (Q8){BITS(and)(a, M(set1_epi16)(0xff)), M(srli_epi16)(a, 8)};
 }
 
-static AI V dot_wide(V sum, Q8 a, Q8 b) {
+static AI R8 dot_wide(R8 sum, Q8 a, Q8 b) {
     return madd_add(madd_add(sum, a.even, b.even), a.odd, b.odd);
 }
 
@@ -247,7 +256,7 @@ static AI Q8 lane_query8(V query) {
     return widen_i8(query);
 }
 
-static AI V lane_row8(V sum, V row, Q8 query) {
+static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return dot_wide(sum, widen_u8(row), query);
 }
 
@@ -264,7 +273,7 @@ static AI A8 lane_dot_u8(A8 sum, V a, V b) {
 #endif
 
 static AI int64_t lane_total8(A8 sum) {
-    return sum_i32(M(sub_epi32)(sum.sum, sum.minus));
+    return sum_i32(M(sub_epi32)((V)sum.sum, (V)sum.minus));
 }
 
 static AI V lane_diff_i8(V a, V b) {
@@ -282,7 +291,7 @@ static AI V lane_diff_u8(V a, V b) {
 #define PAIR_BIAS INT32_MAX
 
 static AI A16 lane_dot_i16(A16 sum, V a, V b) {
-    V pairs = madd_add(M(set1_epi32)(PAIR_BIAS), a, b);
+    V pairs = (V)madd_add((R8)M(set1_epi32)(PAIR_BIAS), a, b);
     sum.all = M(add_epi64)(sum.all, pairs);
     sum.odd = M(add_epi64)(sum.odd, M(srli_epi64)(pairs, 32));
     return sum;
@@ -306,7 +315,7 @@ static AI A16 lane_square_u16(A16 sum, V a) {
 
 static AI int64_t lane_total_squares(A16 sum, size_t steps) {
     int64_t constant = (int64_t)(steps * LANE_16) << 30;
-    return lane_total16(sum, steps) + sum_i32(sum.linear) * 65536 + constant;
+    return lane_total16(sum, steps) + sum_i32((V)sum.linear) * 65536 + constant;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ static void encode_row(sl_build *build, size_t i, size_t thread) {
     if (index->refine == SL_REFINE_F32)
         memcpy(to, floats, index->codec.dim * sizeof(float));
     else
-        sl_from_float(SL_BF16, floats, to, index->codec.dim);
+        sl_encode_residual(&index->codec, sl_row(index, node), floats, (void *)to);
 }
 
 static void encode_rows(sl_build *build) {

@@ -137,7 +137,7 @@ static double exact_kth(const sl_index *index, const sl_query_code *query, uint3
 static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i) {
     const sl_index *index = check->index;
     uint32_t self = (uint32_t)(sl_random_at(index->seed ^ 0x636865636bu, i) % index->n);
-    sl_row_as_query(&index->codec, sl_row(index, self), walk->query_buffer, &walk->query, &walk->query_norm2);
+    sl_row_as_query(&index->codec, sl_row(index, self), walk->query_buffer, &walk->query);
     double kth = exact_kth(index, &walk->query, self, top);
     if (top->size == 0) return 1;
     sl_walk_layer(walk, 0, sl_walk_descend(walk, sl_entry_get(index), 0), walk->max_ef);
@@ -180,7 +180,7 @@ static sl_status check_file(sl_check *check) {
     const sl_store *store = check->index->store;
     if (!store) return SL_OK;
     for (uint32_t i = 0; i < store->header.section_count; i++) {
-        SL_TRY(sl_store_verify(store, &store->header.sections[i], NULL));
+        SL_TRY(sl_store_verify(store, &store->header.sections[i], &check->progress));
         check->report.sections_checked++;
     }
     return SL_OK;
@@ -226,7 +226,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     check.report.n = index->n;
     check.report.sampled_recall = (double)NAN;
     sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,
-                      index->n * (1 + check.params.sample));
+                      index->n * (1 + check.params.sample) + (index->store ? index->store->size : 0));
     sl_status status = check_file(&check);
     if (status == SL_OK) status = check_graph(&check);
     if (status == SL_OK) status = sl_progress_end(&check.progress);

@@ -1,7 +1,5 @@
 #include "hnsw/graph.h"
 
-#include <string.h>
-
 static sl_status check_type(const sl_index *index, sl_dtype dtype) {
     sl_dtype own = index->codec.dtype;
     if (dtype == SL_F32 || (dtype == own && !sl_dtype_is_float(own))) return SL_OK;
@@ -10,22 +8,20 @@ static sl_status check_type(const sl_index *index, sl_dtype dtype) {
                    sl_dtype_name(dtype));
 }
 
-static void get_one(const sl_index *index, uint32_t node, sl_dtype dtype, void *out) {
-    const uint8_t *refined = index->refine_pitch ? index->refine_rows + node * index->refine_pitch : NULL;
-    switch (index->refine) {
-    case SL_REFINE_F32:
-        memcpy(out, refined, index->codec.dim * sizeof(float));
-        return;
-    case SL_REFINE_BF16:
-        sl_to_float(SL_BF16, refined, out, index->codec.dim);
-        return;
-    case SL_REFINE_I16:
+void sl_refined_floats(const sl_index *index, uint32_t node, float *out) {
+    const void *refined = sl_refine_row(index, node);
+    if (index->refine == SL_REFINE_I16)
         sl_decode_row(&index->refine_codec, refined, out);
-        return;
-    case SL_REFINE_NONE:
-        break;
-    }
-    if (sl_dtype_is_float(dtype))
+    else if (index->refine == SL_REFINE_BF16)
+        sl_decode_residual(&index->codec, sl_row(index, node), refined, out);
+    else
+        sl_to_float(SL_F32, refined, out, index->codec.dim);
+}
+
+static void get_one(const sl_index *index, uint32_t node, sl_dtype dtype, void *out) {
+    if (index->refine_pitch)
+        sl_refined_floats(index, node, out);
+    else if (sl_dtype_is_float(dtype))
         sl_decode_row(&index->codec, sl_row(index, node), out);
     else
         sl_decode_native(&index->codec, sl_row(index, node), out);

@@ -101,6 +101,19 @@ static inline uint8_t *sl_row(const sl_index *index, uint32_t node) {
     return index->rows + (size_t)node * index->codec.rows.pitch;
 }
 
+/* Of an index with a refine tier: a node's row there, and what one unit of its elements stands for. */
+static inline const uint8_t *sl_refine_row(const sl_index *index, uint32_t node) {
+    return index->refine_rows + (size_t)node * index->refine_pitch;
+}
+static inline float sl_refine_scale(const sl_index *index, const uint8_t *row) {
+    return index->refine == SL_REFINE_I16 ? *(const float *)(row + index->refine_codec.rows.factor) : 1;
+}
+static inline void sl_refine_prefetch(const sl_index *index, uint32_t node) {
+    const uint8_t *row = sl_refine_row(index, node);
+    for (size_t byte = 0; byte < index->refine_pitch; byte += SL_CACHE_LINE)
+        __builtin_prefetch(row + byte);
+}
+
 /* The user's id of a node. */
 static inline uint64_t sl_id_of(const sl_index *index, uint32_t node) {
     if (index->id_width == 8) return ((const uint64_t *)index->ids)[node];
@@ -118,6 +131,9 @@ sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_
 sl_status sl_index_writable(const sl_index *index);
 /* index.c: bytes of the refine tier of n nodes; checked against overflow when capacity is set. */
 size_t sl_refine_bytes(const sl_index *index, size_t n);
+
+/* get.c: a node's vector from the refine tier. */
+void sl_refined_floats(const sl_index *index, uint32_t node, float *out);
 
 /* persist.c: what a file of the index holds: header fields (but for those the store fills in) and sections, of which
  * there are at most SL_MAX_SECTIONS; returns their number. */

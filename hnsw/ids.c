@@ -122,14 +122,23 @@ static sl_status make_explicit(sl_index *index) {
     return SL_OK;
 }
 
-/* After a refused append the map may hold nodes that do not exist: it is made anew when next needed. */
-static sl_status refuse(sl_index *index, sl_status status) {
+/* Back to the ids of the nodes there are. The map may hold nodes that do not exist, so that it is made anew when next
+ * needed; ids that are their nodes' numbers need not be kept any longer. */
+static void back_out(sl_index *index) {
+    size_t node = 0;
     map_free(index);
+    while (node < index->n && index->next_id == index->n && sl_id_of(index, (uint32_t)node) == node)
+        node++;
+    if (node == index->n && index->next_id == index->n) sl_ids_free(index);
+}
+
+static sl_status refuse(sl_index *index, sl_status status) {
+    back_out(index);
     return status;
 }
 
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
-    if (!ids && index->next_id > UINT64_MAX - 1 - n)
+    if (!ids && index->next_id > UINT64_MAX - n)
         return sl_fail(SL_ELIMIT, "no ids are left after %llu; give ids", (unsigned long long)index->next_id - 1);
     if (are_identity(index, ids, n)) {
         index->next_id = index->n + n;
@@ -137,8 +146,10 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     }
     SL_TRY(make_explicit(index));
     size_t total = index->n + n;
-    if (!index->id_map.slots || index->id_map.size < map_size_for(total))
-        SL_TRY(map_make(index, index->n, total > index->capacity ? total : index->capacity));
+    if (!index->id_map.slots || index->id_map.size < map_size_for(total)) {
+        sl_status status = map_make(index, index->n, total > index->capacity ? total : index->capacity);
+        if (status != SL_OK) return refuse(index, status);
+    }
     uint64_t *wide = index->ids, next = index->next_id;
     for (size_t i = 0; i < n; i++) {
         uint64_t id = ids ? ids[i] : index->next_id + i;
@@ -160,7 +171,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
 
 void sl_ids_undo(sl_index *index, uint64_t next_id) {
     index->next_id = next_id;
-    map_free(index);
+    back_out(index);
 }
 
 void sl_ids_free(sl_index *index) {

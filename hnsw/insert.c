@@ -6,7 +6,6 @@ sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *loc
     sl_status status;
     SL_TRY_GOTO(sl_walk_init(&insert->walk, index, index->ef_construction), fail);
     SL_TRY_GOTO(sl_select_init(&insert->select, index, most), fail);
-    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, sl_query_size(&index->codec), &insert->base_buffer), fail);
     void *own;
     SL_TRY_GOTO(sl_mem_alloc(&index->allocator, index->m0 * sizeof(uint32_t), &own), fail);
     insert->own = own;
@@ -20,7 +19,6 @@ void sl_insert_free(sl_insert *insert) {
     if (!insert->index) return;
     sl_walk_free(&insert->walk);
     sl_select_free(&insert->select);
-    sl_mem_free(&insert->index->allocator, insert->base_buffer, sl_query_size(&insert->index->codec));
     sl_mem_free(&insert->index->allocator, insert->own, insert->index->m0 * sizeof(uint32_t));
     insert->index = NULL;
 }
@@ -36,9 +34,7 @@ static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint3
     select->count = 0;
     for (size_t i = 0; i < pool->size; i++) {
         uint32_t node = node_of(layer, sl_pool_id(pool->keys[i]));
-        if (node == self) continue;
-        select->nodes[select->count] = node;
-        select->scores[select->count++] = sl_pool_score(pool->keys[i]);
+        if (node != self) select->nodes[select->count++] = node;
     }
 }
 
@@ -49,34 +45,17 @@ static uint32_t id_on(const sl_layer *layer, uint32_t node) {
 
 static void write_selection(const sl_select *select, const sl_layer *layer, uint32_t *links) {
     for (size_t i = 0; i < layer->degree; i++)
-        sl_link_store(links + i, i < select->chosen_count ? id_on(layer, select->nodes[select->chosen[i]]) : SL_NONE);
+        sl_link_store(links + i, i < select->chosen_count ? id_on(layer, select->chosen[i]) : SL_NONE);
 }
 
 /* The list of a full node, chosen anew among what it holds and one more. */
 static void choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
-    const sl_index *index = insert->index;
     sl_select *select = &insert->select;
-    sl_query_code query;
-    float norm2;
-    sl_row_as_query(&index->codec, sl_row(index, node), insert->base_buffer, &query, &norm2);
     for (size_t i = 0; i < layer->degree; i++)
         select->nodes[i] = node_of(layer, sl_link_load(links + i));
     select->nodes[layer->degree] = node_of(layer, id);
     select->count = layer->degree + 1;
-    index->kernels->score[index->codec.codes](&index->codec.rows, &query, select->nodes, select->count, 4,
-                                              select->scores);
-    for (size_t i = 1; i < select->count; i++) {
-        uint32_t moved = select->nodes[i];
-        float score = select->scores[i];
-        size_t j = i;
-        for (; j > 0 && select->scores[j - 1] < score; j--) {
-            select->nodes[j] = select->nodes[j - 1];
-            select->scores[j] = select->scores[j - 1];
-        }
-        select->nodes[j] = moved;
-        select->scores[j] = score;
-    }
-    sl_select_run(select, node, norm2, layer->degree);
+    sl_select_run(select, node, layer->degree);
     write_selection(select, layer, links);
 }
 
@@ -100,13 +79,13 @@ void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, 
 static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top, sl_entry entry) {
     sl_index *index = insert->index;
     sl_walk *walk = &insert->walk;
-    sl_row_as_query(&index->codec, sl_row(index, node), walk->query_buffer, &walk->query, &walk->query_norm2);
+    sl_row_as_query(&index->codec, sl_row(index, node), walk->query_buffer, &walk->query);
     uint32_t start = sl_walk_descend(walk, entry, top);
     for (uint32_t level = top;; level--) {
         sl_layer layer = sl_layer_at(index, level);
         sl_walk_layer(walk, level, start, index->ef_construction);
         candidates_from_pool(insert, &layer, node);
-        sl_select_run(&insert->select, node, walk->query_norm2, index->m);
+        sl_select_run(&insert->select, node, index->m);
         write_selection(&insert->select, &layer, sl_layer_links(&layer, level ? slot : node));
         if (level == 0) break;
         start = walk->pool.size ? sl_pool_id(walk->pool.keys[0]) : start;

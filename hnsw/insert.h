@@ -17,8 +17,7 @@ typedef struct sl_insert {
     sl_build_locks *locks;
     sl_walk walk;
     sl_select select;
-    uint32_t *own;     /* a copy of the node's new list on one layer */
-    void *base_buffer; /* a neighbour as query, when its list is chosen anew */
+    uint32_t *own; /* a copy of the node's new list on one layer */
 } sl_insert;
 
 sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks);

@@ -132,8 +132,8 @@ static sl_status load(sl_index *index, uint32_t kind, uint64_t size, size_t capa
                       sl_progress *progress) {
     const sl_file_section *section = sl_store_section(index->store, kind);
     if ((section ? section->size : 0) != size)
-        return sl_fail(SL_ECORRUPT, "section %u is %llu bytes, where the header implies %llu", kind,
-                       (unsigned long long)(section ? section->size : 0), (unsigned long long)size);
+        return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where the header implies %llu", index->store->path,
+                       kind, (unsigned long long)(section ? section->size : 0), (unsigned long long)size);
     if (index->place != SL_PLACE_DRAM) {
         *out = section ? (void *)(uintptr_t)sl_store_data(index->store, section) : NULL;
         return SL_OK;
@@ -220,20 +220,29 @@ static sl_status check_writable(const sl_index *index) {
 
 static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
     sl_index_params params;
-    SL_TRY(params_from(&store->header, open, &params));
     sl_index *index;
-    sl_status status = sl_index_new(&params, &index);
+    sl_status status = params_from(&store->header, open, &params);
+    if (status != SL_OK) return sl_fail_in(status, "%s", store->path);
+    status = sl_index_new(&params, &index);
     if (status == SL_ENOMEM) return status;
-    if (status != SL_OK) return sl_fail_in(SL_ECORRUPT, "header");
+    if (status != SL_OK) return sl_fail_in(SL_ECORRUPT, "%s: header", store->path);
     index->store = store;
     index->place = open->place;
-    SL_TRY_GOTO(check_header(index, &store->header), fail);
+    status = check_header(index, &store->header);
+    if (status != SL_OK) {
+        sl_fail_in(status, "%s", store->path);
+        goto fail;
+    }
     sl_progress progress;
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
     if (open->place == SL_PLACE_DRAM) {
-        SL_TRY_GOTO(check_writable(index), fail);
+        status = check_writable(index);
+        if (status != SL_OK) {
+            sl_fail_in(status, "%s", store->path);
+            goto fail;
+        }
         sl_store_close(store, &index->allocator);
         index->store = NULL;
     }
@@ -259,5 +268,5 @@ sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index
     sl_status status = open_store(&mine, store, out);
     if (status == SL_OK) return SL_OK;
     sl_store_close(store, &allocator);
-    return sl_fail_in(status, "%s", path);
+    return status;
 }

@@ -6,6 +6,7 @@
 #ifndef SL_HNSW_POOL_H
 #define SL_HNSW_POOL_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -42,25 +43,27 @@ static inline void sl_pool_start(sl_pool *pool, size_t limit) {
     pool->limit = limit;
 }
 
-/* Keys not above it would fall off the end. */
-static inline uint64_t sl_pool_bound(const sl_pool *pool) {
-    return pool->size < pool->limit ? 0 : pool->keys[pool->size - 1];
+/* Scores not above it would fall off the end. */
+static inline float sl_pool_bound(const sl_pool *pool) {
+    return pool->size < pool->limit ? -INFINITY : sl_pool_score(pool->keys[pool->size - 1]);
 }
 
-/* Takes a key that is above the bound, unless its id is already there; returns whether it was taken. */
+/* Takes a key whose score is above the bound, unless its id is already there; returns whether it was taken. */
 static inline int sl_pool_insert(sl_pool *pool, uint64_t key) {
-    size_t low = 0, high = pool->size;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (pool->keys[middle] > key)
-            low = middle + 1;
-        else
-            high = middle;
+    /* Halving by addition alone: where a key goes is a coin toss at every step, and a branch on it would be
+     * mispredicted at every other one. */
+    size_t low = 0;
+    for (size_t left = pool->size; left > 0;) {
+        size_t half = (left + 1) / 2;
+        low += pool->keys[low + half - 1] > key ? half : 0;
+        left -= half;
     }
     /* The same id has the same score, expanded or not. */
     if (low < pool->size && pool->keys[low] == key) return 0;
     for (size_t i = low; i-- > 0 && pool->keys[i] >> 33 == key >> 33;)
         if (sl_pool_id(pool->keys[i]) == sl_pool_id(key)) return 0;
+    /* A score that is equal but for the bit the pool gave up may come this far. */
+    if (low == pool->limit) return 0;
     if (pool->size < pool->limit) pool->size++;
     memmove(pool->keys + low + 1, pool->keys + low, (pool->size - 1 - low) * sizeof *pool->keys);
     pool->keys[low] = key;

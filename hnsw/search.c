@@ -7,7 +7,8 @@
 struct sl_searcher {
     const sl_index *index;
     sl_walk walk;
-    sl_top top; /* max_ef entries */
+    sl_top top;       /* max_ef entries */
+    float *candidate; /* a vector brought back from its row, to be scored */
 };
 
 void sl_search_params_init(sl_search_params *params) {
@@ -27,6 +28,8 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     SL_TRY_GOTO(sl_walk_init(&searcher->walk, index, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(&index->allocator, max_ef * sizeof(sl_top_entry), &block), fail);
     searcher->top.entries = block;
+    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, index->codec.dim * sizeof(float), &block), fail);
+    searcher->candidate = block;
     *out = searcher;
     return SL_OK;
 fail:
@@ -38,6 +41,7 @@ void sl_searcher_free(sl_searcher *searcher) {
     if (!searcher) return;
     const sl_allocator *allocator = &searcher->index->allocator;
     sl_mem_free(allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
+    sl_mem_free(allocator, searcher->candidate, searcher->index->codec.dim * sizeof(float));
     sl_walk_free(&searcher->walk);
     sl_mem_free(allocator, searcher, sizeof *searcher);
 }
@@ -50,7 +54,7 @@ static size_t rerank_count(const sl_searcher *searcher, size_t k, const sl_searc
 }
 
 /* A float row against the query, larger being nearer. */
-static double refined(const sl_searcher *searcher, sl_refine type, const uint8_t *row, float scale) {
+static double refined(const sl_searcher *searcher, sl_refine type, const void *row, float scale) {
     const sl_index *index = searcher->index;
     const sl_refine_kernels *kernels = &index->kernels->refine[type];
     const float *query = searcher->walk.floats;
@@ -64,26 +68,19 @@ static double refined(const sl_searcher *searcher, sl_refine type, const uint8_t
 
 static double rescored(const sl_searcher *searcher, uint32_t node, const void *query) {
     const sl_index *index = searcher->index;
-    if (index->refine == SL_REFINE_I16) {
-        const uint8_t *row = index->refine_rows + node * index->refine_pitch;
-        return refined(searcher, SL_REFINE_I16, row, *(const float *)(row + index->refine_codec.rows.factor));
+    if (index->refine == SL_REFINE_BF16) {
+        sl_refined_floats(index, node, searcher->candidate);
+        return refined(searcher, SL_REFINE_F32, searcher->candidate, 1);
     }
-    if (index->refine_pitch)
-        return refined(searcher, index->refine, index->refine_rows + node * index->refine_pitch, 1);
+    if (index->refine_pitch) {
+        const uint8_t *row = sl_refine_row(index, node);
+        return refined(searcher, index->refine, row, sl_refine_scale(index, row));
+    }
     if (index->codec.codes == SL_CODES_F32) return refined(searcher, SL_REFINE_F32, sl_row(index, node), 1);
-    /* Integer elements: the query's floats are not needed for them and lend their room. */
-    sl_decode_native(&index->codec, sl_row(index, node), searcher->walk.floats);
-    double score = sl_score_pair(index->kernels, index->codec.metric, index->codec.dtype, searcher->walk.floats, query,
+    sl_decode_native(&index->codec, sl_row(index, node), searcher->candidate);
+    double score = sl_score_pair(index->kernels, index->codec.metric, index->codec.dtype, searcher->candidate, query,
                                  index->codec.dim);
     return index->codec.metric == SL_METRIC_L2 ? -score : score;
-}
-
-static void prefetch_refine(const sl_index *index, const sl_pool *pool, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const char *row = (const char *)index->refine_rows + sl_pool_id(pool->keys[i]) * index->refine_pitch;
-        for (size_t byte = 0; byte < index->refine_pitch; byte += SL_CACHE_LINE)
-            __builtin_prefetch(row + byte);
-    }
 }
 
 /* The pool's best as results: scored anew over finer data or in exact integers where the index has them. */
@@ -95,7 +92,8 @@ static void rank(sl_searcher *searcher, const void *query, size_t k, const sl_se
     top->k = k;
     if (index->refine_pitch || index->codec.codes == SL_CODES_F32 || index->codec.dtype != SL_F32) {
         size_t count = rerank_count(searcher, k, params);
-        if (index->refine_pitch) prefetch_refine(index, pool, count);
+        for (size_t i = 0; i < count && index->refine_pitch; i++)
+            sl_refine_prefetch(index, sl_pool_id(pool->keys[i]));
         for (size_t i = 0; i < count; i++) {
             uint32_t node = sl_pool_id(pool->keys[i]);
             sl_top_push(top, rescored(searcher, node, query), node);

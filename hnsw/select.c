@@ -2,22 +2,19 @@
 
 #include <string.h>
 
-enum { MOST_COPIES = 2 };
+enum { MOST_COPIES = 2, SOME = 8 };
 
 sl_status sl_select_init(sl_select *select, const sl_index *index, size_t most) {
     *select = (sl_select){.index = index, .most = most};
     const sl_allocator *allocator = &index->allocator;
     sl_status status;
     void *block;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * most * sizeof(uint32_t), &block), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * most * sizeof(uint32_t), &block), fail);
     select->nodes = block;
     select->chosen = select->nodes + most;
-    select->chosen_nodes = select->chosen + most;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * most * sizeof(float), &block), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, most * sizeof(float), &block), fail);
     select->scores = block;
-    select->chosen_norms = select->scores + most;
-    select->pair_scores = select->chosen_norms + most;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, sl_query_size(&index->codec), &select->query_buffer), fail);
+    SL_TRY_GOTO(sl_rate_init(&select->rate, index), fail);
     return SL_OK;
 fail:
     sl_select_free(select);
@@ -27,9 +24,9 @@ fail:
 void sl_select_free(sl_select *select) {
     const sl_index *index = select->index;
     if (!index) return;
-    sl_mem_free(&index->allocator, select->nodes, 3 * select->most * sizeof(uint32_t));
-    sl_mem_free(&index->allocator, select->scores, 3 * select->most * sizeof(float));
-    sl_mem_free(&index->allocator, select->query_buffer, sl_query_size(&index->codec));
+    sl_mem_free(&index->allocator, select->nodes, 2 * select->most * sizeof(uint32_t));
+    sl_mem_free(&index->allocator, select->scores, select->most * sizeof(float));
+    sl_rate_free(&select->rate);
     select->index = NULL;
 }
 
@@ -37,40 +34,51 @@ static int is_copy(const sl_index *index, uint32_t a, uint32_t b) {
     return memcmp(sl_row(index, a), sl_row(index, b), index->codec.rows.factor + sizeof(float)) == 0;
 }
 
-/* Whether candidate c, at position i, is nearer to one already chosen than to the base. Nearness is that of the
- * metric's geometry, the Euclidean one for inner products (pruning by inner product itself would link everything to the
- * longest vectors): what is compared is half the squared distance from c, negated and without |c|^2 / 2. */
-static int is_covered(sl_select *select, size_t i, float base_norm2, float *norm2) {
-    const sl_index *index = select->index;
-    sl_query_code query;
-    sl_row_as_query(&index->codec, sl_row(index, select->nodes[i]), select->query_buffer, &query, norm2);
-    float to_base = select->scores[i], norm_weight = 0;
-    if (index->codec.metric == SL_METRIC_L2) to_base += (*norm2 - base_norm2) / 2;
-    if (index->codec.metric == SL_METRIC_IP) {
-        to_base -= base_norm2 / 2;
-        norm_weight = 0.5f;
+/* Candidates arrive almost in order, from a walk's pool or an old list, which is when insertion is the best of sorts.
+ */
+static void sort_candidates(sl_select *select) {
+    for (size_t i = 1; i < select->count; i++) {
+        uint32_t node = select->nodes[i];
+        float score = select->scores[i];
+        size_t j = i;
+        for (; j > 0 && select->scores[j - 1] < score; j--) {
+            select->nodes[j] = select->nodes[j - 1];
+            select->scores[j] = select->scores[j - 1];
+        }
+        select->nodes[j] = node;
+        select->scores[j] = score;
     }
-    index->kernels->score[index->codec.codes](&index->codec.rows, &query, select->chosen_nodes, select->chosen_count, 0,
-                                              select->pair_scores);
-    for (size_t j = 0; j < select->chosen_count; j++)
-        if (select->pair_scores[j] - norm_weight * select->chosen_norms[j] > to_base) return 1;
+}
+
+/* Whether a candidate is nearer to one already chosen than to the base. Half the candidates are found to be by the
+ * first few, so that the chosen are looked at some at a time. */
+static int is_covered(sl_select *select, uint32_t candidate, uint32_t base) {
+    float to_base, pairs[SOME];
+    sl_rate_set(&select->rate, candidate);
+    sl_rate_many(&select->rate, &base, 1, &to_base);
+    for (size_t first = 0; first < select->chosen_count; first += SOME) {
+        size_t count = select->chosen_count - first < SOME ? select->chosen_count - first : SOME;
+        sl_rate_many(&select->rate, select->chosen + first, count, pairs);
+        for (size_t i = 0; i < count; i++)
+            if (pairs[i] > to_base) return 1;
+    }
     return 0;
 }
 
-void sl_select_run(sl_select *select, uint32_t base, float base_norm2, size_t limit) {
-    size_t copies = 0, kept_copies[MOST_COPIES];
+void sl_select_run(sl_select *select, uint32_t base, size_t limit) {
+    uint32_t copies[MOST_COPIES];
+    size_t copy_count = 0;
     select->chosen_count = 0;
-    for (size_t i = 0; i < select->count && select->chosen_count + copies < limit; i++) {
+    sl_rate_set(&select->rate, base);
+    sl_rate_many(&select->rate, select->nodes, select->count, select->scores);
+    sort_candidates(select);
+    for (size_t i = 0; i < select->count && select->chosen_count + copy_count < limit; i++) {
         if (is_copy(select->index, base, select->nodes[i])) {
-            if (copies < MOST_COPIES) kept_copies[copies++] = i;
-            continue;
+            if (copy_count < MOST_COPIES) copies[copy_count++] = select->nodes[i];
+        } else if (!is_covered(select, select->nodes[i], base)) {
+            select->chosen[select->chosen_count++] = select->nodes[i];
         }
-        float norm2;
-        if (is_covered(select, i, base_norm2, &norm2)) continue;
-        select->chosen_nodes[select->chosen_count] = select->nodes[i];
-        select->chosen_norms[select->chosen_count] = norm2;
-        select->chosen[select->chosen_count++] = (uint32_t)i;
     }
-    for (size_t i = 0; i < copies; i++)
-        select->chosen[select->chosen_count++] = (uint32_t)kept_copies[i];
+    for (size_t i = 0; i < copy_count; i++)
+        select->chosen[select->chosen_count++] = copies[i];
 }

@@ -60,11 +60,12 @@ static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_
     const uint32_t *links = sl_layer_links(layer, id);
     size_t count = 0;
     if (!links) return 0;
+    sl_visited visited = walk->visited; /* a copy stays in registers */
     for (size_t j = 0; j < layer->degree; j++) {
         uint32_t neighbour = sl_link_load(links + j);
         if (neighbour >= layer->count) break;
         found[count] = neighbour;
-        count += !sl_visited_mark(&walk->visited, neighbour);
+        count += !sl_visited_mark(&visited, neighbour);
     }
     walk->expansions++;
     walk->evaluations += count;
@@ -123,9 +124,12 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
 static void take(sl_walk *walk, const sl_layer *layer, const uint32_t *ids, size_t count) {
     sl_pool *pool = &walk->pool;
     score(walk, layer, ids, count);
+    float bound = sl_pool_bound(pool);
     for (size_t i = 0; i < count; i++) {
-        uint64_t key = sl_pool_key(walk->scores[i], ids[i]);
-        if (key > sl_pool_bound(pool) && sl_pool_insert(pool, key)) prefetch_links(layer, ids[i]);
+        if (!(walk->scores[i] > bound)) continue;
+        if (!sl_pool_insert(pool, sl_pool_key(walk->scores[i], ids[i]))) continue;
+        prefetch_links(layer, ids[i]);
+        bound = sl_pool_bound(pool);
     }
 }
 

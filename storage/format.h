@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SL_FILE_MAGIC     "SHORTLST"
-#define SL_FILE_VERSION   1u
-#define SL_FILE_ENDIAN    0x01020304u
-#define SL_HEADER_SIZE    4096u
-#define SL_SECTION_ALIGN  4096u
-#define SL_SECTION_SLACK  64u
-#define SL_MAX_SECTIONS   32u
-#define SL_NONE           0xffffffffu /* no node, no slot: fills link lists */
+#define SL_FILE_MAGIC    "SHORTLST"
+#define SL_FILE_VERSION  1u
+#define SL_FILE_ENDIAN   0x01020304u
+#define SL_HEADER_SIZE   4096u
+#define SL_SECTION_ALIGN 4096u
+#define SL_SECTION_SLACK 64u
+#define SL_MAX_SECTIONS  32u
+#define SL_NONE          0xffffffffu /* no node, no slot: fills link lists */
 
 typedef enum sl_section_kind {
     SL_SECTION_CODES = 1,       /* n rows of row_pitch bytes */

@@ -86,6 +86,33 @@ sl_index_stats indexes_stats(const sl_index *index) {
     return stats;
 }
 
+void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {
+    /* Field by field: there is padding between some. */
+#define SAME(field) ck_assert_msg(a->field == b->field, "of the statistics, " #field " differs")
+    SAME(struct_size);
+    SAME(n);
+    SAME(dim);
+    SAME(m);
+    SAME(ef_construction);
+    SAME(seed);
+    SAME(metric);
+    SAME(dtype);
+    SAME(codes);
+    SAME(refine);
+    SAME(place);
+    SAME(max_level);
+    SAME(bytes_codes);
+    SAME(bytes_links);
+    SAME(bytes_ids);
+    SAME(bytes_upper);
+    SAME(bytes_refine);
+    SAME(bytes_total);
+    SAME(quant_error_mean);
+    SAME(quant_error_max);
+    SAME(isa);
+#undef SAME
+}
+
 int indexes_main(const char *name, TCase *const *cases, size_t count) {
     Suite *suite = suite_create(name);
     for (size_t i = 0; i < count; i++) {

@@ -78,6 +78,10 @@ static void expect_header(const sl_index_params *params, uint64_t n, uint32_t id
     ck_assert_uint_eq(u64_at(56), params->seed);
     ck_assert_uint_eq(u32_at(72), id_width);
     ck_assert_uint_eq(u64_at(96), next_id);
+    static const unsigned char zeros[4096];
+    size_t table_end = 512 + 32 * u32_at(20);
+    ck_assert_mem_eq(file + 128, zeros, 512 - 128);
+    ck_assert_mem_eq(file + table_end, zeros, 4092 - table_end);
 }
 
 /* Two nodes: each is the other's only neighbour. */

@@ -194,6 +194,55 @@ START_TEST(forged_files) {
 }
 END_TEST
 
+/* A header that contradicts itself or its sections is refused whole, before anything is read through it. */
+START_TEST(contradicting_headers) {
+    build(_i);
+    sl_file_header header;
+    memcpy(&header, valid, sizeof header);
+    const struct contradiction {
+        size_t at, width;
+        uint64_t value;
+    } contradictions[] = {
+        {offsetof(sl_file_header, n), 8, header.n - 1},
+        {offsetof(sl_file_header, n), 8, header.n + 1},
+        {offsetof(sl_file_header, n), 8, UINT64_C(1) << 62},
+        {offsetof(sl_file_header, dim), 4, 0},
+        {offsetof(sl_file_header, dim), 4, header.dim + 64},
+        {offsetof(sl_file_header, dim), 4, UINT32_MAX},
+        {offsetof(sl_file_header, metric), 1, 200},
+        {offsetof(sl_file_header, codes), 1, 200},
+        {offsetof(sl_file_header, m), 4, 0},
+        {offsetof(sl_file_header, m), 4, header.m + 1},
+        {offsetof(sl_file_header, m), 4, UINT32_MAX},
+        {offsetof(sl_file_header, ef_construction), 4, 0},
+        {offsetof(sl_file_header, row_pitch), 4, header.row_pitch + 4},
+        {offsetof(sl_file_header, row_pitch), 4, 0},
+        {offsetof(sl_file_header, refine_pitch), 4, header.refine_pitch + 4},
+        {offsetof(sl_file_header, id_width), 4, 5},
+        {offsetof(sl_file_header, id_width), 4, header.id_width ? 0 : 4},
+        {offsetof(sl_file_header, entry_node), 4, header.n},
+        {offsetof(sl_file_header, entry_slot), 4, header.upper_count},
+        {offsetof(sl_file_header, entry_slot), 4, SL_NONE},
+        {offsetof(sl_file_header, max_level), 4, 0},
+        {offsetof(sl_file_header, max_level), 4, 64},
+        {offsetof(sl_file_header, upper_count), 4, header.upper_count + 1},
+        {offsetof(sl_file_header, upper_count), 4, UINT32_MAX},
+        {offsetof(sl_file_header, upper_rows), 4, header.upper_rows + 1},
+    };
+    for (size_t i = 0; i < sizeof contradictions / sizeof *contradictions; i++) {
+        memcpy(changed, valid, valid_size);
+        memcpy(changed + contradictions[i].at, &contradictions[i].value, contradictions[i].width);
+        hostile_seal(changed, valid_size);
+        file_write(place.path, changed, valid_size);
+        sl_status mapped = hostile_use(place.path, valid_size, SL_PLACE_MAP, NULL);
+        ck_assert_msg(mapped == SL_ECORRUPT || mapped == SL_EVERSION, "contradiction %zu: %s", i,
+                      sl_status_name(mapped));
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), place.path));
+        ck_assert_int_eq(hostile_use(place.path, valid_size, SL_PLACE_DRAM, NULL), mapped);
+    }
+}
+END_TEST
+
 /* Cut off anywhere, also with a header that says the shorter size. */
 START_TEST(truncated_files) {
     build(_i);
@@ -231,6 +280,7 @@ static Suite *suite(void) {
     tcase_add_loop_test(tests, the_file_itself_is_sound, 0, HOSTILE_KINDS);
     tcase_add_loop_test(tests, changed_bodies_mapped, 0, HOSTILE_KINDS);
     tcase_add_loop_test(tests, forged_files, 0, HOSTILE_KINDS);
+    tcase_add_loop_test(tests, contradicting_headers, 0, HOSTILE_KINDS);
     tcase_add_loop_test(tests, truncated_files, 0, HOSTILE_KINDS);
     tcase_add_loop_test(tests, changed_bodies_copied, 0, HOSTILE_KINDS);
     Suite *all = suite_create("hostile");

@@ -158,21 +158,37 @@ START_TEST(short_and_interrupted_writes_go_on) {
 }
 END_TEST
 
+/* The descriptor is closed all the same, and must not be closed again: it may be another thread's by now. */
+START_TEST(an_interrupted_close_is_a_close) {
+    fault_files faults;
+    fault_files_init(&faults);
+    faults.fail_at[FAULT_CLOSE] = 1;
+    faults.error = EINTR;
+    ck_assert_int_eq(sample_save(&new_file, place.path, &faults.ops), SL_OK);
+    ck_assert_uint_eq(faults.calls[FAULT_CLOSE], 2);
+    expect_version(NEW);
+}
+END_TEST
+
 static int64_t write_nothing(void *ctx, int fd, const void *data, size_t size) {
     (void)ctx, (void)fd, (void)data, (void)size;
     return 0;
 }
 
 static int64_t write_too_much(void *ctx, int fd, const void *data, size_t size) {
-    (void)ctx, (void)fd, (void)data;
-    return (int64_t)size + 1;
+    (void)fd, (void)data, (void)size;
+    ++*(size_t *)ctx;
+    errno = EIO;
+    return *(size_t *)ctx > 1 ? -1 : 1 << 20;
 }
 
 /* A write that takes nothing must not be tried for ever, nor one be believed that took more than there was. */
 START_TEST(senseless_writes_end_the_save) {
-    sl_file_ops nothing = {.write = write_nothing}, too_much = {.write = write_too_much};
+    size_t calls = 0;
+    sl_file_ops nothing = {.write = write_nothing}, too_much = {.ctx = &calls, .write = write_too_much};
     ck_assert_int_eq(sample_save(&new_file, place.path, &nothing), SL_EIO);
     ck_assert_int_eq(sample_save(&new_file, place.path, &too_much), SL_EIO);
+    ck_assert_uint_eq(calls, 1);
     expect_version(OLD);
 }
 END_TEST
@@ -389,7 +405,7 @@ END_TEST
 
 static Suite *suite(void) {
     TCase *tests = tcase_create("save");
-    tcase_set_timeout(tests, 300);
+    tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_save_replaces_the_file);
     tcase_add_test(tests, missing_operations_are_the_systems);
@@ -397,6 +413,7 @@ static Suite *suite(void) {
     tcase_add_test(tests, every_call_fails_in_turn);
     tcase_add_test(tests, a_failing_unlink_is_told);
     tcase_add_test(tests, short_and_interrupted_writes_go_on);
+    tcase_add_test(tests, an_interrupted_close_is_a_close);
     tcase_add_test(tests, senseless_writes_end_the_save);
     tcase_add_test(tests, a_cancelled_save_changes_nothing);
     tcase_add_test(tests, killed_at_every_call);

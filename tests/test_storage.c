@@ -301,7 +301,7 @@ END_TEST
 
 static Suite *suite(void) {
     TCase *tests = tcase_create("storage");
-    tcase_set_timeout(tests, 300);
+    tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, what_was_saved_is_read);
     tcase_add_test(tests, every_truncation_is_refused);

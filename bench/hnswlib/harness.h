@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <time.h>
 #include <vector>
 
 // A matrix in a .fbin or .ibin file: rows, columns, and the values row by row.
@@ -48,6 +49,21 @@ using Clock = std::chrono::steady_clock;
 
 inline double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Time spent computing tells more than the clock where other programs share the CPUs.
+inline double clock_seconds(clockid_t clock) {
+    timespec now;
+    clock_gettime(clock, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+inline double thread_cpu_seconds() {
+    return clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+}
+
+inline double process_cpu_seconds() {
+    return clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 // Throws what the peer says went wrong.

@@ -56,7 +56,8 @@ def summarise(peers, about, events):
                       for huge in (False, True)},
     }
     if builds:
-        summary["build"] = {"ratio": ratios(builds, "seconds", False), "seconds": per_side(builds, "seconds")}
+        summary["build"] = {"ratio": ratios(builds, "seconds", False),
+                            "cpu_ratio": ratios(builds, "cpu_seconds", False), "seconds": per_side(builds, "seconds")}
     summary["targets"] = targets(summary)
     return summary
 
@@ -96,7 +97,7 @@ def table(peers, about, summary):
     if "build" in summary:
         build = summary["build"]
         lines += ["", f"build          {build['seconds'][0]:8.2f} s against {build['seconds'][1]:8.2f} s   ratio "
-                  f"{span(build['ratio'])}"]
+                  f"{span(build['ratio'])}, by CPU time {span(build['cpu_ratio'])}"]
     theirs = summary["bytes_per_vector"][peers[1]]
     lines += [f"bytes a vector {summary['bytes_per_vector']['shortlist ' + refine]:8.1f} against {theirs:8.1f}, "
               f"refine {refine:5} ratio {summary['size_ratio'][refine]:.3f}" for refine in SIZE_TARGETS]

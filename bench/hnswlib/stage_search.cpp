@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <sched.h>
-#include <time.h>
 
 namespace {
 
@@ -29,13 +28,6 @@ void pin(int cpu) {
     CPU_SET(cpu, &one);
     if (sched_setaffinity(0, sizeof one, &one) != 0)
         throw std::runtime_error("cannot pin the thread to CPU " + std::to_string(cpu));
-}
-
-// The thread's own time tells more than the clock's where other programs share the CPU.
-double cpu_seconds() {
-    timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 struct Pass {
@@ -65,7 +57,7 @@ class Runner {
     Pass pass(size_t ef, size_t times, std::vector<float> &latencies) {
         if (library_.set_ef(index_, ef) != 0) fail(library_, "set_ef");
         latencies.reserve(latencies.size() + times * queries_.rows);
-        const double cpu = cpu_seconds();
+        const double cpu = thread_cpu_seconds();
         const auto start = Clock::now();
         auto before = start;
         for (size_t call = 0; call < times * queries_.rows; call++) {
@@ -76,7 +68,8 @@ class Runner {
             before = after;
         }
         const double share = 1.0 / static_cast<double>(times);
-        return {std::chrono::duration<double>(before - start).count() * share, (cpu_seconds() - cpu) * share, recall()};
+        return {std::chrono::duration<double>(before - start).count() * share, (thread_cpu_seconds() - cpu) * share,
+                recall()};
     }
 
     // Distances computed a query, by an untimed pass.

@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 COMMAND = os.environ["SHORTLIST"]
@@ -80,6 +81,18 @@ def clustered(n, dim, seed, spread=0.4):
     centres = [[random.Random(c * 1000 + i).gauss(0, 1) for i in range(dim)] for c in range(8)]
     rows = [[x + source.gauss(0, spread) for x in source.choice(centres)] for _ in range(n)]
     return [array.array("f", row).tolist() for row in rows]
+
+
+def children_of(process, count):
+    """Waits until a process has this many children; their ids."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            pids = [int(pid) for pid in file.read().split()]
+        if len(pids) == count:
+            return pids
+        time.sleep(0.01)
+    raise AssertionError(f"not {count} children in a minute")
 
 
 class CommandTest(unittest.TestCase):

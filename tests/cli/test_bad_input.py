@@ -3,15 +3,15 @@ every file as it was. And what ends a run: signals, full disks."""
 
 import math
 import os
+import pty
 import random
 import resource
 import signal
 import struct
 import subprocess
-import time
 import unittest
 
-from harness import COMMAND, CommandTest, clustered, decode, encode, npy
+from harness import COMMAND, CommandTest, children_of, clustered, npy
 
 N, DIM = 300, 8
 BASE = clustered(N, DIM, 3)
@@ -247,39 +247,33 @@ class Endings(CommandTest):
             self.assertEqual(self.interrupt(command, number), "shortlist build: interrupted; nothing was written")
             self.assertEqual(self.snapshot(), before)
 
-    def test_signal_ends_measuring_processes(self):
-        self.vectors("b.fbin", BASE)
-        self.vectors("q.fbin", BASE * 10)
-        self.vectors("t.ibin", [[i] for i in range(N)] * 10)
-        self.run_ok("build", "b.fbin", "-o", "x.sl", "--metric", "l2")
-        for number in (signal.SIGINT, signal.SIGTERM):
-            process = subprocess.Popen([COMMAND, "eval", "x.sl", "q.fbin", "t.ibin", "-k", "1", "--procs", "2", "--repeat",
-                                        "1000"], cwd=self.folder, stderr=subprocess.PIPE, text=True,
-                                       start_new_session=True)
-            deadline = time.monotonic() + 60
-            children = f"/proc/{process.pid}/task/{process.pid}/children"
-            while time.monotonic() < deadline and len(open(children).read().split()) < 2:
-                time.sleep(0.01)
-            pids = open(children).read().split()
-            self.assertEqual(len(pids), 2)
-            os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
-            err = process.communicate(timeout=60)[1]
-            self.assertEqual((process.returncode, err), (1, "shortlist eval: interrupted; nothing was written\n"))
-            for pid in pids:
-                self.assertFalse(os.path.exists(f"/proc/{pid}"))
-
-    def test_measuring_process_that_dies(self):
+    def start_processes(self):
+        """A measurement by two processes that would take minutes."""
         self.vectors("b.fbin", BASE)
         self.vectors("q.fbin", BASE * 10)
         self.vectors("t.ibin", [[i] for i in range(N)] * 10)
         self.run_ok("build", "b.fbin", "-o", "x.sl", "--metric", "l2")
         process = subprocess.Popen([COMMAND, "eval", "x.sl", "q.fbin", "t.ibin", "-k", "1", "--procs", "2", "--repeat",
-                                    "1000"], cwd=self.folder, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 60
-        children = f"/proc/{process.pid}/task/{process.pid}/children"
-        while time.monotonic() < deadline and len(open(children).read().split()) < 2:
-            time.sleep(0.01)
-        os.kill(int(open(children).read().split()[0]), signal.SIGKILL)
+                                    "1000"], cwd=self.folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(process.kill)
+        return process, children_of(process, 2)
+
+    def test_signal_ends_measuring_processes(self):
+        """Ctrl-C reaches the whole group, a plain SIGTERM the first process alone."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process, children = self.start_processes()
+            if number == signal.SIGINT:
+                os.killpg(process.pid, number)
+            else:
+                process.send_signal(number)
+            err = process.communicate(timeout=60)[1]
+            self.assertEqual((process.returncode, err), (1, "shortlist eval: interrupted; nothing was written\n"))
+            for pid in children:
+                self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+    def test_measuring_process_that_dies(self):
+        process, children = self.start_processes()
+        os.kill(children[0], signal.SIGKILL)
         err = process.communicate(timeout=60)[1]
         self.assertEqual((process.returncode, err.count("\n")), (1, 1), err)
         self.assertIn("signal 9", err)
@@ -310,7 +304,6 @@ class Endings(CommandTest):
 
     def test_bar_on_a_terminal(self):
         """On a terminal the bar is drawn and wiped, and never reaches stdout."""
-        import pty
         self.vectors("b.fbin", BASE * 100)
         main, side = pty.openpty()
         process = subprocess.Popen([COMMAND, "build", "b.fbin", "-o", "x.sl", "--metric", "l2", "--json"], cwd=self.folder,

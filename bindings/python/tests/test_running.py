@@ -18,6 +18,10 @@ from conftest import DIM, clustered
 import shortlist
 
 
+# Later Pythons warn of every fork beside threads; that it works here is what these tests show.
+forks = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+
+
 def big(n=30_000):
     return clustered(n, seed=5)
 
@@ -110,7 +114,7 @@ def counter():
 
 def moves(counter, call):
     """Whether the count moves during the call, given many chances, since a short call may be over too soon."""
-    for _ in range(1000):
+    for _ in range(200):
         before = counter[0]
         call()
         if counter[0] != before:
@@ -124,14 +128,13 @@ def test_the_counter_stands_still_where_the_gil_is_kept(counter):
 
 
 def test_python_runs_while_the_library_works(counter, ready, x, q, tmp_path):
-    path, numbers = tmp_path / "a.sl", np.arange(len(x), dtype=np.uint64)
+    path, numbers = tmp_path / "a.sl", np.tile(np.arange(len(x), dtype=np.uint64), 20)
     ready.save(path)
-    ix = shortlist.Index(dim=DIM)
     core, f32, dram = ready._core, shortlist._core.DTYPES["f32"], shortlist._core.PLACES["dram"]
     ids, scores = np.empty((len(q), 10), np.uint64), np.empty((len(q), 10), np.float32)
-    vectors, name = np.empty_like(x), os.fsencode(path)
+    vectors, name = np.empty((len(numbers), DIM), np.float32), os.fsencode(path)
     calls = {
-        "add": lambda: ix._core.add(x, f32, None, 1, None),
+        "add": lambda: shortlist.Index(dim=DIM)._core.add(x, f32, None, 1, None),
         "search": lambda: core.search(q, f32, 10, 64, 0, 1, ids, scores),
         "get": lambda: core.get(numbers, len(numbers), f32, vectors),
         "save": lambda: core.save(name, None),
@@ -233,7 +236,7 @@ def test_an_index_used_from_its_own_callback_says_so(x, q):
 def test_ctrl_c_ends_an_add_and_nothing_is_added():
     """In a process of its own: a thread there sends SIGINT at the add's first word."""
     code = """
-        import os, signal, sys
+        import os, signal, threading
         import numpy as np
         import shortlist
 
@@ -242,11 +245,17 @@ def test_ctrl_c_ends_an_add_and_nothing_is_added():
         ix.add(x[:1000])
         told = []
 
+        begun = threading.Event()
+
         def progress(done, total):
             told.append(done)
-            if len(told) == 1:
-                os.kill(os.getpid(), signal.SIGINT)
+            begun.set()
 
+        def press():
+            begun.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=press).start()
         try:
             ix.add(x, progress=progress)
         except KeyboardInterrupt:
@@ -270,17 +279,18 @@ def test_signals_are_served_without_progress():
         raise Rang
 
     old = signal.signal(signal.SIGALRM, ring)
-    ix = shortlist.Index(dim=DIM, ef_build=400)
+    ix, data = shortlist.Index(dim=DIM, ef_build=400), clustered(60_000, seed=5)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(Rang):
-            ix.add(clustered(300_000, seed=5))
+            ix.add(data)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
     assert len(ix) == 0
 
 
+@forks
 @pytest.mark.parametrize("threads", [1, 0, 2])
 def test_a_forked_child_goes_on_searching(threads, tmp_path, x, q):
     """The parent has used several threads, which do not come along."""
@@ -308,6 +318,7 @@ def test_a_forked_child_goes_on_searching(threads, tmp_path, x, q):
     np.testing.assert_array_equal(ix.search(q, threads=2)[0], expected)
 
 
+@forks
 def test_a_fork_in_mid_add_leaves_the_child_a_clear_word(x):
     """The child's copy is half written: it says so; another index there works."""
     ix, other = shortlist.Index(dim=DIM), shortlist.Index(dim=DIM)

@@ -27,6 +27,13 @@ _NATIVE = {
 }
 INTEGER = {"i8": np.int8, "u8": np.uint8, "i16": np.int16}
 
+# The same for the common ones in the machine's byte order: making a dtype's name takes longer than a short search.
+_QUICK = {np.dtype(name): own for name, own in _NATIVE.items() if name != "bfloat16"}
+
+
+def _native(dtype: np.dtype[Any]) -> str | None:
+    return _QUICK.get(dtype) or _NATIVE.get(dtype.name)
+
 
 def dtype_name(dtype: object) -> str:
     """The library's name of an element type given by that name, by numpy's, or as a numpy type."""
@@ -72,13 +79,15 @@ def _as_matrix(what: str, x: npt.ArrayLike, dim: int | None, allow_one: bool) ->
         raise ValueError(f"{what} has shape {array.shape}; it must be {allowed}")
     if dim is not None and array.shape[1] != dim:
         raise ValueError(f"{what} has vectors of dimension {array.shape[1]}, where {dim} is needed")
-    if array.dtype.name not in _NATIVE and array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiu" and not _native(array.dtype):
         raise ValueError(f"{what} holds {array.dtype}; vectors must be of real numbers")
     return array, one
 
 
 def _usable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The array itself where the library can read it, else a copy of the same type."""
+    if array.flags.c_contiguous and array.dtype in _QUICK and array.flags.aligned:
+        return array
     row = array.shape[1] * array.itemsize
     contiguous = array.shape[1] < 2 or array.strides[1] == array.itemsize
     apart = array.shape[0] < 2 or array.strides[0] >= row
@@ -99,7 +108,7 @@ def rows(
 ) -> tuple[npt.NDArray[Any], str, bool]:
     """Vectors for an index: the matrix, its element type, and whether it was given as one vector."""
     array, one = _as_matrix(what, x, dim, allow_one)
-    dtype = _NATIVE.get(array.dtype.name)
+    dtype = _native(array.dtype)
     if index_dtype in INTEGER:
         if dtype != index_dtype:
             wanted = INTEGER[index_dtype].__name__
@@ -118,8 +127,8 @@ def alike(
     """Base and queries of one element type, which is theirs where they share one the library has, else f32."""
     base, _ = _as_matrix("x", x, None, False)
     queries, one = _as_matrix("q", q, base.shape[1], True)
-    dtype = _NATIVE.get(base.dtype.name)
-    if dtype is None or dtype != _NATIVE.get(queries.dtype.name):
+    dtype = _native(base.dtype)
+    if dtype is None or dtype != _native(queries.dtype):
         base, queries, dtype = _to_f32(base), _to_f32(queries), "f32"
     return _usable(base), _usable(queries), dtype, one
 

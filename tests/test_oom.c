@@ -1,0 +1,312 @@
+/* Every allocation failing in turn, of every call that makes any: SL_ENOMEM, nothing lost, nothing changed. */
+#include "hnsw/graph.h"
+#include "tests/clusters.h"
+#include "tests/faults.h"
+#include "tests/indexes.h"
+#include "tests/scratch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 400, DIM = 16, K = 5 };
+
+static scratch place;
+static float *x;
+static fault_allocator memory;
+static sl_index_params params;
+static sl_index *idx;
+static uint64_t ids[N];
+static uint64_t usable_id; /* of row 7 */
+static size_t warnings;
+
+static void count_warning(void *ctx, sl_log_level level, const char *message) {
+    (void)ctx;
+    warnings += level == SL_LOG_WARN && *message;
+}
+
+static void set_up(void) {
+    scratch_open(&place);
+    x = clusters_make(2 * N, DIM, 0.3, 12);
+    for (size_t i = 0; i < N; i++)
+        ids[i] = 5 * i + 2;
+    usable_id = ids[7];
+    fault_allocator_init(&memory, 0);
+    indexes_params(&params, DIM, SL_METRIC_COSINE);
+    params.refine = SL_REFINE_I16;
+    params.allocator = &memory.allocator;
+    params.log = count_warning;
+    idx = indexes_make(&params, x, SL_F32, N, ids, 1);
+}
+
+static void tear_down(void) {
+    sl_index_free(idx);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+    ck_assert_uint_eq(memory.live_bytes, 0);
+    free(x);
+    scratch_close(&place);
+}
+
+static void check_usable(const sl_index *index) {
+    uint64_t found;
+    indexes_search(index, x + 7 * DIM, SL_F32, 1, 1, 50, &found, NULL);
+    ck_assert_uint_eq(found, usable_id);
+}
+
+/* Calls with the first allocation failing, then the second, until there is none left to fail. A failed call leaves no
+ * block behind. */
+static void fail_each(sl_status (*call)(void), size_t least) {
+    size_t at = 1, blocks = memory.live_blocks;
+    for (;; at++) {
+        memory.calls = 0;
+        memory.fail_at = at;
+        sl_status status = call();
+        int failed = memory.calls >= at;
+        memory.fail_at = 0;
+        if (!failed) {
+            ck_ok(status);
+            break;
+        }
+        ck_fails(status, SL_ENOMEM, "cannot allocate");
+        ck_assert_uint_eq(memory.live_blocks, blocks);
+        check_usable(idx);
+    }
+    ck_assert_msg(at > least, "only %zu allocations were made", at - 1);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Calls that leave the index as it is
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status create(void) {
+    sl_index *index = idx;
+    sl_status status = sl_index_create(&params, &index);
+    ck_assert((status == SL_OK) == (index != NULL));
+    sl_index_free(index);
+    return status;
+}
+
+static sl_status make_searcher(void) {
+    sl_searcher *searcher = NULL;
+    sl_status status = sl_searcher_create(idx, 50, &searcher);
+    ck_assert((status == SL_OK) == (searcher != NULL));
+    sl_searcher_free(searcher);
+    return status;
+}
+
+static sl_status search_batch(void) {
+    uint64_t found[20 * K];
+    sl_search_params search;
+    sl_search_params_init(&search);
+    search.threads = 3;
+    return sl_index_search(idx, x, SL_F32, 20, 0, K, &search, found, NULL, NULL);
+}
+
+static sl_status check(void) {
+    sl_check_params with;
+    sl_check_params_init(&with);
+    with.sample = 5;
+    sl_check_report report = {.struct_size = sizeof report};
+    return sl_index_check(idx, &with, &report);
+}
+
+static sl_status save(void) {
+    sl_status status = sl_index_save(idx, place.path, NULL);
+    if (status != SL_OK) ck_assert_uint_eq(scratch_count(&place), 0);
+    return status;
+}
+
+static sl_status open_in(sl_place where) {
+    sl_open_params open;
+    sl_open_params_init(&open);
+    open.place = where;
+    open.allocator = &memory.allocator;
+    sl_index *index = idx;
+    sl_status status = sl_index_open(place.path, &open, &index);
+    ck_assert((status == SL_OK) == (index != NULL));
+    if (index) ck_assert_uint_eq(sl_index_size(index), N);
+    sl_index_free(index);
+    return status;
+}
+
+static sl_status open_map(void) {
+    return open_in(SL_PLACE_MAP);
+}
+static sl_status open_dram(void) {
+    return open_in(SL_PLACE_DRAM);
+}
+
+static sl_status exact_search(void) {
+    sl_exact_params with;
+    sl_exact_params_init(&with);
+    with.dim = DIM;
+    with.k = K;
+    with.allocator = &memory.allocator;
+    sl_exact *exact = NULL;
+    uint64_t found[20 * K];
+    sl_status status = sl_exact_create(&with, x, 20, 0, &exact);
+    ck_assert((status == SL_OK) == (exact != NULL));
+    if (status == SL_OK) status = sl_exact_scan(exact, x, N, 0, 0);
+    if (status == SL_OK) status = sl_exact_results(exact, found, NULL);
+    sl_exact_free(exact);
+    return status;
+}
+
+START_TEST(making) {
+    fail_each(create, 1);
+    fail_each(make_searcher, 6);
+    fail_each(exact_search, 9);
+}
+END_TEST
+
+START_TEST(searching) {
+    fail_each(search_batch, 20);
+}
+END_TEST
+
+START_TEST(saving_and_opening) {
+    fail_each(save, 1);
+    fail_each(open_map, 1);
+    fail_each(open_dram, 8);
+}
+END_TEST
+
+/* Also where vectors that cannot be reached have to be brought in first. */
+START_TEST(checking_and_mending) {
+    fail_each(check, 5);
+    memset(idx->links, 0xff, N / 2 * idx->m0 * sizeof *idx->links);
+    idx->unverified = 1;
+    fail_each(check, 12);
+    indexes_sound(idx);
+}
+END_TEST
+
+/* The map of ids is made when it is first needed. */
+START_TEST(getting) {
+    ck_ok(sl_index_save(idx, place.path, NULL));
+    sl_open_params open;
+    sl_open_params_init(&open);
+    open.allocator = &memory.allocator;
+    sl_index *index;
+    float vector[DIM];
+    ck_ok(sl_index_open(place.path, &open, &index));
+    memory.calls = 0;
+    memory.fail_at = 1;
+    ck_fails(sl_index_get(index, &ids[3], 1, SL_F32, vector), SL_ENOMEM, "cannot allocate");
+    memory.fail_at = 0;
+    check_usable(index);
+    ck_ok(sl_index_get(index, &ids[3], 1, SL_F32, vector));
+    sl_index_free(index);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Calls that change it
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(reserving) {
+    size_t at = 1;
+    for (;; at++) {
+        sl_index_stats before = indexes_stats(idx);
+        size_t capacity = idx->capacity;
+        memory.calls = 0;
+        memory.fail_at = at;
+        sl_status status = sl_index_reserve(idx, 3 * N);
+        int failed = memory.calls >= at;
+        memory.fail_at = 0;
+        sl_index_stats after = indexes_stats(idx);
+        indexes_equal(&after, &before);
+        check_usable(idx);
+        if (!failed) break;
+        ck_fails(status, SL_ENOMEM, "cannot allocate");
+        ck_assert_uint_eq(idx->capacity, capacity);
+    }
+    ck_assert_uint_gt(at, 4);
+    ck_assert_uint_ge(idx->capacity, 3 * N);
+    indexes_sound(idx);
+}
+END_TEST
+
+/* With one more allocation granted each time, until the call needs no more. What it says is what happened: all of the
+ * vectors are there, or none. */
+static void add_failing(const uint64_t *new_ids, size_t threads) {
+    size_t refused = 0;
+    for (size_t at = 1;; at++) {
+        sl_index_stats before = indexes_stats(idx);
+        size_t warned = warnings;
+        sl_add_params add;
+        sl_add_params_init(&add);
+        add.threads = threads;
+        memory.calls = 0;
+        memory.fail_at = at;
+        sl_status status = sl_index_add(idx, x + N * DIM, SL_F32, N, 0, new_ids, &add);
+        int failed = memory.calls >= at;
+        memory.fail_at = 0;
+        if (status == SL_OK) {
+            /* Reachability could not be proved: told, and done later. */
+            ck_assert_uint_eq(warnings - warned, failed ? 1 : 0);
+            break;
+        }
+        refused++;
+        ck_fails(status, SL_ENOMEM, "cannot allocate");
+        sl_index_stats after = indexes_stats(idx);
+        indexes_equal(&after, &before);
+        check_usable(idx);
+    }
+    ck_assert_uint_gt(refused, 15);
+    ck_assert_uint_eq(sl_index_size(idx), 2 * N);
+    indexes_sound(idx);
+    check_usable(idx);
+}
+
+START_TEST(adding) {
+    add_failing(NULL, _i ? 3 : 1);
+}
+END_TEST
+
+/* From ids that need no room to ids of the user's own. */
+START_TEST(adding_own_ids) {
+    sl_index_free(idx);
+    idx = indexes_make(&params, x, SL_F32, N, NULL, 1);
+    usable_id = 7;
+    for (size_t i = 0; i < N; i++)
+        ids[i] = 10 * N + i;
+    add_failing(ids, 2);
+}
+END_TEST
+
+START_TEST(adding_first) {
+    sl_index_free(idx);
+    for (size_t at = 1;; at++) {
+        ck_ok(sl_index_create(&params, &idx));
+        memory.calls = 0;
+        memory.fail_at = at;
+        sl_status status = indexes_add(idx, x, SL_F32, N, ids);
+        memory.fail_at = 0;
+        if (status == SL_OK) break;
+        ck_fails(status, SL_ENOMEM, "cannot allocate");
+        ck_assert_uint_eq(sl_index_size(idx), 0);
+        indexes_sound(idx);
+        ck_ok(indexes_add(idx, x, SL_F32, N, ids));
+        check_usable(idx);
+        sl_index_free(idx);
+        ck_assert_uint_eq(memory.live_blocks, 0);
+    }
+    indexes_sound(idx);
+    check_usable(idx);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("oom");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, making);
+    tcase_add_test(tests, searching);
+    tcase_add_test(tests, saving_and_opening);
+    tcase_add_test(tests, checking_and_mending);
+    tcase_add_test(tests, getting);
+    tcase_add_test(tests, reserving);
+    tcase_add_loop_test(tests, adding, 0, 2);
+    tcase_add_test(tests, adding_own_ids);
+    tcase_add_test(tests, adding_first);
+    return indexes_main("oom", &tests, 1);
+}
