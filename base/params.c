@@ -45,3 +45,9 @@ void sl_params_out(void *out, const void *mine, size_t size) {
     memcpy(to + sizeof theirs, from + sizeof theirs, both - sizeof theirs);
     memset(to + both, 0, theirs - both);
 }
+
+void sl_params_defaults(void *out, size_t struct_size, const void *mine, size_t size) {
+    if (!out || !plausible(struct_size)) return;
+    memcpy(out, &struct_size, sizeof struct_size);
+    sl_params_out(out, mine, size);
+}

@@ -5,6 +5,10 @@
 
 #include "base/status.h"
 
+/* Fills a caller's parameter struct of struct_size bytes from `mine`, our defaults, as far as either goes; what a newer
+ * caller's struct has beyond ours is zeroed, which asks for nothing. */
+void sl_params_defaults(void *out, size_t struct_size, const void *mine, size_t size);
+
 /* `mine`, of `size` bytes, holds the defaults (its own _init has run); fields the caller's struct has replace them, so
  * that fields an older caller lacks keep their defaults. `given` NULL leaves all of them. `init` is what the caller
  * should have called, for the message: "sl_index_params_init". A caller's struct that is larger than ours is taken if

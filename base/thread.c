@@ -9,9 +9,12 @@
 #include <omp.h>
 #endif
 
+/* More than a machine has a use for. Where threads cannot be made, OpenMP's runtimes end the process. */
+#define MOST_THREADS 1024u
+
 size_t sl_thread_count(size_t asked) {
 #ifdef _OPENMP
-    if (asked) return asked;
+    if (asked) return asked < MOST_THREADS ? asked : MOST_THREADS;
     int count = omp_get_max_threads();
     return count > 0 ? (size_t)count : 1;
 #else

@@ -4,7 +4,7 @@
 
 #include <shortlist.h>
 
-/* Threads a batch call uses: asked, or OpenMP's own number where asked is 0; at least 1. */
+/* Threads a batch call uses: asked, up to 1024, or OpenMP's own number where asked is 0; at least 1. */
 size_t sl_thread_count(size_t asked);
 /* Number of the calling thread inside a parallel region, from 0. */
 size_t sl_thread_number(void);

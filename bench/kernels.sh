@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Kernels: ns a score by tier, dim and place, and side by side with SimSIMD and NumKong (--quick, --json FILE).
-# Takes the peers' headers from their source packages and compiles them for this machine.
+# Takes the peers' headers from their source packages and compiles them for this machine. The numbers are also left in
+# bench/results/kernels.json, unless --json names another file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,6 +33,8 @@ main() {
         -DSHORTLIST_SIMSIMD="$PWD/$PEERS/simsimd-6.5.16/include" -DSHORTLIST_SIMSIMD_VERSION=6.5.16 \
         -DSHORTLIST_NUMKONG="$PWD/$PEERS/numkong-7.8.6/include" -DSHORTLIST_NUMKONG_VERSION=7.8.6 >/dev/null
     cmake --build build --target bench_kernels
+    mkdir -p bench/results
+    [[ " $* " == *" --json "* ]] || set -- "$@" --json bench/results/kernels.json
     build/bench/kernels/bench_kernels "$@"
 }
 

@@ -158,7 +158,7 @@ static int build(build_state *state) {
         return report_failure("--place %s: this version builds in DRAM only; build with --place dram, and open the "
                               "index with --place map",
                               sl_place_name((sl_place)options->place));
-    int status = output_check(options->output);
+    int status = output_check(options->output, (const char *const[]){state->base_path, options->ids, NULL});
     if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
     if (status != EXIT_DONE) return status;
     state->type = element_of_dtype(element_dtype(state->base->type));

@@ -78,7 +78,7 @@ static int run_convert(const command *self, int argc, char **argv) {
     if (status == EXIT_DONE && options.type >= 0 && (int)type != options.type)
         status = report_usage("--type %s: a file named %s holds %s; choose another ending, or .npy",
                               element_name((element)options.type), paths[1], element_name(type));
-    if (status == EXIT_DONE) status = output_check(paths[1]);
+    if (status == EXIT_DONE) status = output_check(paths[1], (const char *const[]){paths[0], NULL});
     if (status == EXIT_DONE) status = vectors_open(paths[0], VECTORS_BASE, &in);
     if (status == EXIT_DONE) {
         element npy = npy_type(&options, in->type);

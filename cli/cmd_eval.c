@@ -340,7 +340,8 @@ static int prepare_task(eval_state *state) {
 
 static int eval(eval_state *state) {
     const eval_options *options = state->options;
-    int status = options->plot ? output_check(options->plot) : EXIT_DONE;
+    const char *const inputs[] = {state->index_path, state->queries_path, state->truth_path, NULL};
+    int status = options->plot ? output_check(options->plot, inputs) : EXIT_DONE;
     /* Processes open the index for themselves; here it is then only asked what it holds. */
     state->task.place = options->place >= 0   ? (sl_place)options->place
                         : options->procs == 1 ? SL_PLACE_DRAM

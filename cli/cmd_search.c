@@ -95,6 +95,7 @@ static int print_result(const search_state *state, size_t ef) {
 
 static int search(search_state *state) {
     const search_options *options = state->options;
+    const char *const inputs[] = {state->index_path, state->queries_path, NULL};
     sl_search_params params;
     sl_search_params_init(&params);
     if (options->recall.count)
@@ -102,7 +103,7 @@ static int search(search_state *state) {
             "%s: the index holds no tuned settings for --recall; give --ef, and find one that reaches "
             "this recall with 'shortlist eval --recall'",
             state->index_path);
-    int status = results_check(options->output, options->scores);
+    int status = results_check(options->output, options->scores, inputs);
     if (status == EXIT_DONE)
         status =
             open_index(state->index_path, (sl_place)options->place, options->progress, &state->index, &state->stats);

@@ -115,7 +115,8 @@ static int print_result(const truth_state *state) {
 static int truth(truth_state *state) {
     const truth_options *options = state->options;
     element query_type;
-    int status = results_check(options->output, options->scores);
+    const char *const inputs[] = {state->base_path, state->queries_path, NULL};
+    int status = results_check(options->output, options->scores, inputs);
     if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->base->n, state->base_path);

@@ -36,10 +36,14 @@ static char *folder_of(const char *path) {
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-int output_check(const char *path) {
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+int output_check(const char *path, const char *const *inputs) {
+    struct stat info, input;
+    int exists = stat(path, &info) == 0;
+    if (exists && !S_ISREG(info.st_mode))
         return report_failure("%s: cannot write: not a regular file; name another output", path);
+    for (; exists && *inputs; inputs++)
+        if (stat(*inputs, &input) == 0 && input.st_dev == info.st_dev && input.st_ino == info.st_ino)
+            return report_failure("%s: would take the place of the input %s; name another output", path, *inputs);
     char *folder = folder_of(path);
     if (!folder) return report_failure("out of memory");
     int status = EXIT_DONE;
@@ -71,7 +75,7 @@ static int open_temporary(output *output) {
 
 int output_create(const char *path, output **out) {
     *out = NULL;
-    int status = output_check(path);
+    int status = output_check(path, (const char *const[]){NULL});
     if (status != EXIT_DONE) return status;
     output *output = allocate(1, sizeof *output);
     if (!output) return EXIT_FAILED;

@@ -19,7 +19,8 @@ int output_commit(output *output);
 void output_discard(output *output);
 
 /* Whether a file could be put at `path`, so that hours of work do not end in a refusal: its folder exists and may be
- * written to, and nothing but a regular file is there. Returns an exit status. */
-int output_check(const char *path);
+ * written to, and nothing but a regular file is there, which is none of `inputs`, a list ended by NULL, that it would
+ * take the place of. Returns an exit status. */
+int output_check(const char *path, const char *const *inputs);
 
 #endif

@@ -17,13 +17,13 @@ struct results {
     size_t k, done;
 };
 
-int results_check(const char *ids_path, const char *scores_path) {
+int results_check(const char *ids_path, const char *scores_path, const char *const *inputs) {
     element type;
     int status = vectors_writer_type(ids_path, ELEMENT_U64, &type);
     if (status == EXIT_DONE && type != ELEMENT_U64 && type != ELEMENT_I32)
         status =
             report_failure("%s: holds %s, not ids; name a .ibin, .ivecs or .npy file", ids_path, element_name(type));
-    if (status == EXIT_DONE) status = output_check(ids_path);
+    if (status == EXIT_DONE) status = output_check(ids_path, inputs);
     if (status != EXIT_DONE || !scores_path) return status;
     if (strcmp(ids_path, scores_path) == 0)
         return report_failure("%s: named for the ids and for the scores; name another file for one", ids_path);
@@ -31,13 +31,13 @@ int results_check(const char *ids_path, const char *scores_path) {
     if (status == EXIT_DONE && type != ELEMENT_F32)
         status = report_failure("%s: holds %s, not scores; name a .fbin, .fvecs or .npy file", scores_path,
                                 element_name(type));
-    return status == EXIT_DONE ? output_check(scores_path) : status;
+    return status == EXIT_DONE ? output_check(scores_path, inputs) : status;
 }
 
 int results_create(const char *ids_path, const char *scores_path, size_t nq, size_t k, results **out) {
     *out = NULL;
     element type;
-    int status = results_check(ids_path, scores_path);
+    int status = results_check(ids_path, scores_path, (const char *const[]){NULL});
     if (status == EXIT_DONE) status = vectors_writer_type(ids_path, ELEMENT_U64, &type);
     if (status != EXIT_DONE) return status;
     results *results = allocate(1, sizeof *results);

@@ -7,9 +7,9 @@
 
 typedef struct results results;
 
-/* Whether results can be written there, before the work: endings, folders. `scores_path` may be NULL. Returns an exit
- * status. */
-int results_check(const char *ids_path, const char *scores_path);
+/* Whether results can be written there, before the work: endings, and output_check. `scores_path` may be NULL. Returns
+ * an exit status. */
+int results_check(const char *ids_path, const char *scores_path, const char *const *inputs);
 
 /* `scores_path` may be NULL. Returns an exit status; *out is NULL on failure. */
 int results_create(const char *ids_path, const char *scores_path, size_t nq, size_t k, results **out);

@@ -24,7 +24,7 @@ printf '\nOpened by mapping the file, nothing is loaded before it is asked for. 
 step build/examples/example_words $INDEX $DATA/words.txt king coffee python berlin guitar quickly
 
 printf '\nRecall and speed on 2,000 words held out, one thread, against their exact neighbours:\n'
-step shortlist eval $INDEX $DATA/queries.fbin $DATA/truth.ibin -k 10 --ef 16,32,64,128,256,512 --threads 1
+step shortlist eval $INDEX $DATA/queries.fbin $DATA/truth.ibin -k 10 --ef 32,64,128,256,512,1024 --threads 1
 
 printf '\nThe same by exact search, which compares each query with every word:\n'
 exact=$(step shortlist truth $DATA/base.fbin $DATA/queries.fbin -k 10 --metric cosine --threads 1 --json \

@@ -1,4 +1,5 @@
 #include "base/params.h"
+#include "hnsw/order.h"
 #include "hnsw/reach.h"
 
 #include <string.h>
@@ -20,8 +21,9 @@ typedef struct sl_build {
     sl_progress progress;
 } sl_build;
 
-void sl_add_params_init(sl_add_params *params) {
-    *params = (sl_add_params){.struct_size = sizeof *params};
+void sl_add_params_init_sized(sl_add_params *params, size_t struct_size) {
+    const sl_add_params mine = {.struct_size = sizeof mine};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
 static const void *row_of(const sl_build *build, size_t i) {
@@ -136,6 +138,7 @@ static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     for (size_t row = 0; row < index->upper.rows; row++)
         drop_links(index->upper.links + row * index->m, index->m, (uint32_t)index->upper.count);
     index->n = first;
+    if (index->ordered > first) index->ordered = first;
     sl_ids_undo(index, next_id);
     sl_entry_set(index, entry.level, entry.level ? entry.slot : entry.node);
 }
@@ -211,5 +214,7 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     if (status == SL_OK) status = build_run(&build, ids);
     build_free(&build);
     if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
+    /* Half of it new: so each vector is moved a bounded number of times however it came. */
+    if (status == SL_OK) sl_order_settle(index, 8);
     return status;
 }

@@ -13,8 +13,9 @@ typedef struct sl_check {
     sl_progress progress;
 } sl_check;
 
-void sl_check_params_init(sl_check_params *params) {
-    *params = (sl_check_params){.struct_size = sizeof *params, .sample = 200, .k = 10, .ef = 200};
+void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
+    const sl_check_params mine = {.struct_size = sizeof mine, .sample = 200, .k = 10, .ef = 200};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
 /* Links of one list that break a rule: out of range, to the node itself, twice, or behind the list's end. */
@@ -77,10 +78,11 @@ static void check_upper(sl_check *check) {
     sl_check_report *report = &check->report;
     for (size_t slot = 0; slot < upper->count; slot++) {
         uint32_t first = upper->start[slot], end = upper->start[slot + 1];
-        report->bad_upper += upper->nodes[slot] >= index->n ||
-                             (slot > 0 && upper->nodes[slot - 1] >= upper->nodes[slot]) || (slot == 0 && first != 0) ||
-                             end <= first || end > upper->rows || end - first > SL_MAX_LEVEL;
-        for (uint32_t row = first; row < end && row < upper->rows; row++) {
+        int bad = upper->nodes[slot] >= index->n || (slot > 0 && upper->nodes[slot - 1] >= upper->nodes[slot]) ||
+                  (slot == 0 && first != 0) || end <= first || end > upper->rows || end - first > SL_MAX_LEVEL;
+        report->bad_upper += (size_t)bad;
+        /* A broken record's rows may be all there are. */
+        for (uint32_t row = first; !bad && row < end; row++) {
             const uint32_t *links = upper->links + (size_t)row * index->m;
             size_t length;
             report->bad_links += list_faults(links, index->m, upper->count, (uint32_t)slot, &length);
@@ -109,7 +111,7 @@ static sl_status check_reach(sl_check *check) {
         reach.reached[to / 64] |= (uint64_t)1 << (to % 64);
         named++;
     }
-    check->report.no_in_link = index->n - 1 - named;
+    check->report.no_in_link = index->n - named - (entry < index->n);
     sl_reach_free(&reach);
     return SL_OK;
 }

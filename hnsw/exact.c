@@ -26,8 +26,9 @@ struct sl_exact {
     size_t threads;
 };
 
-void sl_exact_params_init(sl_exact_params *params) {
-    *params = (sl_exact_params){.struct_size = sizeof *params, .metric = SL_METRIC_COSINE, .dtype = SL_F32};
+void sl_exact_params_init_sized(sl_exact_params *params, size_t struct_size) {
+    const sl_exact_params mine = {.struct_size = sizeof mine, .metric = SL_METRIC_COSINE, .dtype = SL_F32};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
 static size_t query_bytes(const sl_exact *exact) {

@@ -53,6 +53,7 @@ struct sl_index {
     sl_quant_error quant_error;
     sl_spin settling;  /* held while reachability is proved */
     size_t unverified; /* nodes added since reachability was last proved */
+    size_t ordered;    /* nodes when they were last numbered in the order of a walk */
     sl_store *store;   /* the open file the arrays point into; NULL when they are the index's own */
 };
 
@@ -156,6 +157,8 @@ sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n);
 void sl_ids_undo(sl_index *index, uint64_t next_id);
 void sl_ids_free(sl_index *index);
+/* ids.c: takes over an array of `capacity` whole ids, of which the first n are the nodes'. */
+void sl_ids_adopt(sl_index *index, uint64_t *ids);
 /* ids.c: nodes whose id an earlier node has: 0 unless a file is damaged. */
 sl_status sl_ids_count_duplicates(const sl_index *index, size_t *duplicates);
 /* ids.c: moves the ids into an array of `capacity` entries. */

@@ -180,3 +180,9 @@ void sl_ids_free(sl_index *index) {
     index->ids = NULL;
     index->id_width = 0;
 }
+
+void sl_ids_adopt(sl_index *index, uint64_t *ids) {
+    sl_ids_free(index);
+    index->ids = ids;
+    index->id_width = sizeof *ids;
+}

@@ -3,15 +3,16 @@
 
 #include <string.h>
 
-void sl_index_params_init(sl_index_params *params) {
-    *params = (sl_index_params){.struct_size = sizeof *params,
-                                .metric = SL_METRIC_COSINE,
-                                .dtype = SL_F32,
-                                .codes = SL_CODES_I8,
-                                .refine = SL_REFINE_NONE,
-                                .m = 16,
-                                .ef_construction = 200,
-                                .seed = 1};
+void sl_index_params_init_sized(sl_index_params *params, size_t struct_size) {
+    const sl_index_params mine = {.struct_size = sizeof mine,
+                                  .metric = SL_METRIC_COSINE,
+                                  .dtype = SL_F32,
+                                  .codes = SL_CODES_I8,
+                                  .refine = SL_REFINE_NONE,
+                                  .m = 16,
+                                  .ef_construction = 200,
+                                  .seed = 1};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
 sl_entry sl_entry_get(const sl_index *index) {

@@ -1,14 +1,17 @@
 #include "base/params.h"
+#include "hnsw/order.h"
 #include "hnsw/reach.h"
 
 #include <string.h>
 
-void sl_save_params_init(sl_save_params *params) {
-    *params = (sl_save_params){.struct_size = sizeof *params};
+void sl_save_params_init_sized(sl_save_params *params, size_t struct_size) {
+    const sl_save_params mine = {.struct_size = sizeof mine};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-void sl_open_params_init(sl_open_params *params) {
-    *params = (sl_open_params){.struct_size = sizeof *params, .place = SL_PLACE_MAP};
+void sl_open_params_init_sized(sl_open_params *params, size_t struct_size) {
+    const sl_open_params mine = {.struct_size = sizeof mine, .place = SL_PLACE_MAP};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
 /* Ids a file needs: none where they are the nodes' numbers, 4 bytes where they fit. */
@@ -75,6 +78,7 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
     SL_TRY(sl_reach_settle(index));
+    if (index->place == SL_PLACE_DRAM) sl_order_settle(index, 2);
     sl_file_header header;
     sl_section_source sections[SL_MAX_SECTIONS];
     size_t count = sl_describe(index, &header, sections);
@@ -192,7 +196,7 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     index->refine_rows = block;
     SL_TRY(status);
     SL_TRY(load_upper(index, header, progress));
-    index->n = n;
+    index->n = index->ordered = n;
     index->next_id = header->next_id;
     index->quant_error = (sl_quant_error){header->quant_error_sum, header->quant_error_max, header->quant_error_count};
     /* The node that belongs to the slot is read with a check, since the file may say anything. */

@@ -11,8 +11,9 @@ struct sl_searcher {
     float *candidate; /* a vector brought back from its row, to be scored */
 };
 
-void sl_search_params_init(sl_search_params *params) {
-    *params = (sl_search_params){.struct_size = sizeof *params, .ef = 64, .threads = 1};
+void sl_search_params_init_sized(sl_search_params *params, size_t struct_size) {
+    const sl_search_params mine = {.struct_size = sizeof mine, .ef = 64, .threads = 1};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
 sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher **out) {

@@ -12,8 +12,9 @@
  *     *_create or *_open are freed by their *_free, which takes NULL.
  *   - Counts and sizes are size_t, sizes are in bytes, ids are uint64_t. Matrices are row-major; `stride` is the
  *     distance between two rows in bytes, 0 meaning dense.
- *   - Parameter structs begin with struct_size and are filled by their *_init before use, so that a program
- *     compiled against an older header keeps working.
+ *   - Parameter structs begin with struct_size and are filled with their defaults by their *_init before use. *_init is
+ *     a macro that passes on the size the caller was compiled with, so that a program goes on working with a newer
+ *     library, whose structs may have grown.
  *   - The library never prints, aborts, throws, installs signal handlers or changes global state.
  */
 #ifndef SHORTLIST_H
@@ -31,7 +32,7 @@ extern "C" {
 #define SL_VERSION_PATCH 0
 
 #if defined(__GNUC__)
-#define SL_API __attribute__((visibility("default")))
+#define SL_API      __attribute__((visibility("default")))
 #define SL_MUST_USE __attribute__((warn_unused_result))
 #else
 #define SL_API
@@ -43,24 +44,24 @@ extern "C" {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Numbers are pinned: a status never changes its number, and a number is never used again. */
-#define SL_STATUS_MAP(X)                                                 \
-    X(OK, 0, "success")                                                  \
-    X(EINVAL, 1, "invalid argument")                                     \
-    X(ENOMEM, 2, "out of memory")                                        \
-    X(EIO, 3, "input or output failed")                                  \
-    X(EFORMAT, 4, "not a file of the expected format")                   \
-    X(EVERSION, 5, "file of a version this library does not read")       \
-    X(ECORRUPT, 6, "file or index is damaged")                           \
-    X(EEXIST, 7, "id is already in the index")                           \
-    X(ENOTFOUND, 8, "not found")                                         \
-    X(EUNSUPPORTED, 9, "not supported by this build or machine")         \
-    X(ECANCELED, 10, "cancelled by the progress callback")               \
-    X(EBUSY, 11, "in use")                                               \
-    X(EDIM, 12, "wrong dimension")                                       \
-    X(ETYPE, 13, "wrong element type")                                   \
-    X(EVALUE, 14, "vector with NaN, infinity, or zero length under cosine") \
-    X(EREADONLY, 15, "index is read-only")                               \
-    X(ENOSPC, 16, "no space left on the device")                         \
+#define SL_STATUS_MAP(X)                                                                                               \
+    X(OK, 0, "success")                                                                                                \
+    X(EINVAL, 1, "invalid argument")                                                                                   \
+    X(ENOMEM, 2, "out of memory")                                                                                      \
+    X(EIO, 3, "input or output failed")                                                                                \
+    X(EFORMAT, 4, "not a file of the expected format")                                                                 \
+    X(EVERSION, 5, "file of a version this library does not read")                                                     \
+    X(ECORRUPT, 6, "file or index is damaged")                                                                         \
+    X(EEXIST, 7, "id is already in the index")                                                                         \
+    X(ENOTFOUND, 8, "not found")                                                                                       \
+    X(EUNSUPPORTED, 9, "not supported by this build or machine")                                                       \
+    X(ECANCELED, 10, "cancelled by the progress callback")                                                             \
+    X(EBUSY, 11, "in use")                                                                                             \
+    X(EDIM, 12, "wrong dimension")                                                                                     \
+    X(ETYPE, 13, "wrong element type")                                                                                 \
+    X(EVALUE, 14, "vector with NaN, infinity, or zero length under cosine")                                            \
+    X(EREADONLY, 15, "index is read-only")                                                                             \
+    X(ENOSPC, 16, "no space left on the device")                                                                       \
     X(ELIMIT, 17, "beyond a documented limit")
 
 typedef enum sl_status {
@@ -91,14 +92,7 @@ SL_API const char *sl_version(void);
 typedef enum sl_metric { SL_METRIC_IP = 0, SL_METRIC_COSINE = 1, SL_METRIC_L2 = 2 } sl_metric;
 
 /* Element types of vectors handed in. F16 is IEEE binary16, BF16 the upper half of binary32; both as uint16_t. */
-typedef enum sl_dtype {
-    SL_F32 = 0,
-    SL_F16 = 1,
-    SL_BF16 = 2,
-    SL_I8 = 3,
-    SL_U8 = 4,
-    SL_I16 = 5
-} sl_dtype;
+typedef enum sl_dtype { SL_F32 = 0, SL_F16 = 1, SL_BF16 = 2, SL_I8 = 3, SL_U8 = 4, SL_I16 = 5 } sl_dtype;
 
 /* Codes of layer 0, what the graph is walked over. From floating-point input, I8 and I16 are quantised with one
  * scale a vector. From I8, U8 or I16 input the data itself is the code, kept exactly, and distances are exact
@@ -112,9 +106,9 @@ typedef enum sl_refine { SL_REFINE_NONE = 0, SL_REFINE_F32 = 1, SL_REFINE_BF16 =
 typedef enum sl_place { SL_PLACE_DRAM = 0, SL_PLACE_MAP = 1, SL_PLACE_PMEM = 2 } sl_place;
 
 /* Limits; beyond them a call returns SL_ELIMIT or SL_EINVAL and says so. */
-#define SL_MAX_DIM 65536u
-#define SL_MAX_M 256u
-#define SL_MAX_EF 65536u
+#define SL_MAX_DIM     65536u
+#define SL_MAX_M       256u
+#define SL_MAX_EF      65536u
 #define SL_MAX_VECTORS 4294901760u /* node numbers are 32 bits wide, a few of them reserved */
 
 /* The id that fills a result row after its last result; its score is NaN. Users may not use it as an id. */
@@ -189,7 +183,8 @@ typedef struct sl_index_params {
     void *log_ctx;
 } sl_index_params;
 
-SL_API void sl_index_params_init(sl_index_params *params);
+SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_size);
+#define sl_index_params_init(params) sl_index_params_init_sized((params), sizeof *(params))
 
 /* An empty index. Errors: SL_EINVAL, SL_ELIMIT, SL_EUNSUPPORTED (codes I4), SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
@@ -205,15 +200,16 @@ typedef struct sl_add_params {
     void *progress_ctx;
 } sl_add_params;
 
-SL_API void sl_add_params_init(sl_add_params *params);
+SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
+#define sl_add_params_init(params) sl_add_params_init_sized((params), sizeof *(params))
 
 /* Add n vectors of the index's dimension. `ids` has n entries, or is NULL: the ids then go on from the largest one
  * present plus one, the first being 0. All or nothing: input is checked before anything is added, and a cancelled
  * call leaves the ids as they were. Every vector is reachable from the entry point afterwards. params may be NULL.
  * Errors: SL_EVALUE (the message names the row), SL_EEXIST (an id twice, or already present), SL_EINVAL, SL_ETYPE,
  * SL_ENOMEM, SL_ELIMIT, SL_EREADONLY, SL_ECANCELED. */
-SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n,
-                                          size_t stride, const uint64_t *ids, const sl_add_params *params);
+SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
+                                          const uint64_t *ids, const sl_add_params *params);
 
 typedef struct sl_search_params {
     size_t struct_size;
@@ -224,7 +220,8 @@ typedef struct sl_search_params {
     void *progress_ctx;
 } sl_search_params;
 
-SL_API void sl_search_params_init(sl_search_params *params);
+SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_size);
+#define sl_search_params_init(params) sl_search_params_init_sized((params), sizeof *(params))
 
 typedef struct sl_search_stats {
     size_t results;     /* results written before the fill */
@@ -291,16 +288,17 @@ typedef struct sl_check_params {
     void *progress_ctx;
 } sl_check_params;
 
-SL_API void sl_check_params_init(sl_check_params *params);
+SL_API void sl_check_params_init_sized(sl_check_params *params, size_t struct_size);
+#define sl_check_params_init(params) sl_check_params_init_sized((params), sizeof *(params))
 
 typedef struct sl_check_report {
     size_t struct_size;
     size_t n;
-    size_t bad_links;        /* links out of range, to the node itself, or twice in one list */
-    size_t bad_upper;        /* broken records of the upper layers */
-    size_t unreachable;      /* nodes that no path over layer 0 leads to from the entry point */
-    size_t no_in_link;       /* nodes nobody links to, but for the entry point */
-    size_t bad_vectors;      /* records whose scale or norm is not a finite number */
+    size_t bad_links;   /* links out of range, to the node itself, or twice in one list */
+    size_t bad_upper;   /* broken records of the upper layers */
+    size_t unreachable; /* nodes that no path over layer 0 leads to from the entry point */
+    size_t no_in_link;  /* nodes nobody links to, but for the entry point */
+    size_t bad_vectors; /* records whose scale or norm is not a finite number */
     size_t duplicate_ids;
     size_t min_degree, max_degree;
     double mean_degree;
@@ -322,11 +320,13 @@ typedef struct sl_save_params {
     void *progress_ctx;
 } sl_save_params;
 
-SL_API void sl_save_params_init(sl_save_params *params);
+SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size);
+#define sl_save_params_init(params) sl_save_params_init_sized((params), sizeof *(params))
 
 /* Writes the whole index to path: first to a temporary file beside it, synced, then renamed over path and the folder
  * synced, so that path holds either what it held or the whole new index, whatever happens. Saving over the file the
- * index is mapped from is allowed. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED; the temporary file is removed. */
+ * index is mapped from is allowed. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED; the temporary file is removed.
+ */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
 
 typedef struct sl_open_params {
@@ -340,7 +340,8 @@ typedef struct sl_open_params {
     void *progress_ctx;
 } sl_open_params;
 
-SL_API void sl_open_params_init(sl_open_params *params);
+SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size);
+#define sl_open_params_init(params) sl_open_params_init_sized((params), sizeof *(params))
 
 /* Opens a saved index. The file is not trusted: header, section table and their CRC are verified here in constant
  * time, counts and links are range-checked where they are read, so a damaged or hostile file gives SL_EFORMAT,
@@ -364,7 +365,8 @@ typedef struct sl_exact_params {
     void *progress_ctx;
 } sl_exact_params;
 
-SL_API void sl_exact_params_init(sl_exact_params *params);
+SL_API void sl_exact_params_init_sized(sl_exact_params *params, size_t struct_size);
+#define sl_exact_params_init(params) sl_exact_params_init_sized((params), sizeof *(params))
 
 /* A scan in blocks, for base sets larger than memory. Queries are copied at creation. Not for two threads at once. */
 typedef struct sl_exact sl_exact;
@@ -420,10 +422,10 @@ typedef struct sl_system {
     size_t cpus;            /* this process may run on */
     size_t numa_nodes;      /* 1 where the system does not tell */
     size_t page_size;
-    size_t huge_page_size;       /* of transparent huge pages; 0 where there are none */
-    const char *huge_page_mode;  /* "always", "madvise", "never" or "none" */
+    size_t huge_page_size;                                   /* of transparent huge pages; 0 where there are none */
+    const char *huge_page_mode;                              /* "always", "madvise", "never" or "none" */
     int has_openmp, has_numa, has_pmem, has_onednn, has_mpi; /* what this build was made with */
-    size_t max_threads;          /* of a batch call with threads = 0 */
+    size_t max_threads;                                      /* of a batch call with threads = 0 */
 } sl_system;
 
 /* Fills *out, whose struct_size the caller has set. */

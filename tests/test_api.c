@@ -93,6 +93,40 @@ START_TEST(the_limits_themselves_are_allowed) {
 }
 END_TEST
 
+/* As many threads as there can be are as many as there is work for. */
+START_TEST(any_number_of_threads) {
+    sl_index *index = small();
+    size_t numbers[] = {300, (size_t)INT32_MAX + 1, (size_t)1 << 62, SIZE_MAX};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        sl_add_params add;
+        sl_add_params_init(&add);
+        add.threads = numbers[i];
+        ck_ok(sl_index_add(index, vectors, SL_F32, N, 0, NULL, &add));
+        sl_search_params search;
+        sl_search_params_init(&search);
+        search.threads = numbers[i];
+        uint64_t ids[N];
+        ck_ok(sl_index_search(index, vectors, SL_F32, N, 0, 1, &search, ids, NULL, NULL));
+        sl_check_params check;
+        sl_check_params_init(&check);
+        check.threads = numbers[i];
+        sl_check_report report = {.struct_size = sizeof report};
+        ck_ok(sl_index_check(index, &check, &report));
+        sl_exact_params params;
+        sl_exact_params_init(&params);
+        params.dim = DIM;
+        params.k = 1;
+        params.threads = numbers[i];
+        sl_exact *exact;
+        ck_ok(sl_exact_create(&params, vectors, N, 0, &exact));
+        ck_ok(sl_exact_scan(exact, vectors, N, 0, 0));
+        ck_ok(sl_exact_results(exact, ids, NULL));
+        sl_exact_free(exact);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * NULL
  * ------------------------------------------------------------------------------------------------------------- */
@@ -339,6 +373,7 @@ int main(void) {
     TCase *tests = tcase_create("api");
     tcase_add_loop_test(tests, bad_parameters_are_refused, 0, sizeof refused / sizeof *refused);
     tcase_add_test(tests, the_limits_themselves_are_allowed);
+    tcase_add_test(tests, any_number_of_threads);
     tcase_add_test(tests, null_is_refused_by_indexes);
     tcase_add_test(tests, null_is_refused_by_the_rest);
     tcase_add_loop_test(tests, structs_of_other_versions, 0, sizeof users / sizeof *users);

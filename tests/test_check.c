@@ -105,6 +105,9 @@ static void rows_beyond_the_end(void) {
 static void entry_too_high(void) {
     sl_entry_set(idx, sl_entry_get(idx).level + 1, sl_entry_get(idx).slot);
 }
+static void entry_of_no_node(void) {
+    idx->upper.nodes[sl_entry_get(idx).slot] = SL_NONE - 1;
+}
 static void factor_nan(void) {
     put_float(5, idx->codec.rows.factor, NAN);
 }
@@ -139,6 +142,7 @@ static const struct fault {
     {slot_without_rows, BAD_UPPER, 0, "broken records"},
     {rows_beyond_the_end, BAD_UPPER, 1, "1 broken records"},
     {entry_too_high, BAD_UPPER, 1, "1 broken records"},
+    {entry_of_no_node, BAD_UPPER, 0, "broken records"},
     {factor_nan, BAD_VECTORS, 1, "1 vectors with a scale"},
     {norm_infinite, BAD_VECTORS, 1, "1 vectors with a scale"},
     {two_ids_twice, DUPLICATES, 2, "2 ids"},
@@ -162,6 +166,8 @@ START_TEST(each_fault_is_counted) {
             ck_assert_ptr_nonnull(strstr(sl_last_error(), fault->says));
         ck_assert_ptr_nonnull(strstr(sl_last_error(), "build the index again"));
         ck_assert_uint_eq(report.n, N);
+        ck_assert_uint_eq(report.unreachable, fault->make == entry_of_no_node ? N : 0);
+        ck_assert_uint_eq(report.no_in_link, 0);
     }
 }
 END_TEST

@@ -284,6 +284,31 @@ START_TEST(f32_rows_are_the_vectors) {
 }
 END_TEST
 
+/* A residual is at most some half a unit, of which BF16 keeps 8 bits. */
+START_TEST(residuals_add_eight_bits) {
+    for (int kind = 0; kind < 2; kind++)
+        for (int metric = 0; metric < 3; metric++)
+            for (int d = 0; d < DIMS; d++) {
+                set *s = set_new(kind, (sl_metric)metric, dims[d]);
+                float x[MAX_DIM], decoded[MAX_DIM];
+                uint16_t residual[MAX_DIM];
+                for (size_t r = 0; r < ROW_COUNT; r++) {
+                    const uint8_t *row = s->rows + r * s->codec.rows.pitch;
+                    double most = 0, levels = kinds[kind].codes == SL_CODES_I8 ? 127 : 32767;
+                    sl_to_float(s->dtype, s->vectors[r], x, dims[d]);
+                    sl_encode_residual(&s->codec, row, x, residual);
+                    sl_decode_residual(&s->codec, row, residual, decoded);
+                    for (size_t i = 0; i < dims[d]; i++)
+                        most = fmax(most, fabs((double)x[i]));
+                    for (size_t i = 0; i < dims[d]; i++)
+                        ck_assert_double_le(fabs((double)x[i] - (double)decoded[i]),
+                                            most * (0x1p-9 / levels + 0x1p-23));
+                }
+                set_free(s);
+            }
+}
+END_TEST
+
 START_TEST(errors_merge) {
     sl_quant_error a = {1, 0.5, 2}, b = {2, 0.75, 3};
     sl_quant_error_merge(&a, &b);
@@ -336,7 +361,7 @@ static void check_scores_of(int kind, sl_metric metric, size_t dim) {
         true_score(metric, decoded, decoded, dim, &size);
         if (s->dtype == SL_U8) size = 40000.0 * (double)dim;
         ck_assert_double_eq_tol(self, first, 1e-5 * size);
-        /* Its score against itself is known from norm2. */
+        /* Its score against itself is known. */
         double known = metric == SL_METRIC_L2 ? 0 : (double)norm2;
         ck_assert_double_eq_tol(self, known, 1e-5 * size);
     }
@@ -414,6 +439,7 @@ static Suite *suite(void) {
     tcase_add_test(rows, native_elements_come_back);
     tcase_add_test(rows, every_length_keeps_its_precision);
     tcase_add_test(rows, f32_rows_are_the_vectors);
+    tcase_add_test(rows, residuals_add_eight_bits);
     tcase_add_test(rows, errors_merge);
     suite_add_tcase(all, rows);
     TCase *scores = tcase_create("scores");

@@ -118,7 +118,8 @@ START_TEST(threads_leave_nothing_out) {
     sl_index *index = empty((sl_metric)_i, 6);
     ck_ok(add(index, x, N / 3, 4));
     ck_ok(add(index, x + N / 3 * DIM, N - N / 3, 4));
-    ck_assert(indexes_sound(index).sampled_recall > 0.9);
+    double recall = indexes_sound(index).sampled_recall;
+    ck_assert_msg(recall > (_i == SL_METRIC_IP ? 0.8 : 0.9), "recall is %.3f", recall);
     size_t lost = 0;
     for (size_t i = 0; i < N; i += 7)
         lost += !finds_itself(index, x + i * DIM, i);

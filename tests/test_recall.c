@@ -18,11 +18,11 @@ static const struct kind {
 } kinds[] = {
     {"f32, i8", SL_F32, SL_CODES_I8, SL_REFINE_NONE, 0.85, 0.02},
     {"f32, i8, f32", SL_F32, SL_CODES_I8, SL_REFINE_F32, 0.95, 1e-5},
-    {"f32, i8, bf16", SL_F32, SL_CODES_I8, SL_REFINE_BF16, 0.95, 0.005},
+    {"f32, i8, bf16", SL_F32, SL_CODES_I8, SL_REFINE_BF16, 0.95, 1e-4},
     {"f32, i8, i16", SL_F32, SL_CODES_I8, SL_REFINE_I16, 0.95, 1e-4},
     {"f32, i16", SL_F32, SL_CODES_I16, SL_REFINE_NONE, 0.95, 1e-4},
     {"f32, i16, f32", SL_F32, SL_CODES_I16, SL_REFINE_F32, 0.95, 1e-5},
-    {"f32, i16, bf16", SL_F32, SL_CODES_I16, SL_REFINE_BF16, 0.95, 0.005},
+    {"f32, i16, bf16", SL_F32, SL_CODES_I16, SL_REFINE_BF16, 0.95, 1e-4},
     {"f32, i16, i16", SL_F32, SL_CODES_I16, SL_REFINE_I16, 0.95, 1e-4},
     {"f32, f32", SL_F32, SL_CODES_F32, SL_REFINE_NONE, 0.95, 1e-5},
     {"f16, i8", SL_F16, SL_CODES_I8, SL_REFINE_NONE, 0.85, 0.02},

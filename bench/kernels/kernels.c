@@ -58,7 +58,7 @@ static int report_l1(const options *o) {
             for (size_t d = 0; ok && d < o->dim_count; d++) {
                 setup s;
                 size_t eight = 8 * 4 * (o->dims[d] + 64);
-                ok = setup_init(&s, &b, bytes > eight ? bytes : eight, o->dims[d], (sl_codes)codes, 4096);
+                ok = setup_init(&s, &b, bytes > eight ? bytes : eight, o->dims[d], (sl_codes)codes, 4 * CHUNK);
                 if (!ok) break;
                 double ns = time_scores(kernels, &s, BATCH, 0, o->rounds);
                 printf(" %8.2f", ns);
@@ -85,7 +85,7 @@ static int report_block(const options *o, const block *b, size_t bytes, const ch
             setup s;
             if (!setup_init(&s, b, bytes, o->dims[d], SL_CODES_I8, o->quick ? 1u << 14 : 1u << 16))
                 return fail("out of memory");
-            double ns = time_scores(sl_kernels_best(), &s, 1024, aheads[a], o->quick ? 2 : 5);
+            double ns = time_scores(sl_kernels_best(), &s, CHUNK, aheads[a], o->quick ? 2 : 5);
             printf(" %8.2f", ns);
             JSON_ITEM(o, *first,
                       "{\"place\": \"%s\", \"pages\": \"%s\", \"huge_bytes\": %zu, \"ahead\": %zu, \"dim\": %zu, "
@@ -104,7 +104,7 @@ static int report_places(const options *o) {
         const char *name;
         size_t bytes;
     } places[] = {{"36 MiB", (size_t)36 << 20}, {"1 GiB", (size_t)1 << 30}};
-    printf("\nns a score, i8, %s, random rows of a block, 1024 a call\n%-8s %-7s %5s ", sl_isa_name(sl_cpu_tier()),
+    printf("\nns a score, i8, %s, random rows of a block, %u a call\n%-8s %-7s %5s ", sl_isa_name(sl_cpu_tier()), CHUNK,
            "place", "pages", "ahead");
     print_dims(o);
     json(o, "  \"places\": [");
@@ -135,7 +135,7 @@ static int report_peer(const options *o, const peer *other, int *first) {
         printf("\n");
         JSON_ITEM(o, *first,
                   "{\"peer\": \"%s\", \"dim\": %zu, \"ours_ns\": %.3f, \"peer_ns\": %.3f, \"ratio\": %.4f, "
-                  "\"quartiles\": [%.4f, %.4f], \"range\": [%.4f, %.4f]}",
+                  "\"percentiles_25_75\": [%.4f, %.4f], \"percentiles_5_95\": [%.4f, %.4f]}",
                   other->name, o->dims[d], c.ours_ns, c.peer_ns, c.ratio, c.quarter, c.three_quarters, c.low, c.high);
         *first = 0;
     }
@@ -153,7 +153,8 @@ static int report_peers(const options *o) {
         printf("\nside by side in L1: ours is the score kernel over biased i8 rows (product, scale and factor), %s, %u "
                "rows a call;\ntheirs their i8 dot product over signed rows, one row a call, inlined, compiled for this "
                "machine; interleaved rounds\n%-16s %6s %9s %9s %8s   %-16s %s\n",
-               sl_isa_name(sl_cpu_tier()), BATCH, "peer", "d", "ours ns", "peer ns", "ratio", "quartiles", "range");
+               sl_isa_name(sl_cpu_tier()), BATCH, "peer", "d", "ours ns", "peer ns", "ratio", "25 .. 75 %",
+               "5 .. 95 %");
     else
         printf("\nside by side: not in this build; bench/kernels.sh makes one with the peers\n");
     int first = 1;

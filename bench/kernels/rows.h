@@ -32,7 +32,13 @@ void setup_free(setup *s);
 
 double now_ns(void);
 
-/* ns a row: the best of `rounds` passes over all ids, `batch` of them a call. */
+/* For qsort of doubles. */
+int by_value(const void *a, const void *b);
+
+#define CHUNK 1024u /* rows timed together: short beside what the scheduler gives a process */
+
+/* ns a row: the first quartile over the chunks of `rounds` passes over all ids (what others on the machine take lies
+ * above it), `batch` of them a call, which divides CHUNK. */
 double time_scores(const sl_kernels *kernels, const setup *s, size_t batch, size_t ahead, size_t rounds);
 
 #endif

@@ -60,17 +60,12 @@ static double run_peer(const peer *other, pairing *p) {
     return (now_ns() - start) / (PASSES * L1_IDS);
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void summarise(double *ours, double *theirs, double *ratios, size_t n, comparison *out) {
     qsort(ours, n, sizeof *ours, by_value);
     qsort(theirs, n, sizeof *theirs, by_value);
     qsort(ratios, n, sizeof *ratios, by_value);
-    *out = (comparison){ours[n / 2],   theirs[n / 2],     ratios[0],    ratios[n / 4],
-                        ratios[n / 2], ratios[3 * n / 4], ratios[n - 1]};
+    *out = (comparison){ours[n / 2],   theirs[n / 2],     ratios[n / 20],        ratios[n / 4],
+                        ratios[n / 2], ratios[3 * n / 4], ratios[n - 1 - n / 20]};
 }
 
 int compare(const sl_kernels *kernels, const peer *other, size_t dim, size_t rounds, comparison *out) {

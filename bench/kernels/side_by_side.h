@@ -6,8 +6,9 @@
 #include "rows.h"
 
 typedef struct comparison {
-    double ours_ns, peer_ns;                          /* medians, a row */
-    double low, quarter, ratio, three_quarters, high; /* of the rounds' ratios, ours / peer's: least to largest */
+    double ours_ns, peer_ns; /* medians, a row */
+    /* Of the rounds' ratios, ours / peer's: percentiles 5, 25, 50, 75 and 95. */
+    double low, quarter, ratio, three_quarters, high;
 } comparison;
 
 /* Rows of `dim` elements in L1. Returns 0 where memory is short or the two disagree about a product. */

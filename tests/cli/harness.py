@@ -1,6 +1,7 @@
 """What the tests of the command share: running it, and vector files made and read without the command."""
 
 import array
+import ast
 import json
 import os
 import random
@@ -55,7 +56,7 @@ def decode(path):
     ending = os.path.splitext(path)[1]
     if ending == ".npy":
         length = struct.unpack_from("<H", data, 8)[0]
-        header = eval(data[10:10 + length].decode("latin1"))  # a literal our own command wrote
+        header = ast.literal_eval(data[10:10 + length].decode("latin1"))
         assert not header["fortran_order"] and (10 + length) % 64 == 0
         kind = next(k for k, name in NUMPY.items() if name == header["descr"][1:])
         (n, dim), body = header["shape"], data[10 + length:]

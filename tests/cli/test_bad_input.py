@@ -170,6 +170,17 @@ class Arguments(CommandTest):
         self.run_bad(1, "build", "b.fbin", "-o", "b.fbin/x.sl", "--metric", "l2", says=["b.fbin/x.sl"])
         self.run_bad(1, "eval", "x.sl", "q.fbin", "t.ibin", "-k", 1, "--plot", "none/p.svg", says=["none/p.svg"])
 
+    def test_output_over_an_input(self):
+        os.link(self.path("b.fbin"), self.path("same.fbin"))
+        self.run_bad(1, "build", "b.fbin", "-o", "b.fbin", "--metric", "l2", says=["b.fbin", "input"])
+        self.run_bad(1, "build", "b.fbin", "-o", "same.fbin", "--metric", "l2", says=["same.fbin", "input b.fbin"])
+        self.run_bad(1, "convert", "b.fbin", "./b.fbin", says=["input b.fbin"])
+        self.run_bad(1, "search", "x.sl", "q.fbin", "-k", 1, "-o", "r.ibin", "--scores", "q.fbin",
+                     says=["input q.fbin"])
+        self.run_bad(1, "truth", "b.fbin", "q.fbin", "-k", 1, "--metric", "l2", "-o", "r.ibin", "--scores", "b.fbin",
+                     says=["input b.fbin"])
+        self.run_bad(1, "eval", "x.sl", "q.fbin", "t.ibin", "-k", 1, "--plot", "x.sl", says=["input x.sl"])
+
     @unittest.skipIf(os.geteuid() == 0, "root may write anywhere")
     def test_folder_that_refuses(self):
         os.mkdir(self.path("locked"), 0o555)
@@ -188,7 +199,8 @@ class BadIndexes(CommandTest):
 
     def refuse(self, data, *says):
         self.write("bad.sl", data)
-        for command in (("info", "bad.sl"), ("check", "bad.sl"), ("search", "bad.sl", "q.fbin", "-k", 1, "-o", "r.ibin"),
+        for command in (("info", "bad.sl"), ("check", "bad.sl"),
+                        ("search", "bad.sl", "q.fbin", "-k", 1, "-o", "r.ibin"),
                         ("eval", "bad.sl", "q.fbin", "t.ibin", "-k", 1)):
             said = self.run_bad(1, *command, says=["bad.sl", *says])
             self.assertEqual(said.count("bad.sl"), 1, said)
@@ -224,7 +236,8 @@ class Endings(CommandTest):
         """A build of a minute or so."""
         source = random.Random(4)
         self.write(name, struct.pack("<II", 60000, 64) + source.randbytes(60000 * 64))
-        return [COMMAND, "build", name, "-o", "x.sl", "--metric", "l2", "--ef-build", "600", "--threads", "1", "--progress"]
+        return [COMMAND, "build", name, "-o", "x.sl", "--metric", "l2", "--ef-build", "600", "--threads", "1",
+                "--progress"]
 
     def interrupt(self, command, number):
         """Waits for the first line of --progress, sends the signal, and returns what was said afterwards."""
@@ -306,8 +319,8 @@ class Endings(CommandTest):
         """On a terminal the bar is drawn and wiped, and never reaches stdout."""
         self.vectors("b.fbin", BASE * 100)
         main, side = pty.openpty()
-        process = subprocess.Popen([COMMAND, "build", "b.fbin", "-o", "x.sl", "--metric", "l2", "--json"], cwd=self.folder,
-                                   stdout=subprocess.PIPE, stderr=side, text=True)
+        process = subprocess.Popen([COMMAND, "build", "b.fbin", "-o", "x.sl", "--metric", "l2", "--json"],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=side, text=True)
         os.close(side)
         seen = b""
         while True:

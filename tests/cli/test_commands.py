@@ -73,10 +73,9 @@ class Truth(Indexed):
 class Build(Indexed):
     def test_fields(self):
         told = self.build("--refine", "bf16", "--m", 8, "--ef-build", 60, "--threads", 2, "--seed", 5)
-        self.assertEqual({key: told[key] for key in ("n", "dim", "metric", "codes", "refine", "m", "ef_build", "threads",
-                                                     "seed", "input")},
-                         {"n": N, "dim": DIM, "metric": "cosine", "codes": "i8", "refine": "bf16", "m": 8, "ef_build": 60,
-                          "threads": 2, "seed": 5, "input": "f32"})
+        want = {"n": N, "dim": DIM, "metric": "cosine", "codes": "i8", "refine": "bf16", "m": 8, "ef_build": 60,
+                "threads": 2, "seed": 5, "input": "f32"}
+        self.assertEqual({key: told[key] for key in want}, want)
         self.assertEqual(told["bytes_total"], os.path.getsize(self.path("x.sl")))
         self.assertAlmostEqual(told["bytes_per_vector"], told["bytes_total"] / N, places=3)
         self.assertGreater(told["build_s"], 0)
@@ -261,8 +260,9 @@ class Eval(Indexed):
     def test_threads_and_processes(self):
         plain = self.eval("--ef", "20")
         cpu = min(os.sched_getaffinity(0))
-        for options in (("--threads", 3), ("--procs", 2), ("--procs", 2, "--threads", 2), ("--procs", 2, "--place", "dram"),
-                        ("--place", "map"), ("--pin", cpu), ("--procs", 2, "--pin", cpu)):
+        for options in (("--threads", 3), ("--procs", 2), ("--procs", 2, "--threads", 2),
+                        ("--procs", 2, "--place", "dram"), ("--place", "map"), ("--pin", cpu),
+                        ("--procs", 2, "--pin", cpu)):
             with self.subTest(options=options):
                 told = self.eval("--ef", "20", *options)
                 self.assertEqual(told["points"][0]["recall"], plain["points"][0]["recall"])
@@ -290,12 +290,14 @@ class Eval(Indexed):
     def test_truth_that_does_not_fit(self):
         truth = decode(self.path("truth.ibin"))[0]
         self.vectors("short.ibin", truth[:-1])
-        self.run_bad(1, "eval", "x.sl", "queries.fbin", "short.ibin", "-k", 10, says=["short.ibin", "39 rows", "40 queries"])
+        self.run_bad(1, "eval", "x.sl", "queries.fbin", "short.ibin", "-k", 10,
+                     says=["short.ibin", "39 rows", "40 queries"])
         self.vectors("narrow.ibin", [row[:9] for row in truth])
         self.run_bad(1, "eval", "x.sl", "queries.fbin", "narrow.ibin", "-k", 10, says=["narrow.ibin", "-k is 10"])
         truth[3][5] = -1
         self.vectors("holes.ibin", truth)
-        self.run_bad(1, "eval", "x.sl", "queries.fbin", "holes.ibin", "-k", 10, says=["holes.ibin, row 3", "5 neighbours"])
+        self.run_bad(1, "eval", "x.sl", "queries.fbin", "holes.ibin", "-k", 10,
+                     says=["holes.ibin, row 3", "5 neighbours"])
         self.run_ok("eval", "x.sl", "queries.fbin", "holes.ibin", "-k", 5, "--ef", 10, "--repeat", 1)
         self.run_bad(1, "eval", "x.sl", "queries.fbin", "queries.fbin", "-k", 10, says=["queries.fbin", "ids"])
 
@@ -390,19 +392,23 @@ class Help(CommandTest):
     def test_wrong_command_lines(self):
         cases = [((), "a command is missing"), (("frobnicate",), "frobnicate"), (("help", "frobnicate"), "frobnicate"),
                  (("--frobnicate",), "--frobnicate"),
-                 (("build",), "--output INDEX is missing"), (("build", "a", "-o", "b"), "--metric ip|cosine|l2 is missing"),
+                 (("build",), "--output INDEX is missing"),
+                 (("build", "a", "-o", "b"), "--metric ip|cosine|l2 is missing"),
                  (("build", "-o", "b", "--metric", "ip"), "BASE is missing"),
                  (("build", "a", "c", "-o", "b", "--metric", "ip"), "'c'"),
-                 (("build", "a", "-o", "b", "--metric", "dot"), "'dot'"), (("build", "a", "--m"), "--m misses its value"),
+                 (("build", "a", "-o", "b", "--metric", "dot"), "'dot'"),
+                 (("build", "a", "--m"), "--m misses its value"),
                  (("build", "a", "--frob", "3"), "--frob"), (("build", "a", "-z"), "-z"),
                  (("build", "a", "--m", "many"), "'many'"), (("build", "a", "--m", "-3"), "'-3'"),
-                 (("build", "a", "--m", "99999999999999999999999"), "--m"), (("build", "a", "--max-memory", "3X"), "3X"),
+                 (("build", "a", "--m", "99999999999999999999999"), "--m"),
+                 (("build", "a", "--max-memory", "3X"), "3X"),
                  (("build", "a", "--json=yes"), "--json takes no value"), (("info", "a", "--j"), "--j"),
                  (("eval", "a", "b", "c", "-k", "1", "--ef", "3,,4"), "3,,4"),
                  (("eval", "a", "b", "c", "-k", "1", "--recall", "1.5"), "1.5"),
                  (("eval", "a", "b", "c", "-k", "1", "--recall", "0.9", "--ef", "10"), "--ef and --recall"),
                  (("search", "a", "b", "-k", "1", "-o", "c", "--recall", "0.9", "--ef", "10"), "--ef and --recall"),
-                 (("search", "a", "b", "-o", "c"), "-k N is missing"), (("search", "a", "b", "-k", "ten"), "-k is 'ten'")]
+                 (("search", "a", "b", "-o", "c"), "-k N is missing"),
+                 (("search", "a", "b", "-k", "ten"), "-k is 'ten'")]
         for arguments, says in cases:
             with self.subTest(arguments=arguments):
                 self.run_bad(2, *arguments, says=[says, "--help"])

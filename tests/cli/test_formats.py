@@ -82,8 +82,10 @@ class RoundTrips(CommandTest):
 class Conversions(CommandTest):
     def test_out_of_range_names_the_row(self):
         cases = [([[1], [256]], "f32", ".u8bin"), ([[1], [-1]], "i32", ".u8bin"), ([[1], [128]], "f32", ".i8bin"),
-                 ([[1], [-129]], "i16", ".i8bin"), ([[1], [2**31]], "i64", ".ibin"), ([[1], [math.nan]], "f32", ".i8bin"),
-                 ([[1], [math.inf]], "f32", ".ibin"), ([[1], [1e39]], "f64", ".fbin"), ([[1], [2**24 + 1]], "i32", ".fbin"),
+                 ([[1], [-129]], "i16", ".i8bin"), ([[1], [2**31]], "i64", ".ibin"),
+                 ([[1], [math.nan]], "f32", ".i8bin"),
+                 ([[1], [math.inf]], "f32", ".ibin"), ([[1], [1e39]], "f64", ".fbin"),
+                 ([[1], [2**24 + 1]], "i32", ".fbin"),
                  ([[1], [2**64 - 1]], "u64", ".ibin"), ([[1], [2**64 - 1]], "u64", ".fbin")]
         for rows, kind, ending in cases:
             with self.subTest(rows=rows, kind=kind, ending=ending):
@@ -179,7 +181,7 @@ class BadFiles(CommandTest):
 
 @unittest.skipUnless(MAKE_HDF5, "this build reads no .hdf5")
 class Hdf5(CommandTest):
-    """A file as ann-benchmarks publishes them; the maker puts row i of train at i, i + 0.5, … and says so of the rest."""
+    """A file as ann-benchmarks publishes them; make_hdf5.c says what is in it."""
 
     def setUp(self):
         super().setUp()

@@ -246,6 +246,7 @@ def test_ctrl_c_ends_an_add_and_nothing_is_added():
         told = []
 
         begun = threading.Event()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits none
 
         def progress(done, total):
             told.append(done)

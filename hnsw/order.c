@@ -1,0 +1,162 @@
+#include "hnsw/order.h"
+
+#include "hnsw/reach.h"
+
+#include <string.h>
+
+/* Smaller indexes lie in a second-level cache, in whatever order. */
+enum { SMALL = 4096 };
+
+/* All that is needed before anything is changed. */
+typedef struct sl_order {
+    sl_index *index;
+    sl_reach reach;  /* its queue: new number -> old number */
+    uint32_t *to;    /* old number -> new number */
+    uint32_t *slots; /* old slot -> new slot */
+    void *rows, *links, *refine, *ids;
+    sl_upper upper;
+} sl_order;
+
+static size_t rows_bytes(const sl_index *index) {
+    return sl_codec_rows_size(&index->codec, index->capacity);
+}
+
+static size_t links_bytes(const sl_index *index) {
+    return index->capacity * index->m0 * sizeof(uint32_t);
+}
+
+static void order_free(sl_order *order) {
+    const sl_index *index = order->index;
+    const sl_allocator *allocator = &index->allocator;
+    const size_t word = sizeof(uint32_t);
+    sl_reach_free(&order->reach);
+    sl_mem_free(allocator, order->to, index->n * word);
+    sl_mem_free(allocator, order->slots, index->upper.count * word);
+    sl_mem_free(allocator, order->rows, rows_bytes(index));
+    sl_mem_free(allocator, order->links, links_bytes(index));
+    sl_mem_free(allocator, order->refine, sl_refine_bytes(index, index->capacity));
+    sl_mem_free(allocator, order->ids, index->capacity * sizeof(uint64_t));
+    sl_mem_free(allocator, order->upper.nodes, order->upper.nodes_capacity * word);
+    sl_mem_free(allocator, order->upper.start, order->upper.start_capacity * word);
+    sl_mem_free(allocator, order->upper.links, order->upper.rows_capacity * index->m * word);
+}
+
+static sl_status order_alloc(sl_order *order) {
+    const sl_index *index = order->index;
+    const sl_allocator *allocator = &index->allocator;
+    const size_t word = sizeof(uint32_t);
+    void *block;
+    SL_TRY(sl_reach_init(&order->reach, index, index->n, 0));
+    SL_TRY(sl_mem_alloc(allocator, index->n * word, &block));
+    order->to = block;
+    SL_TRY(sl_mem_alloc(allocator, index->upper.count * word, &block));
+    order->slots = block;
+    SL_TRY(sl_mem_alloc(allocator, rows_bytes(index), &order->rows));
+    SL_TRY(sl_mem_alloc(allocator, links_bytes(index), &order->links));
+    if (index->refine_pitch) SL_TRY(sl_mem_alloc(allocator, sl_refine_bytes(index, index->capacity), &order->refine));
+    SL_TRY(sl_mem_alloc(allocator, index->capacity * sizeof(uint64_t), &order->ids));
+    SL_TRY(sl_mem_alloc(allocator, index->upper.nodes_capacity * word, &block));
+    order->upper.nodes = block;
+    order->upper.nodes_capacity = index->upper.nodes_capacity;
+    SL_TRY(sl_mem_alloc(allocator, index->upper.start_capacity * word, &block));
+    order->upper.start = block;
+    order->upper.start_capacity = index->upper.start_capacity;
+    SL_TRY(sl_mem_alloc(allocator, index->upper.rows_capacity * index->m * word, &block));
+    order->upper.links = block;
+    order->upper.rows_capacity = index->upper.rows_capacity;
+    return SL_OK;
+}
+
+/* The new numbers, old ones that cannot be reached last. */
+static void number_nodes(sl_order *order) {
+    sl_reach *reach = &order->reach;
+    size_t n = order->index->n, tail = sl_reach_run(reach);
+    for (size_t node = 0; node < n; node++)
+        if (!sl_reach_has(reach, (uint32_t)node)) reach->queue[tail++] = (uint32_t)node;
+    for (size_t node = 0; node < n; node++)
+        order->to[reach->queue[node]] = (uint32_t)node;
+}
+
+static void renumber(uint32_t *links, const uint32_t *from, size_t degree, const uint32_t *to) {
+    for (size_t i = 0; i < degree; i++)
+        links[i] = from[i] == SL_NONE ? SL_NONE : to[from[i]];
+}
+
+static void copy_layer0(sl_order *order) {
+    const sl_index *index = order->index;
+    size_t pitch = index->codec.rows.pitch;
+    uint32_t *links = order->links;
+    uint64_t *ids = order->ids;
+    memset((char *)order->links + index->n * index->m0 * sizeof(uint32_t), 0xff,
+           (index->capacity - index->n) * index->m0 * sizeof(uint32_t));
+    for (size_t node = 0; node < index->n; node++) {
+        uint32_t old = order->reach.queue[node];
+        memcpy((uint8_t *)order->rows + node * pitch, sl_row(index, old), pitch);
+        renumber(links + node * index->m0, index->links + (size_t)old * index->m0, index->m0, order->to);
+        if (index->refine_pitch)
+            memcpy((uint8_t *)order->refine + node * index->refine_pitch, sl_refine_row(index, old),
+                   index->refine_pitch);
+        ids[node] = sl_id_of(index, old);
+    }
+}
+
+/* Slots stay in the order of their nodes. */
+static void copy_upper(sl_order *order) {
+    const sl_index *index = order->index;
+    const sl_upper *old = &index->upper;
+    sl_upper *upper = &order->upper;
+    for (size_t node = 0; node < index->n; node++) {
+        uint32_t slot = sl_slot_of(index, order->reach.queue[node]);
+        if (slot == SL_NONE) continue;
+        order->slots[slot] = (uint32_t)upper->count;
+        upper->nodes[upper->count] = (uint32_t)node;
+        upper->start[upper->count++] = (uint32_t)upper->rows;
+        upper->rows += old->start[slot + 1] - old->start[slot];
+    }
+    if (upper->start_capacity) upper->start[upper->count] = (uint32_t)upper->rows;
+    for (size_t slot = 0; slot < old->count; slot++)
+        for (uint32_t row = old->start[slot]; row < old->start[slot + 1]; row++) {
+            size_t to = upper->start[order->slots[slot]] + (row - old->start[slot]);
+            renumber(upper->links + to * index->m, old->links + (size_t)row * index->m, index->m, order->slots);
+        }
+}
+
+#define SL_SWAP(type, a, b)                                                                                            \
+    do {                                                                                                               \
+        type swapped_ = (a);                                                                                           \
+        (a) = (b);                                                                                                     \
+        (b) = swapped_;                                                                                                \
+    } while (0)
+
+/* Takes the new arrays and leaves the old ones to be freed. */
+static void adopt(sl_order *order) {
+    sl_index *index = order->index;
+    sl_entry entry = sl_entry_get(index);
+    sl_entry_set(index, entry.level, entry.level ? order->slots[entry.slot] : order->to[entry.node]);
+    void *rows = index->rows, *links = index->links, *refine = index->refine_rows;
+    index->rows = order->rows;
+    index->codec.rows.base = index->rows;
+    index->links = order->links;
+    index->refine_rows = order->refine;
+    order->rows = rows;
+    order->links = links;
+    order->refine = refine;
+    SL_SWAP(sl_upper, index->upper, order->upper);
+    sl_ids_adopt(index, order->ids);
+    order->ids = NULL;
+    index->ordered = index->n;
+}
+
+void sl_order_settle(sl_index *index, size_t most) {
+    if (index->n < SMALL || (index->n - index->ordered) * 16 <= index->n * most) return;
+    sl_order order = {.index = index};
+    if (order_alloc(&order) == SL_OK) {
+        number_nodes(&order);
+        copy_layer0(&order);
+        copy_upper(&order);
+        adopt(&order);
+    } else if (index->log) {
+        index->log(index->log_ctx, SL_LOG_WARN, "vectors are left in their order of arrival for want of memory");
+    }
+    order_free(&order);
+}
