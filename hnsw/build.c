@@ -99,8 +99,8 @@ static void insert_rows(sl_build *build) {
     sl_index *index = build->index;
     size_t done = 0;
     if (build->first == 0) {
-        uint32_t level = sl_level_of(index, 0);
-        sl_entry_set(index, level, level ? sl_slot_of(index, 0) : 0);
+        uint32_t slot, level = sl_level_and_slot(index, 0, &slot);
+        sl_entry_set(index, level, level ? slot : 0);
         size_t alone = build->n < ALONE ? build->n : ALONE;
         for (done = 1; done < alone; done++)
             sl_insert_node(&build->inserts[0], (uint32_t)done);
@@ -114,33 +114,48 @@ static void insert_rows(sl_build *build) {
     }
 }
 
-/* Takes links to nodes from `first` on out of a list, closing the gaps. */
-static void drop_links(uint32_t *links, size_t degree, uint32_t first) {
-    size_t kept = 0;
-    for (size_t i = 0; i < degree; i++)
-        if (links[i] < first) links[kept++] = links[i];
-    while (kept < degree)
-        links[kept++] = SL_NONE;
+/* Takes links to ids from `first` on out of a list, closing the gaps; returns whether that was more than half of it. */
+static int drop_links(uint32_t *links, size_t degree, uint32_t first) {
+    size_t length = 0, kept = 0;
+    for (; length < degree && links[length] != SL_NONE; length++)
+        if (links[length] < first) links[kept++] = links[length];
+    memset(links + kept, 0xff, (length - kept) * sizeof *links);
+    return 2 * kept < length;
 }
 
-/* Back to the nodes before this build: as if it had not been, but for links it had pruned. */
+/* All nodes there are, linked as if they had come at once. */
+static void link_anew(sl_build *build) {
+    sl_index *index = build->index;
+    memset(index->links, 0xff, index->n * index->m0 * sizeof(uint32_t));
+    memset(index->upper.links, 0xff, index->upper.rows * index->m * sizeof(uint32_t));
+    build->first = 0;
+    build->n = index->n;
+    sl_progress_start(&build->progress, NULL, NULL, 0);
+    insert_rows(build);
+}
+
+/* Back to the nodes before this build. Links that its nodes had pushed out do not come back; a node that is left with
+ * few looks for neighbours anew, and where that is most of them, all do. */
 static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_index *index = build->index;
     uint32_t first = (uint32_t)build->first;
-    for (size_t node = 0; node < index->n; node++) {
-        uint32_t *links = index->links + node * index->m0;
-        if (node < first)
-            drop_links(links, index->m0, first);
-        else
-            memset(links, 0xff, index->m0 * sizeof *links);
-    }
+    /* The lists of the nodes that go have room for those: each link that is dropped was made for one of theirs. */
+    uint32_t *poor = index->links + (size_t)first * index->m0;
+    size_t poor_count = 0, poor_bytes = build->n * index->m0 * sizeof *poor;
+    for (uint32_t node = 0; node < first; node++)
+        if (drop_links(index->links + (size_t)node * index->m0, index->m0, first)) poor[poor_count++] = node;
     sl_upper_truncate(index, first);
     for (size_t row = 0; row < index->upper.rows; row++)
-        drop_links(index->upper.links + row * index->m, index->m, (uint32_t)index->upper.count);
+        (void)drop_links(index->upper.links + row * index->m, index->m, (uint32_t)index->upper.count);
     index->n = first;
     if (index->ordered > first) index->ordered = first;
     sl_ids_undo(index, next_id);
     sl_entry_set(index, entry.level, entry.level ? entry.slot : entry.node);
+    int most = poor_count > first / 2;
+    for (size_t i = 0; i < poor_count && !most; i++)
+        sl_insert_node(&build->inserts[0], poor[i]);
+    memset(poor, 0xff, poor_bytes);
+    if (most) link_anew(build);
 }
 
 static sl_status build_run(sl_build *build, const uint64_t *ids) {

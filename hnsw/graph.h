@@ -7,6 +7,7 @@
 #define SL_HNSW_GRAPH_H
 
 #include "base/memory.h"
+#include "base/prefetch.h"
 #include "distance/codec.h"
 #include "storage/store.h"
 
@@ -110,9 +111,7 @@ static inline float sl_refine_scale(const sl_index *index, const uint8_t *row) {
     return index->refine == SL_REFINE_I16 ? *(const float *)(row + index->refine_codec.rows.factor) : 1;
 }
 static inline void sl_refine_prefetch(const sl_index *index, uint32_t node) {
-    const uint8_t *row = sl_refine_row(index, node);
-    for (size_t byte = 0; byte < index->refine_pitch; byte += SL_CACHE_LINE)
-        __builtin_prefetch(row + byte);
+    sl_prefetch(sl_refine_row(index, node), index->refine_pitch);
 }
 
 /* The user's id of a node. */
@@ -149,6 +148,8 @@ void sl_upper_truncate(sl_index *index, size_t first);
 void sl_upper_free(sl_index *index);
 /* upper.c: the slot of a node that stands above layer 0, or SL_NONE. Slots are in node order. */
 uint32_t sl_slot_of(const sl_index *index, uint32_t node);
+/* upper.c: the level a node stands on, and its slot, SL_NONE on level 0. */
+uint32_t sl_level_and_slot(const sl_index *index, uint32_t node, uint32_t *slot);
 
 /* ids.c: SL_OK and the node, or SL_ENOTFOUND. Makes the map if there is none. */
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);

@@ -27,6 +27,8 @@ static uint32_t map_put(const sl_index *index, sl_id_map *map, uint64_t id, uint
 }
 
 static void map_free(sl_index *index) {
+    /* Readers may be looking whether there is a map: none is not made none again. */
+    if (!index->id_map.slots) return;
     sl_mem_free(&index->allocator, index->id_map.slots, index->id_map.size * sizeof(uint32_t));
     index->id_map.slots = NULL;
     index->id_map.size = 0;

@@ -110,8 +110,7 @@ static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, ui
 
 void sl_insert_node(sl_insert *insert, uint32_t node) {
     sl_index *index = insert->index;
-    uint32_t level = sl_level_of(index, node);
-    uint32_t slot = level ? sl_slot_of(index, node) : SL_NONE;
+    uint32_t slot, level = sl_level_and_slot(index, node, &slot);
     sl_entry entry = sl_entry_get(index);
     uint32_t top = level < entry.level ? level : entry.level;
     write_own_links(insert, node, slot, top, entry);

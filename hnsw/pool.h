@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define SL_POOL_EXPANDED ((uint64_t)1 << 32)
+#define SL_POOL_NONE     0xffffffffu /* no id */
 
 typedef struct sl_pool {
     uint64_t *keys;
@@ -48,7 +49,7 @@ static inline float sl_pool_bound(const sl_pool *pool) {
     return pool->size < pool->limit ? -INFINITY : sl_pool_score(pool->keys[pool->size - 1]);
 }
 
-/* Takes a key whose score is above the bound, unless its id is already there; returns whether it was taken. */
+/* Takes a key unless it would fall off the end or its id is already there; returns whether it was taken. */
 static inline int sl_pool_insert(sl_pool *pool, uint64_t key) {
     /* Halving by addition alone: where a key goes is a coin toss at every step, and a branch on it would be
      * mispredicted at every other one. */
@@ -71,17 +72,13 @@ static inline int sl_pool_insert(sl_pool *pool, uint64_t key) {
     return 1;
 }
 
-/* Marks the best unexpanded candidate expanded and gives its id; 0 where there is none. */
-static inline int sl_pool_pop(sl_pool *pool, uint32_t *id) {
-    size_t i = pool->next;
-    while (i < pool->size && pool->keys[i] & SL_POOL_EXPANDED)
-        i++;
-    pool->next = i;
-    if (i == pool->size) return 0;
-    pool->keys[i] |= SL_POOL_EXPANDED;
-    *id = sl_pool_id(pool->keys[i]);
-    pool->next = i + 1;
-    return 1;
+/* The best unexpanded candidate, now marked expanded, or SL_POOL_NONE. */
+static inline uint32_t sl_pool_pop(sl_pool *pool) {
+    while (pool->next < pool->size && pool->keys[pool->next] & SL_POOL_EXPANDED)
+        pool->next++;
+    if (pool->next == pool->size) return SL_POOL_NONE;
+    pool->keys[pool->next] |= SL_POOL_EXPANDED;
+    return sl_pool_id(pool->keys[pool->next++]);
 }
 
 #endif

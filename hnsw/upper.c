@@ -66,6 +66,12 @@ uint32_t sl_slot_of(const sl_index *index, uint32_t node) {
     return slot < index->upper.count && index->upper.nodes[slot] == node ? (uint32_t)slot : SL_NONE;
 }
 
+uint32_t sl_level_and_slot(const sl_index *index, uint32_t node, uint32_t *slot) {
+    const uint32_t *start = index->upper.start;
+    *slot = sl_slot_of(index, node);
+    return *slot == SL_NONE ? 0 : start[*slot + 1] - start[*slot];
+}
+
 void sl_upper_free(sl_index *index) {
     sl_upper *upper = &index->upper;
     sl_mem_free(&index->allocator, upper->nodes, upper->nodes_capacity * sizeof(uint32_t));

@@ -1,5 +1,7 @@
 #include "hnsw/walk.h"
 
+#include "base/prefetch.h"
+
 enum { PREFETCH_LINES = 4 };
 
 sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
@@ -40,18 +42,13 @@ void sl_walk_free(sl_walk *walk) {
 }
 
 static inline void prefetch_links(const sl_layer *layer, uint32_t id) {
-    if (layer->level) return;
-    const char *row = (const char *)sl_layer_links(layer, id);
-    for (size_t byte = 0; byte < layer->degree * sizeof(uint32_t); byte += SL_CACHE_LINE)
-        __builtin_prefetch(row + byte);
+    if (layer->level == 0) sl_prefetch(sl_layer_links(layer, id), layer->degree * sizeof(uint32_t));
 }
 
+/* What a row has beyond these lines the kernel asks for itself, while it scores the row before. */
 static inline void prefetch_row(const sl_index *index, uint32_t node) {
-    const char *row = (const char *)sl_row(index, node);
-    size_t bytes = index->codec.rows.pitch;
-    if (bytes > PREFETCH_LINES * SL_CACHE_LINE) bytes = PREFETCH_LINES * SL_CACHE_LINE; /* the kernel does the rest */
-    for (size_t byte = 0; byte < bytes; byte += SL_CACHE_LINE)
-        __builtin_prefetch(row + byte);
+    size_t bytes = index->codec.rows.pitch, most = PREFETCH_LINES * SL_PREFETCH_LINE;
+    sl_prefetch(sl_row(index, node), bytes < most ? bytes : most);
 }
 
 /* The unvisited neighbours of an id, marked, their rows on the way into the cache. Stops at the first word that is no
@@ -86,7 +83,7 @@ static void score(sl_walk *walk, const sl_layer *layer, const uint32_t *ids, siz
         }
         nodes = walk->nodes;
     }
-    size_t ahead = layer->level || index->codec.rows.pitch > PREFETCH_LINES * SL_CACHE_LINE ? 4 : 0;
+    size_t ahead = layer->level || index->codec.rows.pitch > PREFETCH_LINES * SL_PREFETCH_LINE ? 4 : 0;
     index->kernels->score[index->codec.codes](&index->codec.rows, &walk->query, nodes, count, ahead, walk->scores);
 }
 
@@ -143,16 +140,18 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef) {
     walk->evaluations++;
     take(walk, &layer, walk->found[0], 1);
 
-    /* One expansion late: while the rows of this one's neighbours arrive, those of the last one's are scored. */
+    /* Three steps, each a turn behind the one before, so that what a step reads was asked for a turn ago: a candidate
+     * is chosen and its links asked for; the links of the one chosen before are read and the rows they lead to asked
+     * for; the rows asked for before are scored. */
+    uint32_t chosen = SL_POOL_NONE;
     size_t waiting = 0;
     for (int turn = 0;; turn ^= 1) {
-        uint32_t id;
-        int more = sl_pool_pop(&walk->pool, &id);
-        size_t found = more ? collect(walk, &layer, id, walk->found[turn]) : 0;
-        if (waiting)
-            take(walk, &layer, walk->found[turn ^ 1], waiting);
-        else if (!more)
-            break;
+        uint32_t next = sl_pool_pop(&walk->pool);
+        if (next != SL_POOL_NONE) prefetch_links(&layer, next);
+        size_t found = chosen != SL_POOL_NONE ? collect(walk, &layer, chosen, walk->found[turn]) : 0;
+        if (waiting) take(walk, &layer, walk->found[turn ^ 1], waiting);
+        if (next == SL_POOL_NONE && chosen == SL_POOL_NONE && !waiting) break;
+        chosen = next;
         waiting = found;
     }
 }

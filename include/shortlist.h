@@ -99,7 +99,10 @@ typedef enum sl_dtype { SL_F32 = 0, SL_F16 = 1, SL_BF16 = 2, SL_I8 = 3, SL_U8 = 
  * integers. I4 is reserved. */
 typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_CODES_I4 = 3 } sl_codes;
 
-/* A second, finer copy of floating-point input that re-ranks the best of what the graph found. */
+/* A second tier, of floating-point input, that re-ranks the best of what the graph found.
+ *   F32   the vector as it was given
+ *   BF16  what the codes leave of the vector, in bf16: with 8-bit codes some 16 bits an element in all
+ *   I16   the vector in 16-bit integers with a scale of its own */
 typedef enum sl_refine { SL_REFINE_NONE = 0, SL_REFINE_F32 = 1, SL_REFINE_BF16 = 2, SL_REFINE_I16 = 3 } sl_refine;
 
 /* Where layer 0 lives: copied into DRAM, mapped from its file, or persistent memory. */
@@ -325,7 +328,8 @@ SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size
 
 /* Writes the whole index to path: first to a temporary file beside it, synced, then renamed over path and the folder
  * synced, so that path holds either what it held or the whole new index, whatever happens. Saving over the file the
- * index is mapped from is allowed. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED; the temporary file is removed.
+ * index is mapped from is allowed. Where only the last step, the folder's sync, fails, the new index is in place and the
+ * message says so. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED; the temporary file is removed.
  */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
 

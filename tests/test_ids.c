@@ -155,6 +155,38 @@ START_TEST(cancelled_ids_leave_no_trace) {
 }
 END_TEST
 
+/* A large index numbers its nodes in the order of a walk. Nothing of that is seen from outside. */
+START_TEST(ids_outlive_the_order_of_nodes) {
+    enum { MANY = 6000 };
+    static uint64_t own[2 * MANY];
+    float *rows = clusters_make(2 * MANY, DIM, 0.3, 14);
+    for (size_t i = 0; i < 2 * MANY; i++)
+        own[i] = _i ? 7 * i + 1 : i;
+    for (size_t half = 0; half < 2; half++) {
+        ck_ok(indexes_add(idx, rows + half * MANY * DIM, SL_F32, MANY, _i ? own + half * MANY : NULL));
+        indexes_sound(idx);
+        size_t n = (half + 1) * MANY, lost = 0, wrong = 0;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t found;
+            float vector[DIM];
+            if (i % 10 == 0) indexes_search(idx, rows + i * DIM, SL_F32, 1, 1, 64, &found, NULL);
+            lost += i % 10 == 0 && found != own[i];
+            wrong += sl_index_get(idx, &own[i], 1, SL_F32, vector) != SL_OK ||
+                     memcmp(vector, rows + i * DIM, sizeof vector) != 0;
+        }
+        ck_assert_uint_eq(wrong, 0);
+        ck_assert_msg(lost <= n / 1000, "%zu are not found", lost);
+    }
+    ck_fails(indexes_add(idx, rows, SL_F32, 1, &own[MANY / 2]), SL_EEXIST, "already in the index");
+    ck_ok(indexes_add(idx, rows, SL_F32, 1, NULL));
+    uint64_t last = own[2 * MANY - 1] + 1;
+    float vector[DIM];
+    ck_ok(sl_index_get(idx, &last, 1, SL_F32, vector));
+    ck_assert_mem_eq(vector, rows, sizeof vector);
+    free(rows);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Getting
  * ------------------------------------------------------------------------------------------------------------- */
@@ -256,6 +288,7 @@ int main(void) {
     tcase_add_test(tests, ids_that_count_up_take_no_room);
     tcase_add_test(tests, refused_ids_leave_no_trace);
     tcase_add_test(tests, cancelled_ids_leave_no_trace);
+    tcase_add_loop_test(tests, ids_outlive_the_order_of_nodes, 0, 2);
     tcase_add_test(tests, unknown_ids_are_named);
     tcase_add_loop_test(tests, floats_come_back, 0, sizeof tiers / sizeof *tiers);
     tcase_add_loop_test(tests, integers_come_back_exactly, 0, 3);

@@ -406,8 +406,8 @@ START_TEST(cancelled_adds_leave_no_trace) {
             sl_index_stats now = indexes_stats(index);
             indexes_equal(&now, &before);
             indexes_sound(index);
-            /* Links that gave way to vectors which are gone do not come back. */
-            ck_assert_uint_ge(found_of(index, x, first), first / 2);
+            /* Also where most links had led to vectors that are gone. */
+            ck_assert_uint_ge(found_of(index, x, first), first - first / 20);
         }
         if (status == SL_OK) {
             ck_assert_uint_eq(sl_index_size(index), first + n);

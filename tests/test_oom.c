@@ -1,5 +1,5 @@
 /* Every allocation failing in turn, of every call that makes any: SL_ENOMEM, nothing lost, nothing changed. */
-#include "hnsw/graph.h"
+#include "hnsw/order.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
 #include "tests/indexes.h"
@@ -226,6 +226,39 @@ START_TEST(reserving) {
 }
 END_TEST
 
+/* Numbering the nodes anew is done for speed: where memory is short they stay as they are. */
+START_TEST(ordering) {
+    enum { MANY = 5000 };
+    float *rows = clusters_make(MANY, DIM, 0.3, 15);
+    memcpy(rows + 7 * DIM, x + 7 * DIM, DIM * sizeof *rows);
+    sl_index_free(idx);
+    usable_id = 7;
+    params.ef_construction = 20;
+    idx = indexes_make(&params, rows, SL_F32, MANY, NULL, 1);
+    size_t at = 1;
+    for (;; at++) {
+        size_t blocks = memory.live_blocks, warned = warnings;
+        uint64_t was = idx->entry;
+        idx->ordered = 0;
+        memory.calls = 0;
+        memory.fail_at = at;
+        sl_order_settle(idx, 8);
+        int failed = memory.calls >= at;
+        memory.fail_at = 0;
+        ck_assert_uint_eq(memory.live_blocks, blocks);
+        ck_assert_uint_eq(idx->ordered, failed ? 0 : MANY);
+        ck_assert_uint_eq(warnings - warned, failed ? 1 : 0);
+        if (!failed) break;
+        ck_assert_uint_eq(idx->entry, was);
+        check_usable(idx);
+    }
+    ck_assert_uint_gt(at, 8);
+    check_usable(idx);
+    indexes_sound(idx);
+    free(rows);
+}
+END_TEST
+
 /* With one more allocation granted each time, until the call needs no more. What it says is what happened: all of the
  * vectors are there, or none. */
 static void add_failing(const uint64_t *new_ids, size_t threads) {
@@ -305,6 +338,7 @@ int main(void) {
     tcase_add_test(tests, checking_and_mending);
     tcase_add_test(tests, getting);
     tcase_add_test(tests, reserving);
+    tcase_add_test(tests, ordering);
     tcase_add_loop_test(tests, adding, 0, 2);
     tcase_add_test(tests, adding_own_ids);
     tcase_add_test(tests, adding_first);

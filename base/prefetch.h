@@ -1,0 +1,25 @@
+/* Asking for memory before it is needed. */
+#ifndef SL_BASE_PREFETCH_H
+#define SL_BASE_PREFETCH_H
+
+#include <stddef.h>
+
+#define SL_PREFETCH_LINE 64u
+
+/* Every cache line of `bytes` bytes from `at`, which begins a line, on its way into the first-level cache. In assembly:
+ * GCC 12 takes a function that does nothing but __builtin_prefetch for one without effect and removes its calls, which
+ * here cost a search a third of its speed. */
+static inline void sl_prefetch(const void *at, size_t bytes) {
+    const char *line = at;
+    for (size_t byte = 0; byte < bytes; byte += SL_PREFETCH_LINE) {
+#if defined(__x86_64__)
+        __asm__ volatile("prefetcht0 %0" : : "m"(line[byte]));
+#elif defined(__aarch64__)
+        __asm__ volatile("prfm pldl1keep, %0" : : "Q"(line[byte]));
+#else
+        __builtin_prefetch(line + byte);
+#endif
+    }
+}
+
+#endif
