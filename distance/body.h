@@ -10,7 +10,7 @@
  *   A8, A16                   sums of 8-bit and of 16-bit products, which no dim up to SL_MAX_DIM overflows
  *
  *   lane_load(p, bytes)       bytes of a register's worth, the others zero; nothing behind them is touched
- *   lane_f32, _bf16, _i16     (p, n) the same for n elements, as floats
+ *   lane_f32, lane_i16        (p, n) the same for n elements, as floats
  *   lane_query8, lane_row8    sum += row (unsigned) * query (signed); see lane_offset
  *   lane_offset               what must be taken from lane_row8's sum to get dot - query->offset
  *   lane_sum4_i32, _f32       the four totals of four registers
@@ -297,8 +297,7 @@ typedef struct refine_sum {
 } refine_sum;
 
 static AI F refine_load(sl_refine type, const uint8_t *row, size_t n) {
-    if (type == SL_REFINE_F32) return lane_f32(row, n);
-    return type == SL_REFINE_BF16 ? lane_bf16(row, n) : lane_i16(row, n);
+    return type == SL_REFINE_F32 ? lane_f32(row, n) : lane_i16(row, n);
 }
 
 static AI refine_sum refine_step(sl_refine type, refine_kernel kernel, refine_sum sum, const uint8_t *row,
@@ -349,7 +348,6 @@ static AI float refine(sl_refine type, refine_kernel kernel, const void *row, co
         return refine(type, REFINE_DOT_NORM, row, query, dim, scale, row_norm2);                                       \
     }
 REFINE_KERNELS(f32, SL_REFINE_F32)
-REFINE_KERNELS(bf16, SL_REFINE_BF16)
 REFINE_KERNELS(i16, SL_REFINE_I16)
 #define REFINE_ENTRY(suffix)                                                                                           \
     { refine_dot_##suffix, refine_l2_##suffix, refine_dot_norm_##suffix }
@@ -364,7 +362,6 @@ const sl_kernels LANE_TABLE = {
     .dot_i16 = dot_i16,
     .l2_i16 = l2_i16,
     .refine = {[SL_REFINE_F32] = REFINE_ENTRY(f32),
-               [SL_REFINE_BF16] = REFINE_ENTRY(bf16),
                [SL_REFINE_I16] = REFINE_ENTRY(i16)},
 };
 

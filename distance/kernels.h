@@ -64,7 +64,7 @@ typedef struct sl_kernels {
     int64_t (*dot_i16)(const int16_t *a, const int16_t *b, size_t dim);
     int64_t (*l2_i16)(const int16_t *a, const int16_t *b, size_t dim);
 
-    sl_refine_kernels refine[4]; /* by sl_refine: [NONE] is unused, F32, BF16, I16 */
+    sl_refine_kernels refine[4]; /* by sl_refine: F32 and I16; rows of BF16 become floats first (codec.h) */
 } sl_kernels;
 
 /* The table of one tier; NULL where this build or machine lacks it. */

@@ -39,10 +39,6 @@ static AI uint16x4_t load_half(const void *from, size_t n) {
     return vld1_u16(whole);
 }
 
-static AI F lane_bf16(const void *from, size_t n) {
-    return vreinterpretq_f32_u32(vshll_n_u16(load_half(from, n), 16));
-}
-
 static AI F lane_i16(const void *from, size_t n) {
     return vcvtq_f32_s32(vmovl_s16(vreinterpret_s16_u16(load_half(from, n))));
 }

@@ -29,12 +29,6 @@ static AI F lane_f32(const void *from, size_t n) {
     return load_float(from);
 }
 
-static AI F lane_bf16(const void *from, size_t n) {
-    (void)n;
-    uint32_t bits = (uint32_t)lane_load(from, 2) << 16;
-    return load_float(&bits);
-}
-
 static AI F lane_i16(const void *from, size_t n) {
     (void)n;
     return (float)(int16_t)lane_load(from, 2);

@@ -107,15 +107,6 @@ static AI __m128i load_half(const void *from, size_t n) {
 
 #endif
 
-static AI F lane_bf16(const void *from, size_t n) {
-    V bits = M(slli_epi32)(M(cvtepu16_epi32)(load_half(from, n)), 16);
-#if LANE_BITS == 512
-    return _mm512_castsi512_ps(bits);
-#else
-    return _mm256_castsi256_ps(bits);
-#endif
-}
-
 static AI F lane_i16(const void *from, size_t n) {
     return M(cvtepi32_ps)(M(cvtepi16_epi32)(load_half(from, n)));
 }

@@ -164,7 +164,10 @@ static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n,
     const sl_exact_params *p = &exact->params;
     sl_top top = {exact->entries + q * p->k, exact->sizes[q], p->k};
     double query_length = sqrt((double)exact->query_norm2[q]);
-    double reach = p->metric == SL_METRIC_COSINE ? 1 : longest * (longest + query_length);
+    /* U8 vectors are scored in terms of x - 128, which can be far longer than x. */
+    double shift = p->dtype == SL_U8 ? 128 * sqrt((double)p->dim) : 0;
+    double far = longest + shift, query_far = query_length + shift;
+    double reach = p->metric == SL_METRIC_COSINE ? query_far / query_length : far * (far + query_far);
     double margin = ((double)p->dim + 16) * 0x1p-22 * reach;
     uint32_t numbers[CHUNK];
     float scores[CHUNK];

@@ -193,7 +193,7 @@ SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_si
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
 SL_API void sl_index_free(sl_index *index);
 
-/* Room for n vectors in all, so that adding them moves nothing. Errors: SL_ENOMEM, SL_ELIMIT, SL_EREADONLY. */
+/* Room for n vectors in all, so that adding them need not make room. Errors: SL_ENOMEM, SL_ELIMIT, SL_EREADONLY. */
 SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
 
 typedef struct sl_add_params {
@@ -208,9 +208,10 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
 
 /* Add n vectors of the index's dimension. `ids` has n entries, or is NULL: the ids then go on from the largest one
  * present plus one, the first being 0. All or nothing: input is checked before anything is added, and a cancelled
- * call leaves the ids as they were. Every vector is reachable from the entry point afterwards. params may be NULL.
- * Errors: SL_EVALUE (the message names the row), SL_EEXIST (an id twice, or already present), SL_EINVAL, SL_ETYPE,
- * SL_ENOMEM, SL_ELIMIT, SL_EREADONLY, SL_ECANCELED. */
+ * call leaves the ids as they were. Once what was added since the last proof is a sixteenth of the index, every vector
+ * is proved to be reachable from the entry point, and linked anew where it is not; sl_index_save and sl_index_check do
+ * so in any case. params may be NULL. Errors: SL_EVALUE (the message names the row), SL_EEXIST (an id twice, or already
+ * present), SL_EINVAL, SL_ETYPE, SL_ENOMEM, SL_ELIMIT, SL_EREADONLY, SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
@@ -328,8 +329,8 @@ SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size
 
 /* Writes the whole index to path: first to a temporary file beside it, synced, then renamed over path and the folder
  * synced, so that path holds either what it held or the whole new index, whatever happens. Saving over the file the
- * index is mapped from is allowed. Where only the last step, the folder's sync, fails, the new index is in place and the
- * message says so. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED; the temporary file is removed.
+ * index is mapped from is allowed. Where only the last step, the folder's sync, fails, the new index is in place and
+ * the message says so. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED; the temporary file is removed.
  */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
 

@@ -392,9 +392,7 @@ static size_t refine_size(sl_refine type) {
 
 static double refine_value(sl_refine type, const uint8_t *row, size_t i) {
     if (type == SL_REFINE_F32) return (double)get_float(row + 4 * i);
-    if (type == SL_REFINE_I16) return get_integer(&type_i16, row, i);
-    uint8_t whole[4] = {0, 0, row[2 * i], row[2 * i + 1]};
-    return (double)get_float(whole);
+    return get_integer(&type_i16, row, i);
 }
 
 static void fill_refine(sl_refine type, uint8_t *row, float *query, size_t dim) {
@@ -404,8 +402,6 @@ static void fill_refine(sl_refine type, uint8_t *row, float *query, size_t dim) 
         query[i] = random_float();
         if (type == SL_REFINE_F32)
             memcpy(row + 4 * i, whole, 4);
-        else if (type == SL_REFINE_BF16)
-            memcpy(row + 2 * i, whole + 2, 2);
         else
             put_integer(&type_i16, row, i, pattern_value(&type_i16, i % 5 ? RANDOM : EXTREMES, 0, i));
     }

@@ -10,8 +10,8 @@ static void run(const sl_kernels *kernels, check_count *count) {
     for (int codes = SL_CODES_I8; codes <= SL_CODES_F32; codes++)
         check_scores(kernels, (sl_codes)codes, count);
     check_far_rows(kernels, count);
-    for (int type = SL_REFINE_F32; type <= SL_REFINE_I16; type++)
-        check_refine(kernels, (sl_refine)type, count);
+    check_refine(kernels, SL_REFINE_F32, count);
+    check_refine(kernels, SL_REFINE_I16, count);
 }
 
 int main(int argc, char **argv) {

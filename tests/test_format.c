@@ -157,7 +157,16 @@ START_TEST(bytes_of_quantised_vectors) {
     size_t refine = section(7, &size);
     ck_assert_uint_eq(u32_at(68), 8);
     ck_assert_uint_eq(size, 16);
-    ck_assert_mem_eq(file + refine, "\xfd\x42\xfe\xc2\xcd\x3e\x00\x00", 8);
+    /* What the codes leave: x - code * unit, unit being factor times norm. */
+    const float unit = f32_at(codes + 4) * f32_at(codes + 8), signs[] = {127, -127, 0};
+    for (size_t i = 0; i < 3; i++) {
+        unsigned char wide[4] = {0, 0, file[refine + 2 * i], file[refine + 2 * i + 1]};
+        float left = vectors[i] - signs[i] * unit, kept;
+        memcpy(&kept, wide, sizeof kept);
+        ck_assert_float_eq_tol(kept, left, fabsf(left) / 256 + 1e-4f);
+        ck_assert_float_ne(kept, 0);
+    }
+    ck_assert_mem_eq(file + refine + 6, "\0\0", 2);
     size_t own = section(3, &size);
     ck_assert_uint_eq(size, 8);
     ck_assert_uint_eq(u32_at(own), 7);
