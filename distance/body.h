@@ -361,8 +361,7 @@ const sl_kernels LANE_TABLE = {
     .l2_u8 = l2_u8,
     .dot_i16 = dot_i16,
     .l2_i16 = l2_i16,
-    .refine = {[SL_REFINE_F32] = REFINE_ENTRY(f32),
-               [SL_REFINE_I16] = REFINE_ENTRY(i16)},
+    .refine = {[SL_REFINE_F32] = REFINE_ENTRY(f32), [SL_REFINE_I16] = REFINE_ENTRY(i16)},
 };
 
 #endif
