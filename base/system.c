@@ -102,7 +102,7 @@ sl_status sl_system_query(sl_system *out) {
         .page_size = page > 0 ? (size_t)page : 4096,
         .huge_page_size = huge_page_size(),
         .huge_page_mode = huge_page_mode(),
-        .max_threads = sl_thread_count(0),
+        .max_threads = sl_thread_limit(),
     };
     fill_build(&system);
     sl_params_out(out, &system, sizeof system);

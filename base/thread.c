@@ -5,6 +5,7 @@
 
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -12,13 +13,34 @@
 /* More than a machine has a use for. Where threads cannot be made, OpenMP's runtimes end the process. */
 #define MOST_THREADS 1024u
 
+#ifdef _OPENMP
+/* GNU OpenMP's threads do not come along through fork(), and it waits for them for ever: a child of a process that has
+ * had a team works alone. The process that had it, or 0. */
+static pid_t team_owner;
+
+static int may_have_team(void) {
+    pid_t self = getpid(), none = 0;
+    if (__atomic_compare_exchange_n(&team_owner, &none, self, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return 1;
+    return none == self;
+}
+#endif
+
 size_t sl_thread_count(size_t asked) {
 #ifdef _OPENMP
-    if (asked) return asked < MOST_THREADS ? asked : MOST_THREADS;
+    size_t count = asked ? asked : sl_thread_limit();
+    if (count > MOST_THREADS) count = MOST_THREADS;
+    return count > 1 && may_have_team() ? count : 1;
+#else
+    (void)asked;
+    return 1;
+#endif
+}
+
+size_t sl_thread_limit(void) {
+#ifdef _OPENMP
     int count = omp_get_max_threads();
     return count > 0 ? (size_t)count : 1;
 #else
-    (void)asked;
     return 1;
 #endif
 }
@@ -37,14 +59,17 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Its address tells threads apart, in whoever's parallel region they are. */
+static _Thread_local char here;
+
 void sl_progress_start(sl_progress *progress, sl_progress_fn tell, void *ctx, uint64_t total) {
-    *progress = (sl_progress){.tell = tell, .ctx = ctx, .total = total};
+    *progress = (sl_progress){.tell = tell, .ctx = ctx, .caller = &here, .total = total};
 }
 
 void sl_progress_step(sl_progress *progress, uint64_t more) {
     if (!progress || !progress->tell) return;
     uint64_t done = __atomic_add_fetch(&progress->done, more, __ATOMIC_RELAXED);
-    if (sl_thread_number() != 0) return;
+    if (progress->caller != &here) return;
     int64_t now = now_ns();
     if (now - progress->last_told < 100000000) return;
     progress->last_told = now;

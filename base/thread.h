@@ -4,8 +4,11 @@
 
 #include <shortlist.h>
 
-/* Threads a batch call uses: asked, up to 1024, or OpenMP's own number where asked is 0; at least 1. */
+/* Threads a batch call uses: asked, up to 1024, or OpenMP's own number where asked is 0; at least 1.
+ * In a child of a process that has had more than one, 1. */
 size_t sl_thread_count(size_t asked);
+/* OpenMP's own number. */
+size_t sl_thread_limit(void);
 /* Number of the calling thread inside a parallel region, from 0. */
 size_t sl_thread_number(void);
 
@@ -13,6 +16,7 @@ size_t sl_thread_number(void);
 typedef struct sl_progress {
     sl_progress_fn tell;
     void *ctx;
+    const void *caller; /* the calling thread, by the address of something of its own */
     uint64_t total;
     uint64_t done;     /* atomic */
     int cancelled;     /* atomic */
@@ -20,7 +24,7 @@ typedef struct sl_progress {
 } sl_progress;
 
 void sl_progress_start(sl_progress *progress, sl_progress_fn tell, void *ctx, uint64_t total);
-/* Counts `more` as done; on the thread numbered 0 tells the callback, at most some ten times a second. */
+/* Counts `more` as done; on the thread that started it tells the callback, at most some ten times a second. */
 void sl_progress_step(sl_progress *progress, uint64_t more);
 /* True once the callback asked to stop: work not begun is then skipped. */
 int sl_progress_cancelled(const sl_progress *progress);

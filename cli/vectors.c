@@ -131,7 +131,8 @@ static int vecs_read_header(vectors *vectors) {
 
 static int open_regular(vectors *vectors) {
     struct vectors_source *source = vectors->source;
-    source->fd = open(vectors->path, O_RDONLY | O_CLOEXEC);
+    /* Not to wait for the other end of a pipe. */
+    source->fd = open(vectors->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
     if (source->fd < 0 || fstat(source->fd, &info) != 0)
         return report_failure("%s: cannot open: %s", vectors->path, strerror(errno));

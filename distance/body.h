@@ -105,9 +105,8 @@ static AI const uint8_t *row_at(const score_plan *plan, uint32_t id) {
 static AI void prefetch_rows(const score_plan *plan, const uint32_t *ids, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const uint8_t *row = row_at(plan, ids[i]);
-        for (size_t k = 0; k < plan->rows.width; k += 64)
-            __builtin_prefetch(row + k, 0, 3);
-        if (plan->straddles || plan->extent > plan->rows.width) __builtin_prefetch(row + plan->extent - 1, 0, 3);
+        sl_prefetch(row, plan->rows.width);
+        if (plan->straddles || plan->extent > plan->rows.width) sl_prefetch(row + plan->extent - 1, 1);
     }
 }
 

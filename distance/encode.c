@@ -213,31 +213,33 @@ void sl_decode_row(const sl_codec *codec, const uint8_t *row, float *out) {
         out[i] = (float)(unit * code_at(codec, row, i));
 }
 
-/* The codes' part of a vector, in single precision: what is added to it must have been measured from the same. */
-static void decode_codes(const sl_codec *codec, const uint8_t *row, float *out) {
+/* The codes' part of `count` elements from `first` on, in single precision: the residual is measured from the same
+ * numbers that it is added to. */
+static void decode_codes(const sl_codec *codec, const uint8_t *row, size_t first, size_t count, float *out) {
     float unit = (float)unit_of(codec, row);
     if (codec->codes == SL_CODES_I8) {
-        for (size_t i = 0; i < codec->dim; i++)
-            out[i] = (float)((int)row[i] - 128) * unit;
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)((int)row[first + i] - 128) * unit;
         return;
     }
     const int16_t *codes = (const void *)row;
-    for (size_t i = 0; i < codec->dim; i++)
-        out[i] = (float)codes[i] * unit;
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)codes[first + i] * unit;
 }
 
 void sl_encode_residual(const sl_codec *codec, const uint8_t *row, const float *x, uint16_t *residual) {
     float left[256];
     for (size_t done = 0, count; done < codec->dim; done += count) {
         count = codec->dim - done < 256 ? codec->dim - done : 256;
+        decode_codes(codec, row, done, count, left);
         for (size_t i = 0; i < count; i++)
-            left[i] = x[done + i] - (float)code_at(codec, row, done + i) * (float)unit_of(codec, row);
+            left[i] = x[done + i] - left[i];
         sl_from_float(SL_BF16, left, residual + done, count);
     }
 }
 
 void sl_decode_residual(const sl_codec *codec, const uint8_t *row, const uint16_t *residual, float *out) {
-    decode_codes(codec, row, out);
+    decode_codes(codec, row, 0, codec->dim, out);
     for (size_t i = 0; i < codec->dim; i++) {
         uint32_t bits = (uint32_t)residual[i] << 16;
         float left;

@@ -3,6 +3,7 @@
 #ifndef SL_DISTANCE_LANES_H
 #define SL_DISTANCE_LANES_H
 
+#include "base/prefetch.h"
 #include "distance/kernels.h"
 
 #include <string.h>

@@ -152,8 +152,9 @@ static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_ids_undo(index, next_id);
     sl_entry_set(index, entry.level, entry.level ? entry.slot : entry.node);
     int most = poor_count > first / 2;
-    for (size_t i = 0; i < poor_count && !most; i++)
-        sl_insert_node(&build->inserts[0], poor[i]);
+#pragma omp parallel for schedule(dynamic, CHUNK) num_threads((int)build->threads) if (build->threads > 1 && !most)
+    for (size_t i = 0; i < poor_count; i++)
+        if (!most) sl_insert_node(&build->inserts[sl_thread_number()], poor[i]);
     memset(poor, 0xff, poor_bytes);
     if (most) link_anew(build);
 }
@@ -202,7 +203,8 @@ static sl_status make_room(sl_index *index, size_t n) {
     size_t need = index->n + n, room = 2 * index->capacity;
     if (need <= index->capacity) return SL_OK;
     if (room > SL_MAX_VECTORS) room = SL_MAX_VECTORS;
-    return sl_index_reserve(index, need > room ? need : room);
+    if (room > need && sl_index_reserve(index, room) == SL_OK) return SL_OK;
+    return sl_index_reserve(index, need);
 }
 
 sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,

@@ -164,10 +164,11 @@ static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n,
     const sl_exact_params *p = &exact->params;
     sl_top top = {exact->entries + q * p->k, exact->sizes[q], p->k};
     double query_length = sqrt((double)exact->query_norm2[q]);
-    /* U8 vectors are scored in terms of x - 128, which can be far longer than x. */
+    /* Also what is taken out of an L2 score, |q|^2, was rounded to a float, however short the rows are. U8 vectors are
+     * scored in terms of x - 128, which can be far longer than x. */
     double shift = p->dtype == SL_U8 ? 128 * sqrt((double)p->dim) : 0;
     double far = longest + shift, query_far = query_length + shift;
-    double reach = p->metric == SL_METRIC_COSINE ? query_far / query_length : far * (far + query_far);
+    double reach = p->metric == SL_METRIC_COSINE ? query_far / query_length : (far + query_far) * (far + query_far);
     double margin = ((double)p->dim + 16) * 0x1p-22 * reach;
     uint32_t numbers[CHUNK];
     float scores[CHUNK];
@@ -229,7 +230,7 @@ sl_status sl_exact_results(const sl_exact *exact, uint64_t *ids, float *scores) 
             ids[q * k + i] = found ? top.entries[i].id : SL_NO_ID;
             if (!scores) continue;
             double score = found ? top.entries[i].score : (double)NAN;
-            scores[q * k + i] = (float)(exact->params.metric == SL_METRIC_L2 ? -score : score);
+            scores[q * k + i] = (float)(exact->params.metric == SL_METRIC_L2 ? 0 - score : score);
         }
     }
     sl_mem_free(&exact->allocator, block, k * sizeof(sl_top_entry));

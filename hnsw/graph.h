@@ -139,7 +139,7 @@ void sl_refined_floats(const sl_index *index, uint32_t node, float *out);
  * there are at most SL_MAX_SECTIONS; returns their number. */
 size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_source *sections);
 
-/* upper.c: level of a node, from the seed and the node alone. */
+/* upper.c: level that a node about to be added gets, from the seed and its number alone. */
 uint32_t sl_level_of(const sl_index *index, uint32_t node);
 /* upper.c: slots and link rows for nodes [first, n) that stand above layer 0. */
 sl_status sl_upper_extend(sl_index *index, size_t first, size_t n);

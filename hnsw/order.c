@@ -13,16 +13,15 @@ typedef struct sl_order {
     sl_reach reach;  /* its queue: new number -> old number */
     uint32_t *to;    /* old number -> new number */
     uint32_t *slots; /* old slot -> new slot */
-    void *rows, *links, *refine, *ids;
+    void *row;       /* room for the longest row of any array */
+    void *ids;
     sl_upper upper;
 } sl_order;
 
-static size_t rows_bytes(const sl_index *index) {
-    return sl_codec_rows_size(&index->codec, index->capacity);
-}
-
-static size_t links_bytes(const sl_index *index) {
-    return index->capacity * index->m0 * sizeof(uint32_t);
+static size_t longest_row(const sl_index *index) {
+    size_t links = index->m0 * sizeof(uint32_t), longest = index->codec.rows.pitch;
+    if (longest < links) longest = links;
+    return longest < index->refine_pitch ? index->refine_pitch : longest;
 }
 
 static void order_free(sl_order *order) {
@@ -32,9 +31,7 @@ static void order_free(sl_order *order) {
     sl_reach_free(&order->reach);
     sl_mem_free(allocator, order->to, index->n * word);
     sl_mem_free(allocator, order->slots, index->upper.count * word);
-    sl_mem_free(allocator, order->rows, rows_bytes(index));
-    sl_mem_free(allocator, order->links, links_bytes(index));
-    sl_mem_free(allocator, order->refine, sl_refine_bytes(index, index->capacity));
+    sl_mem_free(allocator, order->row, longest_row(index));
     sl_mem_free(allocator, order->ids, index->capacity * sizeof(uint64_t));
     sl_mem_free(allocator, order->upper.nodes, order->upper.nodes_capacity * word);
     sl_mem_free(allocator, order->upper.start, order->upper.start_capacity * word);
@@ -51,9 +48,7 @@ static sl_status order_alloc(sl_order *order) {
     order->to = block;
     SL_TRY(sl_mem_alloc(allocator, index->upper.count * word, &block));
     order->slots = block;
-    SL_TRY(sl_mem_alloc(allocator, rows_bytes(index), &order->rows));
-    SL_TRY(sl_mem_alloc(allocator, links_bytes(index), &order->links));
-    if (index->refine_pitch) SL_TRY(sl_mem_alloc(allocator, sl_refine_bytes(index, index->capacity), &order->refine));
+    SL_TRY(sl_mem_alloc(allocator, longest_row(index), &order->row));
     SL_TRY(sl_mem_alloc(allocator, index->capacity * sizeof(uint64_t), &order->ids));
     SL_TRY(sl_mem_alloc(allocator, index->upper.nodes_capacity * word, &block));
     order->upper.nodes = block;
@@ -82,22 +77,36 @@ static void renumber(uint32_t *links, const uint32_t *from, size_t degree, const
         links[i] = from[i] == SL_NONE ? SL_NONE : to[from[i]];
 }
 
-static void copy_layer0(sl_order *order) {
-    const sl_index *index = order->index;
-    size_t pitch = index->codec.rows.pitch;
-    uint32_t *links = order->links;
-    uint64_t *ids = order->ids;
-    memset((char *)order->links + index->n * index->m0 * sizeof(uint32_t), 0xff,
-           (index->capacity - index->n) * index->m0 * sizeof(uint32_t));
-    for (size_t node = 0; node < index->n; node++) {
-        uint32_t old = order->reach.queue[node];
-        memcpy((uint8_t *)order->rows + node * pitch, sl_row(index, old), pitch);
-        renumber(links + node * index->m0, index->links + (size_t)old * index->m0, index->m0, order->to);
-        if (index->refine_pitch)
-            memcpy((uint8_t *)order->refine + node * index->refine_pitch, sl_refine_row(index, old),
-                   index->refine_pitch);
-        ids[node] = sl_id_of(index, old);
+/* Rows into their new places, one cycle after another, so that no second array is needed. */
+static void move_rows(sl_order *order, void *array, size_t pitch) {
+    const uint32_t *from = order->reach.queue;
+    uint64_t *moved = order->reach.reached;
+    uint8_t *rows = array;
+    memset(moved, 0, (order->index->n / 64 + 1) * sizeof *moved);
+    for (size_t first = 0; first < order->index->n; first++) {
+        if (moved[first / 64] >> (first % 64) & 1) continue;
+        memcpy(order->row, rows + first * pitch, pitch);
+        size_t to = first;
+        for (; from[to] != first; to = from[to]) {
+            memcpy(rows + to * pitch, rows + from[to] * pitch, pitch);
+            moved[to / 64] |= (uint64_t)1 << (to % 64);
+        }
+        memcpy(rows + to * pitch, order->row, pitch);
+        moved[to / 64] |= (uint64_t)1 << (to % 64);
     }
+}
+
+static void move_layer0(sl_order *order) {
+    sl_index *index = order->index;
+    uint64_t *ids = order->ids;
+    for (size_t node = 0; node < index->n; node++) {
+        uint32_t *links = index->links + node * index->m0;
+        renumber(links, links, index->m0, order->to);
+        ids[node] = sl_id_of(index, order->reach.queue[node]);
+    }
+    move_rows(order, index->links, index->m0 * sizeof(uint32_t));
+    move_rows(order, index->rows, index->codec.rows.pitch);
+    if (index->refine_pitch) move_rows(order, index->refine_rows, index->refine_pitch);
 }
 
 /* Slots stay in the order of their nodes. */
@@ -121,27 +130,14 @@ static void copy_upper(sl_order *order) {
         }
 }
 
-#define SL_SWAP(type, a, b)                                                                                            \
-    do {                                                                                                               \
-        type swapped_ = (a);                                                                                           \
-        (a) = (b);                                                                                                     \
-        (b) = swapped_;                                                                                                \
-    } while (0)
-
-/* Takes the new arrays and leaves the old ones to be freed. */
+/* Takes the new numbers into use and leaves the old upper layers to be freed. */
 static void adopt(sl_order *order) {
     sl_index *index = order->index;
     sl_entry entry = sl_entry_get(index);
     sl_entry_set(index, entry.level, entry.level ? order->slots[entry.slot] : order->to[entry.node]);
-    void *rows = index->rows, *links = index->links, *refine = index->refine_rows;
-    index->rows = order->rows;
-    index->codec.rows.base = index->rows;
-    index->links = order->links;
-    index->refine_rows = order->refine;
-    order->rows = rows;
-    order->links = links;
-    order->refine = refine;
-    SL_SWAP(sl_upper, index->upper, order->upper);
+    sl_upper upper = index->upper;
+    index->upper = order->upper;
+    order->upper = upper;
     sl_ids_adopt(index, order->ids);
     order->ids = NULL;
     index->ordered = index->n;
@@ -152,8 +148,8 @@ void sl_order_settle(sl_index *index, size_t most) {
     sl_order order = {.index = index};
     if (order_alloc(&order) == SL_OK) {
         number_nodes(&order);
-        copy_layer0(&order);
         copy_upper(&order);
+        move_layer0(&order);
         adopt(&order);
     } else if (index->log) {
         index->log(index->log_ctx, SL_LOG_WARN, "vectors are left in their order of arrival for want of memory");

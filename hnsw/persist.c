@@ -173,8 +173,14 @@ static sl_status load_upper(sl_index *index, const sl_file_header *header, sl_pr
 }
 
 static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
-    size_t n = header->n, word = sizeof(uint32_t);
+    const size_t word = sizeof(uint32_t), n = (size_t)header->n;
+    size_t most;
     void *block = NULL;
+    /* The longest row of all: where rows as long fit the address space, every array does. */
+    size_t row = index->codec.rows.pitch + index->m0 * word + index->refine_pitch + sizeof(uint64_t);
+    if (header->n > SIZE_MAX || !sl_mul(n, row, &most) || !sl_mul(header->upper_rows, index->m * word, &most))
+        return sl_fail(SL_ENOMEM, "%s: %llu vectors do not fit the address space", index->store->path,
+                       (unsigned long long)header->n);
     index->capacity = n;
     sl_status status = load(index, SL_SECTION_CODES, n * index->codec.rows.pitch, sl_codec_rows_size(&index->codec, n),
                             &block, progress);
@@ -212,10 +218,19 @@ static sl_status check_writable(const sl_index *index) {
         if (index->links[link] >= index->n && index->links[link] != SL_NONE)
             return sl_fail(SL_ECORRUPT, "vector %zu has a link to %u, out of range", link / index->m0,
                            index->links[link]);
+    sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
+    size_t first = upper->count ? upper->start[0] : 0, end = upper->count ? upper->start[upper->count] : 0;
+    if (first != 0 || end != upper->rows ||
+        (entry.level && upper->start[entry.slot + 1] - upper->start[entry.slot] != entry.level))
+        return sl_fail(SL_ECORRUPT, "the upper layers do not fit together");
     for (size_t slot = 0; slot < upper->count; slot++)
         if (upper->nodes[slot] >= index->n || (slot && upper->nodes[slot] <= upper->nodes[slot - 1]) ||
-            upper->start[slot] >= upper->start[slot + 1] || upper->start[slot + 1] > upper->rows)
+            upper->start[slot] >= upper->start[slot + 1] || upper->start[slot + 1] > upper->rows ||
+            upper->start[slot + 1] - upper->start[slot] > SL_MAX_LEVEL)
             return sl_fail(SL_ECORRUPT, "record %zu of the upper layers is broken", slot);
+    for (size_t node = 0; node < index->n; node++)
+        if (sl_id_of(index, (uint32_t)node) >= index->next_id)
+            return sl_fail(SL_ECORRUPT, "vector %zu has an id beyond the largest", node);
     for (size_t link = 0; link < upper->rows * index->m; link++)
         if (upper->links[link] >= upper->count && upper->links[link] != SL_NONE)
             return sl_fail(SL_ECORRUPT, "row %zu of the upper layers has a link out of range", link / index->m);
@@ -229,6 +244,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     if (status != SL_OK) return sl_fail_in(status, "%s", store->path);
     status = sl_index_new(&params, &index);
     if (status == SL_ENOMEM) return status;
+    if (status == SL_EUNSUPPORTED) return sl_fail_in(status, "%s", store->path);
     if (status != SL_OK) return sl_fail_in(SL_ECORRUPT, "%s: header", store->path);
     index->store = store;
     index->place = open->place;

@@ -117,7 +117,8 @@ static void write_results(const sl_searcher *searcher, size_t k, uint64_t *ids, 
         ids[i] = found ? sl_id_of(index, (uint32_t)top->entries[i].id) : SL_NO_ID;
         if (!scores) continue;
         double score = found ? top->entries[i].score : (double)NAN;
-        scores[i] = (float)(index->codec.metric == SL_METRIC_L2 ? -score : score);
+        /* Not -0 for a distance of 0. */
+        scores[i] = (float)(index->codec.metric == SL_METRIC_L2 ? 0 - score : score);
     }
 }
 

@@ -67,14 +67,14 @@ static int is_covered(sl_select *select, uint32_t candidate, uint32_t base) {
 
 void sl_select_run(sl_select *select, uint32_t base, size_t limit) {
     uint32_t copies[MOST_COPIES];
-    size_t copy_count = 0;
+    size_t copy_count = 0, most_copies = limit / 2 < MOST_COPIES ? limit / 2 : MOST_COPIES;
     select->chosen_count = 0;
     sl_rate_set(&select->rate, base);
     sl_rate_many(&select->rate, select->nodes, select->count, select->scores);
     sort_candidates(select);
     for (size_t i = 0; i < select->count && select->chosen_count + copy_count < limit; i++) {
         if (is_copy(select->index, base, select->nodes[i])) {
-            if (copy_count < MOST_COPIES) copies[copy_count++] = select->nodes[i];
+            if (copy_count < most_copies) copies[copy_count++] = select->nodes[i];
         } else if (!is_covered(select, select->nodes[i], base)) {
             select->chosen[select->chosen_count++] = select->nodes[i];
         }

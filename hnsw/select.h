@@ -21,8 +21,8 @@ void sl_select_free(sl_select *select);
 
 /* The neighbour selection heuristic of the HNSW paper (Algorithm 4): from the best candidate on, one is taken unless it
  * is nearer to one already taken than to the base, up to `limit`. Copies of the base (rows alike to the byte) would
- * push everything else out under that rule, so they do not take part in it: at most two of them are linked, which
- * chains a set of copies together and leaves the rest of the list to the world outside. */
+ * push everything else out under that rule, so they do not take part in it: at most two of them, and half of the list,
+ * are linked, which chains a set of copies together and leaves the rest of the list to the world outside. */
 void sl_select_run(sl_select *select, uint32_t base, size_t limit);
 
 #endif

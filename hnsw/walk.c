@@ -9,8 +9,8 @@ sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
-    walk->covers = index->capacity > index->n ? index->capacity : index->n;
-    SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, walk->covers, 16 * max_ef), fail);
+    size_t covers = index->capacity > index->n ? index->capacity : index->n;
+    SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, (max_ef + 1) * sizeof(uint64_t), &block), fail);
     walk->pool.keys = block;
     SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * index->m0 * sizeof(uint32_t), &block), fail);
@@ -135,10 +135,14 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef) {
     sl_visited_clear(&walk->visited);
     sl_pool_start(&walk->pool, ef);
     if (start >= layer.count) return;
-    walk->found[0][0] = start;
+    /* The entry point too: reachability is proved from there, and links lead one way. */
+    uint32_t entry = level ? start : sl_entry_get(walk->index).node;
+    size_t seeds = 0;
+    walk->found[0][seeds++] = start;
     (void)sl_visited_mark(&walk->visited, start);
-    walk->evaluations++;
-    take(walk, &layer, walk->found[0], 1);
+    if (entry < layer.count && !sl_visited_mark(&walk->visited, entry)) walk->found[0][seeds++] = entry;
+    walk->evaluations += seeds;
+    take(walk, &layer, walk->found[0], seeds);
 
     /* Three steps, each a turn behind the one before, so that what a step reads was asked for a turn ago: a candidate
      * is chosen and its links asked for; the links of the one chosen before are read and the rows they lead to asked

@@ -10,7 +10,6 @@ typedef struct sl_walk {
     const sl_index *index;
     sl_allocator allocator;
     size_t max_ef;
-    size_t covers; /* ids the visited table was made for */
     sl_pool pool;
     sl_visited visited;
     uint32_t *found[2]; /* unvisited neighbours of two expansions, m0 + padding each */
@@ -31,7 +30,8 @@ void sl_walk_free(sl_walk *walk);
  * level 0 a node. The entry point must stand at or above `level`. */
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level);
 
-/* The ef best of a layer that a walk from `start` finds, left in walk->pool, best first. */
+/* The ef best of a layer that a walk from `start` finds, left in walk->pool, best first. On layer 0 it starts from the
+ * entry point as well, so that an ef as large as the index finds all that can be reached from there. */
 void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef);
 
 #endif

@@ -167,7 +167,9 @@ typedef struct sl_file_ops {
 
 /* An HNSW graph over codes (Malkov and Yashunin 2016, arXiv 1603.09320). One handle may be searched from any number
  * of threads at once (one searcher a thread, or the batch call); add, reserve, save and free need the handle to
- * themselves. An index in memory survives fork() in both processes. */
+ * themselves. An index in memory survives fork() in both processes; batch calls of a child whose parent
+ * had used several threads use one, since OpenMP's do not survive it. From some thousand vectors on, an add that
+ * doubles an index, and a save of one that grew, number its vectors anew for speed: ids stay, memory is moved. */
 typedef struct sl_index sl_index;
 
 typedef struct sl_index_params {
@@ -256,7 +258,8 @@ SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *
 
 /* The vectors of n ids as dense rows of dtype: the exact input for integer indexes, codes F32 and refine F32, else
  * the best reconstruction held. Integer indexes give their own type or SL_F32; others give SL_F32. The first call on
- * an index whose ids were given by the user, after opening it, reads all ids once. Safe beside searches.
+ * an opened index that keeps its ids (those given by the user, and those of an index that was renumbered) reads them
+ * all once. Safe beside searches.
  * Errors: SL_ENOTFOUND (the message names the id), SL_ETYPE, SL_EINVAL, SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype dtype, void *out);
 
@@ -311,10 +314,10 @@ typedef struct sl_check_report {
     size_t sections_checked; /* sections of the file whose CRC was verified; 0 for an index in memory */
 } sl_check_report;
 
-/* Whole-index verification: file CRCs, every invariant of the graph, reachability, and sampled recall. SL_OK means
- * all of it holds; SL_ECORRUPT that it does not, with the first fault in the message and the counts in *report,
- * which is filled in both cases. Safe beside searches. params may be NULL; report's struct_size is set by the
- * caller. */
+/* Whole-index verification: file CRCs, every invariant of the graph, and reachability. SL_OK means all of it holds
+ * (sampled recall is reported, and what it should be is the caller's to say); SL_ECORRUPT that it does not, with the
+ * first fault in the message and the counts in *report, which is filled in both cases. Safe beside searches. params may
+ * be NULL; report's struct_size is set by the caller. */
 SL_API SL_MUST_USE sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report);
 
 typedef struct sl_save_params {

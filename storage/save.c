@@ -27,7 +27,8 @@ typedef struct saver {
     char folder[PATH_MAX];
     char temporary[PATH_MAX];
     int fd;
-    uint64_t at; /* bytes written */
+    unsigned mode; /* of the file that is replaced, so that what few could read stays theirs */
+    uint64_t at;   /* bytes written */
 } saver;
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -94,6 +95,7 @@ static sl_status resolve_target(saver *s, const char *path) {
     struct stat info;
     if (realpath(path, s->target)) {
         if (stat(s->target, &info) != 0) return sl_fail_errno("cannot look at", path);
+        s->mode = info.st_mode & 0777;
         return check_target(path, &info);
     }
     if (errno != ENOENT) return sl_fail_errno("cannot save to", path);
@@ -129,7 +131,7 @@ static sl_status create_temporary(saver *s) {
     for (int number = 0; number < MAX_TEMPORARIES; number++) {
         SL_TRY(name_temporary(s, number));
         do
-            s->fd = s->ops.open(s->ops.ctx, s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+            s->fd = s->ops.open(s->ops.ctx, s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, s->mode);
         while (s->fd < 0 && errno == EINTR);
         if (s->fd >= 0) return SL_OK;
         if (errno != EEXIST) return sl_fail_errno("cannot create", s->temporary);
@@ -295,7 +297,7 @@ static sl_status discard(saver *s, sl_status status) {
 
 sl_status sl_store_save(const char *path, const sl_file_ops *ops, sl_file_header *header,
                         const sl_section_source *sections, size_t section_count, sl_progress *progress) {
-    saver s = {.ops = complete_ops(ops), .progress = progress, .fd = -1};
+    saver s = {.ops = complete_ops(ops), .progress = progress, .fd = -1, .mode = 0666};
     SL_TRY(resolve_target(&s, path));
     name_folder(&s);
     SL_TRY(create_temporary(&s));

@@ -38,7 +38,8 @@ static void tear_down(void) {
 
 #define FIELD(name) offsetof(sl_file_header, name), sizeof((sl_file_header *)0)->name
 
-/* A lie, and the status it gets: ECORRUPT, or EVERSION for what a later version may mean. */
+/* A lie, and the status it gets: ECORRUPT, EVERSION for what a later version may mean, or
+ * EUNSUPPORTED for what is only reserved. */
 static const struct lie {
     size_t at, width;
     uint64_t value;
@@ -61,7 +62,7 @@ static const struct lie {
     {FIELD(dtype), 6, SL_EVERSION},
     {FIELD(dtype), SL_I16, SL_ECORRUPT},
     {FIELD(codes), 4, SL_EVERSION},
-    {FIELD(codes), SL_CODES_I4, SL_ECORRUPT},
+    {FIELD(codes), SL_CODES_I4, SL_EUNSUPPORTED},
     {FIELD(codes), SL_CODES_I16, SL_ECORRUPT},
     {FIELD(refine), 4, SL_EVERSION},
     {FIELD(refine), SL_REFINE_NONE, SL_ECORRUPT},

@@ -235,10 +235,29 @@ START_TEST(any_degree_works) {
 }
 END_TEST
 
+/* Rows far shorter than the query, nearer to one another than a float of the query's length can tell. */
+START_TEST(exact_is_exact_beside_short_rows) {
+    const float rows[] = {-1e-8f, 0, 0, 0}, query[] = {1, 3e-4f};
+    sl_exact_params params;
+    sl_exact_params_init(&params);
+    params.dim = 2;
+    params.k = 1;
+    params.metric = SL_METRIC_L2;
+    sl_exact *exact;
+    ck_ok(sl_exact_create(&params, query, 1, 0, &exact));
+    ck_ok(sl_exact_scan(exact, rows, 2, 0, 0));
+    uint64_t id;
+    ck_ok(sl_exact_results(exact, &id, NULL));
+    ck_assert_uint_eq(id, 1);
+    sl_exact_free(exact);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("recall");
     tcase_add_loop_test(tests, finds_the_nearest, 0, KINDS);
     tcase_add_loop_test(tests, finds_the_nearest_of_many_dimensions, 0, KINDS);
+    tcase_add_test(tests, exact_is_exact_beside_short_rows);
     tcase_add_test(tests, lengths_may_differ_widely);
     tcase_add_test(tests, threads_find_the_same);
     tcase_add_test(tests, effort_pays);

@@ -245,7 +245,13 @@ START_TEST(a_child_goes_on) {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        int fault = sl_index_search(index, query(0), SL_F32, QUERIES, 0, K, NULL, found, NULL, NULL) != SL_OK ||
+        /* On as many threads as there are: the parent's team did not come along, and waiting for it would hang. */
+        sl_check_report report = {.struct_size = sizeof report};
+        sl_search_params params;
+        sl_search_params_init(&params);
+        params.threads = THREADS;
+        int fault = sl_index_check(index, NULL, &report) != SL_OK ||
+                    sl_index_search(index, query(0), SL_F32, QUERIES, 0, K, &params, found, NULL, NULL) != SL_OK ||
                     memcmp(found, wanted, sizeof wanted) != 0 ||
                     indexes_add(index, query(3), SL_F32, 1, NULL) != SL_OK ||
                     sl_index_search(index, query(3), SL_F32, 1, 0, 1, NULL, &id, NULL, NULL) != SL_OK || id != N;
