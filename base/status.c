@@ -67,7 +67,7 @@ static const struct {
     {ENOSPC, SL_ENOSPC, "free space or choose another folder"},
     {EDQUOT, SL_ENOSPC, "free space within the quota or choose another folder"},
     {ENOMEM, SL_ENOMEM, "free memory or raise its limit"},
-    {ENOENT, SL_EIO, "check the path and create its folder"},
+    {ENOENT, SL_EIO, "check the path and that its folder exists"},
     {ENOTDIR, SL_EIO, "check the path"},
     {EACCES, SL_EIO, "get permission or choose another place"},
     {EPERM, SL_EIO, "get permission or choose another place"},

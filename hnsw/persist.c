@@ -88,7 +88,7 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
         if (sections[i].kind == SL_SECTION_IDS) sections[i].data = narrow;
     sl_progress progress;
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
-    sl_status status = sl_store_save(path, mine.file_ops, &header, sections, count, &progress);
+    sl_status status = sl_store_save(path, &sl_index_file, mine.file_ops, &header, sections, count, &progress);
     sl_mem_free(&index->allocator, narrow, index->n * sizeof *narrow);
     return status;
 }
@@ -284,7 +284,7 @@ sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_open_params_init"));
     sl_allocator allocator = sl_allocator_of(mine.allocator);
     sl_store *store;
-    SL_TRY(sl_store_open(path, mine.place, &allocator, &store));
+    SL_TRY(sl_store_open(path, &sl_index_file, mine.place, &allocator, &store));
     sl_status status = open_store(&mine, store, out);
     if (status == SL_OK) return SL_OK;
     sl_store_close(store, &allocator);

@@ -1,5 +1,7 @@
+#include "hnsw/search.h"
+
 #include "base/params.h"
-#include "hnsw/topk.h"
+#include "hnsw/accept.h"
 #include "hnsw/walk.h"
 
 #include <math.h>
@@ -48,10 +50,9 @@ void sl_searcher_free(sl_searcher *searcher) {
 }
 
 /* How many of the pool's best are scored anew. Codes of 8 bits put few true neighbours further behind than this. */
-static size_t rerank_count(const sl_searcher *searcher, size_t k, const sl_search_params *params) {
+static size_t rerank_count(size_t k, const sl_search_params *params) {
     size_t wanted = params->rerank ? params->rerank : k + k / 2 + 10;
-    if (wanted < k) wanted = k;
-    return wanted < searcher->walk.pool.size ? wanted : searcher->walk.pool.size;
+    return wanted < k ? k : wanted;
 }
 
 /* A float row against the query, larger being nearer. */
@@ -92,7 +93,8 @@ static void rank(sl_searcher *searcher, const void *query, size_t k, const sl_se
     top->size = 0;
     top->k = k;
     if (index->refine_pitch || index->codec.codes == SL_CODES_F32 || index->codec.dtype != SL_F32) {
-        size_t count = rerank_count(searcher, k, params);
+        size_t count = rerank_count(k, params);
+        if (count > pool->size) count = pool->size;
         for (size_t i = 0; i < count && index->refine_pitch; i++)
             sl_refine_prefetch(index, sl_pool_id(pool->keys[i]));
         for (size_t i = 0; i < count; i++) {
@@ -116,9 +118,7 @@ static void write_results(const sl_searcher *searcher, size_t k, uint64_t *ids, 
         int found = i < top->size;
         ids[i] = found ? sl_id_of(index, (uint32_t)top->entries[i].id) : SL_NO_ID;
         if (!scores) continue;
-        double score = found ? top->entries[i].score : (double)NAN;
-        /* Not -0 for a distance of 0. */
-        scores[i] = (float)(index->codec.metric == SL_METRIC_L2 ? 0 - score : score);
+        scores[i] = found ? sl_score_of(index, top->entries[i].score) : NAN;
     }
 }
 
@@ -126,12 +126,32 @@ static sl_status check_search(const sl_index *index, sl_dtype dtype, size_t k, c
     if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
     if (params->ef == 0 || params->ef > SL_MAX_EF)
         return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
+    SL_TRY(sl_accept_check(params));
     return sl_codec_accepts(&index->codec, dtype);
 }
 
-/* One query whose parameters have been checked. */
+/* The nodes that may be returned, nearest to the walk's query first, into its pool. Where a filter leaves too few of a
+ * full pool, the walk is made again with a pool of twice the size: what a smaller one has dropped is lost to it. */
+static void gather(sl_searcher *searcher, size_t k, const sl_search_params *params) {
+    const sl_index *index = searcher->index;
+    sl_walk *walk = &searcher->walk;
+    size_t ef = params->ef > k ? params->ef : k, wanted = rerank_count(k, params);
+    if (wanted > ef) wanted = ef;
+    uint32_t start = sl_walk_descend(walk, sl_entry_get(index), 0);
+    sl_walk_layer(walk, 0, start, ef);
+    while (sl_accept_given(params)) {
+        size_t seen = walk->pool.size;
+        sl_accept_pool(index, params, &walk->pool);
+        if (sl_accept_enough(walk->pool.size, seen, k, wanted)) return;
+        if (seen < ef || ef >= walk->max_ef) return;
+        ef = ef < walk->max_ef / 2 ? 2 * ef : walk->max_ef;
+        sl_walk_layer(walk, 0, start, ef);
+    }
+}
+
+/* One query whose parameters have been checked, into the searcher's top. */
 static sl_status search_one(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
-                            const sl_search_params *params, uint64_t *ids, float *scores) {
+                            const sl_search_params *params) {
     const sl_index *index = searcher->index;
     sl_walk *walk = &searcher->walk;
     SL_TRY(sl_vector_check(index->codec.metric, dtype, query, index->codec.dim));
@@ -140,10 +160,9 @@ static sl_status search_one(sl_searcher *searcher, const void *query, sl_dtype d
     if (index->n) {
         sl_encode_query(&index->codec, query, dtype, walk->query_buffer, walk->floats, &walk->query,
                         &walk->query_norm2);
-        sl_walk_layer(walk, 0, sl_walk_descend(walk, sl_entry_get(index), 0), params->ef > k ? params->ef : k);
+        gather(searcher, k, params);
     }
     rank(searcher, query, k, params);
-    write_results(searcher, k, ids, scores);
     return SL_OK;
 }
 
@@ -158,20 +177,29 @@ static sl_status read_params(sl_search_params *mine, const sl_search_params *giv
     return sl_params_in(mine, sizeof *mine, given, "sl_search_params_init");
 }
 
-sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
-                             const sl_search_params *params, uint64_t *ids, float *scores, sl_search_stats *stats) {
-    if (!searcher || !query || !ids) return sl_fail(SL_EINVAL, "searcher, query or ids is NULL");
+sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                           const sl_search_params *params, sl_found *found, sl_search_stats *stats) {
     sl_search_params mine;
     SL_TRY(read_params(&mine, params));
     SL_TRY(check_search(searcher->index, dtype, k, &mine));
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
         return sl_fail(SL_EINVAL, "k %zu and ef %zu; this searcher was made for %zu: create a larger one", k, mine.ef,
                        searcher->walk.max_ef);
-    SL_TRY(search_one(searcher, query, dtype, k, &mine, ids, scores));
+    SL_TRY(search_one(searcher, query, dtype, k, &mine));
+    *found = (sl_found){searcher->top.entries, searcher->top.size};
     if (stats) {
         *stats = (sl_search_stats){0};
         add_stats(searcher, stats);
     }
+    return SL_OK;
+}
+
+sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                             const sl_search_params *params, uint64_t *ids, float *scores, sl_search_stats *stats) {
+    if (!searcher || !query || !ids) return sl_fail(SL_EINVAL, "searcher, query or ids is NULL");
+    sl_found found;
+    SL_TRY(sl_searcher_find(searcher, query, dtype, k, params, &found, stats));
+    write_results(searcher, k, ids, scores);
     return SL_OK;
 }
 
@@ -188,8 +216,11 @@ typedef struct sl_batch {
 } sl_batch;
 
 static sl_status batch_row(sl_batch *batch, size_t i, size_t thread) {
-    return search_one(batch->searchers[thread], batch->queries + i * batch->stride, batch->dtype, batch->k,
-                      batch->params, batch->ids + i * batch->k, batch->scores ? batch->scores + i * batch->k : NULL);
+    sl_searcher *searcher = batch->searchers[thread];
+    const size_t k = batch->k;
+    SL_TRY(search_one(searcher, batch->queries + i * batch->stride, batch->dtype, k, batch->params));
+    write_results(searcher, k, batch->ids + i * k, batch->scores ? batch->scores + i * k : NULL);
+    return SL_OK;
 }
 
 /* The only thing that can fail in a row is the query itself: its message is made again on the thread that called. */
@@ -249,7 +280,7 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     batch.searchers = block;
     sl_status status = SL_OK;
     for (size_t t = 0; t < batch.threads && status == SL_OK; t++)
-        status = sl_searcher_create(index, mine.ef > k ? mine.ef : k, &batch.searchers[t]);
+        status = sl_searcher_create(index, sl_accept_room(&mine, k), &batch.searchers[t]);
     if (status == SL_OK) status = batch_run(&batch, stats);
     for (size_t t = 0; t < batch.threads; t++)
         sl_searcher_free(batch.searchers[t]);

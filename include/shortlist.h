@@ -217,6 +217,8 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
+typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
+
 typedef struct sl_search_params {
     size_t struct_size;
     size_t ef;      /* candidates kept while walking layer 0; 1 to SL_MAX_EF, default 64; raised to k where smaller */
@@ -224,6 +226,16 @@ typedef struct sl_search_params {
     size_t threads; /* of a batch call; 0: as many as OpenMP gives; default 1 */
     sl_progress_fn progress; /* of a batch call */
     void *progress_ctx;
+    /* A filter: which ids may be returned. Where both are given, both must agree; neither: all ids.
+     * `accept` says by a value other than 0 that the id may. Called from the thread that searches, so from several at
+     * once of a batch call; of each query at most once an id and walk (see sl_searcher_search). It must not call back
+     * into the searcher, nor change its index. */
+    sl_accept_fn accept;
+    void *accept_ctx;
+    /* Bit i % 64 of word i / 64 says whether id i may, for the ids below accept_bits_count; those from there on may
+     * not. (accept_bits_count + 63) / 64 words. */
+    const uint64_t *accept_bits;
+    size_t accept_bits_count;
 } sl_search_params;
 
 SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_size);
@@ -231,7 +243,7 @@ SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_
 
 typedef struct sl_search_stats {
     size_t results;     /* results written before the fill */
-    size_t evaluations; /* distances computed over codes */
+    size_t evaluations; /* distances computed over codes, by all walks of a search */
     size_t expansions;  /* nodes whose links were read */
 } sl_search_stats;
 
@@ -239,19 +251,25 @@ typedef struct sl_search_stats {
  * belongs to its index, which must outlive it; after an add it goes on working and sees what was added. */
 typedef struct sl_searcher sl_searcher;
 
-/* max_ef: the largest ef (or k) it will be asked for. Errors: SL_EINVAL, SL_ENOMEM. */
+/* max_ef: the largest ef (or k) it will be asked for, to which searches with a filter may also go: one that is larger
+ * than ef leaves them room. Memory grows with it. Errors: SL_EINVAL, SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher **out);
 SL_API void sl_searcher_free(sl_searcher *searcher);
 
 /* The k nearest of one query, best first. ids and scores have k entries each; scores may be NULL. Where fewer than k
  * are found the rest is filled with SL_NO_ID and NaN. Allocates nothing, takes no lock. params and stats may be NULL.
- * Errors: SL_EINVAL (k = 0, ef = 0, max(k, ef) above max_ef), SL_ETYPE, SL_EVALUE. */
+ * With a filter, ids that it does not accept are left out of what the walk found, before that is re-ranked. Where too
+ * few remain (fewer than k; or, where more than a quarter was left out, fewer than would be re-ranked), the walk is
+ * made again with ef doubled, up to the searcher's max_ef. So work is bounded, and a filter that accepts few of the
+ * max_ef nearest, or nothing, gives fewer than k results, or none, and SL_OK. Errors: SL_EINVAL (k = 0, ef = 0, max(k,
+ * ef) above max_ef, accept_bits NULL with a count), SL_ETYPE, SL_EVALUE. */
 SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                                                 const sl_search_params *params, uint64_t *ids, float *scores,
                                                 sl_search_stats *stats);
 
 /* The same for nq queries on params->threads threads: ids and scores are (nq, k). stats, if given, sums over the
- * queries. Errors: as above, the message naming the query's row; SL_ENOMEM, SL_ECANCELED. */
+ * queries. With a filter, ef may be raised to 8 * max(ef, k), or to 1024 where that is more. Errors: as above, the
+ * message naming the query's row; SL_ENOMEM, SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                              size_t stride, size_t k, const sl_search_params *params, uint64_t *ids,
                                              float *scores, sl_search_stats *stats);

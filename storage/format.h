@@ -1,7 +1,7 @@
 /*
- * The file, byte by byte; docs/FORMAT.md is its prose. Little-endian. One header page, then sections, each at a
+ * The files, byte by byte; docs/FORMAT.md is their prose. Little-endian. One header page, then sections, each at a
  * multiple of SL_SECTION_ALIGN and followed by at least SL_SECTION_SLACK zero bytes, so that kernels may read whole
- * steps over its end.
+ * steps over its end. Three types of file are made so, told apart by their magic: see sl_file_type.
  */
 #ifndef SL_STORAGE_FORMAT_H
 #define SL_STORAGE_FORMAT_H
@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SL_FILE_MAGIC    "SHORTLST"
-#define SL_FILE_VERSION  1u
 #define SL_FILE_ENDIAN   0x01020304u
 #define SL_HEADER_SIZE   4096u
 #define SL_SECTION_ALIGN 4096u
@@ -19,6 +17,7 @@
 #define SL_MAX_SECTIONS  32u
 #define SL_NONE          0xffffffffu /* no node, no slot: fills link lists */
 
+/* Kinds of section. Numbers are pinned; no kind belongs to two types of file; all are below 32, see sl_file_type. */
 typedef enum sl_section_kind {
     SL_SECTION_CODES = 1,       /* n rows of row_pitch bytes */
     SL_SECTION_LINKS = 2,       /* n rows of 2*m uint32 node numbers, filled with SL_NONE */
@@ -28,6 +27,22 @@ typedef enum sl_section_kind {
     SL_SECTION_UPPER_LINKS = 6, /* upper_rows rows of m uint32 slots, filled with SL_NONE */
     SL_SECTION_REFINE = 7       /* n rows of refine_pitch bytes */
 } sl_section_kind;
+
+typedef enum sl_ranker_section {
+    SL_SECTION_SPEC = 16,       /* the features and the model asked for, as JSON text */
+    SL_SECTION_FEATURES = 17,   /* fitted statistics and vocabularies */
+    SL_SECTION_WIDE = 18,       /* weights of the wide part */
+    SL_SECTION_EMBEDDINGS = 19, /* rows of the embedding tables */
+    SL_SECTION_DENSE = 20,      /* weights of the deep part's layers */
+    SL_SECTION_TRAINER = 21     /* state of the optimisers; of a checkpoint only */
+} sl_ranker_section;
+
+typedef enum sl_items_section {
+    SL_SECTION_DIRECTORY = 24, /* columns, their types and places */
+    SL_SECTION_ITEM_IDS = 25,  /* uint64 id of each row */
+    SL_SECTION_COLUMNS = 26,   /* the columns' elements */
+    SL_SECTION_TEXT = 27       /* bytes of the texts that columns point to */
+} sl_items_section;
 
 /* Set in a section's flags: a reader that does not know the kind must refuse the file. */
 #define SL_SECTION_REQUIRED 1u
@@ -40,6 +55,23 @@ typedef struct sl_file_section {
     uint32_t crc32c;
     uint32_t reserved;
 } sl_file_section;
+
+/* What tells one type of file from another. */
+typedef struct sl_file_type {
+    char magic[9];        /* the file's first 8 bytes, ended by a 0 here alone */
+    const char *name;     /* "an index": as messages speak of it */
+    uint32_t version;     /* the newest that this library reads, and the one it writes */
+    uint32_t known_kinds; /* bit 1 << kind for each kind of section it may have */
+    /* Where the type's own fields of the header page end: SL_HEADER_COMMON where it has none, and the facts are in
+     * sections. Then all up to the section table is zero, and a file in which it is not is refused. */
+    uint32_t fields_end;
+} sl_file_type;
+
+/* type.c */
+extern const sl_file_type sl_index_file, sl_ranker_file, sl_items_file;
+
+/* Bytes of the header page that mean the same in every file; the fields from n on are an index's own. */
+#define SL_HEADER_COMMON 32u
 
 typedef struct sl_file_header {
     char magic[8];
@@ -113,5 +145,6 @@ SL_AT(sl_file_header, sections, 512);
 SL_AT(sl_file_header, unused, 1536);
 SL_AT(sl_file_header, crc32c, 4092);
 static_assert(sizeof(sl_file_header) == SL_HEADER_SIZE, "sl_file_header");
+static_assert(offsetof(sl_file_header, n) == SL_HEADER_COMMON, "SL_HEADER_COMMON");
 
 #endif

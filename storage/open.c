@@ -8,39 +8,65 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BUILD_AGAIN "build it or copy it again"
+#define MAKE_AGAIN "make it or copy it again"
 
 /* ---------------------------------------------------------------------------------------------------------------
  * The header page
  * ------------------------------------------------------------------------------------------------------------- */
 
-static int has_magic(const void *bytes, uint64_t size) {
-    size_t length = sizeof SL_FILE_MAGIC - 1;
-    return memcmp(bytes, SL_FILE_MAGIC, size < length ? (size_t)size : length) == 0;
+/* A file cut off within its magic has what there is of it. */
+static int has_magic(const sl_file_header *header, uint64_t size, const sl_file_type *type) {
+    size_t length = sizeof header->magic;
+    return memcmp(header->magic, type->magic, size < length ? (size_t)size : length) == 0;
 }
 
-static sl_status check_header(const char *path, const sl_file_header *header, uint64_t size) {
-    if (!has_magic(header, size)) return sl_fail(SL_EFORMAT, "%s: not a Shortlist index", path);
+/* The name without its article. */
+static const char *bare_name(const sl_file_type *type) {
+    return strchr(type->name, ' ') + 1;
+}
+
+static sl_status refuse_other(const char *path, const sl_file_header *header, uint64_t size, const sl_file_type *type) {
+    const sl_file_type *const types[] = {&sl_index_file, &sl_ranker_file, &sl_items_file};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (size >= sizeof header->magic && has_magic(header, size, types[i]))
+            return sl_fail(SL_EFORMAT, "%s is %s, not %s; name %s here", path, types[i]->name, type->name, type->name);
+    return sl_fail(SL_EFORMAT, "%s: not a Shortlist %s; name %s here", path, bare_name(type), type->name);
+}
+
+static int all_zero(const void *bytes, size_t size) {
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++)
+        if (at[i]) return 0;
+    return 1;
+}
+
+static sl_status check_header(const char *path, const sl_file_type *type, const sl_file_header *header, uint64_t size) {
+    if (!has_magic(header, size, type)) return refuse_other(path, header, size, type);
     if (size < SL_HEADER_SIZE)
-        return sl_fail(SL_ECORRUPT, "%s: truncated: %llu bytes, less than the header's %u; " BUILD_AGAIN, path,
+        return sl_fail(SL_ECORRUPT, "%s: truncated: %llu bytes, less than the header's %u; " MAKE_AGAIN, path,
                        (unsigned long long)size, SL_HEADER_SIZE);
     if (header->endian == __builtin_bswap32(SL_FILE_ENDIAN))
-        return sl_fail(SL_EFORMAT, "%s: written on a big-endian machine; build it again on this one", path);
-    if (header->version > SL_FILE_VERSION)
+        return sl_fail(SL_EFORMAT, "%s: written on a big-endian machine; make it again on this one", path);
+    if (header->version > type->version)
         return sl_fail(SL_EVERSION,
                        "%s: written by a newer version (format %u; this library reads up to %u), or damaged; "
                        "use a newer library",
-                       path, header->version, SL_FILE_VERSION);
+                       path, header->version, type->version);
     uint32_t crc = sl_crc32c(0, header, offsetof(sl_file_header, crc32c));
     if (crc != header->crc32c || header->endian != SL_FILE_ENDIAN || header->version == 0 ||
         header->header_size != SL_HEADER_SIZE)
-        return sl_fail(SL_ECORRUPT, "%s: the header is damaged; " BUILD_AGAIN, path);
+        return sl_fail(SL_ECORRUPT, "%s: the header is damaged; " MAKE_AGAIN, path);
     if (size < header->file_size)
-        return sl_fail(SL_ECORRUPT, "%s: truncated: %llu bytes of %llu; " BUILD_AGAIN, path, (unsigned long long)size,
+        return sl_fail(SL_ECORRUPT, "%s: truncated: %llu bytes of %llu; " MAKE_AGAIN, path, (unsigned long long)size,
                        (unsigned long long)header->file_size);
     if (size > header->file_size)
-        return sl_fail(SL_ECORRUPT, "%s: %llu bytes follow the index's %llu; " BUILD_AGAIN, path,
-                       (unsigned long long)(size - header->file_size), (unsigned long long)header->file_size);
+        return sl_fail(SL_ECORRUPT, "%s: %llu bytes follow the %s's %llu; " MAKE_AGAIN, path,
+                       (unsigned long long)(size - header->file_size), bare_name(type),
+                       (unsigned long long)header->file_size);
+    if (type->fields_end == SL_HEADER_COMMON &&
+        !all_zero((const char *)header + SL_HEADER_COMMON, offsetof(sl_file_header, sections) - SL_HEADER_COMMON))
+        return sl_fail(SL_ECORRUPT, "%s: the header has fields that no header of %s has; " MAKE_AGAIN, path,
+                       type->name);
     return SL_OK;
 }
 
@@ -68,31 +94,32 @@ static uint64_t end_of(const sl_file_section *section) {
     return end;
 }
 
-static sl_status check_section(const char *path, const sl_file_header *header, const sl_file_section *section) {
+static sl_status check_section(const char *path, const sl_file_type *type, const sl_file_header *header,
+                               const sl_file_section *section) {
     uint64_t end = end_of(section);
     if (section->offset < SL_HEADER_SIZE || section->offset % SL_SECTION_ALIGN != 0 || end == 0 ||
         end > header->file_size)
-        return sl_fail(SL_ECORRUPT, "%s: section %u lies outside the file; " BUILD_AGAIN, path, section->kind);
-    int known = section->kind >= SL_SECTION_CODES && section->kind <= SL_SECTION_REFINE;
+        return sl_fail(SL_ECORRUPT, "%s: section %u lies outside the file; " MAKE_AGAIN, path, section->kind);
+    int known = section->kind < 32 && (type->known_kinds >> section->kind & 1);
     if (!known && (section->flags & SL_SECTION_REQUIRED))
         return sl_fail(SL_EVERSION, "%s: written by a newer version (it needs section %u); use a newer library", path,
                        section->kind);
     for (const sl_file_section *other = header->sections; other < section; other++) {
         if (other->kind == section->kind)
-            return sl_fail(SL_ECORRUPT, "%s: section %u is there twice; " BUILD_AGAIN, path, section->kind);
+            return sl_fail(SL_ECORRUPT, "%s: section %u is there twice; " MAKE_AGAIN, path, section->kind);
         if (other->offset < end && section->offset < end_of(other))
-            return sl_fail(SL_ECORRUPT, "%s: sections %u and %u overlap; " BUILD_AGAIN, path, other->kind,
+            return sl_fail(SL_ECORRUPT, "%s: sections %u and %u overlap; " MAKE_AGAIN, path, other->kind,
                            section->kind);
     }
     return SL_OK;
 }
 
-static sl_status check_sections(const char *path, const sl_file_header *header) {
+static sl_status check_sections(const char *path, const sl_file_type *type, const sl_file_header *header) {
     if (header->section_count > SL_MAX_SECTIONS)
-        return sl_fail(SL_ECORRUPT, "%s: %u sections, of %u at most; " BUILD_AGAIN, path, header->section_count,
+        return sl_fail(SL_ECORRUPT, "%s: %u sections, of %u at most; " MAKE_AGAIN, path, header->section_count,
                        SL_MAX_SECTIONS);
     for (uint32_t i = 0; i < header->section_count; i++)
-        SL_TRY(check_section(path, header, &header->sections[i]));
+        SL_TRY(check_section(path, type, header, &header->sections[i]));
     return SL_OK;
 }
 
@@ -100,7 +127,7 @@ static sl_status check_sections(const char *path, const sl_file_header *header) 
  * The file
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status open_file(const char *path, int *fd, uint64_t *size) {
+static sl_status open_file(const char *path, const sl_file_type *type, int *fd, uint64_t *size) {
     /* Not to wait for the other end of a pipe; files know no such waiting. */
     do
         *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -108,9 +135,9 @@ static sl_status open_file(const char *path, int *fd, uint64_t *size) {
     if (*fd < 0) return sl_fail_errno("cannot open", path);
     struct stat info;
     if (fstat(*fd, &info) != 0) return sl_fail_errno("cannot look at", path);
-    if (S_ISDIR(info.st_mode)) return sl_fail(SL_EFORMAT, "%s: a folder; name the index file in it", path);
+    if (S_ISDIR(info.st_mode)) return sl_fail(SL_EFORMAT, "%s: a folder; name the %s in it", path, bare_name(type));
     if (!S_ISREG(info.st_mode)) return sl_fail(SL_EFORMAT, "%s: not a regular file; copy it to one", path);
-    if (info.st_size == 0) return sl_fail(SL_EFORMAT, "%s: an empty file; build the index again", path);
+    if (info.st_size == 0) return sl_fail(SL_EFORMAT, "%s: an empty file; make the %s again", path, bare_name(type));
     *size = (uint64_t)info.st_size;
     return SL_OK;
 }
@@ -128,7 +155,8 @@ static size_t store_bytes(const char *path) {
     return sizeof(sl_store) + strlen(path) + 1;
 }
 
-sl_status sl_store_open(const char *path, sl_place place, const sl_allocator *allocator, sl_store **out) {
+sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place place, const sl_allocator *allocator,
+                        sl_store **out) {
     *out = NULL;
     const sl_medium *medium;
     SL_TRY(medium_for(path, place, &medium));
@@ -138,10 +166,10 @@ sl_status sl_store_open(const char *path, sl_place place, const sl_allocator *al
     sl_status status;
     SL_TRY_GOTO(sl_mem_alloc(allocator, store_bytes(path), &block), done);
     sl_store *store = block;
-    SL_TRY_GOTO(open_file(path, &fd, &size), done);
+    SL_TRY_GOTO(open_file(path, type, &fd, &size), done);
     SL_TRY_GOTO(read_header(fd, path, size, &store->header), done);
-    SL_TRY_GOTO(check_header(path, &store->header, size), done);
-    SL_TRY_GOTO(check_sections(path, &store->header), done);
+    SL_TRY_GOTO(check_header(path, type, &store->header, size), done);
+    SL_TRY_GOTO(check_sections(path, type, &store->header), done);
     SL_TRY_GOTO(medium->map(fd, path, size, &base), done);
     if (place == SL_PLACE_MAP) medium->advise_random(base, size);
     store->medium = medium;

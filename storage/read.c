@@ -41,8 +41,8 @@ static sl_status scan(const sl_store *store, const sl_file_section *section, uin
         if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
     }
     if (crc == section->crc32c) return SL_OK;
-    return sl_fail(SL_ECORRUPT, "%s: section %u is damaged (CRC %08x, not %08x); build it or copy it again",
-                   store->path, section->kind, crc, section->crc32c);
+    return sl_fail(SL_ECORRUPT, "%s: section %u is damaged (CRC %08x, not %08x); make it or copy it again", store->path,
+                   section->kind, crc, section->crc32c);
 }
 
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress) {

@@ -212,18 +212,17 @@ uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_co
     return end;
 }
 
-static sl_status fill_header(saver *s, sl_file_header *header, const sl_section_source *sections, size_t count) {
+/* What the caller gave of the type's own fields is in the header already. */
+static sl_status fill_header(saver *s, const sl_file_type *type, sl_file_header *header,
+                             const sl_section_source *sections, size_t count) {
     if (count > SL_MAX_SECTIONS)
         return sl_fail(SL_ELIMIT, "%zu sections; a file holds %u at most", count, SL_MAX_SECTIONS);
-    memcpy(header->magic, SL_FILE_MAGIC, sizeof header->magic);
-    header->version = SL_FILE_VERSION;
+    memcpy(header->magic, type->magic, sizeof header->magic);
+    header->version = type->version;
     header->endian = SL_FILE_ENDIAN;
     header->header_size = SL_HEADER_SIZE;
     header->section_count = (uint32_t)count;
     header->file_size = sl_store_file_size(sections, count);
-    memset(header->reserved, 0, sizeof header->reserved);
-    memset(header->sections, 0, sizeof header->sections);
-    memset(header->unused, 0, sizeof header->unused);
     uint64_t end = SL_HEADER_SIZE;
     for (size_t i = 0; i < count; i++) {
         sl_file_section *section = &header->sections[i];
@@ -295,15 +294,18 @@ static sl_status discard(saver *s, sl_status status) {
     return status;
 }
 
-sl_status sl_store_save(const char *path, const sl_file_ops *ops, sl_file_header *header,
-                        const sl_section_source *sections, size_t section_count, sl_progress *progress) {
+sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_file_ops *ops,
+                        const sl_file_header *header, const sl_section_source *sections, size_t section_count,
+                        sl_progress *progress) {
     saver s = {.ops = complete_ops(ops), .progress = progress, .fd = -1, .mode = 0666};
+    sl_file_header mine = {.crc32c = 0};
+    if (header) memcpy(&mine, header, type->fields_end);
     SL_TRY(resolve_target(&s, path));
     name_folder(&s);
     SL_TRY(create_temporary(&s));
     sl_status status;
-    SL_TRY_GOTO(fill_header(&s, header, sections, section_count), done);
-    SL_TRY_GOTO(write_file(&s, header, sections), done);
+    SL_TRY_GOTO(fill_header(&s, type, &mine, sections, section_count), done);
+    SL_TRY_GOTO(write_file(&s, &mine, sections), done);
     SL_TRY_GOTO(sync_and_close(&s), done);
     SL_TRY_GOTO(sl_progress_end(progress), done);
     SL_TRY_GOTO(rename_and_sync_folder(&s), done);

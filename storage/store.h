@@ -1,4 +1,5 @@
-/* Whole files: written atomically, opened without being trusted. What the bytes mean is hnsw's to know. */
+/* Whole files: written atomically, opened without being trusted. What the bytes of a section mean is for the room to
+ * know whose type of file it is: hnsw, ranker or recommend. */
 #ifndef SL_STORAGE_STORE_H
 #define SL_STORAGE_STORE_H
 
@@ -14,14 +15,15 @@ typedef struct sl_section_source {
     uint64_t size;
 } sl_section_source;
 
-/* Writes header and sections to path by way of a temporary file in the same folder (unique, so that two saves at once
- * do not meet), fsync, rename, fsync of the folder. A symbolic link is written through. Fills in the header's magic,
- * sizes, table and CRCs. ops may be NULL. Steps progress by the bytes of the sections and ends it before the rename,
- * so that a cancelled save never changes path. Cancelled or failed, the temporary file is removed and path is
- * untouched; only where the last sync, that of the folder, fails does path already hold the new file, and the message
- * says so. */
-sl_status sl_store_save(const char *path, const sl_file_ops *ops, sl_file_header *header,
-                        const sl_section_source *sections, size_t section_count, sl_progress *progress);
+/* Writes a file of this type to path by way of a temporary file in the same folder (unique, so that two saves at once
+ * do not meet), fsync, rename, fsync of the folder. A symbolic link is written through. Of the header the fields of the
+ * type's own are taken, and all others filled in; NULL for a type that has none. ops may be NULL. Steps progress by the
+ * bytes of the sections and ends it before the rename, so that a cancelled save never changes path. Cancelled or
+ * failed, the temporary file is removed and path is untouched; only where the last sync, that of the folder, fails does
+ * path already hold the new file, and the message says so. */
+sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_file_ops *ops,
+                        const sl_file_header *header, const sl_section_source *sections, size_t section_count,
+                        sl_progress *progress);
 
 /* Bytes of the file that sl_store_save would write for these sections. */
 uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_count);
@@ -48,12 +50,14 @@ typedef struct sl_store {
     char path[];
 } sl_store;
 
-/* Opens and maps path; verifies magic, version, byte order, header CRC, file size against the header, and of every
- * section: known or not required, offset aligned, inside the file with its slack, not overlapping another, no kind
- * twice. Constant time. Errors: SL_EIO, SL_EFORMAT, SL_EVERSION, SL_ECORRUPT (truncated, damaged), SL_EUNSUPPORTED,
+/* Opens and maps path, a file of this type; verifies magic, version, byte order, header CRC, file size against the
+ * header, that a type without fields of its own has none, and of every section: known to the type or not required,
+ * offset aligned, inside the file with its slack, not overlapping another, no kind twice. Constant time. Errors:
+ * SL_EIO, SL_EFORMAT (another of our types is named), SL_EVERSION, SL_ECORRUPT (truncated, damaged), SL_EUNSUPPORTED,
  * each naming the path and what is wrong. The store itself comes from the allocator. Under PLACE_MAP the whole mapping
  * is advised to be read at random. sl_store_close takes NULL. */
-sl_status sl_store_open(const char *path, sl_place place, const sl_allocator *allocator, sl_store **out);
+sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place place, const sl_allocator *allocator,
+                        sl_store **out);
 void sl_store_close(sl_store *store, const sl_allocator *allocator);
 
 /* The section of a kind, or NULL. */

@@ -2,7 +2,6 @@
 
 #include "base/crc32c.h"
 #include "base/random.h"
-#include "storage/format.h"
 #include "tests/faults.h"
 
 #include <stdio.h>
@@ -63,12 +62,12 @@ void hostile_build(int number, const char *path) {
     sl_index_free(index);
 }
 
-void hostile_seal(unsigned char *bytes, size_t size) {
+void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type) {
     if (size < SL_HEADER_SIZE) return;
     sl_file_header header;
     memcpy(&header, bytes, sizeof header);
-    memcpy(header.magic, SL_FILE_MAGIC, sizeof header.magic);
-    header.version = SL_FILE_VERSION;
+    memcpy(header.magic, type->magic, sizeof header.magic);
+    header.version = type->version;
     header.endian = SL_FILE_ENDIAN;
     header.header_size = SL_HEADER_SIZE;
     header.file_size = size;
@@ -79,6 +78,10 @@ void hostile_seal(unsigned char *bytes, size_t size) {
     }
     header.crc32c = sl_crc32c(0, &header, offsetof(sl_file_header, crc32c));
     memcpy(bytes, &header, sizeof header);
+}
+
+void hostile_seal(unsigned char *bytes, size_t size) {
+    hostile_seal_as(bytes, size, &sl_index_file);
 }
 
 /* A vector that is valid as any type: as halves and floats these are small positive numbers. */

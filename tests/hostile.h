@@ -2,6 +2,8 @@
 #ifndef SL_TESTS_HOSTILE_H
 #define SL_TESTS_HOSTILE_H
 
+#include "storage/format.h"
+
 #include <shortlist.h>
 
 /* Small valid indexes of every kind of codes, ids and refine tier. */
@@ -9,10 +11,11 @@
 #define HOSTILE_VECTORS 120u
 void hostile_build(int kind, const char *path);
 
-/* Puts right what opening checks before anything else and what would stop every other change there: magic, version,
+/* Of an index; or of any type of file: puts right what opening checks before anything else and what would stop every other change there: magic, version,
  * byte order, sizes, the CRC of each section that lies inside the file, and that of the header. Files shorter than a
  * header stay as they are. */
 void hostile_seal(unsigned char *bytes, size_t size);
+void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type);
 
 /* Opens the file and, where that succeeds, describes, searches, reads and checks it, and in DRAM adds to it and saves
  * it to save_path, which may be NULL. Returns what opening gave. Ends the process where the library breaks a promise

@@ -112,16 +112,3 @@ void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {
     SAME(isa);
 #undef SAME
 }
-
-int indexes_main(const char *name, TCase *const *cases, size_t count) {
-    Suite *suite = suite_create(name);
-    for (size_t i = 0; i < count; i++) {
-        tcase_set_timeout(cases[i], 300);
-        suite_add_tcase(suite, cases[i]);
-    }
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}

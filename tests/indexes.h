@@ -46,7 +46,4 @@ sl_index_stats indexes_stats(const sl_index *index);
 /* Every field is the same. */
 void indexes_equal(const sl_index_stats *a, const sl_index_stats *b);
 
-/* Runs the cases as one suite; the process's exit status. */
-int indexes_main(const char *name, TCase *const *cases, size_t count);
-
 #endif

@@ -5,13 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct kinds {
+    const sl_file_type *type;
+    uint32_t kinds[SAMPLE_SECTIONS];
+} kinds_of[] = {
+    {&sl_index_file, {SL_SECTION_CODES, SL_SECTION_LINKS, SL_SECTION_UPPER_LINKS, SAMPLE_UNKNOWN}},
+    {&sl_ranker_file, {SL_SECTION_SPEC, SL_SECTION_DENSE, SL_SECTION_TRAINER, SAMPLE_UNKNOWN}},
+    {&sl_items_file, {SL_SECTION_DIRECTORY, SL_SECTION_COLUMNS, SL_SECTION_TEXT, SAMPLE_UNKNOWN}},
+};
+
+static const uint32_t *kinds_for(const sl_file_type *type) {
+    for (size_t i = 0; i < sizeof kinds_of / sizeof *kinds_of; i++)
+        if (kinds_of[i].type == type) return kinds_of[i].kinds;
+    abort();
+}
+
 /* Odd sizes, so that padding is never a whole number of anything. */
-void sample_init(sample_file *sample, uint64_t version, size_t size) {
+void sample_init(sample_file *sample, const sl_file_type *type, uint64_t version, size_t size) {
     size_t sizes[SAMPLE_SECTIONS] = {size / 2, size / 3 + 1, 0, size / 7 + 3};
-    uint32_t kinds[SAMPLE_SECTIONS] = {SL_SECTION_CODES, SL_SECTION_LINKS, SL_SECTION_UPPER_LINKS, SAMPLE_UNKNOWN};
+    const uint32_t *kinds = kinds_for(type);
     memset(sample, 0, sizeof *sample);
-    sample->header.n = version;
-    sample->header.dim = (uint32_t)size;
+    sample->type = type;
+    if (type == &sl_index_file) {
+        sample->header.n = version;
+        sample->header.dim = (uint32_t)size;
+    }
     sample->data = malloc(sizes[0] + sizes[1] + sizes[3] + 1);
     if (!sample->data) abort();
     size_t at = 0;
@@ -31,7 +49,8 @@ void sample_free(sample_file *sample) {
 sl_status sample_save(sample_file *sample, const char *path, const sl_file_ops *ops) {
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
-    return sl_store_save(path, ops, &sample->header, sample->sections, SAMPLE_SECTIONS, &progress);
+    const sl_file_header *header = sample->type == &sl_index_file ? &sample->header : NULL;
+    return sl_store_save(path, sample->type, ops, header, sample->sections, SAMPLE_SECTIONS, &progress);
 }
 
 static int holds(const sl_store *store, const sample_file *wanted, const sl_allocator *allocator) {
@@ -53,12 +72,21 @@ static int holds(const sl_store *store, const sample_file *wanted, const sl_allo
     return same;
 }
 
+int sample_holds(const sample_file *sample, const char *path) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_store *store;
+    if (sl_store_open(path, sample->type, SL_PLACE_MAP, &allocator, &store) != SL_OK) return 0;
+    int same = holds(store, sample, &allocator);
+    sl_store_close(store, &allocator);
+    return same;
+}
+
 uint64_t sample_version(const char *path) {
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_store *store;
-    if (sl_store_open(path, SL_PLACE_MAP, &allocator, &store) != SL_OK) return 0;
+    if (sl_store_open(path, &sl_index_file, SL_PLACE_MAP, &allocator, &store) != SL_OK) return 0;
     sample_file wanted;
-    sample_init(&wanted, store->header.n, store->header.dim);
+    sample_init(&wanted, &sl_index_file, store->header.n, store->header.dim);
     uint64_t version = holds(store, &wanted, &allocator) ? store->header.n : 0;
     sample_free(&wanted);
     sl_store_close(store, &allocator);

@@ -9,17 +9,21 @@
 #define SAMPLE_UNKNOWN 200u
 
 typedef struct sample_file {
-    sl_file_header header;
+    const sl_file_type *type;
+    sl_file_header header; /* of an index */
     sl_section_source sections[SAMPLE_SECTIONS];
     unsigned char *data;
 } sample_file;
 
 /* About `size` bytes in four sections, one of them empty, all depending on version. */
-void sample_init(sample_file *sample, uint64_t version, size_t size);
+void sample_init(sample_file *sample, const sl_file_type *type, uint64_t version, size_t size);
 void sample_free(sample_file *sample);
 sl_status sample_save(sample_file *sample, const char *path, const sl_file_ops *ops);
 
-/* The version of a file that opens, verifies and holds what sample_init gives for its version; 0 otherwise. */
+/* Whether the file opens as one of the sample's type, verifies and holds what the sample does. */
+int sample_holds(const sample_file *sample, const char *path);
+
+/* The version of an index that opens, verifies and holds what sample_init gives for its version; 0 otherwise. */
 uint64_t sample_version(const char *path);
 
 #endif

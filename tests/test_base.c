@@ -6,6 +6,7 @@
 #include "base/params.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "tests/check_main.h"
 #include "tests/faults.h"
 
 #include <check.h>
@@ -426,9 +427,8 @@ START_TEST(pinned_processors_are_counted) {
 }
 END_TEST
 
-static Suite *suite(void) {
+int main(void) {
     TCase *tests = tcase_create("base");
-    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, statuses_are_pinned);
     tcase_add_test(tests, names_of_values);
     tcase_add_test(tests, messages_keep_their_detail);
@@ -447,15 +447,5 @@ static Suite *suite(void) {
     tcase_add_test(tests, random_numbers_are_pinned);
     tcase_add_test(tests, the_machine_is_described);
     tcase_add_test(tests, pinned_processors_are_counted);
-    Suite *all = suite_create("base");
-    suite_add_tcase(all, tests);
-    return all;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return check_main("base", &tests, 1);
 }

@@ -1,5 +1,6 @@
 /* A check finds each kind of fault, counts it, and says what it is. Faults are made inside an index that was sound. */
 #include "hnsw/graph.h"
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
 #include "tests/scratch.h"
@@ -262,5 +263,5 @@ int main(void) {
     tcase_add_test(tests, sampled_recall_tells_a_bad_graph);
     tcase_add_test(tests, impossible_samples_are_refused);
     tcase_add_test(tests, files_are_verified);
-    return indexes_main("check", &tests, 1);
+    return check_main("check", &tests, 1);
 }

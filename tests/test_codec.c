@@ -2,6 +2,7 @@
 #include "base/cpu.h"
 #include "base/random.h"
 #include "distance/codec.h"
+#include "tests/check_main.h"
 
 #include <check.h>
 #include <float.h>
@@ -427,10 +428,8 @@ START_TEST(extreme_lengths_stay_finite) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *all = suite_create("codec");
+static int run(void) {
     TCase *rows = tcase_create("rows");
-    tcase_set_timeout(rows, 120);
     tcase_add_test(rows, geometry_of_rows);
     tcase_add_test(rows, init_refuses);
     tcase_add_test(rows, types_accepted);
@@ -441,14 +440,12 @@ static Suite *suite(void) {
     tcase_add_test(rows, f32_rows_are_the_vectors);
     tcase_add_test(rows, residuals_add_eight_bits);
     tcase_add_test(rows, errors_merge);
-    suite_add_tcase(all, rows);
     TCase *scores = tcase_create("scores");
-    tcase_set_timeout(scores, 120);
     tcase_add_loop_test(scores, scores_are_those_of_the_decoded_vectors, 0, KINDS);
     tcase_add_test(scores, native_scores_are_exact_integers);
     tcase_add_test(scores, extreme_lengths_stay_finite);
-    suite_add_tcase(all, scores);
-    return all;
+    TCase *const all[] = {rows, scores};
+    return check_main("codec", all, 2);
 }
 
 int main(void) {
@@ -456,9 +453,5 @@ int main(void) {
         printf("skipped: this machine lacks %s\n", sl_isa_name(sl_cpu_cap()));
         return 77;
     }
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run();
 }

@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "base/random.h"
 #include "distance/codec.h"
+#include "tests/check_main.h"
 #include "tests/kernel_checks.h"
 
 #include <check.h>
@@ -266,23 +267,18 @@ START_TEST(score_refuses) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *all = suite_create("distance");
+static int run(void) {
     TCase *kernels = tcase_create("kernels");
-    tcase_set_timeout(kernels, 600);
     tcase_add_loop_test(kernels, pairs_are_exact, 0, tier_count);
     tcase_add_loop_test(kernels, i8_scores_are_exact, 0, tier_count);
     tcase_add_loop_test(kernels, i16_scores_are_exact, 0, tier_count);
     tcase_add_loop_test(kernels, f32_scores_are_within_the_bound, 0, tier_count);
     tcase_add_loop_test(kernels, rows_beyond_4_gib, 0, tier_count);
     tcase_add_loop_test(kernels, refine_is_within_the_bound, 0, tier_count);
-    suite_add_tcase(all, kernels);
     TCase *choice = tcase_create("choice");
     tcase_add_test(choice, tables_are_complete);
     tcase_add_test(choice, environment_caps_the_tier);
-    suite_add_tcase(all, choice);
     TCase *public_calls = tcase_create("public");
-    tcase_set_timeout(public_calls, 60);
     tcase_add_test(public_calls, conversions_round_to_nearest_even);
     tcase_add_test(public_calls, types_have_sizes_and_names);
     tcase_add_test(public_calls, convert_between_types);
@@ -290,8 +286,8 @@ static Suite *suite(void) {
     tcase_add_test(public_calls, score_of_floats);
     tcase_add_test(public_calls, score_of_integers_is_exact);
     tcase_add_test(public_calls, score_refuses);
-    suite_add_tcase(all, public_calls);
-    return all;
+    TCase *const all[] = {kernels, choice, public_calls};
+    return check_main("distance", all, 3);
 }
 
 int main(int argc, char **argv) {
@@ -305,9 +301,5 @@ int main(int argc, char **argv) {
         return 77;
     }
     find_tiers();
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run();
 }

@@ -1,5 +1,7 @@
 /* The bytes that docs/FORMAT.md promises, by its numbers and not by the library's own structs: a change of the format
  * that nobody meant fails here. */
+#include "storage/store.h"
+#include "tests/check_main.h"
 #include "tests/scratch.h"
 
 #include <check.h>
@@ -238,7 +240,59 @@ START_TEST(upper_layers_fit_together) {
 }
 END_TEST
 
-static Suite *suite(void) {
+/* A model and an item table: the same container under a magic of its own, bytes 32 to 511 zero. */
+START_TEST(bytes_of_other_types) {
+    const struct {
+        const sl_file_type *type;
+        const char *magic;
+        uint32_t kind;
+    } types[] = {{&sl_ranker_file, "SLRANKER", 16}, {&sl_items_file, "SLITEMS\0", 24}};
+    static const unsigned char zeros[480];
+    for (size_t i = 0; i < 2; i++) {
+        sl_section_source source = {types[i].kind, 1, "123456789", 9};
+        sl_progress progress;
+        sl_progress_start(&progress, NULL, NULL, 0);
+        ck_assert_int_eq(sl_store_save(place.path, types[i].type, NULL, NULL, &source, 1, &progress), SL_OK);
+        free(file);
+        file = file_read(place.path, &file_size);
+        ck_assert_uint_eq(file_size, 4096 + 9 + 64);
+        ck_assert_mem_eq(file, types[i].magic, 8);
+        ck_assert_uint_eq(u32_at(8), 1);
+        ck_assert_uint_eq(u32_at(12), 0x01020304);
+        ck_assert_uint_eq(u32_at(16), 4096);
+        ck_assert_uint_eq(u32_at(20), 1);
+        ck_assert_uint_eq(u64_at(24), file_size);
+        ck_assert_mem_eq(file + 32, zeros, 480);
+        ck_assert_uint_eq(u32_at(512), types[i].kind);
+        ck_assert_uint_eq(u32_at(516), 1);
+        ck_assert_uint_eq(u64_at(520), 4096);
+        ck_assert_uint_eq(u64_at(528), 9);
+        ck_assert_uint_eq(u32_at(536), 0xe3069283);
+        ck_assert_mem_eq(file + 4096, "123456789\0", 10);
+        sl_index *index;
+        ck_assert_int_eq(sl_index_open(place.path, NULL, &index), SL_EFORMAT);
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), "not an index"));
+    }
+}
+END_TEST
+
+/* Numbers of sections are never used again for something else. */
+START_TEST(kinds_are_pinned) {
+    const int kinds[] = {SL_SECTION_CODES,       SL_SECTION_LINKS,       SL_SECTION_IDS,   SL_SECTION_UPPER_NODES,
+                         SL_SECTION_UPPER_START, SL_SECTION_UPPER_LINKS, SL_SECTION_REFINE};
+    const int ranker[] = {SL_SECTION_SPEC,       SL_SECTION_FEATURES, SL_SECTION_WIDE,
+                          SL_SECTION_EMBEDDINGS, SL_SECTION_DENSE,    SL_SECTION_TRAINER};
+    const int items[] = {SL_SECTION_DIRECTORY, SL_SECTION_ITEM_IDS, SL_SECTION_COLUMNS, SL_SECTION_TEXT};
+    for (int i = 0; i < 7; i++)
+        ck_assert_int_eq(kinds[i], 1 + i);
+    for (int i = 0; i < 6; i++)
+        ck_assert_int_eq(ranker[i], 16 + i);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(items[i], 24 + i);
+}
+END_TEST
+
+int main(void) {
     TCase *tests = tcase_create("format");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, bytes_of_exact_vectors);
@@ -247,15 +301,7 @@ static Suite *suite(void) {
     tcase_add_test(tests, bytes_of_16_bit_codes);
     tcase_add_test(tests, bytes_of_float_codes);
     tcase_add_test(tests, upper_layers_fit_together);
-    Suite *all = suite_create("format");
-    suite_add_tcase(all, tests);
-    return all;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    tcase_add_test(tests, bytes_of_other_types);
+    tcase_add_test(tests, kinds_are_pinned);
+    return check_main("format", &tests, 1);
 }

@@ -3,11 +3,11 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
-# STRUCT.FIELD OFFSET of each line, sorted.
+# STRUCT.FIELD OFFSET of each line, sorted. The page's first two tables are the header's and the section table's.
 in_code() { sed -nE 's/^SL_AT\((sl_file_[a-z]+), ([a-z0-9_]+), ([0-9]+)\);$/\1.\2 \3/p' "$root/storage/format.h" | sort; }
 in_page() {
     awk -F'|' '/^\| Offset \| Type \| Field/ { table++ }
-        $2 ~ /^ *[0-9]+ *$/ && $4 ~ /^ [a-z0-9_]+ $/ {
+        table <= 2 && $2 ~ /^ *[0-9]+ *$/ && $4 ~ /^ [a-z0-9_]+ $/ {
             gsub(/ /, "", $2); gsub(/ /, "", $4)
             print (table == 1 ? "sl_file_header." : "sl_file_section.") $4, $2
         }' "$root/docs/FORMAT.md" | sort

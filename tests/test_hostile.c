@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/random.h"
 #include "storage/format.h"
+#include "tests/check_main.h"
 #include "tests/hostile.h"
 #include "tests/scratch.h"
 
@@ -273,9 +274,8 @@ START_TEST(changed_bodies_copied) {
 }
 END_TEST
 
-static Suite *suite(void) {
+int main(void) {
     TCase *tests = tcase_create("hostile");
-    tcase_set_timeout(tests, 600);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, the_file_itself_is_sound, 0, HOSTILE_KINDS);
     tcase_add_loop_test(tests, changed_bodies_mapped, 0, HOSTILE_KINDS);
@@ -283,15 +283,5 @@ static Suite *suite(void) {
     tcase_add_loop_test(tests, contradicting_headers, 0, HOSTILE_KINDS);
     tcase_add_loop_test(tests, truncated_files, 0, HOSTILE_KINDS);
     tcase_add_loop_test(tests, changed_bodies_copied, 0, HOSTILE_KINDS);
-    Suite *all = suite_create("hostile");
-    suite_add_tcase(all, tests);
-    return all;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return check_main("hostile", &tests, 1);
 }

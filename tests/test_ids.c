@@ -1,4 +1,5 @@
 /* The users' ids, and getting vectors back by them. */
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
 #include "tests/scratch.h"
@@ -292,5 +293,5 @@ int main(void) {
     tcase_add_test(tests, unknown_ids_are_named);
     tcase_add_loop_test(tests, floats_come_back, 0, sizeof tiers / sizeof *tiers);
     tcase_add_loop_test(tests, integers_come_back_exactly, 0, 3);
-    return indexes_main("ids", &tests, 1);
+    return check_main("ids", &tests, 1);
 }

@@ -1,4 +1,5 @@
 /* An index from empty to full: edges of searching, input that is refused, room, cancelling, and what it all takes. */
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
 #include "tests/indexes.h"
@@ -469,5 +470,5 @@ int main(void) {
     tcase_add_test(tests, one_by_one);
     tcase_add_loop_test(tests, cancelled_adds_leave_no_trace, 0, 2);
     tcase_add_test(tests, searches_and_checks_can_be_cancelled);
-    return indexes_main("index", &tests, 1);
+    return check_main("index", &tests, 1);
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Folders depend one way. Reads the #include lines and fails where one points against the order:
-#     base <- distance, storage <- hnsw <- recommend -> ranker -> base
+#     base <- distance, storage <- hnsw <- recommend -> ranker -> storage -> base
 # cluster, cli, bindings and examples see the public headers only. Files of other projects come in angle brackets.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 declare -A may=(
-    [include]="" [base]="" [distance]="base" [storage]="base" [hnsw]="base distance storage" [ranker]="base"
+    [include]="" [base]="" [distance]="base" [storage]="base" [hnsw]="base distance storage" [ranker]="base storage"
     [recommend]="base distance storage hnsw ranker" [cluster]="" [cli]="" [bindings]="" [examples]=""
 )
 

@@ -1,5 +1,6 @@
 /* Headers whose checksum is right and whose numbers are not: refused in constant time, the message naming the file. */
 #include "storage/format.h"
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
 #include "tests/hostile.h"
@@ -208,5 +209,5 @@ int main(void) {
     tcase_add_test(tests, section_sizes_must_fit);
     tcase_add_test(tests, the_truth_is_taken);
     tcase_add_test(tests, what_is_copied_is_sound);
-    return indexes_main("lies", &tests, 1);
+    return check_main("lies", &tests, 1);
 }

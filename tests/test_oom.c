@@ -1,5 +1,6 @@
 /* Every allocation failing in turn, of every call that makes any: SL_ENOMEM, nothing lost, nothing changed. */
 #include "hnsw/order.h"
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
 #include "tests/indexes.h"
@@ -342,5 +343,5 @@ int main(void) {
     tcase_add_loop_test(tests, adding, 0, 2);
     tcase_add_test(tests, adding_own_ids);
     tcase_add_test(tests, adding_first);
-    return indexes_main("oom", &tests, 1);
+    return check_main("oom", &tests, 1);
 }

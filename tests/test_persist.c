@@ -1,4 +1,5 @@
 /* Saving and opening whole indexes: what was found before is found after, from any place and over any file. */
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
 #include "tests/scratch.h"
@@ -364,5 +365,5 @@ int main(void) {
     tcase_add_test(tests, cancelled_saves_and_opens);
     tcase_add_test(tests, ids_take_what_they_need);
     tcase_add_test(tests, files_are_small);
-    return indexes_main("persist", &tests, 1);
+    return check_main("persist", &tests, 1);
 }

@@ -2,6 +2,7 @@
  * is found and mended. */
 #include "base/random.h"
 #include "hnsw/reach.h"
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
 
@@ -281,5 +282,5 @@ int main(void) {
     tcase_add_test(tests, mending_nothing_changes_nothing);
     tcase_add_test(tests, full_lists_are_not_robbed_of_their_tree);
     tcase_add_test(tests, full_lists_make_room);
-    return indexes_main("reach", &tests, 1);
+    return check_main("reach", &tests, 1);
 }

@@ -1,4 +1,5 @@
 /* What a search finds against exact search, and the scores it gives, for every kind of index. */
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
 
@@ -262,5 +263,5 @@ int main(void) {
     tcase_add_test(tests, threads_find_the_same);
     tcase_add_test(tests, effort_pays);
     tcase_add_loop_test(tests, any_degree_works, 0, sizeof shapes / sizeof *shapes);
-    return indexes_main("recall", &tests, 1);
+    return check_main("recall", &tests, 1);
 }

@@ -1,11 +1,13 @@
 /* Opening a file that nobody vouches for: everything that is not exactly right is refused, with the reason. */
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "tests/check_main.h"
 #include "tests/faults.h"
 #include "tests/sample_file.h"
 #include "tests/scratch.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +20,7 @@ static sl_allocator memory;
 static void set_up(void) {
     memory = sl_allocator_of(NULL);
     scratch_open(&place);
-    sample_init(&sample, 7, 6000);
+    sample_init(&sample, &sl_index_file, 7, 6000);
     ck_assert_int_eq(sample_save(&sample, place.path, NULL), SL_OK);
 }
 
@@ -27,28 +29,44 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
+static const sl_file_type *const types[] = {&sl_index_file, &sl_ranker_file, &sl_items_file};
+enum { TYPES = sizeof types / sizeof *types };
+
+/* The file is one of this type from now on. */
+static void become(int type) {
+    sample_free(&sample);
+    sample_init(&sample, types[type], 7, 6000);
+    ck_assert_int_eq(sample_save(&sample, place.path, NULL), SL_OK);
+}
+
 /* Both places open the same way; says what both say. */
-static sl_status try_open(const char *path) {
+static sl_status try_open_as(const sl_file_type *type) {
     sl_store *store;
-    sl_status mapped = sl_store_open(path, SL_PLACE_MAP, &memory, &store);
+    sl_status mapped = sl_store_open(place.path, type, SL_PLACE_MAP, &memory, &store);
     ck_assert_ptr_eq(mapped == SL_OK ? NULL : store, NULL);
     sl_store_close(store, &memory);
-    ck_assert_int_eq(sl_store_open(path, SL_PLACE_DRAM, &memory, &store), mapped);
+    ck_assert_int_eq(sl_store_open(place.path, type, SL_PLACE_DRAM, &memory, &store), mapped);
     sl_store_close(store, &memory);
     return mapped;
 }
 
+static sl_status try_open(void) {
+    return try_open_as(sample.type);
+}
+
 static void expect(sl_status wanted, const char *word) {
-    sl_status status = try_open(place.path);
+    sl_status status = try_open();
     ck_assert_msg(status == wanted, "%s, not %s: %s", sl_status_name(status), sl_status_name(wanted), sl_last_error());
     ck_assert_msg(strstr(sl_last_error(), word), "'%s' does not say '%s'", sl_last_error(), word);
     ck_assert_msg(strstr(sl_last_error(), place.path), "'%s' does not name the file", sl_last_error());
 }
 
 START_TEST(what_was_saved_is_read) {
-    ck_assert_uint_eq(sample_version(place.path), 7);
+    become(_i);
+    ck_assert_int_eq(sample_holds(&sample, place.path), 1);
+    ck_assert_uint_eq(sample_version(place.path), types[_i] == &sl_index_file ? 7 : 0);
     sl_store *store;
-    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    ck_assert_int_eq(sl_store_open(place.path, types[_i], SL_PLACE_MAP, &memory, &store), SL_OK);
     ck_assert_ptr_null(sl_store_section(store, SL_SECTION_REFINE));
     ck_assert_uint_eq(store->size, store->header.file_size);
     ck_assert_uint_eq(store->size, sl_store_file_size(sample.sections, SAMPLE_SECTIONS));
@@ -65,6 +83,7 @@ START_TEST(what_was_saved_is_read) {
 END_TEST
 
 START_TEST(every_truncation_is_refused) {
+    become(_i);
     struct stat info;
     ck_assert_int_eq(stat(place.path, &info), 0);
     for (off_t size = info.st_size - 1; size >= 0; size--) {
@@ -73,7 +92,7 @@ START_TEST(every_truncation_is_refused) {
         expect(wanted, size == 0 ? "empty" : "truncated");
     }
     ck_assert_int_eq(truncate(place.path, info.st_size), 0);
-    expect(SL_EFORMAT, "not a Shortlist index"); /* all zeros by now */
+    expect(SL_EFORMAT, "not a Shortlist"); /* all zeros by now */
 }
 END_TEST
 
@@ -87,6 +106,7 @@ END_TEST
 
 /* The CRC covers every byte of the header page, the reserved ones too. */
 START_TEST(every_changed_header_byte_is_refused) {
+    become(_i);
     const unsigned char changes[] = {0x01, 0x80, 0xff};
     size_t size;
     unsigned char *bytes = file_read(place.path, &size);
@@ -94,30 +114,31 @@ START_TEST(every_changed_header_byte_is_refused) {
         for (size_t i = 0; i < sizeof changes; i++) {
             unsigned char changed = bytes[at] ^ changes[i];
             file_patch(place.path, at, &changed, 1);
-            sl_status status = try_open(place.path);
+            sl_status status = try_open();
             ck_assert_msg(status == SL_ECORRUPT || status == SL_EVERSION || status == SL_EFORMAT,
                           "byte %zu changed by %02x: %s", at, changes[i], sl_status_name(status));
         }
         file_patch(place.path, at, &bytes[at], 1);
     }
-    ck_assert_int_eq(try_open(place.path), SL_OK);
+    ck_assert_int_eq(try_open(), SL_OK);
     free(bytes);
 }
 END_TEST
 
 /* Opening takes constant time and so does not see these; reading against the CRC does. */
 START_TEST(changed_section_bytes_are_found) {
+    become(_i);
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
     sl_store *store;
-    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    ck_assert_int_eq(sl_store_open(place.path, types[_i], SL_PLACE_MAP, &memory, &store), SL_OK);
     for (uint32_t i = 0; i < store->header.section_count; i++) {
         const sl_file_section *section = &store->header.sections[i];
         unsigned char copy[6000];
         for (uint64_t at = section->offset; at < section->offset + section->size; at++) {
             unsigned char whole = store->base[at], changed = (unsigned char)(whole ^ (1u << at % 8));
             file_patch(place.path, at, &changed, 1);
-            ck_assert_int_eq(try_open(place.path), SL_OK);
+            ck_assert_int_eq(try_open(), SL_OK);
             ck_assert_int_eq(sl_store_verify(store, section, &progress), SL_ECORRUPT);
             ck_assert_ptr_nonnull(strstr(sl_last_error(), place.path));
             ck_assert_int_eq(sl_store_copy(store, section, copy, &progress), SL_ECORRUPT);
@@ -194,9 +215,62 @@ START_TEST(the_last_byte_counts) {
     uint64_t size = sample.sections[last].size;
     struct forgery fits = {AT(last, size), 8, size, SL_OK, ""}, beyond = {AT(last, size), 8, size + 1, SL_ECORRUPT, ""};
     forge(&fits);
-    ck_assert_int_eq(try_open(place.path), SL_OK);
+    ck_assert_int_eq(try_open(), SL_OK);
     forge(&beyond);
     expect(SL_ECORRUPT, "outside");
+}
+END_TEST
+
+/* Each type of file refuses the others by name. */
+START_TEST(other_types_are_named) {
+    static const char *const names[TYPES] = {"an index", "a ranker model", "an item table"};
+    become(_i);
+    for (int wanted = 0; wanted < TYPES; wanted++) {
+        sl_status status = try_open_as(types[wanted]);
+        ck_assert_int_eq(status, wanted == _i ? SL_OK : SL_EFORMAT);
+        if (wanted == _i) continue;
+        char text[SCRATCH_PATH + 100];
+        snprintf(text, sizeof text, "%s is %s, not %s; name %s", place.path, names[_i], names[wanted], names[wanted]);
+        ck_assert_msg(strstr(sl_last_error(), text), "'%s' does not say '%s'", sl_last_error(), text);
+    }
+    /* Whoever changes the magic gets no further: the sections are another type's. */
+    struct forgery renamed = {IN(magic), 8, 0, SL_OK, ""};
+    sample.type = types[(_i + 1) % TYPES];
+    memcpy(&renamed.value, sample.type->magic, sizeof renamed.value);
+    forge(&renamed);
+    int strict = sample.type->fields_end == SL_HEADER_COMMON && types[_i] == &sl_index_file;
+    expect(strict ? SL_ECORRUPT : SL_EVERSION, strict ? "fields" : "newer version");
+}
+END_TEST
+
+/* Kinds of section that a type knows are passed by; all others are not, where they are required. */
+START_TEST(kinds_belong_to_a_type) {
+    become(_i);
+    for (uint32_t kind = 0; kind <= 64; kind++) {
+        const struct forgery required = {AT(3, flags), 4, SL_SECTION_REQUIRED, SL_OK, ""};
+        const struct forgery named = {AT(3, kind), 4, kind, SL_OK, ""};
+        forge(&required);
+        forge(&named);
+        int there = 0;
+        for (int i = 0; i < SAMPLE_SECTIONS - 1; i++)
+            there |= sample.sections[i].kind == kind;
+        uint32_t least[TYPES] = {1, 16, 24}, most[TYPES] = {7, 21, 27};
+        int known = kind >= least[_i] && kind <= most[_i];
+        ck_assert_int_eq(try_open(), !known ? SL_EVERSION : there ? SL_ECORRUPT : SL_OK);
+    }
+}
+END_TEST
+
+/* A model or an item table has no fields of its own in its header page; what stands there came from nobody we know. */
+START_TEST(foreign_header_fields_are_refused) {
+    become(_i);
+    for (size_t at = SL_HEADER_COMMON; at < IN(sections); at++) {
+        struct forgery set = {at, 1, 1 + at % 255, SL_ECORRUPT, "fields that no header"}, clear = {at, 1, 0, SL_OK, ""};
+        forge(&set);
+        expect(set.wanted, set.word);
+        forge(&clear);
+    }
+    ck_assert_int_eq(try_open(), SL_OK);
 }
 END_TEST
 
@@ -223,9 +297,9 @@ END_TEST
 START_TEST(places_are_told_apart) {
     sl_store *store;
     ck_assert_ptr_null(sl_medium_of(SL_PLACE_PMEM));
-    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_PMEM, &memory, &store), SL_EUNSUPPORTED);
+    ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_PMEM, &memory, &store), SL_EUNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "map or dram"));
-    ck_assert_int_eq(sl_store_open(place.path, (sl_place)99, &memory, &store), SL_EINVAL);
+    ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, (sl_place)99, &memory, &store), SL_EINVAL);
     ck_assert_ptr_null(store);
 }
 END_TEST
@@ -234,13 +308,13 @@ START_TEST(a_failing_allocation_is_passed_on) {
     fault_allocator faults;
     sl_store *store;
     fault_allocator_init(&faults, 0);
-    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &faults.allocator, &store), SL_OK);
+    ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &faults.allocator, &store), SL_OK);
     sl_store_close(store, &faults.allocator);
     size_t calls = faults.calls;
     ck_assert_uint_gt(calls, 0);
     for (size_t i = 1; i <= calls; i++) {
         fault_allocator_init(&faults, i);
-        ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &faults.allocator, &store), SL_ENOMEM);
+        ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &faults.allocator, &store), SL_ENOMEM);
         ck_assert_ptr_null(store);
         ck_assert_uint_eq(faults.live_blocks, 0);
     }
@@ -255,11 +329,11 @@ static size_t open_descriptors(void) {
 START_TEST(no_descriptor_stays_open) {
     size_t before = open_descriptors();
     sl_store *store;
-    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &memory, &store), SL_OK);
     ck_assert_uint_eq(open_descriptors(), before);
     sl_store_close(store, &memory);
     forge(&forgeries[0]);
-    ck_assert_int_eq(try_open(place.path), SL_EFORMAT);
+    ck_assert_int_eq(try_open(), SL_EFORMAT);
     ck_assert_uint_eq(open_descriptors(), before);
 }
 END_TEST
@@ -269,9 +343,9 @@ START_TEST(a_mapping_survives_its_replacement) {
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
     sl_store *store;
-    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &memory, &store), SL_OK);
     sample_file next;
-    sample_init(&next, 8, 9000);
+    sample_init(&next, &sl_index_file, 8, 9000);
     ck_assert_int_eq(sample_save(&next, place.path, NULL), SL_OK);
     for (uint32_t i = 0; i < store->header.section_count; i++)
         ck_assert_int_eq(sl_store_verify(store, &store->header.sections[i], &progress), SL_OK);
@@ -292,23 +366,25 @@ START_TEST(reading_can_be_cancelled) {
     sl_progress progress;
     sl_progress_start(&progress, cancel, &told, 3000);
     sl_store *store;
-    ck_assert_int_eq(sl_store_open(place.path, SL_PLACE_MAP, &memory, &store), SL_OK);
+    ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &memory, &store), SL_OK);
     ck_assert_int_eq(sl_store_verify(store, &store->header.sections[0], &progress), SL_ECANCELED);
     ck_assert_int_eq(told, 1);
     sl_store_close(store, &memory);
 }
 END_TEST
 
-static Suite *suite(void) {
+int main(void) {
     TCase *tests = tcase_create("storage");
-    tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, what_was_saved_is_read);
-    tcase_add_test(tests, every_truncation_is_refused);
+    tcase_add_loop_test(tests, what_was_saved_is_read, 0, TYPES);
+    tcase_add_loop_test(tests, every_truncation_is_refused, 0, TYPES);
     tcase_add_test(tests, bytes_behind_the_end_are_refused);
-    tcase_add_test(tests, every_changed_header_byte_is_refused);
-    tcase_add_test(tests, changed_section_bytes_are_found);
+    tcase_add_loop_test(tests, every_changed_header_byte_is_refused, 0, TYPES);
+    tcase_add_loop_test(tests, changed_section_bytes_are_found, 0, TYPES);
     tcase_add_loop_test(tests, forged_headers_are_refused, 0, (int)(sizeof forgeries / sizeof *forgeries));
+    tcase_add_loop_test(tests, other_types_are_named, 0, TYPES);
+    tcase_add_loop_test(tests, kinds_belong_to_a_type, 0, TYPES);
+    tcase_add_loop_test(tests, foreign_header_fields_are_refused, 1, TYPES);
     tcase_add_test(tests, the_last_byte_counts);
     tcase_add_test(tests, what_is_no_index_is_refused);
     tcase_add_test(tests, places_are_told_apart);
@@ -316,15 +392,5 @@ static Suite *suite(void) {
     tcase_add_test(tests, no_descriptor_stays_open);
     tcase_add_test(tests, a_mapping_survives_its_replacement);
     tcase_add_test(tests, reading_can_be_cancelled);
-    Suite *all = suite_create("storage");
-    suite_add_tcase(all, tests);
-    return all;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return check_main("storage", &tests, 1);
 }

@@ -1,6 +1,7 @@
 /* Many threads: of a build, of searches beside one another and beside a check, of builds beside one another, and a
  * child process. Written for the thread sanitizer, which sees what happens too seldom to fail. */
 #define _GNU_SOURCE
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
 #include "tests/scratch.h"
@@ -278,5 +279,5 @@ int main(void) {
     tcase_add_test(tests, mending_beside_searches);
     tcase_add_test(tests, batches_beside_one_another);
     tcase_add_test(tests, a_child_goes_on);
-    return indexes_main("threads", &tests, 1);
+    return check_main("threads", &tests, 1);
 }

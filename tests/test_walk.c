@@ -4,6 +4,7 @@
 #include "hnsw/pool.h"
 #include "hnsw/topk.h"
 #include "hnsw/visited.h"
+#include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
 #include "tests/indexes.h"
@@ -282,6 +283,12 @@ END_TEST
 
 enum { N = 2000, DIM = 24, K = 10 };
 
+static int accept_few(void *ctx, uint64_t id) {
+    (void)ctx;
+    return id % 7 == 0;
+}
+
+/* Not with a filter either, where one search is several walks. */
 START_TEST(a_search_takes_no_memory) {
     float *x = clusters_make(N + 50, DIM, 0.3, 1);
     fault_allocator memory;
@@ -301,6 +308,16 @@ START_TEST(a_search_takes_no_memory) {
     sl_status status = SL_OK;
     for (size_t q = 0; q < 50 && status == SL_OK; q++)
         status = sl_searcher_search(searcher, x + (N + q) * DIM, SL_F32, K, NULL, ids, scores, NULL);
+    uint64_t bits[10 * N / 64 + 1];
+    memset(bits, 0x55, sizeof bits);
+    sl_search_params filter;
+    sl_search_params_init(&filter);
+    filter.ef = 20;
+    filter.accept = accept_few;
+    filter.accept_bits = bits;
+    filter.accept_bits_count = 10 * N;
+    for (size_t q = 0; q < 50 && status == SL_OK; q++)
+        status = sl_searcher_search(searcher, x + (N + q) * DIM, SL_F32, K, &filter, ids, scores, NULL);
     size_t system_after = system_calls;
     ck_ok(status);
     ck_assert_uint_eq(memory.calls, calls);
@@ -354,5 +371,5 @@ int main(void) {
     tcase_add_test(tests, visited_may_forget_but_not_invent);
     tcase_add_loop_test(tests, a_search_takes_no_memory, 0, 12);
     tcase_add_test(tests, a_searcher_sees_what_is_added);
-    return indexes_main("walk", &tests, 1);
+    return check_main("walk", &tests, 1);
 }
