@@ -79,7 +79,7 @@ static AI size_t step_bytes(sl_codes codes) {
 
 /* What does not change from row to row. */
 typedef struct score_plan {
-    sl_rows rows;
+    sl_code_rows rows;
     const uint8_t *code;
     size_t extent; /* bytes from a row's first to the last of it that is read */
     int straddles; /* rows do not begin on cache lines, so that their last byte may lie on one line more */
@@ -87,7 +87,7 @@ typedef struct score_plan {
     float scale, bias_scale;
 } score_plan;
 
-static AI score_plan plan_score(sl_codes codes, const sl_rows *rows, size_t width, const sl_query_code *query) {
+static AI score_plan plan_score(sl_codes codes, const sl_code_rows *rows, size_t width, const sl_query_code *query) {
     score_plan plan = {.rows = *rows, .code = query->code, .scale = query->scale, .bias_scale = query->bias_scale};
     plan.rows.width = width;
     plan.extent = width;
@@ -161,7 +161,7 @@ static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *id
 }
 
 /* width repeats rows->width where the caller knows it at compile time. */
-static AI void score_rows(sl_codes codes, size_t width, const sl_rows *rows, const sl_query_code *query,
+static AI void score_rows(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
                           const uint32_t *ids, size_t n, size_t ahead, float *out) {
     const size_t block = codes == SL_CODES_I16 ? LANE_ROWS_I16 : LANE_ROWS;
     score_plan plan = plan_score(codes, rows, width, query);
@@ -187,7 +187,7 @@ static AI void score_rows(sl_codes codes, size_t width, const sl_rows *rows, con
     }
 }
 
-static void score_i8(const sl_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
+static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
     switch (rows->width) {
     case 64:
@@ -208,12 +208,12 @@ static void score_i8(const sl_rows *rows, const sl_query_code *query, const uint
     }
 }
 
-static void score_i16(const sl_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
+static void score_i16(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
     score_rows(SL_CODES_I16, rows->width, rows, query, ids, n, ahead, out);
 }
 
-static void score_f32(const sl_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
+static void score_f32(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
     score_rows(SL_CODES_F32, rows->width, rows, query, ids, n, ahead, out);
 }

@@ -25,10 +25,10 @@
 typedef struct sl_codec {
     size_t dim;
     sl_metric metric;
-    sl_dtype dtype; /* I8, U8, I16: native, exact; F32 stands for all floating-point input */
-    sl_codes codes; /* I8, I16 or F32 */
-    sl_rows rows;   /* geometry; base is the owner's to set */
-    size_t norm;    /* byte offset of the length of x under COSINE; 0 otherwise */
+    sl_dtype dtype;    /* I8, U8, I16: native, exact; F32 stands for all floating-point input */
+    sl_codes codes;    /* I8, I16 or F32 */
+    sl_code_rows rows; /* geometry; base is the owner's to set */
+    size_t norm;       /* byte offset of the length of x under COSINE; 0 otherwise */
 } sl_codec;
 
 /* Fills the geometry. Pitch: payload rounded up to 64 where that adds at most a quarter, else to 16; F32 rows always

@@ -17,13 +17,13 @@
 /* Geometry of an array of code rows. A row is `width` bytes that the kernel reads (the codes, and behind them
  * anything readable: the query is zero there; F32 rows must be finite there, since 0 * NaN is NaN), and somewhere in
  * its pitch a float factor and, if bias is not 0, a float bias. Behind the last row SL_ROW_STEP bytes are readable. */
-typedef struct sl_rows {
+typedef struct sl_code_rows {
     const uint8_t *base;
     size_t pitch;  /* bytes from row to row, a multiple of 4 */
     size_t width;  /* bytes read of each, a multiple of SL_ROW_STEP */
     size_t factor; /* byte offset of the factor in a row, a multiple of 4 */
     size_t bias;   /* byte offset of the bias, or 0: no bias */
-} sl_rows;
+} sl_code_rows;
 
 /* A query in the form the row kernels want. `code` is 64-byte aligned, `width` bytes, zero behind the last element:
  *   I8   int8_t; rows hold unsigned bytes (a signed code x is stored as x + 128), so that vpdpbusd takes them as they
@@ -40,8 +40,8 @@ typedef struct sl_query_code {
 /* out[i] = (dot(row ids[i], query) - offset) * scale * factor(row) + bias(row) * bias_scale, for i < n: larger is
  * nearer whatever the metric. While row i is scored row i + ahead is prefetched; ahead 0 prefetches nothing. ids need
  * not differ. */
-typedef void sl_score_fn(const sl_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
-                         float *out);
+typedef void sl_score_fn(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
+                         size_t ahead, float *out);
 
 /* Re-ranking: a row of one type against a float query, dim elements, no alignment asked, nothing read behind dim. The
  * row's elements count as element * scale. */

@@ -192,7 +192,7 @@ void check_pairs(const sl_kernels *kernels, check_count *count) {
 typedef struct scene {
     sl_codes codes;
     size_t dim;
-    sl_rows rows;
+    sl_code_rows rows;
     sl_query_code query;
     guarded memory, query_memory, id_memory;
 } scene;
@@ -345,7 +345,7 @@ static void check_far(const sl_kernels *kernels, uint8_t *base, size_t size, siz
     _Alignas(64) int8_t code[128] = {0};
     for (size_t i = 0; i < 100; i++)
         code[i] = (int8_t)random_bits();
-    sl_rows rows = {.base = base, .pitch = pitch, .width = 128, .factor = 100};
+    sl_code_rows rows = {.base = base, .pitch = pitch, .width = 128, .factor = 100};
     sl_query_code query = {.code = code, .scale = 1, .bias_scale = 1};
     uint32_t ids[12];
     float out[12], expected[12];

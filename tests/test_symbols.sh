@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_symbols.sh LIBRARY.so CC: the shared library exports exactly what the public header declares, and never prints,
+# test_symbols.sh LIBRARY.so CC: the shared library exports exactly what the public headers declare, and never prints,
 # aborts, exits, takes signals or changes the environment.
 set -euo pipefail
 library=$1 cc=$2
@@ -11,12 +11,12 @@ banned+='|system|setlocale)'
 
 exported() { nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 called() { nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $2); print $2 }' | sort -u; }
-declared() { tr '\n' ' ' <"$1" | grep -oE 'SL_API [^;{(]*\(' | grep -oE 'sl_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u; }
+declared() { cat "$@" | tr '\n' ' ' | grep -oE 'SL_API [^;{(]*\(' | grep -oE 'sl_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u; }
 
-# faults LIBRARY HEADER: what is wrong with a library, one line each.
+# faults LIBRARY HEADER...: what is wrong with a library, one line each.
 faults() {
-    comm -13 <(declared "$2") <(exported "$1") | sed 's/^/exported but not in the header: /'
-    comm -23 <(declared "$2") <(exported "$1") | sed 's/^/in the header but not exported: /'
+    comm -13 <(declared "${@:2}") <(exported "$1") | sed 's/^/exported but not in the header: /'
+    comm -23 <(declared "${@:2}") <(exported "$1") | sed 's/^/in the header but not exported: /'
     called "$1" | grep -xE "$banned" | sed 's/^/a library must not use: /' || true
 }
 
@@ -33,8 +33,8 @@ if [ "$(grep -c . <<<"$found")" -ne 4 ]; then
     exit 1
 fi
 
-found=$(faults "$library" "$root/include/shortlist.h")
+found=$(faults "$library" "$root"/include/*.h)
 [ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
 readelf -d "$library" | grep 'SONAME.*libshortlist\.so\.0\]' >/dev/null || { echo "wrong SONAME" && exit 1; }
 nm -D "$library" | grep 'sl_version@@SHORTLIST_0' >/dev/null || { echo "symbols carry no version" && exit 1; }
-echo "$(exported "$library" | wc -l) symbols, those of the header"
+echo "$(exported "$library" | wc -l) symbols, those of the headers"

@@ -11,7 +11,7 @@
  * share in GROUPS groups, and g, z, noise normal. Every number is a function of the seed and its own position, so rows
  * are made in blocks by all threads and 10^8 of them need no more memory than 10^4.
  */
-#include "base/random.h"
+#include "tools/draw.h"
 
 #include <errno.h>
 #include <math.h>
@@ -32,22 +32,6 @@ struct model {
 
 static uint64_t stream_seed(uint64_t seed, enum stream stream) {
     return sl_random_at(seed, (uint64_t)stream);
-}
-
-/* Normal to the eye: the sum of four 16-bit uniforms, scaled to variance 1. Sums of integers are the same everywhere,
- * which no libm promises of its logarithm. */
-static float normal_at(uint64_t seed, uint64_t counter) {
-    uint64_t bits = sl_random_at(seed, counter);
-    int64_t sum = (int64_t)((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));
-    return (float)(sum - 2 * 65535) * (1.7320508f / 65536.0f);
-}
-
-/* e^x for small x as (1 + x/1024)^1024: multiplications only, for the same reason. */
-static float grow(float x) {
-    double power = 1.0 + (double)x / 1024.0;
-    for (int i = 0; i < 10; i++)
-        power *= power;
-    return (float)power;
 }
 
 /* out += weight · row */
@@ -121,14 +105,6 @@ static int write_rows(const struct model *model, size_t n, uint64_t stream, FILE
     }
     free(rows);
     return ok;
-}
-
-static int parse_number(const char *text, unsigned long long max, unsigned long long *out) {
-    char *end = NULL;
-    errno = 0;
-    if (*text < '0' || *text > '9') return 0;
-    *out = strtoull(text, &end, 10);
-    return errno == 0 && *end == '\0' && *out <= max;
 }
 
 int main(int argc, char **argv) {

@@ -34,7 +34,7 @@ static int pairing_init(pairing *p, const block *b, size_t dim) {
     p->query = aligned_alloc(64, p->pitch);
     p->out = malloc(L1_IDS * sizeof *p->out);
     if (!p->rows || !p->query || !p->out) return 0;
-    const sl_rows *rows = &p->ours.codec.rows;
+    const sl_code_rows *rows = &p->ours.codec.rows;
     for (size_t r = 0; r < p->ours.rows; r++)
         for (size_t i = 0; i < dim; i++)
             p->rows[r * p->pitch + i] = (int8_t)(rows->base[r * rows->pitch + i] ^ 0x80);

@@ -1,0 +1,341 @@
+/* The encoder: rows of a table to rows of a model's numbers. Single values go column by column, so that what a
+ * feature's type decides is decided once a call; bags go row by row, as they are laid out. */
+#include "ranker/encode_ids.h"
+#include "ranker/vocabulary.h"
+
+#include <math.h>
+#include <string.h>
+
+struct sl_encoder {
+    sl_allocator allocator;
+    const sl_features *features;
+    int with_labels;
+    sl_lookup_fn lookup;
+    void *lookup_ctx;
+    sl_source *sources;        /* of each feature */
+    const sl_column **columns; /* of each feature, in the table being encoded */
+    unsigned char *active;     /* of each feature: its side is asked for */
+    size_t *bags;              /* feature of each bag */
+    int all_active;
+    sl_source label, weight;
+    const sl_column *label_column, *weight_column;
+};
+
+/* One call's rows: of the table, and of the buffer. */
+typedef struct span {
+    const sl_table *table;
+    size_t first, count;
+    sl_rows_buffer *buffer;
+} span;
+
+/* ---- Creation ---- */
+
+/* Mask of the sides that a feature's values come from; a pair's cross needs all of its parents'. */
+static unsigned sides_of(const sl_features *features, const sl_feature *f) {
+    if (f->spec->type != SL_FEATURE_CROSS) return 1u << f->side;
+    unsigned sides = 0;
+    for (size_t i = 0; i < f->spec->of_count; i++)
+        sides |= sides_of(features, &features->features[f->spec->of[i]]);
+    return sides;
+}
+
+static void choose_features(sl_encoder *e, unsigned sides) {
+    const sl_features *features = e->features;
+    e->all_active = 1;
+    for (size_t i = 0; i < features->count; i++) {
+        const sl_feature *f = &features->features[i];
+        e->active[i] = !(sides_of(features, f) & ~sides);
+        e->all_active &= e->active[i];
+        e->sources[i] = (sl_source){f->spec->column, SIZE_MAX};
+        if (f->form == SL_FORM_BAG) e->bags[f->at] = i;
+    }
+    e->label = (sl_source){features->spec->label, SIZE_MAX};
+    e->weight = (sl_source){features->spec->weight, SIZE_MAX};
+}
+
+sl_status sl_encoder_create(const sl_features *features, unsigned sides, int with_labels, sl_lookup_fn lookup,
+                            void *lookup_ctx, const sl_allocator *given, sl_encoder **out) {
+    sl_status status;
+    void *block;
+    *out = NULL;
+    sl_allocator allocator = sl_allocator_of(given);
+    SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_encoder), &block));
+    sl_encoder *e = block;
+    *e = (sl_encoder){.allocator = allocator,
+                      .features = features,
+                      .with_labels = with_labels,
+                      .lookup = lookup,
+                      .lookup_ctx = lookup_ctx};
+    SL_TRY_GOTO(sl_mem_alloc(&allocator, features->count * sizeof *e->sources, (void **)&e->sources), fail);
+    SL_TRY_GOTO(sl_mem_alloc(&allocator, features->count * sizeof *e->columns, (void **)&e->columns), fail);
+    SL_TRY_GOTO(sl_mem_alloc(&allocator, features->count, (void **)&e->active), fail);
+    SL_TRY_GOTO(sl_mem_alloc(&allocator, features->bag_count * sizeof *e->bags, (void **)&e->bags), fail);
+    choose_features(e, sides);
+    *out = e;
+    return SL_OK;
+fail:
+    sl_encoder_free(e);
+    return status;
+}
+
+void sl_encoder_free(sl_encoder *e) {
+    if (!e) return;
+    sl_allocator allocator = e->allocator;
+    sl_mem_free(&allocator, e->sources, e->features->count * sizeof *e->sources);
+    sl_mem_free(&allocator, e->columns, e->features->count * sizeof *e->columns);
+    sl_mem_free(&allocator, e->active, e->features->count);
+    sl_mem_free(&allocator, e->bags, e->features->bag_count * sizeof *e->bags);
+    sl_mem_free(&allocator, e, sizeof *e);
+}
+
+static sl_status match_columns(sl_encoder *e, const sl_table *table) {
+    for (size_t i = 0; i < e->features->count; i++) {
+        const sl_feature_spec *spec = e->features->features[i].spec;
+        if (!e->active[i] || spec->type == SL_FEATURE_CROSS) continue;
+        SL_TRY(sl_source_find(&e->sources[i], table, &e->columns[i]));
+        SL_TRY(sl_source_check(spec, e->columns[i], table));
+    }
+    if (!e->with_labels) return SL_OK;
+    SL_TRY(sl_source_find(&e->label, table, &e->label_column));
+    return e->weight.name ? sl_source_find(&e->weight, table, &e->weight_column) : SL_OK;
+}
+
+/* ---- The buffer ---- */
+
+void sl_rows_buffer_free(sl_rows_buffer *buffer) {
+    if (!buffer) return;
+    const sl_allocator *allocator = &buffer->allocator;
+    sl_mem_free(allocator, buffer->dense, buffer->dense_room * sizeof *buffer->dense);
+    sl_mem_free(allocator, buffer->ids, buffer->id_room * sizeof *buffer->ids);
+    sl_mem_free(allocator, buffer->bag_start, buffer->start_room * sizeof *buffer->bag_start);
+    sl_mem_free(allocator, buffer->bag_ids, buffer->bag_room * sizeof *buffer->bag_ids);
+    sl_mem_free(allocator, buffer->labels, buffer->label_room * sizeof *buffer->labels);
+    sl_mem_free(allocator, buffer->weights, buffer->weight_room * sizeof *buffer->weights);
+    *buffer = (sl_rows_buffer){.allocator = buffer->allocator};
+}
+
+void sl_rows_buffer_view(const sl_rows_buffer *buffer, sl_encoded *out) {
+    *out = (sl_encoded){.struct_size = sizeof *out,
+                        .rows = buffer->rows,
+                        .dense = buffer->dense,
+                        .ids = buffer->ids,
+                        .bag_start = buffer->bag_start,
+                        .bag_ids = buffer->bag_ids};
+}
+
+#define GROW(buffer, field, room, need)                                                                                \
+    sl_mem_grow(&(buffer)->allocator, (void **)&(buffer)->field, &(buffer)->room, (need), sizeof *(buffer)->field)
+
+/* Room for `count` more rows, of all but the bags' ids. */
+static sl_status make_room(const sl_encoder *e, const span *s) {
+    const sl_features *features = e->features;
+    sl_rows_buffer *b = s->buffer;
+    size_t rows, dense, ids, starts;
+    if (!sl_add(b->rows, s->count, &rows) || !sl_mul(rows, features->dense_width, &dense) ||
+        !sl_mul(rows, features->id_count, &ids) || !sl_mul(rows, features->bag_count, &starts))
+        return sl_fail(SL_ENOMEM, "%zu more rows do not fit into memory", s->count);
+    SL_TRY(GROW(b, dense, dense_room, dense));
+    SL_TRY(GROW(b, ids, id_room, ids));
+    SL_TRY(GROW(b, bag_start, start_room, starts + 1));
+    if (!e->with_labels) return SL_OK;
+    SL_TRY(GROW(b, labels, label_room, rows));
+    return GROW(b, weights, weight_room, rows);
+}
+
+/* ---- Single values ---- */
+
+static sl_status encode_numbers(const sl_feature *f, const sl_column *column, const span *s, float *out, size_t stride,
+                                size_t *row) {
+    for (size_t i = 0; i < s->count; i++, out += stride) {
+        double value;
+        *row = s->first + i;
+        SL_TRY(sl_cell_number(column, *row, &value));
+        out[0] = sl_encode_number(f, value);
+        if (f->width > 1) out[1] = (float)(isnan(value) != 0);
+        if (!isfinite(out[0])) return sl_fail(SL_EVALUE, "%g is too large to be scaled to a float", value);
+    }
+    return SL_OK;
+}
+
+static sl_status encode_vectors(const sl_encoder *e, const sl_feature *f, const sl_column *column, const span *s,
+                                float *out, size_t stride, size_t *row) {
+    for (size_t i = 0; i < s->count; i++, out += stride) {
+        *row = s->first + i;
+        SL_TRY(sl_encode_vector(f, column, *row, e->lookup, e->lookup_ctx, out));
+    }
+    return SL_OK;
+}
+
+static sl_status encode_ids(const sl_feature *f, const sl_column *column, const span *s, uint32_t *out, size_t stride,
+                            size_t *row) {
+    for (size_t i = 0; i < s->count; i++, out += stride) {
+        *row = s->first + i;
+        SL_TRY(sl_encode_id(f, column, *row, out));
+    }
+    return SL_OK;
+}
+
+/* `ids` are the first row's. */
+static void encode_crosses(const sl_features *features, const sl_feature *f, size_t count, uint32_t *ids) {
+    uint32_t parents[SL_MAX_PARENTS];
+    for (size_t i = 0; i < count; i++, ids += features->id_count) {
+        for (size_t p = 0; p < f->spec->of_count; p++)
+            parents[p] = ids[features->features[f->spec->of[p]].at];
+        ids[f->at] = sl_cross_id(f, parents, f->spec->of_count);
+    }
+}
+
+static sl_status encode_single(const sl_encoder *e, size_t number, const span *s) {
+    const sl_features *features = e->features;
+    const sl_feature *f = &features->features[number];
+    const sl_column *column = e->columns[number];
+    size_t row = s->first;
+    uint32_t *ids = s->buffer->ids + s->buffer->rows * features->id_count;
+    float *dense = s->buffer->dense + s->buffer->rows * features->dense_width;
+    sl_status status;
+    if (f->spec->type == SL_FEATURE_CROSS) {
+        encode_crosses(features, f, s->count, ids);
+        return SL_OK;
+    }
+    if (f->form == SL_FORM_ID)
+        status = encode_ids(f, column, s, ids + f->at, features->id_count, &row);
+    else if (f->spec->type == SL_FEATURE_VECTOR)
+        status = encode_vectors(e, f, column, s, dense + f->at, features->dense_width, &row);
+    else
+        status = encode_numbers(f, column, s, dense + f->at, features->dense_width, &row);
+    return status == SL_OK ? SL_OK : sl_fail_at(status, s->table, row, column->name);
+}
+
+/* ---- Bags ---- */
+
+static sl_status put_bag_id(sl_rows_buffer *b, size_t *used, uint32_t id) {
+    if (*used == UINT32_MAX) return sl_fail(SL_ELIMIT, "more than %u ids in bags; encode fewer rows", UINT32_MAX);
+    if (*used == b->bag_room) SL_TRY(GROW(b, bag_ids, bag_room, *used + 64));
+    b->bag_ids[(*used)++] = id;
+    return SL_OK;
+}
+
+static sl_status encode_multi(const sl_encoder *e, size_t number, size_t row, sl_rows_buffer *b, size_t *used) {
+    const sl_feature *f = &e->features->features[number];
+    sl_key_walk walk;
+    sl_key key;
+    SL_TRY(sl_key_walk_start(&walk, f->spec, e->columns[number], row));
+    for (;;) {
+        uint32_t id;
+        SL_TRY(sl_key_walk_next(&walk, &key));
+        if (key.kind == SL_KEY_MISSING) return SL_OK;
+        SL_TRY(sl_encode_key(f, &key, &id));
+        SL_TRY(put_bag_id(b, used, id));
+    }
+}
+
+/* A cross with a multi-valued parent: an id for each of the parent's. `to` is the row's number in the buffer. */
+static sl_status encode_bag_cross(const sl_features *features, const sl_feature *f, size_t to, sl_rows_buffer *b,
+                                  size_t *used) {
+    uint32_t parents[SL_MAX_PARENTS];
+    size_t turn = 0, from = 0, end = 0;
+    for (size_t p = 0; p < f->spec->of_count; p++) {
+        const sl_feature *parent = &features->features[f->spec->of[p]];
+        if (parent->form == SL_FORM_ID) {
+            parents[p] = b->ids[to * features->id_count + parent->at];
+            continue;
+        }
+        turn = p;
+        from = b->bag_start[to * features->bag_count + parent->at];
+        end = b->bag_start[to * features->bag_count + parent->at + 1];
+    }
+    for (; from < end; from++) {
+        parents[turn] = b->bag_ids[from];
+        SL_TRY(put_bag_id(b, used, sl_cross_id(f, parents, f->spec->of_count)));
+    }
+    return SL_OK;
+}
+
+static sl_status encode_bags(const sl_encoder *e, const span *s) {
+    const sl_features *features = e->features;
+    sl_rows_buffer *b = s->buffer;
+    size_t bags = features->bag_count, used = b->bag_start[b->rows * bags];
+    for (size_t i = 0; i < s->count; i++) {
+        size_t to = b->rows + i;
+        uint32_t *start = b->bag_start + to * bags;
+        for (size_t bag = 0; bag < bags; bag++) {
+            size_t number = e->bags[bag];
+            const sl_feature *f = &features->features[number];
+            start[bag] = (uint32_t)used;
+            sl_status status = SL_OK;
+            int cross = f->spec->type == SL_FEATURE_CROSS;
+            if (e->active[number] && cross)
+                status = encode_bag_cross(features, f, to, b, &used);
+            else if (e->active[number])
+                status = encode_multi(e, number, s->first + i, b, &used);
+            if (status != SL_OK) return sl_fail_at(status, s->table, s->first + i, f->spec->column);
+            /* The end of this bag, which a cross of it reads, is the start of the next. */
+            start[bag + 1] = (uint32_t)used;
+        }
+    }
+    return SL_OK;
+}
+
+/* ---- Rows ---- */
+
+static sl_status encode_labels(const sl_encoder *e, const span *s) {
+    const sl_spec *spec = e->features->spec;
+    float *labels = s->buffer->labels + s->buffer->rows, *weights = s->buffer->weights + s->buffer->rows;
+    for (size_t i = 0; i < s->count; i++) {
+        size_t row = s->first + i;
+        sl_status status = sl_encode_label(e->features, e->label_column, row, &labels[i]);
+        if (status != SL_OK) return sl_fail_at(status, s->table, row, spec->label);
+        weights[i] = 1;
+        if (!spec->weight) continue;
+        status = sl_encode_weight(e->weight_column, row, &weights[i]);
+        if (status != SL_OK) return sl_fail_at(status, s->table, row, spec->weight);
+    }
+    return SL_OK;
+}
+
+/* Appends rows whose columns are matched. */
+static sl_status append(const sl_encoder *e, const span *s) {
+    const sl_features *features = e->features;
+    sl_rows_buffer *b = s->buffer;
+    SL_TRY(make_room(e, s));
+    if (b->rows == 0) b->bag_start[0] = 0;
+    if (!e->all_active) {
+        size_t dense = features->dense_width, ids = features->id_count;
+        memset(b->dense + b->rows * dense, 0, s->count * dense * sizeof *b->dense);
+        memset(b->ids + b->rows * ids, 0, s->count * ids * sizeof *b->ids);
+    }
+    for (size_t i = 0; i < features->count; i++)
+        if (e->active[i] && features->features[i].form != SL_FORM_BAG) SL_TRY(encode_single(e, i, s));
+    return features->bag_count ? encode_bags(e, s) : SL_OK;
+}
+
+sl_status sl_encoder_append(sl_encoder *e, const sl_table *table, size_t first, size_t count, sl_rows_buffer *buffer) {
+    SL_TRY(sl_table_check(table));
+    if (first > table->rows || count > table->rows - first)
+        return sl_fail(SL_EINVAL, "rows %zu to %zu of a table of %zu", first, first + count, table->rows);
+    if (count == 0) return SL_OK;
+    SL_TRY(match_columns(e, table));
+    span s = {table, first, count, buffer};
+    SL_TRY(append(e, &s));
+    if (e->with_labels) SL_TRY(encode_labels(e, &s));
+    buffer->rows += count;
+    return SL_OK;
+}
+
+/* A row whose only column, an empty text, stands for every feature's. */
+sl_status sl_encoder_append_missing(sl_encoder *e, size_t count, sl_rows_buffer *buffer) {
+    static const int64_t offsets[] = {0, 0};
+    static const sl_column empty = {.name = "missing", .type = SL_COLUMN_TEXT, .values = "", .offsets = offsets};
+    const sl_table table = {.struct_size = sizeof table, .rows = 1, .column_count = 1, .columns = &empty};
+    for (size_t i = 0; i < e->features->count; i++)
+        e->columns[i] = &empty;
+    size_t rows = buffer->rows;
+    sl_status status = SL_OK;
+    for (size_t i = 0; i < count && status == SL_OK; i++) {
+        status = append(e, &(span){&table, 0, 1, buffer});
+        if (status == SL_OK && e->with_labels) buffer->labels[buffer->rows] = buffer->weights[buffer->rows] = 0;
+        buffer->rows += status == SL_OK;
+    }
+    if (status != SL_OK) buffer->rows = rows;
+    return status;
+}

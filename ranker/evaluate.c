@@ -1,0 +1,127 @@
+#include "base/params.h"
+#include "base/thread.h"
+#include "ranker/model.h"
+#include "ranker/table.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+/* What is kept of the rows until the end. */
+typedef struct evaluation {
+    sl_allocator allocator;
+    const sl_ranker *ranker;
+    const char *group;
+    sl_predictor *predictor;
+    sl_encoder *encoder; /* of labels and weights alone */
+    sl_rows_buffer rows; /* of a block */
+    size_t n;
+    float *scores, *labels, *weights;
+    uint64_t *groups;
+    size_t score_room, label_room, weight_room, group_room;
+} evaluation;
+
+static void release(evaluation *e) {
+    sl_predictor_free(e->predictor);
+    sl_encoder_free(e->encoder);
+    sl_rows_buffer_free(&e->rows);
+    sl_mem_free(&e->allocator, e->scores, e->score_room * sizeof *e->scores);
+    sl_mem_free(&e->allocator, e->labels, e->label_room * sizeof *e->labels);
+    sl_mem_free(&e->allocator, e->weights, e->weight_room * sizeof *e->weights);
+    sl_mem_free(&e->allocator, e->groups, e->group_room * sizeof *e->groups);
+}
+
+static sl_status make_room(evaluation *e, size_t rows) {
+    size_t need;
+    void *block = e->scores;
+    if (!sl_mul(e->n + rows, e->ranker->features->outputs, &need))
+        return sl_fail(SL_ENOMEM, "the scores of %zu rows do not fit", e->n + rows);
+    sl_status status = sl_mem_grow(&e->allocator, &block, &e->score_room, need, sizeof *e->scores);
+    e->scores = block;
+    SL_TRY(status);
+    block = e->labels;
+    status = sl_mem_grow(&e->allocator, &block, &e->label_room, e->n + rows, sizeof *e->labels);
+    e->labels = block;
+    SL_TRY(status);
+    block = e->weights;
+    status = sl_mem_grow(&e->allocator, &block, &e->weight_room, e->n + rows, sizeof *e->weights);
+    e->weights = block;
+    SL_TRY(status);
+    if (!e->group) return SL_OK;
+    block = e->groups;
+    status = sl_mem_grow(&e->allocator, &block, &e->group_room, e->n + rows, sizeof *e->groups);
+    e->groups = block;
+    return status;
+}
+
+/* A group's number is a hash of its value's text, so that it is the same from a number and from the text of one; rows
+ * without a value are a group too. That two of a million groups meet has a chance of 1 in 36 million. */
+static sl_status read_groups(evaluation *e, const sl_table *block) {
+    size_t number = sl_table_find(block, e->group);
+    if (number == SIZE_MAX)
+        return sl_fail(SL_ENOTFOUND, "there is no column '%s' to group the rows by; name another", e->group);
+    for (size_t r = 0; r < block->rows; r++) {
+        sl_key key;
+        sl_status status = sl_cell_key(&block->columns[number], r, &key);
+        if (status != SL_OK) return sl_fail_at(status, block, r, e->group);
+        sl_key_text(&key);
+        e->groups[e->n + r] = key.kind == SL_KEY_MISSING ? 0 : XXH3_64bits(key.text, key.size);
+    }
+    return SL_OK;
+}
+
+static sl_status read_block(evaluation *e, const sl_table *block) {
+    SL_TRY(make_room(e, block->rows));
+    if (e->group) SL_TRY(read_groups(e, block));
+    e->rows.rows = 0;
+    SL_TRY(sl_encoder_append(e->encoder, block, 0, block->rows, &e->rows));
+    memcpy(e->labels + e->n, e->rows.labels, block->rows * sizeof *e->labels);
+    for (size_t r = 0; r < block->rows; r++)
+        e->weights[e->n + r] = e->rows.weights ? e->rows.weights[r] : 1;
+    SL_TRY(sl_predictor_predict(e->predictor, block, e->scores + e->n * e->ranker->features->outputs));
+    e->n += block->rows;
+    return SL_OK;
+}
+
+static sl_status read_all(evaluation *e, const sl_rows *rows, sl_progress *progress) {
+    SL_TRY(rows->rewind(rows->ctx));
+    for (;;) {
+        sl_table block;
+        SL_TRY(sl_rows_next(rows, SL_BLOCK_ROWS, &block));
+        if (block.rows == 0) return SL_OK;
+        SL_TRY(read_block(e, &block));
+        sl_progress_step(progress, block.rows);
+        if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
+    }
+}
+
+sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows, const sl_evaluate_params *params,
+                             sl_metrics *out) {
+    if (!ranker || !rows) return sl_fail(SL_EINVAL, "ranker or rows is NULL");
+    sl_evaluate_params mine;
+    sl_evaluate_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_evaluate_params_init"));
+    SL_TRY(sl_params_check_out(out, "sl_metrics"));
+    SL_TRY(sl_rows_check(rows));
+    evaluation e = {.allocator = sl_allocator_of(mine.allocator), .ranker = ranker, .group = mine.group};
+    e.rows.allocator = e.allocator;
+    sl_predictor_params predict;
+    sl_predictor_params_init(&predict);
+    predict.threads = mine.threads;
+    predict.lookup = mine.lookup;
+    predict.lookup_ctx = mine.lookup_ctx;
+    predict.allocator = &e.allocator;
+    sl_progress progress;
+    sl_status status;
+    SL_TRY_GOTO(sl_predictor_create(ranker, &predict, &e.predictor), done);
+    SL_TRY_GOTO(sl_encoder_create(ranker->features, 0, 1, mine.lookup, mine.lookup_ctx, &e.allocator, &e.encoder),
+                done);
+    sl_progress_start(&progress, mine.progress, mine.progress_ctx, 0);
+    SL_TRY_GOTO(read_all(&e, rows, &progress), done);
+    progress.total = e.n;
+    SL_TRY_GOTO(sl_progress_end(&progress), done);
+    status = sl_metrics_compute(ranker->features->spec->loss, ranker->features->outputs, e.scores, e.labels, e.weights,
+                                e.groups, e.n, &mine, out);
+done:
+    release(&e);
+    return status;
+}

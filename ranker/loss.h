@@ -1,0 +1,42 @@
+/* The losses: their values, their gradients by the logits, and the links from logits to scores. Plain C, the
+ * exponential too: loops over it are vectorised, and give the same bits on every machine. */
+#ifndef SL_RANKER_LOSS_H
+#define SL_RANKER_LOSS_H
+
+#include <shortlist_rank.h>
+
+#include <stdint.h>
+#include <string.h>
+
+/* Sum over the rows of weight * loss. gradient (rows, outputs), which may be NULL, gets weight * scale * its
+ * derivative by each logit. A label is 0 or 1, the number of a class, or a value. weights: one a row. */
+double sl_loss_sum(sl_loss loss, size_t outputs, const float *logits, const float *labels, const float *weights,
+                   size_t rows, float scale, float *gradient);
+
+/* exp(x) for x <= 0, within 2 units of the last place; below -87 it is 0. x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a
+ * polynomial (its Taylor series; the remainder is below 2e-8 there), 2^n by the exponent's bits. */
+static inline float sl_exp_negative(float x) {
+    const float ln2_high = 0.693145751953125f, ln2_low = 1.42860677e-6f;
+    float clamped = x > -87.0f ? x : -87.0f;
+    /* Adding 1.5 * 2^23 rounds to a whole number, which is then in the low bits. */
+    float shifted = clamped * 1.44269504f + 12582912.0f;
+    float n = shifted - 12582912.0f;
+    float r = (clamped - n * ln2_high) - n * ln2_low;
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    uint32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 127u) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    float result = p * power;
+    return x > -87.0f ? result : x != x ? x : 0.0f;
+}
+
+#endif

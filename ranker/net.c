@@ -1,0 +1,24 @@
+#include "ranker/net.h"
+
+size_t sl_net_weight_at(const sl_net_shape *shape, size_t layer) {
+    size_t at = 0;
+    for (size_t l = 0; l < layer; l++)
+        at += shape->width[l] * shape->width[l + 1] + shape->width[l + 1];
+    return at;
+}
+
+size_t sl_net_bias_at(const sl_net_shape *shape, size_t layer) {
+    return sl_net_weight_at(shape, layer) + shape->width[layer] * shape->width[layer + 1];
+}
+
+size_t sl_net_size(const sl_net_shape *shape) {
+    return sl_net_weight_at(shape, shape->layers);
+}
+
+int sl_net_has_onednn(void) {
+#ifdef SL_HAVE_ONEDNN
+    return 1;
+#else
+    return 0;
+#endif
+}

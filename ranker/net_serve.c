@@ -1,0 +1,300 @@
+/* A net that serves: weights packed once, and runs over tiles of rows whose activations stay in the second-level cache.
+ */
+#include "base/prefetch.h"
+#include "ranker/loops.h"
+#include "ranker/net_product.h"
+
+#include <string.h>
+
+/* Products are made for row counts that are multiples of this, or 1 or 2; rows that fill up a count are computed and
+ * dropped. */
+#define GRANULE 4u
+/* Bytes that the widest layer's inputs and outputs of a tile may take: half of a second-level cache of 1 MB, the other
+ * half of which the weights stream through. */
+#define TILE_BYTES ((size_t)512 << 10)
+#define MOST_TILE  512u
+/* Rows of a product whose operands are the caller's, so that no row can be added: this many, then powers of two. */
+#define FIRST_TILE 128u
+/* Weights of a matrix that a product of one row reads row-major: 256 KB. */
+#define LITTLE_MATRIX ((size_t)64 << 10)
+/* Bytes of item rows asked for ahead of their use. */
+#define AHEAD_BYTES ((size_t)16 << 10)
+
+struct sl_net {
+    sl_allocator allocator;
+    sl_net_shape shape;
+    const sl_loops *loops;
+    size_t tile_rows; /* a multiple of GRANULE */
+    float *weights;   /* the whole block, as it was given */
+    sl_packed *packed[SL_MAX_LAYERS];
+};
+
+struct sl_net_run {
+    sl_allocator allocator;
+    const sl_net *net;
+    size_t max_rows;
+    sl_products *products;
+    float *input;                 /* (max_rows rounded up to GRANULE, width[0]) */
+    float *tiles[2];              /* by turns a layer's inputs and its outputs, of a tile */
+    size_t input_size, tile_size; /* in bytes */
+};
+
+static size_t widest(const sl_net_shape *shape, size_t from) {
+    size_t most = 0;
+    for (size_t l = from; l <= shape->layers; l++)
+        most = shape->width[l] > most ? shape->width[l] : most;
+    return most;
+}
+
+static size_t tile_rows_of(const sl_net_shape *shape) {
+    size_t most = 1;
+    for (size_t l = 0; l < shape->layers; l++) {
+        size_t both = shape->width[l] + shape->width[l + 1];
+        most = both > most ? both : most;
+    }
+    size_t rows = TILE_BYTES / (most * sizeof(float)) / GRANULE * GRANULE;
+    return rows < GRANULE ? GRANULE : rows > MOST_TILE ? MOST_TILE : rows;
+}
+
+sl_status sl_net_create(const sl_net_shape *shape, const float *weights, const sl_allocator *allocator, sl_net **out) {
+    *out = NULL;
+    sl_status status;
+    void *block;
+    size_t size = sl_net_size(shape) * sizeof(float);
+    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_net), &block));
+    sl_net *net = block;
+    net->allocator = *allocator;
+    net->shape = *shape;
+    net->loops = sl_loops_get();
+    net->tile_rows = tile_rows_of(shape);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, size, &block), fail);
+    net->weights = block;
+    memcpy(net->weights, weights, size);
+    for (size_t l = 0; l < shape->layers; l++)
+        SL_TRY_GOTO(sl_packed_create(weights + sl_net_weight_at(shape, l), net->tile_rows, shape->width[l],
+                                     shape->width[l + 1], allocator, &net->packed[l]),
+                    fail);
+    *out = net;
+    return SL_OK;
+fail:
+    sl_net_free(net);
+    return status;
+}
+
+void sl_net_free(sl_net *net) {
+    if (!net) return;
+    sl_allocator allocator = net->allocator;
+    for (size_t l = 0; l < net->shape.layers; l++)
+        sl_packed_free(net->packed[l]);
+    sl_mem_free(&allocator, net->weights, sl_net_size(&net->shape) * sizeof(float));
+    sl_mem_free(&allocator, net, sizeof *net);
+}
+
+sl_status sl_net_run_create(const sl_net *net, size_t max_rows, const sl_allocator *allocator, sl_net_run **out) {
+    *out = NULL;
+    sl_status status;
+    void *block;
+    size_t input_floats;
+    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_net_run), &block));
+    sl_net_run *run = block;
+    run->allocator = *allocator;
+    run->net = net;
+    run->max_rows = max_rows;
+    if (max_rows > SIZE_MAX - GRANULE ||
+        !sl_mul(sl_round_up(max_rows, GRANULE), net->shape.width[0] * sizeof(float), &input_floats)) {
+        status = sl_fail(SL_ENOMEM, "inputs of %zu rows do not fit; ask for fewer rows at a time", max_rows);
+        goto fail;
+    }
+    SL_TRY_GOTO(sl_mem_alloc(allocator, input_floats, &block), fail);
+    run->input = block;
+    run->input_size = input_floats;
+    run->tile_size = net->tile_rows * widest(&net->shape, 1) * sizeof(float);
+    for (size_t i = 0; i < 2; i++) {
+        SL_TRY_GOTO(sl_mem_alloc(allocator, run->tile_size, &block), fail);
+        run->tiles[i] = block;
+    }
+    SL_TRY_GOTO(sl_products_create(allocator, &run->products), fail);
+    *out = run;
+    return SL_OK;
+fail:
+    sl_net_run_free(run);
+    return status;
+}
+
+void sl_net_run_free(sl_net_run *run) {
+    if (!run) return;
+    sl_allocator allocator = run->allocator;
+    sl_products_free(run->products);
+    for (size_t i = 0; i < 2; i++)
+        sl_mem_free(&allocator, run->tiles[i], run->tile_size);
+    sl_mem_free(&allocator, run->input, run->input_size);
+    sl_mem_free(&allocator, run, sizeof *run);
+}
+
+float *sl_net_run_input(sl_net_run *run) {
+    return run->input;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Tiles
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t bucket_of(size_t rows) {
+    return rows <= 2 ? rows : sl_round_up(rows, GRANULE);
+}
+
+/* Rows of the next tile where `rows` are left: tiles of nearly equal size, in whole granules, so that a request needs
+ * products of one or two row counts. */
+static size_t next_tile(size_t rows, size_t tile_rows) {
+    size_t granules = (rows + GRANULE - 1) / GRANULE;
+    size_t tiles = (rows + tile_rows - 1) / tile_rows;
+    size_t most = (granules + tiles - 1) / tiles * GRANULE;
+    return rows < most ? rows : most;
+}
+
+static sl_activation activation_of(const sl_net_shape *shape, size_t layer) {
+    return layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
+}
+
+/* oneDNN's ReLU takes NaN for 0, and the row's outputs would look as good as any. A NaN or infinity among a row's
+ * inputs is in every sum of the first layer, so that one of them tells: its product with 0 is added to the outputs. */
+static int hides_nan(const sl_net *net) {
+    return sl_net_has_onednn() && net->shape.activation == SL_RELU && net->shape.layers > 1;
+}
+
+static void add_taint(const sl_net *net, const float *taint, size_t rows, float *out) {
+    size_t outputs = net->shape.width[net->shape.layers];
+    for (size_t r = 0; r < rows; r++)
+        for (size_t o = 0; o < outputs; o++)
+            out[r * outputs + o] += taint[r];
+}
+
+/* Products that cost less than oneDNN's call does: one column, and one row where the matrix is small enough to be in a
+ * near cache row-major as well. */
+static int is_little(const sl_product_shape *product) {
+    return product->out == 1 || (product->rows == 1 && product->in * product->out <= LITTLE_MATRIX);
+}
+
+static sl_status multiply(sl_net_run *run, const sl_product_shape *shape, const float *x, const float *weights,
+                          float *y) {
+    const float *bias = weights + shape->in * shape->out;
+    if (!is_little(shape)) return sl_products_run(run->products, shape, x, weights, bias, y);
+    const sl_loops *loops = run->net->loops;
+    sl_plain_product plain = {x, weights, bias, shape->stride, shape->rows, shape->in, shape->out, y};
+    loops->product(&plain);
+    if (shape->activation != SL_LINEAR) loops->activate(y, shape->rows * shape->out, shape->activation, y);
+    return SL_OK;
+}
+
+/* Layers `first` to the last, of `rows` rows at x, which has room for bucket_of(rows) and is not tiles[turn]. */
+static sl_status run_layers(sl_net_run *run, size_t first, size_t turn, const float *x, size_t rows, float *out) {
+    const sl_net_shape *shape = &run->net->shape;
+    size_t bucket = bucket_of(rows);
+    for (size_t l = first; l < shape->layers; l++) {
+        sl_product_shape product = {.rows = bucket,
+                                    .in = shape->width[l],
+                                    .out = shape->width[l + 1],
+                                    .stride = shape->width[l],
+                                    .has_bias = 1,
+                                    .activation = activation_of(shape, l),
+                                    .packed = run->net->packed[l],
+                                    .threads = 1};
+        const float *weights = run->net->weights + sl_net_weight_at(shape, l);
+        int to_caller = l + 1 == shape->layers && bucket == rows;
+        float *y = to_caller ? out : run->tiles[turn];
+        SL_TRY(multiply(run, &product, x, weights, y));
+        x = y;
+        turn = !turn;
+    }
+    if (x != out) memcpy(out, x, rows * shape->width[shape->layers] * sizeof *out);
+    return SL_OK;
+}
+
+static sl_status check_rows(const sl_net_run *run, size_t rows) {
+    if (rows <= run->max_rows) return SL_OK;
+    return sl_fail(SL_EINVAL, "%zu rows for a run of at most %zu", rows, run->max_rows);
+}
+
+sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out) {
+    SL_TRY(check_rows(run, rows));
+    const sl_net_shape *shape = &run->net->shape;
+    for (size_t at = 0, tile; at < rows; at += tile) {
+        float taint[MOST_TILE], *to = out + at * shape->width[shape->layers];
+        const float *x = run->input + at * shape->width[0];
+        tile = next_tile(rows - at, run->net->tile_rows);
+        SL_TRY(run_layers(run, 0, 0, x, tile, to));
+        if (!hides_nan(run->net)) continue;
+        for (size_t r = 0; r < tile; r++, x += shape->width[0])
+            taint[r] = run->net->loops->dot(x, x, shape->width[0]) * 0;
+        add_taint(run->net, taint, tile, to);
+    }
+    return SL_OK;
+}
+
+sl_status sl_net_run_first(sl_net_run *run, const float *x, size_t stride, size_t from, size_t count, size_t rows,
+                           int with_bias, float *out) {
+    const sl_net_shape *shape = &run->net->shape;
+    size_t width = shape->width[1];
+    const float *weights = run->net->weights + from * width;
+    const float *bias = run->net->weights + sl_net_bias_at(shape, 0);
+    if (from > shape->width[0] || count > shape->width[0] - from)
+        return sl_fail(SL_EINVAL, "inputs %zu to %zu of a layer of %zu", from, from + count, shape->width[0]);
+    if (count == 0) {
+        /* A product without terms, which oneDNN does not take. */
+        for (size_t r = 0; r < rows; r++) {
+            if (with_bias)
+                memcpy(out + r * width, bias, width * sizeof *out);
+            else
+                memset(out + r * width, 0, width * sizeof *out);
+        }
+        return SL_OK;
+    }
+    for (size_t at = 0, tile; at < rows; at += tile) {
+        for (tile = FIRST_TILE; tile > rows - at;)
+            tile /= 2;
+        sl_product_shape product = {.rows = tile,
+                                    .in = count,
+                                    .out = width,
+                                    .stride = stride,
+                                    .has_bias = with_bias != 0,
+                                    .activation = SL_LINEAR,
+                                    .threads = 1};
+        SL_TRY(sl_products_run(run->products, &product, x + at * stride, weights, bias, out + at * width));
+    }
+    return SL_OK;
+}
+
+static size_t rows_ahead(const sl_net_shape *shape) {
+    return AHEAD_BYTES / (shape->width[1] * sizeof(float)) + 1;
+}
+
+/* The first layer's outputs of rows `at` to at + tile. Items' rows are all over a large table. */
+static void join_tile(const sl_net_run *run, const float *user, const float *const *item_rows, const float *pair,
+                      size_t at, size_t tile, size_t rows, float *out) {
+    const sl_net_shape *shape = &run->net->shape;
+    size_t width = shape->width[1], ahead = rows_ahead(shape);
+    for (size_t r = at; r < at + tile; r++) {
+        if (r + ahead < rows) sl_prefetch(item_rows[r + ahead], width * sizeof(float));
+        run->net->loops->join(user, item_rows[r], pair ? pair + r * width : NULL, width, activation_of(shape, 0),
+                              out + (r - at) * width);
+    }
+}
+
+sl_status sl_net_run_rest(sl_net_run *run, const float *user, const float *const *item_rows, const float *pair,
+                          size_t rows, float *out) {
+    const sl_net_shape *shape = &run->net->shape;
+    size_t outputs = shape->width[shape->layers];
+    for (size_t r = 0; r < rows && r < rows_ahead(shape); r++)
+        sl_prefetch(item_rows[r], shape->width[1] * sizeof(float));
+    for (size_t at = 0, tile; at < rows; at += tile) {
+        tile = next_tile(rows - at, run->net->tile_rows);
+        join_tile(run, user, item_rows, pair, at, tile, rows, run->tiles[0]);
+        SL_TRY(run_layers(run, 1, 1, run->tiles[0], tile, out + at * outputs));
+        if (!hides_nan(run->net)) continue;
+        float taint[MOST_TILE];
+        for (size_t r = 0; r < tile; r++)
+            taint[r] = (user[0] + item_rows[at + r][0] + (pair ? pair[(at + r) * shape->width[1]] : 0)) * 0;
+        add_taint(run->net, taint, tile, out + at * outputs);
+    }
+    return SL_OK;
+}

@@ -1,0 +1,30 @@
+/* Numbers and their texts, the same under every locale. */
+#ifndef SL_RANKER_NUMBER_H
+#define SL_RANKER_NUMBER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SL_NUMBER_TEXT 40u /* bytes that the text of any number fits into */
+
+/* Reads the whole text as a decimal number, correctly rounded; "nan" in any case is NaN. False where it is none (also
+ * with spaces around it, or in hexadecimal), is too large to be finite, or has more than 500 characters. */
+int sl_number_read(const char *text, size_t size, double *out);
+
+/* True where the text is the decimal form of an integer as sl_integer_write gives it: no plus, no zeros in front. */
+int sl_integer_read(const char *text, size_t size, int64_t *out);
+
+/* Texts without an ending NUL in `out`, of SL_NUMBER_TEXT bytes; the length is returned. A float that is an integer of
+ * 64 bits has the integer's text, any other finite one the shortest that reads back as itself. */
+size_t sl_integer_write(int64_t value, char *out);
+size_t sl_number_write(double value, char *out);
+size_t sl_number_write_f32(float value, char *out);
+
+/* True, with *out set, where a float is an integer of 64 bits. */
+static inline int sl_number_is_integer(double value, int64_t *out) {
+    if (!(value >= -0x1p63 && value < 0x1p63)) return 0;
+    *out = (int64_t)value;
+    return (double)*out == value;
+}
+
+#endif

@@ -1,0 +1,249 @@
+#include "base/params.h"
+#include "ranker/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A tensor's name: a feature's with "embedding." in front, or "dense.N.weight". */
+#define LONGEST_LAYER_NAME 32u
+
+static const sl_feature_spec *table_spec(const sl_features *features, size_t table) {
+    return features->features[features->tables[table].feature].spec;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Weights by name
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct naming {
+    sl_ranker *ranker;
+    size_t used; /* of ranker->names */
+} naming;
+
+static void add_tensor(naming *n, const float *data, size_t rows, size_t columns, const char *first, const char *second,
+                       const char *third) {
+    sl_ranker *ranker = n->ranker;
+    char *name = ranker->names + n->used;
+    int length = snprintf(name, ranker->names_size - n->used, "%s%s%s", first, second, third);
+    n->used += (size_t)length + 1;
+    ranker->tensors[ranker->tensor_count++] = (sl_tensor){name, data, rows, columns};
+}
+
+static void name_weights(sl_ranker *ranker) {
+    const sl_features *features = ranker->features;
+    const sl_net_shape *shape = &ranker->shape;
+    naming n = {ranker, 0};
+    if (features->wide_size)
+        add_tensor(&n, ranker->weights.wide, features->wide_size, features->outputs, "wide", "", "");
+    add_tensor(&n, ranker->weights.bias, 1, features->outputs, "bias", "", "");
+    for (size_t t = 0; t < features->table_count; t++)
+        add_tensor(&n, ranker->weights.embeddings[t], features->tables[t].size, features->tables[t].dim, "embedding.",
+                   table_spec(features, t)->name, "");
+    for (size_t layer = 0; layer < shape->layers; layer++) {
+        char number[24];
+        snprintf(number, sizeof number, "%zu", layer);
+        const float *dense = ranker->weights.dense;
+        add_tensor(&n, dense + sl_net_weight_at(shape, layer), shape->width[layer], shape->width[layer + 1], "dense.",
+                   number, ".weight");
+        add_tensor(&n, dense + sl_net_bias_at(shape, layer), 1, shape->width[layer + 1], "dense.", number, ".bias");
+    }
+}
+
+static size_t most_tensors(const sl_ranker *ranker) {
+    return 2 + ranker->features->table_count + 2 * ranker->shape.layers;
+}
+
+static sl_status make_names(sl_ranker *ranker) {
+    const sl_features *features = ranker->features;
+    size_t size = most_tensors(ranker) * LONGEST_LAYER_NAME;
+    void *block;
+    for (size_t t = 0; t < features->table_count; t++)
+        size += strlen(table_spec(features, t)->name);
+    SL_TRY(sl_mem_alloc(&ranker->allocator, size, &block));
+    ranker->names = block;
+    ranker->names_size = size;
+    SL_TRY(sl_mem_alloc(&ranker->allocator, most_tensors(ranker) * sizeof *ranker->tensors, &block));
+    ranker->tensors = block;
+    name_weights(ranker);
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Life
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void destroy(sl_ranker *ranker) {
+    sl_allocator allocator = ranker->allocator;
+    sl_net_free(ranker->net);
+    if (ranker->tensors) sl_mem_free(&allocator, ranker->tensors, most_tensors(ranker) * sizeof *ranker->tensors);
+    sl_mem_free(&allocator, ranker->names, ranker->names_size);
+    sl_weights_free(&ranker->weights, ranker->features, &ranker->shape, &allocator);
+    sl_features_free(ranker->features);
+    sl_mem_free(&allocator, ranker, sizeof *ranker);
+}
+
+sl_status sl_ranker_make(sl_features *features, sl_weights *weights, const sl_allocator *allocator, sl_ranker **out) {
+    void *block;
+    *out = NULL;
+    sl_status status = sl_mem_alloc(allocator, sizeof(sl_ranker), &block);
+    if (status != SL_OK) {
+        sl_weights_free(weights, features, NULL, allocator);
+        sl_features_free(features);
+        return status;
+    }
+    sl_ranker *ranker = block;
+    ranker->allocator = *allocator;
+    ranker->references = 1;
+    ranker->features = features;
+    ranker->weights = *weights;
+    *weights = (sl_weights){0};
+    sl_shape_of(features, &ranker->shape);
+    SL_TRY_GOTO(make_names(ranker), fail);
+    if (ranker->shape.layers)
+        SL_TRY_GOTO(sl_net_create(&ranker->shape, ranker->weights.dense, allocator, &ranker->net), fail);
+    *out = ranker;
+    return SL_OK;
+fail:
+    destroy(ranker);
+    return status;
+}
+
+sl_ranker *sl_ranker_retain(sl_ranker *ranker) {
+    if (ranker) (void)__atomic_add_fetch(&ranker->references, 1, __ATOMIC_RELAXED);
+    return ranker;
+}
+
+void sl_ranker_free(sl_ranker *ranker) {
+    if (ranker && __atomic_sub_fetch(&ranker->references, 1, __ATOMIC_ACQ_REL) == 0) destroy(ranker);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What it is
+ * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
+    if (!ranker) return sl_fail(SL_EINVAL, "ranker is NULL");
+    SL_TRY(sl_params_check_out(out, "sl_ranker_info"));
+    const sl_features *features = ranker->features;
+    const sl_net_shape *shape = &ranker->shape;
+    sl_ranker_info info = {.struct_size = sizeof info,
+                           .loss = features->spec->loss,
+                           .outputs = features->outputs,
+                           .features = features->count,
+                           .dense_width = features->dense_width,
+                           .id_count = features->id_count,
+                           .bag_count = features->bag_count,
+                           .deep_inputs = shape->layers ? features->deep_inputs : 0,
+                           .layers = shape->layers,
+                           .first_width = shape->layers ? shape->width[1] : 0,
+                           .wide_size = features->wide_size,
+                           .spec = features->spec->text,
+                           .uses_onednn = sl_net_has_onednn()};
+    for (size_t t = 0; t < ranker->tensor_count; t++)
+        info.parameters += ranker->tensors[t].rows * ranker->tensors[t].columns;
+    /* The layers' weights are there twice: as they are named, and in the layout that predictions read. */
+    size_t packed = shape->layers ? sl_net_size(shape) : 0;
+    info.bytes = (ranker->weights.block_size + packed) * sizeof(float);
+    sl_params_out(out, &info, sizeof info);
+    return SL_OK;
+}
+
+const char *sl_ranker_class(const sl_ranker *ranker, size_t i) {
+    return ranker && i < ranker->features->class_count ? ranker->features->classes[i] : NULL;
+}
+
+/* The name of a table's tensor, as sl_ranker_get_tensor gives it. */
+static const char *table_name(const sl_ranker *ranker, size_t table) {
+    size_t before = ranker->features->wide_size ? 2 : 1;
+    return ranker->tensors[before + table].name;
+}
+
+sl_status sl_ranker_get_feature(const sl_ranker *ranker, size_t i, sl_feature_info *out) {
+    if (!ranker) return sl_fail(SL_EINVAL, "ranker is NULL");
+    SL_TRY(sl_params_check_out(out, "sl_feature_info"));
+    const sl_features *features = ranker->features;
+    if (i >= features->count)
+        return sl_fail(SL_EINVAL, "feature %zu of %zu; they are numbered from 0", i, features->count);
+    const sl_feature *feature = &features->features[i];
+    sl_feature_info info = {.struct_size = sizeof info,
+                            .name = feature->spec->name,
+                            .form = feature->form,
+                            .side = feature->side,
+                            .at = feature->at,
+                            .width = feature->width,
+                            .size = feature->size,
+                            .wide_at = feature->wide_at,
+                            .deep_at = feature->deep_at,
+                            .combine = (int)feature->spec->combine};
+    if (feature->deep_at != SIZE_MAX) info.deep_width = feature->form == SL_FORM_DENSE ? feature->width : feature->dim;
+    if (feature->tensor != SIZE_MAX) info.tensor = table_name(ranker, feature->tensor);
+    sl_params_out(out, &info, sizeof info);
+    return SL_OK;
+}
+
+size_t sl_ranker_tensor_count(const sl_ranker *ranker) {
+    return ranker ? ranker->tensor_count : 0;
+}
+
+sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out) {
+    if (!ranker || !out) return sl_fail(SL_EINVAL, "ranker or out is NULL");
+    if (i >= ranker->tensor_count)
+        return sl_fail(SL_EINVAL, "tensor %zu of %zu; they are numbered from 0", i, ranker->tensor_count);
+    *out = ranker->tensors[i];
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Other weights
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Features of its own, by way of the bytes of a model file, which hold all there is to them. */
+static sl_status copy_features(const sl_ranker *base, sl_features **out) {
+    void *data = NULL;
+    size_t size = 0;
+    sl_spec *spec;
+    *out = NULL;
+    SL_TRY(sl_features_write(base->features, &base->allocator, &data, &size));
+    sl_status status = sl_spec_read(base->features->spec->text, &base->allocator, &spec);
+    if (status == SL_OK) status = sl_features_read(spec, data, size, out);
+    sl_mem_free(&base->allocator, data, size);
+    return status;
+}
+
+/* The tensors' data points into the base's block: the same place in another block. */
+static sl_status set_tensor(const sl_ranker *base, const sl_tensor *given, sl_weights *weights) {
+    if (!given->name || !given->data) return sl_fail(SL_EINVAL, "a tensor's name or data is NULL");
+    const sl_tensor *known = NULL;
+    for (size_t t = 0; t < base->tensor_count && !known; t++)
+        if (strcmp(base->tensors[t].name, given->name) == 0) known = &base->tensors[t];
+    if (!known)
+        return sl_fail(SL_ENOTFOUND, "the model has no tensor '%s'; sl_ranker_get_tensor lists them", given->name);
+    if (given->rows != known->rows || given->columns != known->columns)
+        return sl_fail(SL_EDIM, "tensor '%s' is (%zu, %zu); the model's is (%zu, %zu)", given->name, given->rows,
+                       given->columns, known->rows, known->columns);
+    size_t count = known->rows * known->columns;
+    if (!sl_all_finite(given->data, count))
+        return sl_fail(SL_EVALUE, "tensor '%s' has a NaN or infinite weight", given->name);
+    memcpy(weights->block + (known->data - base->weights.block), given->data, count * sizeof(float));
+    return SL_OK;
+}
+
+sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors, size_t count, sl_ranker **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!base || (count && !tensors)) return sl_fail(SL_EINVAL, "base or tensors is NULL");
+    sl_features *features;
+    sl_weights weights;
+    SL_TRY(copy_features(base, &features));
+    sl_status status = sl_weights_create(features, &base->shape, &base->allocator, &weights);
+    if (status != SL_OK) goto fail;
+    sl_weights_copy(&weights, &base->weights, features, &base->shape);
+    for (size_t i = 0; i < count; i++)
+        SL_TRY_GOTO(set_tensor(base, &tensors[i], &weights), fail_weights);
+    return sl_ranker_make(features, &weights, &base->allocator, out);
+fail_weights:
+    sl_weights_free(&weights, features, &base->shape, &base->allocator);
+fail:
+    sl_features_free(features);
+    return status;
+}

@@ -1,0 +1,62 @@
+/* Rows of columns: access to single cells, and errors that name the row. */
+#ifndef SL_RANKER_TABLE_H
+#define SL_RANKER_TABLE_H
+
+#include "base/status.h"
+#include "ranker/number.h"
+
+#include <shortlist_rank.h>
+
+/* Rows that are asked of a source at a time. */
+#define SL_BLOCK_ROWS 4096u
+
+/* The table is filled in: struct_size, columns with names and values. Errors: SL_EINVAL. */
+sl_status sl_table_check(const sl_table *table);
+/* The source can be called. Errors: SL_EINVAL. */
+sl_status sl_rows_check(const sl_rows *rows);
+/* The next block of up to max_rows, checked; rows 0 at the end. */
+sl_status sl_rows_next(const sl_rows *rows, size_t max_rows, sl_table *block);
+/* Column of that name; SIZE_MAX where there is none. */
+size_t sl_table_find(const sl_table *table, const char *name);
+/* A column type's name, for messages. */
+const char *sl_column_type_name(sl_column_type type);
+
+/* Puts "ORIGIN: line N: column 'NAME': " (or "row N") in front of the message. */
+sl_status sl_fail_at(sl_status status, const sl_table *table, size_t row, const char *column);
+
+static inline int sl_column_has(const sl_column *column, size_t row) {
+    return !column->valid || (column->valid[row / 8] >> (row % 8) & 1);
+}
+
+/* A cell as a number: NaN where it is missing. For F32, F64, I32, I64 and TEXT columns. Errors: SL_EVALUE (no number,
+ * or infinite), SL_EINVAL (offsets that fall). */
+sl_status sl_cell_number(const sl_column *column, size_t row, double *out);
+
+/* A cell as a category. Integers stay what they are, so that they need not be written as text to be looked up. */
+typedef enum sl_key_kind { SL_KEY_MISSING, SL_KEY_INTEGER, SL_KEY_TEXT } sl_key_kind;
+typedef struct sl_key {
+    sl_key_kind kind;
+    int64_t integer;
+    const char *text; /* of a TEXT; of an INTEGER once sl_key_text has been called */
+    size_t size;
+    char room[SL_NUMBER_TEXT];
+} sl_key;
+
+/* For the same types. Errors: SL_EVALUE (infinite), SL_EINVAL. */
+sl_status sl_cell_key(const sl_column *column, size_t row, sl_key *key);
+/* Bytes `from` to `to` of a TEXT or TEXTS column as a category. */
+static inline void sl_key_of_text(sl_key *key, const char *text, size_t size) {
+    key->kind = size ? SL_KEY_TEXT : SL_KEY_MISSING;
+    key->text = text;
+    key->size = size;
+}
+/* The category's text, not ended by NUL. */
+static inline void sl_key_text(sl_key *key) {
+    if (key->kind != SL_KEY_INTEGER) return;
+    key->text = key->room;
+    key->size = sl_integer_write(key->integer, key->room);
+}
+/* Bytes of text t of a TEXT or TEXTS column. Errors: SL_EINVAL where the offsets fall. */
+sl_status sl_cell_text(const sl_column *column, int64_t t, const char **text, size_t *size);
+
+#endif

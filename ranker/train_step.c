@@ -1,0 +1,163 @@
+#include "ranker/loss.h"
+#include "ranker/train.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Weights of the layers from which stepping them pays for waking threads. */
+#define SHARED_WEIGHTS ((size_t)1 << 15)
+
+/* Floats of a cache line: threads do not share one. */
+#define LINE (SL_CACHE_LINE / sizeof(float))
+
+static const double pi = 3.14159265358979323846;
+
+size_t sl_trainer_batches(const sl_trainer *trainer) {
+    return (trainer->data.train_count + trainer->batch_rows - 1) / trainer->batch_rows;
+}
+
+/* Batches since the training began, the next one not counted. */
+static uint64_t step_number(const sl_trainer *trainer) {
+    return trainer->state.epoch * sl_trainer_batches(trainer) + trainer->state.batch;
+}
+
+/* What the schedule leaves of the rates. */
+static double rate_factor(const sl_trainer *trainer) {
+    double total = (double)trainer->epochs * (double)sl_trainer_batches(trainer);
+    double passed = (double)step_number(trainer) / total;
+    switch (trainer->spec->schedule) {
+    case SL_SCHEDULE_LINEAR:
+        return 1 - passed;
+    case SL_SCHEDULE_COSINE:
+        return 0.5 * (1 + cos(pi * passed));
+    case SL_SCHEDULE_CONSTANT:
+        break;
+    }
+    return 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Forward
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Embeddings and dense columns of the batch into the first layer's input, rows shared among the threads. */
+static void fill_inputs(sl_trainer *trainer, size_t count) {
+    const sl_features *features = trainer->features;
+    const float *const *embeddings = (const float *const *)trainer->weights.embeddings;
+    float *input = sl_net_trainer_input(trainer->net);
+    size_t width = features->deep_inputs, threads = trainer->threads;
+    if (threads == 1 || count * width < SHARED_WEIGHTS) {
+        sl_deep_inputs(features, embeddings, &trainer->batch.rows, 0, count, SL_ALL_SIDES, 0, width, input);
+        return;
+    }
+#pragma omp parallel for schedule(static) num_threads((int)threads)
+    for (size_t t = 0; t < threads; t++) {
+        size_t from = count * t / threads, to = count * (t + 1) / threads;
+        sl_deep_inputs(features, embeddings, &trainer->batch.rows, from, to - from, SL_ALL_SIDES, 0, width,
+                       input + from * width);
+    }
+}
+
+/* The gathered batch's logits: of the deep part, of the wide one, and the bias. */
+static sl_status batch_logits(sl_trainer *trainer, uint64_t seed, uint64_t step, float *logits) {
+    const sl_features *features = trainer->features;
+    const sl_weights *weights = &trainer->weights;
+    size_t outputs = features->outputs, count = trainer->batch.rows.rows;
+    if (trainer->net) {
+        fill_inputs(trainer, count);
+        SL_TRY(sl_net_trainer_forward(trainer->net, weights->dense, count, seed, step, logits));
+    } else {
+        memset(logits, 0, count * outputs * sizeof *logits);
+    }
+    if (features->wide_size)
+        sl_wide_sums(features, weights->wide, &trainer->batch.rows, 0, count, SL_ALL_SIDES, logits);
+    for (size_t r = 0; r < count; r++)
+        for (size_t o = 0; o < outputs; o++)
+            logits[r * outputs + o] += weights->bias[o];
+    return SL_OK;
+}
+
+sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weight_sum) {
+    const sl_dataset *data = &trainer->data;
+    sl_batch *batch = &trainer->batch;
+    size_t first = (size_t)trainer->state.batch * trainer->batch_rows;
+    size_t count = data->train_count - first < trainer->batch_rows ? data->train_count - first : trainer->batch_rows;
+    SL_TRY(sl_batch_gather(batch, data, data->order + first, count, trainer->threads));
+    /* Seed 0 would mean no dropout. */
+    uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
+    SL_TRY(batch_logits(trainer, seed, step_number(trainer), trainer->logits));
+    *loss_sum = sl_loss_sum(trainer->spec->loss, trainer->features->outputs, trainer->logits, batch->labels,
+                            batch->weights, count, 1.0f / (float)count, trainer->logit_gradient);
+    *weight_sum = 0;
+    for (size_t r = 0; r < count; r++)
+        *weight_sum += (double)batch->weights[r];
+    return SL_OK;
+}
+
+sl_status sl_trainer_logits(sl_trainer *trainer, const uint32_t *numbers, size_t count, float *logits) {
+    SL_TRY(sl_batch_gather(&trainer->batch, &trainer->data, numbers, count, trainer->threads));
+    return batch_logits(trainer, 0, 0, logits);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Steps
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void step_range(sl_trainer *trainer, size_t from, size_t to, const sl_step *step) {
+    if (from >= to) return;
+    float *weights = trainer->weights.dense + from, *state = trainer->dense_state + from;
+    const float *gradient = trainer->dense_gradient + from;
+    if (trainer->spec->optimizer == SL_ADAM)
+        trainer->loops->adam(weights, state, state + trainer->dense_size, gradient, to - from, step);
+    else
+        trainer->loops->adagrad(weights, state, gradient, to - from, step);
+}
+
+/* A thread's part of the block; biases do not decay. */
+static void step_part(sl_trainer *trainer, size_t from, size_t to, const sl_step *step) {
+    const sl_net_shape *shape = &trainer->shape;
+    sl_step plain = *step;
+    plain.l2 = 0;
+    for (size_t layer = 0; layer < shape->layers; layer++) {
+        size_t weight = sl_net_weight_at(shape, layer), bias = sl_net_bias_at(shape, layer);
+        size_t end = bias + shape->width[layer + 1];
+        step_range(trainer, from > weight ? from : weight, to < bias ? to : bias, step);
+        step_range(trainer, from > bias ? from : bias, to < end ? to : end, &plain);
+    }
+}
+
+static void step_dense(sl_trainer *trainer, const sl_step *step) {
+    size_t size = trainer->dense_size, threads = trainer->threads;
+    if (threads == 1 || size < SHARED_WEIGHTS) {
+        step_part(trainer, 0, size, step);
+        return;
+    }
+#pragma omp parallel for schedule(static) num_threads((int)threads)
+    for (size_t t = 0; t < threads; t++) {
+        size_t lines = (size + LINE - 1) / LINE;
+        size_t from = lines * t / threads * LINE, to = lines * (t + 1) / threads * LINE;
+        step_part(trainer, from, to < size ? to : size, step);
+    }
+}
+
+sl_status sl_trainer_update(sl_trainer *trainer) {
+    const sl_spec *spec = trainer->spec;
+    double factor = rate_factor(trainer), number = (double)step_number(trainer) + 1;
+    sl_step step = {.rate = (float)(spec->deep_rate * factor),
+                    .l2 = (float)spec->deep_l2,
+                    .beta1 = (float)spec->beta1,
+                    .beta2 = (float)spec->beta2,
+                    .epsilon = (float)spec->epsilon,
+                    .correct1 = (float)(1 / (1 - pow(spec->beta1, number))),
+                    .correct2 = (float)(1 / (1 - pow(spec->beta2, number)))};
+    if (trainer->net)
+        SL_TRY(sl_net_trainer_backward(trainer->net, trainer->weights.dense, trainer->logit_gradient,
+                                       trainer->dense_gradient));
+    sl_wide_step(trainer->sparse, trainer->weights.wide, trainer->weights.bias, &trainer->batch.rows,
+                 trainer->logit_gradient, spec->wide_rate * factor);
+    if (!trainer->net) return SL_OK;
+    step_dense(trainer, &step);
+    sl_embedding_step(trainer->sparse, trainer->weights.embeddings, &trainer->batch.rows,
+                      sl_net_trainer_input_gradient(trainer->net), &step);
+    return SL_OK;
+}

@@ -1,0 +1,134 @@
+#include "base/random.h"
+#include "ranker/model.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Floats of a cache line. */
+#define LINE (SL_CACHE_LINE / sizeof(float))
+
+void sl_shape_of(const sl_features *features, sl_net_shape *out) {
+    const sl_spec *spec = features->spec;
+    *out = (sl_net_shape){.activation = spec->activation};
+    if (!spec->has_deep || !features->deep_inputs) return;
+    out->layers = spec->hidden_count + 1;
+    out->width[0] = features->deep_inputs;
+    for (size_t i = 0; i < spec->hidden_count; i++)
+        out->width[i + 1] = spec->hidden[i];
+    out->width[out->layers] = features->outputs;
+}
+
+/* Adds rows * columns floats, on a cache line of their own, to *total; *at is where they begin. */
+static int add_part(size_t rows, size_t columns, size_t *at, size_t *size, size_t *total) {
+    size_t end;
+    *at = *total;
+    if (!sl_mul(rows, columns, size) || !sl_add(*total, *size, &end) || end > SIZE_MAX / sizeof(float) - LINE) return 0;
+    *total = sl_round_up(end, LINE);
+    return 1;
+}
+
+sl_status sl_weights_layout_of(const sl_features *features, const sl_net_shape *shape, sl_weights_layout *out) {
+    sl_weights_layout layout = {0};
+    size_t at, size;
+    int fits = add_part(features->wide_size + 1, features->outputs, &at, &layout.wide_size, &layout.total);
+    layout.embeddings_at = layout.total;
+    for (size_t i = 0; i < features->table_count && fits; i++)
+        fits = add_part(features->tables[i].size, features->tables[i].dim, &at, &size, &layout.total);
+    layout.embeddings_size = layout.total - layout.embeddings_at;
+    fits = fits &&
+           add_part(1, shape->layers ? sl_net_size(shape) : 0, &layout.dense_at, &layout.dense_size, &layout.total);
+    if (!fits) return sl_fail(SL_ENOMEM, "the model's weights do not fit the address space; use smaller features");
+    *out = layout;
+    return SL_OK;
+}
+
+sl_status sl_weights_create(const sl_features *features, const sl_net_shape *shape, const sl_allocator *allocator,
+                            sl_weights *out) {
+    sl_weights_layout layout;
+    sl_weights weights = {0};
+    void *block;
+    *out = weights;
+    SL_TRY(sl_weights_layout_of(features, shape, &layout));
+    SL_TRY(sl_mem_alloc(allocator, layout.total * sizeof(float), &block));
+    weights.block = block;
+    weights.block_size = layout.total;
+    sl_status status = sl_mem_alloc(allocator, features->table_count * sizeof *weights.embeddings, &block);
+    if (status != SL_OK) {
+        sl_mem_free(allocator, weights.block, layout.total * sizeof(float));
+        return status;
+    }
+    weights.embeddings = block;
+    weights.wide = weights.block;
+    weights.bias = weights.wide + features->wide_size * features->outputs;
+    float *at = weights.block + layout.embeddings_at;
+    for (size_t i = 0; i < features->table_count; i++) {
+        weights.embeddings[i] = at;
+        at += sl_round_up(features->tables[i].size * features->tables[i].dim, LINE);
+    }
+    if (shape->layers) weights.dense = weights.block + layout.dense_at;
+    *out = weights;
+    return SL_OK;
+}
+
+void sl_weights_free(sl_weights *weights, const sl_features *features, const sl_net_shape *shape,
+                     const sl_allocator *allocator) {
+    (void)shape;
+    if (weights->embeddings)
+        sl_mem_free(allocator, weights->embeddings, features->table_count * sizeof *weights->embeddings);
+    sl_mem_free(allocator, weights->block, weights->block_size * sizeof(float));
+    *weights = (sl_weights){0};
+}
+
+void sl_weights_copy(sl_weights *to, const sl_weights *from, const sl_features *features, const sl_net_shape *shape) {
+    (void)features;
+    (void)shape;
+    memcpy(to->block, from->block, from->block_size * sizeof(float));
+}
+
+int sl_all_finite(const float *values, size_t count) {
+    /* A sum of absolute values would overflow where all are finite; x - x is 0 for numbers alone. */
+    float strange = 0;
+    for (size_t i = 0; i < count; i++)
+        strange = strange != 0 ? strange : values[i] - values[i];
+    return strange == 0;
+}
+
+/* Standard normal, nearly: the sum of twelve uniform numbers less its mean (Irwin and Hall), of which 6 is the largest.
+ * Sums of integers are the same on every machine, which logarithms and cosines of a system's library are not. */
+static float normal_at(uint64_t seed, uint64_t counter) {
+    uint32_t sum = 0;
+    for (uint64_t word = 0; word < 3; word++) {
+        uint64_t bits = sl_random_at(seed, 3 * counter + word);
+        sum += (uint32_t)((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));
+    }
+    return ((float)sum - 6.0f * 65535.0f) / 65536.0f;
+}
+
+static float symmetric_at(uint64_t seed, uint64_t counter, double bound) {
+    return (float)((2 * sl_random_unit(seed, counter) - 1) * bound);
+}
+
+/* Variance 2 / in keeps the size of what passes a rectifier, which halves it (He et al. 2015, arXiv 1502.01852); 1 / in
+ * does so without one. Both as uniform numbers. Biases begin at 0. */
+static void initialise_layer(float *dense, const sl_net_shape *shape, size_t layer, uint64_t seed) {
+    int rectified = layer + 1 < shape->layers && (shape->activation == SL_RELU || shape->activation == SL_GELU);
+    size_t in = shape->width[layer], out = shape->width[layer + 1];
+    double bound = sqrt((rectified ? 6.0 : 3.0) / (double)in);
+    float *weights = dense + sl_net_weight_at(shape, layer);
+    for (size_t i = 0; i < in * out; i++)
+        weights[i] = symmetric_at(seed, i, bound);
+}
+
+void sl_weights_initialise(sl_weights *weights, const sl_features *features, const sl_net_shape *shape, uint64_t seed) {
+    uint64_t stream = 0;
+    memset(weights->block, 0, weights->block_size * sizeof(float));
+    float deviation = (float)features->spec->embedding_init;
+    for (size_t t = 0; t < features->table_count; t++) {
+        uint64_t own = sl_random_at(seed, stream++);
+        size_t count = features->tables[t].size * features->tables[t].dim;
+        for (size_t i = 0; i < count; i++)
+            weights->embeddings[t][i] = deviation * normal_at(own, i);
+    }
+    for (size_t layer = 0; layer < shape->layers; layer++)
+        initialise_layer(weights->dense, shape, layer, sl_random_at(seed, stream++));
+}

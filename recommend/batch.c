@@ -1,0 +1,104 @@
+#include "recommend/recommender.h"
+
+#include "recommend/session.h"
+
+typedef struct batch {
+    sl_session **sessions; /* one a thread */
+    size_t threads;
+    const sl_request *requests;
+    size_t count;
+    const sl_recommend_params *params;
+    uint64_t *ids;
+    float *scores, *recall_scores;
+    sl_progress progress;
+} batch;
+
+static sl_status run_row(batch *b, size_t i, size_t thread, sl_recommend_stats *stats) {
+    size_t at = i * b->params->n;
+    return sl_session_recommend(b->sessions[thread], &b->requests[i], b->params, b->ids + at,
+                                b->scores ? b->scores + at : NULL, b->recall_scores ? b->recall_scores + at : NULL,
+                                stats);
+}
+
+static void add(sl_recommend_stats *sum, const sl_recommend_stats *one) {
+    sum->requests += one->requests;
+    sum->results += one->results;
+    sum->candidates += one->candidates;
+    sum->without_features += one->without_features;
+    if (one->version > sum->version) sum->version = one->version;
+}
+
+/* The first row that failed, and how. */
+typedef struct failure {
+    size_t row;
+    sl_status status;
+} failure;
+
+/* A message belongs to the thread that failed: it is made again on the one that called. */
+static sl_status repeat(batch *b, const failure *first) {
+    sl_recommend_stats stats;
+    sl_status status = run_row(b, first->row, 0, &stats);
+    if (status == SL_OK) status = sl_fail(first->status, "%s; try again", sl_status_text(first->status));
+    return sl_fail_in(status, "request %zu", first->row);
+}
+
+static sl_status run_rows(batch *b, sl_recommend_stats *stats) {
+    failure first = {SIZE_MAX, SL_OK};
+    sl_recommend_stats sum = {0};
+#pragma omp parallel num_threads((int)b->threads) if (b->threads > 1)
+    {
+        size_t thread = sl_thread_number();
+        sl_recommend_stats mine = {0}, one;
+        failure own = {SIZE_MAX, SL_OK};
+#pragma omp for schedule(dynamic, 1)
+        for (size_t i = 0; i < b->count; i++) {
+            if (sl_progress_cancelled(&b->progress)) continue;
+            sl_status status = run_row(b, i, thread, &one);
+            if (status == SL_OK)
+                add(&mine, &one);
+            else if (i < own.row)
+                own = (failure){i, status};
+            sl_progress_step(&b->progress, 1);
+        }
+#pragma omp critical(sl_recommend_stats)
+        {
+            add(&sum, &mine);
+            if (own.row < first.row) first = own;
+        }
+    }
+    if (first.row != SIZE_MAX) return repeat(b, &first);
+    SL_TRY(sl_progress_end(&b->progress));
+    if (stats) *stats = sum;
+    return SL_OK;
+}
+
+sl_status sl_recommend(sl_recommender *recommender, const sl_request *requests, size_t request_count,
+                       const sl_recommend_params *params, uint64_t *ids, float *scores, float *recall_scores,
+                       sl_recommend_stats *stats) {
+    if (!recommender) return sl_fail(SL_EINVAL, "recommender is NULL");
+    sl_recommend_params mine;
+    SL_TRY(sl_recommend_params_read(params, &mine));
+    if (stats) *stats = (sl_recommend_stats){.version = sl_recommender_version(recommender)};
+    if (request_count == 0) return SL_OK;
+    if (!requests || !ids) return sl_fail(SL_EINVAL, "requests or ids is NULL");
+    batch b = {.threads = sl_thread_count(mine.threads),
+               .requests = requests,
+               .count = request_count,
+               .params = &mine,
+               .ids = ids,
+               .scores = scores,
+               .recall_scores = recall_scores};
+    if (b.threads > request_count) b.threads = request_count;
+    sl_progress_start(&b.progress, mine.progress, mine.progress_ctx, request_count);
+    void *block;
+    SL_TRY(sl_mem_alloc(&recommender->allocator, b.threads * sizeof *b.sessions, &block));
+    b.sessions = block;
+    sl_status status = SL_OK;
+    for (size_t t = 0; t < b.threads && status == SL_OK; t++)
+        status = sl_session_create(recommender, &mine, &b.sessions[t]);
+    if (status == SL_OK) status = run_rows(&b, stats);
+    for (size_t t = 0; t < b.threads; t++)
+        sl_session_free(b.sessions[t]);
+    sl_mem_free(&recommender->allocator, block, b.threads * sizeof *b.sessions);
+    return status;
+}

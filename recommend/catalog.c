@@ -1,0 +1,168 @@
+#include "recommend/catalog.h"
+
+#include <string.h>
+
+/* Ids below so many times their count, and this, are their own places: no more memory than slots would take. */
+#define DENSE_TIMES 4u
+#define DENSE_LEAST 1024u
+
+static void table_free(const sl_allocator *allocator, sl_id_table *table) {
+    if (!table) return;
+    sl_mem_free(allocator, table->refs, table->size * sizeof *table->refs);
+    sl_mem_free(allocator, table->slots, table->size * sizeof *table->slots);
+    sl_mem_free(allocator, table, sizeof *table);
+}
+
+static void list_free(const sl_allocator *allocator, sl_part_list *list) {
+    if (!list) return;
+    sl_mem_free(allocator, list->parts, list->capacity * sizeof *list->parts);
+    sl_mem_free(allocator, list, sizeof *list);
+}
+
+/* An empty table; all bits set are no id and no row. */
+static sl_status table_make(const sl_allocator *allocator, size_t size, int dense, sl_id_table **out) {
+    void *block, *array = NULL;
+    size_t bytes;
+    if (!sl_mul(size, dense ? sizeof(sl_row_ref) : sizeof(sl_id_slot), &bytes))
+        return sl_fail(SL_ENOMEM, "a table of %zu ids does not fit the address space", size);
+    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_id_table), &block));
+    sl_id_table *table = block;
+    sl_status status = sl_mem_alloc(allocator, bytes, &array);
+    if (status != SL_OK) {
+        sl_mem_free(allocator, block, sizeof *table);
+        return status;
+    }
+    memset(array, 0xff, bytes);
+    table->size = size;
+    table->dense = dense;
+    table->refs = dense ? array : NULL;
+    table->slots = dense ? NULL : array;
+    *out = table;
+    return SL_OK;
+}
+
+static sl_status list_make(const sl_allocator *allocator, size_t capacity, sl_part_list **out) {
+    void *block, *parts;
+    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_part_list), &block));
+    sl_part_list *list = block;
+    sl_status status = sl_mem_alloc(allocator, capacity * sizeof *list->parts, &parts);
+    if (status != SL_OK) {
+        sl_mem_free(allocator, block, sizeof *list);
+        return status;
+    }
+    list->capacity = capacity;
+    list->parts = parts;
+    *out = list;
+    return SL_OK;
+}
+
+sl_status sl_catalog_init(sl_catalog *catalog, const sl_allocator *allocator) {
+    *catalog = (sl_catalog){.allocator = *allocator};
+    SL_TRY(table_make(allocator, 64, 0, &catalog->table));
+    sl_status status = list_make(allocator, 4, &catalog->list);
+    if (status == SL_OK) return SL_OK;
+    sl_catalog_free(catalog);
+    return status;
+}
+
+void sl_catalog_free(sl_catalog *catalog) {
+    for (sl_id_table *table = catalog->table, *older; table; table = older) {
+        older = table->older;
+        table_free(&catalog->allocator, table);
+    }
+    for (sl_part_list *list = catalog->list, *older; list; list = older) {
+        older = list->older;
+        list_free(&catalog->allocator, list);
+    }
+    catalog->table = NULL;
+    catalog->list = NULL;
+}
+
+/* True where the id was not in the table. */
+static int table_put(sl_id_table *table, uint64_t id, sl_row_ref ref) {
+    if (table->dense) {
+        int fresh = __atomic_load_n(&table->refs[id], __ATOMIC_RELAXED) == SL_NO_REF;
+        __atomic_store_n(&table->refs[id], ref, __ATOMIC_RELEASE);
+        return fresh;
+    }
+    for (size_t at = sl_id_place(table, id);; at = (at + 1) & (table->size - 1)) {
+        sl_id_slot *slot = &table->slots[at];
+        uint64_t there = __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
+        if (there != SL_NO_ID && there != id) continue;
+        __atomic_store_n(&slot->ref, ref, __ATOMIC_RELEASE);
+        if (there == SL_NO_ID) __atomic_store_n(&slot->id, id, __ATOMIC_RELEASE);
+        return there == SL_NO_ID;
+    }
+}
+
+static void table_copy(const sl_id_table *from, sl_id_table *to) {
+    for (size_t at = 0; at < from->size; at++) {
+        uint64_t id = from->dense ? at : from->slots[at].id;
+        sl_row_ref ref = from->dense ? from->refs[at] : from->slots[at].ref;
+        if (id != SL_NO_ID && ref != SL_NO_REF) (void)table_put(to, id, ref);
+    }
+}
+
+/* Whether count ids, none above largest, have room in the table: slots at a load of at most a half, so that probing
+ * stays short. */
+static int table_has_room(const sl_id_table *table, size_t count, uint64_t largest) {
+    return table->dense ? largest < table->size : count <= table->size / 2;
+}
+
+static sl_status table_grow(sl_catalog *catalog, size_t count, uint64_t largest) {
+    sl_id_table *table = catalog->table, *larger = NULL;
+    if (table_has_room(table, count, largest)) return SL_OK;
+    int dense = largest < DENSE_LEAST || largest / DENSE_TIMES < count;
+    size_t size = 64, least = table->size * (table->dense && !dense ? 1 : 2);
+    if (least < size) least = size;
+    if (dense)
+        size = largest >= least ? (size_t)largest + 1 : least;
+    else
+        while (size < 2 * count || size < least)
+            size *= 2;
+    SL_TRY(table_make(&catalog->allocator, size, dense, &larger));
+    table_copy(table, larger);
+    larger->older = table;
+    __atomic_store_n(&catalog->table, larger, __ATOMIC_RELEASE);
+    return SL_OK;
+}
+
+static sl_status list_grow(sl_catalog *catalog, size_t parts) {
+    sl_part_list *list = catalog->list, *larger = NULL;
+    size_t need;
+    if (!sl_add(catalog->parts, parts, &need) || need > UINT32_MAX)
+        return sl_fail(SL_ELIMIT, "%zu parts of rows; save the table and open it again", catalog->parts);
+    if (need <= list->capacity) return SL_OK;
+    SL_TRY(list_make(&catalog->allocator, need > 2 * list->capacity ? need : 2 * list->capacity, &larger));
+    memcpy(larger->parts, list->parts, catalog->parts * sizeof *list->parts);
+    larger->older = list;
+    __atomic_store_n(&catalog->list, larger, __ATOMIC_RELEASE);
+    return SL_OK;
+}
+
+sl_status sl_catalog_reserve(sl_catalog *catalog, const uint64_t *ids, size_t n, size_t parts) {
+    uint64_t largest = catalog->largest;
+    size_t fresh = 0, count;
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] > largest) largest = ids[i];
+        fresh += sl_catalog_find(catalog, ids[i]) == SL_NO_REF;
+    }
+    if (!sl_add(catalog->ids, fresh, &count) || count > SIZE_MAX / 4)
+        return sl_fail(SL_ENOMEM, "%zu ids do not fit the address space", fresh);
+    SL_TRY(table_grow(catalog, count, largest));
+    return list_grow(catalog, parts);
+}
+
+size_t sl_catalog_add(sl_catalog *catalog, void *part) {
+    size_t number = catalog->parts;
+    __atomic_store_n(&catalog->list->parts[number], part, __ATOMIC_RELEASE);
+    __atomic_store_n(&catalog->parts, number + 1, __ATOMIC_RELEASE);
+    return number;
+}
+
+int sl_catalog_put(sl_catalog *catalog, uint64_t id, sl_row_ref ref) {
+    int fresh = table_put(catalog->table, id, ref);
+    if (fresh) __atomic_store_n(&catalog->ids, catalog->ids + 1, __ATOMIC_RELAXED);
+    if (id > catalog->largest) catalog->largest = id;
+    return fresh;
+}

@@ -1,0 +1,31 @@
+#include "base/random.h"
+#include "recommend/recommender.h"
+
+#include <string.h>
+
+/* The group's count; groups are hashes already, but of what is for others to say. */
+static sl_group_count *count_of(sl_group_count *counts, size_t room, uint64_t group) {
+    size_t at = (size_t)sl_random_at(group, 0) & (room - 1);
+    while (counts[at].count && counts[at].group != group)
+        at = (at + 1) & (room - 1);
+    return &counts[at];
+}
+
+size_t sl_diversify(sl_top_entry *entries, size_t count, size_t n, size_t most, const sl_candidate *candidates,
+                    sl_group_count *counts, size_t room) {
+    size_t kept = 0;
+    memset(counts, 0, room * sizeof *counts);
+    for (size_t i = 0; i < count && kept < n; i++) {
+        const sl_candidate *candidate = &candidates[entries[i].id];
+        uint64_t group = candidate->part->marks[candidate->row].group;
+        if (group) {
+            sl_group_count *of_group = count_of(counts, room, group);
+            if (of_group->count == most) continue;
+            /* Only what is kept is counted: at most n groups are in the table. */
+            of_group->group = group;
+            of_group->count++;
+        }
+        entries[kept++] = entries[i];
+    }
+    return kept;
+}

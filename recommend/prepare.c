@@ -1,0 +1,354 @@
+#include "recommend/prepare.h"
+
+#include "ranker/table.h"
+#include "recommend/side.h"
+
+#include <string.h>
+
+/* Bytes of a part that a table is prepared in: a few huge pages, and enough parts to share among threads. */
+#define PART_BYTES ((size_t)8 << 20)
+#define WORN_LEAST 4096u
+#define PART_COSTS 4u /* rows that a part's own memory is worth */
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What a model asks for
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Whether a cross of both sides is computed from the item's ids. */
+static int has_pair_cross(const sl_features *features) {
+    for (size_t f = 0; f < features->count; f++)
+        if (features->features[f].side == SL_SIDE_PAIR && features->features[f].spec->type == SL_FEATURE_CROSS)
+            return 1;
+    return 0;
+}
+
+static sl_item_shape shape_of(const sl_ranker *ranker, sl_item_part kind) {
+    const sl_features *features = ranker->features;
+    const size_t side = SL_SIDE_ITEM;
+    sl_item_shape shape = {.dense_at = features->dense_side[side],
+                           .id_at = features->id_side[side],
+                           .bag_at = features->bag_side[side],
+                           .deep_at = features->deep_side[side]};
+    shape.dense_width = features->dense_side[side + 1] - shape.dense_at;
+    shape.id_width = features->id_side[side + 1] - shape.id_at;
+    shape.bag_width = features->bag_side[side + 1] - shape.bag_at;
+    shape.deep_width = features->deep_side[side + 1] - shape.deep_at;
+    shape.keeps_dense = kind == SL_ITEM_CODES;
+    shape.keeps_ids = kind == SL_ITEM_CODES || has_pair_cross(features);
+    shape.wide_ahead = kind == SL_ITEM_LAYER && features->wide_size > 0;
+    if (kind == SL_ITEM_LAYER && ranker->net && shape.deep_width) shape.first_width = ranker->shape.width[1];
+    return shape;
+}
+
+static sl_status check_vectors(const sl_features *features, size_t dim, size_t *item_vectors) {
+    for (size_t f = 0; f < features->count; f++) {
+        const sl_feature *feature = &features->features[f];
+        int item = sl_feature_from_index(feature, SL_SIDE_ITEM);
+        *item_vectors += (size_t)item;
+        if ((item || sl_feature_from_index(feature, SL_SIDE_USER)) && feature->spec->dim != dim)
+            return sl_fail(SL_EDIM, "feature '%s' is a vector of %zu elements, the index's have %zu",
+                           feature->spec->name, feature->spec->dim, dim);
+    }
+    return SL_OK;
+}
+
+static sl_status find_group(const sl_prepare_params *params, size_t *out) {
+    *out = SIZE_MAX;
+    if (!params->group) return SL_OK;
+    if (!params->items)
+        return sl_fail(SL_ENOTFOUND, "groups are named by column '%s', but there is no item table", params->group);
+    *out = sl_items_column(params->items, params->group);
+    if (*out == SIZE_MAX) return sl_fail(SL_ENOTFOUND, "the item table has no column '%s' of groups", params->group);
+    sl_column_type type = params->items->schema.columns[*out].type;
+    if (type != SL_COLUMN_TEXTS && type != SL_COLUMN_VECTOR) return SL_OK;
+    return sl_fail(SL_ETYPE, "column '%s' is %s; an item is in one group, so that its column has single values",
+                   params->group, sl_column_type_name(type));
+}
+
+/* By a row whose values are all missing, so that an empty table is checked as well. */
+static sl_status check_columns(const sl_prepare_params *params, sl_preparer *preparer) {
+    const sl_items *items = params->items;
+    void *block;
+    if (!params->ranker) return SL_OK;
+    if (!items) {
+        if (!sl_side_has_columns(params->ranker->features, SL_SIDE_ITEM)) return SL_OK;
+        return sl_fail(SL_ENOTFOUND, "the model has features of items, but there is no item table; give one");
+    }
+    SL_TRY(sl_mem_alloc(params->allocator, items->schema.count * sizeof(sl_column *), &block));
+    const sl_column *const *columns = block;
+    const sl_row_ref row = sl_ref_of(0, 0);
+    const uint64_t id = 0;
+    sl_items_part *part = NULL;
+    sl_status status = sl_items_part_make(params->allocator, &items->schema, &columns, &row, &id, 1, &part);
+    if (status == SL_OK) status = sl_preparer_check(preparer, &part->table);
+    sl_items_part_free(params->allocator, &items->schema, part);
+    sl_mem_free(params->allocator, block, items->schema.count * sizeof(sl_column *));
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Which rows
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* All items there are, in the order of the table, or of the index where only its vectors are asked for. */
+typedef struct item_list {
+    const sl_item_body *body;
+    sl_row_ref *refs;
+    uint64_t *ids;
+    size_t n, room;
+} item_list;
+
+static sl_status list_make(const sl_prepare_params *params, int from_index, item_list *list) {
+    void *block;
+    const sl_item_body *body = params->items ? params->items->body : NULL;
+    list->body = body;
+    list->room = body ? sl_catalog_size(&body->catalog) : from_index ? sl_index_size(params->index) : 0;
+    SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->ids, &block));
+    list->ids = block;
+    if (!body) {
+        for (; list->n < list->room; list->n++)
+            list->ids[list->n] = sl_id_of(params->index, (uint32_t)list->n);
+        return SL_OK;
+    }
+    SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->refs, &block));
+    list->refs = block;
+    list->n = sl_item_body_list(body, list->refs, list->ids);
+    return SL_OK;
+}
+
+static void list_free(const sl_allocator *allocator, item_list *list) {
+    sl_mem_free(allocator, list->ids, list->room * sizeof *list->ids);
+    sl_mem_free(allocator, list->refs, list->room * sizeof *list->refs);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * All of them
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct task {
+    const item_list *list;
+    size_t rows, count; /* of a part; parts */
+    size_t threads;
+    sl_preparer **preparers;
+    sl_prepared_part **parts;
+} task;
+
+static size_t rows_of_part(const sl_prepared *prepared, size_t n, size_t threads) {
+    size_t bytes = (prepared->shape.first_width + prepared->shape.dense_width) * sizeof(float) + 64;
+    size_t rows = PART_BYTES / bytes, share = n / (4 * threads);
+    if (rows > share) rows = share;
+    return rows < SL_SIDE_ROWS ? SL_SIDE_ROWS : sl_round_up(rows, SL_SIDE_ROWS);
+}
+
+static sl_status run_one(task *t, size_t number, sl_preparer *preparer) {
+    size_t at = number * t->rows, left = t->list->n - at;
+    const sl_item_rows rows = {.body = t->list->body,
+                               .refs = t->list->refs ? t->list->refs + at : NULL,
+                               .ids = t->list->ids + at,
+                               .n = left < t->rows ? left : t->rows};
+    return sl_preparer_run(preparer, &rows, &t->parts[number]);
+}
+
+static sl_status run_all(task *t) {
+    size_t bad = SIZE_MAX;
+    if (t->threads == 1) {
+        for (size_t i = 0; i < t->count; i++)
+            SL_TRY(run_one(t, i, t->preparers[0]));
+        return SL_OK;
+    }
+#pragma omp parallel for schedule(dynamic, 1) num_threads((int)t->threads) reduction(min : bad)
+    for (size_t i = 0; i < t->count; i++)
+        if (bad == SIZE_MAX && run_one(t, i, t->preparers[sl_thread_number()]) != SL_OK) bad = i;
+    if (bad == SIZE_MAX) return SL_OK;
+    /* The message belongs to the thread that failed: what is not there yet is done on this one. */
+    for (size_t i = 0; i < t->count; i++)
+        if (!t->parts[i]) SL_TRY(run_one(t, i, t->preparers[0]));
+    return SL_OK;
+}
+
+/* Puts the parts into the catalog, which takes them over. */
+static sl_status take_parts(sl_prepared *prepared, const item_list *list, task *t) {
+    SL_TRY(sl_catalog_reserve(&prepared->catalog, list->ids, list->n, t->count));
+    for (size_t i = 0; i < t->count; i++) {
+        sl_prepared_commit(prepared, t->parts[i]);
+        t->parts[i] = NULL;
+    }
+    return SL_OK;
+}
+
+static sl_status prepare_list(sl_prepared *prepared, const item_list *list, task *t) {
+    void *block;
+    t->list = list;
+    t->rows = rows_of_part(prepared, list->n, t->threads);
+    t->count = (list->n + t->rows - 1) / t->rows;
+    SL_TRY(sl_mem_alloc(&prepared->allocator, t->count * sizeof *t->parts, &block));
+    t->parts = block;
+    sl_status status = run_all(t);
+    if (status == SL_OK) status = take_parts(prepared, list, t);
+    for (size_t i = 0; i < t->count; i++)
+        sl_prepared_part_free(prepared, t->parts[i]);
+    sl_mem_free(&prepared->allocator, t->parts, t->count * sizeof *t->parts);
+    return status;
+}
+
+static sl_status prepare_all(sl_prepared *prepared, const sl_prepare_params *params, int from_index) {
+    const sl_allocator *allocator = params->allocator;
+    task t = {.threads = sl_thread_count(params->threads)};
+    item_list list = {0};
+    void *block = NULL;
+    sl_status status;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, t.threads * sizeof *t.preparers, &block), done);
+    t.preparers = block;
+    for (size_t i = 0; i < t.threads; i++)
+        SL_TRY_GOTO(sl_preparer_create(prepared, &t.preparers[i]), done);
+    SL_TRY_GOTO(check_columns(params, t.preparers[0]), done);
+    const uint64_t nobody = SL_NO_ID; /* whose vector no index has */
+    const sl_item_rows missing = {.ids = &nobody, .n = 1};
+    SL_TRY_GOTO(sl_preparer_run(t.preparers[0], &missing, &prepared->missing), done);
+    SL_TRY_GOTO(list_make(params, from_index, &list), done);
+    SL_TRY_GOTO(prepare_list(prepared, &list, &t), done);
+done:
+    list_free(allocator, &list);
+    for (size_t i = 0; i < t.threads && t.preparers; i++)
+        sl_preparer_free(t.preparers[i]);
+    sl_mem_free(allocator, block, t.threads * sizeof *t.preparers);
+    return status;
+}
+
+static sl_status prepared_new(const sl_allocator *allocator, sl_prepared **out) {
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_prepared), &block));
+    *out = block;
+    (*out)->allocator = *allocator;
+    sl_status status = sl_catalog_init(&(*out)->catalog, allocator);
+    if (status != SL_OK) sl_mem_free(allocator, block, sizeof **out);
+    return status;
+}
+
+sl_status sl_prepared_make(const sl_prepare_params *params, sl_prepared **out) {
+    size_t group, vectors = 0;
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    SL_TRY(sl_index_get_stats(params->index, &stats));
+    if (params->ranker) SL_TRY(check_vectors(params->ranker->features, stats.dim, &vectors));
+    SL_TRY(find_group(params, &group));
+    sl_prepared *prepared;
+    SL_TRY(prepared_new(params->allocator, &prepared));
+    prepared->ranker = params->ranker;
+    prepared->index = params->index;
+    if (params->ranker) prepared->shape = shape_of(params->ranker, params->kind);
+    prepared->group = group;
+    prepared->lists_items = params->items || vectors;
+    sl_status status = prepare_all(prepared, params, vectors > 0);
+    if (status == SL_OK)
+        *out = prepared;
+    else
+        sl_prepared_free(prepared);
+    return status;
+}
+
+void sl_prepared_free(sl_prepared *prepared) {
+    if (!prepared) return;
+    for (size_t p = 0; p < sl_catalog_parts(&prepared->catalog); p++)
+        sl_prepared_part_free(prepared, sl_catalog_part(&prepared->catalog, p));
+    sl_prepared_part_free(prepared, prepared->missing);
+    sl_preparer_free(prepared->updater);
+    sl_catalog_free(&prepared->catalog);
+    sl_allocator allocator = prepared->allocator;
+    sl_mem_free(&allocator, prepared, sizeof *prepared);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Updates
+ * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *from, sl_prepared_part **out) {
+    const sl_item_rows rows = {.part = from, .ids = from->ids, .n = from->table.rows};
+    SL_TRY(sl_catalog_reserve(&prepared->catalog, from->ids, rows.n, 1));
+    if (!prepared->updater) SL_TRY(sl_preparer_create(prepared, &prepared->updater));
+    return sl_preparer_run(prepared->updater, &rows, out);
+}
+
+void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part) {
+    size_t number = sl_catalog_add(&prepared->catalog, part);
+    for (size_t row = 0; row < part->rows; row++)
+        prepared->outdated += !sl_catalog_put(&prepared->catalog, part->items[row], sl_ref_of(number, row));
+}
+
+int sl_prepared_is_worn(const sl_prepared *prepared) {
+    size_t waste = prepared->outdated + PART_COSTS * sl_catalog_parts(&prepared->catalog);
+    return waste > WORN_LEAST && waste > sl_catalog_size(&prepared->catalog);
+}
+
+/* Rows of a part that count, to the end of another. */
+static void copy_rows(const sl_prepared *prepared, size_t number, sl_prepared_part *to, size_t *at, size_t *bags) {
+    const sl_prepared_part *from = sl_catalog_part(&prepared->catalog, number);
+    const sl_item_shape *shape = &prepared->shape;
+    const size_t width = shape->bag_width;
+    for (size_t row = 0; row < from->rows; row++) {
+        if (sl_catalog_find(&prepared->catalog, from->items[row]) != sl_ref_of(number, row)) continue;
+        size_t i = (*at)++;
+        to->items[i] = from->items[row];
+        to->marks[i] = from->marks[row];
+#define SL_COPY(field, columns)                                                                                        \
+    if (from->field) memcpy(to->field + i * (columns), from->field + row * (columns), (columns) * sizeof *to->field)
+        SL_COPY(layer, shape->first_width);
+        SL_COPY(dense, shape->dense_width);
+        SL_COPY(ids, shape->id_width);
+#undef SL_COPY
+        if (!from->bag_start) continue;
+        const uint32_t *start = from->bag_start + row * width;
+        memcpy(to->bag_ids + *bags, from->bag_ids + start[0], (start[width] - start[0]) * sizeof *to->bag_ids);
+        for (size_t b = 0; b < width; b++)
+            to->bag_start[i * width + b + 1] = (uint32_t)(*bags + start[b + 1] - start[0]);
+        *bags += start[width] - start[0];
+    }
+}
+
+/* Ids of the bags that count. */
+static size_t count_bags(const sl_prepared *prepared) {
+    const size_t width = prepared->shape.bag_width;
+    size_t count = 0;
+    for (size_t p = 0; p < sl_catalog_parts(&prepared->catalog); p++) {
+        const sl_prepared_part *part = sl_catalog_part(&prepared->catalog, p);
+        for (size_t row = 0; row < part->rows && part->bag_start; row++)
+            if (sl_catalog_find(&prepared->catalog, part->items[row]) == sl_ref_of(p, row))
+                count += part->bag_start[(row + 1) * width] - part->bag_start[row * width];
+    }
+    return count;
+}
+
+sl_status sl_prepared_copy(const sl_prepared *prepared, sl_prepared **out) {
+    sl_prepared *copy;
+    sl_prepared_part *part = NULL;
+    void *ids;
+    size_t at = 0, bags = 0, room = count_bags(prepared);
+    if (room > UINT32_MAX) return sl_fail(SL_ELIMIT, "items' bags have more than 2^32 ids");
+    SL_TRY(prepared_new(&prepared->allocator, &copy));
+    copy->ranker = prepared->ranker;
+    copy->index = prepared->index;
+    copy->shape = prepared->shape;
+    copy->group = prepared->group;
+    copy->lists_items = prepared->lists_items;
+    sl_status status;
+    const uint64_t nobody = SL_NO_ID;
+    const sl_item_rows missing = {.ids = &nobody, .n = 1};
+    SL_TRY_GOTO(sl_preparer_create(copy, &copy->updater), done);
+    SL_TRY_GOTO(sl_preparer_run(copy->updater, &missing, &copy->missing), done);
+    SL_TRY_GOTO(sl_prepared_part_new(copy, sl_catalog_size(&prepared->catalog), &part), done);
+    if (room) {
+        SL_TRY_GOTO(sl_mem_alloc(&copy->allocator, room * sizeof *part->bag_ids, &ids), done);
+        part->bag_ids = ids;
+        part->bag_room = room;
+    }
+    for (size_t p = 0; p < sl_catalog_parts(&prepared->catalog); p++)
+        copy_rows(prepared, p, part, &at, &bags);
+    SL_TRY_GOTO(sl_catalog_reserve(&copy->catalog, part->items, part->rows, 1), done);
+    sl_prepared_commit(copy, part);
+    part = NULL;
+    *out = copy;
+    copy = NULL;
+done:
+    if (part) sl_prepared_part_free(copy, part);
+    sl_prepared_free(copy);
+    return status;
+}

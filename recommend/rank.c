@@ -1,0 +1,233 @@
+#include "recommend/recommender.h"
+#include "recommend/side.h"
+
+#include "distance/codec.h"
+
+#include <math.h>
+#include <string.h>
+
+struct sl_scorer {
+    sl_allocator allocator;
+    sl_ranker *ranker; /* a reference of its own */
+    sl_index *index;
+    sl_item_shape shape;
+    size_t max_rows;
+    float missing_score;
+    int asks_recall;
+    int has_user; /* features of the user's side */
+    sl_side_encoder user;
+    sl_encoded user_row;
+    float user_logit;   /* the user's part of the wide sum, and the bias */
+    sl_net_run *run;    /* NULL without a deep part */
+    size_t first_width; /* of the first layer, 0 without a deep part */
+    float *user_sums;   /* first_width: the user's part of the first layer */
+    float *item_sums;   /* (max_rows, first_width), or one row of zeros where no item has a part; NULL: prepared */
+    float *pair_sums;   /* (max_rows, first_width); NULL without deep inputs of pairs */
+    const float **item_rows;
+    float *deep; /* max_rows: what the deep part gives */
+    sl_pair_rows pairs;
+};
+
+static size_t side_width(const size_t side[4], sl_side which) {
+    return side[which + 1] - side[which];
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Life
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status make_floats(const sl_scorer *scorer, size_t rows, float **out) {
+    void *block;
+    size_t bytes;
+    if (!sl_mul(rows, scorer->first_width * sizeof(float), &bytes))
+        return sl_fail(SL_ENOMEM, "%zu candidates do not fit", rows);
+    SL_TRY(sl_mem_alloc(&scorer->allocator, bytes, &block));
+    *out = block;
+    return SL_OK;
+}
+
+/* Rows of item_sums that are the scorer's own. */
+static size_t item_rows_of(const sl_scorer *scorer) {
+    if (!scorer->run || scorer->shape.first_width) return 0;
+    return scorer->shape.deep_width ? scorer->max_rows : 1;
+}
+
+static sl_status make_deep(sl_scorer *scorer) {
+    const sl_ranker *ranker = scorer->ranker;
+    void *block;
+    if (!ranker->net) return SL_OK;
+    scorer->first_width = ranker->shape.width[1];
+    SL_TRY(sl_net_run_create(ranker->net, scorer->max_rows, &scorer->allocator, &scorer->run));
+    SL_TRY(make_floats(scorer, 1, &scorer->user_sums));
+    if (item_rows_of(scorer)) SL_TRY(make_floats(scorer, item_rows_of(scorer), &scorer->item_sums));
+    if (side_width(ranker->features->deep_side, SL_SIDE_PAIR))
+        SL_TRY(make_floats(scorer, scorer->max_rows, &scorer->pair_sums));
+    SL_TRY(sl_mem_alloc(&scorer->allocator, scorer->max_rows * sizeof *scorer->item_rows, &block));
+    scorer->item_rows = block;
+    SL_TRY(sl_mem_alloc(&scorer->allocator, scorer->max_rows * sizeof *scorer->deep, &block));
+    scorer->deep = block;
+    return SL_OK;
+}
+
+static void look_at_features(sl_scorer *scorer) {
+    const sl_features *features = scorer->ranker->features;
+    for (size_t f = 0; f < features->count; f++) {
+        scorer->asks_recall |= features->features[f].spec->type == SL_FEATURE_SCORE;
+        scorer->has_user |= features->features[f].side == SL_SIDE_USER;
+    }
+}
+
+sl_status sl_scorer_create(const sl_recommender *recommender, const sl_pair *pair, size_t max_rows, sl_scorer **out) {
+    void *block;
+    *out = NULL;
+    SL_TRY(sl_mem_alloc(&recommender->allocator, sizeof(sl_scorer), &block));
+    sl_scorer *scorer = block;
+    scorer->allocator = recommender->allocator;
+    scorer->index = recommender->index;
+    scorer->missing_score = recommender->missing_score;
+    scorer->ranker = sl_ranker_retain(pair->ranker);
+    scorer->shape = pair->prepared->shape;
+    scorer->max_rows = max_rows;
+    const sl_features *features = scorer->ranker->features;
+    look_at_features(scorer);
+    sl_status status;
+    SL_TRY_GOTO(sl_side_encoder_init(&scorer->user, features, SL_SIDE_USER, &scorer->allocator), fail);
+    SL_TRY_GOTO(make_deep(scorer), fail);
+    SL_TRY_GOTO(sl_pair_rows_init(&scorer->pairs, features, &scorer->shape, max_rows, &scorer->allocator), fail);
+    *out = scorer;
+    return SL_OK;
+fail:
+    sl_scorer_free(scorer);
+    return status;
+}
+
+void sl_scorer_free(sl_scorer *scorer) {
+    if (!scorer) return;
+    sl_allocator allocator = scorer->allocator;
+    size_t width = scorer->first_width * sizeof(float), rows = scorer->max_rows;
+    sl_pair_rows_free(&scorer->pairs);
+    sl_side_encoder_free(&scorer->user);
+    sl_mem_free(&allocator, scorer->user_sums, width);
+    sl_mem_free(&allocator, scorer->item_sums, item_rows_of(scorer) * width);
+    sl_mem_free(&allocator, scorer->pair_sums, rows * width);
+    sl_mem_free(&allocator, scorer->item_rows, rows * sizeof *scorer->item_rows);
+    sl_mem_free(&allocator, scorer->deep, rows * sizeof *scorer->deep);
+    sl_net_run_free(scorer->run);
+    sl_ranker_free(scorer->ranker);
+    sl_mem_free(&allocator, scorer, sizeof *scorer);
+}
+
+int sl_scorer_fits(const sl_scorer *scorer, const sl_pair *pair) {
+    return scorer && scorer->ranker == pair->ranker;
+}
+
+int sl_scorer_asks_recall(const sl_scorer *scorer) {
+    return scorer->asks_recall;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The user
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status put_user_vectors(sl_scorer *scorer, const sl_request *request) {
+    const sl_features *features = scorer->ranker->features;
+    if (!scorer->user.vectors) return SL_OK;
+    if (!request->vector) return sl_fail(SL_EINVAL, "the model asks for the request's vector, which is NULL");
+    for (size_t f = 0; f < features->count; f++) {
+        const sl_feature *feature = &features->features[f];
+        if (!sl_feature_from_index(feature, SL_SIDE_USER)) continue;
+        SL_TRY(sl_convert(request->vector, request->dtype, sl_side_vector(&scorer->user, feature, 0), SL_F32,
+                          feature->width));
+    }
+    return SL_OK;
+}
+
+static sl_status encode_user(sl_scorer *scorer, const sl_request *request) {
+    static const sl_table nobody = {.struct_size = sizeof nobody, .rows = 1, .origin = "the request"};
+    const sl_table *table = request->user ? request->user : &nobody;
+    size_t row = request->user ? request->user_row : 0;
+    if (row >= table->rows) return sl_fail(SL_EINVAL, "user_row is %zu of a table of %zu rows", row, table->rows);
+    scorer->user.rows.rows = 0;
+    SL_TRY(sl_side_encode(&scorer->user, table, row, 1));
+    SL_TRY(put_user_vectors(scorer, request));
+    sl_rows_buffer_view(&scorer->user.rows, &scorer->user_row);
+    return SL_OK;
+}
+
+sl_status sl_scorer_user(sl_scorer *scorer, const sl_request *request) {
+    const sl_ranker *ranker = scorer->ranker;
+    const sl_features *features = ranker->features;
+    const unsigned mask = 1u << SL_SIDE_USER;
+    scorer->user_logit = ranker->weights.bias[0];
+    if (scorer->has_user) {
+        SL_TRY(encode_user(scorer, request));
+        if (features->wide_size)
+            sl_wide_sums(features, ranker->weights.wide, &scorer->user_row, 0, 1, mask, &scorer->user_logit);
+    }
+    if (!scorer->run) return SL_OK;
+    size_t from = features->deep_side[SL_SIDE_USER], width = side_width(features->deep_side, SL_SIDE_USER);
+    float *inputs = sl_net_run_input(scorer->run);
+    if (width)
+        sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, &scorer->user_row, 0, 1, mask, from,
+                       width, inputs);
+    return sl_net_run_first(scorer->run, inputs, width, from, width, 1, 1, scorer->user_sums);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Candidates
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A side's part of the first layer, of candidates laid out as rows. */
+static sl_status first_sums(sl_scorer *scorer, const sl_encoded *rows, sl_side side, float *out) {
+    const sl_ranker *ranker = scorer->ranker;
+    const sl_features *features = ranker->features;
+    size_t from = features->deep_side[side], width = side_width(features->deep_side, side);
+    float *inputs = sl_net_run_input(scorer->run);
+    sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, rows, 0, rows->rows, 1u << side, from,
+                   width, inputs);
+    return sl_net_run_first(scorer->run, inputs, width, from, width, rows->rows, 0, out);
+}
+
+static void point_at_items(sl_scorer *scorer, const sl_candidate *candidates, size_t count) {
+    const size_t width = scorer->first_width;
+    const float **rows = scorer->item_rows;
+    if (scorer->shape.first_width)
+        for (size_t i = 0; i < count; i++)
+            rows[i] = candidates[i].part->layer + candidates[i].row * width;
+    else
+        for (size_t i = 0; i < count; i++)
+            rows[i] = scorer->item_sums + (scorer->shape.deep_width ? i * width : 0);
+}
+
+static sl_status add_deep(sl_scorer *scorer, const sl_candidate *candidates, const sl_encoded *rows, size_t count,
+                          float *logits) {
+    if (scorer->item_sums && scorer->shape.deep_width)
+        SL_TRY(first_sums(scorer, rows, SL_SIDE_ITEM, scorer->item_sums));
+    if (scorer->pair_sums) SL_TRY(first_sums(scorer, rows, SL_SIDE_PAIR, scorer->pair_sums));
+    point_at_items(scorer, candidates, count);
+    SL_TRY(sl_net_run_rest(scorer->run, scorer->user_sums, scorer->item_rows, scorer->pair_sums, count, scorer->deep));
+    for (size_t i = 0; i < count; i++)
+        logits[i] += scorer->deep[i];
+    return SL_OK;
+}
+
+sl_status sl_scorer_run(sl_scorer *scorer, const sl_candidate *candidates, const float *recall_scores, size_t count,
+                        float *scores) {
+    const sl_ranker *ranker = scorer->ranker;
+    const sl_features *features = ranker->features;
+    sl_encoded rows;
+    if (count == 0) return SL_OK;
+    for (size_t i = 0; i < count; i++)
+        scores[i] = scorer->user_logit + candidates[i].part->marks[candidates[i].row].wide;
+    if (scorer->pairs.needed) {
+        SL_TRY(sl_pair_rows_fill(&scorer->pairs, &scorer->user_row, candidates, recall_scores, count, &rows));
+        unsigned mask = 1u << SL_SIDE_PAIR | (scorer->shape.wide_ahead ? 0u : 1u << SL_SIDE_ITEM);
+        if (features->wide_size) sl_wide_sums(features, ranker->weights.wide, &rows, 0, count, mask, scores);
+    }
+    if (scorer->run) SL_TRY(add_deep(scorer, candidates, &rows, count, scores));
+    sl_link(features->spec->loss, 1, count, scores);
+    if (isnan(scorer->missing_score)) return SL_OK;
+    for (size_t i = 0; i < count; i++)
+        if (candidates[i].missing) scores[i] = scorer->missing_score;
+    return SL_OK;
+}

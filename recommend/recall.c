@@ -1,0 +1,112 @@
+#include "base/random.h"
+#include "distance/codec.h"
+#include "hnsw/accept.h"
+#include "recommend/session.h"
+
+#include <math.h>
+#include <string.h>
+
+sl_status sl_recall_init(sl_recall *recall, sl_index *index, const sl_allocator *allocator) {
+    *recall = (sl_recall){.allocator = *allocator, .index = index, .dim = index->codec.dim};
+    recall->metric = index->codec.metric;
+    recall->dtype = index->codec.dtype;
+    SL_TRY(sl_mem_alloc(allocator, recall->dim * sizeof(float), &recall->vector));
+    return sl_mem_alloc(allocator, recall->dim * sizeof(float), &recall->query);
+}
+
+void sl_recall_free(sl_recall *recall) {
+    sl_mem_free(&recall->allocator, recall->vector, recall->dim * sizeof(float));
+    sl_mem_free(&recall->allocator, recall->query, recall->dim * sizeof(float));
+    sl_mem_free(&recall->allocator, recall->excluded, recall->room * sizeof *recall->excluded);
+    *recall = (sl_recall){0};
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Exclusions
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t place_of(const sl_recall *recall, uint64_t id) {
+    return (size_t)sl_random_at(id, 0) & recall->mask;
+}
+
+static sl_status exclude(sl_recall *recall, const uint64_t *ids, size_t count) {
+    size_t places = 16;
+    void *block = recall->excluded;
+    if (count > SIZE_MAX / 4) return sl_fail(SL_EINVAL, "exclude_count is %zu", count);
+    while (places < 2 * count)
+        places *= 2;
+    SL_TRY(sl_mem_grow(&recall->allocator, &block, &recall->room, places, sizeof *recall->excluded));
+    recall->excluded = block;
+    recall->mask = places - 1;
+    memset(recall->excluded, 0xff, places * sizeof *recall->excluded);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = place_of(recall, ids[i]);
+        while (recall->excluded[at] != SL_NO_ID && recall->excluded[at] != ids[i])
+            at = (at + 1) & recall->mask;
+        recall->excluded[at] = ids[i];
+    }
+    return SL_OK;
+}
+
+static int accept(void *ctx, uint64_t id) {
+    const sl_recall *recall = ctx;
+    for (size_t at = place_of(recall, id); recall->excluded[at] != SL_NO_ID; at = (at + 1) & recall->mask)
+        if (recall->excluded[at] == id) return 0;
+    return !recall->request->accept || recall->request->accept(recall->request->accept_ctx, id);
+}
+
+size_t sl_recall_room(size_t candidates, size_t ef) {
+    sl_search_params search;
+    sl_search_params_init(&search);
+    search.ef = ef;
+    search.accept = accept;
+    return sl_accept_room(&search, candidates);
+}
+
+sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_request *request,
+                        const sl_recommend_params *params, uint64_t *ids, float *scores, size_t *found) {
+    sl_search_params search;
+    sl_search_stats stats;
+    sl_search_params_init(&search);
+    search.ef = params->ef;
+    search.accept = request->accept;
+    search.accept_ctx = request->accept_ctx;
+    search.accept_bits = request->accept_bits;
+    search.accept_bits_count = request->accept_bits_count;
+    if (request->exclude_count) {
+        SL_TRY(exclude(recall, request->exclude, request->exclude_count));
+        recall->request = request;
+        search.accept = accept;
+        search.accept_ctx = recall;
+    }
+    SL_TRY(sl_searcher_search(searcher, request->vector, request->dtype, params->candidates, &search, ids, scores,
+                              &stats));
+    *found = stats.results;
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Scores of given ids
+ * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_recall_scores(sl_recall *recall, const sl_request *request, const uint64_t *ids, size_t count,
+                           float *scores) {
+    if (!request->vector) return sl_fail(SL_EINVAL, "the request's vector is NULL; scores of recall need one");
+    SL_TRY(sl_codec_accepts(&recall->index->codec, request->dtype));
+    SL_TRY(sl_vector_check(recall->metric, request->dtype, request->vector, recall->dim));
+    const void *query = request->vector;
+    if (request->dtype != recall->dtype) {
+        SL_TRY(sl_convert(request->vector, request->dtype, recall->query, recall->dtype, recall->dim));
+        query = recall->query;
+    }
+    for (size_t i = 0; i < count; i++) {
+        double score = (double)NAN;
+        sl_status status = sl_index_get(recall->index, &ids[i], 1, recall->dtype, recall->vector);
+        if (status == SL_OK)
+            SL_TRY(sl_score(recall->metric, recall->dtype, recall->vector, query, recall->dim, &score));
+        else if (status != SL_ENOTFOUND)
+            return status;
+        scores[i] = (float)score;
+    }
+    return SL_OK;
+}

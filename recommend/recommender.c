@@ -1,0 +1,284 @@
+#include "recommend/recommender.h"
+
+#include "base/params.h"
+#include "ranker/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void sl_recommender_params_init_sized(sl_recommender_params *params, size_t struct_size) {
+    const sl_recommender_params mine = {.struct_size = sizeof mine, .missing_score = NAN};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Pairs
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void pair_free(const sl_allocator *allocator, sl_pair *pair) {
+    if (!pair) return;
+    sl_prepared_free(pair->prepared);
+    sl_ranker_free(pair->ranker);
+    sl_items_free(pair->items);
+    sl_mem_free(allocator, pair, sizeof *pair);
+}
+
+/* A pair that keeps model and table; nothing is prepared yet. */
+static sl_status pair_new(const sl_recommender *recommender, sl_ranker *ranker, sl_items *items, uint64_t version,
+                          sl_pair **out) {
+    void *block;
+    SL_TRY(sl_mem_alloc(&recommender->allocator, sizeof(sl_pair), &block));
+    *out = block;
+    (*out)->ranker = ranker ? sl_ranker_retain(ranker) : NULL;
+    (*out)->items = sl_items_retain(items);
+    (*out)->version = version;
+    return SL_OK;
+}
+
+static sl_status pair_make(const sl_recommender *recommender, sl_ranker *ranker, sl_items *items, uint64_t version,
+                           sl_pair **out) {
+    sl_pair *pair;
+    if (ranker && ranker->features->outputs != 1)
+        return sl_fail(SL_EINVAL,
+                       "the model gives %zu scores an item, of which none is the one to rank by; use one "
+                       "with logistic or squared loss",
+                       ranker->features->outputs);
+    SL_TRY(pair_new(recommender, ranker, items, version, &pair));
+    const sl_prepare_params params = {.allocator = &recommender->allocator,
+                                      .ranker = ranker,
+                                      .index = recommender->index,
+                                      .items = items,
+                                      .kind = recommender->kind,
+                                      .group = recommender->group,
+                                      .threads = recommender->threads};
+    sl_status status = items ? sl_items_lock(items) : SL_OK;
+    if (status == SL_OK) {
+        status = sl_prepared_make(&params, &pair->prepared);
+        if (items) sl_items_unlock(items);
+    }
+    if (status == SL_OK)
+        *out = pair;
+    else
+        pair_free(&recommender->allocator, pair);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Who uses which
+ *
+ * A session writes the pair it found into its slot and looks whether that is still the one in use; whoever replaces it
+ * does so first and looks at the slots then. All four accesses are in one total order, so that either the session sees
+ * the new pair, or the other sees that the old one is used.
+ * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_recommender_take_slot(sl_recommender *recommender, sl_slot **out) {
+    for (sl_slot *slot = __atomic_load_n(&recommender->slots, __ATOMIC_ACQUIRE); slot; slot = slot->next) {
+        if (__atomic_exchange_n(&slot->taken, 1, __ATOMIC_ACQUIRE)) continue;
+        *out = slot;
+        return SL_OK;
+    }
+    void *block;
+    SL_TRY(sl_mem_alloc(&recommender->allocator, sizeof(sl_slot), &block));
+    sl_slot *slot = block;
+    slot->taken = 1;
+    slot->next = __atomic_load_n(&recommender->slots, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&recommender->slots, &slot->next, slot, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        ;
+    *out = slot;
+    return SL_OK;
+}
+
+const sl_pair *sl_recommender_begin(sl_recommender *recommender, sl_slot *slot) {
+    sl_pair *pair = __atomic_load_n(&recommender->current, __ATOMIC_SEQ_CST), *before;
+    do {
+        before = pair;
+        __atomic_store_n(&slot->used, pair, __ATOMIC_SEQ_CST);
+        pair = __atomic_load_n(&recommender->current, __ATOMIC_SEQ_CST);
+    } while (pair != before);
+    return pair;
+}
+
+void sl_recommender_end(sl_slot *slot) {
+    __atomic_store_n(&slot->used, NULL, __ATOMIC_RELEASE);
+}
+
+static int is_used(const sl_recommender *recommender, const sl_pair *pair) {
+    for (const sl_slot *slot = __atomic_load_n(&recommender->slots, __ATOMIC_SEQ_CST); slot; slot = slot->next)
+        if (__atomic_load_n(&slot->used, __ATOMIC_SEQ_CST) == pair) return 1;
+    return 0;
+}
+
+static void free_unused(sl_recommender *recommender) {
+    for (sl_pair **at = &recommender->retired; *at;) {
+        sl_pair *pair = *at;
+        if (is_used(recommender, pair)) {
+            at = &pair->next;
+            continue;
+        }
+        *at = pair->next;
+        pair_free(&recommender->allocator, pair);
+    }
+}
+
+static void put_in_use(sl_recommender *recommender, sl_pair *pair) {
+    sl_pair *old = __atomic_exchange_n(&recommender->current, pair, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&recommender->version, pair->version, __ATOMIC_RELEASE);
+    old->next = recommender->retired;
+    recommender->retired = old;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Life
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status read_params(const sl_recommender_params *given, sl_recommender_params *mine) {
+    sl_recommender_params_init(mine);
+    SL_TRY(sl_params_in(mine, sizeof *mine, given, "sl_recommender_params_init"));
+    if (mine->item_part == SL_ITEM_LAYER || mine->item_part == SL_ITEM_CODES) return SL_OK;
+    return sl_fail(SL_EINVAL, "item_part is %d; it is SL_ITEM_LAYER or SL_ITEM_CODES", (int)mine->item_part);
+}
+
+static sl_status copy_group(sl_recommender *recommender, const char *group) {
+    void *block;
+    if (!group) return SL_OK;
+    recommender->group_size = strlen(group) + 1;
+    SL_TRY(sl_mem_alloc(&recommender->allocator, recommender->group_size, &block));
+    recommender->group = block;
+    memcpy(block, group, recommender->group_size);
+    return SL_OK;
+}
+
+sl_status sl_recommender_create(sl_index *index, sl_ranker *ranker, sl_items *items,
+                                const sl_recommender_params *params, sl_recommender **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    sl_recommender_params mine;
+    SL_TRY(read_params(params, &mine));
+    sl_allocator allocator = sl_allocator_of(mine.allocator);
+    void *block;
+    SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_recommender), &block));
+    sl_recommender *recommender = block;
+    recommender->allocator = allocator;
+    recommender->log = mine.log;
+    recommender->log_ctx = mine.log_ctx;
+    recommender->index = index;
+    recommender->kind = mine.item_part;
+    recommender->threads = mine.threads;
+    recommender->missing_score = mine.missing_score;
+    sl_status status;
+    SL_TRY_GOTO(copy_group(recommender, mine.group), fail);
+    SL_TRY_GOTO(pair_make(recommender, ranker, items, 0, &recommender->current), fail);
+    *out = recommender;
+    return SL_OK;
+fail:
+    sl_recommender_free(recommender);
+    return status;
+}
+
+void sl_recommender_free(sl_recommender *recommender) {
+    if (!recommender) return;
+    sl_allocator allocator = recommender->allocator;
+    for (sl_pair *pair = recommender->retired, *next; pair; pair = next) {
+        next = pair->next;
+        pair_free(&allocator, pair);
+    }
+    pair_free(&allocator, recommender->current);
+    for (sl_slot *slot = recommender->slots, *next; slot; slot = next) {
+        next = slot->next;
+        sl_mem_free(&allocator, slot, sizeof *slot);
+    }
+    sl_mem_free(&allocator, recommender->group, recommender->group_size);
+    sl_mem_free(&allocator, recommender, sizeof *recommender);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Changes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status lock(sl_recommender *recommender) {
+    if (__atomic_exchange_n(&recommender->changing, 1, __ATOMIC_ACQUIRE))
+        return sl_fail(SL_EBUSY, "another thread is swapping or updating; do it after that");
+    return SL_OK;
+}
+
+static void unlock(sl_recommender *recommender) {
+    __atomic_store_n(&recommender->changing, 0, __ATOMIC_RELEASE);
+}
+
+static void tell(const sl_recommender *recommender, const sl_pair *pair) {
+    char text[128];
+    if (!recommender->log) return;
+    snprintf(text, sizeof text, "version %llu is in use, with %zu items prepared", (unsigned long long)pair->version,
+             sl_catalog_size(&pair->prepared->catalog));
+    recommender->log(recommender->log_ctx, SL_LOG_INFO, text);
+}
+
+sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl_items *items) {
+    if (!recommender) return sl_fail(SL_EINVAL, "recommender is NULL");
+    SL_TRY(lock(recommender));
+    const sl_pair *now = recommender->current;
+    sl_pair *pair;
+    sl_status status =
+        pair_make(recommender, ranker ? ranker : now->ranker, items ? items : now->items, now->version + 1, &pair);
+    if (status == SL_OK) {
+        put_in_use(recommender, pair);
+        free_unused(recommender);
+        tell(recommender, pair);
+    }
+    unlock(recommender);
+    return status;
+}
+
+/* Takes what is outdated out of what is prepared, by a copy that is put in its place. Without the memory for it, all
+ * stays as it is, which is right as well. */
+static void settle(sl_recommender *recommender) {
+    const sl_pair *now = recommender->current;
+    sl_pair *pair;
+    if (sl_prepared_is_worn(now->prepared) &&
+        pair_new(recommender, now->ranker, now->items, now->version, &pair) == SL_OK) {
+        if (sl_prepared_copy(now->prepared, &pair->prepared) == SL_OK)
+            put_in_use(recommender, pair);
+        else
+            pair_free(&recommender->allocator, pair);
+    }
+    free_unused(recommender);
+}
+
+static sl_status update_pair(sl_pair *pair, const sl_table *rows) {
+    sl_item_change change;
+    sl_prepared_part *part;
+    SL_TRY(sl_items_stage(pair->items, rows, &change));
+    sl_status status = sl_prepared_stage(pair->prepared, change.part, &part);
+    if (status != SL_OK) {
+        sl_items_cancel(pair->items, &change);
+        return status;
+    }
+    sl_prepared_commit(pair->prepared, part);
+    sl_items_commit(pair->items, &change);
+    return SL_OK;
+}
+
+static sl_status update(sl_recommender *recommender, const sl_table *rows) {
+    sl_pair *pair = recommender->current;
+    if (!pair->items) return sl_fail(SL_EINVAL, "there is no item table to update; swap one in");
+    SL_TRY(sl_items_lock(pair->items));
+    sl_status status = rows->rows ? update_pair(pair, rows) : SL_OK;
+    sl_items_unlock(pair->items);
+    if (status == SL_OK) settle(recommender);
+    return status;
+}
+
+sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows) {
+    if (!recommender || !rows) return sl_fail(SL_EINVAL, "recommender or rows is NULL");
+    SL_TRY(sl_table_check(rows));
+    SL_TRY(lock(recommender));
+    sl_status status = update(recommender, rows);
+    unlock(recommender);
+    return status;
+}
+
+uint64_t sl_recommender_version(const sl_recommender *recommender) {
+    return recommender ? __atomic_load_n(&recommender->version, __ATOMIC_ACQUIRE) : 0;
+}

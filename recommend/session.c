@@ -1,0 +1,267 @@
+#include "recommend/recommender.h"
+
+#include "base/params.h"
+#include "hnsw/accept.h"
+#include "recommend/session.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST_EF 64u
+
+struct sl_session {
+    sl_recommender *recommender;
+    sl_slot *slot;
+    size_t n, candidates, ef; /* the most that may be asked for */
+    sl_searcher *searcher;
+    sl_scorer *scorer; /* of the model it met last; NULL without one */
+    sl_recall recall;
+    uint64_t *ids;
+    float *recall_scores, *scores;
+    sl_candidate *rows;
+    sl_top_entry *top;
+    sl_group_count *groups;
+    size_t group_room;
+};
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Parameters
+ * ------------------------------------------------------------------------------------------------------------- */
+
+void sl_recommend_params_init_sized(sl_recommend_params *params, size_t struct_size) {
+    const sl_recommend_params mine = {.struct_size = sizeof mine, .n = 10, .candidates = 500, .threads = 1};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+sl_status sl_recommend_params_read(const sl_recommend_params *given, sl_recommend_params *out) {
+    sl_recommend_params_init(out);
+    SL_TRY(sl_params_in(out, sizeof *out, given, "sl_recommend_params_init"));
+    if (out->n == 0 || out->candidates < out->n || out->candidates > SL_MAX_EF)
+        return sl_fail(SL_EINVAL, "n is %zu and candidates %zu; give n from 1 to candidates, and those to %u", out->n,
+                       out->candidates, SL_MAX_EF);
+    if (out->ef > SL_MAX_EF) return sl_fail(SL_EINVAL, "ef is %zu; give up to %u", out->ef, SL_MAX_EF);
+    if (out->ef == 0) out->ef = out->candidates > LEAST_EF ? out->candidates : LEAST_EF;
+    return SL_OK;
+}
+
+sl_status sl_request_check(const sl_request *request) {
+    SL_TRY(sl_params_check_out(request, "sl_request"));
+    if (request->struct_size < sizeof *request)
+        return sl_fail(SL_EINVAL, "struct_size of a request is %zu; set it to sizeof(sl_request)",
+                       request->struct_size);
+    if (request->exclude_count && !request->exclude)
+        return sl_fail(SL_EINVAL, "exclude is NULL, exclude_count %zu", request->exclude_count);
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Life
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A scorer of the pair's model: it is made when a session first meets it. */
+static sl_status meet(sl_session *session, const sl_pair *pair) {
+    if (!pair->ranker || sl_scorer_fits(session->scorer, pair)) return SL_OK;
+    sl_scorer_free(session->scorer);
+    return sl_scorer_create(session->recommender, pair, session->candidates, &session->scorer);
+}
+
+static sl_status make_array(const sl_session *session, size_t count, size_t element, void *out) {
+    void *block;
+    SL_TRY(sl_mem_alloc(&session->recommender->allocator, count * element, &block));
+    memcpy(out, &block, sizeof block);
+    return SL_OK;
+}
+
+static sl_status make_arrays(sl_session *session) {
+    size_t count = session->candidates;
+    session->group_room = 2;
+    while (session->group_room < 2 * session->n)
+        session->group_room *= 2;
+    SL_TRY(make_array(session, count, sizeof *session->ids, &session->ids));
+    SL_TRY(make_array(session, count, sizeof *session->recall_scores, &session->recall_scores));
+    SL_TRY(make_array(session, count, sizeof *session->scores, &session->scores));
+    SL_TRY(make_array(session, count, sizeof *session->rows, &session->rows));
+    SL_TRY(make_array(session, count, sizeof *session->top, &session->top));
+    return make_array(session, session->group_room, sizeof *session->groups, &session->groups);
+}
+
+static sl_status make_session(sl_session *session) {
+    sl_recommender *recommender = session->recommender;
+    SL_TRY(sl_recommender_take_slot(recommender, &session->slot));
+    SL_TRY(sl_recall_init(&session->recall, recommender->index, &recommender->allocator));
+    SL_TRY(make_arrays(session));
+    SL_TRY(
+        sl_searcher_create(recommender->index, sl_recall_room(session->candidates, session->ef), &session->searcher));
+    const sl_pair *pair = sl_recommender_begin(recommender, session->slot);
+    sl_status status = meet(session, pair);
+    sl_recommender_end(session->slot);
+    return status;
+}
+
+sl_status sl_session_create(sl_recommender *recommender, const sl_recommend_params *params, sl_session **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!recommender) return sl_fail(SL_EINVAL, "recommender is NULL");
+    sl_recommend_params mine;
+    void *block;
+    SL_TRY(sl_recommend_params_read(params, &mine));
+    SL_TRY(sl_mem_alloc(&recommender->allocator, sizeof(sl_session), &block));
+    sl_session *session = block;
+    session->recommender = recommender;
+    session->n = mine.n;
+    session->candidates = mine.candidates;
+    session->ef = mine.ef;
+    sl_status status = make_session(session);
+    if (status == SL_OK)
+        *out = session;
+    else
+        sl_session_free(session);
+    return status;
+}
+
+void sl_session_free(sl_session *session) {
+    if (!session) return;
+    const sl_allocator *allocator = &session->recommender->allocator;
+    size_t count = session->candidates;
+    sl_scorer_free(session->scorer);
+    sl_searcher_free(session->searcher);
+    sl_recall_free(&session->recall);
+    sl_mem_free(allocator, session->ids, count * sizeof *session->ids);
+    sl_mem_free(allocator, session->recall_scores, count * sizeof *session->recall_scores);
+    sl_mem_free(allocator, session->scores, count * sizeof *session->scores);
+    sl_mem_free(allocator, session->rows, count * sizeof *session->rows);
+    sl_mem_free(allocator, session->top, count * sizeof *session->top);
+    sl_mem_free(allocator, session->groups, session->group_room * sizeof *session->groups);
+    if (session->slot) __atomic_store_n(&session->slot->taken, 0, __ATOMIC_RELEASE);
+    sl_mem_free(allocator, session, sizeof *session);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * A request
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Where each candidate's features are. First the lookups' memory is asked for, then the rows'. */
+static void locate(const sl_prepared *prepared, const uint64_t *ids, size_t count, sl_candidate *rows,
+                   size_t *without) {
+    const sl_id_table *table = sl_catalog_table(&prepared->catalog);
+    for (size_t i = 0; i < count; i++)
+        sl_id_table_prefetch(table, ids[i]);
+    for (size_t i = 0; i < count; i++) {
+        sl_row_ref ref = sl_id_table_find(table, ids[i]);
+        int found = ref != SL_NO_REF;
+        rows[i].part = found ? sl_catalog_part(&prepared->catalog, sl_ref_part(ref)) : prepared->missing;
+        rows[i].row = found ? sl_ref_row(ref) : 0;
+        rows[i].missing = !found && prepared->lists_items;
+        *without += (size_t)rows[i].missing;
+        sl_prefetch(&rows[i].part->marks[rows[i].row], 1);
+    }
+}
+
+/* The first `found` entries of top in the order of the answer. */
+static size_t choose(sl_session *session, const sl_pair *pair, size_t found, const sl_recommend_params *params) {
+    sl_top top = {session->top, 0, params->max_per_group ? session->candidates : params->n};
+    if (pair->ranker) {
+        for (size_t i = 0; i < found; i++)
+            sl_top_push(&top, (double)session->scores[i], i);
+        sl_top_sort(&top);
+    } else {
+        /* The recall's order, which under some metrics is not that of its scores. */
+        for (; top.size < found && top.size < top.k; top.size++)
+            top.entries[top.size] = (sl_top_entry){0, top.size};
+    }
+    if (!params->max_per_group) return top.size;
+    return sl_diversify(top.entries, top.size, params->n, params->max_per_group, session->rows, session->groups,
+                        session->group_room);
+}
+
+static void write_results(const sl_session *session, const sl_pair *pair, size_t results, size_t n, uint64_t *ids,
+                          float *scores, float *recall_scores) {
+    const float *from = pair->ranker ? session->scores : session->recall_scores;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i < results ? (size_t)session->top[i].id : 0;
+        ids[i] = i < results ? session->ids[at] : SL_NO_ID;
+        if (scores) scores[i] = i < results ? from[at] : NAN;
+        if (recall_scores) recall_scores[i] = i < results ? session->recall_scores[at] : NAN;
+    }
+}
+
+static sl_status recommend(sl_session *session, const sl_pair *pair, const sl_request *request,
+                           const sl_recommend_params *params, uint64_t *ids, float *scores, float *recall_scores,
+                           sl_recommend_stats *stats) {
+    size_t found;
+    SL_TRY(meet(session, pair));
+    if (pair->ranker) SL_TRY(sl_scorer_user(session->scorer, request));
+    SL_TRY(sl_recall_run(&session->recall, session->searcher, request, params, session->ids, session->recall_scores,
+                         &found));
+    locate(pair->prepared, session->ids, found, session->rows, &stats->without_features);
+    if (pair->ranker)
+        SL_TRY(sl_scorer_run(session->scorer, session->rows, session->recall_scores, found, session->scores));
+    stats->results = choose(session, pair, found, params);
+    stats->candidates = found;
+    write_results(session, pair, stats->results, params->n, ids, scores, recall_scores);
+    return SL_OK;
+}
+
+static sl_status check_size(const sl_session *session, const sl_recommend_params *params) {
+    if (params->n <= session->n && params->candidates <= session->candidates && params->ef <= session->ef) return SL_OK;
+    return sl_fail(SL_EINVAL,
+                   "n %zu, candidates %zu, ef %zu; this session was made for %zu, %zu and %zu: create a "
+                   "larger one",
+                   params->n, params->candidates, params->ef, session->n, session->candidates, session->ef);
+}
+
+sl_status sl_session_recommend(sl_session *session, const sl_request *request, const sl_recommend_params *params,
+                               uint64_t *ids, float *scores, float *recall_scores, sl_recommend_stats *stats) {
+    if (!session || !ids) return sl_fail(SL_EINVAL, "session or ids is NULL");
+    sl_recommend_params mine;
+    SL_TRY(sl_recommend_params_read(params, &mine));
+    SL_TRY(check_size(session, &mine));
+    SL_TRY(sl_request_check(request));
+    if (!request->vector) return sl_fail(SL_EINVAL, "the request's vector is NULL; recall needs one");
+    const sl_pair *pair = sl_recommender_begin(session->recommender, session->slot);
+    sl_recommend_stats counts = {.requests = 1, .version = pair->version};
+    sl_status status = recommend(session, pair, request, &mine, ids, scores, recall_scores, &counts);
+    sl_recommender_end(session->slot);
+    if (status == SL_OK && stats) *stats = counts;
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Ranking alone
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status score_slice(sl_session *session, const sl_pair *pair, const sl_request *request, const uint64_t *ids,
+                             const float *recall_scores, size_t count, float *scores, sl_recommend_stats *stats) {
+    if (!recall_scores && (!pair->ranker || sl_scorer_asks_recall(session->scorer))) {
+        SL_TRY(sl_recall_scores(&session->recall, request, ids, count, session->recall_scores));
+        recall_scores = session->recall_scores;
+    }
+    locate(pair->prepared, ids, count, session->rows, &stats->without_features);
+    if (pair->ranker) return sl_scorer_run(session->scorer, session->rows, recall_scores, count, scores);
+    memmove(scores, recall_scores, count * sizeof *scores);
+    return SL_OK;
+}
+
+static sl_status score(sl_session *session, const sl_pair *pair, const sl_request *request, const uint64_t *ids,
+                       const float *recall_scores, size_t count, float *scores, sl_recommend_stats *stats) {
+    SL_TRY(meet(session, pair));
+    if (pair->ranker) SL_TRY(sl_scorer_user(session->scorer, request));
+    for (size_t at = 0; at < count; at += session->candidates) {
+        size_t slice = count - at < session->candidates ? count - at : session->candidates;
+        SL_TRY(score_slice(session, pair, request, ids + at, recall_scores ? recall_scores + at : NULL, slice,
+                           scores + at, stats));
+    }
+    return SL_OK;
+}
+
+sl_status sl_session_score(sl_session *session, const sl_request *request, const uint64_t *ids,
+                           const float *recall_scores, size_t count, float *scores, sl_recommend_stats *stats) {
+    if (!session || (count && (!ids || !scores))) return sl_fail(SL_EINVAL, "session, ids or scores is NULL");
+    SL_TRY(sl_request_check(request));
+    const sl_pair *pair = sl_recommender_begin(session->recommender, session->slot);
+    sl_recommend_stats counts = {.requests = 1, .results = count, .candidates = count, .version = pair->version};
+    sl_status status = score(session, pair, request, ids, recall_scores, count, scores, &counts);
+    sl_recommender_end(session->slot);
+    if (status == SL_OK && stats) *stats = counts;
+    return status;
+}

@@ -1,0 +1,67 @@
+/* What the tests of recommendation share: items, users, an index, models with random weights over all kinds of
+ * features, and the same pairs of user and item as rows of one table, for a predictor. Failures end the test. */
+#ifndef SL_TESTS_FUNNEL_H
+#define SL_TESTS_FUNNEL_H
+
+#include <shortlist_rank.h>
+
+enum { FUNNEL_ITEMS = 600, FUNNEL_USERS = 30, FUNNEL_DIM = 12, FUNNEL_COLUMNS = 24 };
+
+/* A table that owns its columns. */
+typedef struct grid {
+    sl_table table;
+    sl_column columns[FUNNEL_COLUMNS];
+    void *blocks[4 * FUNNEL_COLUMNS];
+    size_t block_count;
+} grid;
+void grid_free(grid *g);
+/* Appends rows[i] of each column of `from` as columns of `to`, which has n rows; SIZE_MAX is a row of missing values.
+ */
+void grid_gather(grid *to, const sl_table *from, const size_t *rows, size_t n);
+void grid_vectors(grid *to, const char *name, size_t dim, const float *values, size_t n);
+void grid_floats(grid *to, const char *name, const float *values, size_t n);
+
+typedef struct funnel {
+    grid items, users;
+    uint64_t ids[FUNNEL_ITEMS];
+    float *vectors;      /* of the items */
+    float *user_vectors; /* of the users */
+    sl_index *index;
+} funnel;
+
+/* sparse: ids are far apart, else row numbers. The index has f32 codes, so that it gives back what was put in. */
+void funnel_make(funnel *f, int sparse, sl_metric metric);
+void funnel_free(funnel *f);
+/* The row of an item's id; SIZE_MAX where there is none. */
+size_t funnel_row(const funnel *f, uint64_t id);
+sl_items *funnel_items(const funnel *f, const sl_allocator *allocator);
+
+/* Models. Each is a spec's features, wide and deep; see funnel.c. */
+enum {
+    MODEL_ALL,
+    MODEL_WIDE,
+    MODEL_DEEP,
+    MODEL_PLAIN,
+    MODEL_USER,
+    MODEL_ITEM,
+    MODEL_VECTORS,
+    MODEL_SCORE,
+    MODEL_SHALLOW,
+    MODEL_SQUARED,
+    MODELS
+};
+/* Has random weights, of the seed. */
+sl_ranker *funnel_ranker(const funnel *f, int model, uint64_t seed, const sl_allocator *allocator);
+/* A ranker of this spec, with features fitted to pairs and the weights as they are before the first step. */
+sl_status funnel_fit(const funnel *f, const char *spec, const sl_allocator *allocator, sl_ranker **out);
+/* Whether the model needs the item table. */
+int funnel_needs_items(int model);
+
+/* A request of a user; vectors of f32. */
+sl_request funnel_request(const funnel *f, size_t user);
+/* The scores that a predictor gives user and items, whose table is `items` (rows may be SIZE_MAX) and whose recall
+ * scores are given. */
+void funnel_predict(const funnel *f, const sl_ranker *ranker, const sl_table *items, size_t user, const size_t *rows,
+                    const uint64_t *ids, const float *recall, size_t n, float *scores);
+
+#endif

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# clicks.sh N[:SEED]: makes data/clicks-N-SEED, a synthetic click log of N rows: the last tenth is test.tsv, the rest
+# train.tsv, and test.truth has the probabilities that the test's labels were drawn with.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+[[ $1 =~ ^([1-9][0-9]+)(:([0-9]+))?$ ]] || {
+    echo "clicks: '$1' is not N[:SEED], such as 1000000:1, with N from 10" >&2
+    exit 1
+}
+n=${BASH_REMATCH[1]} seed=${BASH_REMATCH[3]:-1}
+train=$((n - n / 10))
+out=data/clicks-$n-$seed
+new=$out.new
+[ ! -f "$out/complete" ] || exit 0
+
+trap 'rm -rf "$new"' EXIT
+rm -rf "$new"
+mkdir -p "$new"
+build/tools/clicks 0 "$train" "$seed" "$new/train.tsv"
+build/tools/clicks "$train" "$((n - train))" "$seed" "$new/test.tsv" "$new/test.truth"
+touch "$new/complete"
+rm -rf "$out"
+mv "$new" "$out"
+echo "clicks: ready in $out (synthetic data)"
