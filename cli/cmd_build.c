@@ -110,18 +110,8 @@ static int add_blocks(build_state *state) {
     return result;
 }
 
-static int save(build_state *state) {
-    progress progress;
-    sl_save_params params;
-    sl_save_params_init(&params);
-    params.progress = progress_step;
-    params.progress_ctx = &progress;
-    double start = now_seconds();
-    progress_begin(&progress, "saving", "bytes", 0, state->options->progress);
-    sl_status status = sl_index_save(state->index, state->options->output, &params);
-    progress_end(&progress, status == SL_OK);
-    state->save_s = now_seconds() - start;
-    return status == SL_OK ? EXIT_DONE : report_status(state->options->output, status);
+static sl_status save_index(void *handle, const char *path, const sl_save_params *params) {
+    return sl_index_save(handle, path, params);
 }
 
 static int print_result(const build_state *state) {
@@ -166,7 +156,9 @@ static int build(build_state *state) {
     if (status == EXIT_DONE) status = prepare_block(state);
     if (status == EXIT_DONE) status = prepare_index(state);
     if (status == EXIT_DONE) status = add_blocks(state);
-    if (status == EXIT_DONE) status = save(state);
+    if (status == EXIT_DONE)
+        status =
+            save_handle(save_index, state->index, state->options->output, state->options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;
 }
 

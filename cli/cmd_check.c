@@ -3,6 +3,8 @@
 #include "cli/progress.h"
 #include "cli/system.h"
 
+#include <math.h>
+
 typedef struct check_options {
     size_t sample, threads;
     int progress, json;
@@ -29,9 +31,27 @@ static void list_faults(const sl_check_report *report, fault *out) {
         out[i] = faults[i];
 }
 
+/* Damage to the file itself ends the check before the graph is looked at: nothing is counted then. */
+static int graph_was_checked(const sl_check_report *report, int sound) {
+    fault faults[FAULTS];
+    size_t counted = 0;
+    list_faults(report, faults);
+    for (size_t i = 0; i < FAULTS; i++)
+        counted += faults[i].count;
+    return sound || counted;
+}
+
+static void count_or_null(json *json, const char *key, int checked, size_t count) {
+    if (checked)
+        json_count(json, key, count);
+    else
+        json_text(json, key, NULL);
+}
+
 static void print_json(const char *path, const sl_index_stats *stats, const sl_check_report *report, int sound,
                        double seconds) {
     fault faults[FAULTS];
+    int checked = graph_was_checked(report, sound);
     list_faults(report, faults);
     json json;
     json_begin(&json, stdout);
@@ -40,10 +60,10 @@ static void print_json(const char *path, const sl_index_stats *stats, const sl_c
     json_text(&json, "fault", sound ? NULL : sl_last_error());
     json_index(&json, stats);
     for (size_t i = 0; i < FAULTS; i++)
-        json_count(&json, faults[i].key, faults[i].count);
-    json_count(&json, "min_degree", report->min_degree);
-    json_count(&json, "max_degree", report->max_degree);
-    json_real(&json, "mean_degree", report->mean_degree);
+        count_or_null(&json, faults[i].key, checked, faults[i].count);
+    count_or_null(&json, "min_degree", checked, report->min_degree);
+    count_or_null(&json, "max_degree", checked, report->max_degree);
+    json_real(&json, "mean_degree", checked ? report->mean_degree : NAN);
     json_real(&json, "sampled_recall", report->sampled_recall);
     json_count(&json, "sections_checked", report->sections_checked);
     json_real(&json, "check_s", seconds);
@@ -55,6 +75,10 @@ static void print_text(const char *path, const check_options *options, const sl_
     list_faults(report, faults);
     printf("%s: %s; %zu vectors, %zu sections of the file verified\n", path, sound ? "sound" : "damaged", report->n,
            report->sections_checked);
+    if (!graph_was_checked(report, sound)) {
+        printf("  %-36s not looked at\n", "the graph");
+        return;
+    }
     for (size_t i = 0; i < FAULTS; i++)
         printf("  %-36s %zu\n", faults[i].name, faults[i].count);
     printf("  %-36s %zu to %zu, mean %.1f\n", "links a vector", report->min_degree, report->max_degree,
@@ -117,7 +141,9 @@ const command command_check = {
         "Reads the whole file against its checksums, and the whole graph: links out of range or twice, records of the "
         "upper layers, ids that come twice, vectors that no path leads to from the entry point. Then searches for a "
         "sample of its own vectors and compares with exact search over the same codes. Exit status 1 says that "
-        "something does not hold; the counts are printed in either case.\n",
+        "something does not hold; the counts are printed in either case, unless the file itself is damaged: then the "
+        "graph "
+        "is not looked at.\n",
     .examples = "shortlist check base.sl\nshortlist check base.sl --sample 1000 --json\n",
     .operands = operands,
     .options = check_table,

@@ -1,10 +1,16 @@
 #include "cli/commands.h"
 
+#include "cli/ranking.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
 typedef struct info_options {
-    int json;
+    int json, spec;
 } info_options;
 
-static int print_info(const char *path, const sl_index_stats *stats, int as_json) {
+static int print_index_info(const char *path, const sl_index_stats *stats, int as_json) {
     static const char *const names[] = {"codes", "links", "ids", "upper layers", "refine"};
     static const char *const keys[] = {"bytes_codes", "bytes_links", "bytes_ids", "bytes_upper", "bytes_refine"};
     const uint64_t bytes[] = {stats->bytes_codes, stats->bytes_links, stats->bytes_ids, stats->bytes_upper,
@@ -34,30 +40,161 @@ static int print_info(const char *path, const sl_index_stats *stats, int as_json
     return report_stdout();
 }
 
+static const char *const loss_names[] = {"logistic", "multiclass", "squared"};
+static const char *const form_names[] = {"dense", "id", "bag"};
+static const char *const side_names[] = {"user", "item", "pair"};
+
+static const char *part_names(const sl_feature_info *feature) {
+    if (feature->wide_at != SIZE_MAX) return feature->deep_at != SIZE_MAX ? "wide, deep" : "wide";
+    return feature->deep_at != SIZE_MAX ? "deep" : "none";
+}
+
+static void json_feature(json *json, const sl_feature_info *feature) {
+    json_open_object(json, NULL);
+    json_text(json, "name", feature->name);
+    json_text(json, "form", form_names[feature->form]);
+    json_text(json, "side", side_names[feature->side]);
+    json_count(json, "size", feature->form == SL_FORM_DENSE ? feature->width : feature->size);
+    json_count(json, "dim", feature->deep_at != SIZE_MAX ? feature->deep_width : 0);
+    json_flag(json, "wide", feature->wide_at != SIZE_MAX);
+    json_flag(json, "deep", feature->deep_at != SIZE_MAX);
+    json_close_object(json);
+}
+
+static void json_model(const char *path, const sl_ranker *ranker, const sl_ranker_info *info) {
+    sl_feature_info feature = {.struct_size = sizeof feature};
+    json json;
+    json_begin(&json, stdout);
+    json_text(&json, "model", path);
+    json_text(&json, "loss", loss_names[info->loss]);
+    json_count(&json, "outputs", info->outputs);
+    json_open_array(&json, "classes");
+    for (size_t i = 0; sl_ranker_class(ranker, i); i++)
+        json_text(&json, NULL, sl_ranker_class(ranker, i));
+    json_close_array(&json);
+    json_count(&json, "parameters", info->parameters);
+    json_count(&json, "bytes", info->bytes);
+    json_count(&json, "wide_size", info->wide_size);
+    json_count(&json, "deep_inputs", info->deep_inputs);
+    json_count(&json, "layers", info->layers);
+    json_flag(&json, "uses_onednn", info->uses_onednn);
+    json_open_array(&json, "features");
+    for (size_t i = 0; i < info->features && sl_ranker_get_feature(ranker, i, &feature) == SL_OK; i++)
+        json_feature(&json, &feature);
+    json_close_array(&json);
+    json_text(&json, "spec", info->spec);
+    json_end(&json);
+}
+
+static void print_model(const char *path, const sl_ranker *ranker, const sl_ranker_info *info) {
+    sl_feature_info feature = {.struct_size = sizeof feature};
+    printf("%s: a model, %s loss, %zu outputs; %zu parameters, %s in memory\n", path, loss_names[info->loss],
+           info->outputs, info->parameters, text_of_size(info->bytes).text);
+    printf("wide part of %zu weights, deep part of %zu inputs and %zu layers\n\n", info->wide_size, info->deep_inputs,
+           info->layers);
+    printf("  %-24s %-6s %-5s %10s %5s  %s\n", "feature", "form", "side", "size", "dim", "part");
+    for (size_t i = 0; i < info->features && sl_ranker_get_feature(ranker, i, &feature) == SL_OK; i++)
+        printf("  %-24s %-6s %-5s %10zu %5zu  %s\n", feature.name, form_names[feature.form], side_names[feature.side],
+               feature.form == SL_FORM_DENSE ? feature.width : feature.size,
+               feature.deep_at != SIZE_MAX ? feature.deep_width : 0, part_names(&feature));
+}
+
+static int print_model_info(const char *path, const info_options *options, const sl_ranker *ranker) {
+    sl_ranker_info info = {.struct_size = sizeof info};
+    sl_status status = sl_ranker_get_info(ranker, &info);
+    if (status != SL_OK) return report_status(path, status);
+    if (options->json)
+        json_model(path, ranker, &info);
+    else if (options->spec)
+        printf("%s\n", info.spec);
+    else
+        print_model(path, ranker, &info);
+    return report_stdout();
+}
+
+static int print_items_info(const char *path, const info_options *options, const sl_items *items) {
+    struct stat file = {0};
+    if (stat(path, &file) != 0) file.st_size = 0;
+    size_t rows = sl_items_size(items), column = 0;
+    const char *name;
+    if (options->json) {
+        json json;
+        json_begin(&json, stdout);
+        json_text(&json, "items", path);
+        json_count(&json, "rows", rows);
+        json_count(&json, "bytes", (uint64_t)file.st_size);
+        json_open_array(&json, "columns");
+        while ((name = sl_items_column_name(items, column++)) != NULL)
+            json_text(&json, NULL, name);
+        json_close_array(&json);
+        json_end(&json);
+        return report_stdout();
+    }
+    printf("%s: an item table, %zu items, %s\ncolumns:", path, rows, text_of_size((uint64_t)file.st_size).text);
+    while ((name = sl_items_column_name(items, column++)) != NULL)
+        printf("%s %s", column == 1 ? "" : ",", name);
+    putchar('\n');
+    return report_stdout();
+}
+
+static int info_of_index(const char *path, const info_options *options, sl_index *index) {
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    sl_status status = sl_index_get_stats(index, &stats);
+    return status == SL_OK ? print_index_info(path, &stats, options->json) : report_status(path, status);
+}
+
+/* The file itself tells what it is: each type of file is refused by the other types' openings as of another format. */
+static int print_info(const char *path, const info_options *options) {
+    sl_index *index = NULL;
+    sl_ranker *ranker = NULL;
+    sl_items *items = NULL;
+    char message[512];
+    int result;
+    sl_status status = sl_index_open(path, NULL, &index);
+    snprintf(message, sizeof message, "%s", status == SL_OK ? "" : sl_last_error());
+    sl_status as_model = status == SL_EFORMAT ? sl_ranker_open(path, NULL, &ranker) : SL_EFORMAT;
+    sl_status as_items =
+        status == SL_EFORMAT && as_model == SL_EFORMAT ? sl_items_open(path, NULL, &items) : SL_EFORMAT;
+    if (status == SL_OK)
+        result = info_of_index(path, options, index);
+    else if (as_model == SL_OK)
+        result = print_model_info(path, options, ranker);
+    else if (as_items == SL_OK)
+        result = print_items_info(path, options, items);
+    else if (status != SL_EFORMAT || (as_model == SL_EFORMAT && as_items == SL_EFORMAT))
+        result =
+            report_failure("%s%s%s", strstr(message, path) ? "" : path, strstr(message, path) ? "" : ": ", message);
+    else
+        result = report_status(path, as_model == SL_EFORMAT ? as_items : as_model);
+    sl_index_free(index);
+    sl_ranker_free(ranker);
+    sl_items_free(items);
+    return result;
+}
+
 static int run_info(const command *self, int argc, char **argv) {
     info_options options = {0};
     const char *path;
     OPTIONS_PARSE(self, argc, argv, &options, &path);
-    sl_index *index;
-    sl_index_stats stats;
-    int status = open_index(path, SL_PLACE_MAP, 0, &index, &stats);
-    if (status == EXIT_DONE) status = print_info(path, &stats, options.json);
-    sl_index_free(index);
-    return status;
+    return print_info(path, &options);
 }
 
-static const char *const operands[] = {"INDEX", NULL};
+static const char *const operands[] = {"FILE", NULL};
 
-static const option info_table[] = {OPTION_JSON(info_options), OPTION_LAST};
+static const option info_table[] = {{0, "spec", OPTION_FLAG, NULL, 0, offsetof(info_options, spec),
+                                     "Print the spec that a model was trained from, and nothing else."},
+                                    OPTION_JSON(info_options),
+                                    OPTION_LAST};
 
 const command command_info = {
     .name = "info",
-    .summary = "tell what an index holds",
-    .synopsis = "shortlist info INDEX [--json]",
+    .summary = "tell what a file holds",
+    .synopsis = "shortlist info FILE [--spec] [--json]",
     .description =
-        "Prints how many vectors the index holds, how they are kept and what each part takes. Reads only the "
-        "file's header, whatever its size; 'shortlist check' reads all of it.\n",
-    .examples = "shortlist info base.sl\nshortlist info base.sl --json\n",
+        "Of an index: how many vectors it holds, how they are kept and what each part takes; only the file's header is "
+        "read, whatever its size, and 'shortlist check' reads all of it. Of a model: its loss, its weights, its "
+        "features as they were fitted, and its spec; all of the file is verified. Of an item table: its rows.\n",
+    .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info model.slr --spec\n",
     .operands = operands,
     .options = info_table,
     .run = run_info,

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/progress.h"
+#include "cli/system.h"
 
 #include <inttypes.h>
 
@@ -33,6 +34,20 @@ int open_index(const char *path, sl_place place, int progress_wanted, sl_index *
     sl_index_free(*out);
     *out = NULL;
     return report_status(path, status);
+}
+
+int save_handle(save_fn save, void *handle, const char *path, int progress_wanted, double *seconds) {
+    progress progress;
+    sl_save_params params;
+    sl_save_params_init(&params);
+    params.progress = progress_step;
+    params.progress_ctx = &progress;
+    double start = now_seconds();
+    progress_begin(&progress, "saving", "bytes", 0, progress_wanted);
+    sl_status status = save(handle, path, &params);
+    progress_end(&progress, status == SL_OK);
+    *seconds = now_seconds() - start;
+    return status == SL_OK ? EXIT_DONE : report_status(path, status);
 }
 
 static double bytes_per_vector(const sl_index_stats *stats) {

@@ -14,6 +14,11 @@ extern const command command_info;
 extern const command command_check;
 extern const command command_convert;
 extern const command command_cpu;
+extern const command command_train;
+extern const command command_predict;
+extern const command command_evaluate;
+extern const command command_items;
+extern const command command_recommend;
 
 /* "4294967296 bytes" as people read it: "4.0 GiB". */
 typedef struct size_text {
@@ -33,6 +38,11 @@ void print_index(const sl_index_stats *stats);
 
 /* Reports a -k or --ef of 0, above n or above SL_MAX_EF; `option` names it and `path` the file of n vectors. */
 int check_depth(const char *option, size_t value, size_t n, const char *path);
+
+/* Saves a handle of the library by its call, sl_index_save or another's, telling how far it is; *seconds is what it
+ * took. Returns an exit status. */
+typedef sl_status (*save_fn)(void *handle, const char *path, const sl_save_params *params);
+int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);
 
 /* Threads a call with `asked` will use. */
 size_t thread_count(size_t asked);

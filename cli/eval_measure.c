@@ -1,5 +1,6 @@
 #include "cli/eval.h"
 
+#include "cli/percentiles.h"
 #include "cli/report.h"
 
 #include <errno.h>
@@ -47,11 +48,6 @@ int eval_runner_create(const eval_task *task, const sl_index *index, eval_runner
     return status;
 }
 
-static int compare_floats(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 static int compare_doubles(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -62,20 +58,11 @@ static double median(double *values, size_t n) {
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* The smallest of the sorted values that at least `part` of them do not exceed. */
-static double percentile(const float *sorted, size_t n, double part) {
-    size_t rank = (size_t)(part * (double)n);
-    if ((double)rank < part * (double)n) rank++;
-    return (double)sorted[rank ? rank - 1 : 0];
-}
-
 static int measure_once(eval_runner *runner, size_t ef, eval_point *point) {
     int status = runner->procs ? eval_procs_pass(runner->procs, ef, point)
                                : eval_threads_pass(runner->threads, ef, 0, runner->latencies, point);
     if (status != EXIT_DONE) return status;
-    qsort(runner->latencies, runner->count, sizeof *runner->latencies, compare_floats);
-    point->p50_us = percentile(runner->latencies, runner->count, 0.50);
-    point->p99_us = percentile(runner->latencies, runner->count, 0.99);
+    percentiles(runner->latencies, runner->count, &point->p50_us, &point->p99_us);
     return EXIT_DONE;
 }
 

@@ -6,8 +6,9 @@
 #include <string.h>
 
 static const command *const commands[] = {
-    &command_build, &command_search, &command_eval,    &command_truth,
-    &command_info,  &command_check,  &command_convert, &command_cpu,
+    &command_build, &command_search,    &command_eval,  &command_truth,   &command_info,
+    &command_check, &command_convert,   &command_train, &command_predict, &command_evaluate,
+    &command_items, &command_recommend, &command_cpu,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
@@ -20,9 +21,12 @@ static const command *find(const char *name) {
 
 static int print_overview(void) {
     printf(
-        "NAME\n       shortlist - find the nearest vectors\n\nSYNOPSIS\n"
+        "NAME\n       shortlist - find the nearest vectors, and rank them\n\nSYNOPSIS\n"
         "       shortlist COMMAND ...\n       shortlist COMMAND --help\n       shortlist --version\n\nDESCRIPTION\n");
-    options_wrap("Builds an index over a file of vectors, searches it, and measures how well and how fast.\n", 7);
+    options_wrap(
+        "Builds an index over a file of vectors, searches it, and measures how well and how fast. Trains a model that "
+        "ranks what was found, and recommends with both.\n",
+        7);
     printf("\nCOMMANDS\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         printf("       %-10s %s\n", commands[i]->name, commands[i]->summary);
@@ -42,7 +46,10 @@ static int print_overview(void) {
            "       shortlist build base.fbin -o base.sl --metric cosine\n"
            "       shortlist truth base.fbin queries.fbin -k 10 --metric cosine -o truth.ibin\n"
            "       shortlist eval base.sl queries.fbin truth.ibin -k 10\n"
-           "       shortlist search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n");
+           "       shortlist search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n"
+           "       shortlist train spec.json clicks.csv -o model.slr\n"
+           "       shortlist items films.csv -o films.sli --id film\n"
+           "       shortlist recommend base.sl model.slr films.sli requests.csv -n 10\n");
     return report_stdout();
 }
 

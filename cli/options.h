@@ -47,6 +47,11 @@ typedef struct option {
     { 0, "json", OPTION_FLAG, NULL, 0, offsetof(type, json), "Print the result as one JSON object on stdout." }
 #define OPTION_THREADS(type, text)                                                                                     \
     { 0, "threads", OPTION_COUNT, "N", 0, offsetof(type, threads), text }
+#define OPTION_LOOKUP(type)                                                                                            \
+    {                                                                                                                  \
+        0, "index", OPTION_TEXT, "INDEX", 0, offsetof(type, index),                                                    \
+            "The index that vectors are taken from, by id, for vector features whose column holds ids."                \
+    }
 #define OPTION_LAST                                                                                                    \
     { 0, NULL, OPTION_FLAG, NULL, 0, 0, NULL }
 

@@ -122,6 +122,14 @@ int output_write(output *output, const void *data, size_t size) {
     return EXIT_DONE;
 }
 
+int output_rewrite_start(output *output, const void *data, size_t size) {
+    int status = flush(output);
+    if (status == EXIT_DONE && lseek(output->fd, 0, SEEK_SET) != 0) status = report_write(output->path, "write it");
+    if (status == EXIT_DONE) status = write_all(output, data, size);
+    if (status == EXIT_DONE && lseek(output->fd, 0, SEEK_END) < 0) status = report_write(output->path, "write it");
+    return status;
+}
+
 /* The rename itself is lost in a power failure unless its folder is synced. */
 static int sync_folder(const output *output) {
     char *folder = folder_of(output->target);

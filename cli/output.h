@@ -12,6 +12,9 @@ int output_create(const char *path, output **out);
 /* Appends; buffered. */
 int output_write(output *output, const void *data, size_t size);
 
+/* Writes over what the file begins with: a header whose counts are known only at the end. */
+int output_rewrite_start(output *output, const void *data, size_t size);
+
 /* Flushes, syncs, renames over the path, syncs the folder, and frees. On failure the path is as it was. */
 int output_commit(output *output);
 

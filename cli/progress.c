@@ -26,10 +26,8 @@ void progress_begin(progress *progress, const char *what, const char *unit, uint
     progress->shows = terminal || wanted;
 }
 
-static void show(progress *progress, uint64_t done, double now) {
-    double elapsed = now - progress->started;
-    double rate = elapsed > 0 ? (double)done / elapsed : 0;
-    double part = progress->total ? (double)done / (double)progress->total : 0;
+static void show_part(const progress *progress, uint64_t done, double rate) {
+    double part = (double)done / (double)progress->total;
     unsigned left = rate > 0 && done < progress->total ? (unsigned)((double)(progress->total - done) / rate) : 0;
     char bar[BAR_WIDTH + 1];
     size_t filled = (size_t)(part * BAR_WIDTH);
@@ -42,6 +40,16 @@ static void show(progress *progress, uint64_t done, double now) {
         fprintf(stderr, "%s ", progress->what);
     fprintf(stderr, "%3.0f%%  %" PRIu64 " of %" PRIu64 " %s  %.0f/s  %u:%02u left", 100 * part, done, progress->total,
             progress->unit, rate, left / 60, left % 60);
+}
+
+static void show(progress *progress, uint64_t done, double now) {
+    double elapsed = now - progress->started;
+    double rate = elapsed > 0 ? (double)done / elapsed : 0;
+    if (progress->total)
+        show_part(progress, done, rate);
+    else
+        fprintf(stderr, "%s%s %" PRIu64 " %s  %.0f/s", progress->bar ? "\r" : "", progress->what, done, progress->unit,
+                rate);
     fputs(progress->bar ? "\033[K" : "\n", stderr);
     fflush(stderr);
     bar_shown = progress->bar;
@@ -58,8 +66,9 @@ int progress_step(void *ctx, uint64_t done, uint64_t total) {
     if (!progress->total) progress->total = total;
     double now = now_seconds();
     uint64_t span = progress->span ? progress->span : progress->total;
-    uint64_t all = progress->base + (total ? (uint64_t)((double)span * ((double)done / (double)total)) : 0);
-    if (all > progress->total) all = progress->total;
+    uint64_t all = progress->base + (total ? (uint64_t)((double)span * ((double)done / (double)total)) : done);
+    if (progress->total && all > progress->total) all = progress->total;
+    progress->done = all;
     if (progress->shows && now - progress->shown >= (progress->bar ? BAR_INTERVAL : LINE_INTERVAL))
         show(progress, all, now);
     return interrupted();
@@ -68,7 +77,7 @@ int progress_step(void *ctx, uint64_t done, uint64_t total) {
 void progress_end(progress *progress, int whole) {
     double elapsed = now_seconds() - progress->started;
     if (whole && progress->shows && !progress->bar)
-        fprintf(stderr, "%s done: %" PRIu64 " %s in %.1f s\n", progress->what, progress->total, progress->unit,
-                elapsed);
+        fprintf(stderr, "%s done: %" PRIu64 " %s in %.1f s\n", progress->what,
+                progress->total ? progress->total : progress->done, progress->unit, elapsed);
     progress_clear();
 }

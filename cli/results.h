@@ -11,7 +11,7 @@ typedef struct results results;
  * an exit status. */
 int results_check(const char *ids_path, const char *scores_path, const char *const *inputs);
 
-/* `scores_path` may be NULL. Returns an exit status; *out is NULL on failure. */
+/* `scores_path` may be NULL, and nq VECTORS_UNCOUNTED. Returns an exit status; *out is NULL on failure. */
 int results_create(const char *ids_path, const char *scores_path, size_t nq, size_t k, results **out);
 
 /* The next `count` rows. In an integer file of 32 bits SL_NO_ID becomes -1, and an id that does not fit is reported. */

@@ -50,6 +50,8 @@ typedef struct vectors_writer vectors_writer;
 /* The type files of this ending hold; `npy` for .npy. Reports an ending that is not written. */
 int vectors_writer_type(const char *path, element npy, element *out);
 
+/* n rows, or VECTORS_UNCOUNTED: as many as will have been appended. */
+#define VECTORS_UNCOUNTED SIZE_MAX
 int vectors_create(const char *path, size_t n, size_t dim, element npy, vectors_writer **out);
 
 /* Appends dense rows of `type`, converted where the file's is another; `source` is what messages name, and `first` the
@@ -57,7 +59,7 @@ int vectors_create(const char *path, size_t n, size_t dim, element npy, vectors_
 int vectors_append(vectors_writer *writer, const void *rows, element type, size_t count, int round, const char *source,
                    size_t first);
 
-/* Ends the file: exactly n rows have been appended. It appears under its name. */
+/* Ends the file: exactly n rows have been appended, where n was told. It appears under its name. */
 int vectors_commit(vectors_writer *writer);
 /* Forgets the file; takes NULL. */
 void vectors_discard(vectors_writer *writer);

@@ -45,8 +45,8 @@ int source_read(const vectors *vectors, uint64_t offset, void *out, size_t size)
 /* Reads the header: n, dim, type, where the rows begin and how they lie. Returns an exit status. */
 int npy_read_header(vectors *vectors);
 
-/* Text of a version 1.0 header for (n, dim); returns its length, a
- * multiple of 64, or 0 where it does not fit. */
+/* A version 1.0 header for (n, dim), or (n,) where dim is 0; returns its length, a
+ * multiple of 64 and the same for every n, or 0 where it does not fit. */
 size_t npy_write_header(char *out, size_t size, size_t n, size_t dim, element type);
 
 /* "FILE.hdf5:NAME" opens that dataset, "FILE.hdf5" the first of the role's names there is. */

@@ -139,10 +139,12 @@ size_t npy_write_header(char *out, size_t size, size_t n, size_t dim, element ty
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (dtypes[i].type == type) name = dtypes[i].name;
     char order = element_size(type) == 1 ? '|' : host_is_big_endian() ? '>' : '<';
-    char text[192];
-    int length = snprintf(text, sizeof text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (%zu, %zu), }", order,
-                          name, n, dim);
+    char text[192], second[24] = "";
+    if (dim) snprintf(second, sizeof second, " %zu", dim);
+    int length = snprintf(text, sizeof text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (%zu,%s), }", order,
+                          name, n, second);
     if (length < 0 || (size_t)length >= sizeof text) return 0;
+    /* 64 bytes hold no shape at all, and 128 the largest. */
     size_t whole = (10 + (size_t)length + 1 + 63) / 64 * 64;
     if (whole > size) return 0;
     memset(out, ' ', whole);

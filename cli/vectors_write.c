@@ -31,16 +31,29 @@ static void put_u32(unsigned char *out, size_t value) {
         out[i] = (unsigned char)(value >> (8 * i));
 }
 
+/* Its length does not depend on n. */
+static size_t make_header(const vectors_writer *writer, size_t n, unsigned char *out, size_t size) {
+    if (writer->layout == LAYOUT_NPY) return npy_write_header((char *)out, size, n, writer->dim, writer->type);
+    if (writer->layout != LAYOUT_BIN) return 0;
+    put_u32(out, n);
+    put_u32(out + 4, writer->dim);
+    return 8;
+}
+
 static int write_header(vectors_writer *writer) {
     unsigned char header[256];
-    size_t length = 0;
-    if (writer->layout == LAYOUT_BIN) {
-        put_u32(header, writer->n);
-        put_u32(header + 4, writer->dim);
-        length = 8;
-    } else if (writer->layout == LAYOUT_NPY)
-        length = npy_write_header((char *)header, sizeof header, writer->n, writer->dim, writer->type);
-    return output_write(writer->output, header, length);
+    size_t n = writer->n == VECTORS_UNCOUNTED ? 0 : writer->n;
+    return output_write(writer->output, header, make_header(writer, n, header, sizeof header));
+}
+
+/* The header again, now that the rows are counted. */
+static int write_count(vectors_writer *writer) {
+    unsigned char header[256];
+    writer->n = writer->written;
+    if (writer->layout == LAYOUT_BIN && writer->n > UINT32_MAX)
+        return report_failure("%s: %zu rows are more than this format counts; write .npy", writer->path, writer->n);
+    size_t length = make_header(writer, writer->n, header, sizeof header);
+    return length ? output_rewrite_start(writer->output, header, length) : EXIT_DONE;
 }
 
 int vectors_create(const char *path, size_t n, size_t dim, element npy, vectors_writer **out) {
@@ -49,7 +62,7 @@ int vectors_create(const char *path, size_t n, size_t dim, element npy, vectors_
     int status = vectors_writer_type(path, npy, &type);
     if (status != EXIT_DONE) return status;
     layout layout = format_of(path)->layout;
-    if ((layout == LAYOUT_BIN && n > UINT32_MAX) || (layout != LAYOUT_NPY && dim > INT32_MAX))
+    if ((layout == LAYOUT_BIN && n > UINT32_MAX && n != VECTORS_UNCOUNTED) || (layout != LAYOUT_NPY && dim > INT32_MAX))
         return report_failure("%s: %zu rows of %zu are more than this format counts; write .npy", path, n, dim);
     vectors_writer *writer = allocate(1, sizeof *writer);
     if (!writer) return EXIT_FAILED;
@@ -96,14 +109,13 @@ int vectors_append(vectors_writer *writer, const void *rows, element type, size_
 }
 
 int vectors_commit(vectors_writer *writer) {
-    int status;
-    if (writer->written == writer->n)
-        status = output_commit(writer->output);
-    else {
+    int status = writer->n == VECTORS_UNCOUNTED ? write_count(writer) : EXIT_DONE;
+    if (status == EXIT_DONE && writer->written != writer->n)
         status = report_failure("%s: %zu rows written of %zu", writer->path, writer->written, writer->n);
-        output_discard(writer->output);
+    if (status == EXIT_DONE) {
+        status = output_commit(writer->output);
+        writer->output = NULL;
     }
-    writer->output = NULL;
     vectors_discard(writer);
     return status;
 }

@@ -344,10 +344,12 @@ class InfoAndCheck(Indexed):
             self.assertEqual(done.returncode, 1, at)
             self.assertEqual((done.stdout.count("\n"), done.stderr.count("\n")), (1, 1))
             self.assertIn('"ok": false', done.stdout)
+            self.assertIn('"bad_links": null', done.stdout)
             self.assertIn("bad.sl", done.stderr)
             done = self.start("check", "bad.sl")
             self.assertEqual(done.returncode, 1, at)
             self.assertIn("damaged", done.stdout)
+            self.assertRegex(done.stdout, r"the graph +not looked at\n$")
 
 
 class Machine(CommandTest):
@@ -365,7 +367,8 @@ class Machine(CommandTest):
 
 
 class Help(CommandTest):
-    COMMANDS = ("build", "search", "eval", "truth", "info", "check", "convert", "cpu")
+    COMMANDS = ("build", "search", "eval", "truth", "info", "check", "convert", "train", "predict", "evaluate",
+                "items", "recommend", "cpu")
 
     def test_every_page(self):
         for name in self.COMMANDS:

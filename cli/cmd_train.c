@@ -1,0 +1,234 @@
+#include "cli/commands.h"
+
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/ranking.h"
+#include "cli/system.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Rows that the features are fitted to where only their widths are asked for. */
+
+typedef struct train_options {
+    const char *output, *valid, *checkpoint, *index;
+    size_t epochs, seed, threads, checkpoint_steps;
+    int resume, progress, json;
+} train_options;
+
+typedef struct train_state {
+    const train_options *options;
+    const char *spec_path, *data_path;
+    char *spec;
+    csv_file data, valid;
+    lookup lookup;
+    progress progress;
+    struct stat before; /* the checkpoint's, st_ino 0 where there was none */
+    sl_ranker *ranker;
+    sl_train_report report;
+    double save_s;
+} train_state;
+
+static void print_epoch(void *ctx, const sl_epoch *epoch) {
+    const progress *progress = ctx;
+    if (!progress->shows) return;
+    progress_clear();
+    fprintf(stderr, "epoch %zu: loss %.5f", epoch->epoch, epoch->train_loss);
+    if (isfinite(epoch->valid_loss)) fprintf(stderr, ", validation loss %.5f", epoch->valid_loss);
+    if (isfinite(epoch->valid_auc)) fprintf(stderr, ", AUC %.5f", epoch->valid_auc);
+    fprintf(stderr, ", %.0f rows/s%s\n", epoch->seconds > 0 ? (double)epoch->rows / epoch->seconds : 0,
+            epoch->best ? ", best so far" : "");
+}
+
+/* What a training that did not come to its end leaves to go on from. */
+static int report_training(const train_state *state, sl_status status) {
+    const char *checkpoint = state->options->checkpoint;
+    struct stat now;
+    int kept =
+        checkpoint && stat(checkpoint, &now) == 0 && (state->options->resume || now.st_ino != state->before.st_ino);
+    const char *subject = status == SL_EINVAL ? state->spec_path : state->data_path;
+    if (status != SL_ECANCELED) return lookup_report(&state->lookup, subject, status);
+    if (!kept) return report_interrupted();
+    return report_failure("interrupted; %s holds how far the training was: go on with --checkpoint %s --resume",
+                          checkpoint, checkpoint);
+}
+
+static int train_ranker(train_state *state) {
+    const train_options *options = state->options;
+    sl_train_params params;
+    sl_train_params_init(&params);
+    params.threads = options->threads;
+    params.checkpoint = options->checkpoint;
+    params.checkpoint_steps = options->checkpoint_steps;
+    params.resume = options->resume;
+    params.epochs = options->epochs;
+    params.seed = options->seed;
+    params.lookup = lookup_callback(&state->lookup, &params.lookup_ctx);
+    params.epoch = print_epoch;
+    params.epoch_ctx = &state->progress;
+    params.log = report_log(&params.log_ctx);
+    params.progress = progress_step;
+    params.progress_ctx = &state->progress;
+    if (options->checkpoint && stat(options->checkpoint, &state->before) != 0) state->before.st_ino = 0;
+    state->report = (sl_train_report){.struct_size = sizeof state->report};
+    progress_begin(&state->progress, "training", "rows", 0, options->progress);
+    sl_status status = sl_ranker_train(state->spec, &state->data.rows, options->valid ? &state->valid.rows : NULL,
+                                       &params, &state->ranker, &state->report);
+    /* Early stopping leaves out rows that were announced. */
+    if (status == SL_OK) state->progress.total = state->report.rows * state->report.epochs;
+    progress_end(&state->progress, status == SL_OK);
+    return status == SL_OK ? EXIT_DONE : report_training(state, status);
+}
+
+static sl_status save_ranker(void *handle, const char *path, const sl_save_params *params) {
+    return sl_ranker_save(handle, path, params);
+}
+
+static void print_json(const train_state *state, const sl_ranker_info *info, const sl_system *system) {
+    const sl_train_report *report = &state->report;
+    json json;
+    json_begin(&json, stdout);
+    json_real(&json, "auc", report->valid_auc);
+    json_real(&json, "logloss", info->loss == SL_LOSS_SQUARED ? NAN : report->valid_loss);
+    json_real(&json, "train_loss", report->train_loss);
+    json_real(&json, "valid_loss", report->valid_loss);
+    json_count(&json, "epochs", report->epochs);
+    json_count(&json, "best_epoch", report->best_epoch);
+    json_real(&json, "epoch_s", report->epoch_s);
+    json_real(&json, "rows_per_s", report->rows_per_s);
+    json_real(&json, "read_s", report->read_s);
+    json_real(&json, "save_s", state->save_s);
+    json_count(&json, "rows", report->rows);
+    json_count(&json, "valid_rows", report->valid_rows);
+    json_count(&json, "parameters", info->parameters);
+    json_count(&json, "wide_nonzero", report->wide_nonzero);
+    json_count(&json, "threads", thread_count(state->options->threads));
+    json_text(&json, "isa", sl_isa_name(system->isa));
+    json_text(&json, "output", state->options->output);
+    json_end(&json);
+}
+
+static void print_text(const train_state *state, const sl_ranker_info *info) {
+    const sl_train_report *report = &state->report;
+    printf("%s: %zu parameters, trained on %zu rows, %zu epochs; of epoch %zu\n", state->options->output,
+           info->parameters, report->rows, report->epochs, report->best_epoch);
+    printf("loss %.5f", report->train_loss);
+    if (isfinite(report->valid_loss))
+        printf("; of the %zu validation rows %.5f", report->valid_rows, report->valid_loss);
+    if (isfinite(report->valid_auc)) printf(", AUC %.5f", report->valid_auc);
+    printf("\n%.3g s an epoch, %.0f rows/s on %zu threads; %zu weights of the wide part are not zero\n",
+           report->epoch_s, report->rows_per_s, thread_count(state->options->threads), report->wide_nonzero);
+}
+
+static int print_result(const train_state *state) {
+    sl_ranker_info info = {.struct_size = sizeof info};
+    sl_system system = {.struct_size = sizeof system};
+    sl_status status = sl_ranker_get_info(state->ranker, &info);
+    if (status == SL_OK) status = sl_system_query(&system);
+    if (status != SL_OK) return report_status(state->options->output, status);
+    if (state->options->json)
+        print_json(state, &info, &system);
+    else
+        print_text(state, &info);
+    return report_stdout();
+}
+
+static int check_outputs(const train_state *state) {
+    const train_options *options = state->options;
+    const char *const inputs[] = {state->spec_path, state->data_path,
+                                  options->valid ? options->valid : state->spec_path, options->index, NULL};
+    int status = output_check(options->output, inputs);
+    if (status != EXIT_DONE || !options->checkpoint) return status;
+    if (strcmp(options->checkpoint, options->output) == 0)
+        return report_failure("%s: named for the model and for the checkpoint; name another file for one",
+                              options->output);
+    return output_check(options->checkpoint, inputs);
+}
+
+static int train(train_state *state) {
+    const train_options *options = state->options;
+    int status = check_outputs(state);
+    if (status == EXIT_DONE) {
+        state->spec = read_text(state->spec_path);
+        status = state->spec ? EXIT_DONE : EXIT_FAILED;
+    }
+    if (status == EXIT_DONE) status = csv_open(&state->data, state->data_path, state->spec, state->spec_path);
+    if (status == EXIT_DONE && options->valid)
+        status = csv_open(&state->valid, options->valid, state->spec, state->spec_path);
+    if (status == EXIT_DONE) status = lookup_open(&state->lookup, options->index);
+    if (status == EXIT_DONE) status = train_ranker(state);
+    if (status == EXIT_DONE)
+        status =
+            save_handle(save_ranker, state->ranker, state->options->output, state->options->progress, &state->save_s);
+    return status == EXIT_DONE ? print_result(state) : status;
+}
+
+static int run_train(const command *self, int argc, char **argv) {
+    train_options options = {0};
+    const char *paths[2];
+    OPTIONS_PARSE(self, argc, argv, &options, paths);
+    if (!options.checkpoint && (options.resume || options.checkpoint_steps))
+        return report_usage("--%s needs --checkpoint FILE", options.resume ? "resume" : "checkpoint-steps");
+    train_state state = {.options = &options, .spec_path = paths[0], .data_path = paths[1]};
+    int status = train(&state);
+    sl_ranker_free(state.ranker);
+    lookup_close(&state.lookup);
+    csv_close(&state.valid);
+    csv_close(&state.data);
+    free(state.spec);
+    return status;
+}
+
+static const char *const operands[] = {"SPEC.json", "DATA.csv", NULL};
+
+static const option train_table[] = {
+    {'o', "output", OPTION_TEXT, "MODEL", 1, offsetof(train_options, output),
+     "The model file. It appears whole or not at all; a file of that name stays as it is until then."},
+    {0, "valid", OPTION_TEXT, "CSV", 0, offsetof(train_options, valid),
+     "Rows that the model is validated with after each epoch. Without them the share that the spec names is held out "
+     "of "
+     "DATA.csv."},
+    {0, "epochs", OPTION_COUNT, "N", 0, offsetof(train_options, epochs),
+     "Epochs at most, in place of the spec's; 0 (default) leaves the spec's."},
+    {0, "seed", OPTION_COUNT, "N", 0, offsetof(train_options, seed),
+     "Seed of the first weights, the order of rows and dropout, in place of the spec's; 0 (default) leaves the "
+     "spec's."},
+    OPTION_THREADS(train_options, "Threads to train with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
+                                  "gives."),
+    {0, "checkpoint", OPTION_TEXT, "FILE", 0, offsetof(train_options, checkpoint),
+     "Keep the training's state here after each epoch, so that it can go on after a failure. Without it nothing is "
+     "kept."},
+    {0, "checkpoint-steps", OPTION_COUNT, "N", 0, offsetof(train_options, checkpoint_steps),
+     "Also keep it after each N batches; 0 (default) does not."},
+    {0, "resume", OPTION_FLAG, NULL, 0, offsetof(train_options, resume),
+     "Go on from the checkpoint where there is one. The model is then the same as that of a training that was never "
+     "interrupted."},
+    OPTION_LOOKUP(train_options),
+    OPTION_PROGRESS(train_options),
+    OPTION_JSON(train_options),
+    OPTION_LAST};
+
+const command command_train = {
+    .name = "train",
+    .summary = "train a model that ranks",
+    .synopsis = "shortlist train SPEC.json DATA.csv -o MODEL [--valid CSV] [--epochs N] [--seed N] [--threads N] "
+                "[--checkpoint FILE] [--checkpoint-steps N] [--resume] [--index INDEX] [--progress] [--json]",
+    .description =
+        "Trains a wide & deep model on the rows of DATA.csv. SPEC.json names the label, the features and the two "
+        "parts of the model; its keys are described in docs/SPEC.md. The statistics and vocabularies that are fitted "
+        "to "
+        "the rows become part of MODEL, so that what is predicted from later goes through the same features.\n"
+        "On a terminal, or with --progress, each epoch's losses are told on stderr as it ends. The model is that of "
+        "the epoch with the best validation loss.\n"
+        "Ctrl-C ends the training and writes no model; with --checkpoint it can be gone on with by --resume. A loss "
+        "that is not finite ends it as well, and the last checkpoint stays.\n",
+    .examples = "shortlist train spec.json adult.csv -o model.slr\n"
+                "shortlist train spec.json clicks.csv -o model.slr --valid later.csv --checkpoint state.slr --resume\n"
+                "shortlist train spec.json adult.csv -o model.slr --epochs 20 --seed 7 --json\n",
+    .operands = operands,
+    .options = train_table,
+    .run = run_train,
+};

@@ -1,0 +1,405 @@
+"""Training, predicting and evaluating, and what each of them must refuse."""
+
+import json
+import math
+import os
+import random
+import signal
+import struct
+import subprocess
+import time
+import unittest
+
+from harness import COMMAND, CommandTest, decode
+from ranking import (CLICKS, DEEP, DIM, IDS, ITEMS, JOBS, RANKS, SPEC, VECTORS, RankingTest, click_rows, cpu,
+                     limit_files, table)
+
+
+class Train(RankingTest):
+    def test_fields(self):
+        told = self.run_json("train", "spec.json", "clicks.csv", "-o", "m.slr", "--threads", 2)
+        self.assertEqual((told["rows"] + told["valid_rows"], told["epochs"], told["threads"], told["output"]),
+                         (3000, 4, 2, "m.slr"))
+        self.assertGreater(told["valid_rows"], 100)
+        self.assertTrue(1 <= told["best_epoch"] <= 4)
+        self.assertGreater(told["auc"], 0.7)
+        self.assertLess(told["logloss"], 0.62)
+        self.assertEqual(told["isa"], cpu()["isa"])
+        info = self.run_json("info", "m.slr")
+        self.assertEqual(told["parameters"], info["parameters"])
+        self.assertTrue(0 < told["wide_nonzero"] <= info["wide_size"])
+        for key in ("epoch_s", "rows_per_s", "train_loss", "valid_loss"):
+            self.assertGreater(told[key], 0)
+
+    def test_validation_rows_of_their_own(self):
+        told = self.run_json("train", "spec.json", "clicks.csv", "-o", "m.slr", "--valid", "test.csv")
+        self.assertEqual((told["rows"], told["valid_rows"]), (3000, 700))
+        measured = self.run_json("evaluate", "m.slr", "test.csv")
+        self.assertAlmostEqual(told["auc"], measured["auc"], places=5)
+        self.assertAlmostEqual(told["logloss"], measured["logloss"], places=5)
+
+    def test_options_go_before_the_spec(self):
+        files = []
+        for options in ((), ("--seed", 3), ("--seed", 4), ("--epochs", 4), ("--epochs", 1)):
+            self.run_ok("train", "spec.json", "clicks.csv", "-o", "m.slr", "--threads", 1, *options)
+            files.append(self.read("m.slr"))
+        self.assertEqual(files[0], files[1])
+        self.assertNotEqual(files[0], files[2])
+        self.assertNotEqual(files[0], files[4])
+        self.assertEqual(self.run_json("train", "spec.json", "clicks.csv", "-o", "m.slr", "--epochs", 2)["epochs"], 2)
+
+    def test_progress_tells_each_epoch(self):
+        done = self.start("train", "spec.json", "clicks.csv", "-o", "m.slr", "--progress")
+        self.assertEqual(done.returncode, 0)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("epoch ")]
+        self.assertEqual(len(lines), 4)
+        for line in lines:
+            self.assertRegex(line, r"^epoch \d: loss 0\.\d+, validation loss 0\.\d+, AUC 0\.\d+, \d+ rows/s")
+        self.assertIn("best so far", lines[0])
+        self.assertIn("parameters, trained on", done.stdout)
+
+    def test_other_losses(self):
+        self.spec(label={"column": "price", "loss": "squared"}, features=SPEC["features"][:3])
+        told = self.run_json("train", "spec.json", "clicks.csv", "-o", "m.slr")
+        self.assertIsNone(told["auc"])
+        self.assertIsNone(told["logloss"])
+        self.assertGreater(told["valid_loss"], 0)
+        measured = self.run_json("evaluate", "m.slr", "test.csv")
+        self.assertIsNone(measured["logloss"])
+        self.assertGreater(measured["rmse"], 0)
+        self.spec(label={"column": "job", "loss": "multiclass"}, features=SPEC["features"][:1])
+        told = self.run_json("train", "spec.json", "clicks.csv", "-o", "m.slr")
+        self.assertGreater(told["logloss"], 0)
+        self.assertEqual(self.run_json("info", "m.slr")["classes"], sorted(JOBS))
+        self.run_ok("predict", "m.slr", "test.csv", "-o", "p.npy")
+        scores = decode(self.path("p.npy"))[0]
+        self.assertEqual((len(scores), len(scores[0])), (700, 4))
+        for row in scores:
+            self.assertAlmostEqual(sum(row), 1, places=4)
+        self.run_ok("predict", "m.slr", "test.csv", "-o", "p.csv")
+        self.assertEqual(self.lines("p.csv"), [[f"{x:.9g}" for x in row] for row in scores])
+
+    @unittest.skipUnless(DEEP, "vectors enter the deep part")
+    def test_vectors_by_id(self):
+        """The column holds ids; --index lends their vectors, in training, prediction and evaluation."""
+        with_ids = [[1, IDS[i % ITEMS], int(VECTORS[i % ITEMS][0] > 0)] for i in range(1500)]
+        self.write("v.csv", table(["user", "film", "liked"], with_ids))
+        self.write("x.sl", self.make("x.sl", "build", "base.fbin", "--metric", "l2", "--ids", "ids.npy", "--codes",
+                                     "f32"))
+        feature = {"name": "film", "type": "vector", "dim": DIM, "source": "index", "side": "item"}
+        self.spec(features=[feature], wide=None)
+        told = self.run_json("train", "spec.json", "v.csv", "-o", "m.slr", "--index", "x.sl")
+        self.assertGreater(told["auc"], 0.95)
+        self.run_ok("predict", "m.slr", "v.csv", "-o", "p.npy", "--index", "x.sl")
+        self.assertGreater(self.run_json("evaluate", "m.slr", "v.csv", "--index", "x.sl")["auc"], 0.95)
+        train = ("train", "spec.json", "v.csv", "-o", "n.slr")
+        self.run_bad(1, *train, says=["film", "--index"])
+        self.run_bad(1, "predict", "m.slr", "v.csv", "-o", "q.npy", says=["film", "--index"])
+        self.vectors("short.fbin", [row[:4] for row in VECTORS])
+        self.run_ok("build", "short.fbin", "-o", "short.sl", "--metric", "l2", "--ids", "ids.npy")
+        self.run_bad(1, *train, "--index", "short.sl", says=["short.sl", "4 elements", "'film' takes 6"])
+        self.run_bad(1, "predict", "m.slr", "v.csv", "-o", "q.npy", "--index", "short.sl", says=["short.sl", "takes 6"])
+        self.run_bad(1, "evaluate", "m.slr", "v.csv", "--index", "short.sl", says=["short.sl", "takes 6"])
+        self.write("v.csv", table(["user", "film", "liked"], with_ids + [[1, 4, 1]]))
+        self.run_bad(1, *train, "--index", "x.sl", says=["v.csv", "1502", "4"])
+
+
+class Resume(RankingTest):
+    """Trainings that are ended go on to the same bytes."""
+
+    def setUp(self):
+        super().setUp()
+        self.spec(deep={"hidden": [32, 16], "dropout": 0.1} if DEEP else None,
+                  train={"batch": 8, "patience": 0, "seed": 5})
+
+    def command(self, epochs, *options):
+        return ["train", "spec.json", "clicks.csv", "-o", "m.slr", "--threads", "1", "--epochs", str(epochs),
+                "--checkpoint", "state.slr", "--checkpoint-steps", "50", *options]
+
+    def end_by(self, number):
+        """A training ended by a signal once it has kept something; its epochs, and what it said."""
+        epochs = 50
+        while True:
+            process = subprocess.Popen([COMMAND, *self.command(epochs)], cwd=self.folder, stderr=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, text=True)
+            deadline = time.monotonic() + 120
+            while not os.path.exists(self.path("state.slr")) and process.poll() is None:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.001)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=120)
+            if process.returncode != 0:
+                return epochs, process.returncode, out, err
+            # It was through before the signal came.
+            os.remove(self.path("m.slr"))
+            os.remove(self.path("state.slr"))
+            epochs *= 4
+
+    def goes_on(self, epochs):
+        self.assertFalse(os.path.exists(self.path("m.slr")))
+        told = self.run_json(*self.command(epochs, "--resume"))
+        self.assertEqual(told["epochs"], epochs)
+        resumed = self.read("m.slr")
+        plain = self.run_json("train", "spec.json", "clicks.csv", "-o", "n.slr", "--threads", 1, "--epochs", epochs)
+        self.assertEqual(resumed, self.read("n.slr"))
+        for key in ("auc", "logloss", "train_loss", "best_epoch", "wide_nonzero"):
+            self.assertEqual(told[key], plain[key], key)
+
+    def test_kill(self):
+        epochs, status, _, _ = self.end_by(signal.SIGKILL)
+        self.assertEqual(status, -signal.SIGKILL)
+        self.goes_on(epochs)
+
+    def test_interrupt(self):
+        epochs, status, out, err = self.end_by(signal.SIGINT)
+        self.assertEqual((status, out), (1, ""))
+        self.assertEqual(err, "shortlist train: interrupted; state.slr holds how far the training was: go on with "
+                              "--checkpoint state.slr --resume\n")
+        self.assertFalse([name for name in os.listdir(self.folder) if ".tmp" in name])
+        self.goes_on(epochs)
+
+    def test_interrupt_without_a_checkpoint(self):
+        self.write("m.slr", b"what was here")
+        before = self.snapshot()
+        process = subprocess.Popen([COMMAND, "train", "spec.json", "clicks.csv", "-o", "m.slr", "--epochs", "1000000",
+                                    "--progress"], cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        while not process.stderr.readline().startswith("epoch 2"):
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        err = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(err.splitlines()[-1], "shortlist train: interrupted; nothing was written")
+        self.assertEqual(self.snapshot(), before)
+
+    def test_checkpoint_of_another_training(self):
+        self.run_ok(*self.command(1))
+        self.spec(train={"batch": 9, "patience": 0, "seed": 5})
+        self.run_bad(1, *self.command(2, "--resume"), says=["state.slr"])
+        self.write("state.slr", self.read("state.slr")[:-100])
+        self.run_bad(1, *self.command(2, "--resume"), says=["state.slr"])
+        self.write("state.slr", b"a letter")
+        self.run_bad(1, *self.command(2, "--resume"), says=["state.slr"])
+
+
+class TrainRefuses(RankingTest):
+    def refuse(self, *says, data="clicks.csv", **changes):
+        self.spec(**changes)
+        self.write("x.slr", b"what was here")
+        return self.run_bad(1, "train", "spec.json", data, "-o", "x.slr", says=says)
+
+    def test_specs(self):
+        self.refuse("clicks.csv", "'nobody'", label={"column": "nobody"})
+        self.refuse("clicks.csv", "'nobody'", features=[{"name": "nobody", "type": "numeric"}])
+        self.refuse("spec.json", "frobnicate", frobnicate=1)
+        self.refuse("spec.json", "features[0].frob", features=[{"name": "age", "type": "numeric", "frob": 1}])
+        self.refuse("spec.json", "batch", train={"batch": -3})
+        self.write("spec.json", b'{"label": ')
+        self.run_bad(1, "train", "spec.json", "clicks.csv", "-o", "x.slr", says=["spec.json", "JSON"])
+        self.write("spec.json", b"{}\0")
+        self.run_bad(1, "train", "spec.json", "clicks.csv", "-o", "x.slr", says=["spec.json", "not a text"])
+
+    def test_values(self):
+        self.refuse("clicks.csv", "line 2", "'job'", features=[{"name": "job", "type": "numeric"}])
+        self.refuse("clicks.csv", "line 2", "'job'", label={"column": "job"})
+        self.refuse("clicks.csv", "'job'", "more than 3", features=[{"name": "job", "type": "categorical", "limit": 3}])
+
+    def test_rows(self):
+        rows = click_rows(50, 3)
+        whole = table(CLICKS, rows)
+        self.write("short.csv", whole + b"1,30\n")
+        self.refuse("short.csv", "line 52", data="short.csv")
+        self.write("long.csv", whole + b"1,30,nurse,drama,1,1,1\n")
+        self.refuse("long.csv", "line 52", data="long.csv")
+        self.write("open.csv", whole + b'1,30,"nurse,drama,1,1\n')
+        self.refuse("open.csv", "line 52", data="open.csv")
+        self.write("label.csv", whole + b"1,30,nurse,drama,1,2\n")
+        self.refuse("label.csv", "line 52", "'liked'", data="label.csv")
+        self.write("none.csv", b"")
+        self.refuse("none.csv", data="none.csv")
+        self.write("head.csv", table(CLICKS, []))
+        self.refuse("head.csv", data="head.csv")
+
+    @unittest.skipUnless(DEEP, "the wide part's loss stays finite")
+    def test_loss_that_is_not_finite(self):
+        """The training stops, and the last good checkpoint stays."""
+        self.spec(label={"column": "price", "loss": "squared"}, features=SPEC["features"][:1],
+                  deep={"hidden": [8, 8, 8], "optimizer": "adam", "rate": 1e6, "activation": "none"})
+        done = self.start("train", "spec.json", "clicks.csv", "-o", "x.slr", "--threads", 1, "--checkpoint", "s.slr",
+                          "--checkpoint-steps", 1)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1))
+        self.assertIn("not finite", done.stderr)
+        self.assertFalse(os.path.exists(self.path("x.slr")))
+        self.assertEqual(self.run_json("info", "s.slr")["loss"], "squared")
+
+    def test_files(self):
+        train = ("train", "spec.json", "clicks.csv", "-o")
+        self.run_bad(1, "train", "none.json", "clicks.csv", "-o", "x.slr", says=["none.json", "No such file"])
+        self.run_bad(1, "train", "spec.json", "none.csv", "-o", "x.slr", says=["none.csv", "No such file"])
+        self.run_bad(1, *train, "none/x.slr", says=["none/x.slr"])
+        self.run_bad(1, *train, "clicks.csv", says=["input clicks.csv"])
+        self.run_bad(1, *train, "x.slr", "--checkpoint", "x.slr", says=["x.slr", "checkpoint"])
+        self.run_bad(1, *train, "x.slr", "--checkpoint", "clicks.csv", says=["input clicks.csv"])
+        self.run_bad(1, *train, "x.slr", "--valid", "none.csv", says=["none.csv"])
+        self.run_bad(1, *train, "x.slr", "--index", "clicks.csv", says=["clicks.csv", "not a Shortlist index"])
+        self.run_bad(2, *train, "x.slr", "--resume", says=["--checkpoint"])
+        self.run_bad(2, *train, "x.slr", "--checkpoint-steps", 5, says=["--checkpoint"])
+
+    @unittest.skipIf(DEEP, "this build has oneDNN")
+    def test_without_onednn(self):
+        self.spec(deep={"hidden": [8]})
+        self.run_bad(1, "train", "spec.json", "clicks.csv", "-o", "x.slr", says=["oneDNN"])
+
+
+class Absent(CommandTest):
+    @unittest.skipIf(RANKS, "this build ranks")
+    def test_every_command_says_so(self):
+        self.write("a.csv", b"id\n1\n")
+        self.write("s.json", b"{}")
+        for command in (("train", "s.json", "a.csv", "-o", "m.slr"), ("predict", "m.slr", "a.csv", "-o", "p.npy"),
+                        ("evaluate", "m.slr", "a.csv"), ("items", "a.csv", "-o", "a.sli")):
+            self.run_bad(1, *command, says=["cannot rank", "cJSON"])
+
+
+class Predict(RankingTest):
+    def setUp(self):
+        super().setUp()
+        self.with_model()
+
+    def labels(self):
+        return [int(row[-1]) for row in self.lines("test.csv")[1:]]
+
+    def test_formats_and_threads_agree(self):
+        told = self.run_json("predict", "m.slr", "test.csv", "-o", "p.npy")
+        self.assertEqual((told["rows"], told["outputs"], told["output"]), (700, 1, "p.npy"))
+        data = self.read("p.npy")
+        self.assertIn(b"'shape': (700,)", data[:128])
+        self.assertEqual(len(data), 128 + 4 * 700)
+        scores = list(struct.unpack("<700f", data[128:]))
+        self.assertTrue(all(0 < x < 1 for x in scores))
+        self.run_ok("predict", "m.slr", "test.csv", "-o", "p.csv", "--threads", 2)
+        self.assertEqual(self.lines("p.csv"), [[f"{x:.9g}"] for x in scores])
+
+    def test_many_blocks(self):
+        """More rows than are held at a time, and a label that is not there."""
+        rows = click_rows(20000, 6)
+        self.write("many.csv", table(CLICKS[:-1], [row[:-1] for row in rows]))
+        self.run_ok("predict", "m.slr", "many.csv", "-o", "p.npy")
+        data = self.read("p.npy")
+        self.assertEqual(len(data), 128 + 4 * 20000)
+        self.write("last.csv", table(CLICKS[:-1], [row[:-1] for row in rows[-5:]]))
+        self.run_ok("predict", "m.slr", "last.csv", "-o", "q.npy")
+        for got, want in zip(struct.unpack("<5f", data[-20:]), struct.unpack("<5f", self.read("q.npy")[-20:])):
+            self.assertAlmostEqual(got, want, places=6)
+        self.write("none.csv", table(CLICKS, []))
+        self.run_ok("predict", "m.slr", "none.csv", "-o", "p.npy")
+        self.assertIn(b"'shape': (0,)", self.read("p.npy"))
+
+    def test_evaluate_measures_these_scores(self):
+        self.run_ok("predict", "m.slr", "test.csv", "-o", "p.csv")
+        scores, labels = [float(row[0]) for row in self.lines("p.csv")], self.labels()
+        told = self.run_json("evaluate", "m.slr", "test.csv")
+        n = len(labels)
+        base = sum(labels) / n
+        loss = -sum(math.log(s if y else 1 - s) for s, y in zip(scores, labels)) / n
+        pairs = [(a > b) + 0.5 * (a == b) for a, y in zip(scores, labels) if y for b, z in zip(scores, labels) if not z]
+        entropy = -base * math.log(base) - (1 - base) * math.log(1 - base)
+        want = {"logloss": loss, "auc": sum(pairs) / len(pairs), "base_rate": base,
+                "accuracy": sum((s >= 0.5) == bool(y) for s, y in zip(scores, labels)) / n,
+                "rmse": math.sqrt(sum((s - y) ** 2 for s, y in zip(scores, labels)) / n),
+                "calibration": sum(scores) / sum(labels), "normalized_entropy": loss / entropy}
+        for key, value in want.items():
+            self.assertAlmostEqual(told[key], value, places=5, msg=key)
+        self.assertEqual(told["rows"], n)
+        order = sorted(zip(scores, labels))
+        self.assertEqual([d["rows"] for d in told["deciles"]], [70] * 10)
+        for i, decile in enumerate(told["deciles"]):
+            part = order[70 * i:70 * i + 70]
+            self.assertAlmostEqual(decile["score"], sum(s for s, _ in part) / 70, places=5)
+        self.assertIsNone(told["group_auc"])
+
+    def test_groups(self):
+        told = self.run_json("evaluate", "m.slr", "test.csv", "--group", "user", "-k", 3)
+        self.assertEqual((told["groups"], told["k"]), (30, 3))
+        self.assertGreater(told["group_auc"], 0.6)
+        self.assertTrue(0 < told["ndcg"] <= 1)
+        self.assertNotEqual(told["ndcg"], self.run_json("evaluate", "m.slr", "test.csv", "--group", "user")["ndcg"])
+
+    def test_text(self):
+        out = self.run_ok("evaluate", "m.slr", "test.csv")
+        for word in ("logloss", "AUC", "accuracy", "RMSE", "normalised entropy"):
+            self.assertIn(word, out)
+        self.assertRegex(out, r"decile +rows +mean score +mean label\n +1 +70 +0\.\d+ +0\.\d+\n")
+        self.assertRegex(self.run_ok("predict", "m.slr", "test.csv", "-o", "p.npy"), r"^p\.npy: 700 rows of 1 scores")
+
+    def test_info(self):
+        told = self.run_json("info", "m.slr")
+        self.assertEqual((told["loss"], told["outputs"]), ("logistic", 1))
+        features = {f["name"]: f for f in told["features"]}
+        self.assertEqual(list(features), [f["name"] for f in SPEC["features"]])
+        self.assertEqual((features["age"]["form"], features["age"]["size"], features["age"]["side"]),
+                         ("dense", 1, "user"))
+        self.assertEqual((features["job"]["form"], features["job"]["dim"], features["job"]["wide"]),
+                         ("id", 4 if DEEP else 0, True))
+        self.assertEqual((features["genres"]["form"], features["genres"]["side"]), ("bag", "item"))
+        self.assertEqual((features["taste"]["side"], features["taste"]["size"], features["taste"]["deep"]),
+                         ("pair", 200, False))
+        self.assertEqual(json.loads(told["spec"]), SPEC)
+        self.assertEqual(json.loads(self.run_ok("info", "m.slr", "--spec")), SPEC)
+        self.assertRegex(self.run_ok("info", "m.slr"), r"taste +bag +pair +200 +0 +wide\n")
+
+    def test_columns(self):
+        rows = self.lines("test.csv")
+        self.write("fewer.csv", table([c for c in rows[0] if c != "job"], [row[:2] + row[3:] for row in rows[1:]]))
+        self.run_bad(1, "predict", "m.slr", "fewer.csv", "-o", "p.npy", says=["fewer.csv", "'job'"])
+        self.run_bad(1, "evaluate", "m.slr", "fewer.csv", says=["fewer.csv", "'job'"])
+        self.run_bad(1, "evaluate", "m.slr", "test.csv", "--group", "nobody", says=["test.csv", "'nobody'"])
+        self.run_bad(1, "evaluate", "m.slr", "test.csv", "-k", 0, says=["-k is 0"])
+        self.write("unlabelled.csv", table(rows[0][:-1], [row[:-1] for row in rows[1:]]))
+        self.run_bad(1, "evaluate", "m.slr", "unlabelled.csv", says=["unlabelled.csv", "'liked'"])
+        self.write("short.csv", table(rows[0], rows[1:40]) + b"1,2\n")
+        self.run_bad(1, "predict", "m.slr", "short.csv", "-o", "p.npy", says=["short.csv", "line 41"])
+        self.run_bad(1, "evaluate", "m.slr", "short.csv", says=["short.csv", "line 41"])
+        self.write("words.csv", table(rows[0], rows[1:40] + [["1", "old", "nurse", "drama", "1", "1"]]))
+        self.run_bad(1, "predict", "m.slr", "words.csv", "-o", "p.npy", says=["words.csv", "line 41", "'age'"])
+
+    def test_files(self):
+        self.run_bad(1, "predict", "none.slr", "test.csv", "-o", "p.npy", says=["none.slr", "No such file"])
+        self.run_bad(1, "predict", "m.slr", "none.csv", "-o", "p.npy", says=["none.csv", "No such file"])
+        self.run_bad(1, "predict", "m.slr", "test.csv", "-o", "p.txt", says=["p.txt", ".npy or .csv"])
+        self.run_bad(1, "predict", "m.slr", "test.csv", "-o", "none/p.npy", says=["none/p.npy"])
+        self.run_bad(1, "predict", "m.slr", "test.csv", "-o", "test.csv", says=["input test.csv"])
+        self.run_bad(1, "predict", "test.csv", "test.csv", "-o", "p.npy", says=["test.csv", "not a Shortlist ranker"])
+        self.run_bad(1, "check", "m.slr", says=["m.slr", "ranker model", "index"])
+
+    def test_corrupt_model(self):
+        whole = self.read("m.slr")
+        for data in (whole[:100], whole[:-10], whole + b"x", b""):
+            self.write("bad.slr", data)
+            self.run_bad(1, "predict", "bad.slr", "test.csv", "-o", "p.npy", says=["bad.slr"])
+            self.run_bad(1, "info", "bad.slr", says=["bad.slr"])
+        source = random.Random(8)
+        refused = 0
+        for _ in range(60):
+            data = bytearray(whole)
+            data[source.randrange(len(data))] ^= 1 << source.randrange(8)
+            self.write("bad.slr", bytes(data))
+            done = self.start("predict", "bad.slr", "test.csv", "-o", "p.npy")
+            self.assertIn(done.returncode, (0, 1))  # 0: the slack between two sections
+            refused += done.returncode
+        self.assertGreater(refused, 10)
+
+    def test_interrupt(self):
+        """A signal while scores are written: nothing of them is left."""
+        self.write("many.csv", table(CLICKS, click_rows(2000, 9) * 300))
+        self.write("p.csv", b"what was here")
+        err = self.interrupt_writing("predict", "m.slr", "many.csv", "-o", "p.csv")
+        self.assertEqual(err, "shortlist predict: interrupted; nothing was written\n")
+
+    @unittest.skipIf(os.environ.get("SANITIZER") == "thread", "the sanitizer's runtime itself dies of the limit")
+    def test_disk_full(self):
+        self.write("many.csv", table(CLICKS, click_rows(3000, 9)))
+        self.write("p.npy", b"what was here")
+        for command, name in ((("predict", "m.slr", "many.csv", "-o", "p.npy"), "p.npy"),
+                              (("train", "spec.json", "clicks.csv", "-o", "n.slr"), "n.slr"),
+                              (("items", "items.csv", "-o", "items.sli"), "items.sli")):
+            self.run_bad(1, *command, says=[name, "File too large"], preexec_fn=limit_files)
