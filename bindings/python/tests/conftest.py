@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,9 @@ import shortlist
 DIM = 32
 
 Matrix = npt.NDArray[Any]
+
+# Later Pythons warn of every fork beside threads; that it works here is what these tests show.
+forks = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
 
 def clustered(n: int, dim: int = DIM, seed: int = 1) -> Matrix:
@@ -51,3 +57,51 @@ def ready(x: Matrix) -> shortlist.Index:
     ix = shortlist.Index(dim=DIM, metric="cosine", refine="f32")
     ix.add(x)
     return ix
+
+
+@pytest.fixture
+def counter():
+    """Counts in a thread that gives up the GIL after each step, while no thread is made to give it up: so the count
+    stands still during a call that keeps the GIL, and moves during one that does not."""
+    steps, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            steps[0] += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    interval = sys.getswitchinterval()
+    thread.start()
+    sys.setswitchinterval(1000)
+    yield steps
+    sys.setswitchinterval(interval)
+    stop.set()
+    thread.join()
+
+
+def moves(counter, call):
+    """Whether the count moves during the call, given many chances, since a short call may be over too soon."""
+    for _ in range(200):
+        before = counter[0]
+        call()
+        if counter[0] != before:
+            return True
+    return False
+
+
+def run_together(*works):
+    errors = []
+
+    def guarded(work):
+        try:
+            work()
+        except BaseException as error:  # told to the test below
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors

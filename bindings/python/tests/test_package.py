@@ -19,6 +19,7 @@ USAGE = """
 import numpy as np
 import numpy.typing as npt
 import shortlist
+import shortlist.onnx
 
 x: npt.NDArray[np.float32] = np.ones((3, 4), np.float32)
 ix = shortlist.Index(dim=4, metric="ip", codes="i8", refine="bf16", dtype=np.float32)
@@ -32,6 +33,24 @@ with shortlist.open("a.sl", place="dram") as again:
     count: int = len(again)
 names: list[str] = shortlist.cpu()["isa_available"]
 true_ids, _ = shortlist.exact(x, x[0], k=1, metric="l2")
+allowed, _ = ix.search(x, filter=np.array([True, False]))
+told: list[float] = []
+rk = shortlist.Ranker.train({"label": {"column": "y"}}, {"a": x[0], "y": [0, 1]}, epochs=1, lookup=ix,
+                            on_epoch=lambda epoch: told.append(epoch.train_loss))
+auc: float = rk.evaluate("test.csv", group="user").auc
+probabilities: npt.NDArray[np.float32] = rk.predict({"a": [1.0]}, threads=2)
+loss: float = rk.report.valid_loss if rk.report else 0.0
+at: int | None = rk.features[0].deep_at
+weights: npt.NDArray[np.float32] = rk.with_tensors({"bias": [1.0]}).tensors()["bias"]
+encoded_ids: npt.NDArray[np.uint32] = rk.encode({"a": [1.0]}).ids
+items = shortlist.Items({"id": [1], "a": [2.0]})
+titles: list[str] = items.get([1], "a")["a"]
+serving = shortlist.Recommender(ix, rk, items, item_part="codes", group="a")
+serving.swap(items=items)
+top = serving.recommend(x, {"a": [1.0]}, n=3, exclude=[[1], [2], [3]], accept=[1, 2])
+best: np.float32 = shortlist.recommend(ix, rk, items, x, n=2).scores[0, 0]
+version: int = top.version
+again_rk: shortlist.Ranker = shortlist.onnx.load(shortlist.onnx.export(rk, "m.onnx"))
 try:
     again.close()
 except shortlist.Error as error:
@@ -47,6 +66,19 @@ def test_the_quickstart():
     assert done.returncode == 0, done.stderr
     found = re.search(r"recall@10 over 200 queries: ([0-9.]+)", done.stdout)
     assert found and 0.95 <= float(found[1]) <= 1
+
+
+def test_the_readme(tmp_path):
+    """Its examples run, one after the other."""
+    readme = ROOT / "bindings" / "python" / "README.md"
+    if not readme.exists():
+        pytest.skip("the tests run away from the project's tree")
+    pytest.importorskip("onnx")
+    blocks = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "clicks.slr").exists() and (tmp_path / "clicks.onnx").exists()
 
 
 def test_types_ship():
@@ -67,9 +99,16 @@ def test_a_typed_program_passes_strict_checking(tmp_path):
 
 
 def test_types_find_mistakes(tmp_path):
-    mistakes = ['shortlist.Index(4, metric="euclid")', "ix.search(x, k='3')", "ix.delete(1)"]
+    mistakes = [
+        'shortlist.Index(4, metric="euclid")',
+        "ix.search(x, k='3')",
+        "ix.delete(1)",
+        'shortlist.Recommender(ix, item_part="all")',
+        "rk.predict([1.0], threads='all')",
+        "rk.report.rows",
+    ]
     done = mypy(tmp_path, "\n".join([USAGE, *mistakes]))
-    assert done.returncode == 1 and "Found 3 errors" in done.stdout, done.stdout
+    assert done.returncode == 1 and "Found 6 errors" in done.stdout, done.stdout
 
 
 def test_declared_types_are_those_of_the_module():
@@ -77,9 +116,13 @@ def test_declared_types_are_those_of_the_module():
     tree = ast.parse(pathlib.Path(shortlist.__file__).with_name("_core.pyi").read_text())
     declared = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
     declared |= functions(tree.body, _core)
-    (index,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
-    assert functions(index.body, _core.Index) == {name for name in vars(_core.Index) if not name.startswith("_")}
-    assert declared | {"Index"} == {name for name in vars(_core) if not name.startswith("_")}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            declared.add(node.name)
+            made = getattr(_core, node.name)
+            own = {name for name in vars(made) if not name.startswith("_")}
+            assert functions(node.body, made) - {"__init__"} == own
+    assert declared == {name for name in vars(_core) if not name.startswith("_")}
 
 
 def functions(body, owner):

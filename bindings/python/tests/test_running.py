@@ -13,13 +13,9 @@ import time
 
 import numpy as np
 import pytest
-from conftest import DIM, clustered
+from conftest import DIM, clustered, forks, moves, run_together
 
 import shortlist
-
-
-# Later Pythons warn of every fork beside threads; that it works here is what these tests show.
-forks = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
 
 def big(n=30_000):
@@ -91,37 +87,6 @@ def test_saving_can_be_cancelled(ready, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.fixture
-def counter():
-    """Counts in a thread that gives up the GIL after each step, while no thread is made to give it up: so the count
-    stands still during a call that keeps the GIL, and moves during one that does not."""
-    steps, stop = [0], threading.Event()
-
-    def count():
-        while not stop.is_set():
-            steps[0] += 1
-            time.sleep(0)
-
-    thread = threading.Thread(target=count)
-    interval = sys.getswitchinterval()
-    thread.start()
-    sys.setswitchinterval(1000)
-    yield steps
-    sys.setswitchinterval(interval)
-    stop.set()
-    thread.join()
-
-
-def moves(counter, call):
-    """Whether the count moves during the call, given many chances, since a short call may be over too soon."""
-    for _ in range(200):
-        before = counter[0]
-        call()
-        if counter[0] != before:
-            return True
-    return False
-
-
 def test_the_counter_stands_still_where_the_gil_is_kept(counter):
     numbers = list(range(10_000))
     assert not moves(counter, lambda: sorted(numbers))
@@ -135,7 +100,7 @@ def test_python_runs_while_the_library_works(counter, ready, x, q, tmp_path):
     vectors, name = np.empty((len(numbers), DIM), np.float32), os.fsencode(path)
     calls = {
         "add": lambda: shortlist.Index(dim=DIM)._core.add(x, f32, None, 1, None),
-        "search": lambda: core.search(q, f32, 10, 64, 0, 1, ids, scores),
+        "search": lambda: core.search(q, f32, 10, 64, 0, 1, None, ids, scores),
         "get": lambda: core.get(numbers, len(numbers), f32, vectors),
         "save": lambda: core.save(name, None),
         "check": lambda: core.check(200, 10, 200, 1, None),
@@ -144,23 +109,6 @@ def test_python_runs_while_the_library_works(counter, ready, x, q, tmp_path):
     }
     stood_still = [what for what, call in calls.items() if not moves(counter, call)]
     assert not stood_still
-
-
-def run_together(*works):
-    errors = []
-
-    def guarded(work):
-        try:
-            work()
-        except BaseException as error:  # told to the test below
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
 
 
 def test_threads_search_beside_each_other(ready, q):

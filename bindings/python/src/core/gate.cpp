@@ -54,14 +54,15 @@ void Gate::forget_parent() {
 
 thread_local Gate::Visit *Gate::Visit::innermost_ = nullptr;
 
-Gate::Visit::Visit(Gate &gate, Access access) : gate_(gate), access_(access), outer_(innermost_) {
+Gate::Visit::Visit(Gate &gate, Access access, Visit *after)
+    : gate_(gate), access_(access), after_(after), outer_(innermost_) {
     gate.forget_parent();
     if (gate.abandoned_)
-        raise(SL_EBUSY, "another thread was changing this index when the process was forked; open it from its file");
+        raise(SL_EBUSY, "another thread was changing this when the process was forked; open it from its file");
     for (const Visit *visit = outer_; visit; visit = visit->outer_) {
         if (&visit->gate_ != &gate) continue;
         if (access == Access::exclusive || visit->access_ == Access::exclusive)
-            raise(SL_EBUSY, "this index is in use by the call that runs this callback; use it after that call");
+            raise(SL_EBUSY, "this is in use by the call that runs this callback; use it after that call");
         nested_ = true;
     }
     innermost_ = this;
@@ -72,6 +73,18 @@ Gate::Visit::~Visit() {
 }
 
 bool Gate::Visit::enter() {
+    if (after_ && !after_->enter()) return false;
+    if (enter_this()) return true;
+    if (after_) after_->leave();
+    return false;
+}
+
+void Gate::Visit::leave() {
+    leave_this();
+    if (after_) after_->leave();
+}
+
+bool Gate::Visit::enter_this() {
     if (nested_) return true;
     state_ = gate_.state_;
     State &state = *state_;
@@ -90,7 +103,7 @@ bool Gate::Visit::enter() {
     return got;
 }
 
-void Gate::Visit::leave() {
+void Gate::Visit::leave_this() {
     if (nested_) return;
     State &state = *state_;
     std::lock_guard<std::mutex> lock(state.mutex);

@@ -5,6 +5,7 @@
 #include "errors.hpp"
 
 #include <condition_variable>
+#include <initializer_list>
 #include <mutex>
 
 enum class Access { shared, exclusive };
@@ -24,7 +25,54 @@ class Gate {
     //   - In a process made by fork() the readers and writers of the parent are not there: they are forgotten, and
     //     where one of them was writing, the index is half written and every call raises SL_EBUSY.
     template <class Work> void run(Access access, Work work) {
-        Visit visit(*this, access);
+        run_in({{*this, access}}, work);
+    }
+
+    struct Pass {
+        Gate &gate;
+        Access access;
+    };
+    // The same through several gates, which are different ones: work() runs once all of them are passed, in
+    // order, and while one is closed those before it are given up again after a short while.
+    template <class Work> static void run_in(std::initializer_list<Pass> passes, Work work) {
+        visit_next(passes.begin(), passes.end(), nullptr, work);
+    }
+
+  private:
+    struct State;
+
+    // One call's stay; known to its thread from beginning to end.
+    class Visit {
+      public:
+        // after: the visit to another gate that is entered before this one and left after it; NULL: none.
+        Visit(Gate &gate, Access access, Visit *after);
+        ~Visit();
+        Visit(const Visit &) = delete;
+        Visit &operator=(const Visit &) = delete;
+        // False where access was not granted within a short while.
+        bool enter();
+        void leave();
+
+      private:
+        bool enter_this();
+        void leave_this();
+
+        Gate &gate_;
+        Access access_;
+        Visit *after_;
+        State *state_ = nullptr; // entered; a fork within the visit must not let it leave another
+        bool nested_ = false;
+        Visit *outer_;
+        static thread_local Visit *innermost_;
+    };
+
+    template <class Work> static void visit_next(const Pass *pass, const Pass *end, Visit *after, Work &work) {
+        if (pass == end) return work_within(*after, work);
+        Visit visit(pass->gate, pass->access, after);
+        visit_next(pass + 1, end, &visit, work);
+    }
+
+    template <class Work> static void work_within(Visit &visit, Work &work) {
         for (;;) {
             {
                 nb::gil_scoped_release released;
@@ -37,29 +85,6 @@ class Gate {
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
         }
     }
-
-  private:
-    struct State;
-
-    // One call's stay; known to its thread from beginning to end.
-    class Visit {
-      public:
-        Visit(Gate &gate, Access access);
-        ~Visit();
-        Visit(const Visit &) = delete;
-        Visit &operator=(const Visit &) = delete;
-        // False where access was not granted within a short while.
-        bool enter();
-        void leave();
-
-      private:
-        Gate &gate_;
-        Access access_;
-        State *state_ = nullptr; // entered; a fork within the visit must not let it leave another
-        bool nested_ = false;
-        Visit *outer_;
-        static thread_local Visit *innermost_;
-    };
 
     void forget_parent();
 

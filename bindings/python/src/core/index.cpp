@@ -1,6 +1,6 @@
 #include "index.hpp"
 
-#include "buffer.hpp"
+#include "filter.hpp"
 
 #include <cstring>
 
@@ -9,12 +9,10 @@ const char *path_text(const nb::bytes &path) {
     return path.c_str();
 }
 
-Index::Index(sl_index *handle) : handle_(handle), size_(sl_index_size(handle)) {
+Index::Index(sl_index *handle) : handle_(handle, sl_index_free), size_(sl_index_size(handle)) {
     sl_index_stats stats{};
     stats.struct_size = sizeof stats;
-    Outcome outcome(sl_index_get_stats(handle, &stats));
-    if (outcome.status != SL_OK) sl_index_free(handle);
-    ::check(outcome);
+    ::check(Outcome(sl_index_get_stats(handle, &stats)));
     dim_ = stats.dim;
 }
 
@@ -52,21 +50,6 @@ Index *Index::open(nb::bytes path, int place) {
     return new Index(handle);
 }
 
-Index::~Index() {
-    sl_index_free(handle_);
-}
-
-template <class Work> Outcome Index::use(Access access, Work work) {
-    Outcome outcome;
-    bool open = false;
-    gate_.run(access, [&] {
-        open = handle_ != nullptr;
-        if (open) outcome = work();
-    });
-    if (!open) throw nb::value_error("the index is closed");
-    return outcome;
-}
-
 void Index::add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle function) {
     Rows x(rows, static_cast<sl_dtype>(dtype), dim_);
     std::optional<Flat<const uint64_t>> labels;
@@ -77,15 +60,15 @@ void Index::add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::
     params.threads = batch_threads(threads);
     progress.attach(params);
     progress.check(use(Access::exclusive, [&] {
-        Outcome outcome(sl_index_add(handle_, x.data(), static_cast<sl_dtype>(dtype), x.count(), x.stride(),
+        Outcome outcome(sl_index_add(handle_.get(), x.data(), static_cast<sl_dtype>(dtype), x.count(), x.stride(),
                                      labels ? labels->data() : nullptr, &params));
-        size_ = sl_index_size(handle_);
+        size_ = sl_index_size(handle_.get());
         return outcome;
     }));
 }
 
-void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, size_t threads, nb::handle ids_out,
-                   nb::handle scores_out) {
+void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, size_t threads, nb::handle filter,
+                   nb::handle ids_out, nb::handle scores_out) {
     Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
     Flat<uint64_t> ids(ids_out, q.count() * k, true);
     Flat<float> scores(scores_out, q.count() * k, true);
@@ -95,10 +78,13 @@ void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t reran
     params.ef = ef;
     params.rerank = rerank;
     params.threads = batch_threads(threads);
+    std::optional<Filter> accepted;
+    if (!filter.is_none()) accepted.emplace(nb::borrow<nb::dict>(filter));
+    if (accepted) accepted->attach(params);
     // A single query is over before a signal could be served.
     if (q.count() > 1) progress.attach(params);
     progress.check(use(Access::shared, [&] {
-        return Outcome(sl_index_search(handle_, q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride(), k,
+        return Outcome(sl_index_search(handle_.get(), q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride(), k,
                                        &params, ids.data(), scores.data(), nullptr));
     }));
 }
@@ -109,7 +95,7 @@ void Index::get(nb::handle ids, size_t n, int dtype, nb::handle out) {
     if (vectors.count() != n || (n > 1 && vectors.stride() != dim_ * sl_dtype_size(static_cast<sl_dtype>(dtype))))
         throw nb::value_error("the output is not a dense matrix of one row an id");
     ::check(use(Access::shared, [&] {
-        return Outcome(sl_index_get(handle_, labels.data(), n, static_cast<sl_dtype>(dtype), vectors.data()));
+        return Outcome(sl_index_get(handle_.get(), labels.data(), n, static_cast<sl_dtype>(dtype), vectors.data()));
     }));
 }
 
@@ -119,7 +105,7 @@ void Index::save(nb::bytes path, nb::handle function) {
     sl_save_params params;
     sl_save_params_init(&params);
     progress.attach(params);
-    progress.check(use(Access::exclusive, [&] { return Outcome(sl_index_save(handle_, name, &params)); }));
+    progress.check(use(Access::exclusive, [&] { return Outcome(sl_index_save(handle_.get(), name, &params)); }));
 }
 
 nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, nb::handle function) {
@@ -133,7 +119,7 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, nb::ha
     progress.attach(params);
     sl_check_report report{};
     report.struct_size = sizeof report;
-    Outcome outcome = use(Access::shared, [&] { return Outcome(sl_index_check(handle_, &params, &report)); });
+    Outcome outcome = use(Access::shared, [&] { return Outcome(sl_index_check(handle_.get(), &params, &report)); });
     bool damaged = outcome.status == SL_ECORRUPT;
     progress.check(damaged ? Outcome() : outcome);
     nb::dict found;
@@ -157,7 +143,7 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, nb::ha
 nb::dict Index::stats() {
     sl_index_stats stats{};
     stats.struct_size = sizeof stats;
-    ::check(use(Access::shared, [&] { return Outcome(sl_index_get_stats(handle_, &stats)); }));
+    ::check(use(Access::shared, [&] { return Outcome(sl_index_get_stats(handle_.get(), &stats)); }));
     nb::dict out;
     out["n"] = stats.n;
     out["dim"] = stats.dim;
@@ -185,8 +171,7 @@ nb::dict Index::stats() {
 
 void Index::close() {
     gate_.run(Access::exclusive, [&] {
-        sl_index_free(handle_);
-        handle_ = nullptr;
+        handle_.reset();
         closed_ = true;
     });
 }

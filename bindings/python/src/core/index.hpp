@@ -5,20 +5,20 @@
 #include "progress.hpp"
 
 #include <atomic>
+#include <memory>
 
 class Index {
   public:
     static Index *create(size_t dim, int metric, int dtype, int codes, int refine, size_t m, size_t ef_construction,
                          uint64_t seed);
     static Index *open(nb::bytes path, int place);
-    ~Index();
     Index(const Index &) = delete;
     Index &operator=(const Index &) = delete;
 
     void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
-    // Fills ids_out and scores_out, (nq, k) each.
-    void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, size_t threads, nb::handle ids_out,
-                nb::handle scores_out);
+    // Fills ids_out and scores_out, (nq, k) each. filter: a dict as filter.hpp has it, or None.
+    void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, size_t threads, nb::handle filter,
+                nb::handle ids_out, nb::handle scores_out);
     void get(nb::handle ids, size_t n, int dtype, nb::handle out);
     void save(nb::bytes path, nb::handle progress);
     // What was found, as a dict; damage is in its "status" and "message", not raised.
@@ -35,13 +35,37 @@ class Index {
         return closed_;
     }
 
+    // What work() gives under the gate, or under several of which this index's is one; raises ValueError on a closed
+    // index.
+    template <class Work> Outcome use(Access access, Work work) {
+        return use_in({{gate_, access}}, work);
+    }
+    template <class Work> Outcome use_in(std::initializer_list<Gate::Pass> passes, Work work) {
+        Outcome outcome;
+        bool open = false;
+        Gate::run_in(passes, [&] {
+            open = handle_ != nullptr;
+            if (open) outcome = work();
+        });
+        if (!open) throw nb::value_error("the index is closed");
+        return outcome;
+    }
+
+    // For what keeps the handle: it is freed when nobody does any more, though close() was called.
+    const std::shared_ptr<sl_index> &handle() const {
+        return handle_;
+    }
+    Gate &gate() {
+        return gate_;
+    }
+    size_t dim() const {
+        return dim_;
+    }
+
   private:
     explicit Index(sl_index *handle);
 
-    // work() under the gate, where it gives an Outcome; raises ValueError on a closed index.
-    template <class Work> Outcome use(Access access, Work work);
-
-    sl_index *handle_;
+    std::shared_ptr<sl_index> handle_;
     Gate gate_;
     size_t dim_;
     std::atomic<size_t> size_;

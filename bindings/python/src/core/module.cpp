@@ -2,6 +2,9 @@
 // Python code; here only what keeps memory safe is checked again.
 #include "exact.hpp"
 #include "index.hpp"
+#include "items.hpp"
+#include "ranker.hpp"
+#include "recommender.hpp"
 
 namespace {
 
@@ -59,7 +62,7 @@ NB_MODULE(_core, m) {
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
              nb::arg("progress").none())
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
-             nb::arg("rerank"), nb::arg("threads"), nb::arg("ids_out"), nb::arg("scores_out"))
+             nb::arg("rerank"), nb::arg("threads"), nb::arg("filter").none(), nb::arg("ids_out"), nb::arg("scores_out"))
         .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
         .def("save", &Index::save, nb::arg("path"), nb::arg("progress").none())
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
@@ -68,4 +71,8 @@ NB_MODULE(_core, m) {
         .def("close", &Index::close)
         .def_prop_ro("size", &Index::size)
         .def_prop_ro("closed", &Index::closed);
+    define_sources(m);
+    define_ranker(m);
+    define_items(m);
+    define_recommender(m);
 }

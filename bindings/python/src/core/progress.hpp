@@ -16,6 +16,31 @@ class Progress {
         params.progress_ctx = this;
     }
 
+    // Runs work() with the GIL; what it raises is kept, to cancel the call and be raised after it. False where
+    // something was, now or before.
+    template <class Work> bool guarded(Work work) {
+        nb::gil_scoped_acquire acquired;
+        if (error_) return false;
+        try {
+            work();
+            return true;
+        } catch (nb::python_error &error) {
+            error_.emplace(std::move(error));
+        } catch (std::exception &error) {
+            // Raised and taken again, so that one kind of error is kept.
+            PyErr_SetString(PyExc_ValueError, error.what());
+            error_.emplace(nb::python_error());
+        }
+        return false;
+    }
+
+    // Serves signals; false where the call is to end. For loops of this module's own.
+    bool serve() {
+        return guarded([] {
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        });
+    }
+
     // Raises what the function or a signal's handler raised, else what outcome stands for. Needs the GIL.
     void check(const Outcome &outcome) {
         if (error_) throw std::move(*error_);
@@ -29,15 +54,10 @@ class Progress {
 
     // Runs on the thread that made the call, which had released the GIL.
     int told(uint64_t done, uint64_t total) {
-        nb::gil_scoped_acquire acquired;
-        if (error_) return 1;
-        try {
-            if (PyErr_CheckSignals() != 0) throw nb::python_error();
-            return !function_.is_none() && function_(done, total).is(nb::handle(Py_True));
-        } catch (nb::python_error &error) {
-            error_.emplace(std::move(error));
-            return 1;
-        }
+        bool stop = false;
+        bool ran =
+            serve() && guarded([&] { stop = !function_.is_none() && function_(done, total).is(nb::handle(Py_True)); });
+        return !ran || stop;
     }
 
     nb::handle function_;

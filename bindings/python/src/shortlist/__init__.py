@@ -1,4 +1,4 @@
-"""Shortlist: vector recall to link into a recommendation service.
+"""Shortlist: vector recall and ranking to link into a recommendation service.
 
     import numpy as np
     import shortlist
@@ -9,8 +9,14 @@
     ix.save("items.sl")
     ix = shortlist.open("items.sl")            # mapped: opens in milliseconds, shared between processes
 
-Errors are ValueError (an argument or a vector that cannot be taken), KeyError (no such id), MemoryError, OSError, or
-shortlist.Error for the rest, each saying what, where and what to do.
+    rk = shortlist.Ranker.train(spec, clicks)  # a wide & deep model of columns; spec: docs/SPEC.md
+    serving = shortlist.Recommender(ix, rk, shortlist.Items(films))
+    top = serving.recommend(user_vectors, user_features, n=10)
+
+Errors are ValueError (an argument or a vector that cannot be taken), KeyError (no such id or column), MemoryError,
+OSError, or shortlist.Error for the rest, each saying what, where and what to do.
+
+shortlist.onnx, imported by its name, exchanges rankers with ONNX.
 """
 
 from . import _core
@@ -18,6 +24,9 @@ from ._arrays import NO_ID
 from ._errors import Error
 from ._exact import exact
 from ._index import CheckReport, Index, IndexStats, open
+from ._items import Items
+from ._ranker import Encoded, Epoch, Feature, Metrics, Ranker, RankerInfo, TrainReport
+from ._recommend import Recommendations, Recommender, recommend
 from ._system import SystemInfo, cpu
 
 __version__: str = _core.version()
@@ -25,12 +34,23 @@ __version__: str = _core.version()
 __all__ = [
     "NO_ID",
     "CheckReport",
+    "Encoded",
+    "Epoch",
     "Error",
+    "Feature",
     "Index",
     "IndexStats",
+    "Items",
+    "Metrics",
+    "Ranker",
+    "RankerInfo",
+    "Recommendations",
+    "Recommender",
     "SystemInfo",
+    "TrainReport",
     "__version__",
     "cpu",
     "exact",
     "open",
+    "recommend",
 ]

@@ -1,6 +1,9 @@
 """The library's calls over buffers; see src/core/module.cpp."""
 
-from typing import Any
+from typing import Any, Callable
+
+import numpy as np
+import numpy.typing as npt
 
 from ._index import IndexStats
 from ._progress import ProgressFunction
@@ -46,6 +49,7 @@ class Index:
         ef: int,
         rerank: int,
         threads: int,
+        filter: dict[str, Any] | None,
         ids_out: object,
         scores_out: object,
     ) -> None: ...
@@ -60,3 +64,100 @@ class Index:
     def size(self) -> int: ...
     @property
     def closed(self) -> bool: ...
+
+class Table:
+    def __init__(self, rows: int, columns: list[tuple[Any, ...]]) -> None: ...
+    @property
+    def rows(self) -> int: ...
+
+class Csv:
+    def __init__(self, path: bytes, spec: str | None, delimiter: str, names: list[str] | None) -> None: ...
+
+_Find = Callable[[str, int], npt.NDArray[np.float32]]
+
+class Ranker:
+    @staticmethod
+    def train(
+        spec: str,
+        rows: Table | Csv,
+        valid: Table | Csv | None,
+        options: dict[str, Any],
+        lookup: _Find | None,
+        progress: ProgressFunction | None,
+        on_epoch: Callable[[dict[str, Any]], object] | None,
+    ) -> tuple[Ranker, dict[str, Any]]: ...
+    @staticmethod
+    def create(
+        spec: str, rows: Table | Csv, seed: int, lookup: _Find | None
+    ) -> Ranker: ...
+    @staticmethod
+    def open(path: bytes) -> Ranker: ...
+    def save(self, path: bytes, progress: ProgressFunction | None) -> None: ...
+    def predict(
+        self, table: Table, threads: int, lookup: _Find | None, scores_out: object
+    ) -> None: ...
+    def predict_rows(
+        self, rows: Table | Csv, threads: int, lookup: _Find | None
+    ) -> bytearray: ...
+    def encode(
+        self, rows: Table | Csv, lookup: _Find | None
+    ) -> tuple[bytearray, bytearray, bytearray, bytearray]: ...
+    def predict_encoded(
+        self, n: int, dense: object, ids: object, bag_start: object, bag_ids: object, scores_out: object
+    ) -> None: ...
+    def evaluate(
+        self,
+        rows: Table | Csv,
+        group: str | None,
+        k: int,
+        threads: int,
+        lookup: _Find | None,
+        progress: ProgressFunction | None,
+    ) -> dict[str, Any]: ...
+    def info(self) -> dict[str, Any]: ...
+    def classes(self) -> list[str]: ...
+    def features(self) -> list[dict[str, Any]]: ...
+    @staticmethod
+    def tensors(ranker: Ranker) -> dict[str, npt.NDArray[np.float32]]: ...
+    def with_tensors(self, tensors: dict[str, npt.NDArray[np.float32]]) -> Ranker: ...
+
+class Items:
+    @staticmethod
+    def create(rows: Table | Csv, id: str, progress: ProgressFunction | None) -> Items: ...
+    @staticmethod
+    def open(path: bytes, id: str) -> Items: ...
+    def save(self, path: bytes, progress: ProgressFunction | None) -> None: ...
+    def update(self, table: Table) -> None: ...
+    def texts(self, ids: object, n: int, column: str) -> list[str]: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def changes(self) -> int: ...
+
+class Recommender:
+    def __init__(
+        self,
+        index: Index,
+        ranker: Ranker | None,
+        items: Items | None,
+        item_part: int,
+        threads: int,
+        missing_score: float,
+        group: str | None,
+    ) -> None: ...
+    def recommend(
+        self,
+        request: dict[str, Any],
+        options: dict[str, int],
+        ids_out: object,
+        scores_out: object,
+        recall_out: object,
+        progress: ProgressFunction | None,
+    ) -> dict[str, int]: ...
+    def score(
+        self, request: dict[str, Any], ids: object, count: int, recall: object | None, scores_out: object
+    ) -> dict[str, int]: ...
+    def swap(self, ranker: Ranker | None, items: Items | None) -> None: ...
+    def update(self, table: Table) -> None: ...
+    @property
+    def version(self) -> int: ...

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from . import _core
 from ._arrays import INTEGER, Ids, Scores, choice, count, dtype_name, id_array, results, rows
 from ._errors import Error
+from ._filter import filter_of
 from ._progress import Progress, shown
 
 Metric = Literal["ip", "cosine", "l2"]
@@ -186,13 +187,21 @@ class Index:
             self._core.add(array, _core.DTYPES[dtype], labels, count("threads", threads), tell)
 
     def search(
-        self, q: npt.ArrayLike, k: int = 10, ef: int = 64, threads: int = 1, rerank: int = 0
+        self,
+        q: npt.ArrayLike,
+        k: int = 10,
+        ef: int = 64,
+        threads: int = 1,
+        rerank: int = 0,
+        filter: npt.ArrayLike | None = None,
     ) -> tuple[Ids, Scores]:
         """The k nearest of each query, best first: ids (uint64) and scores (float32).
 
         q: (nq, dim), giving (nq, k) arrays; or one query (dim,), giving (k,) arrays. ef: candidates kept while
         searching: more finds better and takes longer; raised to k where smaller. threads: over the queries, 0 for all
-        cores. rerank: of the ef candidates, how many the finer copy re-ranks; 0 chooses.
+        cores. rerank: of the ef candidates, how many the finer copy re-ranks; 0 chooses. filter: the ids that may be
+        found: a boolean array over ids (those beyond it may not), its bits packed into uint8 (lowest first, as by
+        np.packbits(..., bitorder="little")), or an array of other whole numbers: the ids themselves.
 
         Where fewer than k are found, the rest of a row is filled with the id NO_ID and the score NaN.
         """
@@ -208,6 +217,7 @@ class Index:
             count("ef", ef),
             count("rerank", rerank),
             count("threads", threads),
+            None if filter is None else filter_of("filter", filter),
             ids,
             scores,
         )

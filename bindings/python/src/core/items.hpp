@@ -1,0 +1,48 @@
+// An item table of the library as Python's objects hold it. Readers never wait; updates take turns at the gate.
+#pragma once
+
+#include "gate.hpp"
+#include "source.hpp"
+
+#include <atomic>
+
+class Items {
+  public:
+    static Items *create(nb::handle rows, nb::str id, nb::handle progress);
+    static Items *open(nb::bytes path, nb::str id);
+    ~Items();
+    Items(const Items &) = delete;
+    Items &operator=(const Items &) = delete;
+
+    void save(nb::bytes path, nb::handle progress);
+    void update(nb::handle table);
+    // The texts of one column for n ids.
+    nb::list texts(nb::handle ids, size_t n, nb::str column);
+    size_t size() const {
+        return sl_items_size(handle_);
+    }
+    // Updates so far, by whatever way.
+    size_t changes() const {
+        return changes_;
+    }
+
+    // For the recommenders that use it and update it.
+    sl_items *handle() const {
+        return handle_;
+    }
+    Gate &gate() {
+        return gate_;
+    }
+    void changed() {
+        changes_++;
+    }
+
+  private:
+    explicit Items(sl_items *handle) : handle_(handle) {}
+
+    sl_items *handle_;
+    Gate gate_;
+    std::atomic<size_t> changes_{0};
+};
+
+void define_items(nb::module_ &m);

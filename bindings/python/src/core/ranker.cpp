@@ -1,0 +1,328 @@
+#include "ranker.hpp"
+
+#include "gate.hpp"
+#include "index.hpp"
+#include "lookup.hpp"
+#include "predictor.hpp"
+#include "structs.hpp"
+
+#include <nanobind/ndarray.h>
+
+namespace {
+
+// Tells a Python function of every epoch; what it raises ends the training.
+class Epochs {
+  public:
+    Epochs(nb::handle function, Progress &progress) : function_(function), progress_(progress) {}
+
+    void attach(sl_train_params &params) {
+        if (function_.is_none()) return;
+        params.epoch = tell;
+        params.epoch_ctx = this;
+    }
+
+  private:
+    static void tell(void *self, const sl_epoch *epoch) {
+        auto *epochs = static_cast<Epochs *>(self);
+        epochs->progress_.guarded([&] { epochs->function_(dict_of(*epoch)); });
+    }
+
+    nb::handle function_;
+    Progress &progress_;
+};
+
+struct FreeRanker {
+    void operator()(sl_ranker *ranker) const {
+        sl_ranker_free(ranker);
+    }
+};
+using OwnedRanker = std::unique_ptr<sl_ranker, FreeRanker>;
+
+} // namespace
+
+Ranker::Ranker(sl_ranker *handle) : handle_(handle), outputs_(query().outputs) {}
+
+Ranker::~Ranker() {
+    predictors_.clear();
+    sl_ranker_free(handle_);
+}
+
+sl_ranker_info Ranker::query() const {
+    sl_ranker_info info{};
+    info.struct_size = sizeof info;
+    check(Outcome(sl_ranker_get_info(handle_, &info)));
+    return info;
+}
+
+nb::tuple Ranker::train(nb::str spec, nb::handle rows, nb::handle valid, nb::dict options, nb::handle lookup,
+                        nb::handle function, nb::handle on_epoch) {
+    Source source(rows);
+    std::optional<Source> held_out;
+    if (!valid.is_none()) held_out.emplace(valid);
+    Progress progress(function);
+    Lookup find(lookup, progress);
+    Epochs epochs(on_epoch, progress);
+    nb::object checkpoint = options["checkpoint"];
+    sl_train_params params;
+    sl_train_params_init(&params);
+    params.threads = batch_threads(nb::cast<size_t>(options["threads"]));
+    params.epochs = nb::cast<size_t>(options["epochs"]);
+    params.seed = nb::cast<uint64_t>(options["seed"]);
+    params.checkpoint = checkpoint.is_none() ? nullptr : path_text(nb::borrow<nb::bytes>(checkpoint));
+    params.checkpoint_steps = nb::cast<size_t>(options["checkpoint_steps"]);
+    params.resume = nb::cast<bool>(options["resume"]);
+    find.attach(params);
+    epochs.attach(params);
+    progress.attach(params);
+    sl_train_report report{};
+    report.struct_size = sizeof report;
+    sl_ranker *made = nullptr;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_train(spec.c_str(), source.rows(), held_out ? held_out->rows() : nullptr, &params,
+                                          &made, &report));
+    }
+    OwnedRanker owned(made);
+    progress.check(outcome);
+    nb::object ranker = nb::cast(new Ranker(owned.release()), nb::rv_policy::take_ownership);
+    return nb::make_tuple(ranker, dict_of(report));
+}
+
+Ranker *Ranker::create(nb::str spec, nb::handle rows, uint64_t seed, nb::handle lookup) {
+    Source source(rows);
+    Progress progress{nb::none()};
+    Lookup find(lookup, progress);
+    sl_train_params params;
+    sl_train_params_init(&params);
+    params.seed = seed;
+    find.attach(params);
+    progress.attach(params);
+    sl_ranker *made = nullptr;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_create(spec.c_str(), source.rows(), &params, &made));
+    }
+    OwnedRanker owned(made);
+    progress.check(outcome);
+    return new Ranker(owned.release());
+}
+
+Ranker *Ranker::open(nb::bytes path) {
+    const char *name = path_text(path);
+    sl_ranker *made = nullptr;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_open(name, nullptr, &made));
+    }
+    check(outcome);
+    return new Ranker(made);
+}
+
+void Ranker::save(nb::bytes path, nb::handle function) {
+    const char *name = path_text(path);
+    Progress progress(function);
+    sl_save_params params;
+    sl_save_params_init(&params);
+    progress.attach(params);
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_save(handle_, name, &params));
+    }
+    progress.check(outcome);
+}
+
+void Ranker::predict(nb::handle object, size_t threads, nb::handle lookup, nb::handle scores_out) {
+    const Table &table = nb::cast<Table &>(object);
+    Flat<float> scores(scores_out, table.rows() * outputs_, true);
+    Progress progress{nb::none()};
+    Lookup find(lookup, progress);
+    // Few rows get scratch of their own, which is small.
+    Room room{table.rows() <= 32 ? size_t{32} : size_t{512}, batch_threads(threads)};
+    bool keep = lookup.is_none();
+    auto entry = keep ? predictors_.take(room) : decltype(predictors_.take(room)){nullptr, room};
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        Predictor predictor(handle_, room.rows, room.threads, &find, entry.handle);
+        outcome = Outcome(predictor.run(
+            [&](sl_predictor *handle) { return sl_predictor_predict(handle, table.view(), scores.data()); }));
+        entry.handle = keep ? predictor.release() : nullptr;
+    }
+    if (entry.handle) predictors_.give(entry);
+    progress.check(outcome);
+}
+
+nb::bytearray Ranker::predict_rows(nb::handle rows, size_t threads, nb::handle lookup) {
+    Source source(rows);
+    Progress progress{nb::none()};
+    Lookup find(lookup, progress);
+    std::vector<float> scores;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        Predictor predictor(handle_, 512, batch_threads(threads), &find);
+        outcome =
+            Outcome(predictor.run_blocks(*source.rows(), progress, [&](sl_predictor *handle, const sl_table &table) {
+                size_t before = scores.size();
+                scores.resize(before + table.rows * outputs_);
+                return sl_predictor_predict(handle, &table, scores.data() + before);
+            }));
+    }
+    progress.check(outcome);
+    return bytes_of(scores);
+}
+
+nb::tuple Ranker::encode(nb::handle rows, nb::handle lookup) {
+    Source source(rows);
+    Progress progress{nb::none()};
+    Lookup find(lookup, progress);
+    sl_ranker_info info = query();
+    Encoded encoded;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        Predictor predictor(handle_, Predictor::block, 1, &find);
+        outcome =
+            Outcome(predictor.run_blocks(*source.rows(), progress, [&](sl_predictor *handle, const sl_table &table) {
+                sl_encoded block{};
+                block.struct_size = sizeof block;
+                sl_status status = sl_predictor_encode(handle, &table, &block);
+                if (status == SL_OK) encoded.append_block(block, info);
+                return status;
+            }));
+    }
+    progress.check(outcome);
+    return nb::make_tuple(bytes_of(encoded.dense), bytes_of(encoded.ids), bytes_of(encoded.bag_start),
+                          bytes_of(encoded.bag_ids));
+}
+
+void Ranker::predict_encoded(size_t n, nb::handle dense, nb::handle ids, nb::handle bag_start, nb::handle bag_ids,
+                             nb::handle scores_out) {
+    sl_ranker_info info = query();
+    Flat<const float> dense_values(dense, n * info.dense_width);
+    Flat<const uint32_t> id_values(ids, n * info.id_count);
+    Flat<const uint32_t> starts(bag_start, n * info.bag_count + 1);
+    Flat<float> scores(scores_out, n * outputs_, true);
+    for (size_t i = 0; i < n * info.bag_count; i++)
+        if (starts.data()[i] > starts.data()[i + 1]) throw nb::value_error("bag_start falls");
+    Flat<const uint32_t> bags(bag_ids, starts.data()[n * info.bag_count]);
+    sl_encoded rows{sizeof rows, n, dense_values.data(), id_values.data(), starts.data(), bags.data()};
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        Predictor predictor(handle_, 512, 1, nullptr);
+        outcome = Outcome(predictor.run(
+            [&](sl_predictor *handle) { return sl_predictor_predict_encoded(handle, &rows, scores.data()); }));
+    }
+    check(outcome);
+}
+
+nb::dict Ranker::evaluate(nb::handle rows, nb::handle group, size_t k, size_t threads, nb::handle lookup,
+                          nb::handle function) {
+    Source source(rows);
+    Progress progress(function);
+    Lookup find(lookup, progress);
+    sl_evaluate_params params;
+    sl_evaluate_params_init(&params);
+    params.threads = batch_threads(threads);
+    params.group = group.is_none() ? nullptr : nb::borrow<nb::str>(group).c_str();
+    params.ndcg_k = k;
+    find.attach(params);
+    progress.attach(params);
+    sl_metrics metrics{};
+    metrics.struct_size = sizeof metrics;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_evaluate(handle_, source.rows(), &params, &metrics));
+    }
+    progress.check(outcome);
+    return dict_of(metrics);
+}
+
+nb::dict Ranker::info() {
+    return dict_of(query());
+}
+
+nb::list Ranker::classes() {
+    nb::list out;
+    for (size_t i = 0; const char *text = sl_ranker_class(handle_, i); i++)
+        out.append(text);
+    return out;
+}
+
+nb::list Ranker::features() {
+    nb::list out;
+    size_t count = query().features;
+    for (size_t i = 0; i < count; i++) {
+        sl_feature_info feature{};
+        feature.struct_size = sizeof feature;
+        check(Outcome(sl_ranker_get_feature(handle_, i, &feature)));
+        out.append(dict_of(feature));
+    }
+    return out;
+}
+
+nb::dict Ranker::tensors(nb::handle self) {
+    sl_ranker *handle = nb::cast<Ranker &>(self).handle();
+    nb::dict out;
+    size_t count = sl_ranker_tensor_count(handle);
+    for (size_t i = 0; i < count; i++) {
+        sl_tensor tensor{};
+        check(Outcome(sl_ranker_get_tensor(handle, i, &tensor)));
+        size_t shape[] = {tensor.rows, tensor.columns};
+        out[tensor.name] = nb::ndarray<nb::numpy, const float>(tensor.data, 2, shape, self).cast();
+    }
+    return out;
+}
+
+Ranker *Ranker::with_tensors(nb::dict tensors) {
+    std::vector<std::unique_ptr<Rows>> held;
+    std::vector<std::string> names;
+    std::vector<sl_tensor> given;
+    names.reserve(nb::len(tensors));
+    for (auto [name, array] : tensors) {
+        size_t columns = nb::cast<size_t>(array.attr("shape")[1]);
+        held.push_back(std::make_unique<Rows>(array, SL_F32, columns));
+        const Rows &rows = *held.back();
+        if (rows.count() > 1 && rows.stride() != columns * sizeof(float)) throw nb::value_error("not a dense matrix");
+        names.push_back(nb::cast<nb::str>(name).c_str());
+        given.push_back({names.back().c_str(), static_cast<const float *>(rows.data()), rows.count(), columns});
+    }
+    sl_ranker *made = nullptr;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_with_tensors(handle_, given.data(), given.size(), &made));
+    }
+    check(outcome);
+    return new Ranker(made);
+}
+
+void define_ranker(nb::module_ &m) {
+    nb::class_<Ranker>(m, "Ranker")
+        .def_static("train", &Ranker::train, nb::arg("spec"), nb::arg("rows"), nb::arg("valid").none(),
+                    nb::arg("options"), nb::arg("lookup").none(), nb::arg("progress").none(),
+                    nb::arg("on_epoch").none())
+        .def_static("create", &Ranker::create, nb::arg("spec"), nb::arg("rows"), nb::arg("seed"),
+                    nb::arg("lookup").none())
+        .def_static("open", &Ranker::open, nb::arg("path"))
+        .def("save", &Ranker::save, nb::arg("path"), nb::arg("progress").none())
+        .def("predict", &Ranker::predict, nb::arg("table"), nb::arg("threads"), nb::arg("lookup").none(),
+             nb::arg("scores_out"))
+        .def("predict_rows", &Ranker::predict_rows, nb::arg("rows"), nb::arg("threads"), nb::arg("lookup").none())
+        .def("encode", &Ranker::encode, nb::arg("rows"), nb::arg("lookup").none())
+        .def("predict_encoded", &Ranker::predict_encoded, nb::arg("n"), nb::arg("dense"), nb::arg("ids"),
+             nb::arg("bag_start"), nb::arg("bag_ids"), nb::arg("scores_out"))
+        .def("evaluate", &Ranker::evaluate, nb::arg("rows"), nb::arg("group").none(), nb::arg("k"), nb::arg("threads"),
+             nb::arg("lookup").none(), nb::arg("progress").none())
+        .def("info", &Ranker::info)
+        .def("classes", &Ranker::classes)
+        .def("features", &Ranker::features)
+        .def_static("tensors", &Ranker::tensors, nb::arg("ranker"))
+        .def("with_tensors", &Ranker::with_tensors, nb::arg("tensors"));
+}

@@ -1,0 +1,57 @@
+// A recommender of the library as Python's objects hold it: its index is guarded as in index.hpp, requests run beside
+// each other, and whatever changes model or items takes turns.
+#pragma once
+
+#include "index.hpp"
+#include "items.hpp"
+#include "pool.hpp"
+#include "ranker.hpp"
+
+class Recommender {
+  public:
+    // ranker, items, group: or None. item_part: 0 layer, 1 codes.
+    Recommender(nb::handle index, nb::handle ranker, nb::handle items, int item_part, size_t threads,
+                float missing_score, nb::handle group);
+    ~Recommender();
+    Recommender(const Recommender &) = delete;
+    Recommender &operator=(const Recommender &) = delete;
+
+    // What a request is asked with; arrays are as in Python's Recommender, ready to be used.
+    //   vectors (nq, dim) of dtype; user: a Table of nq rows, or None; exclude_start (nq + 1) and exclude_ids, or None;
+    //   bits, bits_count, allowed, allowed_count: see filter.hpp
+    // options: n, candidates, ef, max_per_group, threads.
+    nb::dict recommend(nb::dict request, nb::dict options, nb::handle ids_out, nb::handle scores_out,
+                       nb::handle recall_out, nb::handle progress);
+    // Scores of count ids for the one vector of request; recall: their recall scores, or None.
+    nb::dict score(nb::dict request, nb::handle ids, size_t count, nb::handle recall, nb::handle scores_out);
+    // None: the one in use.
+    void swap(nb::handle ranker, nb::handle items);
+    void update(nb::handle table);
+    uint64_t version() const {
+        return sl_recommender_version(handle_);
+    }
+
+  private:
+    struct Asked; // the arrays of one call
+    struct Room { // the largest a session can be asked for
+        size_t n, candidates, ef;
+        bool covers(const Room &other) const {
+            return n >= other.n && candidates >= other.candidates && ef >= other.ef;
+        }
+    };
+    using Sessions = Pool<sl_session, Room, sl_session_free>;
+    class Session;
+
+    template <class Work> Outcome use(Work work);
+    template <class Work> void with_items(nb::handle given, Work work);
+
+    nb::object index_object_, items_object_; // keep alive
+    Index &index_;
+    std::shared_ptr<sl_index> index_handle_;
+    sl_recommender *handle_ = nullptr;
+    Gate changes_;
+    std::atomic<Items *> in_use_; // written within changes_; items_object_, which keeps it alive, follows
+    Sessions sessions_;
+};
+
+void define_recommender(nb::module_ &m);

@@ -1,0 +1,104 @@
+#include "structs.hpp"
+
+namespace {
+
+template <class T> nb::tuple tuple_of(const T (&values)[SL_DECILES]) {
+    nb::list out;
+    for (T value : values)
+        out.append(value);
+    return nb::tuple(out);
+}
+
+// A place of the model, or None where a feature has none there.
+nb::object place(size_t at) {
+    return at == SIZE_MAX ? nb::none() : nb::object(nb::int_(at));
+}
+
+} // namespace
+
+nb::dict dict_of(const sl_epoch &epoch) {
+    nb::dict out;
+    out["epoch"] = epoch.epoch;
+    out["train_loss"] = epoch.train_loss;
+    out["valid_loss"] = epoch.valid_loss;
+    out["valid_auc"] = epoch.valid_auc;
+    out["seconds"] = epoch.seconds;
+    out["rows"] = epoch.rows;
+    out["best"] = epoch.best != 0;
+    return out;
+}
+
+nb::dict dict_of(const sl_train_report &report) {
+    nb::dict out;
+    out["rows"] = report.rows;
+    out["valid_rows"] = report.valid_rows;
+    out["epochs"] = report.epochs;
+    out["best_epoch"] = report.best_epoch;
+    out["train_loss"] = report.train_loss;
+    out["valid_loss"] = report.valid_loss;
+    out["valid_auc"] = report.valid_auc;
+    out["read_s"] = report.read_s;
+    out["epoch_s"] = report.epoch_s;
+    out["rows_per_s"] = report.rows_per_s;
+    out["wide_nonzero"] = report.wide_nonzero;
+    return out;
+}
+
+nb::dict dict_of(const sl_metrics &metrics) {
+    nb::dict out;
+    out["rows"] = metrics.rows;
+    out["logloss"] = metrics.logloss;
+    out["auc"] = metrics.auc;
+    out["accuracy"] = metrics.accuracy;
+    out["rmse"] = metrics.rmse;
+    out["base_rate"] = metrics.base_rate;
+    out["calibration"] = metrics.calibration;
+    out["normalized_entropy"] = metrics.normalized_entropy;
+    out["group_auc"] = metrics.group_auc;
+    out["ndcg"] = metrics.ndcg;
+    out["ndcg_k"] = metrics.ndcg_k;
+    out["groups"] = metrics.groups;
+    out["decile_rows"] = tuple_of(metrics.decile_rows);
+    out["decile_score"] = tuple_of(metrics.decile_score);
+    out["decile_label"] = tuple_of(metrics.decile_label);
+    return out;
+}
+
+nb::dict dict_of(const sl_feature_info &feature) {
+    static const char *const forms[] = {"dense", "id", "bag"};
+    static const char *const sides[] = {"user", "item", "pair"};
+    static const char *const combines[] = {"sum", "mean", "max"};
+    nb::dict out;
+    out["name"] = feature.name;
+    out["form"] = forms[feature.form];
+    out["side"] = sides[feature.side];
+    out["at"] = feature.at;
+    out["width"] = feature.form == SL_FORM_DENSE ? feature.width : 0;
+    out["size"] = feature.form == SL_FORM_DENSE ? 0 : feature.size;
+    out["wide_at"] = place(feature.wide_at);
+    out["deep_at"] = place(feature.deep_at);
+    out["deep_width"] = feature.deep_at == SIZE_MAX ? 0 : feature.deep_width;
+    out["tensor"] = feature.tensor ? nb::object(nb::str(feature.tensor)) : nb::none();
+    out["combine"] = feature.form == SL_FORM_BAG ? nb::object(nb::str(combines[feature.combine])) : nb::none();
+    return out;
+}
+
+nb::dict dict_of(const sl_ranker_info &info) {
+    static const char *const losses[] = {"logistic", "multiclass", "squared"};
+    nb::dict out;
+    out["loss"] = losses[info.loss];
+    out["outputs"] = info.outputs;
+    out["features"] = info.features;
+    out["dense_width"] = info.dense_width;
+    out["id_count"] = info.id_count;
+    out["bag_count"] = info.bag_count;
+    out["deep_inputs"] = info.deep_inputs;
+    out["layers"] = info.layers;
+    out["first_width"] = info.first_width;
+    out["wide_size"] = info.wide_size;
+    out["parameters"] = info.parameters;
+    out["bytes"] = info.bytes;
+    out["spec"] = info.spec;
+    out["uses_onednn"] = info.uses_onednn != 0;
+    return out;
+}

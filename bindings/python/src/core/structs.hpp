@@ -1,0 +1,14 @@
+// What the library says in structs, as dicts of the same names.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <shortlist_rank.h>
+
+namespace nb = nanobind;
+
+nb::dict dict_of(const sl_epoch &epoch);
+nb::dict dict_of(const sl_train_report &report);
+nb::dict dict_of(const sl_metrics &metrics);
+nb::dict dict_of(const sl_ranker_info &info);
+// Numbers become words, and a place that a feature has not, None.
+nb::dict dict_of(const sl_feature_info &feature);

@@ -1,0 +1,247 @@
+"""Rows of columns as the library takes them: as they lie in memory where their layout allows, else converted."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _arrow, _core
+from ._arrow import F32, F64, I32, I64, TEXT, TEXTS, VECTOR, Column, packed
+
+Data = Any
+"""Rows of columns: a mapping of names to arrays or lists, a pandas DataFrame, a pyarrow Table or RecordBatch (or what
+else has Arrow's C stream), a NumPy structured array, or the path of a CSV file."""
+
+Spec = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+"""A model's description (docs/SPEC.md): a dict, JSON text, or a file's path; a str that ends in .json is a path."""
+
+Array = npt.NDArray[Any]
+
+
+def _plain(array: Array, dtype: npt.DTypeLike) -> Array:
+    """The array itself where it is contiguous, aligned and of dtype, else a copy that is."""
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def _numbers(name: str, array: Array, missing: Array | None = None) -> Column | None:
+    """A column of a NumPy array of numbers or truth values; None where it is none."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    valid = None if missing is None or not missing.any() else packed(~missing)
+    wanted: npt.DTypeLike
+    if kind == "f":
+        wanted, number = (np.float32, F32) if size <= 4 else (np.float64, F64)
+    elif kind == "b" or (kind in "iu" and (size < 4 or (kind == "i" and size == 4))):
+        wanted, number = np.int32, I32
+    elif kind == "i" or (kind == "u" and (size < 8 or array.size == 0 or int(array.max()) < 2**63)):
+        wanted, number = np.int64, I64
+    elif kind == "u":
+        return text_column(name, [str(value) for value in array.tolist()])
+    else:
+        return None
+    return Column(name, number, 0, _plain(array, wanted), None, None, valid)
+
+
+def _offsets(lengths: list[int]) -> Array:
+    out = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out
+
+
+def _utf8(name: str, value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return b"1" if value else b"0"
+    try:
+        return str(value).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"column {name!r} holds {value!r}, which UTF-8 has no form for") from None
+
+
+def _joined(name: str, values: list[Any]) -> tuple[bytes, Array]:
+    """The bytes of texts, one after the other, and their offsets."""
+    if set(map(type, values)) <= {str}:
+        text = "".join(values)
+        if text.isascii():
+            return text.encode("ascii"), _offsets(list(map(len, values)))
+    encoded = [_utf8(name, value) for value in values]
+    return b"".join(encoded), _offsets([len(text) for text in encoded])
+
+
+def text_column(name: str, values: list[Any], valid: Array | None = None) -> Column:
+    """A column of texts."""
+    data, offsets = _joined(name, values)
+    return Column(name, TEXT, 0, data, offsets, None, valid)
+
+
+def _texts_column(name: str, values: list[Any], valid: Array | None) -> Column:
+    data, offsets = _joined(name, [one for value in values for one in value])
+    return Column(name, TEXTS, 0, data, offsets, _offsets([len(value) for value in values]), valid)
+
+
+def _is_missing(value: object) -> bool:
+    if value is None or (isinstance(value, (float, np.floating)) and bool(np.isnan(value))):
+        return True
+    return type(value).__name__ in ("NAType", "NaTType")  # of pandas
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset, np.ndarray))
+
+
+def _holds_floats(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return bool(value.dtype.kind == "f")
+    return len(value) > 0 and all(isinstance(one, (float, np.floating)) for one in value)
+
+
+def _vector_column(name: str, values: list[Any], missing: Array) -> Column:
+    lengths = {len(value) for value, gone in zip(values, missing.tolist()) if not gone}
+    if len(lengths) != 1:
+        raise ValueError(f"column {name!r} holds vectors of lengths {sorted(lengths)[:5]}; they must be of one length")
+    (dim,) = lengths
+    out = np.full((len(values), dim), np.nan, np.float32)
+    for row, value in enumerate(values):
+        if not missing[row]:
+            out[row] = value
+    return Column(name, VECTOR, dim, out, None, None, packed(~missing) if missing.any() else None)
+
+
+def _object_column(name: str, values: list[Any]) -> Column:
+    """A column of Python objects: numbers, texts, lists of texts, or lists of floats, any of them missing."""
+    if set(map(type, values)) <= {str}:
+        return text_column(name, values)
+    missing = np.fromiter((_is_missing(value) for value in values), np.bool_, len(values))
+    present = [value for value, gone in zip(values, missing.tolist()) if not gone]
+    valid = packed(~missing) if missing.any() else None
+    if any(_is_list(value) for value in present):
+        if not all(_is_list(value) for value in present):
+            raise ValueError(f"column {name!r} holds lists beside single values")
+        if all(_holds_floats(value) for value in present):
+            return _vector_column(name, values, missing)
+        return _texts_column(name, [() if gone else value for value, gone in zip(values, missing.tolist())], valid)
+    if not any(isinstance(value, (str, bytes)) for value in present):
+        if not present:
+            return Column(name, F32, 0, np.full(len(values), np.nan, np.float32), None, None, None)
+        filled = np.asarray([0 if gone else value for value, gone in zip(values, missing.tolist())])
+        column = _numbers(name, filled, missing) if filled.ndim == 1 else None
+        if column is not None:
+            return column
+        raise ValueError(f"column {name!r} holds {type(present[0]).__name__}; it must hold numbers, texts or lists")
+    return text_column(name, ["" if gone else value for value, gone in zip(values, missing.tolist())], valid)
+
+
+def _array_column(name: str, array: Array) -> Column:
+    if np.ma.isMaskedArray(array):
+        missing = np.ma.getmaskarray(array)
+        column = _numbers(name, array.filled(0), missing) if array.ndim == 1 else None
+        return column or _object_column(name, array.tolist())
+    kind = array.dtype.kind
+    if array.ndim == 2 and kind in "fiub":
+        with np.errstate(over="ignore"):
+            return Column(name, VECTOR, array.shape[1], _plain(array, np.float32), None, None, None)
+    if array.ndim == 2 and kind in "UTSO":
+        return _texts_column(name, array.tolist(), None)
+    if array.ndim != 1:
+        raise ValueError(f"column {name!r} has shape {array.shape}; it must be (n,), or (n, dim) for vectors")
+    column = _numbers(name, array)
+    if column is None and kind in "UTSO":
+        column = _object_column(name, array.tolist())
+    if column is None:
+        raise ValueError(f"column {name!r} holds {array.dtype}; it must hold numbers, texts or lists")
+    return column
+
+
+def _series_column(name: str, series: Any) -> Column:
+    """A column of a pandas DataFrame."""
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        return _array_column(name, series.to_numpy())
+    if hasattr(series, "cat"):
+        values = np.append(np.asarray(series.cat.categories, object), [None])
+        return _object_column(name, values[series.cat.codes.to_numpy()].tolist())
+    if hasattr(series.array, "__arrow_array__") and _arrow.module() is not None:
+        return _arrow.column(name, series.array.__arrow_array__())
+    return _object_column(name, series.to_numpy(dtype=object).tolist())
+
+
+def _any_column(name: str, values: Any) -> Column:
+    if _arrow.is_array(values):
+        return _arrow.column(name, values)
+    if type(values).__module__.partition(".")[0] == "pandas" and hasattr(values, "dtype"):
+        return _series_column(name, values)
+    if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
+        return _array_column(name, values if isinstance(values, np.ndarray) else np.asarray(values))
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
+        raise ValueError(f"column {name!r} is one {type(values).__name__}; it must hold a value for each row")
+    return _object_column(name, list(values))
+
+
+def _is_scalar(value: object) -> bool:
+    return value is None or isinstance(value, (str, bytes, bool, int, float, np.generic)) or _is_missing(value)
+
+
+def _mapping_columns(data: Mapping[Any, Any]) -> list[Column]:
+    if data and all(_is_scalar(value) for value in data.values()):
+        return [_object_column(str(name), [value]) for name, value in data.items()]
+    return [_any_column(str(name), values) for name, values in data.items()]
+
+
+def _columns(data: Data) -> list[Column]:
+    if isinstance(data, Mapping):
+        return _mapping_columns(data)
+    if isinstance(data, np.ndarray):
+        if data.dtype.names is None:
+            raise ValueError(f"data is an array of {data.dtype} without field names; give a dict of columns")
+        if data.ndim != 1:
+            raise ValueError(f"data has shape {data.shape}; a structured array must be (n,)")
+        return [_array_column(name, data[name]) for name in data.dtype.names]
+    if hasattr(data, "columns") and hasattr(data, "iloc"):  # pandas
+        return [_series_column(str(name), data.iloc[:, i]) for i, name in enumerate(data.columns)]
+    found = _arrow.columns(data)
+    if found is None:
+        raise TypeError(
+            f"data is {type(data).__name__}; it must be a dict of columns, a pandas DataFrame, a pyarrow Table, a "
+            "NumPy structured array or the path of a CSV file"
+        )
+    return found
+
+
+def table(data: Data) -> _core.Table:
+    """Rows in memory."""
+    columns = _columns(data)
+    lengths = {column.rows() for column in columns}
+    if len(lengths) > 1:
+        said = ", ".join(f"{column.name!r} {column.rows()}" for column in columns[:6])
+        raise ValueError(f"the columns are of different lengths: {said}")
+    return _core.Table(lengths.pop() if lengths else 0, [tuple(column) for column in columns])
+
+
+def is_path(data: object) -> bool:
+    """Whether data names a file."""
+    return isinstance(data, (str, bytes, os.PathLike))
+
+
+def source(data: Data, spec: str | None = None, delimiter: str = ",") -> _core.Table | _core.Csv:
+    """Rows in memory or of a CSV file, whose "csv" is said by the spec, where there is one."""
+    if is_path(data):
+        return _core.Csv(os.fsencode(data), spec, delimiter, None)
+    return table(data)
+
+
+def spec_text(spec: Spec) -> str:
+    """A spec's JSON text, of a dict, JSON text, or the path of a file."""
+    if isinstance(spec, Mapping):
+        try:
+            return json.dumps(spec, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"spec: {error}") from None
+    if isinstance(spec, str) and not spec.endswith(".json"):
+        return spec
+    with open(spec, encoding="utf-8") as file:
+        return file.read()

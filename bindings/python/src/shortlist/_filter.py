@@ -1,0 +1,55 @@
+"""Which ids may be found, and which may not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import Ids, id_array
+
+Exclude = Union[npt.NDArray[Any], Sequence[npt.ArrayLike], tuple[npt.ArrayLike, npt.ArrayLike]]
+
+
+def filter_of(what: str, accept: npt.ArrayLike | None) -> dict[str, Any]:
+    """The ids that may be returned: a boolean array over the ids, bits packed into uint8 (lowest first, as by
+    np.packbits(..., bitorder="little")), or other whole numbers: the ids themselves."""
+    found: dict[str, Any] = {"bits": None, "bits_count": 0, "allowed": None, "allowed_count": 0}
+    if accept is None:
+        return found
+    array = np.asarray(accept)
+    if array.ndim != 1:
+        raise ValueError(f"{what} has shape {array.shape}; it must be (n,)")
+    if array.dtype == np.bool_ or array.dtype == np.uint8:
+        bits = array if array.dtype == np.uint8 else np.packbits(array, bitorder="little")
+        words = np.zeros((len(bits) + 7) // 8, "<u8")
+        words.view(np.uint8)[: len(bits)] = bits
+        found.update(bits=words.astype(np.uint64), bits_count=array.size * (8 if array.dtype == np.uint8 else 1))
+    else:
+        allowed = np.unique(id_array(array if array.size else np.zeros(0, np.uint64)))
+        found.update(allowed=allowed, allowed_count=len(allowed))
+    return found
+
+
+def exclusions(exclude: Exclude | None, n: int, one: bool) -> tuple[npt.NDArray[np.int64] | None, Ids | None]:
+    """Offsets and ids of what each of n requests excludes, of a tuple of just these, of a list of arrays, or for one
+    request of its ids."""
+    if exclude is None:
+        return None, None
+    if isinstance(exclude, tuple):
+        if len(exclude) != 2:
+            raise ValueError(f"exclude is a tuple of {len(exclude)}; it must be (offsets, ids), or a list of arrays")
+        start = np.ascontiguousarray(exclude[0], np.int64)
+        ids = id_array(exclude[1]) if np.size(exclude[1]) else np.zeros(0, np.uint64)
+        if start.shape != (n + 1,) or start[0] != 0 or start[-1] != ids.size or (np.diff(start) < 0).any():
+            raise ValueError(f"exclude has offsets that are not {n + 1} rising numbers from 0 to {ids.size}")
+        return start, ids.reshape(-1)
+    lists: list[Any] = [exclude] if one else list(exclude)
+    if len(lists) != n:
+        raise ValueError(f"exclude has {len(lists)} lists of ids for {n} vectors")
+    arrays = [id_array(ids).reshape(-1) if np.size(ids) else np.zeros(0, np.uint64) for ids in lists]
+    start = np.zeros(n + 1, np.int64)
+    np.cumsum([array.size for array in arrays], out=start[1:])
+    return start, np.concatenate(arrays) if arrays else np.zeros(0, np.uint64)

@@ -1,0 +1,83 @@
+"""What is known of each item, by id."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy.typing as npt
+
+from . import _core
+from ._arrays import id_array
+from ._columns import Data, is_path, source, table
+from ._index import StrPath
+from ._progress import Progress, shown
+
+
+class Items:
+    """A table of items' features, by id.
+
+    data: as of Ranker, with a column of ids (whole numbers, or texts of digits); a CSV file's columns are texts.
+    id: that column's name. delimiter: of a CSV file.
+
+    Readers never wait: ``update`` replaces a row as a whole, and whoever reads meanwhile sees the old one or the new.
+    ValueError where an id is there twice or is none, KeyError where there is no such column.
+    """
+
+    __slots__ = ("__weakref__", "_core", "_id")
+
+    def __init__(self, data: Data, id: str = "id", *, delimiter: str = ",", progress: Progress = False) -> None:
+        rows = source(data, None, delimiter)
+        with shown(progress, "reading", "rows") as tell:
+            self._core = _core.Items.create(rows, id, tell)
+        self._id = id
+
+    @classmethod
+    def open(cls, path: StrPath, id: str = "id") -> Items:
+        """Maps a saved table: only the ids are read. id: name of the column of ids in what ``update`` is given.
+
+        FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is no sound table.
+        """
+        try:
+            core = _core.Items.open(os.fsencode(path), id)
+        except (OSError, KeyError) as error:
+            if not os.path.exists(path):
+                raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
+            raise
+        items = cls.__new__(cls)
+        items._core, items._id = core, id
+        return items
+
+    def save(self, path: StrPath, progress: Progress = False) -> None:
+        """Writes the table to path, which afterwards holds it whole, or on an exception what it held before."""
+        with shown(progress, "saving", "B") as tell:
+            self._core.save(os.fsencode(path), tell)
+
+    def update(self, data: Data) -> None:
+        """Replaces the rows of the ids in data, in memory, and adds those that are new; all or nothing.
+
+        Columns that data lacks are missing values in the new rows. A recommender that uses this table is updated by
+        Recommender.update in place of this.
+        """
+        if is_path(data):
+            raise ValueError("an update is of rows in memory; read the file with pandas or pyarrow first")
+        self._core.update(table(data))
+
+    def get(self, ids: npt.ArrayLike, columns: str | Sequence[str]) -> dict[str, list[str]]:
+        """Values of n ids by column, as n texts such as "12", "0.5" or "a|b", a missing one as "". KeyError where there
+        is no such id or column."""
+        labels = id_array(ids).reshape(-1)
+        names = [columns] if isinstance(columns, str) else columns
+        return {name: self._core.texts(labels, labels.size, name) for name in names}
+
+    def __len__(self) -> int:
+        """Number of items."""
+        return self._core.size
+
+    def __repr__(self) -> str:
+        return f"<shortlist.Items: {len(self)} rows>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a shortlist.Items cannot be copied or pickled; save it to a file and open that")

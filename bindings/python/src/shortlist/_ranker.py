@@ -1,0 +1,422 @@
+"""The ranker: a wide & deep model, trained and asked."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Callable, Literal, NamedTuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._core import Ranker as _Core
+from ._arrays import Scores, count
+from ._columns import Data, Spec, source, spec_text
+from ._index import Index, StrPath
+from ._progress import Progress, shown
+
+Lookup = Union[Callable[[str, int], npt.ArrayLike], Index]
+"""Gives the vector, (dim,), of an id for a feature: a function of (feature, id), or an Index that has the ids."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch of a training, as it ended.
+
+    epoch: from 1. train_loss: mean over its rows, as they were met. valid_loss: NaN without validation rows. valid_auc:
+    under logistic loss, else NaN. seconds: training alone. best: whether it is the best so far.
+    """
+
+    epoch: int
+    train_loss: float
+    valid_loss: float
+    valid_auc: float
+    seconds: float
+    rows: int
+    best: bool
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    """What a training was like.
+
+    train_loss, valid_loss, valid_auc: of the best epoch. read_s: seconds of fitting and encoding. epoch_s, rows_per_s:
+    means over the epochs of this call. wide_nonzero: weights of the wide part that L1 left standing.
+    """
+
+    rows: int
+    valid_rows: int
+    epochs: int
+    best_epoch: int
+    train_loss: float
+    valid_loss: float
+    valid_auc: float
+    read_s: float
+    epoch_s: float
+    rows_per_s: float
+    wide_nonzero: int
+
+
+@dataclass(frozen=True)
+class RankerInfo:
+    """A model's sizes.
+
+    outputs: scores a row, 1 or the number of classes. features: of the spec. dense_width, id_count, bag_count: floats,
+    ids and bags of ids of a row. deep_inputs: width of the first layer's input, 0 without a deep part. layers: dense
+    ones, the last included. first_width: of the first one's output. wide_size: weights of the wide part, a number an
+    output each. parameters: all weights. bytes: in memory. uses_onednn: False where plain C predicts.
+    """
+
+    loss: Literal["logistic", "multiclass", "squared"]
+    outputs: int
+    features: int
+    dense_width: int
+    id_count: int
+    bag_count: int
+    deep_inputs: int
+    layers: int
+    first_width: int
+    wide_size: int
+    parameters: int
+    bytes: int
+    uses_onednn: bool
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature as it enters the model.
+
+    form: floats, an id, or a bag of ids. side: whose it is. at: first column of the dense matrix, column of the id
+    matrix, or number of the bag. width: columns of a dense one. size: of the others; ids are below it. wide_at: first
+    of its weights in the wide part, None where it is not in it. deep_at: first of its inputs to the deep part, None
+    where it is not in it. deep_width: their number. tensor: name of its embedding. combine: of a bag's embeddings.
+    """
+
+    name: str
+    form: Literal["dense", "id", "bag"]
+    side: Literal["user", "item", "pair"]
+    at: int
+    width: int
+    size: int
+    wide_at: int | None
+    deep_at: int | None
+    deep_width: int
+    tensor: str | None
+    combine: Literal["sum", "mean", "max"] | None
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How good scores are; what does not apply is NaN.
+
+    logloss: mean negative log likelihood. auc: ties count half. accuracy: at 0.5, or of the likeliest class. rmse: of
+    the probability or value. base_rate: mean label. calibration: mean score / mean label. normalized_entropy: logloss /
+    entropy of the base rate. group_auc, ndcg: means over the groups that have both labels, or a positive one; ndcg is
+    at ndcg_k. decile_rows, decile_score, decile_label, (10,) each: rows in order of their scores, in ten equal parts,
+    and the means of each part.
+    """
+
+    rows: int
+    logloss: float
+    auc: float
+    accuracy: float
+    rmse: float
+    base_rate: float
+    calibration: float
+    normalized_entropy: float
+    group_auc: float
+    ndcg: float
+    ndcg_k: int
+    groups: int
+    decile_rows: npt.NDArray[np.int64]
+    decile_score: npt.NDArray[np.float64]
+    decile_label: npt.NDArray[np.float64]
+
+
+class Encoded(NamedTuple):
+    """Rows as a model sees them: dense (n, dense_width) float32, ids (n, id_count) uint32, and bags of ids: bag b of
+    row r is bag_ids[bag_start[r * bag_count + b] : bag_start[r * bag_count + b + 1]], both uint32."""
+
+    dense: npt.NDArray[np.float32]
+    ids: npt.NDArray[np.uint32]
+    bag_start: npt.NDArray[np.uint32]
+    bag_ids: npt.NDArray[np.uint32]
+
+
+def _finder(lookup: Lookup | None) -> Callable[[str, int], npt.NDArray[np.float32]] | None:
+    if lookup is None:
+        return None
+    if isinstance(lookup, Index):
+        index = lookup
+        return lambda feature, label: np.ascontiguousarray(index.get(label), np.float32)
+    if not callable(lookup):
+        raise TypeError("lookup must be a function of (feature, id), or an Index")
+    function = lookup
+    return lambda feature, label: np.ascontiguousarray(function(feature, label), np.float32)
+
+
+class Ranker:
+    """A wide & deep model: a generalised linear model over raw and crossed features, and embeddings under a multi-layer
+    perceptron, trained together.
+
+    Made by ``train``, ``create`` or ``open``. It never changes, so any number of threads may use it; the GIL is
+    released while it works. It can be pickled.
+
+    Data, here and below, is one of: a mapping of column names to arrays or lists; a pandas DataFrame; a pyarrow Table
+    or RecordBatch, or what offers Arrow's C stream; a NumPy structured array; the path of a CSV file, which is read as
+    a stream, as the spec's "csv" says. Columns are numbers, truth values, texts, lists of texts (or of whole numbers)
+    for multi-valued features, and (n, dim) floats for vectors. None, NaN, an empty text, and what a mask says are
+    missing values. A mapping of single values is one row. Arrow's and NumPy's columns are not copied where their layout
+    is float32, float64, int32, int64 or large_string; columns the model does not know are ignored.
+    """
+
+    __slots__ = ("__weakref__", "_core", "_info", "_report")
+
+    _core: _Core
+    _info: dict[str, Any]
+    _report: TrainReport | None
+
+    def __init__(self) -> None:
+        raise TypeError("a Ranker is made by Ranker.train, Ranker.create or Ranker.open")
+
+    @classmethod
+    def _of(cls, core: _Core, report: TrainReport | None = None) -> Ranker:
+        ranker = cls.__new__(cls)
+        ranker._core = core
+        ranker._report = report
+        ranker._info = core.info()
+        return ranker
+
+    @classmethod
+    def train(
+        cls,
+        spec: Spec,
+        data: Data,
+        valid: Data | None = None,
+        *,
+        threads: int = 0,
+        epochs: int | None = None,
+        seed: int | None = None,
+        checkpoint: StrPath | None = None,
+        checkpoint_steps: int = 0,
+        resume: bool = False,
+        lookup: Lookup | None = None,
+        progress: Progress = False,
+        on_epoch: Callable[[Epoch], object] | None = None,
+    ) -> Ranker:
+        """Trains a model of the spec (docs/SPEC.md): a dict, JSON text, or the path of a file ending in .json.
+
+        data holds the label's column beside the features'. valid: rows to validate with; None holds out the share that
+        the spec names. threads: 0 for all cores. epochs, seed: in place of the spec's. checkpoint: file that the state
+        is written to after every epoch, and after every checkpoint_steps batches unless 0; with resume, training goes
+        on from it where it exists, to the same numbers. lookup: for vector features whose column holds ids. progress:
+        True shows a bar; a function is told (done, total) rows and cancels by returning True. on_epoch: told of every
+        epoch; what it raises ends the training.
+
+        KeyError for an unknown column; ValueError for a spec or a value that cannot be taken, naming key, or row and
+        column; shortlist.Error for a damaged checkpoint, one of another training, or a build without oneDNN.
+        """
+        text = spec_text(spec)
+        if on_epoch is not None and not callable(on_epoch):
+            raise TypeError("on_epoch must be a function")
+        tell = on_epoch
+        options = {
+            "threads": count("threads", threads),
+            "epochs": 0 if epochs is None else count("epochs", epochs),
+            "seed": 0 if seed is None else count("seed", seed, 2**64),
+            "checkpoint": None if checkpoint is None else os.fsencode(checkpoint),
+            "checkpoint_steps": count("checkpoint_steps", checkpoint_steps),
+            "resume": bool(resume),
+        }
+        rows = source(data, text)
+        held_out = None if valid is None else source(valid, text)
+        with shown(progress, "training", "rows") as show:
+            core, report = _core.Ranker.train(
+                text,
+                rows,
+                held_out,
+                options,
+                _finder(lookup),
+                show,
+                None if tell is None else lambda epoch: tell(Epoch(**epoch)),
+            )
+        return cls._of(core, TrainReport(**report))
+
+    @classmethod
+    def create(cls, spec: Spec, data: Data, *, seed: int | None = None, lookup: Lookup | None = None) -> Ranker:
+        """The same without the training: features fitted to data, weights as they are before the first step."""
+        text = spec_text(spec)
+        start = 0 if seed is None else count("seed", seed, 2**64)
+        return cls._of(_core.Ranker.create(text, source(data, text), start, _finder(lookup)))
+
+    @classmethod
+    def open(cls, path: StrPath) -> Ranker:
+        """Reads a saved model.
+
+        FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is no sound model.
+        """
+        try:
+            return cls._of(_core.Ranker.open(os.fsencode(path)))
+        except (OSError, KeyError) as error:
+            if not os.path.exists(path):
+                raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
+            raise
+
+    def save(self, path: StrPath, progress: Progress = False) -> None:
+        """Writes the model to path, which afterwards holds it whole, or on an exception what it held before."""
+        with shown(progress, "saving", "B") as tell:
+            self._core.save(os.fsencode(path), tell)
+
+    def predict(self, data: Data, threads: int = 1, *, lookup: Lookup | None = None) -> Scores:
+        """Scores: (n,) float32, or (n, classes) of a model of several classes.
+
+        A probability under logistic and multi-class loss, a value under squared loss. threads: 0 for all cores.
+        KeyError where a column that the model needs is not in data.
+        """
+        workers, find = count("threads", threads), _finder(lookup)
+        outputs: int = self._info["outputs"]
+        rows = source(data, self.spec_text)
+        if isinstance(rows, _core.Table):
+            scores = np.empty((rows.rows, outputs), np.float32)
+            self._core.predict(rows, workers, find, scores)
+        else:
+            held = self._core.predict_rows(rows, workers, find)
+            scores = np.frombuffer(held, np.float32).reshape(-1, outputs)
+        return scores[:, 0] if outputs == 1 else scores
+
+    def evaluate(
+        self,
+        data: Data,
+        group: str | None = None,
+        k: int = 10,
+        *,
+        threads: int = 0,
+        lookup: Lookup | None = None,
+        progress: Progress = False,
+    ) -> Metrics:
+        """Predicts rows that have the label's column, and compares. group: column whose values group the rows for
+        group_auc and ndcg at k."""
+        rows, find, at = source(data, self.spec_text), _finder(lookup), count("k", k)
+        with shown(progress, "evaluating", "rows") as tell:
+            found = self._core.evaluate(rows, group, at, count("threads", threads), find, tell)
+        found["decile_rows"] = np.array(found["decile_rows"], np.int64)
+        for name in ("decile_score", "decile_label"):
+            found[name] = np.array(found[name], np.float64)
+        return Metrics(**found)
+
+    def encode(self, data: Data, *, lookup: Lookup | None = None) -> Encoded:
+        """Rows as the model sees them, for use outside of it."""
+        rows = source(data, self.spec_text)
+        dense, ids, bag_start, bag_ids = self._core.encode(rows, _finder(lookup))
+        info = self._info
+        flat, numbers = np.frombuffer(dense, np.float32), np.frombuffer(ids, np.uint32)
+        start = np.frombuffer(bag_start, np.uint32)
+        n = rows.rows if isinstance(rows, _core.Table) else self._rows_of(flat, numbers, start)
+        return Encoded(
+            flat.reshape(n, info["dense_width"]),
+            numbers.reshape(n, info["id_count"]),
+            start,
+            np.frombuffer(bag_ids, np.uint32),
+        )
+
+    def _rows_of(self, dense: npt.NDArray[Any], ids: npt.NDArray[Any], start: npt.NDArray[Any]) -> int:
+        info = self._info
+        for have, width in ((dense.size, "dense_width"), (ids.size, "id_count"), (start.size - 1, "bag_count")):
+            if info[width]:
+                return int(have // info[width])
+        return 0
+
+    def predict_encoded(self, encoded: Encoded) -> Scores:
+        """Scores of rows as ``encode`` gives them. ValueError where an id is out of range."""
+        dense, ids, bag_start, bag_ids = encoded
+        n, outputs = len(dense), self._info["outputs"]
+        if dense.shape != (n, self._info["dense_width"]) or ids.shape != (n, self._info["id_count"]):
+            raise ValueError(f"encoded rows have shapes {dense.shape} and {ids.shape}, which are not this model's")
+        scores = np.empty((n, outputs), np.float32)
+        self._core.predict_encoded(
+            n,
+            np.ascontiguousarray(dense, np.float32),
+            np.ascontiguousarray(ids, np.uint32),
+            np.ascontiguousarray(bag_start, np.uint32),
+            np.ascontiguousarray(bag_ids, np.uint32),
+            scores,
+        )
+        return scores[:, 0] if outputs == 1 else scores
+
+    @property
+    def report(self) -> TrainReport | None:
+        """How the training went; None where this object was not made by ``train``."""
+        return self._report
+
+    @property
+    def info(self) -> RankerInfo:
+        """Sizes."""
+        return RankerInfo(**{name: value for name, value in self._info.items() if name != "spec"})
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The spec it was made of."""
+        found: dict[str, Any] = json.loads(self.spec_text)
+        return found
+
+    @property
+    def spec_text(self) -> str:
+        """The spec's JSON text, as it was given."""
+        text: str = self._info["spec"]
+        return text
+
+    @property
+    def classes(self) -> list[str]:
+        """The label's value that each output stands for, as text; under logistic loss those of 0 and 1."""
+        return self._core.classes()
+
+    @property
+    def features(self) -> list[Feature]:
+        """The features, in the spec's order."""
+        return [Feature(**feature) for feature in self._core.features()]
+
+    def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
+        """The weights by name, (rows, columns) each, read-only and without a copy: "wide" (wide_size, outputs), "bias"
+        (1, outputs), "embedding.NAME" (size, dim), "dense.I.weight" (in, out), "dense.I.bias" (1, out)."""
+        return _core.Ranker.tensors(self._core)
+
+    def with_tensors(self, tensors: Mapping[str, npt.ArrayLike]) -> Ranker:
+        """A model of the same features with the given weights, vectors as (n,) or (1, n); those not given are this
+        one's. KeyError where it has no tensor of that name, ValueError for another shape or a number not finite."""
+        given = {name: np.atleast_2d(np.ascontiguousarray(array, np.float32)) for name, array in tensors.items()}
+        for name, array in given.items():
+            if array.ndim != 2:
+                raise ValueError(f"tensor {name!r} has shape {array.shape}; it must be (rows, columns)")
+        return Ranker._of(self._core.with_tensors(given))
+
+    def __repr__(self) -> str:
+        info = self._info
+        return (
+            f"<shortlist.Ranker loss={info['loss']!r}: {info['features']} features, {info['layers']} layers, "
+            f"{info['parameters']} parameters>"
+        )
+
+    def to_bytes(self) -> bytes:
+        """The model as ``save`` writes it."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.slr")
+            self.save(path)
+            with open(path, "rb") as file:
+                return file.read()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Ranker:
+        """The model of such bytes."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.slr")
+            with open(path, "wb") as file:
+                file.write(data)
+            return cls.open(path)
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Ranker], tuple[bytes]]:
+        return Ranker.from_bytes, (self.to_bytes(),)

@@ -1,0 +1,240 @@
+"""From a user to the top n: an index that recalls, a ranker that scores, and the items' features."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._arrays import Ids, Scores, count, id_array, results, rows
+from ._columns import Data, is_path, table
+from ._filter import Exclude, exclusions, filter_of
+from ._index import Index
+from ._items import Items
+from ._progress import Progress, shown
+from ._ranker import Ranker
+
+ItemPart = Literal["layer", "codes"]
+_PARTS = {"layer": 0, "codes": 1}
+
+
+@dataclass(frozen=True)
+class Recommendations:
+    """What was recommended, best first: ids (uint64), scores and recall_scores (float32), (nq, n) each, or (n,) of one
+    vector; where fewer were found the rest is filled with NO_ID and NaN.
+
+    candidates: scored, over all requests. without_features: of those, how many the item table lacks. version: of the
+    model and items, as Recommender.version counts; of several requests the last one's.
+    """
+
+    ids: Ids
+    scores: Scores
+    recall_scores: Scores
+    candidates: int
+    without_features: int
+    version: int
+
+
+class Recommender:
+    """An index, a ranker and an item table that serve requests.
+
+    ranker: None gives recall alone. items: None for a ranker without item columns. item_part: what is computed ahead
+    for each item: "layer", its part of the model's first layer, or "codes", its encoded features: less memory, more
+    work a request. group: item column of the groups that max_per_group speaks of. missing_score: of candidates the item
+    table lacks; None scores them with missing values in all of their features. threads: of preparing the items, 0 for
+    all cores.
+
+    Any number of threads may use it, with the GIL released. ``swap`` and ``update`` run beside requests, each of which
+    sees the old state or the new one. The index may be added to: that waits for the requests at work.
+    KeyError where the items lack a column of the model; ValueError where index, model and items do not fit.
+    """
+
+    __slots__ = ("__weakref__", "_core", "_dim", "_dtype", "_items", "_ranker")
+
+    def __init__(
+        self,
+        index: Index,
+        ranker: Ranker | None = None,
+        items: Items | None = None,
+        item_part: ItemPart = "layer",
+        group: str | None = None,
+        missing_score: float | None = None,
+        threads: int = 0,
+    ) -> None:
+        if item_part not in _PARTS:
+            raise ValueError(f"item_part is {item_part!r}; it must be one of {', '.join(_PARTS)}")
+        self._dim, self._dtype = index.dim, index.dtype
+        self._ranker, self._items = ranker, items
+        self._core = _core.Recommender(
+            index._core,
+            None if ranker is None else ranker._core,
+            None if items is None else items._core,
+            _PARTS[item_part],
+            count("threads", threads),
+            float("nan") if missing_score is None else float(missing_score),
+            group,
+        )
+
+    @property
+    def ranker(self) -> Ranker | None:
+        """The model in use."""
+        return self._ranker
+
+    @property
+    def items(self) -> Items | None:
+        """The item table in use."""
+        return self._items
+
+    @property
+    def version(self) -> int:
+        """Number of swaps so far."""
+        return self._core.version
+
+    def _request(self, vectors: npt.ArrayLike, user: Data | None) -> tuple[dict[str, Any], int, bool]:
+        array, dtype, one = rows("vectors", vectors, self._dim, self._dtype, allow_one=True)
+        features = None if user is None else table(user)
+        if features is not None and features.rows != len(array):
+            raise ValueError(f"user features have {features.rows} rows for {len(array)} vectors")
+        request: dict[str, Any] = {"vectors": array, "dtype": _core.DTYPES[dtype], "user": features}
+        request.update(filter_of("accept", None), exclude_start=None, exclude_ids=None)
+        return request, len(array), one
+
+    def recommend(
+        self,
+        vectors: npt.ArrayLike,
+        user_features: Data | None = None,
+        n: int = 10,
+        candidates: int = 500,
+        ef: int = 0,
+        exclude: Exclude | None = None,
+        accept: npt.ArrayLike | None = None,
+        max_per_group: int = 0,
+        threads: int = 1,
+        progress: Progress = False,
+    ) -> Recommendations:
+        """The top n of each vector: (nq, dim), or one of (dim,).
+
+        user_features: a row a vector, as of Ranker; of one vector a dict of single values will do. candidates: recalled
+        and scored. ef: of the search, 0 as many as candidates. exclude: ids not to be returned: a list of arrays, one a
+        vector, or a tuple (offsets, ids), the ids of vector i being ids[offsets[i]:offsets[i + 1]]; of one vector its
+        ids. accept: the ids that may be, for all vectors: a boolean array over ids, bits packed into uint8 (lowest
+        first), or an array of other whole numbers: the ids themselves. max_per_group: 0 for no bound. threads: over the
+        vectors, 0 for all cores.
+        """
+        if is_path(user_features):
+            raise ValueError("user features are rows in memory, one a vector")
+        request, size, one = self._request(vectors, user_features)
+        request.update(filter_of("accept", accept))
+        request["exclude_start"], request["exclude_ids"] = exclusions(exclude, size, one)
+        wanted = count("n", n)
+        limit = count("candidates", candidates)
+        for what, value in (("n", wanted), ("candidates", limit)):
+            if value > _core.MAX_EF:
+                raise ValueError(f"{what} is {value}; it must be at most {_core.MAX_EF}")
+        options = {
+            "n": wanted,
+            "candidates": max(limit, wanted),
+            "ef": count("ef", ef),
+            "max_per_group": count("max_per_group", max_per_group),
+            "threads": count("threads", threads),
+        }
+        ids, scores = results(size, wanted)
+        recall = np.empty_like(scores)
+        with shown(progress, "recommending", "requests") as tell:
+            stats = self._core.recommend(request, options, ids, scores, recall, tell)
+        if one:
+            ids, scores, recall = ids[0], scores[0], recall[0]
+        return Recommendations(
+            ids, scores, recall, stats["candidates"], stats["without_features"], stats["version"]
+        )
+
+    def score(
+        self,
+        vector: npt.ArrayLike,
+        user: Data | None,
+        ids: npt.ArrayLike,
+        recall_scores: npt.ArrayLike | None = None,
+    ) -> Scores:
+        """Ranking alone: scores, (m,), of m ids for one user, in their order. recall_scores: (m,), or None: computed
+        where the model asks."""
+        request, size, _ = self._request(vector, user)
+        if size != 1:
+            raise ValueError(f"score takes one vector, not {size}")
+        labels = id_array(ids) if np.size(ids) else np.zeros(0, np.uint64)
+        if labels.ndim != 1:
+            raise ValueError(f"ids have shape {labels.shape}; they must be (m,)")
+        recall = None
+        if recall_scores is not None:
+            recall = np.ascontiguousarray(recall_scores, np.float32)
+            if recall.shape != labels.shape:
+                raise ValueError(f"recall_scores have shape {recall.shape}, but ids {labels.shape}")
+        scores = np.empty(labels.size, np.float32)
+        self._core.score(request, labels, labels.size, recall, scores)
+        return scores
+
+    def swap(self, ranker: Ranker | None = None, items: Items | None = None) -> None:
+        """Puts another model, another item table, or both in use at once; None keeps the one in use. On an exception
+        the old ones go on serving."""
+        self._core.swap(None if ranker is None else ranker._core, None if items is None else items._core)
+        self._ranker, self._items = ranker or self._ranker, items if items is not None else self._items
+
+    def update(self, data: Data) -> None:
+        """Updates rows of the item table in use, as Items.update, and what was computed ahead for them."""
+        if is_path(data):
+            raise ValueError("an update is of rows in memory; read the file with pandas or pyarrow first")
+        self._core.update(table(data))
+
+    def __repr__(self) -> str:
+        return f"<shortlist.Recommender: {self._ranker!r}, {self._items!r}, version {self.version}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a shortlist.Recommender cannot be copied or pickled; make another of its parts")
+
+
+class _Kept:
+    """The recommender that was last made for an index, and of what."""
+
+    def __init__(self, made: Recommender, key: tuple[Any, ...], changes: int) -> None:
+        self.made, self.key, self.changes = made, key, changes
+
+
+_kept: weakref.WeakKeyDictionary[Index, _Kept] = weakref.WeakKeyDictionary()
+
+
+def recommend(
+    index: Index,
+    ranker: Ranker | None,
+    items: Items | None,
+    user_vectors: npt.ArrayLike,
+    user_features: Data | None = None,
+    n: int = 10,
+    *,
+    item_part: ItemPart = "layer",
+    group: str | None = None,
+    missing_score: float | None = None,
+    candidates: int = 500,
+    ef: int = 0,
+    exclude: Exclude | None = None,
+    accept: npt.ArrayLike | None = None,
+    max_per_group: int = 0,
+    threads: int = 1,
+    progress: Progress = False,
+) -> Recommendations:
+    """The top n for users, by a Recommender of these parts, whose arguments are explained there.
+
+    The recommender is kept with the index for later calls with the same parts, and made anew after items were updated.
+    """
+    key = (ranker, items, item_part, group, missing_score)
+    changes = 0 if items is None else items._core.changes
+    kept = _kept.get(index)
+    fits = kept is not None and kept.changes == changes and all(a is b or a == b for a, b in zip(kept.key, key))
+    if kept is None or not fits:
+        kept = _Kept(Recommender(index, ranker, items, item_part, group, missing_score, threads), key, changes)
+        _kept[index] = kept
+    return kept.made.recommend(
+        user_vectors, user_features, n, candidates, ef, exclude, accept, max_per_group, threads, progress
+    )

@@ -1,0 +1,226 @@
+"""A ranker of an ONNX graph."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from .._columns import Data, Spec
+from .._index import StrPath
+from .._ranker import Feature, Lookup, Ranker
+from . import _meta
+from ._values import Array, Layers, Part, Ref, Total
+from ._walk import total_of
+
+_FINAL = {"logistic": "Sigmoid", "multiclass": "Softmax", "squared": None}
+
+
+class _Weights:
+    """A model's weights as they are found in a graph, in the layout of a ranker with its features."""
+
+    def __init__(self, base: Ranker) -> None:
+        self.info, self.features, self.spec = base.info, base.features, base.spec
+        self.found: dict[str, Array] = {}
+        self.ids = [f for f in self.features if f.form == "id"]
+        self.numbers = [(f, i) for f in self.features if f.form == "dense" for i in range(f.width)]
+        self.wide = np.zeros((self.info.wide_size, self.info.outputs), np.float32)
+        self.wide_seen: set[str] = set()
+        self.matrix: dict[bool, str] = {}
+        for feature in self.features:
+            if feature.form == "bag":
+                raise ValueError(
+                    f"feature {feature.name!r} is multi-valued, which is read from Shortlist's own models only"
+                )
+
+    def feature(self, ref: Ref, ids: bool) -> tuple[Feature, int]:
+        """The feature that a column of an input stands for, and which number of it: by the input's name, or by the
+        column's number, in the spec's order."""
+        form = "id" if ids else "dense"
+        named = [f for f in self.features if f.name == ref.input and f.form == form]
+        if named:
+            return named[0], ref.column or 0
+        places = [(f, 0) for f in self.ids] if ids else self.numbers
+        if ref.input in ("ids", "dense"):
+            places = sorted(places, key=lambda place: place[0].at)
+        if ref.column is None or ref.column >= len(places):
+            kind = "categorical, bucket or cross features" if ids else "numbers"
+            raise ValueError(
+                f"input {ref.input!r}, column {ref.column}, is no feature: it is neither the name of one, nor a column "
+                f"of a matrix of the spec's {len(places)} {kind}"
+            )
+        if self.matrix.setdefault(ids, ref.input) != ref.input:
+            raise ValueError(
+                f"inputs {self.matrix[ids]!r} and {ref.input!r} are two matrices of the same kind, none of them named "
+                "as a feature: which features their columns are cannot be told"
+            )
+        return places[ref.column]
+
+    def rows(self, part: Part, feature: Feature, all_parts: tuple[Part, ...]) -> Array:
+        """The rows of a table that belong to a feature, (size, dim). Where the table has rows for the values alone,
+        those for missing and unseen ones, which come first, are zeros."""
+        assert part.table is not None
+        table, first = part.table.array, part.ref.shift
+        later = [p.ref.shift for p in all_parts if p.table is part.table and p.ref.shift > first]
+        rows = np.asarray(table[first : min(later, default=len(table))], np.float32)
+        if len(rows) == feature.size:
+            return rows
+        if len(rows) == self.values_of(feature):
+            return np.concatenate([np.zeros((feature.size - len(rows), rows.shape[1]), np.float32), rows])
+        raise ValueError(
+            f"table {part.table.name!r} has {len(rows)} rows for feature {feature.name!r}, whose ids are below "
+            f"{feature.size}"
+        )
+
+    def values_of(self, feature: Feature) -> int:
+        """How many values a feature has, where its spec says so; -1 elsewhere."""
+        said = next(f for f in self.spec["features"] if f["name"] == feature.name)
+        listed = said.get("vocabulary")
+        return len(listed) if isinstance(listed, list) else int(said.get("identity", -1))
+
+    def put(self, name: str, array: Array) -> None:
+        if name in self.found and not np.array_equal(self.found[name], array):
+            raise ValueError(f"the graph has two tables for {name!r}; the spec says that its features share one")
+        self.found[name] = array
+
+    def add_layers(self, deep: Layers) -> None:
+        info, wanted = self.info, self.spec.get("deep") or {}
+        if len(deep.layers) != info.layers:
+            raise ValueError(f"the graph's deep part has {len(deep.layers)} layers, the spec's {info.layers}")
+        kind = wanted.get("activation", "relu")
+        if any(active != kind for active in deep.active):
+            raise ValueError(f"the graph's activations are {', '.join(deep.active)}; the spec's is {kind}")
+        weight, given = deep.layers[0][0], 0
+        first = np.zeros((info.deep_inputs, weight.shape[1]), np.float32)
+        filled = np.zeros(info.deep_inputs, np.bool_)
+        for part in deep.parts:
+            feature, number = self.feature(part.ref, part.table is not None)
+            if feature.deep_at is None:
+                raise ValueError(f"feature {feature.name!r} is in the graph's deep part, but not in the spec's")
+            at, width = feature.deep_at + number, part.width()
+            if part.table is not None:
+                if width != feature.deep_width:
+                    raise ValueError(
+                        f"the embedding of {feature.name!r} has {width} columns, the spec's {feature.deep_width}"
+                    )
+                self.put(str(feature.tensor), self.rows(part, feature, deep.parts))
+            first[at : at + width] += weight[given : given + width]
+            filled[at : at + width] = True
+            given += width
+        if given != len(weight):
+            raise ValueError(f"the graph's first layer has {len(weight)} inputs, but {given} are given to it")
+        lacking = [f.name for f in self.features if f.deep_at is not None and not filled[f.deep_at]]
+        if lacking or not filled.all():
+            raise ValueError(f"the graph's deep part lacks the spec's {', '.join(lacking) or 'indicator columns'}")
+        for i, (matrix, bias) in enumerate([(first, deep.layers[0][1]), *deep.layers[1:]]):
+            self.found[f"dense.{i}.weight"], self.found[f"dense.{i}.bias"] = matrix, bias
+
+    def wide_rows(self, feature: Feature, first: int, rows: Array) -> None:
+        if feature.wide_at is None:
+            raise ValueError(f"feature {feature.name!r} is in the graph's wide part, but not in the spec's")
+        if rows.shape[1] != self.info.outputs:
+            raise ValueError(
+                f"the wide weights of {feature.name!r} have {rows.shape[1]} columns, not {self.info.outputs}"
+            )
+        at = feature.wide_at + first
+        self.wide[at : at + len(rows)] += rows
+        self.wide_seen.add(feature.name)
+
+    def add_linear(self, linear: Layers) -> Array:
+        """Numbers of the input in the wide part; gives their layer's bias."""
+        weight, bias = linear.layers[0]
+        for i, part in enumerate(linear.parts):
+            if part.table is not None:
+                raise ValueError(f"table {part.table.name!r} leads to a single layer beside the deep part")
+            feature, number = self.feature(part.ref, False)
+            self.wide_rows(feature, number, weight[i : i + 1])
+        return bias
+
+    def add_total(self, total: Total) -> None:
+        info = self.info
+        deep = [net for net in total.layers if len(net.layers) > 1 or (info.layers == 1 and len(total.layers) == 1)]
+        linear = [net for net in total.layers if net not in deep]
+        if len(deep) > 1 or len(deep) != (info.layers > 0):
+            raise ValueError(f"the graph has {len(deep)} deep parts, the spec {int(info.layers > 0)}")
+        for net in deep:
+            self.add_layers(net)
+        bias = np.broadcast_to(total.bias, (info.outputs,)).astype(np.float32)
+        for net in linear:
+            bias = bias + self.add_linear(net)
+        for part in total.terms:
+            feature, _ = self.feature(part.ref, True)
+            self.wide_rows(feature, 0, self.rows(part, feature, total.terms))
+        lacking = [f.name for f in self.features if f.wide_at is not None and f.name not in self.wide_seen]
+        if lacking:
+            raise ValueError(f"the graph's wide part lacks the spec's {', '.join(lacking)}")
+        self.found["bias"] = bias
+        if info.wide_size:
+            self.found["wide"] = self.wide
+
+
+def _own(base: Ranker, graph: Any) -> dict[str, Array]:
+    """The weights of a graph of our own, by their names."""
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    tensors, found = base.tensors(), {}
+    wide = np.zeros((base.info.wide_size, base.info.outputs), np.float32)
+    names = [name for name in tensors if name != "wide"]
+    names += [f"{f.name}.wide.weight" for f in base.features if f.wide_at is not None]
+    lacking = [name for name in names if name not in arrays]
+    if lacking:
+        raise ValueError(f"the graph has no initializer {lacking[0]!r}: it was changed since it was exported")
+    for feature in base.features:
+        if feature.wide_at is not None:
+            rows = arrays[f"{feature.name}.wide.weight"]
+            wide[feature.wide_at : feature.wide_at + len(rows)] = rows
+    for name in tensors:
+        found[name] = wide if name == "wide" else arrays[name]
+    return found
+
+
+def load(
+    model: StrPath | Any,
+    spec: Spec | None = None,
+    data: Data | None = None,
+    *,
+    lookup: Lookup | None = None,
+) -> Ranker:
+    """The ranker of an ONNX model: a path or an onnx.ModelProto.
+
+    A model made by ``export`` needs nothing else: features come along in its metadata, weights from its graph. Of
+    another maker's, spec says which features it has, and data is what statistics and vocabularies are fitted to, as of
+    Ranker.create. Its graph is then read: Gather of embeddings, Concat, Gemm or MatMul and Add, Relu, Tanh or Gelu for
+    the deep part; Gather and ReduceSum, and a Gemm over numbers, for the wide part; their sum, and Sigmoid (logistic
+    loss), Softmax (multiclass) or nothing (squared).
+
+    Which feature an input's column is, is told by the input's name, if that is a feature's; else by the column's number
+    in a matrix of all numbers, or of all ids: in the order of the spec's features, or, where the matrix is named
+    "dense" or "ids", as Ranker.encode gives them. A table has a row for every id of its feature, or for its values
+    alone ("identity", a listed "vocabulary"); the rows of missing and unseen values, which come before, are then zeros.
+    So a model may be trained elsewhere on what Ranker.encode gives, and be brought here.
+
+    ValueError naming the node that is not understood, or the feature that does not fit.
+    """
+    proto = onnx.load_model(os.fsdecode(model)) if isinstance(model, (str, bytes, os.PathLike)) else model
+    meta = {prop.key: prop.value for prop in proto.metadata_props}
+    if spec is None:
+        if _meta.MODEL not in meta:
+            raise ValueError(
+                "this model was not exported by Shortlist; give the spec of its features, and data to fit them"
+            )
+        base = _meta.restore(meta[_meta.MODEL])
+        return base.with_tensors(_own(base, proto.graph))
+    if data is None:
+        raise ValueError("a spec needs data, which statistics and vocabularies are fitted to")
+    base = Ranker.create(spec, data, lookup=lookup)
+    total = total_of(proto.graph)
+    final = _FINAL[base.info.loss]
+    if total.final != final:
+        raise ValueError(
+            f"the graph ends in {total.final or 'no function'}; {base.info.loss} loss ends in {final or 'none'}"
+        )
+    weights = _Weights(base)
+    weights.add_total(total)
+    return base.with_tensors(weights.found)

@@ -1,0 +1,154 @@
+"""The item table: made, saved, mapped, updated, read."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+from clicks import columns, write_csv
+from conftest import moves, run_together
+
+import shortlist
+
+
+@pytest.fixture(scope="module")
+def data():
+    rows = columns(200)
+    return {"id": np.arange(200) * 3, **{name: rows[name] for name in ("price", "shop", "tags")}}
+
+
+@pytest.fixture
+def items(data):
+    return shortlist.Items(data)
+
+
+def test_values_by_id(items, data):
+    assert len(items) == 200
+    found = items.get([6, 0, 597], ["shop", "price", "tags"])
+    for place, row in enumerate((2, 0, 199)):
+        assert found["shop"][place] == str(data["shop"][row])
+        assert float(found["price"][place]) == data["price"][row]
+        assert found["tags"][place] == "|".join(data["tags"][row])
+    assert items.get(6, "shop") == {"shop": [str(data["shop"][2])]}
+    assert items.get([], "shop") == {"shop": []}
+
+
+def test_what_is_not_there(items):
+    with pytest.raises(KeyError, match="7"):
+        items.get([0, 7], "shop")
+    with pytest.raises(KeyError, match="colour"):
+        items.get([0], "colour")
+
+
+def test_saved_and_mapped(items, tmp_path):
+    items.save(tmp_path / "items.sli")
+    again = shortlist.Items.open(tmp_path / "items.sli")
+    ids = np.arange(0, 600, 3)
+    names = ["shop", "price", "tags"]
+    assert again.get(ids, names) == items.get(ids, names) and len(again) == 200
+    with pytest.raises(FileNotFoundError):
+        shortlist.Items.open(tmp_path / "none")
+    (tmp_path / "bad").write_bytes(b"nothing" * 1000)
+    with pytest.raises(shortlist.Error):
+        shortlist.Items.open(tmp_path / "bad")
+    with pytest.raises(TypeError):
+        pickle.dumps(items)
+
+
+@pytest.mark.parametrize("kind", ["csv", "pandas", "arrow", "structured"])
+def test_every_kind_of_data(kind, items, data, tmp_path):
+    if kind == "csv":
+        other = shortlist.Items(write_csv(tmp_path / "items.csv", data))
+    elif kind == "pandas":
+        other = shortlist.Items(pytest.importorskip("pandas").DataFrame(data))
+    elif kind == "arrow":
+        other = shortlist.Items(pytest.importorskip("pyarrow").table(data))
+    else:
+        records = np.zeros(200, [("id", "u8"), ("shop", "i4"), ("price", "f8"), ("tags", "O")])
+        for name in ("id", "shop", "price"):
+            records[name] = data[name]
+        records["tags"][:] = data["tags"]
+        other = shortlist.Items(records)
+    ids = data["id"]
+    assert other.get(ids, "shop") == items.get(ids, "shop")
+    np.testing.assert_array_equal(
+        np.array(other.get(ids, "price")["price"], float), np.array(items.get(ids, "price")["price"], float)
+    )
+    assert other.get(ids, "tags") == items.get(ids, "tags")
+
+
+def test_ids(data):
+    ids = np.array([2**64 - 2, 2**63 + 1, 5], np.uint64)
+    items = shortlist.Items({"item": ids, "shop": [1, 2, 3]}, id="item")
+    assert items.get(ids, "shop") == {"shop": ["1", "2", "3"]}
+    with pytest.raises(ValueError, match="3"):
+        shortlist.Items({"id": [3, 4, 3], "shop": [1, 2, 3]})
+    with pytest.raises(KeyError, match="id"):
+        shortlist.Items({"shop": [1, 2, 3]})
+    with pytest.raises(ValueError):
+        shortlist.Items({"id": ["a", "b"], "shop": [1, 2]})
+
+
+def test_updates(items, data, tmp_path):
+    items.update({"id": [3, 1000], "shop": [77, 78], "price": [1.5, 2.5]})
+    assert len(items) == 201
+    found = items.get([3, 1000, 6], ["shop", "tags"])
+    assert found["shop"] == ["77", "78", str(data["shop"][2])] and found["tags"][1] == ""
+    items.save(tmp_path / "items.sli")
+    again = shortlist.Items.open(tmp_path / "items.sli")
+    assert again.get([3, 1000, 6], ["shop", "tags"]) == found
+    again.update({"id": [9], "shop": [5]})
+    assert again.get(9, "shop") == {"shop": ["5"]}
+    with pytest.raises(ValueError):
+        items.update({"id": [12, 12], "shop": [1, 2]})
+    assert items.get(12, "shop") == {"shop": [str(data["shop"][4])]}
+    with pytest.raises(KeyError, match="id"):
+        items.update({"shop": [1]})
+    with pytest.raises(ValueError, match="memory"):
+        items.update("items.csv")
+
+
+def test_readers_beside_updates(items):
+    """A row is seen as it was or as it is, never half of each."""
+    done = []
+
+    def update():
+        try:
+            for i in range(300):
+                items.update({"id": np.arange(0, 30, 3), "shop": np.full(10, i), "price": np.full(10, float(i))})
+        finally:
+            done.append(True)
+
+    def read():
+        while not done:
+            assert int(items.get(6, "shop")["shop"][0]) <= 300
+
+    run_together(update, read, read)
+    assert items.get(6, "shop") == {"shop": ["299"]}
+
+
+def test_progress_cancels(data, tmp_path):
+    def stop(done, total):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        shortlist.Items(columns(50_000) | {"id": np.arange(50_000)}, progress=stop)
+    with pytest.raises(RuntimeError, match="enough"):
+        shortlist.Items(data).save(tmp_path / "items.sli", progress=stop)
+    assert os.listdir(tmp_path) == []
+
+
+def test_python_runs_while_items_are_made(counter, tmp_path):
+    many = {"id": np.arange(20_000), "price": np.ones(20_000), "shop": ["ab"] * 20_000}
+    table = shortlist._columns.table(many)
+    core = shortlist.Items(many)._core
+    name = os.fsencode(tmp_path / "items.sli")
+    calls = {
+        "create": lambda: shortlist._core.Items.create(table, "id", None),
+        "update": lambda: core.update(table),
+        "save": lambda: core.save(name, None),
+        "open": lambda: shortlist._core.Items.open(name, "id"),
+    }
+    assert not [what for what, call in calls.items() if not moves(counter, call)]

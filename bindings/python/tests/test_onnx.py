@@ -1,0 +1,383 @@
+"""Exchange with ONNX: what is exported gives the same scores in ONNX Runtime, and comes back; what others make is read,
+or refused by its node."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+from clicks import DIM, columns, spec
+
+import shortlist
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+import shortlist.onnx  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def data():
+    return columns(500)
+
+
+def run(model, inputs):
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (scores,) = session.run(None, inputs)
+    return scores
+
+
+def with_tags(**changes):
+    features = [{**f, **changes} if f["name"] == "tags" else f for f in spec()["features"]]
+    shared = {"name": "more_tags", "type": "multi", "column": "tags", "shared": "tags", "side": "item"}
+    return [*features, shared, {"name": "recall", "type": "score", "column": "price"}]
+
+
+CROSSED_BAG = {"name": "x", "type": "cross", "of": ["city", "tags"], "hash": 30}
+SPECS = {
+    "all forms": spec(),
+    "bags summed": spec(features=with_tags(combine="sum")),
+    "largest of bags": spec(features=with_tags(combine="max")),
+    "gelu": spec(deep={"hidden": [8], "activation": "gelu"}),
+    "tanh": spec(deep={"hidden": [8, 4, 4], "activation": "tanh"}),
+    "no activation": spec(deep={"hidden": [8], "activation": "none"}),
+    "wide alone": spec(deep=None),
+    "deep alone": spec(wide=None),
+    "a crossed bag": spec(features=[*spec()["features"], CROSSED_BAG]),
+    "squared": spec(label={"column": "price", "loss": "squared"}),
+    "several classes": spec(label={"column": "shop", "loss": "multiclass"}),
+    "ids alone": spec(features=[{"name": "city", "type": "categorical", "dim": 2}], deep={"hidden": [4]}),
+    "numbers alone": spec(features=[{"name": "age", "type": "numeric"}], deep={"hidden": [4]}),
+}
+
+
+@pytest.mark.parametrize("which", SPECS)
+def test_exported_models_give_the_same_scores_and_come_back(which, data, tmp_path):
+    rk = shortlist.Ranker.train(SPECS[which], data, threads=1)
+    model = shortlist.onnx.export(rk, tmp_path / "m.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    assert model.opset_import[0].version == shortlist.onnx.OPSET
+    expected, scale = rk.predict(data), max(1.0, float(np.abs(rk.predict(data)).max()))
+    inputs = shortlist.onnx.inputs(rk, data)
+    assert set(inputs) == {value.name for value in model.graph.input}
+    scores = run(model, inputs)
+    assert scores.shape == expected.shape
+    np.testing.assert_allclose(scores, expected, atol=1e-5 * scale)
+    few = {name: values[:3] for name, values in data.items()}
+    np.testing.assert_allclose(run(model, shortlist.onnx.inputs(rk, few)), expected[:3], atol=1e-5 * scale)
+    for source in (model, tmp_path / "m.onnx", str(tmp_path / "m.onnx")):
+        again = shortlist.onnx.load(source)
+        np.testing.assert_array_equal(again.predict(data), expected)
+        assert again.spec == rk.spec and again.features == rk.features
+        for name, array in rk.tensors().items():
+            np.testing.assert_array_equal(again.tensors()[name], array)
+
+
+def test_what_the_metadata_says(data):
+    rk = shortlist.Ranker.create(spec(), data)
+    meta = {prop.key: prop.value for prop in shortlist.onnx.export(rk).metadata_props}
+    assert json.loads(meta["shortlist.spec"]) == spec()
+    assert [f["name"] for f in json.loads(meta["shortlist.features"])] == [f["name"] for f in spec()["features"]]
+
+
+def test_changed_weights_come_back_changed(data):
+    rk = shortlist.Ranker.train(spec(), data)
+    model = shortlist.onnx.export(rk)
+    (bias,) = (tensor for tensor in model.graph.initializer if tensor.name == "bias")
+    bias.CopyFrom(numpy_helper.from_array(np.array([3.5], np.float32), "bias"))
+    assert shortlist.onnx.load(model).tensors()["bias"][0, 0] == 3.5
+    bias.name = "else"
+    with pytest.raises(ValueError, match="'bias'"):
+        shortlist.onnx.load(model)
+    for prop in model.metadata_props:
+        if prop.key == "shortlist.model":
+            prop.value = "AAAA"
+    with pytest.raises(ValueError, match="spec and data"):
+        shortlist.onnx.load(model)
+    del model.metadata_props[:]
+    with pytest.raises(ValueError, match="spec"):
+        shortlist.onnx.load(model)
+    with pytest.raises(ValueError, match="data"):
+        shortlist.onnx.load(model, spec())
+
+
+# A wide & deep model of another maker's: two ids and three numbers; tables for the values alone.
+
+SIZES, WIDE, DEEP = (7, 5), 12, (6, 3)
+FOREIGN = {
+    "label": {"column": "y"},
+    "features": [
+        {"name": "u", "type": "categorical", "identity": SIZES[0], "dim": 3},
+        {"name": "a", "type": "numeric", "scale": "none", "missing": 0},
+        {"name": "i", "type": "categorical", "identity": SIZES[1], "dim": 2, "side": "item"},
+        {"name": "b", "type": "numeric", "scale": "none", "missing": 0, "side": "item"},
+        {"name": "c", "type": "numeric", "scale": "none", "missing": 0},
+    ],
+    "wide": {"features": ["u", "i", "a"]},
+    "deep": {"hidden": list(DEEP)},
+}
+
+
+def foreign_data(n=40):
+    rng = np.random.default_rng(1)
+    numbers = {name: rng.standard_normal(n).astype(np.float32) for name in "abc"}
+    return {"u": rng.integers(0, 7, n), "i": rng.integers(0, 5, n), "y": np.arange(n) % 2, **numbers}
+
+
+def weights():
+    rng = np.random.default_rng(2)
+
+    def made(*shape):
+        return rng.standard_normal(shape).astype(np.float32)
+
+    return {
+        "eu": made(7, 3), "ei": made(5, 2), "wu": made(7, 1), "wi": made(5, 1), "wa": made(1, 1), "bias": made(1),
+        "w0": made(8, 6), "b0": made(6), "w1": made(6, 3), "b1": made(3), "w2": made(3, 1), "b2": made(1),
+    }  # fmt: skip
+
+
+def formula(w, d):
+    """What the model below is to give."""
+    numbers = np.stack([d["a"], d["b"], d["c"]], 1)
+    x = np.concatenate([numbers, w["ei"][d["i"]], w["eu"][d["u"]]], 1)
+    for layer in "01":
+        x = np.maximum(x @ w["w" + layer] + w["b" + layer], 0)
+    wide = w["wu"][d["u"]] + w["wi"][d["i"]] + d["a"][:, None] * w["wa"]
+    return (1 / (1 + np.exp(-(x @ w["w2"] + w["b2"] + wide + w["bias"]))))[:, 0]
+
+
+class Made:
+    """A graph by hand. Names with a capital are nodes' results."""
+
+    def __init__(self, inputs, arrays):
+        self.inputs, self.nodes = inputs, []
+        self.arrays = {name: np.asarray(array) for name, array in arrays.items()}
+
+    def __call__(self, op, out, *operands, **attributes):
+        self.nodes.append(helper.make_node(op, list(operands), [out], **attributes))
+        return self
+
+    def model(self, out="Out", opset=13):
+        initializers = [numpy_helper.from_array(array, name) for name, array in self.arrays.items()]
+        output = helper.make_tensor_value_info(out, TensorProto.FLOAT, None)
+        graph = helper.make_graph(self.nodes, "made", self.inputs, [output], initializers)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def value(name, kind, *shape):
+    return helper.make_tensor_value_info(name, kind, list(shape))
+
+
+def by_matrices(w):
+    """All ids in one matrix, all numbers in another; MatMul and Add; one wide table with offsets."""
+    ids, numbers = value("cats", TensorProto.INT64, "N", 2), value("nums", TensorProto.FLOAT, "N", 3)
+    table = np.concatenate([w["wu"], w["wi"]])
+    arrays = {**w, "table": table, "offsets": np.array([0, 7]), "one": np.array(1), "zero": np.array(0),
+              "ax1": np.array([1]), "first": np.array([0]), "last": np.array([1])}  # fmt: skip
+    return (
+        Made([ids, numbers], arrays)("Gather", "U", "cats", "zero", axis=1)("Gather", "I", "cats", "one", axis=1)
+        ("Gather", "EU", "eu", "U")("Gather", "EI", "ei", "I")("Concat", "X", "nums", "EI", "EU", axis=-1)
+        ("MatMul", "M0", "X", "w0")("Add", "A0", "b0", "M0")("Relu", "R0", "A0")
+        ("MatMul", "M1", "R0", "w1")("Add", "A1", "M1", "b1")("Relu", "R1", "A1")
+        ("MatMul", "M2", "R1", "w2")("Add", "A2", "M2", "b2")
+        ("Add", "Shifted", "cats", "offsets")("Gather", "G", "table", "Shifted")
+        ("ReduceSum", "W", "G", "ax1", keepdims=0)
+        ("Slice", "A", "nums", "first", "last", "ax1")("Gemm", "L", "A", "wa", "bias")
+        ("Add", "S", "A2", "W")("Add", "T", "L", "S")("Sigmoid", "P", "T")("Squeeze", "Out", "P", "ax1")
+    )  # fmt: skip
+
+
+def by_names(w):
+    """An input a feature; Gemm with transB; wide rows added one by one, reduced."""
+    one_by_one = [value(name, TensorProto.INT64, "N") for name in "ui"]
+    numbers = [value(name, TensorProto.FLOAT, "N", 1) for name in "abc"]
+    arrays = {**w, **{f"t{i}": np.ascontiguousarray(w[f"w{i}"].T) for i in range(3)}, "ax1": np.array([1]),
+              "shape": np.array([-1, 8])}  # fmt: skip
+    return (
+        Made([*one_by_one, *numbers], arrays)
+        ("Unsqueeze", "U1", "u", "ax1")("Gather", "EU3", "eu", "U1")("Flatten", "EU", "EU3")("Gather", "EI", "ei", "i")
+        ("Concat", "X0", "a", "b", "c", "EI", "EU", axis=1)("Reshape", "X", "X0", "shape")
+        ("Gemm", "A0", "X", "t0", "b0", transB=1)("Relu", "R0", "A0")("Dropout", "D0", "R0")
+        ("Gemm", "A1", "D0", "t1", "b1", transB=1)("Relu", "R1", "A1")
+        ("Gemm", "A2", "R1", "t2", "b2", transB=1, alpha=1.0)
+        ("Gather", "WU", "wu", "u")("Gather", "WI", "wi", "i")("MatMul", "WA", "a", "wa")
+        ("Sum", "T", "WU", "A2", "WI", "WA", "bias")("Sigmoid", "Out", "T")
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [by_matrices, by_names])
+def test_models_of_other_makers(make):
+    w, d = weights(), foreign_data()
+    model = make(w).model()
+    names = {value.name for value in model.graph.input}
+    if "cats" in names:
+        inputs = {"cats": np.stack([d["u"], d["i"]], 1), "nums": np.stack([d["a"], d["b"], d["c"]], 1)}
+    else:
+        inputs = {name: d[name] if name in "ui" else d[name][:, None] for name in "uiabc"}
+    np.testing.assert_allclose(np.ravel(run(model, inputs)), formula(w, d), atol=1e-6)
+    rk = shortlist.onnx.load(model, FOREIGN, d)
+    np.testing.assert_allclose(rk.predict(d), formula(w, d), atol=1e-5)
+    missing = rk.predict({**d, "u": [None] * 40})
+    assert np.isfinite(missing).all() and not np.allclose(missing, formula(w, d))
+    again = shortlist.onnx.load(shortlist.onnx.export(rk))
+    np.testing.assert_array_equal(again.predict(d), rk.predict(d))
+
+
+def test_a_model_trained_elsewhere_on_encoded_rows():
+    """Inputs named as export names them have the columns of encode, whose order is not the spec's."""
+    d = foreign_data()
+    base = shortlist.Ranker.create({**FOREIGN, "deep": {"hidden": list(DEEP)}}, d)
+    w = {**weights(), "eu": np.eye(8, 3, dtype=np.float32), "ei": np.eye(6, 2, dtype=np.float32)}
+    w["wu"], w["wi"] = np.arange(8, dtype=np.float32)[:, None], np.arange(6, dtype=np.float32)[:, None]
+    made = by_matrices(w)
+    made.arrays["offsets"] = np.array([0, 8])
+    model = made.model()
+    for node in [*model.graph.input, *model.graph.node]:
+        for field in ("name",) if hasattr(node, "type") else ("input",):
+            found = {"cats": "ids", "nums": "dense"}
+            if field == "name":
+                node.name = found[node.name]
+            else:
+                node.input[:] = [found.get(name, name) for name in node.input]
+    rk = shortlist.onnx.load(model, FOREIGN, d)
+    encoded = base.encode(d)
+    assert [f.name for f in sorted(rk.features, key=lambda f: f.at) if f.form == "dense"] == ["a", "c", "b"]
+    scores = run(model, {"ids": encoded.ids.astype(np.int64), "dense": encoded.dense})
+    np.testing.assert_allclose(rk.predict(d), np.ravel(scores), atol=1e-5)
+
+
+def test_two_matrices_cannot_be_told_apart():
+    made = by_matrices(weights())
+    made.inputs.append(value("more", TensorProto.INT64, "N", 2))
+    made.nodes[1].input[0] = "more"
+    with pytest.raises(ValueError, match="'(cats|more)' and '(cats|more)'"):
+        shortlist.onnx.load(made.model(), FOREIGN, foreign_data())
+
+
+def reshaped(made):
+    made.arrays["shape"] = np.array([-1, 4])
+    made.nodes[4].output[0] = "X0"
+    made.nodes.insert(5, helper.make_node("Reshape", ["X0", "shape"], ["X"], name="the_node"))
+
+
+def edited(make, change):
+    made = make(weights())
+    change(made)
+    return made.model()
+
+
+def replaced(op, **wanted):
+    """Another operator in place of the first of a kind."""
+
+    def change(made):
+        node = next(node for node in made.nodes if node.op_type == op)
+        node.op_type = wanted["to"]
+        node.name = "the_node"
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (replaced("Relu", to="Celu"), "the_node.*Celu.*not understood"),
+        (replaced("Relu", to="Tanh"), "activations are tanh, relu; the spec's is relu"),
+        (replaced("Sigmoid", to="Relu"), "the_node"),
+        (reshaped, "the_node.*one row a sample"),
+        (replaced("Add", to="Mul"), "the_node.*Mul.*not understood"),
+        (lambda made: made.nodes.pop(), "made by no node"),
+        (lambda made: made.arrays.update(eu=np.ones((6, 3), np.float32)), "'eu' has 6 rows for feature 'u'"),
+        (lambda made: made.arrays.update(eu=np.ones((7, 4), np.float32)), "embedding of 'u' has 4 columns"),
+        (lambda made: made.arrays.update(offsets=np.array([0, 6])), "'table' has 6 rows for feature 'u'"),
+    ],
+)
+def test_models_that_are_no_wide_and_deep(change, message):
+    with pytest.raises(ValueError, match=message):
+        shortlist.onnx.load(edited(by_matrices, change), FOREIGN, foreign_data())
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"deep": {"hidden": [6]}}, "3 layers, the spec's 2"),
+        ({"deep": {"hidden": [6, 4]}}, "dense"),
+        ({"deep": None}, "1 deep parts, the spec 0"),
+        ({"wide": {"features": ["u", "i"]}}, "'a' is in the graph's wide part, but not in the spec's"),
+        ({"wide": {"features": ["u", "i", "a", "b"]}}, "wide part lacks the spec's b"),
+        ({"deep": {"hidden": [6, 3], "features": ["u", "i", "a", "b"]}}, "'c' is in the graph's deep part"),
+        ({"label": {"column": "a", "loss": "squared"}}, "ends in Sigmoid"),
+        ({"features": FOREIGN["features"][:-1], "deep": {"hidden": [6, 3]}}, "column 2"),
+    ],
+)
+def test_specs_that_do_not_fit(change, message):
+    with pytest.raises(ValueError, match=message):
+        shortlist.onnx.load(by_matrices(weights()).model(), {**FOREIGN, **change}, foreign_data())
+
+
+def test_bags_of_other_makers_are_refused(data):
+    with pytest.raises(ValueError, match="'tags' is multi-valued"):
+        shortlist.onnx.load(by_matrices(weights()).model(), spec(), data)
+
+
+def test_a_model_of_pytorchs_exporter():
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.u, self.i = torch.nn.Embedding(7, 3), torch.nn.Embedding(5, 2)
+            self.wide_u, self.wide_i = torch.nn.Embedding(7, 1), torch.nn.Embedding(5, 1)
+            self.wide = torch.nn.Linear(1, 1)
+            self.deep = torch.nn.Sequential(
+                torch.nn.Linear(8, 6), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(6, 3), torch.nn.ReLU(),
+                torch.nn.Linear(3, 1),
+            )  # fmt: skip
+
+        def forward(self, cats, nums):
+            u, i = cats[:, 0], cats[:, 1]
+            x = torch.cat([self.u(u), self.i(i), nums], dim=1)
+            wide = self.wide_u(u) + self.wide_i(i) + self.wide(nums[:, :1])
+            return torch.sigmoid(wide + self.deep(x)).squeeze(1)
+
+    torch.manual_seed(3)
+    net, d = Net().eval(), foreign_data()
+    cats = torch.from_numpy(np.stack([d["u"], d["i"]], 1))
+    nums = torch.from_numpy(np.stack([d["a"], d["b"], d["c"]], 1))
+    expected = net(cats, nums).detach().numpy()
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        names = {"input_names": ["cats", "nums"], "output_names": ["out"], "opset_version": 14}
+        free = {"cats": {0: "N"}, "nums": {0: "N"}}
+        torch.onnx.export(net, (cats, nums), file, dynamo=False, dynamic_axes=free, **names)
+    rk = shortlist.onnx.load(onnx.load_model_from_string(file.getvalue()), FOREIGN, d)
+    np.testing.assert_allclose(rk.predict(d), expected, atol=1e-5)
+
+
+def test_what_is_missing_is_named():
+    """shortlist itself needs no onnx; shortlist.onnx says that it does."""
+    code = """
+        import sys
+        sys.modules["onnx"] = None
+        import shortlist
+        try:
+            import shortlist.onnx
+        except ImportError as error:
+            print(error)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert "pip install 'shortlist[onnx]'" in done.stdout, done.stderr
+
+
+def test_inputs_of_rows_without_bags(data):
+    rk = shortlist.Ranker.create(spec(), data)
+    inputs = shortlist.onnx.inputs(rk, {**data, "tags": [[] for _ in data["tags"]]})
+    assert inputs["bag_tags"].shape == (500, 1) and (inputs["bag_tags"] == -1).all()
+    assert inputs["ids"].dtype == np.int64 and inputs["dense"].shape == (500, 3 + DIM)
