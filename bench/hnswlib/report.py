@@ -2,6 +2,8 @@
 
 import statistics
 
+from setting import fact, span, spread, verdicts
+
 # What is to be reached against hnswlib on this data set: at least so many times as fast, at most so large a share of
 # its bytes, at most so many milliseconds to the first answer.
 TARGET_DATA = "glove100"
@@ -9,10 +11,6 @@ SEARCH_TARGET = 2.5
 BUILD_TARGET = 1.5
 SIZE_TARGETS = {"none": 0.5, "bf16": 0.85, "f32": 1.25}
 FIRST_TARGET_MS = 10.0
-
-
-def spread(values):
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
 def ratios(events, field, ours_over_theirs):
@@ -73,16 +71,6 @@ def targets(summary):
     return facts
 
 
-def fact(name, target, reached, more_is_better):
-    met = reached >= target if more_is_better else reached <= target
-    return {"name": name, "target": target, "bound": "at least" if more_is_better else "at most", "reached": reached,
-            "met": met}
-
-
-def span(values, digits=2):
-    return f"{values['median']:.{digits}f}  ({values['min']:.{digits}f} to {values['max']:.{digits}f})"
-
-
 def table(peers, about, summary):
     lines = ["", f"{about['data']['name']}: {about['data']['rows']} x {about['data']['dim']}, cosine, "
              f"{about['machine']['cpu']}, {about['parameters']['build_threads']} build threads, one search thread",
@@ -106,8 +94,7 @@ def table(peers, about, summary):
               f"{summary['pages_qps']['huge']['median']:.0f} with huge ones; the better was used", ""]
     if about["data"]["name"] != TARGET_DATA:
         lines.append(f"the targets are those of {TARGET_DATA}; for other data they are no verdict")
-    lines += [f"{'reached' if t['met'] else 'MISSED':8} {t['name']:45} target {t['bound']:8} {t['target']:<5g} "
-              f"reached {t['reached']:.3f}" for t in summary["targets"]]
+    lines += verdicts(summary["targets"])
     return "\n".join(lines) + "\n"
 
 

@@ -6,14 +6,16 @@ import hashlib
 import json
 import os
 import pathlib
-import platform
 import statistics
 import struct
 import subprocess
 import sys
 
-import plot
-import report
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import plot  # noqa: E402
+import report  # noqa: E402
+from setting import commit, machine  # noqa: E402
 
 TARGETS = (0.90, 0.95, 0.99)
 CURVE = (10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -110,29 +112,6 @@ class Stages:
                 trials += [{"event": "pages", "peer": self.chosen.against, "huge": huge, "ef": PAGES_EF,
                             "qps": event["qps"]} for event in events if event["event"] == "pass"]
         return trials
-
-
-def commit():
-    def git(*arguments):
-        return subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), *arguments], capture_output=True,
-                              text=True)
-    try:
-        named = git("rev-parse", "HEAD")
-    except OSError:
-        return "unknown"
-    if named.returncode != 0:
-        return "unknown"
-    return named.stdout.strip() + (" with changes" if git("status", "--porcelain").stdout else "")
-
-
-def machine():
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
-                  if line.startswith("model name")), platform.machine())
-    pages = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
-            "libc": " ".join(platform.libc_ver()),
-            "transparent_huge_pages": pages.read_text().strip() if pages.exists() else "none",
-            "load_average": os.getloadavg()[0]}
 
 
 def data_set(folder):

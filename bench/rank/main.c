@@ -1,0 +1,362 @@
+/*
+ * Serving, side by side with ONNX Runtime: one line of JSON for each thing measured. bench/rank.sh runs it.
+ *   bench_rank model SHAPE FOLDER                    a ranker with random weights: model.slr, and its weights for
+ *                                                    bench/rank/graph.py to make an ONNX model of
+ *   bench_rank request SHAPE FOLDER LIBRARY ROUNDS   one user and 500 candidates, by turns
+ *   bench_rank single SHAPE FOLDER LIBRARY ROUNDS    one row, by turns
+ *   bench_rank funnel FOLDER INDEX QUERIES ROUNDS    recall and ranking on one core: times of single requests
+ */
+#include "peer.h"
+#include "shapes.h"
+#include "timing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CANDIDATES 500
+#define ITEMS      100000
+#define USERS      1000
+#define USER_SEED  11
+#define ITEM_SEED  12
+
+static char *joined(const char *folder, const char *name) {
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = must_alloc(size, 1);
+    snprintf(path, size, "%s/%s", folder, name);
+    return path;
+}
+
+static sl_ranker *open_ranker(const char *folder) {
+    char *path = joined(folder, "model.slr");
+    sl_ranker *ranker;
+    must(sl_ranker_open(path, NULL, &ranker), path);
+    free(path);
+    return ranker;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * model
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void write_weights(const sl_ranker *ranker, const char *folder) {
+    char *list = joined(folder, "tensors.txt"), *bytes = joined(folder, "tensors.bin");
+    FILE *names = fopen(list, "w"), *values = fopen(bytes, "wb");
+    if (!names || !values) must(SL_EIO, folder);
+    for (size_t i = 0; i < sl_ranker_tensor_count(ranker); i++) {
+        sl_tensor tensor;
+        must(sl_ranker_get_tensor(ranker, i, &tensor), "tensor");
+        fprintf(names, "%s %zu %zu\n", tensor.name, tensor.rows, tensor.columns);
+        fwrite(tensor.data, sizeof(float), tensor.rows * tensor.columns, values);
+    }
+    if (fclose(names) != 0 || fclose(values) != 0) must(SL_EIO, folder);
+    free(list);
+    free(bytes);
+}
+
+static void make_model(const shape *of, const char *folder) {
+    sl_ranker *ranker = shape_ranker(of, 1);
+    char *path = joined(folder, "model.slr");
+    must(sl_ranker_save(ranker, path, NULL), path);
+    write_weights(ranker, folder);
+    free(path);
+    sl_ranker_free(ranker);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * request
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_items *make_items(const rows *from) {
+    sl_table_cursor *cursor = must_alloc(1, sl_table_cursor_size(from->count));
+    sl_rows source = {.struct_size = sizeof source};
+    must(sl_table_rows(&from->table, cursor, &source), "rows");
+    sl_items *items;
+    must(sl_items_create(&source, NULL, &items), "items");
+    free(cursor);
+    return items;
+}
+
+/* Ranking alone is measured: the index only has to be there. */
+static sl_index *tiny_index(void) {
+    sl_index_params params;
+    sl_index_params_init(&params);
+    params.dim = 4;
+    const float vectors[8] = {1, 2, 3, 4, 4, 3, 2, 1};
+    sl_index *index;
+    must(sl_index_create(&params, &index), "index");
+    must(sl_index_add(index, vectors, SL_F32, 2, 0, NULL, NULL), "index");
+    return index;
+}
+
+typedef struct bench {
+    const shape *of;
+    sl_ranker *ranker;
+    rows *users, *items;
+    peer *other;
+    uint64_t ids[CANDIDATES];
+    float scores[CANDIDATES];
+} bench;
+
+static bench *bench_open(const shape *of, const char *folder, const char *library) {
+    bench *b = must_alloc(1, sizeof *b);
+    b->of = of;
+    b->ranker = open_ranker(folder);
+    b->users = rows_make(of, USERS, ROWS_USER, USER_SEED);
+    b->items = rows_make(of, ITEMS, ROWS_ITEM | ROWS_ID, ITEM_SEED);
+    char *model = joined(folder, "model.onnx");
+    b->other = peer_open(library, model);
+    free(model);
+    return b;
+}
+
+static void bench_close(bench *b) {
+    peer_free(b->other);
+    rows_free(b->users);
+    rows_free(b->items);
+    sl_ranker_free(b->ranker);
+    free(b);
+}
+
+static void choose(bench *b, size_t round) {
+    for (size_t i = 0; i < CANDIDATES; i++)
+        b->ids[i] = (uint64_t)((round * 7919 + i * 199 + i * i * 31) % ITEMS);
+}
+
+/* Rows of one category's embedding table. */
+static size_t table_size(const bench *b) {
+    sl_feature_info info = {.struct_size = sizeof info};
+    must(sl_ranker_get_feature(b->ranker, b->of->numbers, &info), "feature");
+    return info.size;
+}
+
+/* Gives the peer the rows of the joined table, encoded by ours. */
+static void bind_joined(bench *b, sl_predictor *predictor, size_t user, size_t count) {
+    rows *both = rows_join(b->users, user, b->items, b->ids, count);
+    sl_encoded encoded = {.struct_size = sizeof encoded};
+    must(sl_predictor_encode(predictor, &both->table, &encoded), "encode");
+    peer_bind(b->other, &encoded, b->of->numbers, b->of->categories, table_size(b));
+    rows_free(both);
+}
+
+static double largest_difference(const float *a, const float *b, size_t count) {
+    double largest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs((double)a[i] - (double)b[i]) <= largest)) largest = fabs((double)a[i] - (double)b[i]);
+    return largest;
+}
+
+static void report(const char *event, const bench *b, const char *part, size_t round, int64_t ours, int64_t theirs,
+                   double difference) {
+    printf("{\"event\": \"%s\", \"shape\": \"%s\", \"items\": \"%s\", \"round\": %zu, \"ours_us\": %.3f, "
+           "\"theirs_us\": %.3f, \"difference\": %.3g, \"peer\": \"onnxruntime %s\"}\n",
+           event, b->of->name, part, round, (double)ours * 1e-3, (double)theirs * 1e-3, difference,
+           peer_version(b->other));
+}
+
+typedef struct turns {
+    size_t calls;
+    int64_t *ours, *theirs;
+} turns;
+
+static turns turns_make(size_t calls) {
+    return (turns){calls, must_alloc(calls, sizeof(int64_t)), must_alloc(calls, sizeof(int64_t))};
+}
+
+static void turns_report(turns *t, const char *event, const bench *b, const char *part, size_t round,
+                         double difference) {
+    report(event, b, part, round, (int64_t)percentile(t->ours, t->calls, 0.5),
+           (int64_t)percentile(t->theirs, t->calls, 0.5), difference);
+}
+
+/* Each call another user and other candidates; the two take turns call by call. */
+static double request_round(bench *b, sl_session *session, sl_predictor *predictor, size_t round, turns *t) {
+    double difference = 0;
+    for (size_t call = 0; call < t->calls; call++) {
+        size_t user = (round * 31 + call * 17) % USERS;
+        const float vector[4] = {1, 0, 0, 0};
+        sl_request request = {.struct_size = sizeof request,
+                              .vector = vector,
+                              .dtype = SL_F32,
+                              .user = &b->users->table,
+                              .user_row = user};
+        choose(b, round * t->calls + call);
+        bind_joined(b, predictor, user, CANDIDATES);
+        const float *theirs;
+        int64_t start = now_ns();
+        must(sl_session_score(session, &request, b->ids, NULL, CANDIDATES, b->scores, NULL), "score");
+        int64_t middle = now_ns();
+        peer_run(b->other, &theirs);
+        t->theirs[call] = now_ns() - middle;
+        t->ours[call] = middle - start;
+        double here = largest_difference(b->scores, theirs, CANDIDATES);
+        if (!(here <= difference)) difference = here;
+    }
+    return difference;
+}
+
+static void measure_requests(bench *b, sl_item_part part, size_t rounds) {
+    sl_index *index = tiny_index();
+    sl_items *items = make_items(b->items);
+    sl_recommender_params params;
+    sl_recommender_params_init(&params);
+    params.item_part = part;
+    sl_recommender *recommender;
+    must(sl_recommender_create(index, b->ranker, items, &params, &recommender), "recommender");
+    sl_recommend_params asked;
+    sl_recommend_params_init(&asked);
+    asked.candidates = CANDIDATES;
+    sl_session *session;
+    must(sl_session_create(recommender, &asked, &session), "session");
+    sl_predictor *predictor;
+    must(sl_predictor_create(b->ranker, NULL, &predictor), "predictor");
+    turns t = turns_make(100);
+    request_round(b, session, predictor, rounds, &t);
+    for (size_t round = 0; round < rounds; round++) {
+        double difference = request_round(b, session, predictor, round, &t);
+        turns_report(&t, "request", b, part == SL_ITEM_LAYER ? "layer" : "codes", round, difference);
+    }
+    free(t.ours);
+    free(t.theirs);
+    sl_predictor_free(predictor);
+    sl_session_free(session);
+    sl_recommender_free(recommender);
+    sl_items_free(items);
+    sl_index_free(index);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * single
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Ours begins with the row's columns, theirs with its encoded form. */
+static void measure_single(bench *b, size_t rounds) {
+    sl_predictor *predictor;
+    must(sl_predictor_create(b->ranker, NULL, &predictor), "predictor");
+    turns t = turns_make(2000);
+    for (size_t round = 0; round <= rounds; round++) {
+        choose(b, round);
+        bind_joined(b, predictor, round % USERS, 1);
+        rows *row = rows_join(b->users, round % USERS, b->items, b->ids, 1);
+        const float *theirs = NULL;
+        for (size_t call = 0; call < t.calls; call++) {
+            int64_t start = now_ns();
+            must(sl_predictor_predict(predictor, &row->table, b->scores), "predict");
+            int64_t middle = now_ns();
+            peer_run(b->other, &theirs);
+            t.theirs[call] = now_ns() - middle;
+            t.ours[call] = middle - start;
+        }
+        double difference = largest_difference(b->scores, theirs, 1);
+        if (round) turns_report(&t, "single", b, "", round - 1, difference); /* round 0 warms up */
+        rows_free(row);
+    }
+    free(t.ours);
+    free(t.theirs);
+    sl_predictor_free(predictor);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * funnel
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static float *read_fbin(const char *path, uint32_t *n, uint32_t *dim) {
+    FILE *file = fopen(path, "rb");
+    if (!file || fread(n, sizeof *n, 1, file) != 1 || fread(dim, sizeof *dim, 1, file) != 1) must(SL_EIO, path);
+    size_t count = (size_t)*n * *dim;
+    float *values = must_alloc(count, sizeof *values);
+    if (fread(values, sizeof *values, count, file) != count) must(SL_EIO, path);
+    fclose(file);
+    return values;
+}
+
+static void funnel_round(sl_session *session, const rows *users, const float *queries, uint32_t n, uint32_t dim,
+                         const sl_recommend_params *asked, int64_t *times) {
+    uint64_t ids[10];
+    float scores[10];
+    for (uint32_t q = 0; q < n; q++) {
+        sl_request request = {.struct_size = sizeof request,
+                              .vector = queries + (size_t)q * dim,
+                              .dtype = SL_F32,
+                              .user = &users->table,
+                              .user_row = q % USERS};
+        int64_t start = now_ns();
+        must(sl_session_recommend(session, &request, asked, ids, scores, NULL, NULL), "recommend");
+        times[q] = now_ns() - start;
+    }
+}
+
+static void measure_funnel(const char *folder, const char *index_path, const char *queries_path, size_t rounds) {
+    const shape *of = shape_named("small");
+    sl_index *index;
+    must(sl_index_open(index_path, NULL, &index), index_path);
+    uint32_t n, dim;
+    float *queries = read_fbin(queries_path, &n, &dim);
+    rows *users = rows_make(of, USERS, ROWS_USER, USER_SEED);
+    rows *all = rows_make(of, sl_index_size(index), ROWS_ITEM | ROWS_ID, ITEM_SEED);
+    sl_items *items = make_items(all);
+    sl_ranker *ranker = open_ranker(folder), *none = NULL;
+    sl_recommend_params asked;
+    sl_recommend_params_init(&asked);
+    asked.candidates = CANDIDATES;
+    int64_t *times = must_alloc(n, sizeof *times);
+    for (int ranked = 0; ranked < 2; ranked++) {
+        sl_recommender *recommender;
+        must(sl_recommender_create(index, ranked ? ranker : none, ranked ? items : NULL, NULL, &recommender),
+             "recommender");
+        sl_session *session;
+        must(sl_session_create(recommender, &asked, &session), "session");
+        for (size_t round = 0; round <= rounds; round++) {
+            funnel_round(session, users, queries, n, dim, &asked, times);
+            if (round == 0) continue;
+            double p50 = percentile(times, n, 0.5), p99 = percentile(times, n, 0.99);
+            printf("{\"event\": \"funnel\", \"ranked\": %s, \"round\": %zu, \"requests\": %u, \"items\": %zu, "
+                   "\"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f}\n",
+                   ranked ? "true" : "false", round - 1, n, sl_index_size(index), p50 * 1e-3, p99 * 1e-3,
+                   (double)times[n - 1] * 1e-3);
+        }
+        sl_session_free(session);
+        sl_recommender_free(recommender);
+    }
+    free(times);
+    sl_ranker_free(ranker);
+    sl_items_free(items);
+    rows_free(all);
+    rows_free(users);
+    free(queries);
+    sl_index_free(index);
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: bench_rank model SHAPE FOLDER | request|single SHAPE FOLDER LIBRARY ROUNDS | "
+                    "funnel FOLDER INDEX QUERIES ROUNDS; SHAPE: criteo, small\n");
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "funnel") == 0 && argc == 6) {
+        pin();
+        measure_funnel(argv[2], argv[3], argv[4], strtoul(argv[5], NULL, 10));
+        return 0;
+    }
+    const shape *of = argc > 2 ? shape_named(argv[2]) : NULL;
+    if (!of) return usage();
+    if (strcmp(what, "model") == 0 && argc == 4) {
+        make_model(of, argv[3]);
+        return 0;
+    }
+    if (argc != 6 || (strcmp(what, "request") != 0 && strcmp(what, "single") != 0)) return usage();
+    bench *b = bench_open(of, argv[3], argv[4]);
+    pin();
+    size_t rounds = strtoul(argv[5], NULL, 10);
+    if (strcmp(what, "single") == 0)
+        measure_single(b, rounds);
+    else {
+        measure_requests(b, SL_ITEM_LAYER, rounds);
+        measure_requests(b, SL_ITEM_CODES, rounds);
+    }
+    bench_close(b);
+    return 0;
+}

@@ -1,0 +1,100 @@
+"""From what was measured to ratios, tables and targets."""
+
+import statistics
+
+from setting import fact, span, spread, verdicts
+
+TRAIN_TARGET = 2.0  # times PyTorch's rows a second
+REQUEST_TARGETS = {"criteo": 2.0, "small": 3.0}  # times ONNX Runtime's requests a second
+SINGLE_TARGET = 0.5  # of ONNX Runtime's time
+DIFFERENCE_TARGET = 1e-5  # between the two sides' scores
+FUNNEL_TARGET_MS = 3.0  # p99
+
+
+def groups(events, *names):
+    found = {}
+    for event in events:
+        found.setdefault(tuple(event[name] for name in names), []).append(event)
+    return found
+
+
+def training(events):
+    rows = []
+    for (data, threads, batch), group in groups([e for e in events if e["event"] == "train"], "data", "threads",
+                                                "batch").items():
+        rows.append({"data": data, "threads": threads, "batch": batch, "mode": group[0]["mode"],
+                     "peer": group[0]["peer"], "ours": statistics.median(e["ours"] for e in group),
+                     "theirs": statistics.median(e["theirs"] for e in group),
+                     "ratio": spread([e["ours"] / e["theirs"] for e in group])})
+    return rows
+
+
+def serving(events):
+    rows = []
+    for (event, shape, items), group in groups([e for e in events if e["event"] in ("request", "single")], "event",
+                                               "shape", "items").items():
+        rows.append({"event": event, "shape": shape, "items": items, "peer": group[0]["peer"],
+                     "ours_us": statistics.median(e["ours_us"] for e in group),
+                     "theirs_us": statistics.median(e["theirs_us"] for e in group),
+                     "ratio": spread([e["theirs_us"] / e["ours_us"] for e in group]),
+                     "difference": max(e["difference"] for e in group)})
+    return rows
+
+
+def funnel(events):
+    rows = []
+    for (ranked,), group in groups([e for e in events if e["event"] == "funnel"], "ranked").items():
+        rows.append({"ranked": ranked, "items": group[0]["items"], "requests": group[0]["requests"],
+                     **{name: spread([e[name] for e in group]) for name in ("p50_us", "p99_us", "max_us")}})
+    return rows
+
+
+def summarise(events):
+    summary = {"training": training(events), "serving": serving(events), "funnel": funnel(events)}
+    facts = []
+    for row in summary["serving"]:
+        if row["event"] == "request" and row["items"] == "layer":
+            facts.append(fact(f"1 user, 500 candidates, {row['shape']}, times as fast", REQUEST_TARGETS[row["shape"]],
+                              row["ratio"]["median"], True))
+        if row["event"] == "single" and row["shape"] == "small":
+            facts.append(fact("one row, small, share of its time", SINGLE_TARGET, 1 / row["ratio"]["median"], False))
+    if summary["serving"]:
+        facts.append(fact("largest difference of scores, in 1e-5", 1.0,
+                          max(row["difference"] for row in summary["serving"]) / DIFFERENCE_TARGET, False))
+    for row in summary["funnel"]:
+        if row["ranked"]:
+            facts.append(fact("funnel over glove100, p99 ms", FUNNEL_TARGET_MS, row["p99_us"]["median"] / 1000, False))
+    for row in summary["training"]:
+        facts.append(fact(f"training {row['data']}, batch {row['batch']}, {row['threads']} threads, times as fast",
+                          TRAIN_TARGET, row["ratio"]["median"], True))
+    return {**summary, "targets": facts}
+
+
+def table(about, summary):
+    lines = ["", about["machine"]["cpu"], ""]
+    for row in summary["serving"]:
+        what = "500 candidates" if row["event"] == "request" else "one row"
+        lines.append(f"{what:15} {row['shape']:8} {row['items']:6} {row['ours_us']:10.1f} us against "
+                     f"{row['theirs_us']:10.1f} us   ratio {span(row['ratio'])}   scores within {row['difference']:.1g}")
+    for row in summary["funnel"]:
+        lines.append(f"funnel, {row['items']} items, {'recall and rank' if row['ranked'] else 'recall alone':15} "
+                     f"p50 {span(row['p50_us'], 0)} us   p99 {span(row['p99_us'], 0)} us")
+    for row in summary["training"]:
+        lines.append(f"training {row['data']:8} batch {row['batch']:5} threads {row['threads']} {row['ours']:10.0f} "
+                     f"against {row['theirs']:10.0f} rows/s ({row['mode']})   ratio {span(row['ratio'])}")
+    return "\n".join([*lines, "", *verdicts(summary["targets"])]) + "\n"
+
+
+def markdown(about, summary):
+    lines = [f"| {about['machine']['cpu']} | Shortlist | peer | ratio |", "|---|---:|---:|---:|"]
+    for row in summary["serving"]:
+        if row["event"] == "request" and row["items"] != "layer":
+            continue
+        what = "1 user + 500 candidates" if row["event"] == "request" else "one row"
+        lines.append(f"| {what}, {row['shape']} net, µs ({row['peer']}) | {row['ours_us']:,.1f} | "
+                     f"{row['theirs_us']:,.1f} | {row['ratio']['median']:.2f} |")
+    for row in summary["training"]:
+        lines.append(f"| training, {row['data']} shape, batch {row['batch']}, {row['threads']} thread"
+                     f"{'s' if row['threads'] > 1 else ''}, rows/s ({row['peer']}) | {row['ours']:,.0f} | "
+                     f"{row['theirs']:,.0f} | {row['ratio']['median']:.2f} |")
+    return "\n".join(lines)

@@ -1,0 +1,49 @@
+"""What every comparison tells of itself: the machine, the commit, and how a set of rounds is summed up."""
+
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+
+
+def commit():
+    def git(*arguments):
+        return subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), *arguments], capture_output=True,
+                              text=True)
+    try:
+        named = git("rev-parse", "HEAD")
+    except OSError:
+        return "unknown"
+    if named.returncode != 0:
+        return "unknown"
+    return named.stdout.strip() + (" with changes" if git("status", "--porcelain").stdout else "")
+
+
+def machine():
+    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
+                  if line.startswith("model name")), platform.machine())
+    pages = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
+            "libc": " ".join(platform.libc_ver()),
+            "transparent_huge_pages": pages.read_text().strip() if pages.exists() else "none",
+            "load_average": os.getloadavg()[0]}
+
+
+def spread(values):
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def span(values, digits=2):
+    return f"{values['median']:.{digits}f}  ({values['min']:.{digits}f} to {values['max']:.{digits}f})"
+
+
+def fact(name, target, reached, more_is_better):
+    met = reached >= target if more_is_better else reached <= target
+    return {"name": name, "target": target, "bound": "at least" if more_is_better else "at most", "reached": reached,
+            "met": met}
+
+
+def verdicts(facts):
+    return [f"{'reached' if t['met'] else 'MISSED':8} {t['name']:58} target {t['bound']:8} {t['target']:<5g} "
+            f"reached {t['reached']:.3f}" for t in facts]
