@@ -21,8 +21,9 @@ def commit():
 
 
 def machine():
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
-                  if line.startswith("model name")), platform.machine())
+    cpuinfo = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    model = next((line.split(":", 1)[1].strip() for line in cpuinfo.splitlines() if line.startswith("model name")),
+                 platform.machine())
     pages = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
     return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
             "libc": " ".join(platform.libc_ver()),

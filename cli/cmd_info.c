@@ -143,6 +143,11 @@ static int info_of_index(const char *path, const info_options *options, sl_index
     return status == SL_OK ? print_index_info(path, &stats, options->json) : report_status(path, status);
 }
 
+static int has_content(const char *path) {
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISREG(file.st_mode) && file.st_size > 0;
+}
+
 /* The file itself tells what it is: each type of file is refused by the other types' openings as of another format. */
 static int print_info(const char *path, const info_options *options) {
     sl_index *index = NULL;
@@ -161,6 +166,8 @@ static int print_info(const char *path, const info_options *options) {
         result = print_model_info(path, options, ranker);
     else if (as_items == SL_OK)
         result = print_items_info(path, options, items);
+    else if (as_items == SL_EFORMAT && as_model == SL_EFORMAT && status == SL_EFORMAT && has_content(path))
+        result = report_failure("%s: not a Shortlist index, model or item table; name one of these here", path);
     else if (status != SL_EFORMAT || (as_model == SL_EFORMAT && as_items == SL_EFORMAT))
         result =
             report_failure("%s%s%s", strstr(message, path) ? "" : path, strstr(message, path) ? "" : ": ", message);
@@ -193,7 +200,8 @@ const command command_info = {
     .description =
         "Of an index: how many vectors it holds, how they are kept and what each part takes; only the file's header is "
         "read, whatever its size, and 'shortlist check' reads all of it. Of a model: its loss, its weights, its "
-        "features as they were fitted, and its spec; all of the file is verified. Of an item table: its rows.\n",
+        "features as they were fitted, and its spec; all of the file is verified. Of an item table: "
+        "its rows and columns.\n",
     .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info model.slr --spec\n",
     .operands = operands,
     .options = info_table,

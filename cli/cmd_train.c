@@ -11,8 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Rows that the features are fitted to where only their widths are asked for. */
-
 typedef struct train_options {
     const char *output, *valid, *checkpoint, *index;
     size_t epochs, seed, threads, checkpoint_steps;

@@ -68,7 +68,7 @@ static void make_world(void) {
     }
 }
 
-/* A table as a source of rows. The cursor lives until the program ends. */
+/* A table as a source of rows; rows.ctx is the cursor, to be freed. */
 static sl_rows rows_of(const sl_table *table) {
     sl_rows rows = {.struct_size = sizeof rows};
     sl_table_cursor *cursor = malloc(sl_table_cursor_size(table->column_count));
@@ -86,6 +86,7 @@ static sl_ranker *train(void) {
     sl_rows rows = rows_of(&table);
     sl_ranker *ranker;
     must(sl_ranker_train(spec, &rows, NULL, NULL, &ranker, NULL));
+    free(rows.ctx);
     return ranker;
 }
 
@@ -140,6 +141,7 @@ int main(void) {
     sl_rows rows = rows_of(&table);
     sl_items *items;
     must(sl_items_create(&rows, NULL, &items));
+    free(rows.ctx);
 
     double recalled = clicks_shown(index, NULL, NULL), ranked = clicks_shown(index, ranker, items);
     printf("of %d items shown to a user, %.2f would be clicked by recall alone, %.2f by recall and rank\n", N,

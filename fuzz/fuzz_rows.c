@@ -1,15 +1,7 @@
 /* Any bytes as a spec, a CSV file, or a model's fitted features: the first byte says which, '{', any other and 'F'.
  * What is accepted is used. */
-#define _GNU_SOURCE
+#include "fuzz/fuzz.h"
 #include "ranker/encode.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char spec_text[] =
     "{\"label\": {\"column\": \"y\", \"loss\": \"multiclass\"}, \"weight\": \"w\", \"features\": ["
@@ -18,12 +10,6 @@ static const char spec_text[] =
     "{\"name\": \"g\", \"type\": \"multi\", \"column\": \"a\", \"limit\": 100},"
     "{\"name\": \"x\", \"type\": \"cross\", \"of\": [\"a\", \"g\"], \"hash\": 9},"
     "{\"name\": \"v\", \"type\": \"vector\", \"dim\": 2}]}";
-
-static void demand(int holds, const char *what) {
-    if (holds) return;
-    fprintf(stderr, "broken promise: %s; the last message is '%s'\n", what, sl_last_error());
-    abort();
-}
 
 /* What opened encodes a row of nothing. */
 static void use(const sl_features *features) {
@@ -58,16 +44,12 @@ static void encode(const sl_features *features, const sl_rows *rows) {
     sl_rows_buffer_free(&buffer);
 }
 
-/* The bytes as a file without a name, which has a path nevertheless. */
-static void read_csv(const void *bytes, size_t size) {
-    char path[64];
+static void read_csv(const char *path, size_t size) {
+    (void)size;
     sl_csv *csv;
     sl_rows rows;
     sl_spec *spec;
     sl_features *features;
-    int fd = memfd_create("rows", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size) abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     sl_status status = sl_csv_open(path, NULL, &csv);
     demand(status == SL_OK || status == SL_EFORMAT || status == SL_ELIMIT, "a bad file is called one");
     if (csv) {
@@ -79,7 +61,6 @@ static void read_csv(const void *bytes, size_t size) {
         sl_features_free(features);
     }
     sl_csv_free(csv);
-    close(fd);
 }
 
 static void read_features(const void *bytes, size_t size) {
@@ -104,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         read_spec(text);
         free(text);
     } else {
-        read_csv(data + 1, size - 1);
+        with_file(data + 1, size - 1, read_csv);
     }
     return 0;
 }

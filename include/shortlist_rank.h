@@ -99,7 +99,8 @@ typedef struct sl_table_cursor {
 
 /* Bytes of a cursor over a table of column_count columns. */
 SL_API size_t sl_table_cursor_size(size_t column_count);
-/* `cursor` has sl_table_cursor_size(table->column_count) bytes, aligned as malloc does. Errors: SL_EINVAL. */
+/* `cursor` has sl_table_cursor_size(table->column_count) bytes, aligned as malloc does. out->ctx is the cursor. Errors:
+ * SL_EINVAL. */
 SL_API SL_MUST_USE sl_status sl_table_rows(const sl_table *table, sl_table_cursor *cursor, sl_rows *out);
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ typedef struct sl_train_params {
     size_t checkpoint_steps; /* batches between two checkpoints within an epoch, besides one an epoch; 0: none; default
                                 0 */
     int resume;    /* nonzero: go on from `checkpoint` where it exists; the numbers are then those of a training
-                      that was never interrupted. Default 0 */
+                      that was never interrupted, on as many threads. Default 0 */
     size_t epochs; /* 0: as the spec says; default 0 */
     uint64_t seed; /* 0: as the spec says; default 0 */
     sl_lookup_fn lookup;
@@ -172,12 +173,15 @@ typedef struct sl_train_report {
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
-/* The same without the training: features fitted to `rows`, weights as they are before the first step. */
+/* The same without the training, and without oneDNN: features fitted to `rows`, weights as they are before the first
+ * step; of params, seed, lookup and allocator count. Errors: as sl_ranker_train's but for the loss and the checkpoint.
+ */
 SL_API SL_MUST_USE sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train_params *params,
                                               sl_ranker **out);
+/* Gives back a handle; takes NULL. */
 SL_API void sl_ranker_free(sl_ranker *ranker);
 
-/* Writes the model as sl_index_save writes an index. params may be NULL. */
+/* Writes the model as sl_index_save writes an index, and fails as it does. params may be NULL. */
 SL_API SL_MUST_USE sl_status sl_ranker_save(const sl_ranker *ranker, const char *path, const sl_save_params *params);
 
 typedef struct sl_ranker_open_params {
@@ -207,7 +211,7 @@ typedef struct sl_ranker_info {
     size_t first_width; /* of the first layer's output */
     size_t wide_size;   /* weights of the wide part, a number an output each */
     size_t parameters;  /* all weights */
-    size_t bytes;       /* in memory */
+    size_t bytes;       /* in memory, of weights and vocabularies */
     const char *spec;   /* JSON text; owned by the ranker */
     int uses_onednn;    /* 0: the C fallback predicts */
 } sl_ranker_info;
@@ -235,6 +239,8 @@ typedef struct sl_feature_info {
     const char *tensor; /* its embedding's name ("embedding.NAME"), shared ones the same; NULL where it has none */
     int combine;        /* BAG: 0 sum, 1 mean, 2 max, of the embeddings; the wide part sums */
 } sl_feature_info;
+/* Fills *out, whose struct_size the caller has set; what it points at is the ranker's. Features are numbered as in the
+ * spec. Errors: SL_EINVAL (i out of range). */
 SL_API SL_MUST_USE sl_status sl_ranker_get_feature(const sl_ranker *ranker, size_t i, sl_feature_info *out);
 
 /* A weight: "wide" (wide_size, outputs), "bias" (outputs), "embedding.NAME" (size, dim), "dense.I.weight" (in, out),
@@ -260,7 +266,7 @@ typedef struct sl_encoded {
     const uint32_t *ids; /* (rows, id_count) */
     const uint32_t
         *bag_start; /* (rows * bag_count + 1): bag b of row r is bag_ids[bag_start[r * bag_count + b]] to the next */
-    const uint32_t *bag_ids;
+    const uint32_t *bag_ids; /* may be NULL where all bags are empty */
 } sl_encoded;
 
 /* ---- Prediction ---- */
@@ -279,6 +285,8 @@ typedef struct sl_predictor_params {
 SL_API void sl_predictor_params_init_sized(sl_predictor_params *params, size_t struct_size);
 #define sl_predictor_params_init(params) sl_predictor_params_init_sized((params), sizeof *(params))
 
+/* params may be NULL. In a child of a process that has had more than one thread, predictions run on one. Errors:
+ * SL_EINVAL (max_rows 0), SL_ENOMEM, SL_EUNSUPPORTED (oneDNN refuses). */
 SL_API SL_MUST_USE sl_status sl_predictor_create(const sl_ranker *ranker, const sl_predictor_params *params,
                                                  sl_predictor **out);
 SL_API void sl_predictor_free(sl_predictor *predictor);
@@ -287,10 +295,12 @@ SL_API void sl_predictor_free(sl_predictor *predictor);
  * found by name; those the model does not know are ignored. Allocates nothing once warm (a call of as many rows and
  * columns before). Errors: SL_ENOTFOUND (a column the model needs), SL_ETYPE, SL_EVALUE (naming the row). */
 SL_API SL_MUST_USE sl_status sl_predictor_predict(sl_predictor *predictor, const sl_table *table, float *scores);
-/* The same of rows that are encoded already. Errors: SL_EINVAL (an id out of range). */
+/* The same of rows that are encoded already; rows->struct_size is set. Errors: SL_EINVAL (an id out of range, bag_start
+ * that falls, an array that is NULL). */
 SL_API SL_MUST_USE sl_status sl_predictor_predict_encoded(sl_predictor *predictor, const sl_encoded *rows,
                                                           float *scores);
-/* Encodes up to max_rows rows; what *out points at is the predictor's until its next call. */
+/* Encodes up to max_rows rows; what *out points at is the predictor's until its next call. out->struct_size is set.
+ * Errors: as sl_predictor_predict's, SL_ELIMIT (more rows). */
 SL_API SL_MUST_USE sl_status sl_predictor_encode(sl_predictor *predictor, const sl_table *table, sl_encoded *out);
 
 /* ---- How good ---- */
@@ -328,19 +338,24 @@ typedef struct sl_evaluate_params {
 SL_API void sl_evaluate_params_init_sized(sl_evaluate_params *params, size_t struct_size);
 #define sl_evaluate_params_init(params) sl_evaluate_params_init_sized((params), sizeof *(params))
 
-/* Predicts rows that have the label's column, and compares. `out`'s struct_size is set. */
+/* Predicts rows that have the label's column, and compares; weights are those of the spec's column. params may be NULL.
+ * `out`'s struct_size is set. Errors: SL_ENOTFOUND (a column of the model's, the label's, or the group's), SL_ETYPE,
+ * SL_EVALUE, SL_EINVAL (no rows), SL_ENOMEM, SL_ECANCELED, those of the source. */
 SL_API SL_MUST_USE sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_evaluate_params *params, sl_metrics *out);
 
 /* The same of scores from anywhere: scores (n, outputs), labels n (a class's number under multi-class loss), weights
- * and groups n each or NULL. */
+ * and groups n each or NULL. Of params, which may be NULL, ndcg_k and allocator count. Errors: SL_EINVAL (no rows,
+ * scores that do not fit the loss), SL_EVALUE (naming the row: a label the loss does not have, a NaN, a negative
+ * weight), SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, const float *labels,
                                                 const float *weights, const uint64_t *groups, size_t n,
                                                 const sl_evaluate_params *params, sl_metrics *out);
 
 /* Lists of ids against the relevant ones: NDCG@k (gain 1), recall@k and hit rate, means over the lists that have a
  * relevant id. ids: (lists, k), ended early by SL_NO_ID; relevant ids of list i are relevant[start[i]] to
- * relevant[start[i + 1]]. Any of the outputs may be NULL. */
+ * relevant[start[i + 1]]. Any of the outputs may be NULL; without such a list they are NaN. Errors: SL_EINVAL
+ * (k 0, start that falls, an array that is NULL). */
 SL_API SL_MUST_USE sl_status sl_list_metrics(const uint64_t *ids, size_t lists, size_t k, const uint64_t *relevant,
                                              const size_t *start, double *ndcg, double *recall, double *hit_rate);
 
@@ -363,10 +378,11 @@ SL_API void sl_items_params_init_sized(sl_items_params *params, size_t struct_si
 #define sl_items_params_init(params) sl_items_params_init_sized((params), sizeof *(params))
 
 /* Columns keep the types of the first block. Errors: SL_ENOTFOUND (no id column), SL_EEXIST (an id twice), SL_EVALUE,
- * SL_EINVAL (a source that ends before it names its columns). */
+ * SL_EINVAL (a source that ends before it names its columns), SL_ELIMIT (more than 16,384 columns). */
 SL_API SL_MUST_USE sl_status sl_items_create(const sl_rows *rows, const sl_items_params *params, sl_items **out);
 /* Maps a saved table; nothing is loaded but the ids. Errors as of sl_index_open. */
 SL_API SL_MUST_USE sl_status sl_items_open(const char *path, const sl_items_params *params, sl_items **out);
+/* As sl_index_save. SL_EBUSY while another thread updates or saves it, or makes a recommender of it. */
 SL_API SL_MUST_USE sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_params *params);
 SL_API void sl_items_free(sl_items *items);
 
@@ -413,8 +429,9 @@ SL_API void sl_recommender_params_init_sized(sl_recommender_params *params, size
 #define sl_recommender_params_init(params) sl_recommender_params_init_sized((params), sizeof *(params))
 
 /* Errors: SL_EINVAL (a ranker of several classes), SL_ENOTFOUND (the model has an item feature whose column the table
- * lacks), SL_ETYPE, SL_EDIM (a vector feature's dim is not the index's), SL_ENOMEM. ranker NULL: recall alone; items
- * may be NULL for a ranker without item columns. */
+ * lacks), SL_ETYPE, SL_EDIM (a vector feature's dim is not the index's), SL_EBUSY (another thread updates or saves the
+ * table, or makes a recommender of it), SL_ENOMEM. ranker NULL: recall alone; items may be NULL for a ranker without
+ * item columns. */
 SL_API SL_MUST_USE sl_status sl_recommender_create(sl_index *index, sl_ranker *ranker, sl_items *items,
                                                    const sl_recommender_params *params, sl_recommender **out);
 /* Frees it once the sessions are. */
@@ -422,9 +439,11 @@ SL_API void sl_recommender_free(sl_recommender *recommender);
 
 /* Prepares the items for another model or table (NULL: the one in use) and then puts both in use at once: a request
  * sees the old pair or the new one. What no request uses any more is freed by this and the next swap. On failure the
- * old pair goes on serving. */
+ * old pair goes on serving. Errors: as of sl_recommender_create; SL_EBUSY also while another thread swaps or updates.
+ */
 SL_API SL_MUST_USE sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl_items *items);
-/* Updates rows of the item table in use, and what was computed ahead for them. */
+/* Updates rows of the item table in use, and what was computed ahead for them; all or nothing. Errors: as of
+ * sl_items_update and of a prediction; SL_EINVAL (there is no table), SL_EBUSY. */
 SL_API SL_MUST_USE sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows);
 /* Number of swaps so far: the version that a request's stats name. */
 SL_API uint64_t sl_recommender_version(const sl_recommender *recommender);
@@ -448,7 +467,7 @@ typedef struct sl_recommend_params {
     size_t n;             /* items returned; default 10 */
     size_t candidates;    /* recalled and scored; at least n; default 500 */
     size_t ef;            /* of the search; 0: as many as candidates, at least 64; default 0 */
-    size_t max_per_group; /* 0: no bound; default 0 */
+    size_t max_per_group; /* of the recommender's group column; 0: no bound; default 0 */
     size_t threads;       /* of the batch call; 0: as many as OpenMP gives; default 1 */
     sl_progress_fn progress;
     void *progress_ctx;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define MOST_ROWS  65536u             /* of a block */
+#define MOST_CELLS ((size_t)1 << 22)  /* of a block: each has an offset */
 #define MOST_BYTES ((size_t)64 << 20) /* of a block's texts, up to one row more */
 
 void sl_csv_params_init_sized(sl_csv_params *params, size_t struct_size) {
@@ -173,6 +174,7 @@ static sl_status next_block(void *ctx, size_t max_rows, sl_table *block) {
     *block = (sl_table){.struct_size = sizeof *block, .origin = csv->path};
     if (max_rows == 0) return sl_fail(SL_EINVAL, "max_rows is 0; ask for at least one row");
     if (max_rows > MOST_ROWS) max_rows = MOST_ROWS;
+    if (max_rows > MOST_CELLS / csv->column_count) max_rows = MOST_CELLS / csv->column_count;
     SL_TRY(make_room(csv, max_rows));
     size_t rows = 0, bytes = 0;
     while (rows < max_rows && bytes < MOST_BYTES) {

@@ -30,21 +30,12 @@ typedef struct span {
 
 /* ---- Creation ---- */
 
-/* Mask of the sides that a feature's values come from; a pair's cross needs all of its parents'. */
-static unsigned sides_of(const sl_features *features, const sl_feature *f) {
-    if (f->spec->type != SL_FEATURE_CROSS) return 1u << f->side;
-    unsigned sides = 0;
-    for (size_t i = 0; i < f->spec->of_count; i++)
-        sides |= sides_of(features, &features->features[f->spec->of[i]]);
-    return sides;
-}
-
 static void choose_features(sl_encoder *e, unsigned sides) {
     const sl_features *features = e->features;
     e->all_active = 1;
     for (size_t i = 0; i < features->count; i++) {
         const sl_feature *f = &features->features[i];
-        e->active[i] = !(sides_of(features, f) & ~sides);
+        e->active[i] = !(f->spec->sides & ~sides);
         e->all_active &= e->active[i];
         e->sources[i] = (sl_source){f->spec->column, SIZE_MAX};
         if (f->form == SL_FORM_BAG) e->bags[f->at] = i;
@@ -88,6 +79,14 @@ void sl_encoder_free(sl_encoder *e) {
     sl_mem_free(&allocator, e, sizeof *e);
 }
 
+/* The columns of labels and weights; *weight NULL where the spec names none. */
+static sl_status match_labels(sl_source *label_source, sl_source *weight_source, const sl_table *table,
+                              const sl_column **label, const sl_column **weight) {
+    *weight = NULL;
+    SL_TRY(sl_source_find(label_source, table, label));
+    return weight_source->name ? sl_source_find(weight_source, table, weight) : SL_OK;
+}
+
 static sl_status match_columns(sl_encoder *e, const sl_table *table) {
     for (size_t i = 0; i < e->features->count; i++) {
         const sl_feature_spec *spec = e->features->features[i].spec;
@@ -95,9 +94,7 @@ static sl_status match_columns(sl_encoder *e, const sl_table *table) {
         SL_TRY(sl_source_find(&e->sources[i], table, &e->columns[i]));
         SL_TRY(sl_source_check(spec, e->columns[i], table));
     }
-    if (!e->with_labels) return SL_OK;
-    SL_TRY(sl_source_find(&e->label, table, &e->label_column));
-    return e->weight.name ? sl_source_find(&e->weight, table, &e->weight_column) : SL_OK;
+    return e->with_labels ? match_labels(&e->label, &e->weight, table, &e->label_column, &e->weight_column) : SL_OK;
 }
 
 /* ---- The buffer ---- */
@@ -137,6 +134,7 @@ static sl_status make_room(const sl_encoder *e, const span *s) {
     SL_TRY(GROW(b, dense, dense_room, dense));
     SL_TRY(GROW(b, ids, id_room, ids));
     SL_TRY(GROW(b, bag_start, start_room, starts + 1));
+    SL_TRY(GROW(b, bag_ids, bag_room, 0)); /* there, though all bags be empty */
     if (!e->with_labels) return SL_OK;
     SL_TRY(GROW(b, labels, label_room, rows));
     return GROW(b, weights, weight_room, rows);
@@ -276,22 +274,40 @@ static sl_status encode_bags(const sl_encoder *e, const span *s) {
     return SL_OK;
 }
 
-/* ---- Rows ---- */
+/* ---- Labels and weights ---- */
 
-static sl_status encode_labels(const sl_encoder *e, const span *s) {
-    const sl_spec *spec = e->features->spec;
-    float *labels = s->buffer->labels + s->buffer->rows, *weights = s->buffer->weights + s->buffer->rows;
-    for (size_t i = 0; i < s->count; i++) {
-        size_t row = s->first + i;
-        sl_status status = sl_encode_label(e->features, e->label_column, row, &labels[i]);
-        if (status != SL_OK) return sl_fail_at(status, s->table, row, spec->label);
-        weights[i] = 1;
-        if (!spec->weight) continue;
-        status = sl_encode_weight(e->weight_column, row, &weights[i]);
-        if (status != SL_OK) return sl_fail_at(status, s->table, row, spec->weight);
+/* A row's, from the columns they are in; weight NULL: 1. */
+static sl_status encode_label(const sl_features *features, const sl_table *table, size_t row, const sl_column *label,
+                              const sl_column *weight, float out[2]) {
+    sl_status status = sl_encode_label(features, label, row, &out[0]);
+    if (status != SL_OK) return sl_fail_at(status, table, row, label->name);
+    out[1] = 1;
+    if (!weight) return SL_OK;
+    status = sl_encode_weight(weight, row, &out[1]);
+    return status == SL_OK ? SL_OK : sl_fail_at(status, table, row, weight->name);
+}
+
+/* `count` rows' from `first` on. */
+static sl_status encode_labels(const sl_features *features, const sl_table *table, size_t first, size_t count,
+                               const sl_column *label, const sl_column *weight, float *labels, float *weights) {
+    for (size_t i = 0; i < count; i++) {
+        float both[2];
+        SL_TRY(encode_label(features, table, first + i, label, weight, both));
+        labels[i] = both[0];
+        weights[i] = both[1];
     }
     return SL_OK;
 }
+
+sl_status sl_labels_read(const sl_features *features, const sl_table *table, float *labels, float *weights) {
+    sl_source label_source = {features->spec->label, SIZE_MAX}, weight_source = {features->spec->weight, SIZE_MAX};
+    const sl_column *label, *weight;
+    SL_TRY(sl_table_check(table));
+    SL_TRY(match_labels(&label_source, &weight_source, table, &label, &weight));
+    return encode_labels(features, table, 0, table->rows, label, weight, labels, weights);
+}
+
+/* ---- Rows ---- */
 
 /* Appends rows whose columns are matched. */
 static sl_status append(const sl_encoder *e, const span *s) {
@@ -317,7 +333,9 @@ sl_status sl_encoder_append(sl_encoder *e, const sl_table *table, size_t first, 
     SL_TRY(match_columns(e, table));
     span s = {table, first, count, buffer};
     SL_TRY(append(e, &s));
-    if (e->with_labels) SL_TRY(encode_labels(e, &s));
+    if (e->with_labels)
+        SL_TRY(encode_labels(e->features, table, first, count, e->label_column, e->weight_column,
+                             buffer->labels + buffer->rows, buffer->weights + buffer->rows));
     buffer->rows += count;
     return SL_OK;
 }

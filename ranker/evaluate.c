@@ -3,7 +3,6 @@
 #include "ranker/model.h"
 #include "ranker/table.h"
 
-#include <string.h>
 #include <xxhash.h>
 
 /* What is kept of the rows until the end. */
@@ -12,8 +11,6 @@ typedef struct evaluation {
     const sl_ranker *ranker;
     const char *group;
     sl_predictor *predictor;
-    sl_encoder *encoder; /* of labels and weights alone */
-    sl_rows_buffer rows; /* of a block */
     size_t n;
     float *scores, *labels, *weights;
     uint64_t *groups;
@@ -22,8 +19,6 @@ typedef struct evaluation {
 
 static void release(evaluation *e) {
     sl_predictor_free(e->predictor);
-    sl_encoder_free(e->encoder);
-    sl_rows_buffer_free(&e->rows);
     sl_mem_free(&e->allocator, e->scores, e->score_room * sizeof *e->scores);
     sl_mem_free(&e->allocator, e->labels, e->label_room * sizeof *e->labels);
     sl_mem_free(&e->allocator, e->weights, e->weight_room * sizeof *e->weights);
@@ -72,11 +67,7 @@ static sl_status read_groups(evaluation *e, const sl_table *block) {
 static sl_status read_block(evaluation *e, const sl_table *block) {
     SL_TRY(make_room(e, block->rows));
     if (e->group) SL_TRY(read_groups(e, block));
-    e->rows.rows = 0;
-    SL_TRY(sl_encoder_append(e->encoder, block, 0, block->rows, &e->rows));
-    memcpy(e->labels + e->n, e->rows.labels, block->rows * sizeof *e->labels);
-    for (size_t r = 0; r < block->rows; r++)
-        e->weights[e->n + r] = e->rows.weights ? e->rows.weights[r] : 1;
+    SL_TRY(sl_labels_read(e->ranker->features, block, e->labels + e->n, e->weights + e->n));
     SL_TRY(sl_predictor_predict(e->predictor, block, e->scores + e->n * e->ranker->features->outputs));
     e->n += block->rows;
     return SL_OK;
@@ -103,7 +94,6 @@ sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows, const
     SL_TRY(sl_params_check_out(out, "sl_metrics"));
     SL_TRY(sl_rows_check(rows));
     evaluation e = {.allocator = sl_allocator_of(mine.allocator), .ranker = ranker, .group = mine.group};
-    e.rows.allocator = e.allocator;
     sl_predictor_params predict;
     sl_predictor_params_init(&predict);
     predict.threads = mine.threads;
@@ -113,8 +103,6 @@ sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows, const
     sl_progress progress;
     sl_status status;
     SL_TRY_GOTO(sl_predictor_create(ranker, &predict, &e.predictor), done);
-    SL_TRY_GOTO(sl_encoder_create(ranker->features, 0, 1, mine.lookup, mine.lookup_ctx, &e.allocator, &e.encoder),
-                done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, 0);
     SL_TRY_GOTO(read_all(&e, rows, &progress), done);
     progress.total = e.n;

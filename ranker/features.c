@@ -7,20 +7,14 @@
 
 #define MOST_INPUTS (1u << 20) /* of the deep part */
 
-static sl_feature_form form_of(const sl_features *features, const sl_feature_spec *spec) {
+static sl_feature_form form_of(const sl_feature_spec *spec) {
     switch (spec->type) {
     case SL_FEATURE_NUMERIC:
     case SL_FEATURE_SCORE:
     case SL_FEATURE_VECTOR:
         return SL_FORM_DENSE;
-    case SL_FEATURE_MULTI:
-        return SL_FORM_BAG;
-    case SL_FEATURE_CROSS:
-        for (size_t i = 0; i < spec->of_count; i++)
-            if (features->features[spec->of[i]].form == SL_FORM_BAG) return SL_FORM_BAG;
-        return SL_FORM_ID;
     default:
-        return SL_FORM_ID;
+        return spec->is_bag ? SL_FORM_BAG : SL_FORM_ID;
     }
 }
 
@@ -41,7 +35,7 @@ static sl_status make_feature(sl_features *features, size_t number) {
     sl_feature *f = &features->features[number];
     const sl_feature_spec *spec = &features->spec->features[number];
     *f = (sl_feature){.spec = spec, .side = spec->side, .factor = 1, .tensor = SIZE_MAX};
-    f->form = form_of(features, spec);
+    f->form = form_of(spec);
     f->name_hash = sl_text_hash(spec->name, strlen(spec->name));
     if (spec->boundary_count) {
         void *block;
@@ -91,6 +85,7 @@ void sl_features_free(sl_features *features) {
         sl_mem_free(&allocator, features->classes[i], strlen(features->classes[i]) + 1);
     sl_mem_free(&allocator, features->classes, features->class_room * sizeof *features->classes);
     sl_vocabulary_free(features->class_numbers);
+    sl_features_unlist(features);
     sl_mem_free(&allocator, features->tables, features->table_room * sizeof *features->tables);
     sl_mem_free(&allocator, features->features, features->spec->feature_count * sizeof *features->features);
     sl_spec_free(features->spec);
@@ -215,5 +210,38 @@ sl_status sl_features_lay_out(sl_features *features) {
         size_t owner = f->spec->shared == SIZE_MAX ? i : f->spec->shared;
         if (f->dim) SL_TRY(table_of(features, owner, f->size, f->dim, &f->tensor));
     }
+    return sl_features_list(features);
+}
+
+/* ---- Lists ---- */
+
+/* Features of the mask's sides that a part has, from *room on. */
+static sl_feature_list list_part(const sl_features *features, unsigned mask, int deep, const sl_feature ***room) {
+    sl_feature_list list = {*room, 0};
+    for (size_t i = 0; i < features->count; i++) {
+        const sl_feature *f = &features->features[i];
+        size_t at = deep ? f->deep_at : f->wide_at;
+        if (at != SIZE_MAX && (mask >> f->side & 1u)) list.features[list.count++] = f;
+    }
+    *room += list.count;
+    return list;
+}
+
+sl_status sl_features_list(sl_features *features) {
+    void *block;
+    size_t count = 2 * SL_SIDE_MASKS * features->count;
+    SL_TRY(sl_mem_alloc(&features->allocator, count * sizeof *features->listed, &block));
+    features->listed = block;
+    features->listed_count = count;
+    const sl_feature **room = features->listed;
+    for (unsigned mask = 0; mask < SL_SIDE_MASKS; mask++) {
+        features->deep_of[mask] = list_part(features, mask, 1, &room);
+        features->wide_of[mask] = list_part(features, mask, 0, &room);
+    }
     return SL_OK;
+}
+
+void sl_features_unlist(sl_features *features) {
+    sl_mem_free(&features->allocator, features->listed, features->listed_count * sizeof *features->listed);
+    features->listed = NULL;
 }

@@ -31,6 +31,13 @@ typedef struct sl_table_shape { /* an embedding table */
     size_t size, dim;
 } sl_table_shape;
 
+/* Features in the spec's order. */
+typedef struct sl_feature_list {
+    const sl_feature **features;
+    size_t count;
+} sl_feature_list;
+#define SL_SIDE_MASKS 8u
+
 /* Deep inputs lie in the order of sides: the user's, the item's, the pair's; side s is deep_side[s] to deep_side[s +
  * 1]. The dense, id and bag columns are in the order of sides too, so that a side's are contiguous. */
 typedef struct sl_features {
@@ -47,11 +54,18 @@ typedef struct sl_features {
     char **classes; /* `outputs` texts: multi-class: the values; logistic: what 1 stands for; squared: "" */
     size_t class_count, class_room, table_room;
     sl_vocabulary *class_numbers; /* multi-class: value -> number */
+    /* By mask of sides: the features that the deep part has of them, and those that the wide part has. */
+    sl_feature_list deep_of[SL_SIDE_MASKS], wide_of[SL_SIDE_MASKS];
+    const sl_feature **listed; /* what the lists point into */
+    size_t listed_count;
 } sl_features;
 
 /* Takes over the spec, on failure too. Reads all of rows once. */
 sl_status sl_features_fit(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup, void *lookup_ctx, sl_features **out);
 void sl_features_free(sl_features *features);
+/* Makes the lists, once every feature has its place; and frees them alone. */
+sl_status sl_features_list(sl_features *features);
+void sl_features_unlist(sl_features *features);
 
 /* As bytes, for the model file (section FEATURES), and back; what comes back is checked against the spec, which is
  * taken over. *data is made by the allocator. */
@@ -84,6 +98,8 @@ void sl_encoder_free(sl_encoder *encoder);
  * appended on failure. Allocates only where the buffer has no room. Errors name line or row, and column. */
 sl_status sl_encoder_append(sl_encoder *encoder, const sl_table *table, size_t first, size_t count,
                             sl_rows_buffer *buffer);
+/* The labels and weights (1 where the spec names none) of all of the table's rows, without encoding the rows. */
+sl_status sl_labels_read(const sl_features *features, const sl_table *table, float *labels, float *weights);
 /* The one missing row: what a row without any value is encoded to. */
 sl_status sl_encoder_append_missing(sl_encoder *encoder, size_t count, sl_rows_buffer *buffer);
 /* The id of a cross from the ids of its parents, in spec order: what the encoder uses, for pairs put together later. */

@@ -117,7 +117,7 @@ static sl_status collect_block(fit *f, const sl_table *block) {
 
 /* ---- Afterwards ---- */
 
-static void fit_number(sl_feature *feature, const sl_collector *c) {
+static sl_status fit_number(sl_feature *feature, const sl_collector *c) {
     const sl_feature_spec *spec = feature->spec;
     double spread = 1;
     if (spec->scale == SL_SCALE_STANDARD) {
@@ -133,6 +133,10 @@ static void fit_number(sl_feature *feature, const sl_collector *c) {
     double missing = spec->missing_is_mean ? c->mean : sl_feature_transform(spec, spec->missing);
     float encoded = (float)((missing - feature->mean) * feature->factor);
     feature->missing = isfinite(encoded) ? encoded : 0;
+    /* A mean of numbers that no double can sum is as good as none; a number that was asked for is not. */
+    if (isfinite(encoded) || spec->missing_is_mean) return SL_OK;
+    return sl_fail(SL_EVALUE, "feature '%s': missing, %g, is too large to be scaled to a float", spec->name,
+                   spec->missing);
 }
 
 static sl_status fit_vocabulary(const sl_allocator *allocator, sl_feature *feature, const sl_collector *c) {
@@ -158,8 +162,7 @@ static sl_status fit_feature(fit *f, size_t number) {
     switch (feature->spec->type) {
     case SL_FEATURE_NUMERIC:
     case SL_FEATURE_SCORE:
-        fit_number(feature, c);
-        return SL_OK;
+        return fit_number(feature, c);
     case SL_FEATURE_BUCKET:
         if (!feature->spec->quantiles) return SL_OK;
         return sl_collected_boundaries(c, feature->spec->quantiles, &feature->boundaries, &feature->boundary_count);

@@ -20,6 +20,7 @@ typedef struct measure {
     const uint64_t *groups;
     sl_allocator allocator;
     sl_sort_entry *entries, *ideal, *room; /* n each */
+    double *shares;                        /* of the labels, a class each; zeros at first */
 } measure;
 
 static double weight_of(const measure *m, size_t row) {
@@ -95,12 +96,10 @@ static double entropy(double rate) {
 static double label_entropy(const measure *m, double weight, double base_rate) {
     if (m->loss != SL_LOSS_MULTICLASS) return entropy(base_rate);
     double sum = 0;
-    for (size_t o = 0; o < m->outputs; o++) {
-        double own = 0;
-        for (size_t row = 0; row < m->n; row++)
-            if ((size_t)m->labels[row] == o) own += weight_of(m, row);
-        if (own > 0) sum -= own / weight * log(own / weight);
-    }
+    for (size_t row = 0; row < m->n; row++)
+        m->shares[(size_t)m->labels[row]] += weight_of(m, row) / weight;
+    for (size_t o = 0; o < m->outputs; o++)
+        if (m->shares[o] > 0) sum -= m->shares[o] * log(m->shares[o]);
     return sum;
 }
 
@@ -225,13 +224,16 @@ static void measure_groups(const measure *m, size_t k, sl_metrics *out) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status measure_all(measure *m, size_t ndcg_k, sl_metrics *out) {
-    size_t bytes;
+    size_t bytes, shares;
     void *block;
-    if (!sl_mul(m->n, 3 * sizeof *m->entries, &bytes)) return sl_fail(SL_ENOMEM, "%zu rows do not fit", m->n);
+    if (!sl_mul(m->n, 3 * sizeof *m->entries, &bytes) || !sl_mul(m->outputs, sizeof *m->shares, &shares) ||
+        !sl_add(bytes, shares, &bytes))
+        return sl_fail(SL_ENOMEM, "%zu rows do not fit", m->n);
     SL_TRY(sl_mem_alloc(&m->allocator, bytes, &block));
     m->entries = block;
     m->ideal = m->entries + m->n;
     m->room = m->ideal + m->n;
+    m->shares = (double *)(void *)(m->room + m->n);
     measure_means(m, out);
     measure_deciles(m, out);
     if (m->loss == SL_LOSS_LOGISTIC) /* the deciles have sorted the rows */

@@ -34,7 +34,8 @@ struct sl_net_run {
     const sl_net *net;
     size_t max_rows;
     sl_products *products;
-    float *input;                 /* (max_rows rounded up to GRANULE, width[0]) */
+    float *input; /* (max_rows rounded up to GRANULE, width[0]), and width[0] zeros behind it */
+    const float *zeros;
     float *tiles[2];              /* by turns a layer's inputs and its outputs, of a tile */
     size_t input_size, tile_size; /* in bytes */
 };
@@ -94,20 +95,21 @@ sl_status sl_net_run_create(const sl_net *net, size_t max_rows, const sl_allocat
     *out = NULL;
     sl_status status;
     void *block;
-    size_t input_floats;
+    size_t input_bytes;
     SL_TRY(sl_mem_alloc(allocator, sizeof(sl_net_run), &block));
     sl_net_run *run = block;
     run->allocator = *allocator;
     run->net = net;
     run->max_rows = max_rows;
-    if (max_rows > SIZE_MAX - GRANULE ||
-        !sl_mul(sl_round_up(max_rows, GRANULE), net->shape.width[0] * sizeof(float), &input_floats)) {
+    if (max_rows >= SIZE_MAX - GRANULE ||
+        !sl_mul(sl_round_up(max_rows, GRANULE) + 1, net->shape.width[0] * sizeof(float), &input_bytes)) {
         status = sl_fail(SL_ENOMEM, "inputs of %zu rows do not fit; ask for fewer rows at a time", max_rows);
         goto fail;
     }
-    SL_TRY_GOTO(sl_mem_alloc(allocator, input_floats, &block), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, input_bytes, &block), fail);
     run->input = block;
-    run->input_size = input_floats;
+    run->input_size = input_bytes;
+    run->zeros = run->input + sl_round_up(max_rows, GRANULE) * net->shape.width[0];
     run->tile_size = net->tile_rows * widest(&net->shape, 1) * sizeof(float);
     for (size_t i = 0; i < 2; i++) {
         SL_TRY_GOTO(sl_mem_alloc(allocator, run->tile_size, &block), fail);
@@ -225,7 +227,7 @@ sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out) {
         SL_TRY(run_layers(run, 0, 0, x, tile, to));
         if (!hides_nan(run->net)) continue;
         for (size_t r = 0; r < tile; r++, x += shape->width[0])
-            taint[r] = run->net->loops->dot(x, x, shape->width[0]) * 0;
+            taint[r] = run->net->loops->dot(x, run->zeros, shape->width[0]);
         add_taint(run->net, taint, tile, to);
     }
     return SL_OK;

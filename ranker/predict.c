@@ -138,7 +138,8 @@ static sl_status run_job(job *j) {
     sl_predictor *predictor = j->predictor;
     j->tile = tile_of(predictor, j->rows);
     size_t tiles = (j->rows + j->tile - 1) / j->tile, bad = SIZE_MAX;
-    if (predictor->threads == 1 || tiles == 1) {
+    /* Asked anew: in a child of the process that made the predictor there are no other threads to wait for. */
+    if (tiles <= 1 || sl_thread_count(predictor->threads) == 1) {
         for (size_t i = 0; i < tiles; i++)
             SL_TRY(run_tile(j, i, &predictor->workers[0]));
         return SL_OK;
@@ -211,9 +212,11 @@ static sl_status check_ids(const sl_feature *feature, const sl_encoded *rows, si
 
 static sl_status check_encoded(const sl_features *features, const sl_encoded *rows) {
     if ((features->dense_width && !rows->dense) || (features->id_count && !rows->ids) ||
-        (features->bag_count && (!rows->bag_start || !rows->bag_ids)))
+        (features->bag_count && !rows->bag_start))
         return sl_fail(SL_EINVAL, "the encoded rows lack an array that the model's features need");
     if (features->bag_count) SL_TRY(check_starts(rows, features->bag_count));
+    if (features->bag_count && !rows->bag_ids && rows->bag_start[rows->rows * features->bag_count])
+        return sl_fail(SL_EINVAL, "bag_ids is NULL, where bag_start says that there are ids");
     for (size_t f = 0; f < features->count; f++) {
         const sl_feature *feature = &features->features[f];
         if (feature->form == SL_FORM_ID) SL_TRY(check_ids(feature, rows, features->id_count));
@@ -225,10 +228,13 @@ static sl_status check_encoded(const sl_features *features, const sl_encoded *ro
 sl_status sl_predictor_predict_encoded(sl_predictor *predictor, const sl_encoded *rows, float *scores) {
     if (!predictor || !rows) return sl_fail(SL_EINVAL, "predictor or rows is NULL");
     sl_encoded mine = {.struct_size = sizeof mine};
-    SL_TRY(sl_params_in(&mine, sizeof mine, rows, "struct_size = sizeof(sl_encoded)"));
+    SL_TRY(sl_params_check_out(rows, "sl_encoded"));
+    SL_TRY(sl_params_in(&mine, sizeof mine, rows, "sl_predictor_encode"));
     if (!scores && mine.rows) return sl_fail(SL_EINVAL, "scores is NULL");
     if (!mine.rows) return SL_OK;
     SL_TRY(check_encoded(predictor->ranker->features, &mine));
+    static const uint32_t no_ids;
+    if (!mine.bag_ids) mine.bag_ids = &no_ids;
     job j = {.predictor = predictor, .encoded = &mine, .rows = mine.rows, .scores = scores};
     return run_job(&j);
 }

@@ -1,5 +1,6 @@
 #include "base/params.h"
 #include "ranker/model.h"
+#include "ranker/vocabulary.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -144,6 +145,9 @@ sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
     /* The layers' weights are there twice: as they are named, and in the layout that predictions read. */
     size_t packed = shape->layers ? sl_net_size(shape) : 0;
     info.bytes = (ranker->weights.block_size + packed) * sizeof(float);
+    for (size_t i = 0; i < features->count; i++)
+        if (features->features[i].vocabulary && features->features[i].spec->shared == SIZE_MAX)
+            info.bytes += sl_vocabulary_bytes(features->features[i].vocabulary);
     sl_params_out(out, &info, sizeof info);
     return SL_OK;
 }

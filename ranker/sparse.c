@@ -21,10 +21,6 @@ static inline void copy_floats(float *to, const float *from, size_t n) {
         to[i] = from[i];
 }
 
-static int wanted(const sl_feature *feature, size_t at, unsigned sides) {
-    return at != SIZE_MAX && (sides >> feature->side & 1u);
-}
-
 /* ---------------------------------------------------------------------------------------------------------------
  * The deep part's inputs
  * ------------------------------------------------------------------------------------------------------------- */
@@ -53,13 +49,12 @@ static void combine_bag(const sl_loops *loops, const sl_feature *feature, const 
     }
 }
 
-static void prefetch_embeddings(const sl_features *features, const float *const *embeddings, const sl_encoded *rows,
-                                size_t row, unsigned sides) {
+static void prefetch_embeddings(const sl_features *features, const sl_feature_list *list,
+                                const float *const *embeddings, const sl_encoded *rows, size_t row) {
     const uint32_t *ids = rows->ids + row * features->id_count;
-    for (size_t f = 0; f < features->count; f++) {
-        const sl_feature *feature = &features->features[f];
-        if (feature->form == SL_FORM_ID && wanted(feature, feature->deep_at, sides) &&
-            feature->size * feature->dim * sizeof(float) > NEAR_BYTES)
+    for (size_t f = 0; f < list->count; f++) {
+        const sl_feature *feature = list->features[f];
+        if (feature->form == SL_FORM_ID && feature->size * feature->dim * sizeof(float) > NEAR_BYTES)
             sl_prefetch(embeddings[feature->tensor] + (size_t)ids[feature->at] * feature->dim,
                         feature->dim * sizeof(float));
     }
@@ -68,11 +63,11 @@ static void prefetch_embeddings(const sl_features *features, const float *const 
 void sl_deep_inputs(const sl_features *features, const float *const *embeddings, const sl_encoded *rows,
                     size_t first_row, size_t count, unsigned sides, size_t first, size_t stride, float *out) {
     const sl_loops *loops = sl_loops_get();
+    const sl_feature_list *list = &features->deep_of[sides & SL_ALL_SIDES];
     for (size_t r = first_row; r < first_row + count; r++, out += stride) {
-        if (r + ROWS_AHEAD < first_row + count) prefetch_embeddings(features, embeddings, rows, r + ROWS_AHEAD, sides);
-        for (size_t f = 0; f < features->count; f++) {
-            const sl_feature *feature = &features->features[f];
-            if (!wanted(feature, feature->deep_at, sides)) continue;
+        if (r + ROWS_AHEAD < first_row + count) prefetch_embeddings(features, list, embeddings, rows, r + ROWS_AHEAD);
+        for (size_t f = 0; f < list->count; f++) {
+            const sl_feature *feature = list->features[f];
             float *to = out + (feature->deep_at - first);
             if (feature->form == SL_FORM_DENSE) {
                 copy_floats(to, rows->dense + r * features->dense_width + feature->at, feature->width);
@@ -92,12 +87,12 @@ void sl_deep_inputs(const sl_features *features, const float *const *embeddings,
  * The wide part's sums
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void prefetch_wide(const sl_features *features, const float *wide, const sl_encoded *rows, size_t row,
-                          unsigned sides) {
+static void prefetch_wide(const sl_features *features, const sl_feature_list *list, const float *wide,
+                          const sl_encoded *rows, size_t row) {
     const uint32_t *ids = rows->ids + row * features->id_count;
-    for (size_t f = 0; f < features->count; f++) {
-        const sl_feature *feature = &features->features[f];
-        if (feature->form == SL_FORM_ID && wanted(feature, feature->wide_at, sides))
+    for (size_t f = 0; f < list->count; f++) {
+        const sl_feature *feature = list->features[f];
+        if (feature->form == SL_FORM_ID)
             sl_prefetch(wide + (feature->wide_at + ids[feature->at]) * features->outputs,
                         features->outputs * sizeof(float));
     }
@@ -111,12 +106,12 @@ static inline void add_weight(const float *wide, size_t weight, size_t outputs, 
 void sl_wide_sums(const sl_features *features, const float *wide, const sl_encoded *rows, size_t first_row,
                   size_t count, unsigned sides, float *out) {
     size_t outputs = features->outputs;
+    const sl_feature_list *list = &features->wide_of[sides & SL_ALL_SIDES];
     int far = features->wide_size * outputs * sizeof *wide > NEAR_BYTES;
     for (size_t r = first_row; r < first_row + count; r++, out += outputs) {
-        if (far && r + ROWS_AHEAD < first_row + count) prefetch_wide(features, wide, rows, r + ROWS_AHEAD, sides);
-        for (size_t f = 0; f < features->count; f++) {
-            const sl_feature *feature = &features->features[f];
-            if (!wanted(feature, feature->wide_at, sides)) continue;
+        if (far && r + ROWS_AHEAD < first_row + count) prefetch_wide(features, list, wide, rows, r + ROWS_AHEAD);
+        for (size_t f = 0; f < list->count; f++) {
+            const sl_feature *feature = list->features[f];
             if (feature->form == SL_FORM_DENSE) {
                 const float *x = rows->dense + r * features->dense_width + feature->at;
                 for (size_t i = 0; i < feature->width; i++)

@@ -33,7 +33,9 @@ typedef enum sl_schedule { SL_SCHEDULE_CONSTANT, SL_SCHEDULE_LINEAR, SL_SCHEDULE
 typedef struct sl_feature_spec {
     const char *name, *column;
     sl_feature_type type;
-    sl_side side; /* a cross's: of its parents; PAIR where they differ */
+    sl_side side;   /* a cross's: of its parents; PAIR where they differ */
+    unsigned sides; /* mask of the sides that its values come from: a cross's are all of its parents' */
+    int is_bag;     /* a row has any number of its ids: multi, and crosses of one */
     sl_scale scale;
     int log, indicator, missing_is_mean;
     double missing;

@@ -156,22 +156,15 @@ static sl_status read_feature(spec_reader *r, const cJSON *object, sl_feature_sp
 
 /* ---- What one feature says of others ---- */
 
-/* Whether a row has any number of the feature's ids. */
-static int is_bag(const sl_spec *spec, const sl_feature_spec *f) {
-    if (f->type == SL_FEATURE_MULTI) return 1;
-    if (f->type != SL_FEATURE_CROSS) return 0;
-    for (size_t i = 0; i < f->of_count; i++)
-        if (is_bag(spec, &spec->features[f->of[i]])) return 1;
-    return 0;
-}
-
+/* Parents stand in front of their cross, so that what they are made of is known: asking them anew, and they theirs,
+ * would take twice as long for each further cross of two crosses. */
 static sl_status check_parent(spec_reader *r, size_t parent, size_t cross, int *bags) {
     const sl_feature_spec *p = &r->spec->features[parent];
     if (parent >= cross) return spec_fail(r, "'%.80s' stands behind the cross; put it in front", p->name);
     if (!((1u << p->type) & (CODED | BUCKET | CROSS)))
         return spec_fail(r, "'%.80s' is %s; a cross is of buckets, categorical and multi features, and crosses",
                          p->name, type_names[p->type]);
-    *bags += is_bag(r->spec, p);
+    *bags += p->is_bag;
     return *bags > 1 ? spec_fail(r, "'%.80s' is the second multi feature; a cross takes one", p->name) : SL_OK;
 }
 
@@ -185,9 +178,13 @@ static sl_status read_parents(spec_reader *r, const cJSON *of, size_t number) {
     f->of = parents;
     for (size_t i = 0; i < f->of_count; i++)
         SL_TRY(check_parent(r, parents[i], number, &bags));
+    f->is_bag = bags;
     f->side = r->spec->features[parents[0]].side;
-    for (size_t i = 1; i < f->of_count; i++)
-        if (r->spec->features[parents[i]].side != f->side) f->side = SL_SIDE_PAIR;
+    for (size_t i = 0; i < f->of_count; i++) {
+        const sl_feature_spec *parent = &r->spec->features[parents[i]];
+        if (parent->side != f->side) f->side = SL_SIDE_PAIR;
+        f->sides |= parent->sides;
+    }
     return SL_OK;
 }
 
@@ -220,6 +217,8 @@ static sl_status read_relations(spec_reader *r, const cJSON *array, const cJSON 
     if (shared) SL_TRY(read_shared(r, array, shared, f));
     spec_leave(r, outside);
     if (f->type == SL_FEATURE_SCORE) f->side = SL_SIDE_PAIR;
+    if (f->type == SL_FEATURE_MULTI) f->is_bag = 1;
+    if (f->type != SL_FEATURE_CROSS) f->sides = 1u << f->side;
     return SL_OK;
 }
 

@@ -99,7 +99,7 @@ static void move_column(const sl_column *from, size_t at, uint8_t *bits, sl_colu
                                    sizeof(float)};
     *to = *from;
     size_t step = sizes[from->type] * (from->type == SL_COLUMN_VECTOR ? from->dim : 1);
-    to->values = (const char *)from->values + step * at;
+    if (step) to->values = (const char *)from->values + step * at;
     if (from->type == SL_COLUMN_TEXT) to->offsets = from->offsets + at;
     if (from->type == SL_COLUMN_TEXTS) to->lists = from->lists + at;
     if (!from->valid) return;
@@ -156,6 +156,7 @@ sl_status sl_cell_text(const sl_column *column, int64_t t, const char **text, si
     *size = 0;
     if (from < 0 || to < from)
         return sl_fail(SL_EINVAL, "offsets fall from %lld to %lld", (long long)from, (long long)to);
+    if (to == from) return SL_OK; /* a column of nothing but empty texts may have no bytes at all */
     *text = (const char *)column->values + from;
     *size = (size_t)(to - from);
     return SL_OK;

@@ -129,6 +129,7 @@ sl_status sl_trainer_run(sl_trainer *trainer) {
                      trainer->state.epoch * trainer->data.train_count + trainer->state.batch * trainer->batch_rows);
     while (!finished(trainer))
         SL_TRY(run_epoch(trainer));
-    if (!sl_all_finite(trainer->weights.block, trainer->weights.block_size)) return not_finite(trainer, "last");
+    if (!sl_all_finite(trainer->weights.block, trainer->weights.block_size))
+        return sl_fail(SL_EVALUE, "a weight is not finite after the last epoch: lower deep.rate or wide.rate");
     return sl_progress_end(&trainer->progress);
 }

@@ -92,7 +92,7 @@ void sl_items_unlock(sl_items *items) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* The id that stood there before this block, or in it. */
-static sl_status add_block(sl_items *items, const sl_table *block) {
+static sl_status add_block(sl_items *items, const sl_table *block, size_t first_row) {
     sl_item_change change;
     sl_item_body *body = items->body;
     SL_TRY(sl_items_stage(items, block, &change));
@@ -103,20 +103,23 @@ static sl_status add_block(sl_items *items, const sl_table *block) {
         return sl_fail_at(sl_fail(SL_EEXIST, "id %llu is there twice; ids must differ", (unsigned long long)id), block,
                           row, items->schema.columns[items->schema.id].name);
     }
+    /* What preparing says of a row names it by its place in the source. */
+    change.part->table.first_row = first_row;
     sl_items_commit(items, &change);
     return SL_OK;
 }
 
 static sl_status read_rows(sl_items *items, const sl_rows *rows, const sl_items_params *params, sl_progress *progress) {
     SL_TRY(rows->rewind(rows->ctx));
-    for (;;) {
+    for (size_t first_row = 0;;) {
         sl_table block;
         SL_TRY(sl_rows_next(rows, SL_ITEMS_BLOCK, &block));
         if (!items->schema.columns && !block.column_count)
             return sl_fail(SL_EINVAL, "the source has no rows; an item table has the columns of its first ones");
         if (!items->schema.columns) SL_TRY(sl_item_schema_make(&items->allocator, &block, params->id, &items->schema));
         if (!block.rows) return sl_progress_end(progress);
-        SL_TRY(add_block(items, &block));
+        SL_TRY(add_block(items, &block, first_row));
+        first_row += block.rows;
         sl_progress_step(progress, block.rows);
         if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
     }

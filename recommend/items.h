@@ -10,7 +10,8 @@
 
 /* Rows that a source is asked for at a time; each block becomes a part. */
 #define SL_ITEMS_BLOCK 65536u
-#define SL_MAX_COLUMNS 65536u
+/* As many as a CSV file may have: names are looked for one by one. */
+#define SL_MAX_COLUMNS 16384u
 
 typedef struct sl_item_column {
     const char *name; /* in the schema's names */
@@ -93,6 +94,9 @@ sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema
 sl_status sl_items_part_new(const sl_allocator *allocator, const sl_item_schema *schema, size_t rows,
                             sl_items_part **out);
 void sl_items_part_free(const sl_allocator *allocator, const sl_item_schema *schema, sl_items_part *part);
+/* Asks for a column's rows first to first + count, which are about to be read in order, where they lie in a mapped
+ * file: it is advised to be read at random, so that nothing else reads ahead. */
+void sl_items_part_expect(const sl_item_body *body, const sl_items_part *part, size_t c, size_t first, size_t count);
 /* The rows that count, in the order of parts and rows, and their ids: as many as the catalog knows ids. Nobody may be
  * changing the table. Returns their number. */
 size_t sl_item_body_list(const sl_item_body *body, sl_row_ref *refs, uint64_t *ids);

@@ -77,8 +77,8 @@ static sl_status measure_texts(builder *b, size_t c) {
     return SL_OK;
 }
 
-static size_t element_of(const sl_item_column *column) {
-    switch (column->type) {
+static size_t element_of(sl_column_type type, size_t dim) {
+    switch (type) {
     case SL_COLUMN_F32:
     case SL_COLUMN_I32:
         return 4;
@@ -86,7 +86,7 @@ static size_t element_of(const sl_item_column *column) {
     case SL_COLUMN_I64:
         return 8;
     case SL_COLUMN_VECTOR:
-        return column->dim * sizeof(float);
+        return dim * sizeof(float);
     default:
         return 0;
     }
@@ -101,7 +101,7 @@ static sl_status measure(builder *b) {
             SL_TRY(claim(b, p->texts + 1, sizeof(int64_t), &p->offsets));
             if (column->type == SL_COLUMN_TEXTS) SL_TRY(claim(b, b->n + 1, sizeof(int64_t), &p->lists));
         } else {
-            SL_TRY(claim(b, b->n, element_of(column), &p->values));
+            SL_TRY(claim(b, b->n, element_of(column->type, column->dim), &p->values));
         }
         SL_TRY(claim(b, (b->n + 7) / 8, 1, &p->valid));
     }
@@ -141,7 +141,7 @@ static void fill_texts(builder *b, size_t c, sl_column *out) {
 
 static void fill_values(builder *b, size_t c, sl_column *out) {
     uint8_t *values = b->data + b->places[c].values;
-    size_t element = element_of(&b->schema->columns[c]);
+    size_t element = element_of(b->schema->columns[c].type, b->schema->columns[c].dim);
     for (size_t i = 0; i < b->n; i++) {
         size_t row;
         const sl_column *column = cell_of(b, c, i, &row);
@@ -238,6 +238,35 @@ done:
     sl_mem_free(allocator, text, b.text_size);
     sl_mem_free(allocator, places, schema->count * sizeof *b.places);
     return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Reading ahead
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void expect(const sl_store *store, const void *array, size_t element, size_t first, size_t count) {
+    if (count) store->medium->advise_soon((const uint8_t *)array + first * element, count * element);
+}
+
+void sl_items_part_expect(const sl_item_body *body, const sl_items_part *part, size_t c, size_t first, size_t count) {
+    const sl_column *column = &part->columns[c];
+    const sl_store *store = body->store;
+    if (!part->mapped || !count) return;
+    expect(store, column->valid, 1, first / 8, (first + count - 1) / 8 - first / 8 + 1);
+    if (!column->offsets) {
+        expect(store, column->values, element_of(column->type, column->dim), first, count);
+        return;
+    }
+    /* Opening has been through the numbers that are read here. */
+    size_t text = first, texts = count;
+    if (column->lists) {
+        expect(store, column->lists, sizeof *column->lists, first, count + 1);
+        text = (size_t)column->lists[first];
+        texts = (size_t)column->lists[first + count] - text;
+    }
+    expect(store, column->offsets, sizeof *column->offsets, text, texts + 1);
+    size_t from = (size_t)column->offsets[text];
+    expect(store, column->values, 1, from, (size_t)column->offsets[text + texts] - from);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

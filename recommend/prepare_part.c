@@ -232,11 +232,38 @@ static sl_status run_batch(sl_preparer *preparer, const sl_item_rows *rows, size
     return preparer->encodes ? keep(preparer, part, at) : SL_OK;
 }
 
+/* Whether a feature is encoded from the column. */
+static int is_read(const sl_prepared *prepared, const char *column) {
+    const sl_features *features = prepared->ranker ? prepared->ranker->features : NULL;
+    for (size_t f = 0; features && f < features->count; f++) {
+        const sl_feature *feature = &features->features[f];
+        if (feature->side == SL_SIDE_ITEM && feature->spec->column && strcmp(feature->spec->column, column) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* What the rows are made from is asked for where it lies in a file. They are in the order of parts, of which only the
+ * first is ever a file's. */
+static void expect_rows(const sl_preparer *preparer, const sl_item_rows *rows) {
+    const sl_prepared *prepared = preparer->prepared;
+    size_t n = rows->body && rows->body->store ? rows->n : 0;
+    while (n && sl_ref_part(rows->refs[n - 1]) != 0)
+        n--;
+    if (!n) return;
+    const sl_items_part *part = sl_items_part_of(rows->body, 0);
+    size_t first = sl_ref_row(rows->refs[0]), count = sl_ref_row(rows->refs[n - 1]) - first + 1;
+    for (size_t c = 0; c < part->table.column_count; c++)
+        if (c == prepared->group || is_read(prepared, part->columns[c].name))
+            sl_items_part_expect(rows->body, part, c, first, count);
+}
+
 sl_status sl_preparer_run(sl_preparer *preparer, const sl_item_rows *rows, sl_prepared_part **out) {
     sl_prepared_part *part;
     SL_TRY(sl_prepared_part_new(preparer->prepared, rows->n, &part));
     if (rows->n) memcpy(part->items, rows->ids, rows->n * sizeof *rows->ids);
     preparer->bag_at = 0;
+    expect_rows(preparer, rows);
     sl_status status = SL_OK;
     for (size_t at = 0; at < rows->n && status == SL_OK; at += SL_SIDE_ROWS)
         status = run_batch(preparer, rows, at, rows->n - at < SL_SIDE_ROWS ? rows->n - at : SL_SIDE_ROWS, part);

@@ -210,12 +210,22 @@ static sl_status check_size(const sl_session *session, const sl_recommend_params
                    params->n, params->candidates, params->ef, session->n, session->candidates, session->ef);
 }
 
+/* A bound that nothing can be held to would be no bound, and nobody would notice. */
+static sl_status check_groups(const sl_session *session, const sl_recommend_params *params) {
+    if (!params->max_per_group || session->recommender->group) return SL_OK;
+    return sl_fail(SL_EINVAL,
+                   "max_per_group is %zu, but the recommender was made without a column of groups; name one "
+                   "when making it",
+                   params->max_per_group);
+}
+
 sl_status sl_session_recommend(sl_session *session, const sl_request *request, const sl_recommend_params *params,
                                uint64_t *ids, float *scores, float *recall_scores, sl_recommend_stats *stats) {
     if (!session || !ids) return sl_fail(SL_EINVAL, "session or ids is NULL");
     sl_recommend_params mine;
     SL_TRY(sl_recommend_params_read(params, &mine));
     SL_TRY(check_size(session, &mine));
+    SL_TRY(check_groups(session, &mine));
     SL_TRY(sl_request_check(request));
     if (!request->vector) return sl_fail(SL_EINVAL, "the request's vector is NULL; recall needs one");
     const sl_pair *pair = sl_recommender_begin(session->recommender, session->slot);

@@ -150,6 +150,32 @@ START_TEST(wrong_headers) {
 }
 END_TEST
 
+/* A short file of many columns, of which many rows are asked for, takes no memory that its size does not explain. */
+START_TEST(wide_files_have_short_blocks) {
+    enum { WIDE = 4096 };
+    char *text = malloc(6 * WIDE);
+    size_t used = 0;
+    for (int i = 0; i < WIDE; i++)
+        used += (size_t)sprintf(text + used, "%d,", i);
+    text[used - 1] = '\n';
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    sl_csv_params params;
+    sl_csv_params_init(&params);
+    params.allocator = &memory.allocator;
+    sl_csv *csv;
+    sl_rows rows;
+    sl_table block;
+    ck_ok(open_bytes(text, used, &params, &csv));
+    ck_ok(sl_csv_rows(csv, &rows));
+    ck_ok(rows.next(rows.ctx, SIZE_MAX, &block));
+    ck_assert_uint_eq(block.rows, 0);
+    ck_assert_uint_lt(memory.live_bytes, (size_t)64 << 20);
+    sl_csv_free(csv);
+    free(text);
+}
+END_TEST
+
 START_TEST(parameters) {
     const char *names[] = {"x", "y"};
     sl_csv_params params;
@@ -356,6 +382,7 @@ int main(void) {
     tcase_add_test(cases[0], wrong_rows_name_their_line);
     tcase_add_test(cases[0], wrong_headers);
     tcase_add_test(cases[0], parameters);
+    tcase_add_test(cases[0], wide_files_have_short_blocks);
     tcase_add_test(cases[0], nul_bytes);
     tcase_add_test(cases[0], rows_across_buffers);
     tcase_add_test(cases[0], a_row_has_a_limit);

@@ -78,6 +78,14 @@ START_TEST(columns_without_spread) {
     sl_rows_buffer_free(&rows);
     sl_encoder_free(encoder);
     sl_features_free(features);
+    /* What stands for a missing number is a number too. */
+    sl_rows source;
+    sl_table_cursor *cursor = malloc(sl_table_cursor_size(c.table.column_count + 1));
+    columns_text(&c, "y", "0 1 0");
+    ck_ok(sl_table_rows(&c.table, cursor, &source));
+    sl_spec *spec = columns_spec("{'name': 'a', 'type': 'numeric', 'scale': 'none', 'missing': 1e300}", NULL);
+    ck_fails(sl_features_fit(spec, &source, NULL, NULL, &features), SL_EVALUE, "feature 'a': missing, 1e+300");
+    free(cursor);
 }
 END_TEST
 
@@ -479,6 +487,55 @@ START_TEST(validity) {
 }
 END_TEST
 
+/* Each cross is of the two before it: followed back to single features they are more than can be counted. */
+START_TEST(crosses_of_crosses) {
+    enum { FEATURES = 60 };
+    char spec[FEATURES * 64];
+    size_t used = (size_t)sprintf(spec, "{'name': 'c0', 'type': 'categorical', 'column': 'a'},"
+                                        "{'name': 'c1', 'type': 'categorical', 'column': 'a', 'side': 'item'}");
+    for (int i = 2; i < FEATURES; i++)
+        used +=
+            (size_t)sprintf(spec + used, ",{'name':'c%d','type':'cross','of':['c%d','c%d'],'hash':9}", i, i - 2, i - 1);
+    columns_text(&c, "a", "x y");
+    sl_features *features = columns_fit(spec, &c, 4096);
+    sl_rows_buffer rows;
+    columns_encode(features, &c, &rows);
+    ck_assert_uint_eq(features->count, FEATURES);
+    ck_assert_int_eq(features->features[FEATURES - 1].side, SL_SIDE_PAIR);
+    ck_assert_uint_eq(rows.rows, 2);
+    sl_rows_buffer_free(&rows);
+    sl_features_free(features);
+}
+END_TEST
+
+/* Labels alone are those that rows are encoded with. */
+START_TEST(labels_without_rows) {
+    float labels[3], weights[3];
+    columns_text(&c, "a", "x y x");
+    columns_text(&c, "w", "0.5 2 0");
+    columns_text(&c, "y", "1 0 true");
+    sl_features *features = columns_fit("{'name': 'a', 'type': 'categorical'}", &c, 4096);
+    ck_ok(sl_labels_read(features, &c.table, labels, weights));
+    ck_assert(labels[0] == 1 && labels[1] == 0 && labels[2] == 1);
+    ck_assert(weights[0] == 1 && weights[1] == 1 && weights[2] == 1);
+    features->spec->weight = "w";
+    ck_ok(sl_labels_read(features, &c.table, labels, weights));
+    ck_assert(weights[0] == 0.5f && weights[1] == 2 && weights[2] == 0);
+    features->spec->weight = "none";
+    ck_assert_int_eq(sl_labels_read(features, &c.table, labels, weights), SL_ENOTFOUND);
+    sl_features_free(features);
+    columns_start(&c);
+    columns_text(&c, "a", "x y");
+    columns_text(&c, "y", "1 maybe");
+    columns label = c;
+    label.table.columns = label.list;
+    features = columns_fit("{'name': 'a', 'type': 'categorical'}", &c, 4096);
+    ck_assert_int_eq(sl_labels_read(features, &label.table, labels, weights), SL_EVALUE);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "row 1: column 'y'"));
+    sl_features_free(features);
+}
+END_TEST
+
 int main(void) {
     TCase *cases[] = {tcase_create("features")};
     tcase_add_checked_fixture(cases[0], set_up, NULL);
@@ -497,5 +554,7 @@ int main(void) {
     tcase_add_test(cases[0], the_missing_row);
     tcase_add_test(cases[0], columns_are_found_anew);
     tcase_add_test(cases[0], validity);
+    tcase_add_test(cases[0], crosses_of_crosses);
+    tcase_add_test(cases[0], labels_without_rows);
     return check_main("features", cases, 1);
 }

@@ -163,6 +163,12 @@ START_TEST(what_goes_in_comes_out) {
         ck_assert_uint_eq(sl_items_size(items), ROWS);
         for (size_t i = 0; i < ROWS; i++)
             expect_row(items, sparse_ids[i], 3);
+        /* A message about a row names it by its place in what the table was made from. */
+        for (size_t p = 0, first = 0; p < sl_catalog_parts(&items->body->catalog); p++) {
+            const sl_table *part = &sl_items_part_of(items->body, p)->table;
+            ck_assert_uint_eq(part->first_row, first);
+            first += part->rows;
+        }
         ck_ok(sl_items_save(items, path, NULL));
         sl_items_free(items);
         ck_ok(sl_items_open(path, NULL, &opened));
@@ -541,6 +547,26 @@ static sl_status use(const char *path) {
     return SL_OK;
 }
 
+/* Work that grows with the square of the columns has a bound, of blocks as of files. */
+START_TEST(too_many_columns_are_refused) {
+    static sl_column columns[SL_MAX_COLUMNS + 1];
+    static char names[SL_MAX_COLUMNS + 1][8];
+    static const int64_t ids[] = {1};
+    for (size_t c = 0; c <= SL_MAX_COLUMNS; c++) {
+        snprintf(names[c], sizeof names[c], "%zx", c);
+        columns[c] = (sl_column){.name = names[c], .type = SL_COLUMN_I64, .values = ids};
+    }
+    const sl_table table = {
+        .struct_size = sizeof table, .rows = 1, .column_count = SL_MAX_COLUMNS + 1, .columns = columns};
+    pieces p;
+    sl_items *items;
+    pieces_of(&p, &table, 1);
+    ck_fails(sl_items_create(&p.rows, NULL, &items), SL_ELIMIT, "16385 columns");
+    ck_assert_ptr_null(items);
+    free(p.cursor);
+}
+END_TEST
+
 START_TEST(every_truncation_is_refused) {
     char path[SCRATCH_PATH];
     size_t size;
@@ -662,6 +688,7 @@ int main(void) {
     tcase_add_loop_test(tests, updates_replace_and_add, 0, 2);
     tcase_add_test(tests, updates_do_not_pile_up);
     tcase_add_test(tests, readers_go_on);
+    tcase_add_test(tests, too_many_columns_are_refused);
     tcase_add_test(tests, every_truncation_is_refused);
     tcase_add_loop_test(tests, every_changed_byte_is_survived, 0, 2);
     tcase_add_test(tests, failing_saves_leave_the_old_file);

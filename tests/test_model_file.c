@@ -1,9 +1,9 @@
 /* Model files: what is saved comes back, a save is all or nothing, and no file does harm. */
-#include "base/crc32c.h"
 #include "base/random.h"
 #include "ranker/model.h"
 #include "tests/check_main.h"
 #include "tests/faults.h"
+#include "tests/hostile.h"
 #include "tests/planted.h"
 #include "tests/scratch.h"
 
@@ -258,19 +258,6 @@ START_TEST(every_changed_byte_is_told) {
 }
 END_TEST
 
-/* Puts right every CRC, so that what is behind them is reached. */
-static void seal(unsigned char *bytes, size_t size) {
-    sl_file_header header;
-    memcpy(&header, bytes, sizeof header);
-    for (uint32_t i = 0; i < header.section_count; i++) {
-        sl_file_section *section = &header.sections[i];
-        ck_assert_uint_le(section->offset + section->size, size);
-        section->crc32c = sl_crc32c(0, bytes + section->offset, (size_t)section->size);
-    }
-    header.crc32c = sl_crc32c(0, &header, offsetof(sl_file_header, crc32c));
-    memcpy(bytes, &header, sizeof header);
-}
-
 /* Some bytes of SPEC or FEATURES are others, or a section is shorter. */
 START_TEST(sealed_lies_do_no_harm) {
     size_t size, opened = 0, refused = 0;
@@ -288,7 +275,7 @@ START_TEST(sealed_lies_do_no_harm) {
         }
         section = &header->sections[sl_random_at(round, 20) % header->section_count];
         if (round % 5 == 0) section->size -= sl_random_at(round, 21) % section->size;
-        seal(changed, size);
+        hostile_seal_as(changed, size, &sl_ranker_file);
         file_write(place.path, changed, size);
         *(open_and_use(size) == SL_OK ? &opened : &refused) += 1;
     }
@@ -311,21 +298,21 @@ START_TEST(sections_are_held_to_their_rules) {
         memcpy(changed, bytes, size);
         header->sections[i].kind = 31;
         header->sections[i].flags = 0;
-        seal(changed, size);
+        hostile_seal_as(changed, size, &sl_ranker_file);
         file_write(place.path, changed, size);
         ck_assert_int_eq(open_and_use(size), SL_ECORRUPT);
         if (header->sections[i].size % sizeof(float) || i < 2) continue;
         memcpy(changed, bytes, size);
         const float nan = NAN;
         memcpy(changed + header->sections[i].offset + 8, &nan, sizeof nan);
-        seal(changed, size);
+        hostile_seal_as(changed, size, &sl_ranker_file);
         file_write(place.path, changed, size);
         ck_assert_int_eq(open_and_use(size), SL_ECORRUPT);
         ck_assert_ptr_nonnull(strstr(sl_last_error(), "not finite"));
     }
     memcpy(changed, bytes, size);
     changed[header->sections[0].offset + 5] = 0;
-    seal(changed, size);
+    hostile_seal_as(changed, size, &sl_ranker_file);
     file_write(place.path, changed, size);
     ck_assert_int_eq(open_and_use(size), SL_ECORRUPT);
     free(bytes);

@@ -2,6 +2,7 @@
  * so that every allocation of the library's objects is counted. */
 #include "base/random.h"
 #include "ranker/model.h"
+#include "ranker/vocabulary.h"
 #include "tests/check_main.h"
 #include "tests/faults.h"
 #include "tests/planted.h"
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define ROWS  700u
 #define CLICK "\"column\": \"click\""
@@ -254,6 +257,31 @@ START_TEST(encoded_rows_give_the_same) {
 }
 END_TEST
 
+START_TEST(bags_may_all_be_empty) {
+    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_predictor *predictor = predictor_of(ranker, ROWS, 1, NULL);
+    static const int64_t empty[3];
+    float scores[2], again[2];
+    sl_column columns[PLANTED_COLUMNS];
+    memcpy(columns, rows.columns, sizeof columns);
+    sl_table table = rows.table;
+    table.rows = 2;
+    table.columns = columns;
+    for (size_t i = 0; i < PLANTED_COLUMNS; i++)
+        if (strcmp(columns[i].name, "tags") == 0) columns[i].offsets = empty;
+    predict(predictor, &table, scores);
+    sl_encoded encoded = {.struct_size = sizeof encoded};
+    ck_assert_int_eq(sl_predictor_encode(predictor, &table, &encoded), SL_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_msg(sl_predictor_predict_encoded(predictor, &encoded, again) == SL_OK, "%s", sl_last_error());
+        ck_assert_mem_eq(scores, again, sizeof scores);
+        encoded.bag_ids = NULL;
+    }
+    sl_predictor_free(predictor);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
 START_TEST(ids_out_of_range_are_refused) {
     sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
     sl_ranker_info model = {.struct_size = sizeof model};
@@ -362,6 +390,24 @@ START_TEST(one_ranker_serves_many_threads) {
 }
 END_TEST
 
+/* The predictor's threads do not come along through fork(): waiting for them would hang. */
+START_TEST(a_child_predicts) {
+    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    static float wanted[ROWS], found[ROWS];
+    sl_predictor *predictor = predictor_of(ranker, 128, 2, NULL);
+    predict(predictor, &rows.table, wanted);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0)
+        _exit(sl_predictor_predict(predictor, &rows.table, found) != SL_OK || memcmp(found, wanted, sizeof found) != 0);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    sl_predictor_free(predictor);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
 START_TEST(a_warm_prediction_takes_no_memory) {
     for (int deep = 0; deep < 2; deep++)
         for (size_t threads = 1; threads <= 2; threads++) {
@@ -433,7 +479,12 @@ START_TEST(a_ranker_describes_itself) {
         parameters += tensor.rows * tensor.columns;
     }
     ck_assert_uint_eq(info.parameters, parameters);
-    ck_assert_uint_ge(info.bytes, 4 * parameters);
+    /* Weights and vocabularies, as often as they are there. */
+    size_t least = 4 * parameters;
+    for (size_t i = 0; i < ranker->features->count; i++)
+        if (ranker->features->features[i].vocabulary)
+            least += sl_vocabulary_bytes(ranker->features->features[i].vocabulary);
+    ck_assert_uint_ge(info.bytes, least);
     ck_assert_uint_eq(tensor_of(ranker, "wide").rows, info.wide_size);
     ck_assert_uint_eq(tensor_of(ranker, "embedding.tags").columns, 3);
     ck_assert_uint_eq(tensor_of(ranker, "dense.2.weight").rows, 9);
@@ -539,9 +590,11 @@ int main(void) {
     tcase_add_test(all, predictions_are_what_the_weights_say);
     tcase_add_test(all, tiles_and_threads_change_nothing);
     tcase_add_test(all, encoded_rows_give_the_same);
+    tcase_add_test(all, bags_may_all_be_empty);
     tcase_add_test(all, ids_out_of_range_are_refused);
     tcase_add_test(all, columns_that_are_missing_are_named);
     tcase_add_test(all, one_ranker_serves_many_threads);
+    tcase_add_test(all, a_child_predicts);
     tcase_add_test(all, a_warm_prediction_takes_no_memory);
     tcase_add_test(all, memory_may_fail_anywhere);
     tcase_add_test(all, a_ranker_describes_itself);

@@ -1,5 +1,6 @@
 /* From a user to the top n: the scores are a predictor's, the order is by them, and what a request asks for holds. */
 #include "base/random.h"
+#include "recommend/items.h"
 #include "tests/check_main.h"
 #include "tests/faults.h"
 #include "tests/funnel.h"
@@ -164,6 +165,65 @@ START_TEST(a_mapped_table_serves) {
     ck_ok(sl_session_score(session, &request, a.recalled, a.recall, CANDIDATES, scores, NULL));
     expect_close(scores, a.all, CANDIDATES);
     sl_session_free(session);
+    sl_recommender_free(recommender);
+    sl_items_free(items);
+    sl_items_free(opened);
+    sl_ranker_free(ranker);
+    scratch_close(&place);
+}
+END_TEST
+
+/* What was asked for ahead. */
+static struct {
+    const uint8_t *from;
+    uint64_t size;
+} asked[64];
+static size_t asked_count;
+
+static void note(const void *at, uint64_t size) {
+    ck_assert_uint_lt(asked_count, 64);
+    asked[asked_count].from = at;
+    asked[asked_count++].size = size;
+}
+
+/* All of the bytes, by whatever number of calls. */
+static int was_asked(const void *at, size_t size) {
+    const uint8_t *byte = at, *end = byte + size;
+    for (size_t i = 0; i < asked_count && byte < end; i++) {
+        if (byte < asked[i].from || byte >= asked[i].from + asked[i].size) continue;
+        byte = asked[i].from + asked[i].size;
+        i = SIZE_MAX;
+    }
+    return byte >= end;
+}
+
+/* Columns of a mapped table that the model reads, and only those, are asked for before they are. */
+START_TEST(mapped_columns_are_asked_for) {
+    scratch place;
+    sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
+    sl_items *items = funnel_items(&f, NULL), *opened;
+    scratch_open(&place);
+    ck_ok(sl_items_save(items, place.path, NULL));
+    ck_ok(sl_items_open(place.path, NULL, &opened));
+    sl_medium noting = *opened->body->store->medium;
+    noting.advise_soon = note;
+    opened->body->store->medium = &noting;
+    asked_count = 0;
+    sl_recommender *recommender = make(ranker, opened, SL_ITEM_LAYER, NULL);
+    const sl_items_part *part = sl_items_part_of(opened->body, 0);
+    const sl_column *genre = &part->columns[sl_items_column(opened, "genre")];
+    const sl_column *stars = &part->columns[sl_items_column(opened, "stars")];
+    const sl_column *year = &part->columns[sl_items_column(opened, "year")];
+    const sl_column *id = &part->columns[sl_items_column(opened, "id")];
+    size_t texts = (size_t)stars->lists[FUNNEL_ITEMS];
+    ck_assert(was_asked(genre->offsets, (FUNNEL_ITEMS + 1) * sizeof(int64_t)));
+    ck_assert(was_asked(genre->values, (size_t)genre->offsets[FUNNEL_ITEMS]));
+    ck_assert(was_asked(stars->lists, (FUNNEL_ITEMS + 1) * sizeof(int64_t)));
+    ck_assert(was_asked(stars->offsets, (texts + 1) * sizeof(int64_t)));
+    ck_assert(was_asked(stars->values, (size_t)stars->offsets[texts]));
+    ck_assert(was_asked(year->values, FUNNEL_ITEMS * sizeof(float)));
+    ck_assert(was_asked(year->valid, (FUNNEL_ITEMS + 7) / 8));
+    ck_assert(!was_asked(id->values, 1));
     sl_recommender_free(recommender);
     sl_items_free(items);
     sl_items_free(opened);
@@ -632,6 +692,8 @@ START_TEST(bad_requests_are_refused) {
     REFUSED(SL_EINVAL, "exclude");
     request.accept_bits_count = 1;
     REFUSED(SL_EINVAL, "accept_bits");
+    params.max_per_group = 2;
+    REFUSED(SL_EINVAL, "max_per_group is 2");
     params.n = 0;
     REFUSED(SL_EINVAL, "n is 0");
     params.candidates = N - 1;
@@ -745,6 +807,7 @@ int main(void) {
     }
     tcase_add_test(dense, handles_are_kept);
     tcase_add_test(dense, a_mapped_table_serves);
+    tcase_add_test(dense, mapped_columns_are_asked_for);
     tcase_add_test(dense, ranking_alone_takes_any_number);
     tcase_add_test(dense, recall_alone_keeps_its_order);
     tcase_add_loop_test(dense, computed_recall_is_the_searches, 0, 6);

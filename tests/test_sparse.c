@@ -66,7 +66,8 @@ static void make_model(model *m, size_t outputs, sl_optimizer optimizer) {
                                      .deep_at = plan[f].deep_at};
         if (plan[f].tensor != SIZE_MAX) m->shapes[plan[f].tensor] = (sl_table_shape){f, plan[f].size, plan[f].dim};
     }
-    m->features = (sl_features){.spec = &m->spec,
+    m->features = (sl_features){.allocator = sl_allocator_of(NULL),
+                                .spec = &m->spec,
                                 .features = m->feature,
                                 .count = FEATURES,
                                 .dense_width = DENSE,
@@ -78,6 +79,7 @@ static void make_model(model *m, size_t outputs, sl_optimizer optimizer) {
                                 .tables = m->shapes,
                                 .table_count = TABLES,
                                 .outputs = outputs};
+    ck_assert_int_eq(sl_features_list(&m->features), SL_OK);
     for (size_t t = 0; t < TABLES; t++)
         m->tables[t] = reference_numbers(m->shapes[t].size * m->shapes[t].dim, 1, 20 + t);
     m->wide = reference_numbers(WIDE * outputs, 1, 30);
@@ -85,6 +87,7 @@ static void make_model(model *m, size_t outputs, sl_optimizer optimizer) {
 }
 
 static void free_model(model *m) {
+    sl_features_unlist(&m->features);
     for (size_t t = 0; t < TABLES; t++)
         free(m->tables[t]);
     free(m->wide);

@@ -8,49 +8,10 @@
 #include "tests/clusters.h"
 #include "tests/faults.h"
 #include "tests/indexes.h"
+#include "tests/system_calls.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static size_t system_calls; /* of the allocator of the C library */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-int __real_posix_memalign(void **out, size_t alignment, size_t size);
-void __real_free(void *block);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t size);
-void __wrap_free(void *block);
-
-void *__wrap_malloc(size_t size) {
-    system_calls++;
-    return __real_malloc(size);
-}
-void *__wrap_calloc(size_t count, size_t size) {
-    system_calls++;
-    return __real_calloc(count, size);
-}
-void *__wrap_realloc(void *block, size_t size) {
-    system_calls++;
-    return __real_realloc(block, size);
-}
-void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-    system_calls++;
-    return __real_aligned_alloc(alignment, size);
-}
-int __wrap_posix_memalign(void **out, size_t alignment, size_t size) {
-    system_calls++;
-    return __real_posix_memalign(out, alignment, size);
-}
-void __wrap_free(void *block) {
-    system_calls++;
-    __real_free(block);
-}
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Pool
@@ -304,7 +265,7 @@ START_TEST(a_search_takes_no_memory) {
     sl_index *index = indexes_make(&params, x, SL_F32, N, own, 1);
     sl_searcher *searcher;
     ck_ok(sl_searcher_create(index, 100, &searcher));
-    size_t calls = memory.calls, blocks = memory.live_blocks, system_before = system_calls;
+    size_t calls = memory.calls, blocks = memory.live_blocks, system_before = system_calls();
     sl_status status = SL_OK;
     for (size_t q = 0; q < 50 && status == SL_OK; q++)
         status = sl_searcher_search(searcher, x + (N + q) * DIM, SL_F32, K, NULL, ids, scores, NULL);
@@ -318,7 +279,7 @@ START_TEST(a_search_takes_no_memory) {
     filter.accept_bits_count = 10 * N;
     for (size_t q = 0; q < 50 && status == SL_OK; q++)
         status = sl_searcher_search(searcher, x + (N + q) * DIM, SL_F32, K, &filter, ids, scores, NULL);
-    size_t system_after = system_calls;
+    size_t system_after = system_calls();
     ck_ok(status);
     ck_assert_uint_eq(memory.calls, calls);
     ck_assert_uint_eq(memory.live_blocks, blocks);

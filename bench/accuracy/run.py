@@ -143,6 +143,7 @@ def main():
         "about": {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
                   "shortlist": shortlist.__version__, "seeds": chosen.seeds, "peer_seeds": chosen.peer_seeds,
                   "peer": {"name": PEER, "hidden": widedeep.HIDDEN, "epochs_at_most": widedeep.EPOCHS,
+                           "regression_epochs_at_most": widedeep.REGRESSION_EPOCHS,
                            "batch": widedeep.BATCH, "validation": widedeep.VALIDATION,
                            "patience": widedeep.PATIENCE}},
         "summary": summary, "targets": facts, "runs": runs}, indent=1) + "\n", encoding="utf-8")

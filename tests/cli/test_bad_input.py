@@ -211,6 +211,7 @@ class BadIndexes(CommandTest):
         self.refuse(b"X" + self.whole[1:], "not a Shortlist index")
         self.run_bad(1, "info", "none.sl", says=["none.sl", "No such file"])
         self.run_bad(1, "info", self.folder)
+        self.run_bad(1, "info", "b.fbin", says=["b.fbin", "not a Shortlist index, model or item table"])
 
     def test_version(self):
         self.refuse(self.whole[:8] + struct.pack("<I", 99) + self.whole[12:], "version")

@@ -118,6 +118,9 @@ def test_score_alone(serving, rk, users, vectors):
     scores = serving.score(vectors[2], row, [5, 7, 5, 0])
     np.testing.assert_allclose(scores, pair_scores(rk, users, 2, [5, 7, 5, 0]), atol=1e-5)
     assert serving.score(vectors[2], row, []).shape == (0,)
+    many = np.arange(70000) % ITEMS  # more than a search may recall
+    every = serving.score(vectors[2], row, many)
+    np.testing.assert_allclose(every, serving.score(vectors[2], row, np.arange(ITEMS))[many], atol=1e-6)
     with pytest.raises(ValueError, match="recall_scores"):
         serving.score(vectors[2], row, [5], recall_scores=[1.0, 2.0])
     with pytest.raises(ValueError, match="one vector"):
@@ -163,6 +166,8 @@ def test_no_more_than_so_many_of_a_group(index, rk, items, users, vectors):
     for ids in out.ids:
         shops = items.get(ids[ids != shortlist.NO_ID], "shop")["shop"]
         assert len(set(shops)) == len(shops) == 10
+    with pytest.raises(ValueError, match="without a column of groups"):
+        shortlist.Recommender(index, rk, items).recommend(vectors, users, max_per_group=1)
 
 
 def test_candidates_without_features(index, rk, users, vectors):
@@ -285,6 +290,20 @@ def test_swaps_and_updates_take_turns(serving, rk):
     assert sum(table.get(3, "price")["price"] == ["2.5"] for table in tables) == 1
 
 
+def test_recommenders_of_a_table_that_is_changing_wait(index, rk, items):
+    """Making one reads the table: that takes turns with updates, and with the making of others."""
+
+    def make():
+        for _ in range(15):
+            shortlist.Recommender(index, rk, items, threads=1)
+
+    def update():
+        for _ in range(60):
+            items.update({"id": [1], "price": [1.0]})
+
+    run_together(make, make, update)
+
+
 def test_an_index_changed_from_a_requests_callback_says_so(serving, index, users, vectors):
     def change(done, total):
         index.add(np.ones((1, 8), np.float32))
@@ -339,6 +358,25 @@ def test_in_one_call(index, rk, items, users, vectors):
     assert gone() is not None  # the fixture holds it
     with pytest.raises(TypeError):
         pickle.dumps(shortlist.Recommender(new_index()))
+
+
+def test_in_one_call_the_index_may_have_grown(index, vectors):
+    """Vectors of items that came later count, as in a recommender that is made then."""
+    made, ids = columns(ITEMS, seed=2), np.arange(ITEMS)
+    data = {"click": made["click"], "it": np.asarray(index.get(ids), np.float32)}
+    vector = {"name": "it", "type": "vector", "dim": 8, "side": "item", "source": "index"}
+    text = {
+        "label": {"column": "click"},
+        "features": [vector],
+        "wide": None,
+        "deep": {"hidden": [4]},
+        "train": {"epochs": 1, "validation": 0.0},
+    }
+    rk = shortlist.Ranker.train(text, data, threads=1)
+    assert shortlist.recommend(index, rk, None, vectors, n=4, candidates=ITEMS).without_features == 0
+    index.add(np.random.default_rng(8).standard_normal((20, 8)).astype(np.float32))
+    out = shortlist.recommend(index, rk, None, vectors, n=4, candidates=ITEMS + 20)
+    assert out.without_features == 0 and out.candidates == USERS * (ITEMS + 20)
 
 
 def test_an_index_is_let_go_with_what_was_kept_for_it(vectors):

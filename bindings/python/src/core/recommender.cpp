@@ -122,7 +122,13 @@ Recommender::Recommender(nb::handle index, nb::handle ranker, nb::handle items, 
     sl_ranker *model = ranker_of(ranker);
     sl_items *table = items_of(items);
     in_use_ = items.is_none() ? nullptr : &nb::cast<Items &>(items);
-    check(use([&] { return Outcome(sl_recommender_create(index_handle_.get(), model, table, &params, &handle_)); }));
+    auto create = [&] { return Outcome(sl_recommender_create(index_handle_.get(), model, table, &params, &handle_)); };
+    Gate::Pass shared{index_.gate(), Access::shared};
+    // The table is read while it is prepared: that takes turns with its updates and with other recommenders.
+    if (table)
+        check(index_.use_in({{in_use_.load()->gate(), Access::exclusive}, shared}, create));
+    else
+        check(index_.use_in({shared}, create));
 }
 
 Recommender::~Recommender() {
@@ -166,7 +172,8 @@ nb::dict Recommender::score(nb::dict request, nb::handle ids, size_t count, nb::
     sl_recommend_params params;
     sl_recommend_params_init(&params);
     params.n = 1;
-    params.candidates = std::max<size_t>(count, 1);
+    // A session takes more ids than it has room for in turns.
+    params.candidates = std::min<size_t>(std::max<size_t>(count, 1), SL_MAX_EF);
     sl_recommend_stats stats{};
     Session session(*this, params);
     check(use([&] {

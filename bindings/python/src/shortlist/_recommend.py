@@ -180,7 +180,8 @@ class Recommender:
         """Puts another model, another item table, or both in use at once; None keeps the one in use. On an exception
         the old ones go on serving."""
         self._core.swap(None if ranker is None else ranker._core, None if items is None else items._core)
-        self._ranker, self._items = ranker or self._ranker, items if items is not None else self._items
+        self._ranker = ranker if ranker is not None else self._ranker
+        self._items = items if items is not None else self._items
 
     def update(self, data: Data) -> None:
         """Updates rows of the item table in use, as Items.update, and what was computed ahead for them."""
@@ -198,8 +199,15 @@ class Recommender:
 class _Kept:
     """The recommender that was last made for an index, and of what."""
 
-    def __init__(self, made: Recommender, key: tuple[Any, ...], changes: int) -> None:
+    def __init__(self, made: Recommender, key: tuple[Any, ...], changes: tuple[int, int]) -> None:
         self.made, self.key, self.changes = made, key, changes
+
+
+def _changes(index: Index, ranker: Ranker | None, items: Items | None) -> tuple[int, int]:
+    """What becomes another number when what was computed ahead for the items is no longer that of the parts."""
+    features = [] if ranker is None else ranker.spec["features"]
+    reads = any(feature.get("source") == "index" and feature.get("side") == "item" for feature in features)
+    return 0 if items is None else items._core.changes, len(index) if reads else 0
 
 
 _kept: weakref.WeakKeyDictionary[Index, _Kept] = weakref.WeakKeyDictionary()
@@ -226,10 +234,11 @@ def recommend(
 ) -> Recommendations:
     """The top n for users, by a Recommender of these parts, whose arguments are explained there.
 
-    The recommender is kept with the index for later calls with the same parts, and made anew after items were updated.
+    The recommender is kept with the index for later calls with the same parts, and made anew after items were updated,
+    or where the model reads items' vectors, the index added to.
     """
     key = (ranker, items, item_part, group, missing_score)
-    changes = 0 if items is None else items._core.changes
+    changes = _changes(index, ranker, items)
     kept = _kept.get(index)
     fits = kept is not None and kept.changes == changes and all(a is b or a == b for a, b in zip(kept.key, key))
     if kept is None or not fits:

@@ -1,0 +1,69 @@
+/* Writes a small valid model of every loss into a folder: what fuzz_model starts from. */
+#include <errno.h>
+#include <shortlist_rank.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { ROWS = 4, KINDS = 3 };
+
+static const char *const losses[KINDS] = {"logistic", "multiclass", "squared"};
+
+/* Every type of feature, both parts. */
+static const char spec_format[] =
+    "{\"label\": {\"column\": \"y\", \"loss\": \"%s\"}, \"features\": ["
+    "{\"name\": \"n\", \"type\": \"numeric\", \"indicator\": true}, {\"name\": \"a\", \"type\": \"categorical\"},"
+    "{\"name\": \"q\", \"column\": \"n\", \"type\": \"bucket\", \"quantiles\": 3},"
+    "{\"name\": \"g\", \"type\": \"multi\", \"column\": \"a\", \"hash\": 5, \"side\": \"item\"},"
+    "{\"name\": \"x\", \"type\": \"cross\", \"of\": [\"a\", \"g\"], \"hash\": 7},"
+    "{\"name\": \"v\", \"type\": \"vector\", \"dim\": 2}, {\"name\": \"s\", \"type\": \"score\", \"column\": \"n\"}],"
+    "\"deep\": {\"hidden\": [4, 3]}}";
+
+static int report(sl_status status) {
+    if (status == SL_OK) return 0;
+    fprintf(stderr, "%s\n", sl_last_error());
+    return 1;
+}
+
+static int write_model(const char *loss, const char *path) {
+    static const float labels[ROWS] = {0, 1, 1, 0}, numbers[ROWS] = {3, 1, 4, 1.5f}, vectors[2 * ROWS] = {1, 2, 3, 4};
+    static const int64_t offsets[ROWS + 1] = {0, 1, 2, 5, 5};
+    static const sl_column columns[] = {
+        {.name = "y", .type = SL_COLUMN_F32, .values = labels},
+        {.name = "n", .type = SL_COLUMN_F32, .values = numbers},
+        {.name = "a", .type = SL_COLUMN_TEXT, .values = "pqp|r", .offsets = offsets},
+        {.name = "v", .type = SL_COLUMN_VECTOR, .values = vectors, .dim = 2},
+    };
+    enum { COLUMNS = sizeof columns / sizeof *columns };
+    const sl_table table = {
+        .struct_size = sizeof table, .rows = ROWS, .column_count = COLUMNS, .columns = columns, .origin = "rows"};
+    char spec[sizeof spec_format + 16];
+    union {
+        sl_table_cursor cursor;
+        char room[sizeof(sl_table_cursor) + COLUMNS * (sizeof(sl_column) + 1)];
+    } at;
+    sl_rows rows;
+    sl_ranker *ranker = NULL;
+    snprintf(spec, sizeof spec, spec_format, loss);
+    sl_status status = sl_table_rows(&table, &at.cursor, &rows);
+    if (status == SL_OK) status = sl_ranker_create(spec, &rows, NULL, &ranker);
+    if (status == SL_OK) status = sl_ranker_save(ranker, path, NULL);
+    sl_ranker_free(ranker);
+    return report(status);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fprintf(stderr, "usage: fuzz_model_seeds FOLDER\n");
+        return 2;
+    }
+    if (mkdir(argv[1], 0777) != 0 && errno != EEXIST) {
+        perror(argv[1]);
+        return 1;
+    }
+    for (int kind = 0; kind < KINDS; kind++) {
+        char path[4096];
+        int length = snprintf(path, sizeof path, "%s/%s.slr", argv[1], losses[kind]);
+        if (length < 0 || (size_t)length >= sizeof path || write_model(losses[kind], path)) return 1;
+    }
+    return 0;
+}
