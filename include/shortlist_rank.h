@@ -478,7 +478,7 @@ SL_API void sl_recommend_params_init_sized(sl_recommend_params *params, size_t s
 typedef struct sl_recommend_stats {
     size_t requests, results, candidates;
     size_t without_features; /* candidates the item table lacks */
-    uint64_t version;        /* of the model and table; of a batch: the last request's */
+    uint64_t version;        /* of the model and table; of a batch: the largest met */
 } sl_recommend_stats;
 
 /* The scratch of one thread's requests. */

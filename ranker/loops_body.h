@@ -151,6 +151,20 @@ static void activate(const float *z, size_t n, sl_activation activation, float *
     WITH_ACTIVATION(activation, activate_all, z, n, out)
 }
 
+/* By the exponential of a negative number, which cannot overflow. */
+static AI V lane_sigmoid(V z) {
+    V e = lane_exp(-lane_abs(z));
+    V upper = 1.0f / (1.0f + e);
+    return choose(z < 0.0f, e * upper, upper);
+}
+
+static void sigmoid(float *values, size_t n) {
+    size_t i = 0;
+    for (; i + LOOP_LANES <= n; i += LOOP_LANES)
+        store(values + i, lane_sigmoid(load(values + i)));
+    if (i < n) store_part(values + i, lane_sigmoid(load_part(values + i, n - i)), n - i);
+}
+
 static AI void backward_rows(const float *out, float *gradient, size_t rows, size_t n, V unscale, float *sums,
                              sl_activation activation) {
     for (size_t r = 0; r < rows; r++, out += n, gradient += n) {
@@ -348,6 +362,7 @@ const sl_loops LOOP_TABLE = {
     .add_scaled = add_scaled,
     .dot = dot,
     .activate = activate,
+    .sigmoid = sigmoid,
     .backward = backward,
     .dropout = dropout,
     .product = product,

@@ -1,5 +1,6 @@
 #include "ranker/loss.h"
 
+#include "ranker/loops.h"
 #include "ranker/model.h"
 
 #include <math.h>
@@ -97,8 +98,7 @@ double sl_loss_sum(sl_loss loss, size_t outputs, const float *logits, const floa
 
 void sl_link(sl_loss loss, size_t outputs, size_t rows, float *values) {
     if (loss == SL_LOSS_LOGISTIC)
-        for (size_t i = 0; i < rows; i++)
-            values[i] = sigmoid(values[i], sl_exp_negative(-fabsf(values[i])));
+        sl_loops_get()->sigmoid(values, rows);
     else if (loss == SL_LOSS_MULTICLASS)
         for (size_t r = 0; r < rows; r++)
             (void)softmax(values + r * outputs, outputs);

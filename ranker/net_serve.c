@@ -18,7 +18,7 @@
 /* Weights of a matrix that a product of one row reads row-major: 256 KB. */
 #define LITTLE_MATRIX ((size_t)64 << 10)
 /* Bytes of item rows asked for ahead of their use. */
-#define AHEAD_BYTES ((size_t)16 << 10)
+#define AHEAD_BYTES ((size_t)8 << 10)
 
 struct sl_net {
     sl_allocator allocator;
@@ -270,15 +270,17 @@ static size_t rows_ahead(const sl_net_shape *shape) {
     return AHEAD_BYTES / (shape->width[1] * sizeof(float)) + 1;
 }
 
-/* The first layer's outputs of rows `at` to at + tile. Items' rows are all over a large table. */
+/* The first layer's outputs of rows `at` to at + tile. Items' rows are all over a large table. taint: 0, or NaN for a
+ * row whose sums are not finite (see add_taint). */
 static void join_tile(const sl_net_run *run, const float *user, const float *const *item_rows, const float *pair,
-                      size_t at, size_t tile, size_t rows, float *out) {
+                      size_t at, size_t tile, size_t rows, float *out, float *taint) {
     const sl_net_shape *shape = &run->net->shape;
     size_t width = shape->width[1], ahead = rows_ahead(shape);
     for (size_t r = at; r < at + tile; r++) {
         if (r + ahead < rows) sl_prefetch(item_rows[r + ahead], width * sizeof(float));
         run->net->loops->join(user, item_rows[r], pair ? pair + r * width : NULL, width, activation_of(shape, 0),
                               out + (r - at) * width);
+        taint[r - at] = (user[0] + item_rows[r][0] + (pair ? pair[r * width] : 0)) * 0;
     }
 }
 
@@ -290,13 +292,10 @@ sl_status sl_net_run_rest(sl_net_run *run, const float *user, const float *const
         sl_prefetch(item_rows[r], shape->width[1] * sizeof(float));
     for (size_t at = 0, tile; at < rows; at += tile) {
         tile = next_tile(rows - at, run->net->tile_rows);
-        join_tile(run, user, item_rows, pair, at, tile, rows, run->tiles[0]);
-        SL_TRY(run_layers(run, 1, 1, run->tiles[0], tile, out + at * outputs));
-        if (!hides_nan(run->net)) continue;
         float taint[MOST_TILE];
-        for (size_t r = 0; r < tile; r++)
-            taint[r] = (user[0] + item_rows[at + r][0] + (pair ? pair[(at + r) * shape->width[1]] : 0)) * 0;
-        add_taint(run->net, taint, tile, out + at * outputs);
+        join_tile(run, user, item_rows, pair, at, tile, rows, run->tiles[0], taint);
+        SL_TRY(run_layers(run, 1, 1, run->tiles[0], tile, out + at * outputs));
+        if (hides_nan(run->net)) add_taint(run->net, taint, tile, out + at * outputs);
     }
     return SL_OK;
 }

@@ -100,6 +100,26 @@ START_TEST(activations_over_all_magnitudes) {
 }
 END_TEST
 
+START_TEST(sigmoids) {
+    const sl_loops *loops = tier(_i);
+    if (!loops) return;
+    float values[67];
+    for (size_t n = 0; n <= 67; n++) {
+        for (size_t i = 0; i < n; i++)
+            values[i] = (float)i * 3.1f - 103.0f + (float)n;
+        loops->sigmoid(values, n);
+        for (size_t i = 0; i < n; i++) {
+            double z = (double)((float)i * 3.1f - 103.0f + (float)n), expected = 1 / (1 + exp(-z));
+            ck_assert_double_eq_tol((double)values[i], expected, expected * 4e-7 + 2e-38);
+        }
+    }
+    float special[4] = {NAN, INFINITY, -INFINITY, 0};
+    loops->sigmoid(special, 4);
+    ck_assert(isnan(special[0]));
+    ck_assert(special[1] == 1 && special[2] >= 0 && special[2] < 1e-37f && special[3] == 0.5f);
+}
+END_TEST
+
 START_TEST(sums) {
     const sl_loops *loops = tier(_i);
     if (!loops) return;
@@ -286,6 +306,7 @@ int main(void) {
     tcase_add_test(tests, the_tier_in_use);
     tcase_add_loop_test(tests, join_adds_and_activates, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, activations_over_all_magnitudes, 0, SL_ISA_COUNT);
+    tcase_add_loop_test(tests, sigmoids, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, sums, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, backward_multiplies_and_sums, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, products, 0, SL_ISA_COUNT);

@@ -33,7 +33,7 @@ def options():
                         help="where rank.json and rank.svg go")
     parser.add_argument("--rounds", type=int, default=5, help="of each comparison, the two sides taking turns")
     parser.add_argument("--seconds", type=float, default=3, help="of PyTorch's training in a round")
-    parser.add_argument("--only", choices=("train", "serve", "funnel"), help="measure one part alone")
+    parser.add_argument("--only", choices=("train", "serve", "funnel"), help="measure one part anew, keep the others")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, and training on Adult's shape alone")
     chosen = parser.parse_args()
     if chosen.quick:
@@ -135,26 +135,28 @@ def funnel(chosen):
                {"OMP_NUM_THREADS": "1"})
 
 
+def training(chosen):
+    sets = [("adult", chosen.data / "adult" / "train.csv"), ("flights", chosen.data / "flights" / "train.csv"),
+            ("criteo", chosen.data / "clicks-50000-1" / "train.tsv")]
+    return [event for name, rows in (sets[:1] if chosen.quick else sets)
+            for event in Training(chosen, name, rows).measure()]
+
+
+PARTS = {"serve": serving, "funnel": funnel, "train": training}
+
+
 def main():
     chosen = options()
     chosen.results.mkdir(parents=True, exist_ok=True)
-    about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": commit(),
-             "machine": machine(), "rounds": chosen.rounds}
-    events = []
-    if chosen.only in (None, "serve"):
-        events += serving(chosen)
-    if chosen.only in (None, "funnel"):
-        events += funnel(chosen)
-    if chosen.only in (None, "train"):
-        sets = [("adult", chosen.data / "adult" / "train.csv"), ("flights", chosen.data / "flights" / "train.csv"),
-                ("criteo", chosen.data / "clicks-50000-1" / "train.tsv")]
-        for name, rows in sets[:1] if chosen.quick else sets:
-            events += Training(chosen, name, rows).measure()
-    summary = report.summarise(events)
-    name = "rank" if chosen.only is None and not chosen.quick else "rank-part"
-    (chosen.results / f"{name}.json").write_text(json.dumps({**about, "summary": summary, "events": events}, indent=1)
-                                                 + "\n")
-    plot.draw(summary, about, chosen.results / f"{name}.svg")
+    path = chosen.results / ("rank-part.json" if chosen.quick else "rank.json")
+    parts = json.loads(path.read_text())["parts"] if chosen.only and path.exists() else {}
+    for name in [chosen.only] if chosen.only else PARTS:
+        about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                 "commit": commit(), "machine": machine(), "rounds": chosen.rounds}
+        parts[name] = {**about, "events": PARTS[name](chosen)}
+    summary = report.summarise([event for part in parts.values() for event in part["events"]])
+    path.write_text(json.dumps({"summary": summary, "parts": parts}, indent=1) + "\n")
+    plot.draw(summary, about, path.with_suffix(".svg"))
     print(report.table(about, summary))
     print(report.markdown(about, summary))
 
