@@ -38,7 +38,7 @@ typedef struct sl_loops {
     float (*dot)(const float *a, const float *b, size_t n);
     /* out[i] = act(z[i]); the two may be one array */
     void (*activate)(const float *z, size_t n, sl_activation activation, float *out);
-    /* values[i] = 1 / (1 + e^-values[i]), within 3 ulp; where that is below 1e-37, 1e-38 or so. NaN stays NaN. */
+    /* values[i] = 1 / (1 + e^-values[i]), within 3 ulp; 0 below -87. NaN stays NaN. */
     void (*sigmoid)(float *values, size_t n);
     /* gradient[i] *= act'(z) in each of `rows` rows of n, where out[i] = act(z), of gelu z itself; the columns' sums of
      * what results are added to column_sums[n]. out_scale is what tanh's out was multiplied by. */

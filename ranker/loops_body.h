@@ -153,7 +153,7 @@ static void activate(const float *z, size_t n, sl_activation activation, float *
 
 /* By the exponential of a negative number, which cannot overflow. */
 static AI V lane_sigmoid(V z) {
-    V e = lane_exp(-lane_abs(z));
+    V e = choose(z < -87.0f, splat(0), lane_exp(-lane_abs(z)));
     V upper = 1.0f / (1.0f + e);
     return choose(z < 0.0f, e * upper, upper);
 }

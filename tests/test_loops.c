@@ -110,13 +110,13 @@ START_TEST(sigmoids) {
         loops->sigmoid(values, n);
         for (size_t i = 0; i < n; i++) {
             double z = (double)((float)i * 3.1f - 103.0f + (float)n), expected = 1 / (1 + exp(-z));
-            ck_assert_double_eq_tol((double)values[i], expected, expected * 4e-7 + 2e-38);
+            ck_assert_double_eq_tol((double)values[i], expected, expected * 4e-7 + (z < -86 ? 2e-38 : 0));
         }
     }
     float special[4] = {NAN, INFINITY, -INFINITY, 0};
     loops->sigmoid(special, 4);
     ck_assert(isnan(special[0]));
-    ck_assert(special[1] == 1 && special[2] >= 0 && special[2] < 1e-37f && special[3] == 0.5f);
+    ck_assert(special[1] == 1 && special[2] == 0 && special[3] == 0.5f);
 }
 END_TEST
 
