@@ -233,6 +233,10 @@ int funnel_run(funnel *funnel, answers_fn take, void *ctx, funnel_report *report
     if (status != EXIT_DONE) return status;
     if (!report->requests)
         return report_failure("%s: holds no requests; add a row for each", funnel->task->requests_path);
+    if (report->counts.candidates && report->counts.without_features == report->counts.candidates)
+        return report_failure("%s: has none of the %zu items that were recalled from %s; give the index its items' ids "
+                              "with 'shortlist build --ids'",
+                              funnel->task->items_path, report->counts.candidates, funnel->task->index_path);
     percentiles(funnel->latencies, report->requests, &report->p50_us, &report->p99_us);
     report->qps = seconds > 0 ? (double)report->requests / seconds : 0;
     take_means(&report->ranked, report->judged);

@@ -16,7 +16,7 @@ The vectors are fitted to all ratings: what someone watched says the most about 
 to tell what they will like. Vectors fitted to the likes alone know of both, and with 32 factors recall lists whose
 NDCG@10 is 0.383 by themselves, no less than recall + rank has here: it is this recall that the ranker improves on.
 
-    examples/films.sh        installs what this needs, and runs it
+    ./dev demo               makes ready what this needs, and runs it by examples/films.sh
 """
 
 import pathlib

@@ -4,6 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly PYTHON=.venv/bin/python
+[ -x "$PYTHON" ] && [ -f data/movielens100k/complete ] || {
+    echo "films.sh: ./dev demo makes ready the Python module and the data, and runs this" >&2
+    exit 1
+}
 key=$(cat examples/films-requirements.txt <($PYTHON --version) | sha256sum)
 if [ "$(cat .venv/films-key 2>/dev/null)" != "$key" ]; then
     echo "installing what examples/films.py needs into .venv"

@@ -29,7 +29,7 @@ index.add(items)
 table = shortlist.Items({"id": np.arange(5000), "year": year})
 
 recalled, _ = index.search(users, k=10, ef=200)
-ranked = shortlist.recommend(index, ranker, table, users, {"age": age}, n=10, candidates=200)[0]
+ranked = shortlist.recommend(index, ranker, table, users, {"age": age}, n=10, candidates=200).ids
 by_recall, by_rank = (10 * chance(np.arange(500)[:, None], ids.astype(int)).mean() for ids in (recalled, ranked))
 print(f"of 10 items shown to a user, {by_recall:.2f} would be clicked by recall alone, {by_rank:.2f} by recall and rank")
 assert by_rank > 1.2 * by_recall

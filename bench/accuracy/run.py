@@ -133,20 +133,24 @@ def table(summary, facts, seeds, peer_seeds):
 
 def main():
     chosen = options()
-    runs = {name: learn(chosen, name) for name in chosen.sets}
+    path = chosen.results / "accuracy.json"
+    # Sets that are not measured now keep what the record has of them.
+    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"runs": {}, "measured": {}}
+    runs = {**record["runs"], **{name: learn(chosen, name) for name in chosen.sets}}
+    now = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
+           "seeds": chosen.seeds, "peer_seeds": chosen.peer_seeds}
+    measured = {**record["measured"], **dict.fromkeys(chosen.sets, now)}
     summary = {name: {model: sums(done) for model, done in models.items()} for name, models in runs.items()}
     facts = targets(summary)
     print(table(summary, facts, chosen.seeds, chosen.peer_seeds))
     chosen.results.mkdir(parents=True, exist_ok=True)
-    path = chosen.results / "accuracy.json"
     path.write_text(json.dumps({
-        "about": {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
-                  "shortlist": shortlist.__version__, "seeds": chosen.seeds, "peer_seeds": chosen.peer_seeds,
+        "about": {"shortlist": shortlist.__version__,
                   "peer": {"name": PEER, "hidden": widedeep.HIDDEN, "epochs_at_most": widedeep.EPOCHS,
                            "regression_epochs_at_most": widedeep.REGRESSION_EPOCHS,
                            "batch": widedeep.BATCH, "validation": widedeep.VALIDATION,
                            "patience": widedeep.PATIENCE}},
-        "summary": summary, "targets": facts, "runs": runs}, indent=1) + "\n", encoding="utf-8")
+        "measured": measured, "summary": summary, "targets": facts, "runs": runs}, indent=1) + "\n", encoding="utf-8")
     print(f"\nwritten to {path}")
     return 0 if all(f["met"] for f in facts) else 1
 

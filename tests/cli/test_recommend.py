@@ -213,6 +213,14 @@ class Recommend(RankingTest):
         for id, title in shown.items():
             self.assertEqual(title == "", id not in IDS[:ITEMS // 2])
 
+    def test_ids_that_have_nothing_in_common(self):
+        self.with_model()
+        rows = [[10 ** 6 + row[0], *row[1:]] for row in ITEM_ROWS]
+        self.write("items.csv", table(["id", "title", "genres", "price"], rows))
+        self.run_bad(1, "recommend", "x.sl", "m.slr", "items.csv", "requests.csv", "-n", 10, "-o", "top.csv",
+                     says=["items.csv", "none of the", "x.sl", "--ids"])
+        self.assertFalse(os.path.exists(self.path("top.csv")))
+
     def test_integer_index(self):
         whole = [[round(20 * x) % 100 for x in row] for row in VECTORS]
         self.vectors("b.u8bin", whole)

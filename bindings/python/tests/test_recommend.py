@@ -145,6 +145,19 @@ def test_exclusions(serving, users, vectors):
             serving.recommend(vectors, users, exclude=wrong)
 
 
+def test_one_list_excluded_for_many_is_refused(serving, users, vectors):
+    with pytest.raises(ValueError, match="one list of ids"):
+        serving.recommend(vectors, users, exclude=list(range(USERS)))
+
+
+def test_parts_of_the_wrong_kind(index, rk, items, vectors):
+    for parts, what in (((index, items, rk), "ranker"), (("x.sl", rk, items), "index"), ((index, rk, "x.sli"), "items")):
+        with pytest.raises(TypeError, match=f"{what} is of type"):
+            shortlist.recommend(*parts, vectors)
+        with pytest.raises(TypeError, match=f"{what} is of type"):
+            shortlist.Recommender(*parts)
+
+
 def test_what_is_accepted(serving, users, vectors):
     allowed = np.zeros(ITEMS, np.bool_)
     allowed[::3] = True

@@ -47,6 +47,8 @@ def exclusions(exclude: Exclude | None, n: int, one: bool) -> tuple[npt.NDArray[
             raise ValueError(f"exclude has offsets that are not {n + 1} rising numbers from 0 to {ids.size}")
         return start, ids.reshape(-1)
     lists: list[Any] = [exclude] if one else list(exclude)
+    if not one and any(np.ndim(ids) == 0 for ids in lists):
+        raise ValueError(f"exclude is one list of ids for {n} vectors; give a list of them for each")
     if len(lists) != n:
         raise ValueError(f"exclude has {len(lists)} lists of ids for {n} vectors")
     arrays = [id_array(ids).reshape(-1) if np.size(ids) else np.zeros(0, np.uint64) for ids in lists]

@@ -65,6 +65,7 @@ class Recommender:
         missing_score: float | None = None,
         threads: int = 0,
     ) -> None:
+        _check_parts(index, ranker, items)
         if item_part not in _PARTS:
             raise ValueError(f"item_part is {item_part!r}; it must be one of {', '.join(_PARTS)}")
         self._dim, self._dtype = index.dim, index.dtype
@@ -213,6 +214,12 @@ def _changes(index: Index, ranker: Ranker | None, items: Items | None) -> tuple[
 _kept: weakref.WeakKeyDictionary[Index, _Kept] = weakref.WeakKeyDictionary()
 
 
+def _check_parts(index: object, ranker: object, items: object) -> None:
+    for what, given, kind in (("index", index, Index), ("ranker", ranker, Ranker), ("items", items, Items)):
+        if not isinstance(given, kind) and (given is not None or kind is Index):
+            raise TypeError(f"{what} is of type {type(given).__name__}; it must be a shortlist.{kind.__name__}")
+
+
 def recommend(
     index: Index,
     ranker: Ranker | None,
@@ -237,6 +244,7 @@ def recommend(
     The recommender is kept with the index for later calls with the same parts, and made anew after items were updated,
     or where the model reads items' vectors, the index added to.
     """
+    _check_parts(index, ranker, items)
     key = (ranker, items, item_part, group, missing_score)
     changes = _changes(index, ranker, items)
     kept = _kept.get(index)
