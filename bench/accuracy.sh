@@ -27,6 +27,10 @@ environment() {
         printf '%s' "${PACKAGES[*]}" >"$VENV/key"
     fi
     "$PYTHON" -m pip install --quiet --disable-pip-version-check ./bindings/python
+    # The module looks for oneDNN in its own environment, where pip does not put what it sees in the shared one.
+    if [ "$(uname -m)" = x86_64 ] && [ ! -f "$VENV/lib/libdnnl.so.3" ]; then
+        "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --ignore-installed onednn-cpu-gomp==2023.2.0
+    fi
 }
 
 main() {
