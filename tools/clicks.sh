@@ -3,6 +3,7 @@
 # train.tsv, and test.truth has the probabilities that the test's labels were drawn with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source tools/making.sh
 
 [[ $1 =~ ^([1-9][0-9]+)(:([0-9]+))?$ ]] || {
     echo "clicks: '$1' is not N[:SEED], such as 1000000:1, with N from 10" >&2
@@ -10,16 +11,9 @@ cd "$(dirname "$0")/.."
 }
 n=${BASH_REMATCH[1]} seed=${BASH_REMATCH[3]:-1}
 train=$((n - n / 10))
-out=data/clicks-$n-$seed
-new=$out.new
-[ ! -f "$out/complete" ] || exit 0
 
-trap 'rm -rf "$new"' EXIT
-rm -rf "$new"
-mkdir -p "$new"
-build/tools/clicks 0 "$train" "$seed" "$new/train.tsv"
-build/tools/clicks "$train" "$((n - train))" "$seed" "$new/test.tsv" "$new/test.truth"
-touch "$new/complete"
-rm -rf "$out"
-mv "$new" "$out"
-echo "clicks: ready in $out (synthetic data)"
+begin "clicks-$n-$seed"
+build/tools/clicks 0 "$train" "$seed" "$NEW/train.tsv"
+build/tools/clicks "$train" "$((n - train))" "$seed" "$NEW/test.tsv" "$NEW/test.truth"
+publish
+tell "this is synthetic data"
