@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Races every library on one core: hnswlib, Faiss, usearch, SVS, pyglass, VSAG, NGT, ScaNN, RaBitQ ([DATASET] --quick).
+# Takes them from their packages, the versions of bench/peers/requirements.txt; ours is built and installed beside them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly PEERS=build/peers
+readonly VENV=$PEERS/peers-venv
+readonly PYTHON=$VENV/bin/python
+
+die() {
+    printf 'bench peers: %s\n' "$*" >&2
+    exit 1
+}
+
+environment() {
+    local key
+    key=$(cat bench/peers/requirements.txt <(python3 --version) | sha256sum)
+    [ "$(cat "$VENV/key" 2>/dev/null)" = "$key" ] && return 0
+    rm -rf "$VENV"
+    python3 -m venv "$VENV" || die "python3 cannot make a virtual environment; install python3-venv"
+    echo "bench peers: fetching the libraries of bench/peers/requirements.txt"
+    # Without the cache, so that hnswlib is compiled here and for this machine.
+    env -u HNSWLIB_NO_NATIVE "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-cache-dir \
+        -r bench/peers/requirements.txt || die "pip could not install all of bench/peers/requirements.txt"
+    printf '%s' "$key" >"$VENV/key"
+}
+
+# Our module, again when a source of it changes; its indexes are built anew for every such key.
+module() {
+    SHORTLIST_MODULE_KEY=$(find bindings/python include base distance storage hnsw ranker recommend cmake \
+        CMakeLists.txt -type f -not -name '*.pyc' -not -path '*/tests/*' -print0 | sort -z | xargs -0 sha256sum |
+        sha256sum | cut -c 1-16)
+    export SHORTLIST_MODULE_KEY
+    [ "$(cat "$VENV/module-key" 2>/dev/null)" = "$SHORTLIST_MODULE_KEY" ] && return 0
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check ./bindings/python || die "our module was not built"
+    printf '%s' "$SHORTLIST_MODULE_KEY" >"$VENV/module-key"
+}
+
+main() {
+    mkdir -p "$PEERS"
+    environment
+    module
+    local set=glove100
+    [ $# -eq 0 ] || [[ $1 == -* ]] || set=$1
+    [ -d "data/${set//:/-}" ] || ./dev data "$set"
+    "$PYTHON" bench/peers/run.py "$@"
+}
+
+main "$@"

@@ -1,0 +1,39 @@
+"""hnswlib: M 16 and 32, ef_construction 200, as its own documentation and ann-benchmarks set it."""
+
+import functools
+
+import hnswlib
+
+from choose import Sweep
+from sets import K
+
+from . import base
+
+PACKAGE = "hnswlib"
+
+
+def variants(data):
+    return [base.Variant(f"M={m}", {"m": m, "ef_construction": 200}, Sweep("ef", K, 4096)) for m in (16, 32)]
+
+
+def build(data, settings, threads, folder):
+    index = hnswlib.Index(data.similarity, data.dim)
+    index.init_index(data.count, ef_construction=settings["ef_construction"], M=settings["m"])
+    index.add_items(data.rows, num_threads=threads)
+    index.save_index(str(folder / "index.bin"))
+
+
+class Index(base.Index):
+    def __init__(self, data, settings, folder):
+        self.index = hnswlib.Index(data.similarity, data.dim)
+        self.index.load_index(str(folder / "index.bin"))
+        self.index.set_num_threads(1)
+
+    def set(self, params):
+        self.index.set_ef(params["ef"])
+
+    def batch(self, queries):
+        return self.index.knn_query(queries, k=K, num_threads=1)
+
+    def one(self):
+        return functools.partial(self.index.knn_query, k=K, num_threads=1)

@@ -1,0 +1,135 @@
+"""From the rounds of a race to speeds, ratios, tables and the verdicts on what was to be reached."""
+
+import statistics
+
+from setting import fact, spread, verdicts
+
+MODES = ("one", "batch")
+# What is to be reached, times as fast. A million rows and more may be a quarter below.
+BEST_SET = "glove100"
+BEST_ONE, BEST_SMALL, BEST_BATCH = 4.0, 3.0, 2.5  # against the best of all on glove100
+SMALL_PEER, SMALL_BYTES = "LVQ4x8", 328.0  # the peer whose bytes bound BEST_SMALL; its bytes on glove100 as published
+SIZE_ONE, HALF_ONE, OTHER_BATCH = 2.0, 1.5, 1.5  # on every other set
+NARROW_ONE, NARROW_PEER = 1.5, "hnswlib"  # with ours held to AVX2, at half the bytes of the peer's best
+LARGE_ROWS, LARGE_SHARE = 1_000_000, 0.75
+
+
+def speeds(events):
+    """{(mode, target): {name: {"qps": spread, "rounds": {round: qps}, "recall": of the measured queries}}}."""
+    found = {}
+    for event in events:
+        cell = found.setdefault((event["mode"], event["target"]), {})
+        mine = cell.setdefault(event["name"], {"rounds": {}})
+        mine["rounds"][event["round"]] = event["qps"]
+        if "recall" in event:
+            mine["recall"] = event["recall"]
+    for cell in found.values():
+        for mine in cell.values():
+            mine["qps"] = spread(list(mine["rounds"].values()))
+    return found
+
+
+def best(cell, names):
+    """Of names, the one with the greatest median speed; None where none took part."""
+    present = [name for name in names if name in cell]
+    return max(present, key=lambda name: cell[name]["qps"]["median"], default=None)
+
+
+def ratio(cell, ours, theirs):
+    """The median over the rounds of our speed over theirs in the same round."""
+    common = cell[ours]["rounds"].keys() & cell[theirs]["rounds"].keys()
+    return statistics.median(cell[ours]["rounds"][r] / cell[theirs]["rounds"][r] for r in common)
+
+
+def against(cell, ours, theirs):
+    """Our best over their best; None where no peer took part, 0 where none of ours did."""
+    their_best, our_best = best(cell, theirs), best(cell, ours)
+    if their_best is None:
+        return None
+    reached = ratio(cell, our_best, their_best) if our_best else 0.0
+    return {"ours": our_best, "theirs": their_best, "ratio": reached}
+
+
+def no_smaller(cell, ours, theirs, size):
+    """Of each variant of ours its ratio to the best peer that needs no fewer bytes; the best of these."""
+    found = [against(cell, [mine], [p for p in theirs if size[p] >= size[mine]]) for mine in ours if mine in cell]
+    return max((f for f in found if f), key=lambda f: f["ratio"], default=None)
+
+
+def at_half(cell, ours, theirs, size):
+    """Our best at half the bytes or less of the best peer of all, over that peer."""
+    leader = best(cell, theirs)
+    if leader is None:
+        return None
+    return against(cell, [mine for mine in ours if size[mine] <= 0.5 * size[leader]], [leader])
+
+
+def comparisons(data, entries, found, isa):
+    """(name, bound, {"ours", "theirs", "ratio"}) for everything that is to be reached on this data set."""
+    taking = [entry for entry in entries if not entry.get("skip")]
+    size = {entry["name"]: entry["bytes_per_vector"] for entry in taking}
+    ours = [entry["name"] for entry in taking if entry["ours"]]
+    theirs = [entry["name"] for entry in taking if not entry["ours"]]
+    share = LARGE_SHARE if data["rows"] >= LARGE_ROWS else 1.0
+    small = next((size[name] for name in theirs if SMALL_PEER in name), SMALL_BYTES)
+    lines = []
+    for (mode, target), cell in sorted(found.items(), key=lambda item: (MODES.index(item[0][0]), item[0][1])):
+        at = f"{mode}, recall@10 {target}"
+        if isa:
+            held = [name for name in theirs if name.startswith(NARROW_PEER + " ")]
+            if mode == "one":
+                lines.append((f"{at}, {isa} against {NARROW_PEER} at half its bytes", NARROW_ONE,
+                              at_half(cell, ours, held, size)))
+        elif data["name"] == BEST_SET and mode == "one":
+            lines.append((f"{at}, best of all", BEST_ONE, against(cell, ours, theirs)))
+            lines.append((f"{at}, ours of at most {small:.0f} bytes", BEST_SMALL,
+                          against(cell, [mine for mine in ours if size[mine] <= small], theirs)))
+        elif mode == "one":
+            lines.append((f"{at}, peers of no fewer bytes", SIZE_ONE, no_smaller(cell, ours, theirs, size)))
+            lines.append((f"{at}, best of all at half its bytes", HALF_ONE, at_half(cell, ours, theirs, size)))
+        else:
+            lines.append((f"{at}, best of all", BEST_BATCH if data["name"] == BEST_SET else OTHER_BATCH,
+                          against(cell, ours, theirs)))
+    return [(name, bound * share, pair) for name, bound, pair in lines if pair]
+
+
+def summarise(data, entries, events, isa=""):
+    found = speeds(events)
+    cells = [{"mode": mode, "target": target,
+              "contenders": {name: {"qps": mine["qps"], "recall": mine.get("recall")} for name, mine in cell.items()}}
+             for (mode, target), cell in sorted(found.items())]
+    targets = []
+    for name, bound, pair in comparisons(data, entries, found, isa):
+        targets.append({**fact(name, bound, pair["ratio"], True), "ours": pair["ours"], "theirs": pair["theirs"]})
+    return {"cells": cells, "targets": targets}
+
+
+def lookup(summary):
+    return {(cell["mode"], cell["target"]): cell["contenders"] for cell in summary["cells"]}
+
+
+def table(about, entries, summary):
+    found, data = lookup(summary), about["data"]
+    targets = sorted({target for _, target in found})
+    heads = "".join(f"{mode + ' ' + target:>12}" for mode in MODES for target in targets)
+    lines = ["", f"{data['name']}: {data['rows']} x {data['dim']}, {data['metric']}, {about['machine']['cpu']}",
+             f"queries a second at recall@10, one pinned core, medians by the {about['parameters']['clock']} clock",
+             f"{'':38}{'bytes':>7}{'in mem.':>8}{'build s':>8}{heads}"]
+    taking = [entry for entry in entries if not entry.get("skip")]
+    for entry in sorted(taking, key=lambda entry: -speed(found, entry["name"], "one", "0.95")):
+        cells = "".join(f"{shown(found, entry['name'], mode, target):>12}" for mode in MODES for target in targets)
+        lines.append(f"{entry['name']:38}{entry['bytes_per_vector']:7.0f}{entry['resident_per_vector']:8.0f}"
+                     f"{entry['build_s']:8.0f}{cells}")
+    lines += [f"{entry['name']:38} skipped: {entry['skip']}" for entry in entries if entry.get("skip")] + [""]
+    lines += verdicts(summary["targets"])
+    lines += [f"    {target['name']}: {target['ours']} against {target['theirs']}" for target in summary["targets"]]
+    return "\n".join(lines) + "\n"
+
+
+def speed(found, name, mode, target):
+    return found.get((mode, target), {}).get(name, {"qps": {"median": 0.0}})["qps"]["median"]
+
+
+def shown(found, name, mode, target, none="-"):
+    value = speed(found, name, mode, target)
+    return f"{value:,.0f}" if value else none

@@ -1,0 +1,237 @@
+"""Races the libraries on one data set; see docs/internals/bench.md."""
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import pathlib
+import signal
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import choose  # noqa: E402
+import engines  # noqa: E402
+import plot  # noqa: E402
+import report  # noqa: E402
+from contender import Contender, Lost  # noqa: E402
+from engines.base import skipped  # noqa: E402
+from setting import commit, machine  # noqa: E402
+from sets import Data, K  # noqa: E402
+
+TARGETS = (0.90, 0.95, 0.99)
+MODES = ("one", "batch")
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="./dev bench peers")
+    parser.add_argument("dataset", nargs="?", default="glove100", help="a folder of data/ (default: glove100)")
+    parser.add_argument("--metric", choices=("cosine", "ip", "l2"), help="of a data set that sets.py does not know")
+    parser.add_argument("--engines", default=",".join(engines.NAMES),
+                        help="of " + ", ".join(engines.NAMES) + "; or parts of variants' names, as 'hnswlib M=16'")
+    parser.add_argument("--rounds", type=int, default=5, help="of the race, in which the libraries take turns")
+    parser.add_argument("--seconds", type=float, default=0.3, help="that a single timing lasts at least")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of the builds")
+    parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="the searches are pinned to")
+    parser.add_argument("--build-limit", type=float, default=1200, help="seconds a build may take")
+    parser.add_argument("--memory", type=float, default=6, help="GB of indexes kept loaded between rounds")
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/peers/index"))
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("bench/results"))
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
+                        help="cpu: count the processor's time, which other programs disturb less")
+    parser.add_argument("--quick", action="store_true", help="two rounds, few settings, no choice of page size")
+    parser.add_argument("--keep", action="store_true", help="settings of the run before, where there are any")
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.rounds, chosen.seconds = min(chosen.rounds, 2), 0.15
+    return chosen
+
+
+def note(text):
+    print(f"bench peers: {text}", file=sys.stderr, flush=True)
+
+
+def version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def ask(chosen, contender, *arguments, **more):
+    """What the worker measured; "qps" by the clock that was chosen."""
+    answer = contender.ask(*arguments, **more)
+    return {**answer, "qps": answer["cpu_qps"], "wall_qps": answer["qps"]} if chosen.clock == "cpu" else answer
+
+
+def wanted(chosen, name):
+    """Whether --engines names the variant: its library, or how its whole name begins."""
+    words = [word.strip() for word in chosen.engines.split(",")]
+    return any(name.startswith(word if " " in word else word + " ") for word in words)
+
+
+def contenders(chosen, data):
+    key, found = data.checksum(), []
+    for name in engines.NAMES:
+        words = [word.strip() for word in chosen.engines.split(",")]
+        if not any(word == name or word.startswith(name + " ") for word in words):
+            continue
+        try:
+            library = engines.engine(name)
+        except ImportError as problem:
+            found.append(Contender(chosen, data, name, skipped("all", f"cannot be loaded: {problem}"), "", key))
+            continue
+        of = version(library.PACKAGE)
+        if name == "shortlist":  # what it was built of, as peers.sh says: its version number alone does not tell
+            of += "+" + os.environ.get("SHORTLIST_MODULE_KEY", "unknown")
+        found += [Contender(chosen, data, name, variant, of, key) for variant in library.variants(data)
+                  if wanted(chosen, f"{name} {variant.name}")]
+    return found
+
+
+def swept(chosen, contender):
+    """Settings for each target and mode, chosen on the queries for tuning; all that was measured on the way."""
+    kept = contender.folder.with_suffix(".sweep.json")
+    if chosen.keep and kept.exists():
+        return json.loads(kept.read_text())
+    sweep = contender.variant.sweep
+    if chosen.quick:
+        sweep.grid = {name: values[::2] for name, values in sweep.grid.items()}
+    seen = choose.Seen(lambda params: ask(chosen, contender, params, "batch", "tune", 0, recall=True))
+    found = choose.candidates(sweep, seen, TARGETS)
+    seconds = chosen.seconds / 2
+    timed = {mode: choose.Seen(lambda params, mode=mode: ask(chosen, contender, params, mode, "tune", seconds))
+             for mode in MODES}
+    settings = {mode: {f"{target:.2f}": choose.pick(found[target], lambda p, mode=mode: timed[mode](p)["qps"])
+                       for target in TARGETS} for mode in MODES}
+    result = {"settings": settings, "tried": list(seen.points.values()),
+              "timed": {mode: list(timed[mode].points.values()) for mode in MODES}}
+    result["pages"] = "huge" if chosen.quick else pages(chosen, contender, settings["one"])
+    kept.write_text(json.dumps(result))
+    return result
+
+
+def pages(chosen, contender, settings):
+    """Whether the library's memory is better with huge pages or small ones; each is tried thrice, by turns."""
+    params = settings["0.95"] or settings["0.90"]
+    if params is None:
+        return "huge"
+    speed = {"huge": [], "small": []}
+    for trial in range(3):
+        for kind in ("huge", "small") if trial % 2 else ("small", "huge"):
+            contender.stop()
+            contender.pages = kind
+            speed[kind].append(ask(chosen, contender, params, "one", "tune", chosen.seconds)["qps"])
+    contender.stop()
+    return max(speed, key=lambda kind: statistics.median(speed[kind]))
+
+
+def prepare(chosen, every):
+    """Builds and tunes one after the other; those that cannot take part keep their reason."""
+    for contender in every:
+        if not contender.skip:
+            note(f"{contender.name}: building")
+            contender.build()
+        if contender.skip:
+            note(f"{contender.name}: skipped: {contender.skip}")
+            continue
+        try:
+            note(f"{contender.name}: {contender.built['build_s']:.0f} s; tuning")
+            contender.tuned = swept(chosen, contender)
+            contender.pages = contender.tuned["pages"]
+        except Lost as why:
+            contender.skip = str(why)
+            note(f"{contender.name}: skipped: {why}")
+        contender.stop()
+    return [contender for contender in every if not contender.skip]
+
+
+def make_room(chosen, racing, next_one):
+    """Stops those that ran longest ago until the next fits beside the rest."""
+    def size(contender):
+        return contender.loaded.get("resident", contender.built["bytes"])
+
+    loaded = [c for c in racing if c.process is not None and c is not next_one]
+    while loaded and sum(map(size, loaded)) + size(next_one) > chosen.memory * 1e9:
+        first = min(loaded, key=lambda c: c.turn)
+        first.stop()
+        loaded.remove(first)
+
+
+def turn(chosen, contender, number):
+    """What one library reaches in one round, at every target in both modes."""
+    events = []
+    for mode in MODES:
+        for target, params in contender.tuned["settings"][mode].items():
+            if params is not None:
+                events.append({"name": contender.name, "mode": mode, "target": target, "round": number,
+                               **ask(chosen, contender, params, mode, "measure", chosen.seconds, recall=number == 0)})
+    return events
+
+
+def race(chosen, racing):
+    """Rounds in which every library has its turn, each time beginning with another."""
+    events, turns = [], 0
+    for contender in racing:
+        contender.turn = 0
+    for number in range(chosen.rounds):
+        shift = number * max(1, len(racing) // chosen.rounds) % max(1, len(racing))
+        order = racing[shift:] + racing[:shift]
+        for contender in order if number % 2 == 0 else order[::-1]:
+            if contender.skip:
+                continue
+            turns += 1
+            contender.turn = turns
+            make_room(chosen, racing, contender)
+            try:
+                events += turn(chosen, contender, number)
+            except Lost as why:
+                contender.skip = str(why)
+                note(f"{contender.name}: dropped: {why}")
+        note(f"round {number + 1} of {chosen.rounds}")
+    for contender in racing:
+        contender.stop()
+    return [event for event in events if event["name"] not in {c.name for c in racing if c.skip}]
+
+
+def record(contender, rows):
+    about = {"name": contender.name, "engine": contender.engine, "variant": contender.variant.name,
+             "version": contender.version, "build": contender.variant.settings, "ours": contender.ours}
+    if contender.skip:
+        return {**about, "skip": contender.skip}
+    return {**about, "build_s": contender.built["build_s"], "bytes_per_vector": contender.built["bytes"] / rows,
+            "resident_per_vector": contender.loaded.get("resident", 0) / rows, "load_s": contender.loaded.get("load_s"),
+            **contender.tuned}
+
+
+def main():
+    chosen = options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench peers: ended"))  # and with it what it had started
+    isa = os.environ.get("SHORTLIST_MAX_ISA", "")  # holds ours to narrower instructions, no peer
+    folder = pathlib.Path("data") / chosen.dataset.replace(":", "-")
+    data = Data(folder, chosen.metric)
+    data.verify()
+    about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": commit(),
+             "machine": machine(),
+             "data": {"name": data.name, "metric": data.metric, "rows": data.count, "dim": data.dim,
+                      "type": data.raw.dtype.name, "queries": len(data.raw_queries), "sha256": data.checksum()},
+             "parameters": {"k": K, "rounds": chosen.rounds, "seconds": chosen.seconds, "clock": chosen.clock,
+                            "max_isa": isa,
+                            "cpu": chosen.cpu, "build_threads": chosen.threads}}
+    every = contenders(chosen, data)
+    events = race(chosen, prepare(chosen, every))
+    entries = [record(contender, data.count) for contender in every]
+    summary = report.summarise(about["data"], entries, events, isa)
+    chosen.results.mkdir(parents=True, exist_ok=True)
+    part = "-" + isa if isa else ""
+    part += "-part" if chosen.quick or chosen.engines != ",".join(engines.NAMES) or chosen.clock == "cpu" else ""
+    path = chosen.results / f"peers-{data.name}{part}.json"
+    path.write_text(json.dumps({**about, "summary": summary, "contenders": entries, "rounds": events}, indent=1) + "\n")
+    plot.draw(about, entries, summary, path)
+    print(report.table(about, entries, summary))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Prints the Markdown tables of the races that are recorded, or writes them between the marks in a file."""
+
+import argparse
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import report  # noqa: E402
+
+BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
+TARGETS = ("0.90", "0.95", "0.99")
+
+
+def strongest(entries, found):
+    """Of each library the variants that are its fastest somewhere, ours first, then by speed at the middle recall."""
+    taking = [entry for entry in entries if not entry.get("skip")]
+    kept = []
+    for engine in dict.fromkeys(entry["engine"] for entry in taking):
+        mine = [entry for entry in taking if entry["engine"] == engine]
+        leads = {report.best(found[cell], [entry["name"] for entry in mine]) for cell in found}
+        kept += [entry for entry in mine if entry["name"] in leads]
+    return sorted(kept, key=lambda entry: (not entry["ours"], -report.speed(found, entry["name"], "one", TARGETS[1])))
+
+
+def markdown(record):
+    data, found = record["data"], report.lookup(record["summary"])
+    machine = record["machine"]
+    isa = record["parameters"]["max_isa"]
+    held = f", ours held to {isa}" if isa else ""
+    lines = [f"**{data['name']}**: {data['rows']:,} × {data['dim']}, {data['metric']}; {machine['cpu']}, one core; "
+             f"{record['date'][:10]}, commit {record['commit'][:12]}{held}. Queries a second at recall@10 "
+             f"{' / '.join(TARGETS)}.", "",
+             "| | version | bytes a vector | one query a call | the batch call | build, s |",
+             "|---|---|---:|---:|---:|---:|"]
+    for entry in strongest(record["contenders"], found):
+        cells = [" / ".join(report.shown(found, entry["name"], mode, target, "–") for target in TARGETS)
+                 for mode in report.MODES]
+        name = f"**{entry['name']}**" if entry["ours"] else entry["name"]
+        lines.append(f"| {name} | {entry['version'].split('+')[0]} | {entry['bytes_per_vector']:,.0f} | {cells[0]} | "
+                     f"{cells[1]} | {entry['build_s']:,.0f} |")
+    left_out = [f"{entry['name']} ({entry['skip']})" for entry in record["contenders"]
+                if entry.get("skip") and not entry["ours"]]
+    if left_out:
+        lines += ["", "Not measured: " + "; ".join(left_out) + "."]
+    return "\n".join(lines)
+
+
+def between(text, tables):
+    """text with what stands between the marks replaced."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        sys.exit(f"bench peers: the file has to hold the line '{BEGIN}' and after it '{END}', each once")
+    return text[:text.index(BEGIN) + len(BEGIN)] + "\n" + tables + "\n" + text[text.index(END):]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="table.py")
+    parser.add_argument("records", nargs="*", type=pathlib.Path, help="JSON files (default: all of bench/results)")
+    parser.add_argument("--write", type=pathlib.Path, help="the file whose marked part is replaced, as README.md")
+    chosen = parser.parse_args()
+    records = chosen.records or sorted(path for path in pathlib.Path("bench/results").glob("peers-*.json")
+                                       if not path.stem.endswith("-part"))
+    tables = "\n\n".join(markdown(json.loads(path.read_text())) for path in records)
+    if chosen.write:
+        chosen.write.write_text(between(chosen.write.read_text(), tables))
+    else:
+        print(tables)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""The arithmetic of the race: the choice of settings, ratios, verdicts and tables. Needs none of the libraries."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parent.parent)]
+
+import choose  # noqa: E402
+import report  # noqa: E402
+import table  # noqa: E402
+
+
+class Choice(unittest.TestCase):
+    def test_ladder_holds_both_ends_and_rises_finely(self):
+        ladder = choose.Sweep("ef", 10, 4096).ladder()
+        self.assertEqual((ladder[0], ladder[-1]), (10, 4096))
+        for one, two in zip(ladder, ladder[1:]):
+            self.assertTrue(one < two <= max(one + 1, one * 1.04))
+
+    def test_least_finds_the_first_for_every_bound(self):
+        values = list(range(3, 40))
+        for bound in values:
+            self.assertEqual(choose.least(values, lambda v: v >= bound), bound)
+        self.assertIsNone(choose.least(values, lambda v: False))
+
+    def test_least_does_not_try_far_beyond_the_answer(self):
+        tried = []
+        choose.least(list(range(1000)), lambda v: tried.append(v) or v >= 20)
+        self.assertLess(max(tried), 50)
+
+    def test_candidates_of_each_combination(self):
+        # Half the others' list cannot reach 0.95 whatever the first setting is.
+        def measure(params):
+            return {"recall": min(params["ef"] / 1000, 0.92 if params["rerank"] == 1 else 1.0), "qps": 1.0}
+
+        seen = choose.Seen(measure)
+        found = choose.candidates(choose.Sweep("ef", 1, 1000, rerank=(1, 2)), seen, (0.90, 0.95, 0.99))
+        self.assertEqual([p["rerank"] for p in found[0.90]], [1, 2])
+        self.assertEqual([p["rerank"] for p in found[0.95]], [2])
+        for target, params in found.items():
+            for chosen in params:
+                self.assertGreaterEqual(measure(chosen)["recall"], target)
+                below = choose.Sweep("ef", 1, 1000).ladder()
+                below = below[below.index(chosen["ef"]) - 1]
+                self.assertLess(measure({**chosen, "ef": below})["recall"], target)
+
+    def test_pick(self):
+        self.assertIsNone(choose.pick([], None))
+        self.assertEqual(choose.pick(["only"], None), "only")  # without a measurement
+        self.assertEqual(choose.pick([{"a": 1}, {"a": 3}, {"a": 2}], lambda p: p["a"]), {"a": 3})
+
+    def test_front(self):
+        points = [{"recall": r, "qps": q} for r, q in ((0.9, 10), (0.95, 5), (0.93, 4), (0.91, 5), (0.99, 1))]
+        self.assertEqual([(p["recall"], p["qps"]) for p in choose.front(points)], [(0.9, 10), (0.95, 5), (0.99, 1)])
+
+
+def entry(name, size, ours=False, skip=""):
+    engine = name.split()[0]
+    if skip:
+        return {"name": name, "engine": engine, "ours": ours, "skip": skip, "version": "1"}
+    return {"name": name, "engine": engine, "ours": ours, "bytes_per_vector": size, "resident_per_vector": size,
+            "build_s": 1.0, "version": "1", "variant": name}
+
+
+def rounds(speeds, mode="one", target="0.95"):
+    return [{"name": name, "mode": mode, "target": target, "round": number, "qps": qps, "recall": 0.95}
+            for name, series in speeds.items() for number, qps in enumerate(series)]
+
+
+ENTRIES = [entry("us big", 400, True), entry("us small", 200, True), entry("them fast", 500), entry("them slow", 250),
+           entry("them absent", 0, skip="no such processor")]
+# The machine halves its speed in the second round: only ratios of the same round are right.
+SPEEDS = {"us big": [400, 200, 404], "us small": [300, 150, 300], "them fast": [100, 50, 100],
+          "them slow": [80, 40, 80]}
+
+
+class Verdicts(unittest.TestCase):
+    def reached(self, name, rows=1000, entries=ENTRIES, speeds=SPEEDS, mode="one"):
+        summary = report.summarise({"name": name, "rows": rows}, entries, rounds(speeds, mode))
+        return {target["name"].split(", ")[-1]: target for target in summary["targets"]}
+
+    def test_ratio_is_of_the_same_round(self):
+        cell = report.speeds(rounds(SPEEDS))[("one", "0.95")]
+        self.assertEqual(report.ratio(cell, "us big", "them fast"), 4.0)
+        self.assertEqual(cell["them fast"]["qps"], {"median": 100, "min": 50, "max": 100})
+
+    def test_glove(self):
+        found = self.reached("glove100")
+        self.assertEqual((found["best of all"]["target"], found["best of all"]["reached"]), (4.0, 4.0))
+        self.assertTrue(found["best of all"]["met"])
+        small = found["ours of at most 328 bytes"]
+        self.assertEqual((small["ours"], small["reached"], small["met"]), ("us small", 3.0, True))
+
+    def test_measured_bytes_of_the_small_peer_take_the_place_of_the_published(self):
+        entries = [*ENTRIES, entry("svs LVQ4x8", 150)]
+        found = self.reached("glove100", entries=entries)
+        self.assertEqual(found["ours of at most 150 bytes"]["reached"], 0.0)
+        self.assertFalse(found["ours of at most 150 bytes"]["met"])
+
+    def test_other_sets(self):
+        found = self.reached("gloss384")
+        # us small (200 bytes) is judged by all, us big (400) by them fast alone: 4 is the better.
+        same = found["peers of no fewer bytes"]
+        self.assertEqual((same["ours"], same["theirs"], same["reached"]), ("us big", "them fast", 4.0))
+        half = found["best of all at half its bytes"]  # 250: us small alone
+        self.assertEqual((half["ours"], half["theirs"], half["reached"]), ("us small", "them fast", 3.0))
+
+    def test_larger_than_every_peer_is_no_win(self):
+        entries = [entry("us big", 900, True), *ENTRIES[2:]]
+        found = self.reached("gloss384", entries=entries)
+        self.assertNotIn("peers of no fewer bytes", found)
+        self.assertEqual(found["best of all at half its bytes"]["reached"], 0.0)
+
+    def test_not_reaching_the_recall_is_a_miss(self):
+        found = self.reached("glove100", speeds={"them fast": [100, 100, 100]})
+        self.assertEqual((found["best of all"]["reached"], found["best of all"]["met"]), (0.0, False))
+
+    def test_no_peer_no_verdict(self):
+        self.assertEqual(self.reached("glove100", speeds={"us big": [100, 100, 100]}), {})
+
+    def test_held_to_avx2(self):
+        entries = [*ENTRIES[:2], entry("hnswlib M=16", 500), ENTRIES[2]]
+        summary = report.summarise({"name": "glove100", "rows": 1000}, entries,
+                                   rounds({**SPEEDS, "hnswlib M=16": [50, 25, 50]}), "avx2")
+        self.assertEqual([(t["ours"], t["theirs"], t["reached"]) for t in summary["targets"]],
+                         [("us small", "hnswlib M=16", 6.0)])
+
+    def test_batch_and_large_sets(self):
+        self.assertEqual(self.reached("glove100", mode="batch")["best of all"]["target"], 2.5)
+        self.assertEqual(self.reached("gloss384", mode="batch")["best of all"]["target"], 1.5)
+        self.assertEqual(self.reached("synth", rows=1_000_000, mode="batch")["best of all"]["target"], 1.125)
+
+
+class Tables(unittest.TestCase):
+    record = {"data": {"name": "glove100", "metric": "cosine", "rows": 1000, "dim": 4}, "machine": {"cpu": "a CPU"},
+              "parameters": {"clock": "wall", "max_isa": ""},
+              "date": "2026-01-01T00:00:00", "commit": "c" * 40, "contenders": ENTRIES,
+              "summary": report.summarise({"name": "glove100", "rows": 1000}, ENTRIES, rounds(SPEEDS))}
+
+    def test_markdown(self):
+        text = table.markdown(self.record)
+        rows = [line for line in text.splitlines() if line.startswith("| ") and "them" in line or "**us" in line]
+        # Of each library only the variant that is its fastest somewhere; ours first; recalls not reached are dashes.
+        self.assertEqual([row.split(" | ")[0] for row in rows], ["| **us big**", "| them fast"])
+        self.assertIn("– / 400 / –", rows[0])
+        self.assertIn("Not measured: them absent (no such processor).", text)
+
+    def test_printed_table_holds_everyone(self):
+        text = report.table(self.record, ENTRIES, self.record["summary"])
+        for one in ENTRIES:
+            self.assertIn(one["name"], text)
+
+    def test_between(self):
+        text = f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n"
+        self.assertEqual(table.between(text, "new"), f"before\n{table.BEGIN}\nnew\n{table.END}\nafter\n")
+        for wrong in ("none", f"{table.END}\n{table.BEGIN}", text + text):
+            with self.assertRaises(SystemExit):
+                table.between(wrong, "new")
+
+
+if __name__ == "__main__":
+    unittest.main()
