@@ -1,32 +1,60 @@
-#include "hnsw/visited.h"
+#include "base/visited.h"
 
+#include <assert.h>
 #include <string.h>
 
-enum { MIN_SLOT_BITS = 6, MAX_SLOT_BITS = 18 };
+enum { MOST_SHIFT = 21 };
+static_assert((size_t)32 << MOST_SHIFT == SL_VISITED_MOST, "SL_VISITED_MOST");
 
-sl_status sl_visited_init(sl_visited *visited, const sl_allocator *allocator, size_t n, size_t expected) {
-    /* Exact where that is small; else four slots for each id a walk is expected to see keeps collisions rare. */
-    size_t blocks = n / 32 + 1;
-    size_t wanted = blocks < 1u << 15 || blocks < 4 * expected ? blocks : 4 * expected;
-    uint32_t bits = MIN_SLOT_BITS;
-    while (bits < MAX_SLOT_BITS && ((size_t)1 << bits) < wanted)
-        bits++;
-    void *slots;
-    SL_TRY(sl_mem_alloc(allocator, sizeof(uint64_t) << bits, &slots));
-    *visited = (sl_visited){.slots = slots, .mask = (1u << bits) - 1, .slot_bits = bits};
-    sl_visited_clear(visited);
+static size_t words_size(const sl_visited *visited) {
+    return sizeof(uint32_t) << visited->shift;
+}
+
+static size_t list_size(const sl_visited *visited) {
+    return visited->room + visited->most;
+}
+
+sl_status sl_visited_init(sl_visited *visited, const sl_allocator *allocator, size_t n, size_t expected, size_t most) {
+    sl_status status;
+    void *block;
+    size_t room = expected < n ? expected : n;
+    *visited = (sl_visited){.covers = n, .room = room + 2 * most, .expected = expected, .most = most};
+    while (visited->shift < MOST_SHIFT && ((size_t)32 << visited->shift) < n)
+        visited->shift++;
+    visited->mask = ((uint32_t)1 << visited->shift) - 1;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, words_size(visited), &block), fail);
+    visited->words = block;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, list_size(visited) * sizeof(uint32_t), &block), fail);
+    visited->list = block;
+    return SL_OK;
+fail:
+    sl_visited_free(visited, allocator);
+    return status;
+}
+
+sl_status sl_visited_cover(sl_visited *visited, const sl_allocator *allocator, size_t n) {
+    sl_visited larger;
+    if (n <= visited->covers) return SL_OK;
+    SL_TRY(sl_visited_init(&larger, allocator, n, visited->expected, visited->most));
+    sl_visited_free(visited, allocator);
+    *visited = larger;
     return SL_OK;
 }
 
 void sl_visited_free(sl_visited *visited, const sl_allocator *allocator) {
-    sl_mem_free(allocator, visited->slots, sizeof(uint64_t) * ((size_t)visited->mask + 1));
-    visited->slots = NULL;
+    sl_mem_free(allocator, visited->words, words_size(visited));
+    sl_mem_free(allocator, visited->list, list_size(visited) * sizeof(uint32_t));
+    *visited = (sl_visited){0};
 }
 
 void sl_visited_clear(sl_visited *visited) {
-    /* Zeroed slots carry epoch 0, which no walk uses. */
-    visited->epoch += 1u << (SL_VISITED_BLOCK_BITS - visited->slot_bits);
-    if (visited->epoch) return;
-    memset(visited->slots, 0, sizeof(uint64_t) * ((size_t)visited->mask + 1));
-    visited->epoch = 1u << (SL_VISITED_BLOCK_BITS - visited->slot_bits);
+    /* A word a mark, or all of them side by side, whichever is less to write. */
+    size_t size = words_size(visited);
+    if (visited->lost || visited->count > size / 64)
+        memset(visited->words, 0, size);
+    else
+        for (size_t i = 0; i < visited->count; i++)
+            visited->words[visited->list[i] & visited->mask] = 0;
+    visited->count = 0;
+    visited->lost = 0;
 }

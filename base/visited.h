@@ -1,42 +1,51 @@
 /*
- * What a walk has already seen, at a cost that follows what it sees and not the size of the index: a table of bit
- * blocks, 32 neighbouring ids a block, found by the block's number and told apart by a tag. Tags hold the walk's epoch,
- * so that starting a walk clears nothing.
+ * What a walk has already seen: a bit an id, and the list of the ids that were marked, so that starting the next walk
+ * clears what this one touched and not an array of n.
  *
- * Up to 32 ids times the number of slots the table is exact. Beyond that, two blocks may want one slot; the later one
- * takes it, and ids of the earlier one may be seen again: they cost an evaluation and the pool refuses the copy.
+ * Beyond SL_VISITED_MOST ids those that are that far apart share a bit: in an index so large a walk takes an id for
+ * seen that it has not seen once in some ten thousand times, and loses that evaluation.
  */
-#ifndef SL_HNSW_VISITED_H
-#define SL_HNSW_VISITED_H
+#ifndef SL_BASE_VISITED_H
+#define SL_BASE_VISITED_H
 
 #include "base/memory.h"
 
+#define SL_VISITED_MOST ((size_t)1 << 26)
+
 typedef struct sl_visited {
-    uint64_t *slots; /* tag in the upper half, bits in the lower */
-    uint32_t mask;
-    uint32_t slot_bits;
-    uint32_t epoch; /* in the bits of a tag above those of a block's number */
+    /* An id's word is its lower bits' and its bit its upper ones': ids that are met together are often neighbours, and
+     * marks in one word would wait for one another. */
+    uint32_t *words;
+    uint32_t mask, shift;
+    size_t covers;  /* ids */
+    uint32_t *list; /* ids marked since the last clearing, room for `room` and what one call adds */
+    size_t count, room, expected, most;
+    int lost; /* more were marked than the list holds */
 } sl_visited;
 
-/* A table for ids below n and walks of up to `expected` ids. */
-sl_status sl_visited_init(sl_visited *visited, const sl_allocator *allocator, size_t n, size_t expected);
+/* For ids below n and walks of up to `expected` ids, told of by calls that add `most` at a time; none marked. */
+sl_status sl_visited_init(sl_visited *visited, const sl_allocator *allocator, size_t n, size_t expected, size_t most);
+/* The same for ids below a larger n; nothing is changed on failure. */
+sl_status sl_visited_cover(sl_visited *visited, const sl_allocator *allocator, size_t n);
 void sl_visited_free(sl_visited *visited, const sl_allocator *allocator);
 
-/* Forgets all: constant time but for once in thousands of walks. */
+/* Forgets all. */
 void sl_visited_clear(sl_visited *visited);
 
-/* 27 bits number the blocks of 2^32 ids; those above the slot's bits go to the tag. */
-#define SL_VISITED_BLOCK_BITS 27u
+/* Where the next `most` ids that are marked may be put; they stay there while those of the next call are put down. */
+static inline uint32_t *sl_visited_place(sl_visited *visited) {
+    if (visited->count > visited->room) {
+        visited->lost = 1;
+        visited->count = 0;
+    }
+    return visited->list + visited->count;
+}
 
 /* Marks the id; returns whether it was marked before. */
 static inline int sl_visited_mark(sl_visited *visited, uint32_t id) {
-    uint32_t block = id >> 5;
-    uint64_t *slot = &visited->slots[block & visited->mask];
-    uint32_t tag = visited->epoch | (block >> visited->slot_bits);
-    uint64_t entry = (uint32_t)(*slot >> 32) == tag ? *slot : (uint64_t)tag << 32;
-    uint64_t bit = (uint64_t)1 << (id & 31);
-    *slot = entry | bit;
-    return (entry & bit) != 0;
+    uint32_t *word = &visited->words[id & visited->mask], before = *word, bit = id >> visited->shift & 31;
+    *word = before | (uint32_t)1 << bit;
+    return (int)(before >> bit & 1);
 }
 
 #endif

@@ -12,6 +12,8 @@
  *   lane_load(p, bytes)       bytes of a register's worth, the others zero; nothing behind them is touched
  *   lane_f32, lane_i16        (p, n) the same for n elements, as floats
  *   lane_query8, lane_row8    sum += row (unsigned) * query (signed); see lane_offset
+ *   lane_low4, lane_high4     the lower and the upper four bits of each byte
+ *   lane_row4                 sum += those * query (signed)
  *   lane_offset               what must be taken from lane_row8's sum to get dot - query->offset
  *   lane_sum4_i32, _f32       the four totals of four registers
  *   lane_dot_i8, _u8, _i16    sum += a * b
@@ -19,11 +21,22 @@
  *   lane_diff_i8, _u8, _i16   |a - b|, which is unsigned
  *   lane_total8(sum), lane_total16(sum, steps), lane_total_squares(sum, steps)
  *   lane_fma, _add, _sub, _mul, _splat, lane_sum_f32
+ *
+ *   LANE_TILE                 registers of rows that are scanned at once, beside four queries; without it and what
+ *                             follows the tier does not scan
+ *   lane_four(p)              four bytes, over and over
+ *   lane_totals(sum, n, less) n * sum - less, of 32-bit lanes, as floats
+ *   lane_above(a, b)          a bit for each lane where a > b
+ *   lane_append               (scores, ids, score, first, bits) the lanes of the bits, with their numbers from first
+ * on, one after another; whole registers may be written LANE_TRANSPOSE            there are lane_transpose(V[LANE_F]),
+ * of 32-bit lanes, and lane_store
  */
 #ifndef SL_DISTANCE_BODY_H
 #define SL_DISTANCE_BODY_H
 
 #include "distance/lanes.h"
+
+#include <math.h>
 
 /* ---------------------------------------------------------------------------------------------------------------
  * One query against gathered rows
@@ -48,6 +61,17 @@ static AI void step_i8(four_sums *sums, const uint8_t *const *row, const uint8_t
     sums->d.i8 = lane_row8(sums->d.i8, lane_load(row[3] + k, LANE_8), q);
 }
 
+/* A row's lower halves of bytes belong to the query's first `width` bytes, the upper ones to the next. */
+static AI void step_i4(four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t width, size_t k) {
+    V low = lane_load(code + k, LANE_8), high = lane_load(code + width + k, LANE_8);
+    V a = lane_load(row[0] + k, LANE_8), b = lane_load(row[1] + k, LANE_8);
+    V c = lane_load(row[2] + k, LANE_8), d = lane_load(row[3] + k, LANE_8);
+    sums->a.i8 = lane_row4(lane_row4(sums->a.i8, lane_low4(a), low), lane_high4(a), high);
+    sums->b.i8 = lane_row4(lane_row4(sums->b.i8, lane_low4(b), low), lane_high4(b), high);
+    sums->c.i8 = lane_row4(lane_row4(sums->c.i8, lane_low4(c), low), lane_high4(c), high);
+    sums->d.i8 = lane_row4(lane_row4(sums->d.i8, lane_low4(d), low), lane_high4(d), high);
+}
+
 static AI void step_i16(four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k) {
     V q = lane_load(code + k, 2 * LANE_16);
     sums->a.i16 = lane_dot_i16(sums->a.i16, lane_load(row[0] + k, 2 * LANE_16), q);
@@ -64,9 +88,12 @@ static AI void step_f32(four_sums *sums, const uint8_t *const *row, const uint8_
     sums->d.f32 = lane_fma(lane_f32(row[3] + k, LANE_F), q, sums->d.f32);
 }
 
-static AI void step(sl_codes codes, four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k) {
+static AI void step(sl_codes codes, four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t width,
+                    size_t k) {
     if (codes == SL_CODES_I8)
         step_i8(sums, row, code, k);
+    else if (codes == SL_CODES_I4)
+        step_i4(sums, row, code, width, k);
     else if (codes == SL_CODES_I16)
         step_i16(sums, row, code, k);
     else
@@ -74,7 +101,7 @@ static AI void step(sl_codes codes, four_sums *sums, const uint8_t *const *row, 
 }
 
 static AI size_t step_bytes(sl_codes codes) {
-    return codes == SL_CODES_I8 ? LANE_8 : codes == SL_CODES_I16 ? 2 * LANE_16 : 4 * LANE_F;
+    return codes == SL_CODES_I8 || codes == SL_CODES_I4 ? LANE_8 : codes == SL_CODES_I16 ? 2 * LANE_16 : 4 * LANE_F;
 }
 
 /* What does not change from row to row. */
@@ -95,6 +122,7 @@ static AI score_plan plan_score(sl_codes codes, const sl_code_rows *rows, size_t
     if (rows->bias && plan.extent < rows->bias + 4) plan.extent = rows->bias + 4;
     plan.straddles = (((size_t)rows->base | rows->pitch) & 63) != 0;
     if (codes == SL_CODES_I8) plan.offset = lane_offset(query, width);
+    if (codes == SL_CODES_I4) plan.offset = (int32_t)query->offset;
     return plan;
 }
 
@@ -121,6 +149,10 @@ static AI f4 totals(sl_codes codes, const four_sums *sums, const score_plan *pla
         i4 total = lane_sum4_i32(sums->a.i8, sums->b.i8, sums->c.i8, sums->d.i8);
         return __builtin_convertvector(total - plan->offset, f4);
     }
+    if (codes == SL_CODES_I4) {
+        i4 total = lane_sum4_i32(sums->a.i8, sums->b.i8, sums->c.i8, sums->d.i8);
+        return __builtin_convertvector(2 * total - plan->offset, f4);
+    }
     if (codes == SL_CODES_I16)
         return (f4){(float)lane_total16(sums->a.i16, steps), (float)lane_total16(sums->b.i16, steps),
                     (float)lane_total16(sums->c.i16, steps), (float)lane_total16(sums->d.i16, steps)};
@@ -139,7 +171,7 @@ static AI void score4(sl_codes codes, const score_plan *plan, const uint32_t *id
     four_sums sums = {0};
     size_t k = 0;
     do {
-        step(codes, &sums, row, plan->code, k);
+        step(codes, &sums, row, plan->code, plan->rows.width, k);
         k += step_bytes(codes);
     } while (k < plan->rows.width);
     *out = finish(codes, &sums, row, plan);
@@ -152,8 +184,8 @@ static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *id
     four_sums low = {0}, high = {0};
     size_t k = 0;
     do {
-        step(codes, &low, row, plan->code, k);
-        step(codes, &high, row + 4, plan->code, k);
+        step(codes, &low, row, plan->code, plan->rows.width, k);
+        step(codes, &high, row + 4, plan->code, plan->rows.width, k);
         k += step_bytes(codes);
     } while (k < plan->rows.width);
     out[0] = finish(codes, &low, row, plan);
@@ -208,6 +240,59 @@ static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const
     }
 }
 
+#ifdef LANE_SIXTEEN
+
+/* Rows of one step: there is little to multiply, and adding lanes and finishing scores is most of the work. */
+static AI void score16_i4(const score_plan *plan, const sl_query_code *query, const uint32_t *ids, float *out) {
+    V low = lane_load(plan->code, LANE_8), high = lane_load(plan->code + LANE_8, LANE_8);
+    R8 sums[16];
+    for (size_t i = 0; i < 16; i++) {
+        V row = lane_load(row_at(plan, ids[i]), LANE_8);
+        sums[i] = lane_row4(lane_row4((R8){0}, lane_low4(row), low), lane_high4(row), high);
+    }
+    V totals = lane_sum16_i32(sums);
+    totals = M(sub_epi32)(M(add_epi32)(totals, totals), M(set1_epi32)(plan->offset));
+    lane_finish16(totals, &plan->rows, query, ids, out);
+}
+
+static void score_line_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
+                          size_t ahead, float *out) {
+    score_plan plan = plan_score(SL_CODES_I4, rows, LANE_8, query);
+    size_t i = 0;
+    for (; n - i >= 16; i += 16) {
+        size_t next = i + ahead;
+        if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < 16 ? n - next : 16);
+        score16_i4(&plan, query, ids + i, out + i);
+    }
+    if (n - i > 8) {
+        uint32_t last[16];
+        float scores[16];
+        for (size_t j = 0; j < 16; j++)
+            last[j] = ids[i + j < n ? i + j : n - 1];
+        score16_i4(&plan, query, last, scores);
+        memcpy(out + i, scores, (n - i) * sizeof *out);
+    } else if (i < n) {
+        score_rows(SL_CODES_I4, LANE_8, rows, query, ids + i, n - i, 0, out + i);
+    }
+}
+
+#else
+
+static void score_line_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
+                          size_t ahead, float *out) {
+    score_rows(SL_CODES_I4, 64, rows, query, ids, n, ahead, out);
+}
+
+#endif
+
+static void score_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
+                     float *out) {
+    if (rows->width == 64)
+        score_line_i4(rows, query, ids, n, ahead, out);
+    else
+        score_rows(SL_CODES_I4, rows->width, rows, query, ids, n, ahead, out);
+}
+
 static void score_i16(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
     score_rows(SL_CODES_I16, rows->width, rows, query, ids, n, ahead, out);
@@ -217,6 +302,224 @@ static void score_f32(const sl_code_rows *rows, const sl_query_code *query, cons
                       float *out) {
     score_rows(SL_CODES_F32, rows->width, rows, query, ids, n, ahead, out);
 }
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Many rows and many queries
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#ifdef LANE_TILE
+
+/* Rows behind the last get a bias that is below any threshold, or no number, which is not above one either. */
+static void tile_terms(sl_tile *tile, const sl_code_rows *rows) {
+    const uint8_t *row = rows->base + (size_t)tile->first * rows->pitch;
+    for (size_t i = 0; i < SL_TILE_ROWS; i++, row += rows->pitch) {
+        int there = i < tile->rows;
+        tile->factors[i] = there ? load_float(row + rows->factor) : 0;
+        tile->biases[i] = !there ? -INFINITY : rows->bias ? load_float(row + rows->bias) : 0;
+    }
+}
+
+#ifndef LANE_TRANSPOSE
+
+/* Four elements of a row at a time. */
+static void tile_bytes(sl_tile *tile, const sl_code_rows *rows) {
+    size_t half = tile->codes == SL_CODES_I4 ? tile->steps / 2 : tile->steps;
+    for (size_t i = 0; i < tile->rows; i++) {
+        const uint8_t *row = rows->base + (size_t)(tile->first + i) * rows->pitch;
+        uint8_t *to = tile->bytes + i / LANE_F * LANE_F * 4 * tile->steps + i % LANE_F * 4;
+        for (size_t k = 0; k < half; k++) {
+            uint32_t four;
+            memcpy(&four, row + 4 * k, sizeof four);
+            uint32_t low = tile->codes == SL_CODES_I4 ? four & 0x0f0f0f0fu : four, high = four >> 4 & 0x0f0f0f0fu;
+            memcpy(to + k * 4 * LANE_F, &low, sizeof low);
+            if (tile->codes == SL_CODES_I4) memcpy(to + (half + k) * 4 * LANE_F, &high, sizeof high);
+        }
+    }
+}
+
+#else
+
+/* A register of each of LANE_F rows becomes a register of each four of their elements. */
+static void tile_bytes(sl_tile *tile, const sl_code_rows *rows) {
+    size_t half = tile->codes == SL_CODES_I4 ? tile->steps / 2 : tile->steps;
+    for (size_t group = 0; group < tile->rows; group += LANE_F) {
+        const uint8_t *row = rows->base + (size_t)(tile->first + group) * rows->pitch;
+        uint8_t *to = tile->bytes + group * 4 * tile->steps;
+        size_t there = tile->rows - group < LANE_F ? tile->rows - group : LANE_F;
+        for (size_t k = 0; k < half; k += LANE_F) {
+            V block[LANE_F];
+            for (size_t i = 0; i < LANE_F; i++)
+                block[i] = lane_load(row + (i < there ? i : 0) * rows->pitch + 4 * k, LANE_8);
+            lane_transpose(block);
+            size_t most = half - k < LANE_F ? half - k : LANE_F;
+            for (size_t j = 0; j < most; j++) {
+                int narrow = tile->codes == SL_CODES_I4;
+                lane_store(to + (k + j) * LANE_8, narrow ? lane_low4(block[j]) : block[j]);
+                if (narrow) lane_store(to + (half + k + j) * LANE_8, lane_high4(block[j]));
+            }
+        }
+    }
+}
+
+#endif
+
+static void tile_pack(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n) {
+    tile->first = first;
+    tile->rows = n;
+    tile_terms(tile, rows);
+    tile_bytes(tile, rows);
+}
+
+static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F totals) {
+    F score = lane_mul(lane_mul(totals, lane_splat(scan->query.scale)), lane_f32(tile->factors + row, LANE_F));
+    score = lane_add(score, lane_mul(lane_f32(tile->biases + row, LANE_F), lane_splat(scan->query.bias_scale)));
+    uint32_t better = lane_above(score, lane_splat(scan->least));
+    if (__builtin_expect(better == 0, 1)) return;
+    lane_append(scan->scores + scan->count, scan->ids + scan->count, score, tile->first + (uint32_t)row, better);
+    scan->count += (uint32_t)__builtin_popcount(better);
+}
+
+/* LANE_TILE groups of rows and four queries: each load serves several products. */
+static AI void scan_block(sl_codes codes, const sl_tile *tile, size_t row, sl_scan *const *scans,
+                          const int32_t *offsets) {
+    R8 sums[LANE_TILE][4];
+    for (size_t i = 0; i < LANE_TILE; i++)
+        for (size_t q = 0; q < 4; q++)
+            sums[i][q] = (R8){0};
+    const uint8_t *bytes = tile->bytes + row * 4 * tile->steps;
+    const uint8_t *code[4] = {scans[0]->query.code, scans[1]->query.code, scans[2]->query.code, scans[3]->query.code};
+    for (size_t k = 0; k < tile->steps; k++) {
+        V rows[LANE_TILE];
+        for (size_t i = 0; i < LANE_TILE; i++)
+            rows[i] = lane_load(bytes + (i * tile->steps + k) * LANE_F * 4, LANE_F * 4);
+        for (size_t q = 0; q < 4; q++) {
+            V four = lane_four(code[q] + 4 * k);
+            for (size_t i = 0; i < LANE_TILE; i++)
+                sums[i][q] = codes == SL_CODES_I4 ? lane_row4(sums[i][q], rows[i], four)
+                                                  : lane_row8(sums[i][q], rows[i], lane_query8(four));
+        }
+    }
+    for (size_t q = 0; q < 4; q++)
+        for (size_t i = 0; i < LANE_TILE; i++)
+            scan_take(tile, scans[q], row + i * LANE_F,
+                      lane_totals(sums[i][q], codes == SL_CODES_I4 ? 2 : 1, offsets[q]));
+}
+
+static AI void tile_scan_codes(sl_codes codes, const sl_tile *tile, sl_scan *const *scans, size_t n) {
+    /* Takes the places of queries that are missing, and finds nothing. */
+    sl_scan none = *scans[0];
+    none.least = INFINITY;
+    for (size_t q = 0; q < n; q += 4) {
+        sl_scan *four[4];
+        int32_t offsets[4];
+        for (size_t i = 0; i < 4; i++) {
+            four[i] = q + i < n ? scans[q + i] : &none;
+            offsets[i] = codes == SL_CODES_I8 ? lane_offset(&four[i]->query, (4 * tile->steps + 63) / 64 * 64)
+                                              : (int32_t)four[i]->query.offset;
+        }
+        for (size_t row = 0; row < tile->rows; row += LANE_TILE * LANE_F)
+            scan_block(codes, tile, row, four, offsets);
+    }
+}
+
+/* How many of n scores are no less than a bound. */
+static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        count += scores[i] >= bound;
+    return count;
+}
+
+/* By halving the range of the scores until a bound leaves about as many as are wanted: a pass over some hundred scores
+ * costs a few dozen instructions, and nothing depends on how a comparison ends. */
+static void tile_best(sl_scan *scan, uint32_t keep) {
+    enum { HALVINGS = 24 };
+    uint32_t n = scan->count, most = keep + keep / 4;
+    if (n <= most) return;
+    const float *scores = scan->scores;
+    float low = INFINITY, high = -INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        low = scores[i] < low ? scores[i] : low;
+        high = scores[i] > high ? scores[i] : high;
+    }
+    /* From low on there are too many, and from high on fewer than are wanted. */
+    for (int i = 0; i < HALVINGS; i++) {
+        float middle = low + (high - low) / 2;
+        uint32_t from = count_from(scores, n, middle);
+        if (from >= keep)
+            low = middle;
+        else
+            high = middle;
+        if (from >= keep && from <= most) break;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        float score = scores[i];
+        scan->scores[kept] = score;
+        scan->ids[kept] = scan->ids[i];
+        kept += score >= low;
+    }
+    /* Scores that are all alike: any of them will do, behind those that are better. */
+    if (kept > keep + keep / 2 + 1) {
+        uint32_t better = 0;
+        for (uint32_t i = 0; i < kept; i++) {
+            float score = scan->scores[i];
+            uint32_t id = scan->ids[i];
+            if (score < high) continue;
+            scan->scores[i] = scan->scores[better];
+            scan->ids[i] = scan->ids[better];
+            scan->scores[better] = score;
+            scan->ids[better++] = id;
+        }
+        kept = most;
+    }
+    scan->count = kept;
+    scan->least = low;
+}
+
+static void tile_scan(const sl_tile *tile, sl_scan *const *scans, size_t n) {
+    if (n == 0) return;
+    if (tile->codes == SL_CODES_I4)
+        tile_scan_codes(SL_CODES_I4, tile, scans, n);
+    else
+        tile_scan_codes(SL_CODES_I8, tile, scans, n);
+}
+
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What a walk does before and after it scores
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#ifndef LANE_SIFTS
+
+static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
+    size_t kept = 0;
+    sl_visited table = *visited; /* a copy stays in registers */
+    for (size_t j = 0; j < degree; j++) {
+        uint32_t id = __atomic_load_n(links + j, __ATOMIC_RELAXED);
+        if (id >= count) break;
+        found[kept] = id;
+        kept += !sl_visited_mark(&table, id);
+    }
+    return kept;
+}
+
+static size_t above(const sl_buckets *buckets, int32_t floor, const float *scores, const uint32_t *ids, size_t n,
+                    const sl_above *out) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        float score = scores[i];
+        int32_t place = sl_bucket_of(buckets, score);
+        out->scores[kept] = score;
+        out->ids[kept] = ids[i];
+        out->places[kept] = place;
+        kept += place >= floor && score == score;
+    }
+    return kept;
+}
+
+#endif
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Integers, one to one
@@ -353,7 +656,13 @@ REFINE_KERNELS(i16, SL_REFINE_I16)
 
 const sl_kernels LANE_TABLE = {
     .isa = LANE_ISA,
-    .score = {[SL_CODES_I8] = score_i8, [SL_CODES_I16] = score_i16, [SL_CODES_F32] = score_f32},
+    .score =
+        {[SL_CODES_I8] = score_i8, [SL_CODES_I16] = score_i16, [SL_CODES_F32] = score_f32, [SL_CODES_I4] = score_i4},
+    .unseen = unseen,
+    .above = above,
+#ifdef LANE_TILE
+    .tile = {tile_pack, tile_scan, tile_best},
+#endif
     .dot_i8 = dot_i8,
     .l2_i8 = l2_i8,
     .dot_u8 = dot_u8,

@@ -7,7 +7,6 @@
 
 static sl_status check_types(sl_dtype dtype, sl_codes codes) {
     if (!sl_dtype_size(dtype)) return sl_fail(SL_ETYPE, "element type %d is none of sl_dtype", (int)dtype);
-    if (codes == SL_CODES_I4) return sl_fail(SL_EUNSUPPORTED, "codes i4 are reserved; use i8, i16 or f32");
     if ((unsigned)codes > SL_CODES_I4) return sl_fail(SL_EINVAL, "codes %d are none of sl_codes", (int)codes);
     sl_codes own = dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
     if (!sl_dtype_is_float(dtype) && codes != own)
@@ -22,8 +21,20 @@ static size_t pitch_of(size_t payload) {
     return lines - payload <= payload / 4 ? lines : sl_round_up(payload, 16);
 }
 
-static size_t code_size(sl_codes codes) {
-    return codes == SL_CODES_I8 ? 1 : codes == SL_CODES_I16 ? 2 : 4;
+/* Bytes of a row's codes. */
+static size_t codes_size(size_t dim, sl_codes codes) {
+    if (codes == SL_CODES_I4) return (dim + 1) / 2;
+    return codes == SL_CODES_I8 ? dim : codes == SL_CODES_I16 ? 2 * dim : 4 * dim;
+}
+
+/* What 4 bits leave over is read seldom, so that its rows are packed. */
+static void init_rest(sl_codec *codec) {
+    codec->rest.width = sl_round_up(codec->dim, SL_ROW_STEP);
+    codec->rest.factor = sl_round_up(codec->dim, 4);
+    codec->rest.pitch = codec->rest.factor + 4;
+    if (codec->metric != SL_METRIC_COSINE) return;
+    codec->norm = codec->rest.pitch;
+    codec->rest.pitch += 4;
 }
 
 sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype dtype, sl_codes codes) {
@@ -34,15 +45,18 @@ sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype 
 
     *codec =
         (sl_codec){.dim = dim, .metric = metric, .dtype = sl_dtype_is_float(dtype) ? SL_F32 : dtype, .codes = codes};
-    size_t size = dim * code_size(codes);
+    size_t size = codes_size(dim, codes);
     codec->rows.width = sl_round_up(size, SL_ROW_STEP);
     codec->rows.factor = sl_round_up(size, 4);
     size_t payload = codec->rows.factor + 4;
-    if (metric == SL_METRIC_L2 || dtype == SL_U8) {
+    /* I4 rows are compared with one another by their lengths under IP too. */
+    if (metric == SL_METRIC_L2 || dtype == SL_U8 || (codes == SL_CODES_I4 && metric == SL_METRIC_IP)) {
         codec->rows.bias = payload;
         payload += 4;
     }
-    if (metric == SL_METRIC_COSINE) {
+    if (codes == SL_CODES_I4) {
+        init_rest(codec);
+    } else if (metric == SL_METRIC_COSINE) {
         codec->norm = payload;
         payload += 4;
     }
@@ -58,7 +72,7 @@ size_t sl_codec_rows_size(const sl_codec *codec, size_t n) {
 }
 
 size_t sl_query_size(const sl_codec *codec) {
-    return codec->rows.width;
+    return codec->codes == SL_CODES_I4 ? sl_query4_size(codec) : codec->rows.width;
 }
 
 sl_status sl_codec_accepts(const sl_codec *codec, sl_dtype dtype) {

@@ -26,9 +26,10 @@ typedef struct sl_codec {
     size_t dim;
     sl_metric metric;
     sl_dtype dtype;    /* I8, U8, I16: native, exact; F32 stands for all floating-point input */
-    sl_codes codes;    /* I8, I16 or F32 */
+    sl_codes codes;
     sl_code_rows rows; /* geometry; base is the owner's to set */
-    size_t norm;       /* byte offset of the length of x under COSINE; 0 otherwise */
+    sl_code_rows rest; /* of I4: the rows of what 4 bits leave over; pitch 0 otherwise */
+    size_t norm;       /* byte offset of the length of x under COSINE, in the rest's rows where there is one; or 0 */
 } sl_codec;
 
 /* Fills the geometry. Pitch: payload rounded up to 64 where that adds at most a quarter, else to 16; F32 rows always
@@ -93,6 +94,41 @@ void sl_to_float(sl_dtype dtype, const void *src, float *dst, size_t n);
 
 /* The way back, to F32, F16 or BF16, rounded to nearest, ties to even. */
 void sl_from_float(sl_dtype dtype, const float *src, void *dst, size_t n);
+
+/* encode4.c: codes I4, a row of 4 bits an element for the walk and another of 8 bits beside it for what comes after.
+ * Both together are the vector to some 12 bits; under COSINE made unit. `x` is overwritten. */
+void sl_encode_row4(const sl_codec *codec, float *x, uint8_t *row, uint8_t *rest, sl_quant_error *error);
+void sl_decode_row4(const sl_codec *codec, const uint8_t *row, const uint8_t *rest, float *out);
+
+/* The 4 bits alone: levels and factor of x; returns the factor. */
+float sl_encode_levels(const sl_codec *codec, const float *x, uint8_t *row);
+
+/* The largest magnitude; NaN where there is one. */
+float sl_largest(const float *x, size_t n);
+
+/* x as n signed bytes, a query over I8 rows; what they leave of x replaces it. */
+void sl_take_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out);
+
+/* A query in two times 8 bits, each over both rows; rows[0] alone is the walk's. Of I8 codes of floats there is one row,
+ * and rest is over that. */
+typedef struct sl_query4 {
+    sl_query_code rows[2], rest[2];
+} sl_query4;
+
+/* `buffer`: 64-byte aligned, sl_query4_size(codec) bytes; `scratch`: dim floats. *norm2 gets |x|^2. */
+size_t sl_query4_size(const sl_codec *codec);
+void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float *scratch, sl_query4 *out,
+                      float *norm2);
+
+/* x in 8 bits over the 4-bit rows alone; x is overwritten. `buffer`: 64-byte aligned, sl_query4_size(codec) / 2 bytes. */
+void sl_encode_query_levels(const sl_codec *codec, float *x, void *buffer, sl_query_code *out);
+
+/* The query against all the bits there are of rows `ids`. */
+void sl_score4(const sl_kernels *kernels, const sl_codec *codec, const sl_query4 *query, const uint32_t *ids, size_t n,
+               float *out);
+
+/* The 4 bits of a stored row as a query, for comparing rows with one another by their 4 bits. `buffer`: 2 * width. */
+void sl_row4_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out);
 
 /* Exact-as-possible score of two raw vectors of one type under a metric (the public sl_score without its checks). */
 double sl_score_pair(const sl_kernels *kernels, sl_metric metric, sl_dtype dtype, const void *a, const void *b,

@@ -54,7 +54,7 @@ static code_sums sums_of(sl_codes kind, const void *codes, size_t dim) {
     return (code_sums){0, kernels->dot_i16(codes, codes, dim)};
 }
 
-static float largest(const float *x, size_t n) {
+float sl_largest(const float *x, size_t n) {
     /* The bits of magnitudes order as the magnitudes do, and integers have a maximum that compilers vectorise. */
     int32_t most = 0;
     for (size_t i = 0; i < n; i++) {
@@ -90,7 +90,7 @@ static float unit_for(float most, double levels) {
 
 /* Signed codes of x; returns their unit, 0 for a zero vector. */
 static float quantise(sl_codes kind, const float *x, size_t dim, void *codes) {
-    float unit = unit_for(largest(x, dim), kind == SL_CODES_I8 ? 127 : 32767);
+    float unit = unit_for(sl_largest(x, dim), kind == SL_CODES_I8 ? 127 : 32767);
     double inverse = unit > 0 ? 1 / (double)unit : 0;
     if (kind == SL_CODES_I8) {
         int8_t *out = codes;
@@ -326,6 +326,7 @@ static int64_t row_squares(const sl_codec *codec, const uint8_t *row) {
 float sl_row_norm2(const sl_codec *codec, const uint8_t *row) {
     if (codec->metric == SL_METRIC_COSINE) return 1;
     if (codec->metric == SL_METRIC_L2) return -2 * get_float(row, codec->rows.bias);
+    if (codec->codes == SL_CODES_I4) return -2 * get_float(row, codec->rows.bias);
     const float *floats = (const void *)row;
     if (codec->codes == SL_CODES_F32) return (float)sl_dot_double(floats, floats, codec->dim);
     double factor = (double)get_float(row, codec->rows.factor);
@@ -333,6 +334,10 @@ float sl_row_norm2(const sl_codec *codec, const uint8_t *row) {
 }
 
 void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out) {
+    if (codec->codes == SL_CODES_I4) {
+        sl_row4_as_query(codec, row, buffer, out);
+        return;
+    }
     size_t size = codes_size(codec);
     if (codec->codes == SL_CODES_I8)
         flip_bytes(row, buffer, size);

@@ -8,7 +8,7 @@
 #ifndef SL_DISTANCE_KERNELS_H
 #define SL_DISTANCE_KERNELS_H
 
-#include <shortlist.h>
+#include "base/visited.h"
 
 /* Rows are read in whole steps of this many bytes, and the query is zero behind its last element, so no kernel over
  * rows has a tail. */
@@ -25,14 +25,16 @@ typedef struct sl_code_rows {
     size_t bias;   /* byte offset of the bias, or 0: no bias */
 } sl_code_rows;
 
-/* A query in the form the row kernels want. `code` is 64-byte aligned, `width` bytes, zero behind the last element:
+/* A query in the form the row kernels want. `code` is 64-byte aligned, `width` bytes (2 * width of I4), zero behind the last element:
  *   I8   int8_t; rows hold unsigned bytes (a signed code x is stored as x + 128), so that vpdpbusd takes them as they
  *        are and `offset` takes out what the +128 added (128 * sum of the query), once a query
  *   I16  int16_t; rows hold int16_t
- *   F32  float; rows hold float */
+ *   F32  float; rows hold float
+ *   I4   int8_t, 2 * width bytes: the first width of them belong to the lower halves of a row's bytes, the others to
+ *        the upper halves. Of a number k in a row 2k - 15 is meant, and `offset` is 15 * the sum of the query */
 typedef struct sl_query_code {
     const void *code;
-    int64_t offset; /* of I8; 0 otherwise */
+    int64_t offset; /* of I8 and I4; 0 otherwise */
     float scale;
     float bias_scale; /* what the rows' bias counts for */
 } sl_query_code;
@@ -42,6 +44,70 @@ typedef struct sl_query_code {
  * not differ. */
 typedef void sl_score_fn(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
                          size_t ahead, float *out);
+
+/* Ranges of scores of equal width, numbered from 0 to `last`; what is better or worse than all of them belongs to the
+ * outermost. */
+typedef struct sl_buckets {
+    float low, scale;
+    int32_t last;
+} sl_buckets;
+
+static inline int32_t sl_bucket_of(const sl_buckets *buckets, float score) {
+    float at = (score - buckets->low) * buckets->scale;
+    at = at < (float)buckets->last ? at : (float)buckets->last;
+    return (int32_t)(at > 0 ? at : 0);
+}
+
+/* Of a list's links, up to the first that is not below `count`, those not marked as visited, which are marked, and put
+ * at `found`, which has room for degree + 16. Returns how many. */
+typedef size_t sl_unseen_fn(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found);
+
+/* What of n scored ids lies in buckets from `floor` up; NaN does not. Arrays that have room for n + 16. */
+typedef struct sl_above {
+    float *scores;
+    uint32_t *ids;
+    int32_t *places;
+} sl_above;
+typedef size_t sl_above_fn(const sl_buckets *buckets, int32_t floor, const float *scores, const uint32_t *ids, size_t n,
+                           const sl_above *out);
+
+/* Products of many rows with many queries. A tile holds consecutive rows of I8 or I4 codes side by side: of a group of
+ * `group` rows, as many as a register holds sums, the first four elements of each, then the next four, so that a
+ * register's sums need not be added to one another. Of I4 the elements in lower halves of bytes come first. */
+#define SL_TILE_ROWS 256u /* a multiple of what any tier takes at once */
+
+typedef struct sl_tile {
+    sl_codes codes;
+    size_t steps;   /* of four elements: sl_tile_steps */
+    size_t rows;    /* up to SL_TILE_ROWS */
+    uint32_t first; /* number of its first row; the others follow */
+    uint8_t *bytes; /* SL_TILE_ROWS * 4 * steps, aligned to 64 */
+    float *factors, *biases; /* SL_TILE_ROWS each */
+} sl_tile;
+
+static inline size_t sl_tile_steps(sl_codes codes, size_t dim) {
+    return codes == SL_CODES_I4 ? 2 * ((dim + 7) / 8) : (dim + 3) / 4;
+}
+
+/* A query and what it has found: numbers and scores of rows that score above `least`. The caller sees to it that there
+ * is room for a tile's and 16 more. */
+typedef struct sl_scan {
+    sl_query_code query; /* the code's elements in a tile's order, zero up to a multiple of 64 */
+    float least;
+    uint32_t count;
+    uint32_t *ids;
+    float *scores;
+} sl_scan;
+
+/* NULL in the scalar tier, for which there is nothing to gain. */
+typedef struct sl_tile_kernels {
+    /* Fills a tile with rows first to first + n - 1. */
+    void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);
+    void (*scan)(const sl_tile *tile, sl_scan *const *scans, size_t n);
+    /* Leaves the `keep` best of what was found, or half as many more and one, in no order; what is worse is not taken
+     * from then on. */
+    void (*best)(sl_scan *scan, uint32_t keep);
+} sl_tile_kernels;
 
 /* Re-ranking: a row of one type against a float query, dim elements, no alignment asked, nothing read behind dim. The
  * row's elements count as element * scale. */
@@ -54,7 +120,10 @@ typedef struct sl_refine_kernels {
 
 typedef struct sl_kernels {
     sl_isa isa;
-    sl_score_fn *score[3]; /* by sl_codes: I8, I16, F32 */
+    sl_score_fn *score[4]; /* by sl_codes */
+    sl_unseen_fn *unseen;
+    sl_above_fn *above;
+    sl_tile_kernels tile;
 
     /* One to one on raw vectors of any alignment; nothing is read behind dim. */
     int64_t (*dot_i8)(const int8_t *a, const int8_t *b, size_t dim);

@@ -51,6 +51,18 @@ static AI Q8 lane_query8(V query) {
     return vreinterpretq_s8_u8(query);
 }
 
+static AI V lane_low4(V a) {
+    return vandq_u8(a, vdupq_n_u8(15));
+}
+
+static AI V lane_high4(V a) {
+    return vshrq_n_u8(a, 4);
+}
+
+static AI R8 lane_row4(R8 sum, V nibbles, V query) {
+    return vdotq_s32(sum, vreinterpretq_s8_u8(nibbles), vreinterpretq_s8_u8(query));
+}
+
 /* The instruction wants two signed operands: the row is taken less 128, see lane_offset. */
 static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return vdotq_s32(sum, flip8(row), query);
@@ -142,6 +154,34 @@ static AI F lane_splat(float value) {
 
 static AI float lane_sum_f32(F a) {
     return vaddvq_f32(a);
+}
+
+#define LANE_TILE 4u
+
+static AI V lane_four(const void *from) {
+    uint32_t four;
+    memcpy(&four, from, sizeof four);
+    return vreinterpretq_u8_u32(vdupq_n_u32(four));
+}
+
+static AI F lane_totals(R8 sum, int times, int32_t less) {
+    int32x4_t total = times == 2 ? vaddq_s32(sum, sum) : sum;
+    return vcvtq_f32_s32(vsubq_s32(total, vdupq_n_s32(less)));
+}
+
+static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
+    float all[LANE_F];
+    memcpy(all, &score, sizeof all);
+    for (size_t count = 0; bits; bits &= bits - 1, count++) {
+        uint32_t lane = (uint32_t)__builtin_ctz(bits);
+        scores[count] = all[lane];
+        ids[count] = first + lane;
+    }
+}
+
+static AI uint32_t lane_above(F a, F b) {
+    const uint32x4_t bits = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(vcgtq_f32(a, b), bits));
 }
 
 #include "distance/body.h"

@@ -42,6 +42,18 @@ static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return sum + row * query;
 }
 
+static AI V lane_low4(V a) {
+    return a & 15;
+}
+
+static AI V lane_high4(V a) {
+    return a >> 4;
+}
+
+static AI R8 lane_row4(R8 sum, V nibble, V query) {
+    return sum + nibble * (int8_t)query;
+}
+
 static AI int32_t lane_offset(const sl_query_code *query, size_t width) {
     (void)width;
     return (int32_t)query->offset;

@@ -7,6 +7,7 @@
  * Why no sum overflows, for any values and any dim up to 65536:
  *   lane_row8    a whole row's sum is at most 255 * 128 * 65536 < 2^31, so that 32-bit lanes may also be added to one
  *                another. Without VNNI bytes are widened first: vpmaddubsw saturates at 16 bits.
+ *   lane_row4    at most 15 * 128 * 65536 < 2^27; a pair of products of vpmaddubsw at most 2 * 15 * 128 < 2^15
  *   A8           a lane takes 4 products a register, of at most 255 * 255, and a register every 32 bytes at least:
  *                4 * 65025 * 2048 < 2^30. Lanes are added in 64 bits.
  *   A16          a pair of products lies in [-2 * 32768 * 32767, 2^31], and 2^31 does not fit. 2^31 - 1 more it lies in
@@ -33,18 +34,20 @@ typedef __m512 F;
 #define M(op)         _mm512_##op
 #define BITS(op)      _mm512_##op##_si512
 #define LOW_HALF(v)   _mm512_castsi512_si256(v)
+#define BITS_STORE    _mm512_storeu_si512
 #define HIGH_HALF(v)  _mm512_extracti64x4_epi64(v, 1)
 #define LANE_ROWS     8u
 #define LANE_ROWS_I16 8u
 #else
 typedef __m256i V;
 typedef __m256 F;
-#define M(op)         _mm256_##op
-#define BITS(op)      _mm256_##op##_si256
-#define LOW_HALF(v)   _mm256_castsi256_si128(v)
-#define HIGH_HALF(v)  _mm256_extracti128_si256(v, 1)
-#define LANE_ROWS     8u
-#define LANE_ROWS_I16 4u /* two sums each, in 16 registers */
+#define M(op)             _mm256_##op
+#define BITS(op)          _mm256_##op##_si256
+#define LOW_HALF(v)       _mm256_castsi256_si128(v)
+#define BITS_STORE(to, v) _mm256_storeu_si256((__m256i *)(to), v)
+#define HIGH_HALF(v)      _mm256_extracti128_si256(v, 1)
+#define LANE_ROWS         8u
+#define LANE_ROWS_I16     4u /* two sums each, in 16 registers */
 #endif
 
 /* Sums in 32-bit lanes, of a type of their own: were they a V, gcc would copy them before and after every VNNI
@@ -181,6 +184,14 @@ static AI V flip8(V a) {
     return BITS(xor)(a, M(set1_epi8)((char)0x80));
 }
 
+static AI V lane_low4(V a) {
+    return BITS(and)(a, M(set1_epi8)(15));
+}
+
+static AI V lane_high4(V a) {
+    return lane_low4(M(srli_epi16)(a, 4));
+}
+
 static AI int32_t lane_offset(const sl_query_code *query, size_t width) {
     (void)width;
     return (int32_t)query->offset;
@@ -204,6 +215,10 @@ static AI Q8 lane_query8(V query) {
 
 static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return mixed_add(sum, row, query);
+}
+
+static AI R8 lane_row4(R8 sum, V nibbles, V query) {
+    return mixed_add(sum, nibbles, query);
 }
 
 /* The instruction wants one unsigned and one signed operand: one of them is shifted by 128, and what that added is
@@ -251,6 +266,10 @@ static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return dot_wide(sum, widen_u8(row), query);
 }
 
+static AI R8 lane_row4(R8 sum, V nibbles, V query) {
+    return madd_add(sum, M(maddubs_epi16)(nibbles, query), M(set1_epi16)(1));
+}
+
 static AI A8 lane_dot_i8(A8 sum, V a, V b) {
     sum.sum = dot_wide(sum.sum, widen_i8(a), widen_i8(b));
     return sum;
@@ -273,6 +292,195 @@ static AI V lane_diff_i8(V a, V b) {
 
 static AI V lane_diff_u8(V a, V b) {
     return M(sub_epi8)(M(max_epu8)(a, b), M(min_epu8)(a, b));
+}
+
+/* Without optimisation gcc's gathers are macros, whose conversions of sign count as ours. */
+#if LANE_BITS == 512 && defined(__OPTIMIZE__)
+/* ---------------------------------------------------------------------------------------------------------------
+ * Sixteen rows at once, whose totals come side by side in one register
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#define LANE_SIXTEEN
+
+/* Of each pair of 128-bit quarters of a and b: the sum, a's before b's. */
+static AI V merge128(V a, V b) {
+    return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
+}
+
+static AI V four_rows(const R8 *sums) {
+    return merge64(merge32((V)sums[0], (V)sums[1]), merge32((V)sums[2], (V)sums[3]));
+}
+
+static AI V lane_sum16_i32(const R8 *sums) {
+    return merge128(merge128(four_rows(sums), four_rows(sums + 4)),
+                    merge128(four_rows(sums + 8), four_rows(sums + 12)));
+}
+
+/* A float of each of 16 rows. */
+static AI F gather16(const uint8_t *base, size_t pitch, const uint32_t *ids) {
+    V wide = _mm512_set1_epi64((long long)pitch);
+    V low = _mm512_mullo_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)ids)), wide);
+    V high = _mm512_mullo_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(ids + 8))), wide);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_i64gather_ps(low, base, 1)),
+                              _mm512_i64gather_ps(high, base, 1), 1);
+}
+
+/* Rounded after each step, as for four rows. */
+static AI void lane_finish16(V totals, const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids,
+                             float *out) {
+    F score = _mm512_mul_ps(_mm512_cvtepi32_ps(totals), _mm512_set1_ps(query->scale));
+    score = _mm512_mul_ps(score, gather16(rows->base + rows->factor, rows->pitch, ids));
+    if (rows->bias) {
+        F bias = gather16(rows->base + rows->bias, rows->pitch, ids);
+        score = _mm512_add_ps(score, _mm512_mul_ps(bias, _mm512_set1_ps(query->bias_scale)));
+    }
+    _mm512_storeu_ps(out, score);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What a walk does before and after it scores
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#define LANE_SIFTS
+
+/* All of sixteen links are looked at before any is marked. The links' words may change meanwhile, each as a whole. */
+static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
+    const __m512i end = _mm512_set1_epi32((int)(uint32_t)count), mask = _mm512_set1_epi32((int)visited->mask);
+    const __m128i shift = _mm_cvtsi32_si128((int)visited->shift);
+    uint32_t *words = visited->words;
+    size_t kept = 0;
+    for (size_t j = 0; j < degree; j += 16) {
+        __mmask16 all = degree - j < 16 ? (__mmask16)((1u << (degree - j)) - 1) : 0xffff;
+        __m512i ids = _mm512_maskz_loadu_epi32(all, links + j), place = _mm512_and_si512(ids, mask);
+        __mmask16 valid = _mm512_mask_cmplt_epu32_mask(all, ids, end);
+        /* Those before the first that is no id. */
+        valid &= (__mmask16)(valid ^ (valid + 1u));
+        __m512i word = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), valid, place, words, 4);
+        __m512i bit = _mm512_and_si512(_mm512_srl_epi32(ids, shift), _mm512_set1_epi32(31));
+        bit = _mm512_sllv_epi32(_mm512_set1_epi32(1), bit);
+        __mmask16 fresh = _mm512_mask_testn_epi32_mask(valid, word, bit);
+        _mm512_storeu_si512(found + kept, _mm512_maskz_compress_epi32(fresh, ids));
+        kept += (size_t)__builtin_popcount(fresh);
+        if (valid != 0xffff) break;
+    }
+    /* What stands twice among sixteen, in a damaged list or one that is being written, counts once. */
+    size_t once = 0;
+    for (size_t i = 0; i < kept; i++) {
+        uint32_t id = found[i];
+        found[once] = id;
+        once += !sl_visited_mark(visited, id);
+    }
+    return once;
+}
+
+static size_t above(const sl_buckets *buckets, int32_t floor, const float *scores, const uint32_t *ids, size_t n,
+                    const sl_above *out) {
+    const __m512 low = _mm512_set1_ps(buckets->low), scale = _mm512_set1_ps(buckets->scale);
+    const __m512 last = _mm512_set1_ps((float)buckets->last);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 all = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        __m512 score = _mm512_maskz_loadu_ps(all, scores + i);
+        __m512i id = _mm512_maskz_loadu_epi32(all, ids + i);
+        __m512 at = _mm512_min_ps(_mm512_mul_ps(_mm512_sub_ps(score, low), scale), last);
+        __m512i place = _mm512_cvttps_epi32(_mm512_max_ps(at, _mm512_setzero_ps()));
+        __mmask16 keep = _mm512_mask_cmpge_epi32_mask(all, place, _mm512_set1_epi32(floor));
+        keep = _mm512_mask_cmp_ps_mask(keep, score, score, _CMP_ORD_Q);
+        _mm512_storeu_ps(out->scores + kept, _mm512_maskz_compress_ps(keep, score));
+        _mm512_storeu_si512(out->ids + kept, _mm512_maskz_compress_epi32(keep, id));
+        _mm512_storeu_si512(out->places + kept, _mm512_maskz_compress_epi32(keep, place));
+        kept += (size_t)__builtin_popcount(keep);
+    }
+    return kept;
+}
+
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Many rows and many queries
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#define LANE_TRANSPOSE
+#if LANE_BITS == 512
+#define LANE_TILE 4u
+#else
+#define LANE_TILE 2u /* of 16 registers */
+#endif
+
+static AI void lane_store(void *to, V a) {
+    BITS_STORE(to, a);
+}
+
+static AI V lane_four(const void *from) {
+    int four;
+    memcpy(&four, from, sizeof four);
+    return M(set1_epi32)(four);
+}
+
+static AI F lane_totals(R8 sum, int times, int32_t less) {
+    V total = times == 2 ? M(add_epi32)((V)sum, (V)sum) : (V)sum;
+    return M(cvtepi32_ps)(M(sub_epi32)(total, M(set1_epi32)(less)));
+}
+
+static AI uint32_t lane_above(F a, F b) {
+#if LANE_BITS == 512
+    return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+#else
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+#endif
+}
+
+#if LANE_BITS == 512
+
+static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
+    const V lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    _mm512_storeu_ps(scores, _mm512_maskz_compress_ps((__mmask16)bits, score));
+    V numbers = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)first));
+    _mm512_storeu_si512(ids, _mm512_maskz_compress_epi32((__mmask16)bits, numbers));
+}
+
+#else
+
+static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
+    float all[LANE_F];
+    memcpy(all, &score, sizeof all);
+    for (size_t count = 0; bits; bits &= bits - 1, count++) {
+        uint32_t lane = (uint32_t)__builtin_ctz(bits);
+        scores[count] = all[lane];
+        ids[count] = first + lane;
+    }
+}
+
+#endif
+
+/* Rows of 32-bit lanes into columns: pairs within quarters of 128 bits, then the quarters. */
+static AI void lane_transpose(V *rows) {
+    V pairs[LANE_F], fours[LANE_F];
+    for (size_t i = 0; i < LANE_F; i += 2) {
+        pairs[i] = M(unpacklo_epi32)(rows[i], rows[i + 1]);
+        pairs[i + 1] = M(unpackhi_epi32)(rows[i], rows[i + 1]);
+    }
+    for (size_t i = 0; i < LANE_F; i += 4) {
+        fours[i] = M(unpacklo_epi64)(pairs[i], pairs[i + 2]);
+        fours[i + 1] = M(unpackhi_epi64)(pairs[i], pairs[i + 2]);
+        fours[i + 2] = M(unpacklo_epi64)(pairs[i + 1], pairs[i + 3]);
+        fours[i + 3] = M(unpackhi_epi64)(pairs[i + 1], pairs[i + 3]);
+    }
+    for (size_t i = 0; i < 4; i++) {
+#if LANE_BITS == 512
+        V a = _mm512_shuffle_i32x4(fours[i], fours[i + 4], 0x44),
+          b = _mm512_shuffle_i32x4(fours[i], fours[i + 4], 0xee);
+        V c = _mm512_shuffle_i32x4(fours[i + 8], fours[i + 12], 0x44);
+        V d = _mm512_shuffle_i32x4(fours[i + 8], fours[i + 12], 0xee);
+        rows[i] = _mm512_shuffle_i32x4(a, c, 0x88);
+        rows[i + 4] = _mm512_shuffle_i32x4(a, c, 0xdd);
+        rows[i + 8] = _mm512_shuffle_i32x4(b, d, 0x88);
+        rows[i + 12] = _mm512_shuffle_i32x4(b, d, 0xdd);
+#else
+        rows[i] = _mm256_permute2x128_si256(fours[i], fours[i + 4], 0x20);
+        rows[i + 4] = _mm256_permute2x128_si256(fours[i], fours[i + 4], 0x31);
+#endif
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -73,7 +73,13 @@ static void encode_row(sl_build *build, size_t i, size_t thread) {
     sl_index *index = build->index;
     uint32_t node = (uint32_t)(build->first + i);
     float *floats = build->floats + thread * index->codec.dim;
-    sl_encode_row(&index->codec, row_of(build, i), build->dtype, sl_row(index, node), floats, &build->errors[thread]);
+    if (index->codec.codes == SL_CODES_I4) {
+        sl_to_float(build->dtype, row_of(build, i), floats, index->codec.dim);
+        sl_encode_row4(&index->codec, floats, sl_row(index, node), sl_rest_row(index, node), &build->errors[thread]);
+    } else {
+        sl_encode_row(&index->codec, row_of(build, i), build->dtype, sl_row(index, node), floats,
+                      &build->errors[thread]);
+    }
     if (!index->refine_pitch) return;
     uint8_t *to = index->refine_rows + node * index->refine_pitch;
     if (index->refine == SL_REFINE_I16) {
@@ -171,6 +177,13 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
         return status;
     }
     encode_rows(build);
+    status = sl_walked_extend(index, build->first, build->n, build->threads);
+    if (status != SL_OK) {
+        sl_upper_truncate(index, build->first);
+        sl_ids_undo(index, next_id);
+        index->quant_error = error;
+        return status;
+    }
     index->n += build->n;
     insert_rows(build);
     status = sl_progress_end(&build->progress);
@@ -232,6 +245,6 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     build_free(&build);
     if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
     /* Half of it new: so each vector is moved a bounded number of times however it came. */
-    if (status == SL_OK) sl_order_settle(index, 8);
+    if (status == SL_OK) sl_order_settle(index, 8, mine.threads);
     return status;
 }

@@ -36,16 +36,22 @@ static size_t list_faults(const uint32_t *links, size_t degree, size_t count, ui
     return faults;
 }
 
+static int is_finite_at(const uint8_t *row, size_t offset) {
+    float value;
+    memcpy(&value, row + offset, sizeof value);
+    return isfinite(value) != 0;
+}
+
 static int row_is_finite(const sl_index *index, size_t node) {
+    const sl_codec *codec = &index->codec;
     const uint8_t *row = sl_row(index, (uint32_t)node);
-    const size_t offsets[] = {index->codec.rows.factor, index->codec.rows.bias, index->codec.norm};
-    for (size_t i = 0; i < 3; i++) {
-        float value;
-        if (i > 0 && offsets[i] == 0) continue;
-        memcpy(&value, row + offsets[i], sizeof value);
-        if (!isfinite(value)) return 0;
-    }
-    return 1;
+    /* Where there is a second row, the length is there. */
+    const uint8_t *last = codec->rest.pitch ? sl_rest_row(index, (uint32_t)node) : row;
+    return is_finite_at(row, codec->rows.factor) && (!codec->rows.bias || is_finite_at(row, codec->rows.bias)) &&
+           (!codec->norm || is_finite_at(last, codec->norm)) &&
+           (!codec->rest.pitch || is_finite_at(last, codec->rest.factor)) &&
+           is_finite_at(sl_walked_row(index, (uint32_t)node), index->walked->rows.factor) &&
+           (!index->walked->rows.bias || is_finite_at(sl_walked_row(index, (uint32_t)node), index->walked->rows.bias));
 }
 
 static void check_layer0(sl_check *check) {
@@ -127,7 +133,7 @@ static double exact_kth(const sl_index *index, const sl_query_code *query, uint3
         size_t count = index->n - first < BLOCK ? index->n - first : BLOCK;
         for (size_t i = 0; i < count; i++)
             nodes[i] = (uint32_t)(first + i);
-        index->kernels->score[index->codec.codes](&index->codec.rows, query, nodes, count, 4, scores);
+        index->kernels->score[index->walked->codes](&index->walked->rows, query, nodes, count, 4, scores);
         for (size_t i = 0; i < count; i++)
             if (nodes[i] != self) sl_top_push(top, (double)scores[i], nodes[i]);
     }
@@ -139,16 +145,15 @@ static double exact_kth(const sl_index *index, const sl_query_code *query, uint3
 static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i) {
     const sl_index *index = check->index;
     uint32_t self = (uint32_t)(sl_random_at(index->seed ^ 0x636865636bu, i) % index->n);
-    sl_row_as_query(&index->codec, sl_row(index, self), walk->query_buffer, &walk->query);
+    sl_walk_ask_node(walk, self);
     double kth = exact_kth(index, &walk->query, self, top);
     if (top->size == 0) return 1;
     sl_walk_layer(walk, 0, sl_walk_descend(walk, sl_entry_get(index), 0), walk->max_ef);
+    sl_pool_finish(&walk->pool, walk->max_ef);
     size_t hits = 0, seen = 0;
-    /* The pool gave up the lowest bit of its scores. */
-    double slack = fabs(kth) * 0x1p-22;
     for (size_t j = 0; j < walk->pool.size && seen < top->size; j++) {
         if (sl_pool_id(walk->pool.keys[j]) == self) continue;
-        hits += (double)sl_pool_score(walk->pool.keys[j]) >= kth - slack;
+        hits += (double)sl_pool_score(walk->pool.keys[j]) >= kth;
         seen++;
     }
     return (double)hits / (double)top->size;
@@ -211,6 +216,7 @@ static sl_status check_graph(sl_check *check) {
     if (index->n == 0) return SL_OK;
     check_layer0(check);
     check_upper(check);
+    SL_TRY(sl_partitions_check(index));
     SL_TRY(check_reach(check));
     SL_TRY(sl_ids_count_duplicates(index, &check->report.duplicate_ids));
     return check_recall(check);

@@ -18,11 +18,18 @@ void sl_refined_floats(const sl_index *index, uint32_t node, float *out) {
         sl_to_float(SL_F32, refined, out, index->codec.dim);
 }
 
-static void get_one(const sl_index *index, uint32_t node, sl_dtype dtype, void *out) {
+void sl_coded_floats(const sl_index *index, uint32_t node, float *out) {
+    if (index->codec.codes == SL_CODES_I4)
+        sl_decode_row4(&index->codec, sl_row(index, node), sl_rest_row(index, node), out);
+    else
+        sl_decode_row(&index->codec, sl_row(index, node), out);
+}
+
+void sl_vector_of(const sl_index *index, uint32_t node, sl_dtype dtype, void *out) {
     if (index->refine_pitch)
         sl_refined_floats(index, node, out);
     else if (sl_dtype_is_float(dtype))
-        sl_decode_row(&index->codec, sl_row(index, node), out);
+        sl_coded_floats(index, node, out);
     else
         sl_decode_native(&index->codec, sl_row(index, node), out);
 }
@@ -34,7 +41,7 @@ sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype 
     for (size_t i = 0; i < n; i++) {
         uint32_t node;
         SL_TRY(sl_id_find(index, ids[i], &node));
-        get_one(index, node, dtype, (char *)out + i * bytes);
+        sl_vector_of(index, node, dtype, (char *)out + i * bytes);
     }
     return SL_OK;
 }

@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 #include "base/prefetch.h"
-#include "distance/codec.h"
+#include "distance/coarse.h"
+#include "hnsw/partition.h"
 #include "storage/store.h"
 
 #define SL_MAX_LEVEL 63u
@@ -28,12 +29,20 @@ typedef struct sl_id_map {
     sl_spin lock; /* of its making: readers may be the first to need it */
 } sl_id_map;
 
+/* settings.h */
+typedef struct sl_tuned_record sl_tuned_record;
+
+typedef struct sl_idle sl_idle; /* idle.h */
+
 struct sl_index {
     sl_allocator allocator;
     sl_log_fn log;
     void *log_ctx;
     const sl_kernels *kernels;
-    sl_codec codec; /* geometry of the rows of layer 0, base included */
+    sl_codes codes;         /* as asked for */
+    sl_codec codec;         /* geometry of the rows of layer 0, base included */
+    sl_coarse coarse;       /* rows walked on, where codes I4 are made so: see coarse.h */
+    const sl_codec *walked; /* what walks score: the coarse codec, or else the codec */
     sl_refine refine;
     sl_codec refine_codec; /* of an I16 refine tier */
     size_t refine_pitch;   /* 0 without a refine tier */
@@ -43,7 +52,10 @@ struct sl_index {
 
     size_t n, capacity;
     uint8_t *rows;
-    uint32_t *links; /* m0 a node, filled with SL_NONE */
+    uint8_t *rest_rows; /* of I4 codes: what 4 bits leave over */
+    uint8_t *coarse_rows;
+    uint8_t *projection; /* of the coarse rows; NULL before there are any */
+    uint32_t *links;     /* m0 a node, filled with SL_NONE */
     uint8_t *refine_rows;
     void *ids; /* id_width bytes a node; NULL where id_width is 0: id i belongs to node i */
     size_t id_width;
@@ -55,7 +67,11 @@ struct sl_index {
     sl_spin settling;  /* held while reachability is proved */
     size_t unverified; /* nodes added since reachability was last proved */
     size_t ordered;    /* nodes when they were last numbered in the order of a walk */
-    sl_store *store;   /* the open file the arrays point into; NULL when they are the index's own */
+    sl_partitions partitions;
+    sl_idle *idle;          /* searchers between batch calls, which may be many at once and see the index as const */
+    sl_store *store;        /* the open file the arrays point into; NULL when they are the index's own */
+    sl_tuned_record *tuned; /* settings that tuning stored, see settings.h; always the index's own */
+    size_t tuned_count;
 };
 
 /* The entry point in one word, so that a thread reads its place and level together: level in the upper half; below
@@ -103,6 +119,14 @@ static inline uint8_t *sl_row(const sl_index *index, uint32_t node) {
     return index->rows + (size_t)node * index->codec.rows.pitch;
 }
 
+static inline uint8_t *sl_walked_row(const sl_index *index, uint32_t node) {
+    return (uint8_t *)(uintptr_t)index->walked->rows.base + (size_t)node * index->walked->rows.pitch;
+}
+
+static inline uint8_t *sl_rest_row(const sl_index *index, uint32_t node) {
+    return index->rest_rows + (size_t)node * index->codec.rest.pitch;
+}
+
 /* Of an index with a refine tier: a node's row there, and what one unit of its elements stands for. */
 static inline const uint8_t *sl_refine_row(const sl_index *index, uint32_t node) {
     return index->refine_rows + (size_t)node * index->refine_pitch;
@@ -131,9 +155,23 @@ sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_
 sl_status sl_index_writable(const sl_index *index);
 /* index.c: bytes of the refine tier of n nodes; checked against overflow when capacity is set. */
 size_t sl_refine_bytes(const sl_index *index, size_t n);
+/* index.c: the same of what I4 codes keep beside the rows; 0 of others. */
+size_t sl_rest_bytes(const sl_index *index, size_t n);
 
-/* get.c: a node's vector from the refine tier. */
+/* walked.c: the codecs of an index for these codes. */
+sl_status sl_walked_init(sl_index *index, const sl_index_params *params);
+/* walked.c: bytes of the coarse rows of n nodes, and of their projection; 0 where there are none. */
+size_t sl_coarse_bytes(const sl_index *index, size_t n);
+size_t sl_projection_bytes(const sl_index *index);
+/* walked.c: coarse rows for nodes [first, first + n), which have all else; the projection is learned if that is due,
+ * and then all nodes get theirs anew. Nothing has changed on failure. */
+sl_status sl_walked_extend(sl_index *index, size_t first, size_t n, size_t threads);
+
+/* get.c: a node's vector from the refine tier, and from the codes. */
 void sl_refined_floats(const sl_index *index, uint32_t node, float *out);
+void sl_coded_floats(const sl_index *index, uint32_t node, float *out);
+/* get.c: a node's vector as sl_index_get gives it, as floats or as the integers of an integer index. */
+void sl_vector_of(const sl_index *index, uint32_t node, sl_dtype dtype, void *out);
 
 /* persist.c: what a file of the index holds: header fields (but for those the store fills in) and sections, of which
  * there are at most SL_MAX_SECTIONS; returns their number. */

@@ -1,5 +1,6 @@
 #include "base/params.h"
-#include "hnsw/graph.h"
+#include "hnsw/idle.h"
+#include "hnsw/settings.h"
 
 #include <string.h>
 
@@ -37,6 +38,9 @@ static sl_status check_params(const sl_index_params *p) {
                        sl_dtype_name(p->dtype));
     if (p->codes == SL_CODES_F32)
         return sl_fail(SL_EINVAL, "codes f32 already hold the vectors; use refine none, or codes i8 or i16");
+    if (p->codes == SL_CODES_I4 && p->refine == SL_REFINE_BF16 && !sl_coarse_wanted(p->dim, p->metric, p->dtype))
+        return sl_fail(SL_EINVAL, "codes i4 keep 12 bits an element, and bf16 would hold hardly more; use refine none, "
+                                  "i16 or f32");
     return SL_OK;
 }
 
@@ -78,9 +82,9 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
                         .seed = params->seed,
                         .place = SL_PLACE_DRAM};
     sl_status status;
-    sl_dtype dtype = sl_dtype_is_float(params->dtype) ? SL_F32 : params->dtype;
-    SL_TRY_GOTO(sl_codec_init(&index->codec, params->dim, params->metric, dtype, params->codes), fail);
+    SL_TRY_GOTO(sl_walked_init(index, params), fail);
     SL_TRY_GOTO(set_refine(index), fail);
+    SL_TRY_GOTO(sl_idle_init(index), fail);
     *out = index;
     return SL_OK;
 fail:
@@ -101,6 +105,10 @@ size_t sl_refine_bytes(const sl_index *index, size_t n) {
     return n * index->refine_pitch + SL_ROW_STEP;
 }
 
+size_t sl_rest_bytes(const sl_index *index, size_t n) {
+    return index->codec.rest.pitch ? n * index->codec.rest.pitch + SL_ROW_STEP : 0;
+}
+
 static size_t links_bytes(const sl_index *index, size_t n) {
     return n * index->m0 * sizeof(uint32_t);
 }
@@ -113,8 +121,12 @@ void sl_index_release_arrays(sl_index *index) {
         index->id_width = 0;
         sl_ids_free(index);
     } else {
+        sl_partitions_free(allocator, &index->partitions);
         sl_ids_free(index);
         sl_mem_free(allocator, index->rows, sl_codec_rows_size(&index->codec, index->capacity));
+        sl_mem_free(allocator, index->rest_rows, sl_rest_bytes(index, index->capacity));
+        sl_mem_free(allocator, index->coarse_rows, sl_coarse_bytes(index, index->capacity));
+        sl_mem_free(allocator, index->projection, sl_projection_bytes(index));
         sl_mem_free(allocator, index->links, links_bytes(index, index->capacity));
         sl_mem_free(allocator, index->refine_rows, sl_refine_bytes(index, index->capacity));
         sl_upper_free(index);
@@ -125,7 +137,9 @@ void sl_index_release_arrays(sl_index *index) {
 
 void sl_index_free(sl_index *index) {
     if (!index) return;
+    sl_idle_free(index);
     sl_index_release_arrays(index);
+    sl_settings_free(index);
     sl_allocator allocator = index->allocator;
     sl_mem_free(&allocator, index, sizeof *index);
 }
@@ -150,34 +164,49 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
     const sl_allocator *allocator = &index->allocator;
     size_t old_rows = sl_codec_rows_size(&index->codec, index->capacity);
     size_t new_rows = sl_codec_rows_size(&index->codec, capacity), bytes;
-    void *rows, *links = NULL, *refine = NULL;
+    void *rows, *rest = NULL, *coarse = NULL, *links = NULL, *refine = NULL;
     sl_status status;
     if (!new_rows || !sl_mul(capacity, index->m0 * sizeof(uint32_t), &bytes) ||
-        !sl_mul(capacity, index->refine_pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP)
+        !sl_mul(capacity, index->refine_pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP ||
+        !sl_mul(capacity, index->codec.rest.pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP ||
+        !sl_mul(capacity, index->coarse.codec.rows.pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP)
         return sl_fail(SL_ENOMEM, "%zu vectors of %zu elements do not fit the address space", capacity,
                        index->codec.dim);
     SL_TRY(sl_mem_alloc(allocator, new_rows, &rows));
+    if (index->codec.rest.pitch) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_rest_bytes(index, capacity), &rest), fail);
+    if (sl_coarse_bytes(index, capacity))
+        SL_TRY_GOTO(sl_mem_alloc(allocator, sl_coarse_bytes(index, capacity), &coarse), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, links_bytes(index, capacity), &links), fail);
     if (index->refine_pitch) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_refine_bytes(index, capacity), &refine), fail);
     SL_TRY_GOTO(sl_ids_resize(index, capacity), fail);
 
     if (index->n) {
         memcpy(rows, index->rows, index->n * index->codec.rows.pitch);
+        if (rest) memcpy(rest, index->rest_rows, index->n * index->codec.rest.pitch);
+        if (coarse) memcpy(coarse, index->coarse_rows, index->n * index->coarse.codec.rows.pitch);
         memcpy(links, index->links, links_bytes(index, index->n));
         if (refine) memcpy(refine, index->refine_rows, index->n * index->refine_pitch);
     }
     memset((char *)links + links_bytes(index, index->n), 0xff, links_bytes(index, capacity - index->n));
     sl_mem_free(allocator, index->rows, old_rows);
+    sl_mem_free(allocator, index->rest_rows, sl_rest_bytes(index, index->capacity));
+    sl_mem_free(allocator, index->coarse_rows, sl_coarse_bytes(index, index->capacity));
     sl_mem_free(allocator, index->links, links_bytes(index, index->capacity));
     sl_mem_free(allocator, index->refine_rows, sl_refine_bytes(index, index->capacity));
     index->rows = rows;
     index->codec.rows.base = rows;
+    index->rest_rows = rest;
+    index->codec.rest.base = rest;
+    index->coarse_rows = coarse;
+    index->coarse.codec.rows.base = coarse;
     index->links = links;
     index->refine_rows = refine;
     index->capacity = capacity;
     return SL_OK;
 fail:
     sl_mem_free(allocator, rows, new_rows);
+    sl_mem_free(allocator, rest, sl_rest_bytes(index, capacity));
+    sl_mem_free(allocator, coarse, sl_coarse_bytes(index, capacity));
     sl_mem_free(allocator, links, links_bytes(index, capacity));
     sl_mem_free(allocator, refine, sl_refine_bytes(index, capacity));
     return status;
@@ -206,17 +235,21 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .seed = index->seed,
                            .metric = index->codec.metric,
                            .dtype = index->codec.dtype,
-                           .codes = index->codec.codes,
+                           .codes = index->codes,
                            .refine = index->refine,
                            .place = index->place,
                            .max_level = index->n ? sl_entry_get(index).level : 0,
                            .quant_error_max = index->quant_error.max,
-                           .isa = sl_isa_name(index->kernels->isa)};
+                           .isa = sl_isa_name(index->kernels->isa),
+                           .tuned = index->tuned_count};
     size_t count = sl_describe(index, &header, sections);
     for (size_t i = 0; i < count; i++) {
         uint64_t size = sections[i].size;
         switch ((sl_section_kind)sections[i].kind) {
         case SL_SECTION_CODES:
+        case SL_SECTION_REST:
+        case SL_SECTION_COARSE:
+        case SL_SECTION_PROJECTION:
             mine.bytes_codes += size;
             break;
         case SL_SECTION_LINKS:
@@ -232,6 +265,12 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
         case SL_SECTION_UPPER_START:
         case SL_SECTION_UPPER_LINKS:
             mine.bytes_upper += size;
+            break;
+        case SL_SECTION_PARTITION_STARTS:
+        case SL_SECTION_PARTITION_ROWS:
+            mine.bytes_partitions += size;
+            break;
+        case SL_SECTION_TUNED:
             break;
         }
     }

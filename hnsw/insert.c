@@ -79,11 +79,12 @@ void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, 
 static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top, sl_entry entry) {
     sl_index *index = insert->index;
     sl_walk *walk = &insert->walk;
-    sl_row_as_query(&index->codec, sl_row(index, node), walk->query_buffer, &walk->query);
+    sl_walk_ask_node(walk, node);
     uint32_t start = sl_walk_descend(walk, entry, top);
     for (uint32_t level = top;; level--) {
         sl_layer layer = sl_layer_at(index, level);
         sl_walk_layer(walk, level, start, index->ef_construction);
+        sl_pool_finish(&walk->pool, index->ef_construction);
         candidates_from_pool(insert, &layer, node);
         sl_select_run(&insert->select, node, index->m);
         write_selection(&insert->select, &layer, sl_layer_links(&layer, level ? slot : node));

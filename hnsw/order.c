@@ -10,8 +10,10 @@ enum { SMALL = 4096 };
 /* All that is needed before anything is changed. */
 typedef struct sl_order {
     sl_index *index;
-    sl_reach reach;  /* its queue: new number -> old number */
-    uint32_t *to;    /* old number -> new number */
+    sl_reach reach; /* its queue: new number -> old number */
+    uint32_t *to;   /* old number -> new number */
+    uint32_t *of;   /* old number -> partition */
+    sl_partitions partitions;
     uint32_t *slots; /* old slot -> new slot */
     void *row;       /* room for the longest row of any array */
     void *ids;
@@ -21,6 +23,8 @@ typedef struct sl_order {
 static size_t longest_row(const sl_index *index) {
     size_t links = index->m0 * sizeof(uint32_t), longest = index->codec.rows.pitch;
     if (longest < links) longest = links;
+    if (longest < index->codec.rest.pitch) longest = index->codec.rest.pitch;
+    if (longest < index->coarse.codec.rows.pitch) longest = index->coarse.codec.rows.pitch;
     return longest < index->refine_pitch ? index->refine_pitch : longest;
 }
 
@@ -30,6 +34,8 @@ static void order_free(sl_order *order) {
     const size_t word = sizeof(uint32_t);
     sl_reach_free(&order->reach);
     sl_mem_free(allocator, order->to, index->n * word);
+    sl_mem_free(allocator, order->of, index->n * word);
+    sl_partitions_free(allocator, &order->partitions);
     sl_mem_free(allocator, order->slots, index->upper.count * word);
     sl_mem_free(allocator, order->row, longest_row(index));
     sl_mem_free(allocator, order->ids, index->capacity * sizeof(uint64_t));
@@ -46,6 +52,8 @@ static sl_status order_alloc(sl_order *order) {
     SL_TRY(sl_reach_init(&order->reach, index, index->n, 0));
     SL_TRY(sl_mem_alloc(allocator, index->n * word, &block));
     order->to = block;
+    SL_TRY(sl_mem_alloc(allocator, index->n * word, &block));
+    order->of = block;
     SL_TRY(sl_mem_alloc(allocator, index->upper.count * word, &block));
     order->slots = block;
     SL_TRY(sl_mem_alloc(allocator, longest_row(index), &order->row));
@@ -62,14 +70,19 @@ static sl_status order_alloc(sl_order *order) {
     return SL_OK;
 }
 
-/* The new numbers, old ones that cannot be reached last. */
-static void number_nodes(sl_order *order) {
+/* The new numbers: by partition, those of one as a walk from the entry point comes to them, those it cannot come to
+ * last. */
+static sl_status number_nodes(sl_order *order, size_t threads) {
+    const sl_index *index = order->index;
     sl_reach *reach = &order->reach;
-    size_t n = order->index->n, tail = sl_reach_run(reach);
+    size_t n = index->n, tail = sl_reach_run(reach);
     for (size_t node = 0; node < n; node++)
         if (!sl_reach_has(reach, (uint32_t)node)) reach->queue[tail++] = (uint32_t)node;
+    SL_TRY(sl_partitions_learn(index, sl_thread_count(threads), &order->partitions, order->of, order->to));
+    SL_TRY(sl_partitions_arrange(index, &order->partitions, order->of, reach->queue, order->to));
     for (size_t node = 0; node < n; node++)
         order->to[reach->queue[node]] = (uint32_t)node;
+    return SL_OK;
 }
 
 static void renumber(uint32_t *links, const uint32_t *from, size_t degree, const uint32_t *to) {
@@ -106,6 +119,8 @@ static void move_layer0(sl_order *order) {
     }
     move_rows(order, index->links, index->m0 * sizeof(uint32_t));
     move_rows(order, index->rows, index->codec.rows.pitch);
+    if (index->codec.rest.pitch) move_rows(order, index->rest_rows, index->codec.rest.pitch);
+    if (index->coarse_rows) move_rows(order, index->coarse_rows, index->coarse.codec.rows.pitch);
     if (index->refine_pitch) move_rows(order, index->refine_rows, index->refine_pitch);
 }
 
@@ -138,16 +153,18 @@ static void adopt(sl_order *order) {
     sl_upper upper = index->upper;
     index->upper = order->upper;
     order->upper = upper;
+    sl_partitions partitions = index->partitions;
+    index->partitions = order->partitions;
+    order->partitions = partitions;
     sl_ids_adopt(index, order->ids);
     order->ids = NULL;
     index->ordered = index->n;
 }
 
-void sl_order_settle(sl_index *index, size_t most) {
+void sl_order_settle(sl_index *index, size_t most, size_t threads) {
     if (index->n < SMALL || (index->n - index->ordered) * 16 <= index->n * most) return;
     sl_order order = {.index = index};
-    if (order_alloc(&order) == SL_OK) {
-        number_nodes(&order);
+    if (order_alloc(&order) == SL_OK && number_nodes(&order, threads) == SL_OK) {
         copy_upper(&order);
         move_layer0(&order);
         adopt(&order);

@@ -9,6 +9,6 @@
  * their ids. `most` is the share of nodes, in sixteenths, that may lie out of order. Needs the index for itself, and
  * for a while some 9 bytes a vector of memory, besides the 8 that ids of their own take from then on; without that, or
  * for a small index, it leaves all as it is: order is speed. */
-void sl_order_settle(sl_index *index, size_t most);
+void sl_order_settle(sl_index *index, size_t most, size_t threads);
 
 #endif

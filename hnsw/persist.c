@@ -1,6 +1,7 @@
 #include "base/params.h"
 #include "hnsw/order.h"
 #include "hnsw/reach.h"
+#include "hnsw/settings.h"
 
 #include <string.h>
 
@@ -27,7 +28,7 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
                                .dim = (uint32_t)index->codec.dim,
                                .metric = (uint8_t)index->codec.metric,
                                .dtype = (uint8_t)index->codec.dtype,
-                               .codes = (uint8_t)index->codec.codes,
+                               .codes = (uint8_t)index->codes,
                                .refine = (uint8_t)index->refine,
                                .m = (uint32_t)index->m,
                                .ef_construction = (uint32_t)index->ef_construction,
@@ -48,6 +49,11 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
     const size_t word = sizeof(uint32_t);
 #define SL_PUT(kind, data, bytes) sections[count++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, bytes}
     SL_PUT(SL_SECTION_CODES, index->rows, index->n * index->codec.rows.pitch);
+    if (index->codec.rest.pitch) SL_PUT(SL_SECTION_REST, index->rest_rows, index->n * index->codec.rest.pitch);
+    if (index->coarse_rows) {
+        SL_PUT(SL_SECTION_COARSE, index->coarse_rows, index->n * index->coarse.codec.rows.pitch);
+        if (index->n) SL_PUT(SL_SECTION_PROJECTION, index->projection, sl_coarse_projection_size(&index->coarse));
+    }
     SL_PUT(SL_SECTION_LINKS, index->links, index->n * index->m0 * word);
     if (header->id_width) SL_PUT(SL_SECTION_IDS, index->ids, index->n * header->id_width);
     if (upper->count) {
@@ -57,6 +63,16 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
     }
     if (index->refine_pitch) SL_PUT(SL_SECTION_REFINE, index->refine_rows, index->n * index->refine_pitch);
 #undef SL_PUT
+    const sl_partitions *partitions = &index->partitions;
+    if (partitions->count) {
+        size_t bytes = partitions->count * partitions->codec.rows.pitch;
+        sections[count++] = (sl_section_source){SL_SECTION_PARTITION_STARTS, 0, partitions->starts,
+                                                (partitions->count + 1) * word};
+        sections[count++] = (sl_section_source){SL_SECTION_PARTITION_ROWS, 0, partitions->rows, bytes};
+    }
+    if (index->tuned_count)
+        sections[count++] =
+            (sl_section_source){SL_SECTION_TUNED, 0, index->tuned, index->tuned_count * sizeof *index->tuned};
     return count;
 }
 
@@ -78,7 +94,7 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
     SL_TRY(sl_reach_settle(index));
-    if (index->place == SL_PLACE_DRAM) sl_order_settle(index, 2);
+    if (index->place == SL_PLACE_DRAM) sl_order_settle(index, 2, 0);
     sl_file_header header;
     sl_section_source sections[SL_MAX_SECTIONS];
     size_t count = sl_describe(index, &header, sections);
@@ -172,12 +188,32 @@ static sl_status load_upper(sl_index *index, const sl_file_header *header, sl_pr
     return SL_OK;
 }
 
+static sl_status load_coarse(sl_index *index, size_t n, sl_progress *progress) {
+    sl_coarse *coarse = &index->coarse;
+    size_t room = sl_projection_bytes(index);
+    void *block = NULL;
+    sl_status status =
+        load(index, SL_SECTION_COARSE, n * coarse->codec.rows.pitch, sl_coarse_bytes(index, n), &block, progress);
+    index->coarse_rows = block;
+    coarse->codec.rows.base = block;
+    SL_TRY(status);
+    block = NULL;
+    status = load(index, SL_SECTION_PROJECTION, n && room ? room - SL_ROW_STEP : 0, n ? room : 0, &block, progress);
+    index->projection = block;
+    SL_TRY(status);
+    if (!block) return SL_OK;
+    sl_coarse_adopt(coarse, block);
+    if (sl_coarse_is_finite(coarse)) return SL_OK;
+    return sl_fail(SL_ECORRUPT, "%s: the projection is not finite", index->store->path);
+}
+
 static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
     const size_t word = sizeof(uint32_t), n = (size_t)header->n;
     size_t most;
     void *block = NULL;
     /* The longest row of all: where rows as long fit the address space, every array does. */
-    size_t row = index->codec.rows.pitch + index->m0 * word + index->refine_pitch + sizeof(uint64_t);
+    size_t row = index->codec.rows.pitch + index->codec.rest.pitch + index->coarse.codec.rows.pitch +
+                 index->m0 * word + index->refine_pitch + sizeof(uint64_t);
     if (header->n > SIZE_MAX || !sl_mul(n, row, &most) || !sl_mul(header->upper_rows, index->m * word, &most))
         return sl_fail(SL_ENOMEM, "%s: %llu vectors do not fit the address space", index->store->path,
                        (unsigned long long)header->n);
@@ -187,6 +223,12 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     index->rows = block;
     index->codec.rows.base = block;
     SL_TRY(status);
+    block = NULL;
+    status = load(index, SL_SECTION_REST, n * index->codec.rest.pitch, sl_rest_bytes(index, n), &block, progress);
+    index->rest_rows = block;
+    index->codec.rest.base = block;
+    SL_TRY(status);
+    SL_TRY(load_coarse(index, n, progress));
     block = NULL;
     status = load(index, SL_SECTION_LINKS, n * index->m0 * word, n * index->m0 * word, &block, progress);
     index->links = block;
@@ -202,6 +244,8 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     index->refine_rows = block;
     SL_TRY(status);
     SL_TRY(load_upper(index, header, progress));
+    SL_TRY(sl_partitions_load(index, progress));
+    SL_TRY(sl_settings_load(index, progress));
     index->n = index->ordered = n;
     index->next_id = header->next_id;
     index->quant_error = (sl_quant_error){header->quant_error_sum, header->quant_error_max, header->quant_error_count};
@@ -234,7 +278,7 @@ static sl_status check_writable(const sl_index *index) {
     for (size_t link = 0; link < upper->rows * index->m; link++)
         if (upper->links[link] >= upper->count && upper->links[link] != SL_NONE)
             return sl_fail(SL_ECORRUPT, "row %zu of the upper layers has a link out of range", link / index->m);
-    return SL_OK;
+    return sl_partitions_check(index);
 }
 
 static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {

@@ -22,7 +22,8 @@ void sl_rate_many(sl_rate *rate, const uint32_t *nodes, size_t n, float *out) {
     const sl_index *index = rate->index;
     const sl_codec *codec = &index->codec;
     index->kernels->score[codec->codes](&codec->rows, &rate->query, nodes, n, 4, out);
-    /* Rows carry their length under L2, and it is 1 under COSINE. */
+    /* Rows carry their length under L2, and those of I4 under IP too; it is 1 under COSINE. */
+    if (codec->codes == SL_CODES_I4) return;
     for (size_t i = 0; i < n && codec->metric == SL_METRIC_IP; i++)
         out[i] -= 0.5f * sl_row_norm2(codec, sl_row(index, nodes[i]));
 }

@@ -2,15 +2,23 @@
 
 #include "base/params.h"
 #include "hnsw/accept.h"
+#include "hnsw/idle.h"
+#include "hnsw/scan.h"
+#include "hnsw/settings.h"
 #include "hnsw/walk.h"
 
 #include <math.h>
 
+enum { BLOCK = 256 };
+
 struct sl_searcher {
     const sl_index *index;
     sl_walk walk;
+    size_t deepest;   /* how far a search with a filter goes: max_ef, or less of one that is lent to several */
     sl_top top;       /* max_ef entries */
     float *candidate; /* a vector brought back from its row, to be scored */
+    void *scratch;    /* of a batch that scans */
+    size_t scratch_size;
 };
 
 void sl_search_params_init_sized(sl_search_params *params, size_t struct_size) {
@@ -27,6 +35,7 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_searcher), &block));
     sl_searcher *searcher = block;
     searcher->index = index;
+    searcher->deepest = max_ef;
     sl_status status;
     SL_TRY_GOTO(sl_walk_init(&searcher->walk, index, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(&index->allocator, max_ef * sizeof(sl_top_entry), &block), fail);
@@ -45,13 +54,24 @@ void sl_searcher_free(sl_searcher *searcher) {
     const sl_allocator *allocator = &searcher->index->allocator;
     sl_mem_free(allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
     sl_mem_free(allocator, searcher->candidate, searcher->index->codec.dim * sizeof(float));
+    sl_mem_free(allocator, searcher->scratch, searcher->scratch_size);
     sl_walk_free(&searcher->walk);
     sl_mem_free(allocator, searcher, sizeof *searcher);
 }
 
-/* How many of the pool's best are scored anew. Codes of 8 bits put few true neighbours further behind than this. */
-static size_t rerank_count(size_t k, const sl_search_params *params) {
-    size_t wanted = params->rerank ? params->rerank : k + k / 2 + 10;
+void sl_searcher_limit(sl_searcher *searcher, size_t deepest) {
+    searcher->deepest = deepest;
+}
+
+size_t sl_searcher_room(const sl_searcher *searcher) {
+    return searcher->walk.max_ef;
+}
+
+/* How many of the pool's best are scored anew. Codes of 8 bits, or 4, put few true neighbours further behind than
+ * this; of a projection in 4 bits, more. */
+size_t sl_rerank_count(const sl_index *index, size_t k, const sl_search_params *params) {
+    size_t own = index->coarse_rows ? 3 * k + 10 : k + k / 2 + 10;
+    size_t wanted = params->rerank ? params->rerank : own;
     return wanted < k ? k : wanted;
 }
 
@@ -85,6 +105,34 @@ static double rescored(const sl_searcher *searcher, uint32_t node, const void *q
     return index->codec.metric == SL_METRIC_L2 ? -score : score;
 }
 
+/* Of I4 codes the walk saw 4 bits; what lies beside them, or what they are a short form of, orders the best of what it
+ * found. */
+static void rank_by_all_bits(sl_searcher *searcher, size_t k, const sl_search_params *params) {
+    const sl_index *index = searcher->index;
+    const sl_codec *codec = &index->codec;
+    const sl_pool *pool = &searcher->walk.pool;
+    sl_top *top = &searcher->top;
+    size_t count = sl_rerank_count(index, k, params);
+    if (count > pool->size) count = pool->size;
+    uint32_t nodes[BLOCK];
+    float scores[BLOCK];
+    const sl_code_rows *finer = codec->rest.pitch ? &codec->rest : &codec->rows;
+    for (size_t i = 0; i < count; i++)
+        sl_prefetch(finer->base + (size_t)sl_pool_id(pool->keys[i]) * finer->pitch, finer->pitch);
+    for (size_t done = 0, some; done < count; done += some) {
+        some = count - done < BLOCK ? count - done : BLOCK;
+        for (size_t i = 0; i < some; i++)
+            nodes[i] = sl_pool_id(pool->keys[done + i]);
+        sl_score4(index->kernels, codec, &searcher->walk.query4, nodes, some, scores);
+        for (size_t i = 0; i < some; i++) {
+            double score = (double)scores[i];
+            if (codec->metric == SL_METRIC_L2) score = fmin(0, 2 * score - (double)searcher->walk.query_norm2);
+            sl_top_push(top, score, nodes[i]);
+        }
+    }
+    sl_top_sort(top);
+}
+
 /* The pool's best as results: scored anew over finer data or in exact integers where the index has them. */
 static void rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
     const sl_index *index = searcher->index;
@@ -93,15 +141,21 @@ static void rank(sl_searcher *searcher, const void *query, size_t k, const sl_se
     top->size = 0;
     top->k = k;
     if (index->refine_pitch || index->codec.codes == SL_CODES_F32 || index->codec.dtype != SL_F32) {
-        size_t count = rerank_count(k, params);
+        size_t count = sl_rerank_count(index, k, params);
         if (count > pool->size) count = pool->size;
         for (size_t i = 0; i < count && index->refine_pitch; i++)
             sl_refine_prefetch(index, sl_pool_id(pool->keys[i]));
+        for (size_t i = 0; i < count && index->coarse_rows && !index->refine_pitch; i++)
+            sl_prefetch(sl_row(index, sl_pool_id(pool->keys[i])), index->codec.rows.pitch);
         for (size_t i = 0; i < count; i++) {
             uint32_t node = sl_pool_id(pool->keys[i]);
             sl_top_push(top, rescored(searcher, node, query), node);
         }
         sl_top_sort(top);
+        return;
+    }
+    if (index->codes == SL_CODES_I4) {
+        rank_by_all_bits(searcher, k, params);
         return;
     }
     for (size_t i = 0; i < pool->size && i < k; i++) {
@@ -126,6 +180,7 @@ static sl_status check_search(const sl_index *index, sl_dtype dtype, size_t k, c
     if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
     if (params->ef == 0 || params->ef > SL_MAX_EF)
         return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
+    if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
     SL_TRY(sl_accept_check(params));
     return sl_codec_accepts(&index->codec, dtype);
 }
@@ -135,16 +190,24 @@ static sl_status check_search(const sl_index *index, sl_dtype dtype, size_t k, c
 static void gather(sl_searcher *searcher, size_t k, const sl_search_params *params) {
     const sl_index *index = searcher->index;
     sl_walk *walk = &searcher->walk;
-    size_t ef = params->ef > k ? params->ef : k, wanted = rerank_count(k, params);
+    size_t ef = params->ef > k ? params->ef : k, wanted = sl_rerank_count(index, k, params);
     if (wanted > ef) wanted = ef;
+    /* Of what a filter leaves, the k-th best is not the one that is known here. */
+    walk->stop = sl_accept_given(params) ? 0 : (float)params->stop;
+    walk->near = k;
     uint32_t start = sl_walk_descend(walk, sl_entry_get(index), 0);
     sl_walk_layer(walk, 0, start, ef);
-    while (sl_accept_given(params)) {
+    if (!sl_accept_given(params)) {
+        sl_pool_finish(&walk->pool, wanted);
+        return;
+    }
+    for (;;) {
+        sl_pool_finish(&walk->pool, ef);
         size_t seen = walk->pool.size;
         sl_accept_pool(index, params, &walk->pool);
         if (sl_accept_enough(walk->pool.size, seen, k, wanted)) return;
-        if (seen < ef || ef >= walk->max_ef) return;
-        ef = ef < walk->max_ef / 2 ? 2 * ef : walk->max_ef;
+        if (seen < ef || ef >= searcher->deepest) return;
+        ef = ef < searcher->deepest / 2 ? 2 * ef : searcher->deepest;
         sl_walk_layer(walk, 0, start, ef);
     }
 }
@@ -155,15 +218,46 @@ static sl_status search_one(sl_searcher *searcher, const void *query, sl_dtype d
     const sl_index *index = searcher->index;
     sl_walk *walk = &searcher->walk;
     SL_TRY(sl_vector_check(index->codec.metric, dtype, query, index->codec.dim));
+    /* Once after the index has grown; from then on a search allocates nothing. */
+    SL_TRY(sl_visited_cover(&walk->visited, &index->allocator, index->n));
     walk->evaluations = walk->expansions = 0;
     walk->pool.size = 0;
     if (index->n) {
-        sl_encode_query(&index->codec, query, dtype, walk->query_buffer, walk->floats, &walk->query,
-                        &walk->query_norm2);
+        sl_walk_ask(walk, query, dtype);
         gather(searcher, k, params);
     }
     rank(searcher, query, k, params);
     return SL_OK;
+}
+
+void sl_searcher_ask(sl_searcher *searcher, const void *query, sl_dtype dtype) {
+    sl_walk_ask(&searcher->walk, query, dtype);
+}
+
+const sl_query_code *sl_searcher_query(const sl_searcher *searcher) {
+    return &searcher->walk.query;
+}
+
+void sl_searcher_rank(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                      const sl_search_params *params, const sl_scan *found) {
+    sl_walk_ask(&searcher->walk, query, dtype);
+    sl_pool_fill(&searcher->walk.pool, found->scores, found->ids, found->count);
+    rank(searcher, query, k, params);
+}
+
+sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out) {
+    if (size > searcher->scratch_size) {
+        sl_mem_free(&searcher->index->allocator, searcher->scratch, searcher->scratch_size);
+        searcher->scratch_size = 0;
+        SL_TRY(sl_mem_alloc(&searcher->index->allocator, size, &searcher->scratch));
+        searcher->scratch_size = size;
+    }
+    *out = searcher->scratch;
+    return SL_OK;
+}
+
+size_t sl_searcher_results(const sl_searcher *searcher) {
+    return searcher->top.size;
 }
 
 static void add_stats(const sl_searcher *searcher, sl_search_stats *stats) {
@@ -172,19 +266,21 @@ static void add_stats(const sl_searcher *searcher, sl_search_stats *stats) {
     stats->expansions += searcher->walk.expansions;
 }
 
-static sl_status read_params(sl_search_params *mine, const sl_search_params *given) {
+/* With ef and rerank as they are to be used, also where a recall was asked for. */
+static sl_status read_params(const sl_index *index, size_t k, const sl_search_params *given, sl_search_params *mine) {
     sl_search_params_init(mine);
-    return sl_params_in(mine, sizeof *mine, given, "sl_search_params_init");
+    SL_TRY(sl_params_in(mine, sizeof *mine, given, "sl_search_params_init"));
+    return sl_settings_apply(index, k, mine);
 }
 
 sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                            const sl_search_params *params, sl_found *found, sl_search_stats *stats) {
     sl_search_params mine;
-    SL_TRY(read_params(&mine, params));
+    SL_TRY(read_params(searcher->index, k, params, &mine));
     SL_TRY(check_search(searcher->index, dtype, k, &mine));
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
-        return sl_fail(SL_EINVAL, "k %zu and ef %zu; this searcher was made for %zu: create a larger one", k, mine.ef,
-                       searcher->walk.max_ef);
+        return sl_fail(SL_EINVAL, "k %zu and ef %zu%s; this searcher was made for %zu: create a larger one", k, mine.ef,
+                       mine.recall > 0 ? ", tuned for this recall" : "", searcher->walk.max_ef);
     SL_TRY(search_one(searcher, query, dtype, k, &mine));
     *found = (sl_found){searcher->top.entries, searcher->top.size};
     if (stats) {
@@ -192,6 +288,11 @@ sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dt
         add_stats(searcher, stats);
     }
     return SL_OK;
+}
+
+void sl_searcher_rerank(sl_searcher *searcher, const void *query, size_t k, size_t rerank, sl_found *found) {
+    rank(searcher, query, k, &(sl_search_params){.rerank = rerank});
+    *found = (sl_found){searcher->top.entries, searcher->top.size};
 }
 
 sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
@@ -203,50 +304,71 @@ sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype 
     return SL_OK;
 }
 
-typedef struct sl_batch {
-    sl_searcher **searchers; /* one a thread */
-    size_t threads;
-    const uint8_t *queries;
-    sl_dtype dtype;
-    size_t nq, stride, k;
-    const sl_search_params *params;
-    uint64_t *ids;
-    float *scores;
-    sl_progress progress;
-} sl_batch;
+void sl_batch_write(const sl_batch *batch, const sl_searcher *searcher, size_t i) {
+    const size_t k = batch->k;
+    write_results(searcher, k, batch->ids + i * k, batch->scores ? batch->scores + i * k : NULL);
+}
 
 static sl_status batch_row(sl_batch *batch, size_t i, size_t thread) {
     sl_searcher *searcher = batch->searchers[thread];
-    const size_t k = batch->k;
-    SL_TRY(search_one(searcher, batch->queries + i * batch->stride, batch->dtype, k, batch->params));
-    write_results(searcher, k, batch->ids + i * k, batch->scores ? batch->scores + i * k : NULL);
+    SL_TRY(search_one(searcher, sl_batch_query(batch, i), batch->dtype, batch->k, batch->params));
+    sl_batch_write(batch, searcher, i);
     return SL_OK;
 }
 
-/* The only thing that can fail in a row is the query itself: its message is made again on the thread that called. */
-static sl_status batch_run(sl_batch *batch, sl_search_stats *stats) {
-    size_t bad = SIZE_MAX;
-    sl_search_stats sum = {0};
-#pragma omp parallel num_threads((int)batch->threads) if (batch->threads > 1)
+/* Row i on one of the threads. The only thing that can fail is the query itself; bad is the first that did. */
+static void batch_step(sl_batch *batch, size_t i, size_t thread, sl_search_stats *sum, size_t *bad) {
+    if (sl_progress_cancelled(&batch->progress)) return;
+    if (batch_row(batch, i, thread) == SL_OK)
+        add_stats(batch->searchers[thread], sum);
+    else if (i < *bad)
+        *bad = i;
+    sl_progress_step(&batch->progress, 1);
+}
+
+static void batch_team(sl_batch *batch, sl_search_stats *sum, size_t *bad) {
+    size_t first = SIZE_MAX;
+#pragma omp parallel num_threads((int)batch->threads) reduction(min : first)
     {
         size_t thread = sl_thread_number();
         sl_search_stats mine = {0};
-#pragma omp for schedule(dynamic, 4) reduction(min : bad)
-        for (size_t i = 0; i < batch->nq; i++) {
-            if (sl_progress_cancelled(&batch->progress)) continue;
-            if (batch_row(batch, i, thread) == SL_OK)
-                add_stats(batch->searchers[thread], &mine);
-            else if (i < bad)
-                bad = i;
-            sl_progress_step(&batch->progress, 1);
-        }
+#pragma omp for schedule(dynamic, 4)
+        for (size_t i = 0; i < batch->nq; i++)
+            batch_step(batch, i, thread, &mine, &first);
 #pragma omp critical(sl_batch_stats)
         {
-            sum.results += mine.results;
-            sum.evaluations += mine.evaluations;
-            sum.expansions += mine.expansions;
+            sum->results += mine.results;
+            sum->evaluations += mine.evaluations;
+            sum->expansions += mine.expansions;
         }
     }
+    *bad = first;
+}
+
+/* Partitions instead of walks, once every query has been looked at. */
+static sl_status batch_scan(sl_batch *batch, sl_search_stats *stats) {
+    const sl_codec *codec = &batch->index->codec;
+    for (size_t i = 0; i < batch->nq; i++) {
+        sl_status status = sl_vector_check(codec->metric, batch->dtype, sl_batch_query(batch, i), codec->dim);
+        if (status != SL_OK) return sl_fail_in(status, "query %zu", i);
+    }
+    sl_search_stats sum = {0};
+    SL_TRY(sl_scan_run(batch, &sum));
+    SL_TRY(sl_progress_end(&batch->progress));
+    if (stats) *stats = sum;
+    return SL_OK;
+}
+
+static sl_status batch_run(sl_batch *batch, sl_search_stats *stats) {
+    size_t bad = SIZE_MAX;
+    sl_search_stats sum = {0};
+    /* Entering a parallel region takes as long as a good part of a short search, also with one thread. */
+    if (batch->threads > 1)
+        batch_team(batch, &sum, &bad);
+    else
+        for (size_t i = 0; i < batch->nq; i++)
+            batch_step(batch, i, 0, &sum, &bad);
+    /* Once more, since the message of another thread is not seen on the one that called. */
     if (bad != SIZE_MAX) return sl_fail_in(batch_row(batch, bad, 0), "query %zu", bad);
     SL_TRY(sl_progress_end(&batch->progress));
     if (stats) *stats = sum;
@@ -258,13 +380,14 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
                           sl_search_stats *stats) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_search_params mine;
-    SL_TRY(read_params(&mine, params));
+    SL_TRY(read_params(index, k, params, &mine));
     SL_TRY(check_search(index, dtype, k, &mine));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
     if (!queries || !ids) return sl_fail(SL_EINVAL, "queries or ids is NULL");
     SL_TRY(sl_check_stride(queries, dtype, index->codec.dim, stride));
-    sl_batch batch = {.threads = sl_thread_count(mine.threads),
+    sl_batch batch = {.index = index,
+                      .threads = sl_thread_count(mine.threads),
                       .queries = queries,
                       .dtype = dtype,
                       .nq = nq,
@@ -275,15 +398,18 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
                       .scores = scores};
     if (batch.threads > nq) batch.threads = nq;
     sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, nq);
-    void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, batch.threads * sizeof *batch.searchers, &block));
-    batch.searchers = block;
+    sl_searcher *alone = NULL;
+    void *several = NULL;
+    if (batch.threads > 1) SL_TRY(sl_mem_alloc(&index->allocator, batch.threads * sizeof *batch.searchers, &several));
+    batch.searchers = several ? several : &alone;
     sl_status status = SL_OK;
+    int scans = sl_scan_serves(&batch);
+    size_t room = scans ? sl_rerank_count(index, k, &mine) : sl_accept_room(&mine, k);
     for (size_t t = 0; t < batch.threads && status == SL_OK; t++)
-        status = sl_searcher_create(index, sl_accept_room(&mine, k), &batch.searchers[t]);
-    if (status == SL_OK) status = batch_run(&batch, stats);
+        status = sl_idle_take(index, room, &batch.searchers[t]);
+    if (status == SL_OK) status = scans ? batch_scan(&batch, stats) : batch_run(&batch, stats);
     for (size_t t = 0; t < batch.threads; t++)
-        sl_searcher_free(batch.searchers[t]);
-    sl_mem_free(&index->allocator, batch.searchers, batch.threads * sizeof *batch.searchers);
+        sl_idle_give(index, batch.searchers[t]);
+    sl_mem_free(&index->allocator, several, batch.threads * sizeof *batch.searchers);
     return status;
 }

@@ -31,7 +31,10 @@ void sl_select_free(sl_select *select) {
 }
 
 static int is_copy(const sl_index *index, uint32_t a, uint32_t b) {
-    return memcmp(sl_row(index, a), sl_row(index, b), index->codec.rows.factor + sizeof(float)) == 0;
+    const sl_codec *codec = &index->codec;
+    if (memcmp(sl_row(index, a), sl_row(index, b), codec->rows.factor + sizeof(float)) != 0) return 0;
+    return !codec->rest.pitch ||
+           memcmp(sl_rest_row(index, a), sl_rest_row(index, b), codec->rest.factor + sizeof(float)) == 0;
 }
 
 /* Candidates arrive almost in order, from a walk's pool or an old list, which is when insertion is the best of sorts.

@@ -2,25 +2,39 @@
 
 #include "base/prefetch.h"
 
+#include <math.h>
+#include <string.h>
+
 enum { PREFETCH_LINES = 4 };
+
+/* Vectors are stored whole, over the end of what they hold. */
+enum { PAD = 16 };
+
+static int has_coarse(const sl_index *index) {
+    return index->walked != &index->codec;
+}
+
+static size_t query_bytes(const sl_index *index) {
+    if (!has_coarse(index)) return sl_query_size(&index->codec);
+    return sl_coarse_query_size(&index->coarse) + sl_query4_size(&index->codec);
+}
 
 sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
     *walk = (sl_walk){.index = index, .allocator = index->allocator, .max_ef = max_ef};
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
-    size_t covers = index->capacity > index->n ? index->capacity : index->n;
-    SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef), fail);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, (max_ef + 1) * sizeof(uint64_t), &block), fail);
-    walk->pool.keys = block;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * index->m0 * sizeof(uint32_t), &block), fail);
-    walk->found[0] = block;
-    walk->found[1] = walk->found[0] + index->m0;
-    walk->nodes = walk->found[1] + index->m0;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, index->m0 * sizeof(float), &block), fail);
-    walk->scores = block;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, sl_query_size(&index->codec), &walk->query_buffer), fail);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, index->codec.dim * sizeof(float), &block), fail);
+    size_t covers = index->capacity > index->n ? index->capacity : index->n, row = index->m0 + PAD;
+    SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef, row), fail);
+    SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, max_ef), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, 5 * row * sizeof(uint32_t), &block), fail);
+    walk->nodes = block;
+    walk->scores = (float *)(void *)(walk->nodes + row);
+    walk->above.scores = walk->scores + row;
+    walk->above.ids = (uint32_t *)(void *)(walk->above.scores + row);
+    walk->above.places = (int32_t *)(walk->above.ids + row);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, query_bytes(index), &walk->query_buffer), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * index->codec.dim * sizeof(float), &block), fail);
     walk->floats = block;
     return SL_OK;
 fail:
@@ -33,13 +47,65 @@ void sl_walk_free(sl_walk *walk) {
     const sl_index *index = walk->index;
     if (!index) return;
     sl_visited_free(&walk->visited, allocator);
-    sl_mem_free(allocator, walk->pool.keys, (walk->max_ef + 1) * sizeof(uint64_t));
-    sl_mem_free(allocator, walk->found[0], 3 * index->m0 * sizeof(uint32_t));
-    sl_mem_free(allocator, walk->scores, index->m0 * sizeof(float));
-    sl_mem_free(allocator, walk->query_buffer, sl_query_size(&index->codec));
-    sl_mem_free(allocator, walk->floats, index->codec.dim * sizeof(float));
+    sl_pool_free(&walk->pool, allocator, walk->max_ef);
+    sl_mem_free(allocator, walk->nodes, 5 * (index->m0 + PAD) * sizeof(uint32_t));
+    sl_mem_free(allocator, walk->query_buffer, query_bytes(index));
+    sl_mem_free(allocator, walk->floats, 2 * index->codec.dim * sizeof(float));
     walk->index = NULL;
 }
+
+static void ask_floats(sl_walk *walk) {
+    const sl_codec *codec = &walk->index->codec;
+    sl_encode_query4(codec, walk->floats, walk->query_buffer, walk->floats + codec->dim, &walk->query4,
+                     &walk->query_norm2);
+    walk->query = walk->query4.rows[0];
+}
+
+static void ask_coarse(sl_walk *walk) {
+    const sl_index *index = walk->index;
+    float *scratch = walk->floats + index->codec.dim;
+    memcpy(scratch, walk->floats, index->codec.dim * sizeof *scratch);
+    sl_coarse_ask(&index->coarse, index->kernels, scratch, walk->query_buffer, &walk->query, &walk->query_norm2,
+                  &walk->origin);
+}
+
+void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype) {
+    const sl_index *index = walk->index;
+    const sl_codec *codec = &index->codec;
+    if (has_coarse(index)) {
+        sl_to_float(dtype, vector, walk->floats, codec->dim);
+        ask_coarse(walk);
+        if (codec->dtype != SL_F32 || index->refine_pitch) return;
+        sl_encode_query4(codec, walk->floats, (uint8_t *)walk->query_buffer + sl_coarse_query_size(&index->coarse),
+                         walk->floats + codec->dim, &walk->query4, &walk->query_norm2);
+        return;
+    }
+    if (codec->codes == SL_CODES_I4) {
+        sl_to_float(dtype, vector, walk->floats, codec->dim);
+        ask_floats(walk);
+    } else {
+        sl_encode_query(codec, vector, dtype, walk->query_buffer, walk->floats, &walk->query, &walk->query_norm2);
+    }
+    walk->origin = codec->metric == SL_METRIC_IP ? 0 : codec->metric == SL_METRIC_L2 ? walk->query_norm2 / 2 : 1;
+}
+
+void sl_walk_ask_node(sl_walk *walk, uint32_t node) {
+    const sl_index *index = walk->index;
+    if (has_coarse(index)) {
+        sl_coded_floats(index, node, walk->floats);
+        ask_coarse(walk);
+    } else if (index->codec.codes == SL_CODES_I4) {
+        sl_coded_floats(index, node, walk->floats);
+        ask_floats(walk);
+    } else {
+        sl_row_as_query(&index->codec, sl_row(index, node), walk->query_buffer, &walk->query);
+    }
+}
+
+typedef struct sl_ids {
+    uint32_t *ids;
+    size_t count;
+} sl_ids;
 
 static inline void prefetch_links(const sl_layer *layer, uint32_t id) {
     if (layer->level == 0) sl_prefetch(sl_layer_links(layer, id), layer->degree * sizeof(uint32_t));
@@ -47,29 +113,23 @@ static inline void prefetch_links(const sl_layer *layer, uint32_t id) {
 
 /* What a row has beyond these lines the kernel asks for itself, while it scores the row before. */
 static inline void prefetch_row(const sl_index *index, uint32_t node) {
-    size_t bytes = index->codec.rows.pitch, most = PREFETCH_LINES * SL_PREFETCH_LINE;
-    sl_prefetch(sl_row(index, node), bytes < most ? bytes : most);
+    size_t bytes = index->walked->rows.pitch, most = PREFETCH_LINES * SL_PREFETCH_LINE;
+    sl_prefetch(sl_walked_row(index, node), bytes < most ? bytes : most);
 }
 
 /* The unvisited neighbours of an id, marked, their rows on the way into the cache. Stops at the first word that is no
  * id of the layer: the end of the list, or what a damaged file holds. */
-static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *found) {
+static sl_ids collect(sl_walk *walk, const sl_layer *layer, uint32_t id) {
     const uint32_t *links = sl_layer_links(layer, id);
-    size_t count = 0;
-    if (!links) return 0;
-    sl_visited visited = walk->visited; /* a copy stays in registers */
-    for (size_t j = 0; j < layer->degree; j++) {
-        uint32_t neighbour = sl_link_load(links + j);
-        if (neighbour >= layer->count) break;
-        found[count] = neighbour;
-        count += !sl_visited_mark(&visited, neighbour);
-    }
+    sl_ids found = {sl_visited_place(&walk->visited), 0};
+    if (!links) return found;
+    found.count = layer->index->kernels->unseen(&walk->visited, links, layer->degree, layer->count, found.ids);
+    walk->visited.count += found.count;
     walk->expansions++;
-    walk->evaluations += count;
-    if (layer->level) return count;
-    for (size_t j = 0; j < count; j++)
-        prefetch_row(layer->index, found[j]);
-    return count;
+    walk->evaluations += found.count;
+    for (size_t j = 0; j < found.count && !layer->level; j++)
+        prefetch_row(layer->index, found.ids[j]);
+    return found;
 }
 
 /* Scores ids of a layer into walk->scores; slots go by way of their nodes. */
@@ -83,8 +143,9 @@ static void score(sl_walk *walk, const sl_layer *layer, const uint32_t *ids, siz
         }
         nodes = walk->nodes;
     }
-    size_t ahead = layer->level || index->codec.rows.pitch > PREFETCH_LINES * SL_PREFETCH_LINE ? 4 : 0;
-    index->kernels->score[index->codec.codes](&index->codec.rows, &walk->query, nodes, count, ahead, walk->scores);
+    const sl_codec *codec = index->walked;
+    size_t ahead = layer->level || codec->rows.pitch > PREFETCH_LINES * SL_PREFETCH_LINE ? 4 : 0;
+    index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes, count, ahead, walk->scores);
 }
 
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
@@ -104,57 +165,73 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
             while (links && count < layer.degree) {
                 uint32_t slot = sl_link_load(links + count);
                 if (slot >= layer.count) break;
-                walk->found[0][count++] = slot;
+                walk->above.ids[count++] = slot;
             }
-            score(walk, &layer, walk->found[0], count);
+            score(walk, &layer, walk->above.ids, count);
             walk->evaluations += count;
             for (size_t i = 0; i < count; i++)
                 if (walk->scores[i] > best) {
                     best = walk->scores[i];
-                    at = walk->found[0][i];
+                    at = walk->above.ids[i];
                 }
         }
     }
     return level ? at : index->upper.nodes[at];
 }
 
-static void take(sl_walk *walk, const sl_layer *layer, const uint32_t *ids, size_t count) {
+static void take(sl_walk *walk, const sl_layer *layer, sl_ids found) {
     sl_pool *pool = &walk->pool;
-    score(walk, layer, ids, count);
-    float bound = sl_pool_bound(pool);
-    for (size_t i = 0; i < count; i++) {
-        if (!(walk->scores[i] > bound)) continue;
-        if (!sl_pool_insert(pool, sl_pool_key(walk->scores[i], ids[i]))) continue;
-        prefetch_links(layer, ids[i]);
-        bound = sl_pool_bound(pool);
-    }
+    const sl_above *above = &walk->above;
+    score(walk, layer, found.ids, found.count);
+    if (!pool->arrived) sl_pool_expect(pool, walk->scores, found.count);
+    size_t kept = layer->index->kernels->above(&pool->range, pool->floor, walk->scores, found.ids, found.count, above);
+    for (size_t i = 0; i < kept; i++)
+        if (sl_pool_insert(pool, above->places[i], above->scores[i], above->ids[i]))
+            prefetch_links(layer, above->ids[i]);
+    if (sl_pool_unfit(pool)) sl_pool_refit(pool);
+}
+
+/* Where a walk begins. The entry point too: reachability is proved from there, and links lead one way. */
+static sl_ids seed(sl_walk *walk, const sl_layer *layer, uint32_t start) {
+    sl_ids seeds = {sl_visited_place(&walk->visited), 0};
+    uint32_t entry = layer->level ? start : sl_entry_get(walk->index).node;
+    (void)sl_visited_mark(&walk->visited, start);
+    seeds.ids[seeds.count++] = start;
+    if (entry < layer->count && !sl_visited_mark(&walk->visited, entry)) seeds.ids[seeds.count++] = entry;
+    walk->visited.count += seeds.count;
+    walk->evaluations += seeds.count;
+    return seeds;
+}
+
+/* Whether the candidate popped last is too far away for what it leads to to matter: see sl_search_params.stop. A score
+ * is brought back to a distance where it has one: 1 - s is half the square of it under COSINE. */
+static int is_too_far(const sl_walk *walk) {
+    float near = sl_pool_near(&walk->pool), popped = sl_pool_popped(&walk->pool), stop = walk->stop;
+    float origin = walk->origin;
+    if (walk->index->codec.metric == SL_METRIC_IP) return popped < near - stop * fabsf(near - origin);
+    float farthest = (1 + stop) * (1 + stop) * (origin - near);
+    return origin - popped > (farthest > 0 ? farthest : 0);
 }
 
 void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef) {
     sl_layer layer = sl_layer_at(walk->index, level);
     sl_visited_clear(&walk->visited);
-    sl_pool_start(&walk->pool, ef);
+    sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->near : 0);
     if (start >= layer.count) return;
-    /* The entry point too: reachability is proved from there, and links lead one way. */
-    uint32_t entry = level ? start : sl_entry_get(walk->index).node;
-    size_t seeds = 0;
-    walk->found[0][seeds++] = start;
-    (void)sl_visited_mark(&walk->visited, start);
-    if (entry < layer.count && !sl_visited_mark(&walk->visited, entry)) walk->found[0][seeds++] = entry;
-    walk->evaluations += seeds;
-    take(walk, &layer, walk->found[0], seeds);
+    take(walk, &layer, seed(walk, &layer, start));
 
     /* Three steps, each a turn behind the one before, so that what a step reads was asked for a turn ago: a candidate
      * is chosen and its links asked for; the links of the one chosen before are read and the rows they lead to asked
      * for; the rows asked for before are scored. */
     uint32_t chosen = SL_POOL_NONE;
-    size_t waiting = 0;
-    for (int turn = 0;; turn ^= 1) {
+    sl_ids waiting = {0};
+    for (;;) {
         uint32_t next = sl_pool_pop(&walk->pool);
+        if (walk->stop > 0 && next != SL_POOL_NONE && is_too_far(walk)) next = SL_POOL_NONE;
         if (next != SL_POOL_NONE) prefetch_links(&layer, next);
-        size_t found = chosen != SL_POOL_NONE ? collect(walk, &layer, chosen, walk->found[turn]) : 0;
-        if (waiting) take(walk, &layer, walk->found[turn ^ 1], waiting);
-        if (next == SL_POOL_NONE && chosen == SL_POOL_NONE && !waiting) break;
+        sl_ids found = chosen != SL_POOL_NONE ? collect(walk, &layer, chosen) : (sl_ids){0};
+        if (waiting.count) take(walk, &layer, waiting);
+        if (next == SL_POOL_NONE && chosen == SL_POOL_NONE && !waiting.count) break;
         chosen = next;
         waiting = found;
     }

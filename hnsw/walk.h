@@ -4,7 +4,6 @@
 
 #include "hnsw/graph.h"
 #include "hnsw/pool.h"
-#include "hnsw/visited.h"
 
 typedef struct sl_walk {
     const sl_index *index;
@@ -12,13 +11,19 @@ typedef struct sl_walk {
     size_t max_ef;
     sl_pool pool;
     sl_visited visited;
-    uint32_t *found[2]; /* unvisited neighbours of two expansions, m0 + padding each */
-    uint32_t *nodes;    /* their nodes, where ids are slots */
+    /* Of one expansion, m0 entries and some each. */
+    uint32_t *nodes; /* of ids that are slots */
     float *scores;
+    sl_above above; /* what the pool takes */
     void *query_buffer;
-    float *floats; /* the query as f32 */
+    float *floats; /* the query as f32, and as much again for what is left of it */
     sl_query_code query;
+    sl_query4 query4; /* of I4 codes, and of floats that coarse rows stand for */
     float query_norm2;
+    float origin; /* the walk's score of what is at distance 0, under IP of a product of 0 */
+    /* When walks may end early: a candidate more than 1 + stop times as far as the near-th best; 0: they do not. */
+    float stop;
+    size_t near;
     size_t evaluations, expansions;
 } sl_walk;
 
@@ -26,11 +31,15 @@ typedef struct sl_walk {
 sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef);
 void sl_walk_free(sl_walk *walk);
 
+/* What the walks are for: a vector that has passed sl_vector_check, or a stored one. */
+void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype);
+void sl_walk_ask_node(sl_walk *walk, uint32_t node);
+
 /* Down the layers above `level`, from the entry point to the id on `level` that the greedy walk ends at: a slot, or on
  * level 0 a node. The entry point must stand at or above `level`. */
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level);
 
-/* The ef best of a layer that a walk from `start` finds, left in walk->pool, best first. On layer 0 it starts from the
+/* The ef best of a layer that a walk from `start` finds, left in walk->pool, for sl_pool_finish. On layer 0 it starts from the
  * entry point as well, so that an ef as large as the index finds all that can be reached from there. */
 void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef);
 

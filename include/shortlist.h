@@ -96,7 +96,11 @@ typedef enum sl_dtype { SL_F32 = 0, SL_F16 = 1, SL_BF16 = 2, SL_I8 = 3, SL_U8 = 
 
 /* Codes of layer 0, what the graph is walked over. From floating-point input, I8 and I16 are quantised with one
  * scale a vector. From I8, U8 or I16 input the data itself is the code, kept exactly, and distances are exact
- * integers. I4 is reserved. */
+ * integers. I4 walks over 4 bits an element. Of floating-point input whose 4 bits fit a cache line (dim up to 112, or
+ * 120 under COSINE), it keeps 8 more beside them that rank what the walk found: about 12 bits an element in all. Of
+ * longer vectors and of integers, up to dim 8192, it keeps what I8 (I16 of I16 input) would, which ranks and is what
+ * the index knows of a vector, and 64 or 128 bytes beside it that are walked over: 4 bits of a projection learned from
+ * the first vectors, and anew as the index grows. */
 typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_CODES_I4 = 3 } sl_codes;
 
 /* A second tier, of floating-point input, that re-ranks the best of what the graph found.
@@ -166,7 +170,7 @@ typedef struct sl_file_ops {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* An HNSW graph over codes (Malkov and Yashunin 2016, arXiv 1603.09320). One handle may be searched from any number
- * of threads at once (one searcher a thread, or the batch call); add, reserve, save and free need the handle to
+ * of threads at once (one searcher a thread, or the batch call); add, reserve, tune, save and free need the handle to
  * themselves. An index in memory survives fork() in both processes; batch calls of a child whose parent
  * had used several threads use one, since OpenMP's do not survive it. From some thousand vectors on, an add that
  * doubles an index, and a save of one that grew, number its vectors anew for speed: ids stay, memory is moved. */
@@ -178,8 +182,9 @@ typedef struct sl_index_params {
     sl_metric metric;       /* default SL_METRIC_COSINE */
     sl_dtype dtype;         /* type of the vectors that will be added and asked; default SL_F32. F32, F16 and BF16 may
                                be mixed freely; I8, U8 and I16 are kept exactly and take only their own type */
-    sl_codes codes;         /* default SL_CODES_I8; for I8 and U8 input must be I8, for I16 input I16 */
-    sl_refine refine;       /* default SL_REFINE_NONE; must be NONE for integer input and for F32 codes */
+    sl_codes codes;         /* default SL_CODES_I8; for I8 and U8 input must be I8 or I4, for I16 input I16 or I4 */
+    sl_refine refine;       /* default SL_REFINE_NONE; must be NONE for integer input and for F32 codes, and not BF16
+                               for I4 codes that hold 12 bits */
     size_t m;               /* links a node on upper layers, twice that on layer 0; 2 to SL_MAX_M, default 16 */
     size_t ef_construction; /* pool size while inserting; m to SL_MAX_EF, default 200 */
     uint64_t seed;          /* of the levels; default 1 */
@@ -191,7 +196,7 @@ typedef struct sl_index_params {
 SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_size);
 #define sl_index_params_init(params) sl_index_params_init_sized((params), sizeof *(params))
 
-/* An empty index. Errors: SL_EINVAL, SL_ELIMIT, SL_EUNSUPPORTED (codes I4), SL_ENOMEM. */
+/* An empty index. Errors: SL_EINVAL, SL_ETYPE, SL_ELIMIT, SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
 SL_API void sl_index_free(sl_index *index);
 
@@ -222,7 +227,8 @@ typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 typedef struct sl_search_params {
     size_t struct_size;
     size_t ef;      /* candidates kept while walking layer 0; 1 to SL_MAX_EF, default 64; raised to k where smaller */
-    size_t rerank;  /* of those, how many the refine tier re-ranks; 0: chosen from k and ef; default 0 */
+    size_t rerank;  /* of those, how many the refine tier, or what I4 codes keep, re-ranks; 0: chosen from k and ef;
+                       default 0 */
     size_t threads; /* of a batch call; 0: as many as OpenMP gives; default 1 */
     sl_progress_fn progress; /* of a batch call */
     void *progress_ctx;
@@ -236,6 +242,19 @@ typedef struct sl_search_params {
      * not. (accept_bits_count + 63) / 64 words. */
     const uint64_t *accept_bits;
     size_t accept_bits_count;
+    /* Above 0, up to 1: the recall to reach, by the settings that sl_index_tune stored for it, which take the place of
+     * ef, rerank and stop; see sl_index_find_tuned. 0 (default): ef, rerank and stop as given. */
+    double recall;
+    /* Above 0: a walk also ends at a candidate that is more than 1 + stop times as far from the query as the k-th
+     * best so far (under IP: whose score is lower than that one's by more than stop times its magnitude); ef remains
+     * the most that is kept. Easy queries end early, hard ones go on, so that a mean recall costs fewer evaluations
+     * than by ef alone (distance adaptive beam search, arXiv 2505.15636). 0 (default): ef alone. */
+    double stop;
+    /* Of a batch call: above 0, so many partitions of the index are scanned for each query, the ones nearest to it, by
+     * products of many queries with many vectors, instead of a walk; ef and stop then count for nothing. From some
+     * hundred queries on that is faster. 0 (default), with a filter, for single searches, and where the index or the
+     * processor does not have what it takes: walks. */
+    size_t probes;
 } sl_search_params;
 
 SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_size);
@@ -262,7 +281,8 @@ SL_API void sl_searcher_free(sl_searcher *searcher);
  * few remain (fewer than k; or, where more than a quarter was left out, fewer than would be re-ranked), the walk is
  * made again with ef doubled, up to the searcher's max_ef. So work is bounded, and a filter that accepts few of the
  * max_ef nearest, or nothing, gives fewer than k results, or none, and SL_OK. Errors: SL_EINVAL (k = 0, ef = 0, max(k,
- * ef) above max_ef, accept_bits NULL with a count), SL_ETYPE, SL_EVALUE. */
+ * ef) above max_ef, accept_bits NULL with a count, recall no number from 0 to 1, stop no number or below 0),
+ * SL_ENOTFOUND (no settings are stored for this recall), SL_ETYPE, SL_EVALUE. */
 SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                                                 const sl_search_params *params, uint64_t *ids, float *scores,
                                                 sl_search_stats *stats);
@@ -296,6 +316,8 @@ typedef struct sl_index_stats {
     double quant_error_mean; /* |x - decoded| / |x|, mean over the vectors; 0 for exact codes */
     double quant_error_max;
     const char *isa; /* tier of the kernels in use, static storage */
+    size_t tuned;    /* settings that sl_index_tune stored, see sl_index_get_tuned */
+    uint64_t bytes_partitions; /* as a file holds them */
 } sl_index_stats;
 
 /* Fills *out, whose struct_size the caller has set to sizeof *out. */
@@ -374,6 +396,97 @@ SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size
  * SL_EVERSION, SL_ECORRUPT or wrong neighbours, never a crash, as long as nobody shortens the file while it is
  * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EUNSUPPORTED (place PMEM), SL_ECANCELED. params may be NULL. */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Tuning: a recall instead of settings
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#define SL_MAX_TARGETS        64u   /* of one tuning */
+#define SL_MAX_TUNED          4096u /* settings an index stores */
+#define SL_TUNE_LEAST_QUERIES 50u
+
+/* What kept a recall from being reached. */
+typedef enum sl_tune_limit {
+    SL_LIMIT_NONE = 0,  /* it was reached */
+    SL_LIMIT_CODES = 1, /* walks find enough true neighbours, but what ranks them puts others before them */
+    SL_LIMIT_GRAPH = 2, /* deeper walks find no more of them */
+    SL_LIMIT_EF = 3     /* deeper walks would, but max_ef does not let them */
+} sl_tune_limit;
+
+/* "none", "codes", "graph", "ef"; and what to do about it, in half a line. "?" for a value out of range. */
+SL_API const char *sl_tune_limit_name(sl_tune_limit limit);
+SL_API const char *sl_tune_limit_text(sl_tune_limit limit);
+
+/* Settings that tuning stored: those found for one target at one k. */
+typedef struct sl_tuned {
+    size_t struct_size;
+    double target; /* the recall asked for */
+    size_t k;
+    size_t least_k; /* they reach the target for every k from this one up to k, as measured */
+    size_t ef, rerank;
+    double stop;
+    sl_tune_limit limit;   /* other than NONE: not reached; the settings and figures are those of the best recall */
+    double recall;         /* recall@k with them, mean over the tuning's queries */
+    double standard_error; /* of that mean, by how much the queries differ from one another */
+    double evaluations;    /* distances computed a query, mean */
+    size_t n;              /* vectors in the index when it was tuned */
+    size_t queries;        /* it was tuned with */
+    size_t ef_alone;       /* reaches the target without stop: for searches with a filter or for fewer than k, which
+                              take it and no stop; ef where stop is 0 */
+} sl_tuned;
+
+typedef struct sl_tune_params {
+    size_t struct_size;
+    const double *targets; /* recalls, each above 0, up to 1, in any order; NULL: 0.8, 0.85, 0.9, 0.925, 0.95, 0.96,
+                              0.97, 0.98, 0.99, 0.995 */
+    size_t target_count;   /* up to SL_MAX_TARGETS; 0 with NULL */
+    size_t max_ef;  /* the deepest search tried; k to SL_MAX_EF; 0 (default): 16384, or k where that is more; never more
+                       than there are vectors, or k */
+    size_t threads; /* 0: as many as OpenMP gives; default 0 */
+    sl_progress_fn progress; /* in no unit of its own */
+    void *progress_ctx;
+} sl_tune_params;
+
+SL_API void sl_tune_params_init_sized(sl_tune_params *params, size_t struct_size);
+#define sl_tune_params_init(params) sl_tune_params_init_sized((params), sizeof *(params))
+
+typedef struct sl_tune_report {
+    size_t struct_size;
+    size_t targets;        /* different ones */
+    size_t reached;        /* of them */
+    size_t first;          /* number of the lowest target's settings for sl_index_get_tuned; the others follow */
+    size_t passes;         /* times all queries were asked */
+    size_t queries_needed; /* as many that two standard errors are no more than 0.005 at every target reached; where it
+                              is above those given, other queries may meet another recall by more than that */
+} sl_tune_report;
+
+/* Finds for each target the cheapest settings (ef, rerank and stop) that reach it on these queries, nq rows of the
+ * index's dimension like those to come, and stores them in the index in place of those of the same k. Cheapest is by
+ * distances computed and rows re-ranked, not by time, so that a busy machine finds the same. Recall is followed over ef
+ * as a rising curve, and half a standard error, 0.002 at most, is asked beyond the target. A stop is stored only where
+ * the queries that find least, the worst 1 % and 5 %, find as much with it as by ef alone; ef is then twice that which
+ * reaches the target alone, so that no search costs more than one with that ef.
+ * truth: (nq, k), each row the ids of the true k nearest, best first. NULL: they are found by comparing every query
+ * with every vector as sl_index_get gives it; without a refine tier that is what the codes have kept of it, and recall
+ * against it does not count what they lost.
+ * A target out of reach is no error: it is stored with its reason. Settings stay when vectors are added; sl_tuned says
+ * for how many they were found. They are saved with the index; of one that is mapped too, which is tuned in memory and
+ * can be saved over its own file. Needs the handle to itself. params and report may be NULL; report's struct_size is
+ * set by the caller. On failure nothing has changed. Errors: SL_EINVAL (also fewer than SL_TUNE_LEAST_QUERIES queries,
+ * fewer than k vectors, a neighbour twice in a row of truth), SL_ENOTFOUND (truth names an id that is not in the
+ * index), SL_EVALUE, SL_ETYPE, SL_ENOMEM, SL_ELIMIT, SL_ECANCELED. */
+SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
+                                           size_t stride, const uint64_t *truth, size_t k, const sl_tune_params *params,
+                                           sl_tune_report *report);
+
+/* The stored settings, by rising k, those of one k by rising target. SL_ENOTFOUND from their number on
+ * (sl_index_stats.tuned). *out, whose struct_size the caller has set, is filled. */
+SL_API SL_MUST_USE sl_status sl_index_get_tuned(const sl_index *index, size_t i, sl_tuned *out);
+
+/* The settings that a search with this k and recall uses: of those tuned for this k, or else for the next larger k that
+ * were measured to serve this one too (least_k), the lowest target that is no lower than the recall. SL_ENOTFOUND where
+ * there are none, which says whether none were tuned, or the recall was out of reach and why. SL_EINVAL. */
+SL_API SL_MUST_USE sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl_tuned *out);
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Exact search: ground truth, and small sets

@@ -25,7 +25,13 @@ typedef enum sl_section_kind {
     SL_SECTION_UPPER_NODES = 4, /* upper_count uint32: slot -> node */
     SL_SECTION_UPPER_START = 5, /* upper_count + 1 uint32: slot -> first of its rows; a slot has a row a level from 1 */
     SL_SECTION_UPPER_LINKS = 6, /* upper_rows rows of m uint32 slots, filled with SL_NONE */
-    SL_SECTION_REFINE = 7       /* n rows of refine_pitch bytes */
+    SL_SECTION_REFINE = 7,      /* n rows of refine_pitch bytes */
+    SL_SECTION_REST = 8,        /* of I4 codes: n rows of what 4 bits leave over, of a pitch that follows from dim */
+    SL_SECTION_TUNED = 9,       /* settings that tuning found, in records of 96 bytes; not required */
+    SL_SECTION_COARSE = 10,     /* of I4 codes beside I8 or I16 rows: n rows walked on, of one or two cache lines */
+    SL_SECTION_PROJECTION = 11, /* what those are made with */
+    SL_SECTION_PARTITION_STARTS = 12, /* uint32: first node of each partition, and behind the last; not required */
+    SL_SECTION_PARTITION_ROWS = 13    /* a centroid each, a row of I8 codes of floats; not required */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/system.h"
 #include "storage/store.h"
 
 #include <errno.h>
@@ -30,8 +31,14 @@ static void advise(const void *at, uint64_t size, int advice) {
     errno = error;
 }
 
+/* Huge pages are read whole: file systems that have them bring in 2 MB where 4 KB were asked for. Of a file that fits
+ * memory well this ends in fewer TLB misses, and in a warm cache sooner; of a larger one each miss would push out what
+ * others need. */
 static void advise_random(const void *at, uint64_t size) {
     advise(at, size, MADV_RANDOM);
+#ifdef MADV_HUGEPAGE
+    if (size >= SL_HUGE_PAGE && size <= sl_system_memory() / 2) advise(at, size, MADV_HUGEPAGE);
+#endif
 }
 
 static void advise_soon(const void *at, uint64_t size) {

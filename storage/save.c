@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes between two looks at the progress callback. */
-#define CHUNK ((size_t)1 << 20)
+/* Bytes between two looks at the progress callback, and of one write: where it is a whole aligned huge page, file
+ * systems with large folios keep it as one in the page cache, for those who map the file next. */
+#define CHUNK SL_HUGE_PAGE
 
 /* Temporary names tried before giving up; each one taken is another save at work or what a killed one left. */
 #define MAX_TEMPORARIES 10000
@@ -171,7 +172,8 @@ static sl_status write_zeros_to(saver *s, uint64_t offset) {
 static sl_status write_section(saver *s, const sl_section_source *source) {
     const unsigned char *data = source->data;
     for (uint64_t done = 0; done < source->size;) {
-        size_t chunk = source->size - done < CHUNK ? (size_t)(source->size - done) : CHUNK;
+        size_t room = CHUNK - (size_t)(s->at % CHUNK);
+        size_t chunk = source->size - done < room ? (size_t)(source->size - done) : room;
         SL_TRY(write_all(s, data + done, chunk));
         done += chunk;
         sl_progress_step(s->progress, chunk);

@@ -31,6 +31,9 @@ static const struct kind {
     {SL_METRIC_IP, SL_F32, SL_CODES_F32, SL_REFINE_NONE, 4, 8},
     {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_I16, 2, 0},
     {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32, 16, 0},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE, 4, 4},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I4, SL_REFINE_I16, 12, 0},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I4, SL_REFINE_NONE, 3, 4},
 };
 
 void hostile_build(int number, const char *path) {

@@ -7,7 +7,7 @@
 #include <shortlist.h>
 
 /* Small valid indexes of every kind of codes, ids and refine tier. */
-#define HOSTILE_KINDS   5
+#define HOSTILE_KINDS   8
 #define HOSTILE_VECTORS 120u
 void hostile_build(int kind, const char *path);
 

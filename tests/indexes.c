@@ -110,5 +110,7 @@ void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {
     SAME(quant_error_mean);
     SAME(quant_error_max);
     SAME(isa);
+    SAME(tuned);
+    SAME(bytes_partitions);
 #undef SAME
 }

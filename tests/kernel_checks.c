@@ -82,6 +82,7 @@ typedef struct integer_type {
 
 static const integer_type type_i8 = {"i8", 1, INT8_MIN, INT8_MAX};
 static const integer_type type_u8 = {"u8", 1, 0, UINT8_MAX};
+static const integer_type type_i4 = {"i4", 0, 0, 15};
 static const integer_type type_i16 = {"i16", 2, INT16_MIN, INT16_MAX};
 
 static void put_integer(const integer_type *type, uint8_t *at, size_t i, int32_t value) {
@@ -197,8 +198,22 @@ typedef struct scene {
     guarded memory, query_memory, id_memory;
 } scene;
 
-static size_t element_size(sl_codes codes) {
-    return codes == SL_CODES_I8 ? 1 : codes == SL_CODES_I16 ? 2 : 4;
+/* Bytes of a row's codes. */
+static size_t codes_size(sl_codes codes, size_t dim) {
+    if (codes == SL_CODES_I4) return (dim + 1) / 2;
+    return dim * (codes == SL_CODES_I8 ? 1 : codes == SL_CODES_I16 ? 2 : 4);
+}
+
+static size_t query_size(const scene *s) {
+    return s->codes == SL_CODES_I4 ? 2 * s->rows.width : s->rows.width;
+}
+
+static const integer_type *row_type(const scene *s) {
+    return s->codes == SL_CODES_I4 ? &type_i4 : s->codes == SL_CODES_I8 ? &type_u8 : &type_i16;
+}
+
+static const integer_type *query_type(const scene *s) {
+    return s->codes == SL_CODES_I16 ? &type_i16 : &type_i8;
 }
 
 static void put_float(uint8_t *at, float value) {
@@ -211,55 +226,76 @@ static float get_float(const uint8_t *at) {
     return value;
 }
 
+/* Of I4 the first half of the elements lies in the lower halves of the bytes, and twice each counts. */
 static int32_t row_value(const scene *s, const uint8_t *row, size_t i) {
-    return get_integer(s->codes == SL_CODES_I8 ? &type_u8 : &type_i16, row, i);
+    size_t half = (s->dim + 1) / 2;
+    if (s->codes != SL_CODES_I4) return get_integer(row_type(s), row, i);
+    return 2 * (i < half ? row[i] & 15 : row[i - half] >> 4);
+}
+
+static void put_row_value(const scene *s, uint8_t *row, size_t i, int32_t value) {
+    size_t half = (s->dim + 1) / 2;
+    if (s->codes != SL_CODES_I4)
+        put_integer(row_type(s), row, i, value);
+    else if (i < half)
+        row[i] = (uint8_t)((row[i] & 0xf0) | value);
+    else
+        row[i - half] = (uint8_t)((row[i - half] & 15) | value << 4);
+}
+
+/* Where an element of the query stands. */
+static size_t query_place(const scene *s, size_t i) {
+    size_t half = (s->dim + 1) / 2;
+    return s->codes != SL_CODES_I4 || i < half ? i : s->rows.width + i - half;
 }
 
 static int32_t query_value(const scene *s, size_t i) {
-    return get_integer(s->codes == SL_CODES_I8 ? &type_i8 : &type_i16, s->query.code, i);
+    return get_integer(query_type(s), s->query.code, query_place(s, i));
 }
 
 /* Behind the codes lies anything, but for F32 rows, where it is finite. */
-static void fill_scene(scene *s, int pattern) {
+static void fill_rows(scene *s, int pattern) {
     uint8_t *base = s->memory.end - SL_ROW_STEP - ROW_COUNT * s->rows.pitch;
-    uint8_t *query = s->query_memory.end - s->rows.width;
     s->rows.base = base;
-    s->query.code = query;
-    memset(query, 0, s->rows.width);
-    const integer_type *row_type = s->codes == SL_CODES_I8 ? &type_u8 : &type_i16;
-    const integer_type *query_type = s->codes == SL_CODES_I8 ? &type_i8 : &type_i16;
     for (uint8_t *at = base; at < s->memory.end; at++)
         *at = s->codes == SL_CODES_F32 ? 0 : (uint8_t)random_bits();
-    for (size_t i = 0; i < s->dim; i++) {
-        if (s->codes == SL_CODES_F32)
-            put_float(query + 4 * i, random_float());
-        else
-            put_integer(query_type, query, i, pattern_value(query_type, pattern, 1, i));
-    }
     for (size_t r = 0; r < ROW_COUNT; r++) {
         uint8_t *row = base + r * s->rows.pitch;
         for (size_t i = 0; i < s->dim; i++) {
             if (s->codes == SL_CODES_F32)
                 put_float(row + 4 * i, random_float());
             else
-                put_integer(row_type, row, i, pattern_value(row_type, pattern, 0, i));
+                put_row_value(s, row, i, pattern_value(row_type(s), pattern, 0, i));
         }
         put_float(row + s->rows.factor, random_float());
         if (s->rows.bias) put_float(row + s->rows.bias, 100 * random_float());
     }
+}
+
+static void fill_scene(scene *s, int pattern) {
+    uint8_t *query = s->query_memory.end - query_size(s);
+    s->query.code = query;
+    memset(query, 0, query_size(s));
+    for (size_t i = 0; i < s->dim; i++) {
+        if (s->codes == SL_CODES_F32)
+            put_float(query + 4 * i, random_float());
+        else
+            put_integer(query_type(s), query, query_place(s, i), pattern_value(query_type(s), pattern, 1, i));
+    }
+    fill_rows(s, pattern);
     s->query.scale = random_float();
     s->query.bias_scale = random_float();
     s->query.offset = 0;
-    if (s->codes != SL_CODES_I8) return;
+    if (s->codes != SL_CODES_I8 && s->codes != SL_CODES_I4) return;
     for (size_t i = 0; i < s->dim; i++)
-        s->query.offset += 128 * (int64_t)query_value(s, i);
+        s->query.offset += (s->codes == SL_CODES_I8 ? 128 : 15) * (int64_t)query_value(s, i);
 }
 
 /* Geometry 0 packs the rows as tightly as a pitch may be, 1 begins them on cache lines, 2 leaves gaps. */
 static scene scene_new(sl_codes codes, size_t dim, int geometry, int with_bias) {
     static const size_t multiples[] = {4, 64, 16};
     scene s = {.codes = codes, .dim = dim};
-    size_t size = dim * element_size(codes);
+    size_t size = codes_size(codes, dim);
     s.rows.width = (size + 63) / 64 * 64;
     s.rows.factor = (size + 3) / 4 * 4 + (geometry == 2 ? 8 : 0);
     s.rows.bias = with_bias ? s.rows.factor + 4 : 0;
@@ -268,7 +304,7 @@ static scene scene_new(sl_codes codes, size_t dim, int geometry, int with_bias) 
     s.rows.pitch = (payload + multiples[geometry] - 1) / multiples[geometry] * multiples[geometry];
     if (geometry == 2) s.rows.pitch += 80;
     s.memory = guarded_new(ROW_COUNT * s.rows.pitch + SL_ROW_STEP);
-    s.query_memory = guarded_new(s.rows.width);
+    s.query_memory = guarded_new(query_size(&s));
     s.id_memory = guarded_new(MAX_IDS * sizeof(uint32_t));
     return s;
 }
@@ -341,30 +377,40 @@ void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count)
     }
 }
 
+/* Rows of 100 bytes, read as I8 and their first 64 bytes as I4. */
 static void check_far(const sl_kernels *kernels, uint8_t *base, size_t size, size_t pitch, check_count *count) {
-    _Alignas(64) int8_t code[128] = {0};
+    enum { COUNT = 20 };
+    static const sl_codes codes[] = {SL_CODES_I8, SL_CODES_I4};
+    _Alignas(64) int8_t code[2][128] = {{0}};
     for (size_t i = 0; i < 100; i++)
-        code[i] = (int8_t)random_bits();
-    sl_code_rows rows = {.base = base, .pitch = pitch, .width = 128, .factor = 100};
-    sl_query_code query = {.code = code, .scale = 1, .bias_scale = 1};
-    uint32_t ids[12];
-    float out[12], expected[12];
-    for (size_t i = 0; i < 12; i++) {
+        code[0][i] = (int8_t)random_bits();
+    for (size_t i = 0; i < 128; i++)
+        code[1][i] = (int8_t)random_bits();
+    uint32_t ids[COUNT];
+    float out[COUNT], expected[2][COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
         ids[i] = (uint32_t)((size - SL_ROW_STEP - pitch) / pitch - 3 * i * i);
         if (i % 3 == 1) ids[i] = (uint32_t)(((uint64_t)1 << 32) / pitch + i);
         uint8_t *row = base + (size_t)ids[i] * pitch;
-        int32_t dot = 0;
+        int32_t dot = 0, dot4 = 0;
         for (size_t k = 0; k < 100; k++) {
             row[k] = (uint8_t)random_bits();
-            dot += row[k] * code[k];
+            dot += row[k] * code[0][k];
+            if (k < 64) dot4 += 2 * ((row[k] & 15) * code[1][k] + (row[k] >> 4) * code[1][64 + k]);
         }
         put_float(row + 100, (float)(i + 1));
-        expected[i] = (float)dot * (float)(i + 1);
+        expected[0][i] = (float)dot * (float)(i + 1);
+        expected[1][i] = (float)dot4 * (float)(i + 1);
     }
-    kernels->score[SL_CODES_I8](&rows, &query, ids, 12, 8, out);
-    for (size_t i = 0; i < 12; i++)
-        expect(count, out[i] == expected[i], "%s far row %u of pitch %zu: %g, not %g", sl_isa_name(kernels->isa),
-               ids[i], pitch, (double)out[i], (double)expected[i]);
+    for (size_t c = 0; c < 2; c++) {
+        sl_code_rows rows = {.base = base, .pitch = pitch, .width = c ? 64 : 128, .factor = 100};
+        sl_query_code query = {.code = code[c], .scale = 1, .bias_scale = 1};
+        kernels->score[codes[c]](&rows, &query, ids, COUNT, 8, out);
+        for (size_t i = 0; i < COUNT; i++)
+            expect(count, out[i] == expected[c][i], "%s far %s row %u of pitch %zu: %g, not %g",
+                   sl_isa_name(kernels->isa), sl_codes_name(codes[c]), ids[i], pitch, (double)out[i],
+                   (double)expected[c][i]);
+    }
 }
 
 void check_far_rows(const sl_kernels *kernels, check_count *count) {
@@ -379,6 +425,121 @@ void check_far_rows(const sl_kernels *kernels, check_count *count) {
         }
         check_far(kernels, base, size, pitches[p], count);
         munmap(base, size);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What a walk does before and after it scores
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#define MOST_LINKS 80u
+
+/* Lists: of different ids, ended by SL_NONE or by an id that is too large, with an id twice. Half are seen already. */
+enum { FULL, ENDED, TOO_LARGE, TWICE, LISTS };
+
+static void fill_links(uint32_t *links, size_t degree, uint32_t count, int kind) {
+    uint32_t first = (uint32_t)random_bits() % count, step = 1 + 2 * ((uint32_t)random_bits() % 50);
+    for (size_t i = 0; i < degree; i++)
+        links[i] = (uint32_t)((first + (uint64_t)i * step) % count);
+    if (!degree) return;
+    size_t at = random_bits() % degree;
+    if (kind == ENDED) links[at] = UINT32_MAX;
+    if (kind == TOO_LARGE) links[at] = count;
+    if (kind == TWICE) links[at] = links[random_bits() % degree];
+}
+
+static void check_unseen_list(const sl_kernels *kernels, sl_visited *visited, uint32_t *plain_words, uint32_t count,
+                              size_t degree, int kind, check_count *result) {
+    size_t bytes = ((size_t)visited->mask + 1) * sizeof(uint32_t);
+    guarded list = guarded_new(degree * sizeof(uint32_t)), room = guarded_new((degree + 16) * sizeof(uint32_t));
+    uint32_t *links = (uint32_t *)(void *)list.end - degree, *found = (uint32_t *)(void *)room.end - (degree + 16);
+    uint32_t plain[MOST_LINKS];
+    sl_visited reference = *visited;
+    reference.words = plain_words;
+    fill_links(links, degree, count, kind);
+    memset(visited->words, 0, bytes);
+    for (size_t i = 0; i < degree; i++)
+        if (links[i] < count && random_bits() % 2) (void)sl_visited_mark(visited, links[i]);
+    memcpy(plain_words, visited->words, bytes);
+    size_t wanted = 0;
+    for (size_t i = 0; i < degree && links[i] < count; i++)
+        if (!sl_visited_mark(&reference, links[i])) plain[wanted++] = links[i];
+    size_t kept = kernels->unseen(visited, links, degree, count, found);
+    expect(result, kept == wanted && memcmp(found, plain, wanted * sizeof *plain) == 0,
+           "%s unseen degree %zu count %u kind %d: %zu ids, not the %zu", sl_isa_name(kernels->isa), degree, count,
+           kind, kept, wanted);
+    expect(result, memcmp(plain_words, visited->words, bytes) == 0, "%s unseen degree %zu kind %d: other marks",
+           sl_isa_name(kernels->isa), degree, kind);
+    guarded_free(&list);
+    guarded_free(&room);
+}
+
+void check_unseen(const sl_kernels *kernels, check_count *count) {
+    static const struct {
+        uint32_t count, shift;
+    } tables[] = {{100, 2}, {64, 1}, {5000, 8}, {1u << 20, 15}, {UINT32_MAX, 6}, {0x80000001u, 6}};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+        size_t words = (size_t)1 << tables[t].shift;
+        uint32_t *block = calloc(2 * words, sizeof *block);
+        if (!block) exit(1);
+        sl_visited visited = {.words = block, .mask = (uint32_t)words - 1, .shift = tables[t].shift};
+        for (size_t degree = 0; degree <= MOST_LINKS; degree++)
+            for (int kind = 0; kind < LISTS; kind++)
+                check_unseen_list(kernels, &visited, block + words, tables[t].count, degree, kind, count);
+        free(block);
+    }
+}
+
+static float any_score(void) {
+    static const float others[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, 0, -0.0f, FLT_TRUE_MIN, 0.5f};
+    uint64_t bits = random_bits();
+    return bits % 4 ? random_float() : others[bits / 4 % (sizeof others / sizeof *others)];
+}
+
+static void check_above_list(const sl_kernels *kernels, const sl_buckets *buckets, int32_t floor, size_t n,
+                             check_count *count) {
+    enum { MOST = 600 + 16 };
+    guarded score_memory = guarded_new(n * sizeof(float)), id_memory = guarded_new(n * sizeof(uint32_t));
+    float *scores = (float *)(void *)score_memory.end - n, kept_scores[MOST];
+    uint32_t *ids = (uint32_t *)(void *)id_memory.end - n, kept_ids[MOST];
+    int32_t places[MOST];
+    for (size_t i = 0; i < n; i++) {
+        scores[i] = any_score();
+        ids[i] = (uint32_t)random_bits();
+    }
+    size_t wanted = 0, wrong = 0;
+    size_t kept = kernels->above(buckets, floor, scores, ids, n, &(sl_above){kept_scores, kept_ids, places});
+    for (size_t i = 0; i < n; i++) {
+        int32_t place = sl_bucket_of(buckets, scores[i]);
+        if (isnan(scores[i]) || place < floor) continue;
+        wrong += wanted >= kept || ids[i] != kept_ids[wanted] || place != places[wanted] ||
+                 memcmp(&scores[i], &kept_scores[wanted], sizeof *scores) != 0;
+        wanted++;
+    }
+    expect(count, kept == wanted && !wrong, "%s above n %zu floor %d scale %g: %zu kept, not %zu; %zu differ",
+           sl_isa_name(kernels->isa), n, floor, (double)buckets->scale, kept, wanted, wrong);
+    guarded_free(&score_memory);
+    guarded_free(&id_memory);
+}
+
+void check_above(const sl_kernels *kernels, check_count *count) {
+    static const sl_buckets buckets[] = {
+        {-1, 128, 255},       {-0.2f, 4096 / 0.7f, 4095},     {0, 0, 255},           {-1, FLT_MAX, 1023},
+        {1e30f, 1e-20f, 255}, {-FLT_MAX, 256 / FLT_MAX, 255}, {0, FLT_TRUE_MIN, 511}};
+    for (size_t b = 0; b < sizeof buckets / sizeof *buckets; b++) {
+        int32_t floors[] = {0, 1, buckets[b].last / 2, buckets[b].last};
+        for (size_t f = 0; f < 4; f++)
+            for (size_t n = 0; n <= 600; n += n < 70 ? 1 : 53)
+                check_above_list(kernels, &buckets[b], floors[f], n, count);
+    }
+    /* Buckets rise with scores, and the outermost take what lies beyond. */
+    for (size_t i = 0; i < 2000; i++) {
+        const sl_buckets range = {-0.5f, 512, 511};
+        float score = random_float();
+        int32_t place = sl_bucket_of(&range, score);
+        double exact = floor(((double)score + 0.5) * 512);
+        int32_t near = exact < 0 ? 0 : exact > 511 ? 511 : (int32_t)exact;
+        expect(count, abs(place - near) <= 1, "bucket %d of %.9g, not %d", place, (double)score, near);
     }
 }
 

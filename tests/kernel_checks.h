@@ -15,6 +15,10 @@ void check_pairs(const sl_kernels *kernels, check_count *count);
 void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count);
 /* Rows that lie more than 4 and 8 GiB from the first. */
 void check_far_rows(const sl_kernels *kernels, check_count *count);
+/* Which links were not visited yet: list ends of every kind, ids twice, full tables, against a guard page. */
+void check_unseen(const sl_kernels *kernels, check_count *count);
+/* Which scores lie in high buckets: any scores, any counts, ranges of every width. */
+void check_above(const sl_kernels *kernels, check_count *count);
 /* Floats one to one, by row type. */
 void check_refine(const sl_kernels *kernels, sl_refine type, check_count *count);
 /* sl_to_float, sl_from_float and sl_convert over every 16-bit value. */

@@ -7,9 +7,11 @@
 
 static void run(const sl_kernels *kernels, check_count *count) {
     check_pairs(kernels, count);
-    for (int codes = SL_CODES_I8; codes <= SL_CODES_F32; codes++)
+    for (int codes = SL_CODES_I8; codes <= SL_CODES_I4; codes++)
         check_scores(kernels, (sl_codes)codes, count);
     check_far_rows(kernels, count);
+    check_unseen(kernels, count);
+    check_above(kernels, count);
     check_refine(kernels, SL_REFINE_F32, count);
     check_refine(kernels, SL_REFINE_I16, count);
 }

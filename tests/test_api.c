@@ -41,7 +41,7 @@ static const bad_params refused[] = {
     {"type 6", SL_ETYPE, 8, 0, 6, 0, 0, 16, 200},
     {"type -1", SL_ETYPE, 8, 0, -1, 0, 0, 16, 200},
     {"codes 4", SL_EINVAL, 8, 0, 0, 4, 0, 16, 200},
-    {"i4", SL_EUNSUPPORTED, 8, 0, 0, SL_CODES_I4, 0, 16, 200},
+    {"use refine none, i16 or f32", SL_EINVAL, 8, 0, 0, SL_CODES_I4, SL_REFINE_BF16, 16, 200},
     {"refine 4", SL_EINVAL, 8, 0, 0, 0, 4, 16, 200},
     {"refine -1", SL_EINVAL, 8, 0, 0, 0, -1, 16, 200},
     {"refine none", SL_EINVAL, 8, 0, 0, SL_CODES_F32, SL_REFINE_F32, 16, 200},
@@ -49,6 +49,10 @@ static const bad_params refused[] = {
     {"ask for codes i8", SL_EINVAL, 8, 0, SL_U8, SL_CODES_I16, 0, 16, 200},
     {"ask for codes i16", SL_EINVAL, 8, 0, SL_I16, SL_CODES_I8, 0, 16, 200},
     {"ask for codes i8", SL_EINVAL, 8, 0, SL_I8, SL_CODES_F32, 0, 16, 200},
+    {"dim is 0", SL_EINVAL, 0, 0, SL_U8, SL_CODES_I4, 0, 16, 200},
+    {"metric 3", SL_EINVAL, 8, 3, SL_U8, SL_CODES_I4, 0, 16, 200},
+    {"i16 vectors are kept exactly", SL_EINVAL, 8, 0, SL_I16, SL_CODES_I4, SL_REFINE_F32, 16, 200},
+    {"type 6", SL_ETYPE, 8, 0, 6, SL_CODES_I4, 0, 16, 200},
     {"m is 0", SL_EINVAL, 8, 0, 0, 0, 0, 0, 200},
     {"m is 1;", SL_EINVAL, 8, 0, 0, 0, 0, 1, 200},
     {"m is 257", SL_EINVAL, 8, 0, 0, 0, 0, SL_MAX_M + 1, 1000},
@@ -253,6 +257,22 @@ static sl_status call_exact(void *params) {
     sl_exact_free(exact);
     return status;
 }
+static sl_status call_tune_with(const void *params, void *report) {
+    static float queries[SL_TUNE_LEAST_QUERIES * DIM];
+    for (size_t i = 0; i < SL_TUNE_LEAST_QUERIES * DIM; i++)
+        queries[i] = vectors[i % (N * DIM)];
+    return sl_index_tune(shared, queries, SL_F32, SL_TUNE_LEAST_QUERIES, 0, NULL, 1, params, report);
+}
+static sl_status call_tune(void *params) {
+    return call_tune_with(params, NULL);
+}
+static sl_status call_tune_report(void *out) {
+    return call_tune_with(NULL, out);
+}
+static sl_status call_tuned(void *out) {
+    ck_ok(call_tune_with(NULL, NULL));
+    return sl_index_get_tuned(shared, 0, out);
+}
 static sl_status call_stats(void *out) {
     return sl_index_get_stats(shared, out);
 }
@@ -273,6 +293,9 @@ typedef union any_struct {
     sl_save_params save;
     sl_open_params open;
     sl_exact_params exact;
+    sl_tune_params tune;
+    sl_tune_report tune_report;
+    sl_tuned tuned;
     sl_index_stats stats;
     sl_check_report report;
     sl_system system;
@@ -293,6 +316,9 @@ static const struct user {
     {call_save, sizeof(sl_save_params), SL_EIO, 0, "sl_save_params_init"},
     {call_open, sizeof(sl_open_params), SL_EIO, 0, "sl_open_params_init"},
     {call_exact, sizeof(sl_exact_params), SL_OK, 0, "sl_exact_params_init"},
+    {call_tune, sizeof(sl_tune_params), SL_OK, 0, "sl_tune_params_init"},
+    {call_tune_report, sizeof(sl_tune_report), SL_OK, 1, "sizeof(sl_tune_report)"},
+    {call_tuned, sizeof(sl_tuned), SL_OK, 1, "sizeof(sl_tuned)"},
     {call_stats, sizeof(sl_index_stats), SL_OK, 1, "sizeof(sl_index_stats)"},
     {call_report, sizeof(sl_check_report), SL_OK, 1, "sizeof(sl_check_report)"},
     {call_system, sizeof(sl_system), SL_OK, 1, "sizeof(sl_system)"},
@@ -309,6 +335,7 @@ static void prepare(const struct user *user, any_struct *s) {
     if (user->call == call_check) sl_check_params_init(&s->check);
     if (user->call == call_save) sl_save_params_init(&s->save);
     if (user->call == call_open) sl_open_params_init(&s->open);
+    if (user->call == call_tune) sl_tune_params_init(&s->tune);
     if (user->call == call_exact) {
         sl_exact_params_init(&s->exact);
         s->exact.dim = DIM;

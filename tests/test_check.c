@@ -177,6 +177,37 @@ END_TEST
  * What else it reports
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* Codes of two rows: each of their floats, and bytes of the codes that look like one that is none. */
+START_TEST(faults_of_both_rows_are_counted) {
+    enum { FLOATS = 4 };
+    for (int metric = 0; metric < 3; metric++) {
+        sl_index_params params;
+        indexes_params(&params, DIM, (sl_metric)metric);
+        params.codes = SL_CODES_I4;
+        sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
+        const sl_codec *codec = &index->codec;
+        uint8_t *row = sl_row(index, N - 1), *rest = sl_rest_row(index, N - 1);
+        memset(rest, 0xff, DIM);
+        memset(row, 0xff, DIM / 2);
+        indexes_sound(index);
+        uint8_t *floats[FLOATS] = {row + codec->rows.factor, rest + codec->rest.factor,
+                                   codec->rows.bias ? row + codec->rows.bias : NULL,
+                                   codec->norm ? rest + codec->norm : NULL};
+        for (size_t i = 0; i < FLOATS; i++) {
+            float was, bad = i % 2 ? INFINITY : NAN;
+            if (!floats[i]) continue;
+            memcpy(&was, floats[i], sizeof was);
+            memcpy(floats[i], &bad, sizeof bad);
+            sl_check_report report = {.struct_size = sizeof report};
+            ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "1 vectors with a scale");
+            ck_assert_uint_eq(report.bad_vectors, 1);
+            memcpy(floats[i], &was, sizeof was);
+        }
+        sl_index_free(index);
+    }
+}
+END_TEST
+
 START_TEST(degrees_are_those_of_the_lists) {
     size_t sum = 0, smallest = SIZE_MAX, largest = 0;
     for (uint32_t node = 0; node < N; node++) {
@@ -259,6 +290,7 @@ int main(void) {
     TCase *tests = tcase_create("check");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, each_fault_is_counted, 0, sizeof faults / sizeof *faults);
+    tcase_add_test(tests, faults_of_both_rows_are_counted);
     tcase_add_test(tests, degrees_are_those_of_the_lists);
     tcase_add_test(tests, sampled_recall_tells_a_bad_graph);
     tcase_add_test(tests, impossible_samples_are_refused);

@@ -139,7 +139,11 @@ START_TEST(init_refuses) {
     ck_assert_int_eq(sl_codec_init(&c, SL_MAX_DIM, SL_METRIC_IP, SL_F32, SL_CODES_F32), SL_OK);
     ck_assert_int_eq(sl_codec_init(&c, 4, (sl_metric)3, SL_F32, SL_CODES_I8), SL_EINVAL);
     ck_assert_int_eq(sl_codec_init(&c, 4, SL_METRIC_IP, (sl_dtype)6, SL_CODES_I8), SL_ETYPE);
-    ck_assert_int_eq(sl_codec_init(&c, 4, SL_METRIC_IP, SL_F32, SL_CODES_I4), SL_EUNSUPPORTED);
+    ck_assert_int_eq(sl_codec_init(&c, SL_MAX_DIM, SL_METRIC_IP, SL_BF16, SL_CODES_I4), SL_OK);
+    ck_assert_int_eq(sl_codec_init(&c, 4, SL_METRIC_IP, SL_I8, SL_CODES_I4), SL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "ask for codes i8"));
+    ck_assert_int_eq(sl_codec_init(&c, 4, SL_METRIC_IP, SL_I16, SL_CODES_I4), SL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "ask for codes i16"));
     ck_assert_int_eq(sl_codec_init(&c, 4, SL_METRIC_IP, SL_F32, (sl_codes)4), SL_EINVAL);
     ck_assert_int_eq(sl_codec_init(&c, 4, SL_METRIC_IP, SL_U8, SL_CODES_I16), SL_EINVAL);
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "ask for codes i8"));

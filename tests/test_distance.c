@@ -64,6 +64,27 @@ START_TEST(f32_scores_are_within_the_bound) {
 }
 END_TEST
 
+START_TEST(i4_scores_are_exact) {
+    check_count count = {0};
+    check_scores(tiers[_i], SL_CODES_I4, &count);
+    ck_assert_passed(&count);
+}
+END_TEST
+
+START_TEST(unseen_links_are_found) {
+    check_count count = {0};
+    check_unseen(tiers[_i], &count);
+    ck_assert_passed(&count);
+}
+END_TEST
+
+START_TEST(scores_above_a_floor_are_kept) {
+    check_count count = {0};
+    check_above(tiers[_i], &count);
+    ck_assert_passed(&count);
+}
+END_TEST
+
 START_TEST(rows_beyond_4_gib) {
     check_count count = {0};
     check_far_rows(tiers[_i], &count);
@@ -273,6 +294,9 @@ static int run(void) {
     tcase_add_loop_test(kernels, i8_scores_are_exact, 0, tier_count);
     tcase_add_loop_test(kernels, i16_scores_are_exact, 0, tier_count);
     tcase_add_loop_test(kernels, f32_scores_are_within_the_bound, 0, tier_count);
+    tcase_add_loop_test(kernels, i4_scores_are_exact, 0, tier_count);
+    tcase_add_loop_test(kernels, unseen_links_are_found, 0, tier_count);
+    tcase_add_loop_test(kernels, scores_above_a_floor_are_kept, 0, tier_count);
     tcase_add_loop_test(kernels, rows_beyond_4_gib, 0, tier_count);
     tcase_add_loop_test(kernels, refine_is_within_the_bound, 0, tier_count);
     TCase *choice = tcase_create("choice");

@@ -319,6 +319,40 @@ END_TEST
  * Building
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* An index that grows by a few vectors at a time holds and finds what one made at once does. */
+START_TEST(grows_by_many_small_adds) {
+    static const sl_codes codes[] = {SL_CODES_I8, SL_CODES_I4};
+    enum { N = 1500, QUERIES = 50, K = 10 };
+    float *x = clusters(N + QUERIES);
+    sl_index_params params;
+    indexes_params(&params, DIM, (sl_metric)(_i % 3));
+    params.codes = codes[_i / 3];
+    sl_index *index = indexes_make(&params, x, SL_F32, 1, NULL, 1);
+    for (size_t n = 1, step = 1; n < N; n += step) {
+        step = 1 + n % 13;
+        if (step > N - n) step = N - n;
+        ck_ok(indexes_add(index, x + n * DIM, SL_F32, step, NULL));
+    }
+    sl_index *whole = indexes_make(&params, x, SL_F32, N, NULL, 1);
+    indexes_sound(index);
+    ck_assert_uint_eq(sl_index_size(index), N);
+    for (uint64_t id = 0; id < N; id++) {
+        float one[DIM], other[DIM];
+        ck_ok(sl_index_get(index, &id, 1, SL_F32, one));
+        ck_ok(sl_index_get(whole, &id, 1, SL_F32, other));
+        ck_assert_mem_eq(one, other, sizeof one);
+    }
+    uint64_t truth[QUERIES * K], found[QUERIES * K];
+    indexes_exact(params.metric, SL_F32, DIM, x, N, x + N * DIM, QUERIES, K, truth);
+    indexes_search(index, x + N * DIM, SL_F32, QUERIES, K, 100, found, NULL);
+    double recall = indexes_recall(found, truth, QUERIES, K);
+    ck_assert_msg(recall > (params.codes == SL_CODES_I4 ? 0.95 : 0.85), "recall is %g", recall);
+    sl_index_free(whole);
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
 START_TEST(one_thread_builds_the_same_twice) {
     enum { N = 1500 };
     scratch place;
@@ -468,6 +502,7 @@ int main(void) {
     tcase_add_test(tests, small_indexes_are_small);
     tcase_add_test(tests, one_thread_builds_the_same_twice);
     tcase_add_test(tests, one_by_one);
+    tcase_add_loop_test(tests, grows_by_many_small_adds, 0, 6);
     tcase_add_loop_test(tests, cancelled_adds_leave_no_trace, 0, 2);
     tcase_add_test(tests, searches_and_checks_can_be_cancelled);
     return check_main("index", &tests, 1);

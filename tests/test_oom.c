@@ -1,4 +1,5 @@
 /* Every allocation failing in turn, of every call that makes any: SL_ENOMEM, nothing lost, nothing changed. */
+#include "hnsw/idle.h"
 #include "hnsw/order.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
@@ -33,6 +34,7 @@ static void set_up(void) {
     usable_id = ids[7];
     fault_allocator_init(&memory, 0);
     indexes_params(&params, DIM, SL_METRIC_COSINE);
+    params.codes = SL_CODES_I4;
     params.refine = SL_REFINE_I16;
     params.allocator = &memory.allocator;
     params.log = count_warning;
@@ -53,11 +55,19 @@ static void check_usable(const sl_index *index) {
     ck_assert_uint_eq(found, usable_id);
 }
 
+/* An index keeps searchers for later batches; without them each batch has to make its own. */
+static void forget_searchers(void) {
+    sl_idle_free(idx);
+    ck_ok(sl_idle_init(idx));
+}
+
 /* Calls with the first allocation failing, then the second, until there is none left to fail. A failed call leaves no
  * block behind. */
 static void fail_each(sl_status (*call)(void), size_t least) {
+    forget_searchers();
     size_t at = 1, blocks = memory.live_blocks;
     for (;; at++) {
+        forget_searchers();
         memory.calls = 0;
         memory.fail_at = at;
         sl_status status = call();
@@ -68,6 +78,7 @@ static void fail_each(sl_status (*call)(void), size_t least) {
             break;
         }
         ck_fails(status, SL_ENOMEM, "cannot allocate");
+        forget_searchers();
         ck_assert_uint_eq(memory.live_blocks, blocks);
         check_usable(idx);
     }
@@ -243,7 +254,7 @@ START_TEST(ordering) {
         idx->ordered = 0;
         memory.calls = 0;
         memory.fail_at = at;
-        sl_order_settle(idx, 8);
+        sl_order_settle(idx, 8, 1);
         int failed = memory.calls >= at;
         memory.fail_at = 0;
         ck_assert_uint_eq(memory.live_blocks, blocks);

@@ -65,6 +65,8 @@ static const struct kind {
     {SL_F32, SL_CODES_I16, SL_REFINE_NONE}, {SL_F32, SL_CODES_I16, SL_REFINE_BF16},
     {SL_F32, SL_CODES_F32, SL_REFINE_NONE}, {SL_I8, SL_CODES_I8, SL_REFINE_NONE},
     {SL_U8, SL_CODES_I8, SL_REFINE_NONE},   {SL_I16, SL_CODES_I16, SL_REFINE_NONE},
+    {SL_F32, SL_CODES_I4, SL_REFINE_NONE},  {SL_F32, SL_CODES_I4, SL_REFINE_I16},
+    {SL_U8, SL_CODES_I4, SL_REFINE_NONE},   {SL_I16, SL_CODES_I4, SL_REFINE_NONE},
 };
 
 START_TEST(opened_as_it_was_saved) {
@@ -341,12 +343,13 @@ START_TEST(files_are_small) {
         sl_index *index = indexes_make(&params, wide, SL_F32, MANY, NULL, 2);
         ck_ok(sl_index_save(index, place.path, NULL));
         sl_index_stats stats = indexes_stats(index);
-        uint64_t sum = stats.bytes_codes + stats.bytes_links + stats.bytes_ids + stats.bytes_upper + stats.bytes_refine;
+        uint64_t sum = stats.bytes_codes + stats.bytes_links + stats.bytes_ids + stats.bytes_upper + stats.bytes_refine +
+                       stats.bytes_partitions;
         double bytes = (double)sum / MANY;
         ck_assert_msg(bytes < cases[c].share * other, "%s: %.1f bytes a vector, %.3f of %.1f",
                       sl_refine_name(cases[c].refine), bytes, bytes / other, other);
-        /* Beside the vectors there is a page of header and what brings each of seven sections to a page's end. */
-        ck_assert_uint_le(size_of_file(place.path), sum + 4096 + 7 * (4096 + 64));
+        /* Beside the vectors there is a page of header and what brings each of nine sections to a page's end. */
+        ck_assert_uint_le(size_of_file(place.path), sum + 4096 + 9 * (4096 + 64));
         sl_index_free(index);
     }
     free(wide);

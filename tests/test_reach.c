@@ -30,13 +30,18 @@ static sl_status add(sl_index *index, const float *x, size_t n, size_t threads) 
     return sl_index_add(index, x, SL_F32, n, 0, NULL, &params);
 }
 
-static sl_index *empty(sl_metric metric, size_t m) {
+static sl_index *empty_of(sl_codes codes, sl_metric metric, size_t m) {
     sl_index_params params;
     indexes_params(&params, DIM, metric);
+    params.codes = codes;
     params.m = m;
     sl_index *index;
     ck_ok(sl_index_create(&params, &index));
     return index;
+}
+
+static sl_index *empty(sl_metric metric, size_t m) {
+    return empty_of(SL_CODES_I8, metric, m);
 }
 
 /* A search for the vector gives its id, or that of a copy. */
@@ -56,9 +61,12 @@ static const struct crowd {
     size_t copies, others, m, threads;
     float distance;
     int mixed;
+    sl_codes codes;
 } crowds[] = {
-    {600, 5000, 8, 1, 0, 0},     {600, 5000, 8, 4, 0, 1}, {600, 5000, 8, 4, 1e-3f, 0},
-    {600, 5000, 8, 4, 1e-3f, 1}, {300, 1000, 2, 1, 0, 0}, {300, 1000, 2, 4, 1e-4f, 1},
+    {600, 5000, 8, 1, 0, 0, SL_CODES_I8},     {600, 5000, 8, 4, 0, 1, SL_CODES_I8},
+    {600, 5000, 8, 4, 1e-3f, 0, SL_CODES_I8}, {600, 5000, 8, 4, 1e-3f, 1, SL_CODES_I8},
+    {300, 1000, 2, 1, 0, 0, SL_CODES_I8},     {300, 1000, 2, 4, 1e-4f, 1, SL_CODES_I8},
+    {600, 5000, 8, 1, 0, 0, SL_CODES_I4},     {600, 5000, 8, 4, 1e-3f, 1, SL_CODES_I4},
 };
 
 START_TEST(far_vectors_among_copies_are_found) {
@@ -76,7 +84,7 @@ START_TEST(far_vectors_among_copies_are_found) {
     ck_assert_uint_eq(copies, crowd->copies);
     for (size_t i = 0; i < FAR; i++)
         make_far(x + (n + i) * DIM, i);
-    sl_index *index = empty(SL_METRIC_L2, crowd->m);
+    sl_index *index = empty_of(crowd->codes, SL_METRIC_L2, crowd->m);
     ck_ok(add(index, x, n, crowd->threads));
     ck_ok(add(index, x + n * DIM, FAR, crowd->threads));
     indexes_sound(index);
@@ -98,7 +106,7 @@ START_TEST(all_the_same) {
     for (size_t i = 0; i < N * DIM; i++)
         x[i] = (float)(1 + i % DIM);
     sl_metric metric = (sl_metric)(_i % 3);
-    sl_index *index = empty(metric, _i < 3 ? 8 : 2);
+    sl_index *index = empty_of(_i < 6 ? SL_CODES_I8 : SL_CODES_I4, metric, _i / 3 == 1 ? 2 : 8);
     ck_ok(add(index, x, N, _i < 3 ? 4 : 1));
     indexes_sound(index);
     uint64_t ids[K];
@@ -276,7 +284,7 @@ END_TEST
 int main(void) {
     TCase *tests = tcase_create("reach");
     tcase_add_loop_test(tests, far_vectors_among_copies_are_found, 0, sizeof crowds / sizeof *crowds);
-    tcase_add_loop_test(tests, all_the_same, 0, 6);
+    tcase_add_loop_test(tests, all_the_same, 0, 9);
     tcase_add_loop_test(tests, threads_leave_nothing_out, 0, 3);
     tcase_add_loop_test(tests, cuts_are_found_and_mended, 0, sizeof cuts / sizeof *cuts);
     tcase_add_test(tests, mending_nothing_changes_nothing);

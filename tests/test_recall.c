@@ -25,6 +25,10 @@ static const struct kind {
     {"f32, i16, f32", SL_F32, SL_CODES_I16, SL_REFINE_F32, 0.95, 1e-5},
     {"f32, i16, bf16", SL_F32, SL_CODES_I16, SL_REFINE_BF16, 0.95, 1e-4},
     {"f32, i16, i16", SL_F32, SL_CODES_I16, SL_REFINE_I16, 0.95, 1e-4},
+    {"f32, i4", SL_F32, SL_CODES_I4, SL_REFINE_NONE, 0.95, 1e-3},
+    {"f32, i4, f32", SL_F32, SL_CODES_I4, SL_REFINE_F32, 0.95, 1e-5},
+    {"f32, i4, i16", SL_F32, SL_CODES_I4, SL_REFINE_I16, 0.95, 1e-4},
+    {"bf16, i4", SL_BF16, SL_CODES_I4, SL_REFINE_NONE, 0.95, 1e-3},
     {"f32, f32", SL_F32, SL_CODES_F32, SL_REFINE_NONE, 0.95, 1e-5},
     {"f16, i8", SL_F16, SL_CODES_I8, SL_REFINE_NONE, 0.85, 0.02},
     {"f16, i8, f32", SL_F16, SL_CODES_I8, SL_REFINE_F32, 0.95, 1e-5},
@@ -33,6 +37,9 @@ static const struct kind {
     {"i8", SL_I8, SL_CODES_I8, SL_REFINE_NONE, 0.93, 0},
     {"u8", SL_U8, SL_CODES_I8, SL_REFINE_NONE, 0.93, 0},
     {"i16", SL_I16, SL_CODES_I16, SL_REFINE_NONE, 0.95, 0},
+    {"i8, i4", SL_I8, SL_CODES_I4, SL_REFINE_NONE, 0.93, 0},
+    {"u8, i4", SL_U8, SL_CODES_I4, SL_REFINE_NONE, 0.93, 0},
+    {"i16, i4", SL_I16, SL_CODES_I4, SL_REFINE_NONE, 0.95, 0},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 

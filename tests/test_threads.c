@@ -28,6 +28,13 @@ static const float *query(size_t i) {
     return x + (N + i) * DIM;
 }
 
+static sl_index *build_of(sl_codes codes, size_t threads) {
+    sl_index_params params;
+    indexes_params(&params, DIM, SL_METRIC_COSINE);
+    params.codes = codes;
+    return indexes_make(&params, x, SL_F32, N, NULL, threads);
+}
+
 static sl_index *build(size_t threads) {
     sl_index_params params;
     indexes_params(&params, DIM, SL_METRIC_COSINE);
@@ -54,7 +61,7 @@ static void join(const pthread_t *threads, size_t count) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(threads_add) {
-    sl_index *index = build(THREADS);
+    sl_index *index = _i ? build_of(SL_CODES_I4, THREADS) : build(THREADS);
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = THREADS;
@@ -272,7 +279,7 @@ END_TEST
 int main(void) {
     TCase *tests = tcase_create("threads");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, threads_add);
+    tcase_add_loop_test(tests, threads_add, 0, 2);
     tcase_add_test(tests, threads_add_copies);
     tcase_add_test(tests, builds_beside_one_another);
     tcase_add_test(tests, searches_beside_one_another);

@@ -1,114 +1,313 @@
-/* The parts of a walk, each against something plain: the pool, the k best, the visited table; and that a search takes
- * no memory. Linked so that every allocation of the library's objects is counted. */
+/* The parts of a walk, each against something plain: the pool, the k best, what has been visited; and that a search
+ * takes no memory. Linked so that every allocation of the library's objects is counted. */
 #include "base/random.h"
+#include "base/visited.h"
 #include "hnsw/pool.h"
 #include "hnsw/topk.h"
-#include "hnsw/visited.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
 #include "tests/indexes.h"
 #include "tests/system_calls.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Pool
+ * Pool: against a list of all that it was offered
  * ------------------------------------------------------------------------------------------------------------- */
 
-enum { MOST = 64 };
+enum { TURN = 40, MOST_OFFERED = 200000 };
 
-typedef struct naive_pool {
-    struct candidate {
-        float score;
-        uint32_t id;
-        int expanded;
-    } list[MOST + 1];
-    size_t size, limit;
-} naive_pool;
+static struct offer {
+    float score;
+    int popped;
+} offers[MOST_OFFERED]; /* by id */
 
-/* Behind all that are better, and behind those of equal score that are expanded or have a larger id. What is there has
- * precedence at the end. */
-static void naive_insert(naive_pool *pool, float score, uint32_t id) {
-    size_t at = 0;
-    if (pool->size == pool->limit && score <= pool->list[pool->size - 1].score) return;
-    for (size_t i = 0; i < pool->size; i++)
-        if (pool->list[i].score == score && pool->list[i].id == id) return;
-    while (at < pool->size && (pool->list[at].score > score ||
-                               (pool->list[at].score == score && (pool->list[at].expanded || pool->list[at].id > id))))
-        at++;
-    for (size_t i = pool->size; i > at; i--)
-        pool->list[i] = pool->list[i - 1];
-    pool->list[at] = (struct candidate){score, id, 0};
-    if (pool->size < pool->limit) pool->size++;
+typedef struct stage {
+    fault_allocator memory;
+    sl_pool pool;
+    size_t max_limit, offered, taken, refits;
+} stage;
+
+static void stage_open(stage *s, size_t max_limit) {
+    fault_allocator_init(&s->memory, 0);
+    s->max_limit = max_limit;
+    ck_ok(sl_pool_init(&s->pool, &s->memory.allocator, max_limit));
 }
 
-static uint32_t naive_pop(naive_pool *pool) {
+static void stage_start(stage *s, size_t limit) {
+    sl_pool_start(&s->pool, limit, 0);
+    s->offered = s->taken = s->refits = 0;
+}
+
+static void stage_close(stage *s) {
+    sl_pool_free(&s->pool, &s->memory.allocator, s->max_limit);
+    ck_assert_uint_eq(s->memory.live_blocks, 0);
+}
+
+/* As a walk does a turn. Scores are those of ids offered + 0, + 1, ... */
+static void offer(stage *s, const float *scores, size_t n) {
+    sl_pool *pool = &s->pool;
+    float kept_scores[TURN + 16];
+    uint32_t ids[TURN], kept_ids[TURN + 16];
+    int32_t places[TURN + 16];
+    sl_above above = {kept_scores, kept_ids, places};
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = (uint32_t)(s->offered + i);
+        offers[s->offered + i] = (struct offer){scores[i], 0};
+    }
+    s->offered += n;
+    if (!pool->arrived) sl_pool_expect(pool, scores, n);
+    size_t kept = sl_kernels_best()->above(&pool->range, pool->floor, scores, ids, n, &above);
+    for (size_t i = 0; i < kept; i++)
+        s->taken += (size_t)sl_pool_insert(pool, places[i], kept_scores[i], kept_ids[i]);
+    if (sl_pool_unfit(pool)) {
+        sl_pool_refit(pool);
+        s->refits++;
+    }
+    ck_assert_uint_lt(pool->total, 2 * pool->limit + 16);
+    ck_assert_uint_le(pool->arrived, pool->room / 2);
+}
+
+static int larger_first(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return x > y ? -1 : x < y;
+}
+
+/* What can be a candidate among all that was offered, best first. */
+static size_t sorted_offers(const stage *s, float *out) {
+    size_t n = 0;
+    for (size_t id = 0; id < s->offered; id++)
+        if (offers[id].score > -INFINITY) out[n++] = offers[id].score;
+    qsort(out, n, sizeof *out, larger_first);
+    return n;
+}
+
+/* The best of all, each once; of equals any. */
+static void check_finish(stage *s, size_t most) {
+    static float sorted[MOST_OFFERED];
+    static unsigned char given[MOST_OFFERED];
+    sl_pool *pool = &s->pool;
+    size_t n = sorted_offers(s, sorted), wrong = 0;
+    if (most > pool->limit) most = pool->limit;
+    sl_pool_finish(pool, most);
+    ck_assert_uint_eq(pool->size, n < most ? n : most);
+    memset(given, 0, sizeof given);
     for (size_t i = 0; i < pool->size; i++) {
-        if (pool->list[i].expanded) continue;
-        pool->list[i].expanded = 1;
-        return pool->list[i].id;
+        uint32_t id = sl_pool_id(pool->keys[i]);
+        ck_assert_uint_lt(id, s->offered);
+        wrong += given[id] || sl_pool_score(pool->keys[i]) != sorted[i] || offers[id].score != sorted[i];
+        given[id] = 1;
     }
-    return SL_POOL_NONE;
+    ck_assert_uint_eq(wrong, 0);
 }
 
-static int pools_agree(const sl_pool *pool, const naive_pool *naive) {
-    int agree = pool->size == naive->size;
-    for (size_t i = 0; i < pool->size && agree; i++) {
-        /* The mark took the lowest bit. */
-        float score = naive->list[i].score;
-        agree = sl_pool_id(pool->keys[i]) == naive->list[i].id &&
-                fabsf(sl_pool_score(pool->keys[i]) - score) <= fabsf(score) * 0x1p-22f &&
-                ((pool->keys[i] & SL_POOL_EXPANDED) != 0) == naive->list[i].expanded;
+/* One pop: of the best bucket that has unexpanded candidates, and not one that was given before. Among the limit best
+ * nothing stays behind. */
+static void check_pop(stage *s) {
+    static float sorted[MOST_OFFERED];
+    sl_pool *pool = &s->pool;
+    float best = -INFINITY;
+    for (size_t id = 0; id < s->offered; id++)
+        if (!offers[id].popped && offers[id].score > best) best = offers[id].score;
+    size_t n = sorted_offers(s, sorted);
+    float last = n > pool->limit ? sorted[pool->limit - 1] : -INFINITY;
+    uint32_t id = sl_pool_pop(pool);
+    if (id == SL_POOL_NONE) {
+        ck_assert_msg(best <= last, "nothing left, but %g of the %zu best was not given", (double)best, pool->limit);
+        return;
     }
-    return agree;
+    ck_assert_uint_lt(id, s->offered);
+    ck_assert_int_eq(offers[id].popped, 0);
+    offers[id].popped = 1;
+    ck_assert_int_ge(sl_bucket_of(&pool->range, offers[id].score), sl_bucket_of(&pool->range, best));
 }
 
-START_TEST(pool_is_a_sorted_list) {
-    for (uint64_t round = 0; round < 300; round++) {
-        uint64_t keys[MOST + 1], drawn = 0;
-        size_t wrong = 0;
-        naive_pool naive = {.limit = 1 + sl_random_at(round, drawn++) % MOST};
-        sl_pool pool = {.keys = keys};
-        sl_pool_start(&pool, naive.limit);
-        /* Few scores make ties, few ids make copies; an id always has the same score. */
-        uint32_t ids = 4u << sl_random_at(round, drawn++) % 6, scores = 2u << sl_random_at(round, drawn++) % 6;
-        for (size_t step = 0; step < 400; step++) {
-            if (sl_random_at(round, drawn++) % 3 == 0) {
-                uint32_t wanted = naive_pop(&naive);
-                wrong += sl_pool_pop(&pool) != wanted;
-            } else {
-                uint32_t id = (uint32_t)(sl_random_at(round, drawn++) % ids);
-                float score = (float)(sl_random_at(round + 77, id) % scores) - (float)scores / 2;
-                score = sl_pool_score(sl_pool_key(score, 0));
-                if (score > sl_pool_bound(&pool)) (void)sl_pool_insert(&pool, sl_pool_key(score, id));
-                naive_insert(&naive, score, id);
-            }
-            wrong += !pools_agree(&pool, &naive);
+/* Streams of scores: what walks see, and what no range of equal buckets fits. */
+typedef enum stream {
+    UNIFORM,
+    RISING,
+    FALLING,
+    EXPONENTIAL,
+    MAGNITUDES,
+    FEW_VALUES,
+    ALL_EQUAL,
+    EQUAL_THEN_BETTER,
+    LOW_OUTLIER,
+    LOWER_AND_LOWER,
+    HIGH_OUTLIER,
+    NEIGHBOURING_FLOATS,
+    INFINITIES,
+    NOT_NUMBERS,
+    EXTREMES,
+    STREAMS
+} stream;
+
+static float score_at(stream kind, uint64_t seed, size_t i, size_t n) {
+    float unit = (float)sl_random_unit(seed, i), part = (float)i / (float)n;
+    uint64_t bits = sl_random_at(seed + 1, i);
+    switch (kind) {
+    case RISING:
+        return part + 0.1f * unit;
+    case FALLING:
+        return -part - 0.01f * unit;
+    case EXPONENTIAL:
+        return -logf(unit);
+    case MAGNITUDES:
+        return ldexpf(unit - 0.5f, (int)(bits % 200) - 100);
+    case FEW_VALUES:
+        return (float)(bits % 5) - 2;
+    case ALL_EQUAL:
+        return 3;
+    case EQUAL_THEN_BETTER:
+        return i < 3 * n / 4 ? 3 : 3 + unit;
+    case LOW_OUTLIER:
+        return i == 0 ? -1e30f : unit;
+    case LOWER_AND_LOWER:
+        return i < 10 ? -powf(10, (float)(3 * (10 - i))) : unit;
+    case HIGH_OUTLIER:
+        return i % 100 == 7 ? 1e30f : unit;
+    case NEIGHBOURING_FLOATS:
+        return 1 + (float)(bits % 512) * FLT_EPSILON;
+    case INFINITIES:
+        return bits % 31 == 0 ? INFINITY : bits % 37 == 0 ? -INFINITY : unit;
+    case NOT_NUMBERS:
+        return bits % 3 == 0 ? NAN : bits % 3 == 1 ? -NAN : unit;
+    case EXTREMES:
+        return bits % 2 ? FLT_MAX * (unit - 0.5f) : FLT_TRUE_MIN * (float)(bits % 7);
+    default:
+        return 2 * unit - 1;
+    }
+}
+
+static void feed(stage *s, stream kind, uint64_t seed, size_t n, size_t pops) {
+    for (size_t turn = 0; s->offered < n; turn++) {
+        float scores[TURN];
+        size_t count = turn == 0 ? 1 + seed % 2 : sl_random_at(seed + 2, turn) % TURN;
+        if (count > n - s->offered) count = n - s->offered;
+        for (size_t i = 0; i < count; i++)
+            scores[i] = score_at(kind, seed, s->offered + i, n);
+        offer(s, scores, count);
+        for (size_t i = 0; i < pops; i++)
+            check_pop(s);
+    }
+}
+
+START_TEST(pool_keeps_the_best) {
+    static const size_t limits[] = {1, 2, 3, 10, 64, 300, 1000};
+    stage s;
+    stage_open(&s, 1000);
+    for (size_t l = 0; l < sizeof limits / sizeof *limits; l++)
+        for (uint64_t seed = 0; seed < 6; seed++) {
+            size_t n = (limits[l] / 2 + 1) << (seed + 1);
+            if (n > 12 * limits[l] + 500) n = 12 * limits[l] + 500;
+            stage_start(&s, limits[l]);
+            feed(&s, (stream)_i, seed, n, 0);
+            check_finish(&s, seed % 2 ? limits[l] / 3 + 1 : limits[l]);
         }
-        ck_assert_uint_eq(wrong, 0);
-    }
+    stage_close(&s);
 }
 END_TEST
 
-/* What a full pool is offered with the score of its last, whether or not the mark's bit makes it look better. */
-START_TEST(a_full_pool_refuses_equals) {
-    float scores[] = {-1, -0.3f, -0x1.000002p0f, 0.3f, 1, 0x1.000002p0f, 0};
-    for (size_t i = 0; i < sizeof scores / sizeof *scores; i++)
-        for (uint32_t id = 1; id < 6; id += 2)
-            for (int expand = 0; expand < 2; expand++) {
-                uint64_t keys[3] = {0, 0, 0x5a5a5a5a5a5a5a5au};
-                sl_pool pool = {.keys = keys};
-                sl_pool_start(&pool, 2);
-                ck_assert(sl_pool_insert(&pool, sl_pool_key(scores[i], 2)));
-                ck_assert(sl_pool_insert(&pool, sl_pool_key(scores[i], 4)));
-                while (expand && sl_pool_pop(&pool) != SL_POOL_NONE)
-                    ;
-                if (scores[i] > sl_pool_bound(&pool)) (void)sl_pool_insert(&pool, sl_pool_key(scores[i], id));
-                ck_assert_uint_eq(pool.size, 2);
-                ck_assert_uint_eq(keys[2], 0x5a5a5a5a5a5a5a5au);
-            }
+START_TEST(pool_gives_the_best_first) {
+    static const size_t limits[] = {1, 2, 10, 64, 200};
+    stage s;
+    stage_open(&s, 200);
+    for (size_t l = 0; l < sizeof limits / sizeof *limits; l++)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            stage_start(&s, limits[l]);
+            feed(&s, (stream)_i, seed, 800, 1 + seed);
+            check_pop(&s);
+            check_finish(&s, limits[l]);
+        }
+    stage_close(&s);
+}
+END_TEST
+
+START_TEST(largest_pool_keeps_the_best) {
+    stage s;
+    stage_open(&s, SL_MAX_EF);
+    stage_start(&s, SL_MAX_EF);
+    feed(&s, _i ? ALL_EQUAL : EXPONENTIAL, 5, MOST_OFFERED, 0);
+    check_finish(&s, SL_MAX_EF);
+    stage_close(&s);
+}
+END_TEST
+
+/* A walk over copies ends: once there are enough, more of them are not taken. */
+START_TEST(equal_scores_stay_few) {
+    stage s;
+    stage_open(&s, 100);
+    stage_start(&s, 100);
+    feed(&s, ALL_EQUAL, 1, 10000, 0);
+    ck_assert_uint_le(s.taken, 2 * 100 + 16 + TURN);
+    size_t popped = 0;
+    while (sl_pool_pop(&s.pool) != SL_POOL_NONE)
+        popped++;
+    ck_assert_uint_le(popped, 100);
+    stage_close(&s);
+}
+END_TEST
+
+/* The range follows scores that leave it, and not more often than they do. */
+START_TEST(range_follows) {
+    stage s;
+    stage_open(&s, 100);
+    stage_start(&s, 100);
+    feed(&s, RISING, 1, 20000, 0);
+    ck_assert_int_eq(s.pool.full, 1);
+    ck_assert_uint_ge(s.refits, 3);
+    ck_assert_uint_le(s.refits, 200);
+    ck_assert_float_gt(s.pool.range.low, 0.9f);
+    stage_start(&s, 100);
+    feed(&s, EXPONENTIAL, 1, 20000, 0);
+    ck_assert_uint_ge(s.refits, 1);
+    ck_assert_uint_le(s.refits, 20);
+    stage_close(&s);
+}
+END_TEST
+
+/* Pools of one room and several limits, one after the other, do not see each other. */
+START_TEST(pool_starts_empty) {
+    stage s;
+    stage_open(&s, 300);
+    for (size_t round = 0; round < 60; round++) {
+        stage_start(&s, 1 + 37 * round % 300);
+        ck_assert_uint_eq(sl_pool_pop(&s.pool), SL_POOL_NONE);
+        if (round % 3 == 0) check_finish(&s, s.pool.limit);
+        feed(&s, (stream)(round % STREAMS), round, 5 + 20 * round, round % 2);
+        check_finish(&s, s.pool.limit);
+    }
+    stage_close(&s);
+}
+END_TEST
+
+/* All in one bucket, the worst first: more than insertion is made for. */
+START_TEST(pool_sorts_what_buckets_do_not) {
+    stage s;
+    stage_open(&s, 1000);
+    stage_start(&s, 1000);
+    for (size_t turn = 0; turn < 40; turn++) {
+        float scores[TURN];
+        for (size_t i = 0; i < TURN; i++)
+            scores[i] = turn + i ? 1 + 1e-4f * (float)(turn * TURN + i) : -1e30f;
+        offer(&s, scores, TURN);
+    }
+    check_finish(&s, 1000);
+    stage_close(&s);
+}
+END_TEST
+
+START_TEST(pool_needs_its_memory) {
+    for (size_t fail_at = 1; fail_at <= 5; fail_at++) {
+        fault_allocator memory;
+        fault_allocator_init(&memory, fail_at);
+        sl_pool pool;
+        ck_assert_int_eq(sl_pool_init(&pool, &memory.allocator, 100), SL_ENOMEM);
+        ck_assert_uint_eq(memory.live_blocks, 0);
+    }
 }
 END_TEST
 
@@ -117,11 +316,9 @@ START_TEST(keys_order_as_scores) {
     for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) {
         uint64_t key = sl_pool_key(scores[i], UINT32_MAX);
         ck_assert_uint_eq(sl_pool_id(key), UINT32_MAX);
-        ck_assert_uint_eq(key & SL_POOL_EXPANDED, 0);
-        if (isfinite(scores[i])) ck_assert(fabsf(sl_pool_score(key) - scores[i]) <= fabsf(scores[i]) * 0x1p-22f);
-        ck_assert(i == 0 || key > sl_pool_key(scores[i - 1], UINT32_MAX));
-        /* Larger ids do not outweigh scores, and the mark stays below a better score. */
-        ck_assert(i == 0 || sl_pool_key(scores[i], 0) > (sl_pool_key(scores[i - 1], UINT32_MAX) | SL_POOL_EXPANDED));
+        ck_assert_float_eq(sl_pool_score(key), scores[i]);
+        /* Larger ids do not outweigh scores. */
+        ck_assert(i == 0 || sl_pool_key(scores[i], 0) > sl_pool_key(scores[i - 1], UINT32_MAX));
     }
 }
 END_TEST
@@ -162,79 +359,146 @@ END_TEST
  * Visited
  * ------------------------------------------------------------------------------------------------------------- */
 
-START_TEST(visited_is_exact_while_small) {
-    enum { N = 20000 };
-    static unsigned char seen[N];
-    sl_allocator allocator = sl_allocator_of(NULL);
-    sl_visited visited;
-    ck_ok(sl_visited_init(&visited, &allocator, N, 10));
-    for (uint64_t walk = 0; walk < 20; walk++) {
-        sl_visited_clear(&visited);
-        memset(seen, 0, sizeof seen);
+/* As a walk takes note of a list's ids; returns how many it had not seen. */
+static size_t see(sl_visited *visited, const uint32_t *ids, size_t n) {
+    uint32_t *found = sl_visited_place(visited);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!sl_visited_mark(visited, ids[i])) found[kept++] = ids[i];
+    visited->count += kept;
+    return kept;
+}
+
+static size_t words_set(const sl_visited *visited) {
+    size_t set = 0;
+    for (size_t i = 0; i <= visited->mask; i++)
+        set += visited->words[i] != 0;
+    return set;
+}
+
+/* Walks of `marks` ids each, some of which come again. */
+static void check_walks(sl_visited *visited, uint32_t n, size_t marks) {
+    enum { SOME = 20 };
+    unsigned char *seen = malloc(n);
+    for (uint64_t walk = 0; walk < 8; walk++) {
+        sl_visited_clear(visited);
+        ck_assert_uint_eq(words_set(visited), 0);
+        memset(seen, 0, n);
         size_t wrong = 0;
-        for (size_t i = 0; i < 3 * N; i++) {
-            uint32_t id = (uint32_t)(sl_random_at(walk, i) % N);
-            wrong += sl_visited_mark(&visited, id) != seen[id];
-            seen[id] = 1;
+        for (size_t i = 0; i < marks; i += SOME) {
+            uint32_t ids[SOME];
+            size_t fresh = 0;
+            for (size_t j = 0; j < SOME; j++) {
+                ids[j] = (uint32_t)(sl_random_at(walk, i + j) % n);
+                fresh += !seen[ids[j]];
+                seen[ids[j]] = 1;
+            }
+            wrong += see(visited, ids, SOME) != fresh;
         }
         ck_assert_uint_eq(wrong, 0);
+    }
+    free(seen);
+}
+
+/* With a list that holds a walk's ids, few or many of them, and with one that does not. */
+START_TEST(visited_is_exact) {
+    static const size_t counts[] = {1, 31, 32, 33, 1000, 20000, 300000};
+    static const size_t expected[] = {10, 2000, 1u << 20}, marks[] = {20, 300, 6000};
+    sl_allocator allocator = sl_allocator_of(NULL);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (size_t e = 0; e < 3; e++) {
+            sl_visited visited;
+            ck_ok(sl_visited_init(&visited, &allocator, counts[c], expected[e], 20));
+            for (size_t m = 0; m < 3; m++)
+                check_walks(&visited, (uint32_t)counts[c], marks[m]);
+            if (counts[c] == 20000) ck_assert_int_eq(visited.lost, e < 2);
+            sl_visited_free(&visited, &allocator);
+        }
+}
+END_TEST
+
+/* What a list was told stays there while the next one comes, also where the room is used up. */
+START_TEST(lists_of_two_turns_stand_side_by_side) {
+    enum { EACH = 50 };
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_visited visited;
+    ck_ok(sl_visited_init(&visited, &allocator, 100000, 7, EACH));
+    const uint32_t *before = NULL;
+    uint32_t next = 0, first = 0;
+    size_t count = 0;
+    for (size_t turn = 0; turn < 500; turn++) {
+        uint32_t ids[EACH], *place = sl_visited_place(&visited);
+        size_t n = sl_random_at(3, turn) % (EACH + 1);
+        for (size_t i = 0; i < n; i++)
+            ids[i] = next++;
+        ck_assert_uint_eq(see(&visited, ids, n), n);
+        for (size_t i = 0; i < count; i++)
+            ck_assert_uint_eq(before[i], first + i);
+        before = place;
+        first = next - (uint32_t)n;
+        count = n;
     }
     sl_visited_free(&visited, &allocator);
 }
 END_TEST
 
-/* Starting walks until what tells them apart has been used up, twice. */
-START_TEST(walks_do_not_see_each_other) {
-    sl_allocator allocator = sl_allocator_of(NULL);
-    size_t sizes[] = {1, 40, 5000, SL_MAX_VECTORS};
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        sl_visited visited;
-        uint32_t last = (uint32_t)(sizes[s] - 1);
-        ck_ok(sl_visited_init(&visited, &allocator, sizes[s], 10));
-        size_t wrong = 0;
-        for (size_t walk = 0; walk < 150000; walk++) {
-            sl_visited_clear(&visited);
-            wrong += sl_visited_mark(&visited, 0) != 0;
-            wrong += sl_visited_mark(&visited, last) != (last == 0);
-            wrong += sl_visited_mark(&visited, last) != 1;
-        }
-        ck_assert_uint_eq(wrong, 0);
-        sl_visited_free(&visited, &allocator);
+START_TEST(visited_covers_more) {
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    sl_visited visited;
+    ck_ok(sl_visited_init(&visited, &memory.allocator, 100, 50, 20));
+    const uint32_t *words = visited.words;
+    ck_ok(sl_visited_cover(&visited, &memory.allocator, 100));
+    ck_assert_ptr_eq(visited.words, words);
+    uint32_t id = 99;
+    ck_assert_uint_eq(see(&visited, &id, 1), 1);
+    for (size_t i = 1; i <= 2; i++) {
+        memory.fail_at = memory.calls + i;
+        ck_assert_int_eq(sl_visited_cover(&visited, &memory.allocator, 5000), SL_ENOMEM);
+        ck_assert_ptr_eq(visited.words, words);
+        ck_assert_uint_eq(visited.covers, 100);
+        ck_assert_uint_eq(see(&visited, &id, 1), 0);
+    }
+    memory.fail_at = 0;
+    ck_ok(sl_visited_cover(&visited, &memory.allocator, 5000));
+    ck_assert_uint_ge(visited.covers, 5000);
+    check_walks(&visited, 5000, 3000);
+    sl_visited_free(&visited, &memory.allocator);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+    for (size_t fail_at = 1; fail_at <= 2; fail_at++) {
+        memory.calls = 0;
+        memory.fail_at = fail_at;
+        ck_assert_int_eq(sl_visited_init(&visited, &memory.allocator, 100, 50, 20), SL_ENOMEM);
+        ck_assert_uint_eq(memory.live_blocks, 0);
     }
 }
 END_TEST
 
-/* Of all the ids there can be: memory stays bounded, and what was not marked is never said to have been. */
-START_TEST(visited_may_forget_but_not_invent) {
-    enum { MARKS = 3000 };
+/* Of all the ids there can be: memory stays bounded, and what was marked is never said not to have been. */
+START_TEST(far_ids_share_a_mark) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);
     sl_visited visited;
-    ck_ok(sl_visited_init(&visited, &memory.allocator, UINT32_MAX, MARKS));
-    ck_assert_uint_le(memory.live_bytes, (size_t)4 << 20);
-    static uint32_t marked[MARKS];
-    size_t forgotten = 0, invented = 0;
-    for (uint64_t walk = 0; walk < 10; walk++) {
+    ck_ok(sl_visited_init(&visited, &memory.allocator, UINT32_MAX, 3000, 20));
+    ck_assert_uint_le(memory.live_bytes, SL_VISITED_MOST / 8 + 16384);
+    const uint32_t apart = (uint32_t)SL_VISITED_MOST;
+    for (uint32_t round = 0; round < 3; round++) {
+        uint32_t ids[] = {5, 5 + apart / 2, 6, 4 + apart, 5 + apart, UINT32_MAX - 1, (UINT32_MAX - 1) % apart};
+        static const size_t fresh[] = {1, 1, 1, 1, 0, 1, 0};
         sl_visited_clear(&visited);
-        for (size_t i = 0; i < MARKS; i++) {
-            uint32_t id = (uint32_t)sl_random_at(walk, i % 2 ? i : i / 2);
-            if (i % 3 == 0) id |= 0xffff0000u;
-            int known = 0;
-            for (size_t j = 0; j < i && !known; j++)
-                known = marked[j] == id;
-            int said = sl_visited_mark(&visited, id);
-            invented += said && !known;
-            forgotten += known && !said;
-            marked[i] = id;
+        ck_assert_uint_eq(words_set(&visited), 0);
+        for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+            ck_assert_uint_eq(see(&visited, &ids[i], 1), fresh[i]);
+            ck_assert_uint_eq(see(&visited, &ids[i], 1), 0);
         }
     }
-    ck_assert_uint_eq(invented, 0);
-    ck_assert_uint_lt(forgotten, MARKS);
+    sl_visited_free(&visited, &memory.allocator);
+    /* Below that number every id has its own. */
+    ck_ok(sl_visited_init(&visited, &memory.allocator, SL_VISITED_MOST, 3000, 20));
+    uint32_t ends[] = {0, 1, apart / 2, apart / 32, apart / 32 - 1, apart - 1};
+    ck_assert_uint_eq(see(&visited, ends, 6), 6);
     sl_visited_free(&visited, &memory.allocator);
     ck_assert_uint_eq(memory.live_blocks, 0);
-    ck_ok(sl_visited_init(&visited, &memory.allocator, UINT32_MAX, (size_t)1 << 40));
-    ck_assert_uint_le(memory.live_bytes, (size_t)16 << 20);
-    sl_visited_free(&visited, &memory.allocator);
 }
 END_TEST
 
@@ -323,13 +587,20 @@ END_TEST
 
 int main(void) {
     TCase *tests = tcase_create("walk");
-    tcase_add_test(tests, pool_is_a_sorted_list);
-    tcase_add_test(tests, a_full_pool_refuses_equals);
+    tcase_add_loop_test(tests, pool_keeps_the_best, 0, STREAMS);
+    tcase_add_loop_test(tests, pool_gives_the_best_first, 0, STREAMS);
+    tcase_add_loop_test(tests, largest_pool_keeps_the_best, 0, 2);
+    tcase_add_test(tests, equal_scores_stay_few);
+    tcase_add_test(tests, range_follows);
+    tcase_add_test(tests, pool_starts_empty);
+    tcase_add_test(tests, pool_sorts_what_buckets_do_not);
+    tcase_add_test(tests, pool_needs_its_memory);
     tcase_add_test(tests, keys_order_as_scores);
     tcase_add_test(tests, top_is_a_sort);
-    tcase_add_test(tests, visited_is_exact_while_small);
-    tcase_add_test(tests, walks_do_not_see_each_other);
-    tcase_add_test(tests, visited_may_forget_but_not_invent);
+    tcase_add_test(tests, visited_is_exact);
+    tcase_add_test(tests, lists_of_two_turns_stand_side_by_side);
+    tcase_add_test(tests, visited_covers_more);
+    tcase_add_test(tests, far_ids_share_a_mark);
     tcase_add_loop_test(tests, a_search_takes_no_memory, 0, 12);
     tcase_add_test(tests, a_searcher_sees_what_is_added);
     return check_main("walk", &tests, 1);

@@ -9,12 +9,23 @@ import resource
 import signal
 import struct
 import subprocess
+import time
 import unittest
 
 from harness import COMMAND, CommandTest, children_of, clustered, npy
 
 N, DIM = 300, 8
 BASE = clustered(N, DIM, 3)
+CPU = min(os.sched_getaffinity(0))
+
+
+def running(pid):
+    """Whether there is such a process and it has not ended; what has ended may still wait to be asked how."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 class Values(CommandTest):
@@ -53,7 +64,7 @@ class Values(CommandTest):
             self.vectors("q.fbin", [BASE[0], [bad] * DIM, BASE[1]])
             self.run_bad(1, "search", "x.sl", "q.fbin", "-k", 3, "-o", "r.ibin", says=["q.fbin", "row 1"])
             self.run_bad(1, "eval", "x.sl", "q.fbin", "t.ibin", "-k", 1, "--ef", 10, says=["q.fbin", "row 1"])
-            self.run_bad(1, "eval", "x.sl", "q.fbin", "t.ibin", "-k", 1, "--ef", 10, "--procs", 2,
+            self.run_bad(1, "eval", "x.sl", "q.fbin", "t.ibin", "-k", 1, "--ef", 10, "--procs", 2, "--pin", CPU,
                          says=["q.fbin", "row 1"])
             self.run_bad(1, "truth", "b.fbin", "q.fbin", "-k", 3, "--metric", metric, "-o", "r.ibin",
                          says=["q.fbin", "row 1"])
@@ -124,12 +135,12 @@ class Arguments(CommandTest):
     def test_build_parameters(self):
         build = ("build", "b.fbin", "-o", "y.sl", "--metric", "l2")
         for options in (("--m", 0), ("--m", 1), ("--m", 257), ("--m", 2**63), ("--ef-build", 0), ("--ef-build", 10**9),
-                        ("--codes", "i4"), ("--codes", "f32", "--refine", "f32"), ("--place", "map"),
+                        ("--codes", "i4", "--refine", "bf16"), ("--codes", "f32", "--refine", "f32"), ("--place", "map"),
                         ("--place", "pmem")):
             with self.subTest(options=options):
                 self.run_bad(1, *build, *options)
         self.vectors("b.u8bin", [[1] * DIM, [2] * DIM])
-        for options in (("--codes", "f32"), ("--codes", "i16"), ("--refine", "f32")):
+        for options in (("--codes", "f32"), ("--codes", "i16"), ("--codes", "i4"), ("--refine", "f32")):
             with self.subTest(options=options):
                 self.run_bad(1, "build", "b.u8bin", "-o", "y.sl", "--metric", "l2", *options, says=["b.u8bin"])
 
@@ -267,8 +278,8 @@ class Endings(CommandTest):
         self.vectors("q.fbin", BASE * 10)
         self.vectors("t.ibin", [[i] for i in range(N)] * 10)
         self.run_ok("build", "b.fbin", "-o", "x.sl", "--metric", "l2")
-        process = subprocess.Popen([COMMAND, "eval", "x.sl", "q.fbin", "t.ibin", "-k", "1", "--procs", "2", "--repeat",
-                                    "1000"], cwd=self.folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen([COMMAND, "eval", "x.sl", "q.fbin", "t.ibin", "-k", "1", "--procs", "2", "--pin",
+                                    str(CPU), "--repeat", "1000"], cwd=self.folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(process.kill)
         return process, children_of(process, 2)
 
@@ -291,6 +302,30 @@ class Endings(CommandTest):
         err = process.communicate(timeout=60)[1]
         self.assertEqual((process.returncode, err.count("\n")), (1, 1), err)
         self.assertIn("signal 9", err)
+
+    def test_measuring_process_that_dies_while_others_wait(self):
+        """The first waits at the start of the pass for the second, which is stopped and then killed."""
+        process, children = self.start_processes()
+        os.kill(children[1], signal.SIGSTOP)
+        time.sleep(0.2)
+        os.kill(children[1], signal.SIGKILL)
+        err = process.communicate(timeout=60)[1]
+        self.assertEqual((process.returncode, err.count("\n")), (1, 1), err)
+        self.assertIn("signal 9", err)
+
+    def test_measuring_processes_whose_parent_dies(self):
+        """One of them waits for the other, which is stopped."""
+        process, children = self.start_processes()
+        os.kill(children[1], signal.SIGSTOP)
+        time.sleep(0.2)
+        process.kill()
+        process.wait(timeout=60)
+        process.stderr.close()
+        os.kill(children[1], signal.SIGCONT)
+        deadline = time.monotonic() + 60
+        while any(running(pid) for pid in children) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.assertEqual([running(pid) for pid in children], [False, False])
 
     @unittest.skipIf(os.environ.get("SANITIZER") == "thread", "the sanitizer's runtime itself dies of the limit")
     def test_disk_full(self):

@@ -4,6 +4,7 @@ import math
 import os
 import re
 import subprocess
+import unittest
 import xml.etree.ElementTree
 
 from harness import COMMAND, CommandTest, clustered, decode, npy
@@ -85,7 +86,7 @@ class Build(Indexed):
 
     def test_every_combination_is_whole_and_searches(self):
         for codes, refine in (("i8", "none"), ("i8", "f32"), ("i8", "bf16"), ("i8", "i16"), ("i16", "none"),
-                              ("i16", "f32"), ("f32", "none")):
+                              ("i16", "f32"), ("f32", "none"), ("i4", "none"), ("i4", "f32")):
             for metric in ("ip", "cosine", "l2"):
                 with self.subTest(codes=codes, refine=refine, metric=metric):
                     told = self.build("--codes", codes, "--refine", refine, metric=metric)
@@ -196,7 +197,7 @@ class Search(Indexed):
     def test_recall_needs_tuning(self):
         self.build()
         self.run_bad(1, "search", "x.sl", "queries.fbin", "-k", 3, "--recall", 0.9, "-o", "found.ibin",
-                     says=["x.sl", "--ef"])
+                     says=["x.sl", "no tuned settings", "shortlist tune"])
 
 
 class Eval(Indexed):
@@ -221,8 +222,16 @@ class Eval(Indexed):
             self.assertGreater(point["qps"], 0)
             self.assertGreater(point["p50_us"], 0)
             self.assertGreaterEqual(point["p99_us"], point["p50_us"])
+            self.assertGreaterEqual(point["p999_us"], point["p99_us"])
             self.assertGreater(point["evaluations"], 10)
         self.assertLess(points[0]["recall"], points[2]["recall"])
+
+    def test_batch_call(self):
+        """All queries in one call find what one query a call finds."""
+        for options in ((), ("--threads", 2), self.processes("2")):
+            point = self.eval("--ef", 20, *options)["points"][0]
+            self.assertGreater(point["batch_qps"], 0)
+            self.assertAlmostEqual(point["batch_recall"], point["recall"], delta=0.02)
 
     def test_evaluations_are_those_of_search(self):
         point = self.eval("--ef", "30")["points"][0]
@@ -237,6 +246,10 @@ class Eval(Indexed):
 
     def test_smallest_ef_for_a_recall(self):
         told = self.eval("--recall", "0.9,0.98", "--repeat", 1)
+        # Those passed on the way are not worth a batch.
+        found = [row["ef"] for row in told["at"]]
+        for point in told["points"]:
+            self.assertEqual(point["batch_qps"] is None, point["ef"] not in found)
         self.assertEqual([row["target"] for row in told["at"]], [0.9, 0.98])
         for row in told["at"]:
             self.assertTrue(row["reached"])
@@ -257,20 +270,64 @@ class Eval(Indexed):
         out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--recall", "0.5", "--repeat", 1)
         self.assertIn("not reached", out)
 
+    def processes(self, counts):
+        """--procs, sharing CPUs by name where there are too few of them."""
+        cpus = sorted(os.sched_getaffinity(0))
+        few = max(map(int, counts.split(","))) > len(cpus)
+        return ("--procs", counts, "--pin", ",".join(map(str, cpus[:64]))) if few else ("--procs", counts)
+
     def test_threads_and_processes(self):
         plain = self.eval("--ef", "20")
         cpu = min(os.sched_getaffinity(0))
-        for options in (("--threads", 3), ("--procs", 2), ("--procs", 2, "--threads", 2),
-                        ("--procs", 2, "--place", "dram"), ("--place", "map"), ("--pin", cpu),
-                        ("--procs", 2, "--pin", cpu)):
+        two = self.processes("2")
+        for options in (("--threads", 3), two, (*two, "--threads", 2), (*two, "--place", "dram"), ("--place", "map"),
+                        ("--pin", cpu), ("--threads", 2, "--pin", cpu), ("--procs", 2, "--pin", cpu)):
             with self.subTest(options=options):
                 told = self.eval("--ef", "20", *options)
                 self.assertEqual(told["points"][0]["recall"], plain["points"][0]["recall"])
                 self.assertAlmostEqual(told["points"][0]["evaluations"], plain["points"][0]["evaluations"], places=5)
         self.assertEqual((told["procs"], told["threads"], told["place"]), (2, 1, "map"))
 
+    def test_processes_side_by_side(self):
+        told = self.eval("--ef", "20,40", *self.processes("1,3"))
+        self.assertEqual((told["procs"], told["place"]), (3, "map"))
+        for point in told["points"]:
+            one, three = point["procs"]
+            self.assertEqual([len(group["qps_each"]) for group in (one, three)], [1, 3])
+            self.assertEqual([one["n"], three["n"]], [1, 3])
+            self.assertAlmostEqual(one["qps"], one["qps_each"][0], delta=1e-6 * one["qps"])
+            self.assertEqual([one["ratio"][word] for word in ("low", "median", "high")], [1, 1, 1])
+            for name in ("ratio", "batch_ratio"):
+                self.assertTrue(0 < three[name]["low"] <= three[name]["median"] <= three[name]["high"])
+            self.assertEqual([point[name] for name in ("qps", "p999_us")], [three[name] for name in ("qps", "p999_us")])
+        out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", 20, *self.processes("1,3"))
+        self.assertRegex(out, r"\n +20 +1 +\d+ +1\.00 .*\n +20 +3 +\d+ ")
+
+    @unittest.skipUnless(os.path.exists("/proc/self/smaps_rollup"), "the system does not tell the memory of a process")
+    def test_memory_is_shared(self):
+        """The index is there once: three processes hold it together, each a third."""
+        self.vectors("large.fbin", [[math.sin(i * j) for j in range(1, 65)] for i in range(4000)])
+        self.run_ok("build", "large.fbin", "-o", "x.sl", "--metric", "ip", "--refine", "f32", "--ef-build", 20)
+        self.vectors("queries.fbin", [[math.cos(i * j) for j in range(1, 65)] for i in range(1000)])
+        self.vectors("truth.ibin", [list(range(10))] * 1000)
+        told = self.eval("--ef", "400", "--repeat", 1, *self.processes("3"))
+        self.assertEqual([row["n"] for row in told["memory"]], [1, 3])
+        one, three = told["memory"]
+        self.assertEqual((one["pss_least_bytes"], one["pss_most_bytes"]), (one["pss_bytes"], one["pss_bytes"]))
+        self.assertTrue(three["pss_least_bytes"] <= three["pss_bytes"] / 3 <= three["pss_most_bytes"])
+        if os.environ.get("SANITIZER") not in ("address", "thread"):
+            self.assertGreater(one["pss_bytes"], told["bytes_total"] / 2)
+            self.assertLess(three["pss_most_bytes"], one["pss_bytes"])
+        alone = self.eval("--ef", "20", "--repeat", 1)["memory"]
+        self.assertEqual([row["n"] for row in alone], [1])
+
+    def test_more_processes_than_cpus(self):
+        cpus = len(os.sched_getaffinity(0))
+        self.run_bad(1, "eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--procs", f"1,{cpus + 1}",
+                     says=[f"--procs is {cpus + 1}", "--pin"])
+
     def test_pin_to_no_cpu(self):
-        for options in ((), ("--procs", 2)):
+        for options in ((), ("--procs", 2), ("--procs", "1,2")):
             done = self.start("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--pin", 99999, *options)
             self.assertEqual(done.returncode, 1)
             self.assertIn("CPU 99999", done.stderr)
@@ -303,7 +360,8 @@ class Eval(Indexed):
 
     def test_text(self):
         out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", "10,20")
-        self.assertRegex(out, r"ef +recall@10 +queries/s +p50 us +p99 us +evaluations\n +10 +0\.\d{4} +\d+")
+        self.assertRegex(out, r"ef +recall@10 +queries/s +in batch/s +p50 us +p99 us +p99.9 us +evaluations\n"
+                              r" +10 +0\.\d{4} +\d+ +\d+")
 
 
 class InfoAndCheck(Indexed):
@@ -367,7 +425,7 @@ class Machine(CommandTest):
 
 
 class Help(CommandTest):
-    COMMANDS = ("build", "search", "eval", "truth", "info", "check", "convert", "train", "predict", "evaluate",
+    COMMANDS = ("build", "search", "eval", "tune", "truth", "info", "check", "convert", "train", "predict", "evaluate",
                 "items", "recommend", "cpu")
 
     def test_every_page(self):

@@ -1,0 +1,11 @@
+/* What the machine lets this process have. */
+#ifndef SL_BASE_SYSTEM_H
+#define SL_BASE_SYSTEM_H
+
+#include <stdint.h>
+
+/* Bytes of memory: the machine's, or fewer where a control group limits this process and says so; 0 where nobody
+ * tells. */
+uint64_t sl_system_memory(void);
+
+#endif

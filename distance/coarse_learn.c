@@ -1,0 +1,280 @@
+/*
+ * Where the projection of coarse rows comes from: the directions in which a sample varies most, by subspace iteration,
+ * turned at random among themselves.
+ *
+ * Everything large is a sum of weighted rows: products of the sample with itself, the iteration's, and the turn. Each
+ * row of a result is made by one thread in a fixed order, so that nothing depends on how many there are.
+ */
+#include "base/random.h"
+#include "base/thread.h"
+#include "distance/coarse.h"
+#include "distance/double.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The most vectors looked at, and floats they may take up; the longest vector whose products of elements are summed up:
+ * of longer ones it is those of vectors. */
+enum { MOST_ROWS = 16384, MOST_PRODUCTS = 2048, ROUNDS = 8, BLOCK = 64 };
+#define MOST_FLOATS ((size_t)1 << 24)
+
+typedef struct learner {
+    const sl_allocator *allocator;
+    size_t dim, wanted, n, threads; /* n: vectors of the sample */
+    size_t side;                    /* of the square of products: dim, or n of long vectors */
+    size_t square;                  /* floats there is room for in its place */
+    uint64_t seed, counter;
+    float *sample;   /* n rows of dim */
+    float *turned;   /* of long vectors, dim rows of n */
+    float *products; /* side rows of side */
+    float *basis;    /* wanted rows of dim */
+    float *work;     /* the same */
+    double *mean;
+} learner;
+
+size_t sl_coarse_sample(const sl_coarse *coarse) {
+    size_t dim = coarse->matrix.dim, most = dim > MOST_PRODUCTS ? MOST_PRODUCTS : MOST_ROWS;
+    return MOST_FLOATS / dim < most ? MOST_FLOATS / dim : most;
+}
+
+static void learner_free(learner *l) {
+    size_t row = l->dim * sizeof(float);
+    sl_mem_free(l->allocator, l->sample, l->n * row);
+    sl_mem_free(l->allocator, l->turned, l->n * row);
+    sl_mem_free(l->allocator, l->products, l->square * sizeof(float));
+    sl_mem_free(l->allocator, l->basis, l->wanted * row);
+    sl_mem_free(l->allocator, l->work, l->wanted * row);
+    sl_mem_free(l->allocator, l->mean, l->dim * sizeof(double));
+}
+
+static sl_status learner_alloc(learner *l) {
+    size_t row = l->dim * sizeof(float);
+    void *block;
+    SL_TRY(sl_mem_alloc(l->allocator, l->n * row, &block));
+    l->sample = block;
+    if (l->side != l->dim) {
+        SL_TRY(sl_mem_alloc(l->allocator, l->n * row, &block));
+        l->turned = block;
+    }
+    SL_TRY(sl_mem_alloc(l->allocator, l->square * sizeof(float), &block));
+    l->products = block;
+    SL_TRY(sl_mem_alloc(l->allocator, l->wanted * row, &block));
+    l->basis = block;
+    SL_TRY(sl_mem_alloc(l->allocator, l->wanted * row, &block));
+    l->work = block;
+    SL_TRY(sl_mem_alloc(l->allocator, l->dim * sizeof(double), &block));
+    l->mean = block;
+    return SL_OK;
+}
+
+/* The vectors of the sample, one of each of as many equal parts of all. */
+static void take_sample(learner *l, sl_coarse_vector_fn *vector, const void *ctx, size_t n, sl_metric metric) {
+#pragma omp parallel for schedule(static) num_threads((int)l->threads) if (l->threads > 1)
+    for (size_t i = 0; i < l->n; i++) {
+        size_t first = (size_t)((uint64_t)i * n / l->n), end = (size_t)((uint64_t)(i + 1) * n / l->n);
+        float *x = l->sample + i * l->dim;
+        vector(ctx, first + (size_t)(sl_random_at(l->seed, i) % (end - first)), x);
+        double norm2 = sl_dot_double(x, x, l->dim);
+        if (!isfinite(norm2)) memset(x, 0, l->dim * sizeof *x);
+        float scale = metric == SL_METRIC_COSINE && norm2 > 0 ? (float)(1 / sqrt(norm2)) : 1;
+        for (size_t k = 0; k < l->dim; k++)
+            x[k] *= scale;
+    }
+    l->counter = l->n;
+}
+
+/* Takes the mean out, and scales what is left to a length of about 1, so that no product is too large. */
+static void centre(learner *l) {
+    double spread = 0;
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t k = 0; k < l->dim; k++)
+            l->mean[k] += (double)l->sample[i * l->dim + k];
+    for (size_t k = 0; k < l->dim; k++)
+        l->mean[k] = (double)(float)(l->mean[k] / (double)l->n);
+    for (size_t i = 0; i < l->n; i++) {
+        float *x = l->sample + i * l->dim;
+        for (size_t k = 0; k < l->dim; k++)
+            x[k] -= (float)l->mean[k];
+        spread += sl_dot_double(x, x, l->dim) / (double)l->n;
+    }
+    float scale = spread > 0 ? (float)(1 / sqrt(spread)) : 0;
+    for (size_t i = 0; i < l->n * l->dim; i++)
+        l->sample[i] *= isfinite(scale) ? scale : 0;
+}
+
+/* out[k] += the sum over `count` rows of weight * row[k]; weights lie `step` apart. */
+static void add_rows(float *restrict out, size_t size, const float *rows, size_t pitch, const float *weights,
+                     size_t step, size_t count) {
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        const float *a = rows + i * pitch, *b = a + pitch, *c = b + pitch, *d = c + pitch;
+        float p = weights[i * step], q = weights[(i + 1) * step], r = weights[(i + 2) * step];
+        float s = weights[(i + 3) * step];
+        for (size_t k = 0; k < size; k++)
+            out[k] += (p * a[k] + q * b[k]) + (r * c[k] + s * d[k]);
+    }
+    for (; i < count; i++)
+        for (size_t k = 0; k < size; k++)
+            out[k] += weights[i * step] * rows[i * pitch + k];
+}
+
+/* Products of the columns of `count` rows of `side`, summed over the rows. */
+static void multiply_columns(learner *l, const float *rows, size_t count) {
+    size_t side = l->side;
+    for (size_t first = 0; first < count; first += BLOCK) {
+        const float *block = rows + first * side;
+        size_t some = count - first < BLOCK ? count - first : BLOCK;
+#pragma omp parallel for schedule(dynamic, 8) num_threads((int)l->threads) if (l->threads > 1)
+        for (size_t j = 0; j < side; j++)
+            add_rows(l->products + j * side + j, side - j, block + j, side, block + j, side, some);
+    }
+    for (size_t j = 0; j < side; j++)
+        for (size_t k = 0; k < j; k++)
+            l->products[j * side + k] = l->products[k * side + j];
+}
+
+/* Rows of `to` = combinations of those of `rows`, as the rows of `weights` say. */
+static void combine(const learner *l, float *to, size_t size, const float *rows, const float *weights, size_t count) {
+#pragma omp parallel for schedule(static) num_threads((int)l->threads) if (l->threads > 1)
+    for (size_t i = 0; i < l->wanted; i++) {
+        memset(to + i * size, 0, size * sizeof *to);
+        add_rows(to + i * size, size, rows, size, weights + i * count, 1, count);
+    }
+}
+
+/* About normal: the sum of four uniform numbers. */
+static void random_row(learner *l, float *row, size_t size) {
+    for (size_t k = 0; k < size; k++) {
+        uint64_t bits = sl_random_at(l->seed, l->counter++);
+        float sum = 0;
+        for (int part = 0; part < 4; part++)
+            sum += (float)(bits >> (16 * part) & 0xffff);
+        row[k] = sum * 0x1p-16f - 2;
+    }
+}
+
+static void remove_earlier(float *rows, size_t size, size_t i) {
+    float *row = rows + i * size;
+    for (size_t j = 0; j < i; j++) {
+        const float *other = rows + j * size;
+        float along = (float)sl_dot_double(row, other, size);
+        for (size_t k = 0; k < size; k++)
+            row[k] -= along * other[k];
+    }
+}
+
+static int make_unit(float *row, size_t size) {
+    double length = sqrt(sl_dot_double(row, row, size));
+    float scale = (float)(1 / length);
+    if (!isfinite(scale)) return 0;
+    for (size_t k = 0; k < size; k++)
+        row[k] *= scale;
+    return 1;
+}
+
+/* Gram-Schmidt, twice each. A row of which the earlier ones leave nothing but rounding becomes a random one. */
+static void make_orthonormal(learner *l, float *rows, size_t size) {
+    for (size_t i = 0; i < l->wanted; i++) {
+        float *row = rows + i * size;
+        for (int ready = make_unit(row, size); !ready;) {
+            random_row(l, row, size);
+            ready = make_unit(row, size);
+        }
+        remove_earlier(rows, size, i);
+        while (sl_dot_double(row, row, size) < 1e-8 || !make_unit(row, size)) {
+            random_row(l, row, size);
+            (void)make_unit(row, size);
+            remove_earlier(rows, size, i);
+        }
+        remove_earlier(rows, size, i);
+        (void)make_unit(row, size);
+    }
+}
+
+static void random_basis(learner *l, float *rows, size_t size) {
+    for (size_t i = 0; i < l->wanted; i++)
+        random_row(l, rows + i * size, size);
+    make_orthonormal(l, rows, size);
+}
+
+/* The `wanted` directions of the largest products, into basis. */
+static void iterate(learner *l) {
+    random_basis(l, l->basis, l->side);
+    for (int round = 0; round < ROUNDS; round++) {
+        combine(l, l->work, l->side, l->products, l->basis, l->side);
+        float *swap = l->basis;
+        l->basis = l->work;
+        l->work = swap;
+        make_orthonormal(l, l->basis, l->side);
+    }
+}
+
+/* Of long vectors there are fewer than they have elements: directions are combinations of them, found by products of
+ * whole vectors. */
+static void learn_directions(learner *l) {
+    if (l->side == l->dim) {
+        multiply_columns(l, l->sample, l->n);
+        iterate(l);
+        return;
+    }
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t k = 0; k < l->dim; k++)
+            l->turned[k * l->n + i] = l->sample[i * l->dim + k];
+    multiply_columns(l, l->turned, l->dim);
+    iterate(l);
+    combine(l, l->work, l->dim, l->sample, l->basis, l->n);
+    memcpy(l->basis, l->work, l->wanted * l->dim * sizeof(float));
+    make_orthonormal(l, l->basis, l->dim);
+}
+
+/* Where all directions are wanted, they are only turned. Those of a few vectors are theirs, and random ones. */
+static void learn_basis(learner *l) {
+    if (l->wanted == l->dim) {
+        random_basis(l, l->basis, l->dim);
+        return;
+    }
+    if (l->n > l->wanted) {
+        learn_directions(l);
+    } else {
+        memcpy(l->basis, l->sample, l->n * l->dim * sizeof(float));
+        make_orthonormal(l, l->basis, l->dim);
+    }
+    /* The products have done their work. */
+    random_basis(l, l->products, l->wanted);
+    combine(l, l->work, l->dim, l->basis, l->products, l->wanted);
+    memcpy(l->basis, l->work, l->wanted * l->dim * sizeof(float));
+}
+
+static void write_projection(const learner *l, const sl_coarse *coarse, size_t n, uint8_t *to) {
+    const sl_codec *matrix = &coarse->matrix;
+    for (size_t i = 0; i < l->wanted; i++)
+        sl_encode_row(matrix, l->basis + i * l->dim, SL_F32, to + i * matrix->rows.pitch, l->work, NULL);
+    to += l->wanted * matrix->rows.pitch;
+    for (size_t k = 0; k < l->dim; k++)
+        ((float *)(void *)to)[k] = (float)l->mean[k];
+    uint32_t learned = (uint32_t)n;
+    memcpy(to + l->dim * sizeof(float), &learned, sizeof learned);
+}
+
+sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, sl_coarse_vector_fn *vector,
+                          const void *ctx, size_t n, uint64_t seed, size_t threads, uint8_t *projection) {
+    size_t most = sl_coarse_sample(coarse);
+    learner l = {.allocator = allocator,
+                 .dim = coarse->matrix.dim,
+                 .wanted = coarse->codec.dim,
+                 .n = n < most ? n : most,
+                 .threads = threads,
+                 .seed = seed};
+    l.side = l.dim > MOST_PRODUCTS ? l.n : l.dim;
+    l.square = l.wanted * l.wanted;
+    if (l.n > l.wanted && l.wanted < l.dim) l.square = l.side * l.side;
+    sl_status status = learner_alloc(&l);
+    if (status == SL_OK) {
+        take_sample(&l, vector, ctx, n, coarse->metric);
+        centre(&l);
+        learn_basis(&l);
+        write_projection(&l, coarse, n, projection);
+    }
+    learner_free(&l);
+    return status;
+}

@@ -1,0 +1,245 @@
+/*
+ * Codes of 4 bits, and the 8 bits beside them.
+ *
+ * A number k of 0 to 15 stands for (2k - 15) * factor: sixteen levels, none of them zero, alike on both sides, so that
+ * a row needs one factor and the query one constant. The step is chosen by trial: a little of the largest elements' is
+ * given up for a finer step, for as long as that turns the decoded row towards the vector; the factor is then the
+ * one that brings it nearest. What is left over is kept as an I8 row of its own, whose unit is some thousandth of
+ * the vector's: together they hold some 12 bits an element.
+ */
+#include "distance/codec.h"
+#include "distance/double.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LEVELS = 16, TRIALS = 10, BLOCK = 256 };
+
+static size_t half_of(const sl_codec *codec) {
+    return (codec->dim + 1) / 2;
+}
+
+static float get_float(const uint8_t *row, size_t offset) {
+    float value;
+    memcpy(&value, row + offset, sizeof value);
+    return value;
+}
+
+static void put_float(uint8_t *row, size_t offset, double value) {
+    float single = (float)value;
+    memcpy(row + offset, &single, sizeof single);
+}
+
+/* The level next to value / step, 2k - 15 of it, as an odd number. */
+static float level_of(float value, float inverse) {
+    float scaled = value * inverse;
+    scaled = scaled < -(LEVELS / 2) ? -(LEVELS / 2) : scaled;
+    scaled = scaled > LEVELS / 2 - 1 ? LEVELS / 2 - 1 : scaled;
+    /* Floor, for numbers of this size, as compilers vectorise it. */
+    int32_t whole = (int32_t)(scaled + LEVELS / 2);
+    return (float)(2 * whole - (LEVELS - 1));
+}
+
+/* Products of x with its levels, and of these with themselves, at one step. */
+static void try_step(const float *x, size_t n, float inverse, double *xy, double *yy) {
+    float product = 0, square = 0;
+    double products = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        float level = level_of(x[i], inverse);
+        product += x[i] * level;
+        square += level * level;
+        if ((i & (BLOCK - 1)) != BLOCK - 1) continue;
+        products += (double)product;
+        squares += (double)square;
+        product = square = 0;
+    }
+    *xy = products + (double)product;
+    *yy = squares + (double)square;
+}
+
+/* The inverse of the step that turns the levels nearest to x, and the factor they then want. */
+static float best_step(const float *x, size_t n, float *factor) {
+    float most = sl_largest(x, n), best = 0;
+    double best_turn = -1;
+    *factor = 0;
+    if (!(most > 0)) return 0;
+    for (int trial = 0; trial < TRIALS; trial++) {
+        /* From all of the range down to some half of it. */
+        float inverse = (float)(LEVELS / 2) / (most * (1 - 0.05f * (float)trial));
+        double xy, yy;
+        if (!isfinite(inverse)) break;
+        try_step(x, n, inverse, &xy, &yy);
+        if (xy <= 0 || xy * xy <= best_turn * yy) continue;
+        best_turn = xy * xy / yy;
+        best = inverse;
+        *factor = (float)(xy / yy);
+    }
+    return best;
+}
+
+static void put_levels(const sl_codec *codec, const float *x, float inverse, uint8_t *row) {
+    size_t half = half_of(codec);
+    for (size_t i = 0; i < codec->dim; i++) {
+        uint32_t k = ((uint32_t)(int32_t)level_of(x[i], inverse) + LEVELS - 1) / 2;
+        if (i < half)
+            row[i] = (uint8_t)(row[i] | k);
+        else
+            row[i - half] = (uint8_t)(row[i - half] | k << 4);
+    }
+}
+
+static float level_at(const sl_codec *codec, const uint8_t *row, size_t i) {
+    size_t half = half_of(codec);
+    int k = i < half ? row[i] & 15 : row[i - half] >> 4;
+    return (float)(2 * k - (LEVELS - 1));
+}
+
+/* The vector of a row before its length, if it is kept apart, is given back to it. */
+static void decode_unit(const sl_codec *codec, const uint8_t *row, const uint8_t *rest, float *out) {
+    float factor = get_float(row, codec->rows.factor), finer = get_float(rest, codec->rest.factor);
+    for (size_t i = 0; i < codec->dim; i++)
+        out[i] = level_at(codec, row, i) * factor + (float)((int)rest[i] - 128) * finer;
+}
+
+float sl_encode_levels(const sl_codec *codec, const float *x, uint8_t *row) {
+    float factor, inverse = best_step(x, codec->dim, &factor);
+    memset(row, 0, codec->rows.pitch);
+    put_levels(codec, x, inverse, row);
+    put_float(row, codec->rows.factor, (double)factor);
+    return factor;
+}
+
+void sl_encode_row4(const sl_codec *codec, float *x, uint8_t *row, uint8_t *rest, sl_quant_error *error) {
+    size_t dim = codec->dim;
+    double length = sqrt(sl_dot_double(x, x, dim));
+    memset(rest, 0, codec->rest.pitch);
+    for (size_t i = 0; i < dim && codec->norm; i++)
+        x[i] = (float)((double)x[i] / length);
+    float factor = sl_encode_levels(codec, x, row), most = 0;
+    for (size_t i = 0; i < dim; i++) {
+        float left = fabsf(x[i] - level_at(codec, row, i) * factor);
+        most = left > most ? left : most;
+    }
+    float unit = most / 127, scale = unit > 0 ? 1 / unit : 0;
+    if (!isfinite(scale)) unit = scale = 0;
+    for (size_t i = 0; i < dim; i++) {
+        float left = (x[i] - level_at(codec, row, i) * factor) * scale;
+        rest[i] = (uint8_t)((int)lrintf(left < -127 ? -127 : left > 127 ? 127 : left) + 128);
+    }
+    put_float(rest, codec->rest.factor, (double)unit);
+    if (codec->norm) put_float(rest, codec->norm, length);
+
+    double off2 = 0, norm2 = 0;
+    for (size_t i = 0; i < dim; i++) {
+        double value = (double)(level_at(codec, row, i) * factor + (float)((int)rest[i] - 128) * unit);
+        norm2 += value * value;
+        off2 += ((double)x[i] - value) * ((double)x[i] - value);
+    }
+    if (codec->rows.bias) put_float(row, codec->rows.bias, -0.5 * norm2);
+    if (!error) return;
+    double whole = codec->norm ? 1 : length * length, relative = whole > 0 ? sqrt(off2 / whole) : 0;
+    sl_quant_error_merge(error, &(sl_quant_error){relative, relative, 1});
+}
+
+void sl_decode_row4(const sl_codec *codec, const uint8_t *row, const uint8_t *rest, float *out) {
+    decode_unit(codec, row, rest, out);
+    if (!codec->norm) return;
+    float length = get_float(rest, codec->norm);
+    for (size_t i = 0; i < codec->dim; i++)
+        out[i] *= length;
+}
+
+void sl_take_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out) {
+    float unit = sl_largest(x, n) / 127, inverse = 1 / unit;
+    if (!isfinite(unit) || !isfinite(inverse)) unit = inverse = 0;
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        /* The nearest integer, ties to even, is left in the lower bits; compilers vectorise this. */
+        float shifted = x[i] * inverse + 0x1.8p23f;
+        uint32_t bits;
+        memcpy(&bits, &shifted, sizeof bits);
+        code[i] = (int8_t)(uint8_t)bits;
+        sum += code[i];
+        x[i] -= (shifted - 0x1.8p23f) * unit;
+    }
+    *out = (sl_query_code){.code = code, .offset = 128 * (int64_t)sum, .scale = unit * scale, .bias_scale = 0};
+}
+
+/* The same eight bits as a query over the 4-bit rows, whose two halves begin `buffer`; behind them lies the one over
+ * the rest. */
+static void split(const sl_codec *codec, float *x, float scale, uint8_t *buffer, sl_query_code *rows,
+                  sl_query_code *rest) {
+    size_t half = half_of(codec);
+    uint8_t *high = buffer + codec->rows.width, *whole = high + codec->rows.width;
+    sl_take_byte(x, codec->dim, scale, (int8_t *)whole, rest);
+    memcpy(buffer, whole, half);
+    memcpy(high, whole + half, codec->dim - half);
+    *rows = *rest;
+    rows->code = buffer;
+    rows->offset = (LEVELS - 1) * (rest->offset / 128);
+}
+
+size_t sl_query4_size(const sl_codec *codec) {
+    return 2 * (codec->codes == SL_CODES_I4 ? 2 * codec->rows.width + codec->rest.width : codec->rows.width);
+}
+
+void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float *scratch, sl_query4 *out,
+                      float *norm2) {
+    double squares = sl_dot_double(x, x, codec->dim);
+    float scale = codec->norm && squares > 0 ? (float)(1 / sqrt(squares)) : 1;
+    memset(buffer, 0, sl_query4_size(codec));
+    memcpy(scratch, x, codec->dim * sizeof *x);
+    for (size_t part = 0; part < 2; part++) {
+        uint8_t *own = (uint8_t *)buffer + part * sl_query4_size(codec) / 2;
+        if (codec->codes == SL_CODES_I4)
+            split(codec, scratch, scale, own, &out->rows[part], &out->rest[part]);
+        else
+            sl_take_byte(scratch, codec->dim, scale, (int8_t *)own, &out->rest[part]);
+    }
+    sl_query_code *first = codec->codes == SL_CODES_I4 ? out->rows : out->rest;
+    first->bias_scale = codec->metric == SL_METRIC_L2 ? 1 : 0;
+    *norm2 = (float)squares;
+}
+
+void sl_encode_query_levels(const sl_codec *codec, float *x, void *buffer, sl_query_code *out) {
+    sl_query_code whole;
+    memset(buffer, 0, sl_query4_size(codec) / 2);
+    split(codec, x, 1, buffer, out, &whole);
+}
+
+void sl_score4(const sl_kernels *kernels, const sl_codec *codec, const sl_query4 *query, const uint32_t *ids, size_t n,
+               float *out) {
+    const int both = codec->codes == SL_CODES_I4;
+    const sl_code_rows *finer = both ? &codec->rest : &codec->rows;
+    float part[BLOCK];
+    memset(out, 0, n * sizeof *out);
+    for (size_t done = 0, count; done < n; done += count) {
+        count = n - done < BLOCK ? n - done : BLOCK;
+        for (int i = both ? 0 : 2; i < 4; i++) {
+            if (i < 2)
+                kernels->score[SL_CODES_I4](&codec->rows, &query->rows[i], ids + done, count, 0, part);
+            else
+                kernels->score[SL_CODES_I8](finer, &query->rest[i - 2], ids + done, count, 0, part);
+            for (size_t j = 0; j < count; j++)
+                out[done + j] += part[j];
+        }
+    }
+}
+
+void sl_row4_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out) {
+    size_t width = codec->rows.width, half = half_of(codec);
+    int8_t *low = buffer, *high = low + width;
+    int64_t sum = 0;
+    memset(buffer, 0, 2 * width);
+    for (size_t i = 0; i < half; i++) {
+        low[i] = (int8_t)(2 * (row[i] & 15) - (LEVELS - 1));
+        high[i] = (int8_t)(2 * (row[i] >> 4) - (LEVELS - 1));
+    }
+    if (codec->dim % 2) high[half - 1] = 0;
+    for (size_t i = 0; i < half; i++)
+        sum += low[i] + high[i];
+    *out = (sl_query_code){.code = low,
+                           .offset = (LEVELS - 1) * sum,
+                           .scale = get_float(row, codec->rows.factor),
+                           .bias_scale = codec->rows.bias ? 1 : 0};
+}

@@ -1,0 +1,65 @@
+/* Partitions: near nodes numbered one after another, and a centroid for each run of them, so that a scan reads the runs
+ * whose centroids are nearest to a query and nothing else. */
+#ifndef SL_HNSW_PARTITION_H
+#define SL_HNSW_PARTITION_H
+
+#include "base/thread.h"
+#include "distance/codec.h"
+
+/* Rows a partition has on average, until there are SL_MAX_PARTITIONS: from then on they grow. */
+#define SL_PARTITION_ROWS 256u
+#define SL_MAX_PARTITIONS 16384u
+
+/* The arrays may lie in a file that is not trusted: see sl_partition_nodes. */
+typedef struct sl_partitions {
+    size_t count;     /* 0: none were made */
+    uint32_t *starts; /* count + 1 node numbers, ascending from 0; partition p holds nodes starts[p] to
+                         starts[p + 1] - 1. Nodes from the last on were added since and belong to none */
+    sl_codec codec;   /* of the centroids: I8 codes of floats, metric L2 where the index's is L2, else IP */
+    uint8_t *rows;    /* count code rows; codec.rows.base points here */
+} sl_partitions;
+
+/* Nodes from first to end - 1. */
+typedef struct sl_range {
+    size_t first, end;
+} sl_range;
+
+/* The nodes of partition p of an index of n, whatever the file says. */
+static inline sl_range sl_partition_nodes(const sl_partitions *partitions, size_t p, size_t n) {
+    size_t first = partitions->starts[p], end = partitions->starts[p + 1];
+    if (end > n) end = n;
+    return (sl_range){first < end ? first : end, end};
+}
+
+/* The nodes that belong to no partition. */
+static inline sl_range sl_partition_rest(const sl_partitions *partitions, size_t n) {
+    size_t first = partitions->count ? partitions->starts[partitions->count] : 0;
+    return (sl_range){first < n ? first : n, n};
+}
+
+/* partition_learn.c: centroids of the index's nodes by k-means over a sample, and in `of` (n entries) the partition of
+ * each node. Depends on the rows, their order and the index's seed, not on the number of threads. Until they are
+ * arranged, *out has no starts. `scratch`: n entries. On failure *out has nothing. Errors: SL_ENOMEM. */
+sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_partitions *out, uint32_t *of,
+                              uint32_t *scratch);
+
+/* partition_learn.c: sorts `order`, which names n nodes, by partition: partitions in the order in which they are first
+ * met, the nodes of one as they were. Partitions without nodes are left out. `scratch`: n entries. Errors: SL_ENOMEM,
+ * after which nothing is changed. */
+sl_status sl_partitions_arrange(const sl_index *index, sl_partitions *partitions, const uint32_t *of, uint32_t *order,
+                                uint32_t *scratch);
+
+/* partition.c: the geometry of the centroids' rows. */
+sl_status sl_partition_codec(const sl_index *index, sl_codec *codec);
+
+/* partition.c: of the index's own, not those in a mapping. */
+void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions);
+
+/* partition.c: those of the index's store, where it has them: copied where the index is in memory, else as they lie in
+ * the mapping. Their number is checked, and what they hold is not. Errors: SL_ECORRUPT, SL_ENOMEM, SL_ECANCELED. */
+sl_status sl_partitions_load(sl_index *index, sl_progress *progress);
+
+/* partition.c: SL_ECORRUPT where they are not what sl_partitions says. */
+sl_status sl_partitions_check(const sl_index *index);
+
+#endif

@@ -1,0 +1,412 @@
+/*
+ * K-means over the rows of an index (Lloyd 1982), by the kernels and in the codes that a walk uses. From BLOCK
+ * centroids on these are in groups of their own, by the same means, and a row looks at those of the groups nearest to
+ * it: some of the square root of all of them, and hardly ever without the one it wants.
+ */
+#include "base/random.h"
+#include "distance/double.h"
+#include "hnsw/graph.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    FIRST = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
+    MOST = 256, /* until all are looked at, or so many */
+    TURNS = 7,
+    BLOCK = 256, /* centroids scored at once; their groups are no more */
+    CHUNK = 64,  /* rows a thread takes at once */
+    PROBES = 12  /* groups that are looked at */
+};
+
+/* Of one thread. */
+typedef struct sl_learner {
+    float *floats; /* a vector, and as much again for its query */
+    double *sums;
+    void *buffer;
+} sl_learner;
+
+typedef struct sl_kmeans sl_kmeans;
+struct sl_kmeans {
+    const sl_index *index;
+    const sl_kmeans *grouped; /* whose centroids are the rows; NULL: they are nodes of the index */
+    sl_kmeans *groups;        /* of the centroids; NULL where all are looked at */
+    sl_codec codec;           /* of the centroids while they are learnt: Euclidean, but under COSINE by their angle */
+    uint8_t *rows;
+    size_t count, threads;
+    size_t sampled;    /* rows that are looked at: a sample, or all */
+    uint32_t *of;      /* the centroid nearest to each */
+    uint32_t *members; /* their places in the sample, by centroid */
+    uint32_t *ends;    /* of each centroid's in `members` */
+    uint32_t *splits;  /* of each centroid's, in this turn */
+    sl_learner *learners;
+};
+
+static size_t count_for(size_t n) {
+    size_t count = n / SL_PARTITION_ROWS;
+    if (count > SL_MAX_PARTITIONS) count = SL_MAX_PARTITIONS;
+    return count ? count : 1;
+}
+
+static void centroids_free(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    sl_mem_free(allocator, kmeans->ends, kmeans->count * sizeof *kmeans->ends);
+    sl_mem_free(allocator, kmeans->splits, kmeans->count * sizeof *kmeans->splits);
+    sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
+}
+
+static sl_status centroids_alloc(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->ends, &block));
+    kmeans->ends = block;
+    SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->splits, &block));
+    kmeans->splits = block;
+    SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&kmeans->codec, kmeans->count), &block));
+    kmeans->rows = block;
+    kmeans->codec.rows.base = block;
+    return SL_OK;
+}
+
+static void learners_free(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t dim = kmeans->codec.dim;
+    for (size_t t = 0; kmeans->learners && t < kmeans->threads; t++) {
+        sl_mem_free(allocator, kmeans->learners[t].floats, 2 * dim * sizeof(float));
+        sl_mem_free(allocator, kmeans->learners[t].sums, dim * sizeof(double));
+        sl_mem_free(allocator, kmeans->learners[t].buffer, sl_query_size(&kmeans->codec));
+    }
+    sl_mem_free(allocator, kmeans->learners, kmeans->threads * sizeof *kmeans->learners);
+}
+
+static sl_status learners_alloc(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t dim = kmeans->codec.dim;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, kmeans->threads * sizeof *kmeans->learners, &block));
+    kmeans->learners = block;
+    for (size_t t = 0; t < kmeans->threads; t++) {
+        SL_TRY(sl_mem_alloc(allocator, 2 * dim * sizeof(float), &block));
+        kmeans->learners[t].floats = block;
+        SL_TRY(sl_mem_alloc(allocator, dim * sizeof(double), &block));
+        kmeans->learners[t].sums = block;
+        SL_TRY(sl_mem_alloc(allocator, sl_query_size(&kmeans->codec), &kmeans->learners[t].buffer));
+    }
+    return SL_OK;
+}
+
+static void groups_free(sl_kmeans *groups) {
+    const sl_allocator *allocator = &groups->index->allocator;
+    sl_mem_free(allocator, groups->of, groups->sampled * sizeof *groups->of);
+    sl_mem_free(allocator, groups->members, groups->sampled * sizeof *groups->members);
+    centroids_free(groups);
+}
+
+static sl_status groups_alloc(sl_kmeans *groups) {
+    const sl_allocator *allocator = &groups->index->allocator;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->of, &block));
+    groups->of = block;
+    SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->members, &block));
+    groups->members = block;
+    return centroids_alloc(groups);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Assignment
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A number from 0 to below - 1. */
+static size_t pick(const sl_kmeans *kmeans, uint64_t purpose, size_t i, size_t below) {
+    return (size_t)(sl_random_at(kmeans->index->seed ^ 0x7061727469746eu ^ purpose << 56, i) % below);
+}
+
+/* The i-th row that is looked at: one of each stretch of nodes of equal length. */
+static uint32_t node_at(const sl_kmeans *kmeans, size_t i) {
+    uint64_t n = kmeans->index->n, first = i * n / kmeans->sampled, end = (i + 1) * n / kmeans->sampled;
+    return (uint32_t)(first + pick(kmeans, 0, i, end - first));
+}
+
+static void scale(float *x, size_t dim, double factor) {
+    for (size_t i = 0; i < dim; i++)
+        x[i] = (float)((double)x[i] * factor);
+}
+
+/* The vector that is clustered: a centroid, or a node's own, under COSINE made unit. */
+static void take_vector(const sl_kmeans *kmeans, size_t i, float *out) {
+    size_t dim = kmeans->codec.dim;
+    if (kmeans->grouped) {
+        sl_decode_row(&kmeans->codec, kmeans->grouped->rows + i * kmeans->codec.rows.pitch, out);
+        return;
+    }
+    sl_coded_floats(kmeans->index, node_at(kmeans, i), out);
+    if (kmeans->index->codec.metric != SL_METRIC_COSINE) return;
+    double norm2 = sl_dot_double(out, out, dim);
+    if (norm2 > 0) scale(out, dim, 1 / sqrt(norm2));
+}
+
+/* The nearest centroid so far, the first of equals. */
+typedef struct sl_nearest {
+    float score;
+    uint32_t centroid;
+} sl_nearest;
+
+static void look_at(const sl_kmeans *kmeans, const sl_query_code *query, const uint32_t *centroids, size_t count,
+                    sl_nearest *nearest) {
+    float scores[BLOCK];
+    for (size_t done = 0, some; done < count; done += some) {
+        some = count - done < BLOCK ? count - done : BLOCK;
+        kmeans->index->kernels->score[SL_CODES_I8](&kmeans->codec.rows, query, centroids + done, some, 0, scores);
+        for (size_t i = 0; i < some; i++)
+            if (scores[i] > nearest->score) *nearest = (sl_nearest){scores[i], centroids[done + i]};
+    }
+}
+
+static sl_range members_of(const sl_kmeans *kmeans, size_t p) {
+    return (sl_range){p ? kmeans->ends[p - 1] : 0, kmeans->ends[p]};
+}
+
+/* At the centroids of the groups nearest to the query. */
+static void look_at_groups(const sl_kmeans *kmeans, const sl_query_code *query, const uint32_t *all,
+                           sl_nearest *nearest) {
+    const sl_kmeans *groups = kmeans->groups;
+    float scores[BLOCK];
+    kmeans->index->kernels->score[SL_CODES_I8](&groups->codec.rows, query, all, groups->count, 0, scores);
+    for (size_t looked = 0; looked < PROBES; looked++) {
+        sl_nearest next = {-INFINITY, SL_NONE};
+        for (uint32_t group = 0; group < groups->count; group++) {
+            sl_range range = members_of(groups, group);
+            if (range.first < range.end && scores[group] > next.score) next = (sl_nearest){scores[group], group};
+        }
+        if (next.centroid == SL_NONE) return;
+        scores[next.centroid] = -INFINITY;
+        sl_range range = members_of(groups, next.centroid);
+        look_at(kmeans, query, groups->members + range.first, range.end - range.first, nearest);
+    }
+}
+
+static uint32_t nearest_to(const sl_kmeans *kmeans, const sl_learner *learner, size_t i) {
+    sl_nearest nearest = {-INFINITY, 0};
+    sl_query_code query;
+    uint32_t all[BLOCK];
+    float norm2;
+    take_vector(kmeans, i, learner->floats);
+    sl_encode_query(&kmeans->codec, learner->floats, SL_F32, learner->buffer, learner->floats + kmeans->codec.dim,
+                    &query, &norm2);
+    for (uint32_t id = 0; id < BLOCK; id++)
+        all[id] = id;
+    if (kmeans->groups)
+        look_at_groups(kmeans, &query, all, &nearest);
+    else
+        look_at(kmeans, &query, all, kmeans->count, &nearest);
+    return nearest.centroid;
+}
+
+static void assign(sl_kmeans *kmeans) {
+#pragma omp parallel for schedule(dynamic, CHUNK) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
+    for (size_t i = 0; i < kmeans->sampled; i++)
+        kmeans->of[i] = nearest_to(kmeans, &kmeans->learners[sl_thread_number()], i);
+}
+
+static void sort_members(sl_kmeans *kmeans) {
+    uint32_t *ends = kmeans->ends, begin = 0;
+    memset(ends, 0, kmeans->count * sizeof *ends);
+    for (size_t i = 0; i < kmeans->sampled; i++)
+        ends[kmeans->of[i]]++;
+    for (size_t p = 0; p < kmeans->count; p++) {
+        uint32_t size = ends[p];
+        ends[p] = begin;
+        begin += size;
+    }
+    /* Filling the places moves each partition's begin to its end. */
+    for (size_t i = 0; i < kmeans->sampled; i++)
+        kmeans->members[ends[kmeans->of[i]]++] = (uint32_t)i;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Centroids
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* The mean of some rows into learner->floats, under COSINE made unit; returns the mean of their squared lengths. */
+static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count) {
+    size_t dim = kmeans->codec.dim;
+    double *sums = learner->sums, norm2 = 0;
+    memset(sums, 0, dim * sizeof *sums);
+    for (size_t i = 0; i < count; i++) {
+        take_vector(kmeans, members[i], learner->floats);
+        norm2 += sl_dot_double(learner->floats, learner->floats, dim);
+        for (size_t j = 0; j < dim; j++)
+            sums[j] += (double)learner->floats[j];
+    }
+    for (size_t j = 0; j < dim; j++)
+        learner->floats[j] = (float)(sums[j] / (double)count);
+    return norm2 / (double)count;
+}
+
+/* Makes the mean as long as its members are: what is asked by inner product looks at lengths, and a mean of several
+ * directions is shorter than they are. */
+static void stretch_mean(const sl_kmeans *kmeans, const sl_learner *learner, double norm2) {
+    size_t dim = kmeans->codec.dim;
+    double own = sl_dot_double(learner->floats, learner->floats, dim);
+    if (own > 0) scale(learner->floats, dim, sqrt(norm2 / own));
+}
+
+static void put_mean(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
+                     size_t count) {
+    double norm2 = mean_of(kmeans, learner, members, count);
+    if (kmeans->codec.metric == SL_METRIC_IP) stretch_mean(kmeans, learner, norm2);
+    sl_encode_row(&kmeans->codec, learner->floats, SL_F32, kmeans->rows + p * kmeans->codec.rows.pitch,
+                  learner->floats + kmeans->codec.dim, NULL);
+}
+
+/* Centroids that no row was nearest to move to a row of what is largest, counting that they halve it. */
+static void refill(sl_kmeans *kmeans, uint64_t turn) {
+    memset(kmeans->splits, 0, kmeans->count * sizeof *kmeans->splits);
+    for (size_t p = 0; p < kmeans->count; p++) {
+        sl_range range = members_of(kmeans, p);
+        if (range.first < range.end) continue;
+        size_t largest = 0, most = 0;
+        for (size_t other = 0; other < kmeans->count; other++) {
+            range = members_of(kmeans, other);
+            size_t size = (range.end - range.first) / (kmeans->splits[other] + 1);
+            if (size <= most) continue;
+            most = size;
+            largest = other;
+        }
+        range = members_of(kmeans, largest);
+        size_t at = range.first + pick(kmeans, turn + 2, p, range.end - range.first);
+        put_mean(kmeans, &kmeans->learners[0], p, kmeans->members + at, 1);
+        kmeans->splits[largest]++;
+    }
+}
+
+static void move_centroids(sl_kmeans *kmeans) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
+    for (size_t p = 0; p < kmeans->count; p++) {
+        sl_range range = members_of(kmeans, p);
+        if (range.first < range.end)
+            put_mean(kmeans, &kmeans->learners[sl_thread_number()], p, kmeans->members + range.first,
+                     range.end - range.first);
+    }
+}
+
+/* To begin with, rows of the sample, evenly drawn. */
+static void start(sl_kmeans *kmeans) {
+    size_t stretch = kmeans->sampled / kmeans->count;
+    for (size_t p = 0; p < kmeans->count; p++) {
+        uint32_t row = (uint32_t)(p * stretch + pick(kmeans, 1, p, stretch));
+        put_mean(kmeans, &kmeans->learners[0], p, &row, 1);
+    }
+}
+
+static void turn(sl_kmeans *kmeans, uint64_t number) {
+    assign(kmeans);
+    sort_members(kmeans);
+    move_centroids(kmeans);
+    refill(kmeans, number);
+}
+
+static void sample(sl_kmeans *kmeans, size_t most) {
+    kmeans->sampled = kmeans->count * most < kmeans->index->n ? kmeans->count * most : kmeans->index->n;
+}
+
+static void learn(sl_kmeans *kmeans) {
+    sl_kmeans *groups = kmeans->groups;
+    sample(kmeans, FIRST);
+    start(kmeans);
+    if (groups) start(groups);
+    for (uint64_t number = 0; number < TURNS; number++) {
+        if (groups) turn(groups, number);
+        size_t rows = (size_t)FIRST << number;
+        sample(kmeans, rows < MOST ? rows : MOST);
+        turn(kmeans, number);
+    }
+    if (groups) turn(groups, TURNS);
+    kmeans->sampled = kmeans->index->n;
+    assign(kmeans);
+    sort_members(kmeans);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Partitions
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* The centroids once more, of all rows and in the form that queries are compared with. */
+static sl_status restate(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    sl_codec codec;
+    void *rows;
+    SL_TRY(sl_partition_codec(kmeans->index, &codec));
+    SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&codec, kmeans->count), &rows));
+    sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
+    kmeans->codec = codec;
+    kmeans->codec.rows.base = kmeans->rows = rows;
+    move_centroids(kmeans);
+    return SL_OK;
+}
+
+sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_partitions *out, uint32_t *of,
+                              uint32_t *scratch) {
+    *out = (sl_partitions){0};
+    sl_kmeans kmeans = {.index = index, .count = count_for(index->n), .threads = threads, .of = of, .members = scratch};
+    sl_metric metric = index->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
+    sl_kmeans groups = {.index = index, .grouped = &kmeans, .threads = threads, .sampled = kmeans.count};
+    sl_status status;
+    SL_TRY(sl_codec_init(&kmeans.codec, index->codec.dim, metric, SL_F32, SL_CODES_I8));
+    SL_TRY_GOTO(learners_alloc(&kmeans), done);
+    SL_TRY_GOTO(centroids_alloc(&kmeans), done);
+    if (kmeans.count > BLOCK) {
+        groups.count = (size_t)sqrt((double)kmeans.count);
+        groups.codec = kmeans.codec;
+        groups.learners = kmeans.learners;
+        SL_TRY_GOTO(groups_alloc(&groups), done);
+        kmeans.groups = &groups;
+    }
+    learn(&kmeans);
+    SL_TRY_GOTO(restate(&kmeans), done);
+    *out = (sl_partitions){.count = kmeans.count, .codec = kmeans.codec, .rows = kmeans.rows};
+    kmeans.rows = NULL;
+done:
+    groups_free(&groups);
+    learners_free(&kmeans);
+    centroids_free(&kmeans);
+    return status;
+}
+
+sl_status sl_partitions_arrange(const sl_index *index, sl_partitions *partitions, const uint32_t *of, uint32_t *order,
+                                uint32_t *scratch) {
+    const sl_allocator *allocator = &index->allocator;
+    size_t n = index->n, count = partitions->count, pitch = partitions->codec.rows.pitch, met = 0, end = 0;
+    sl_partitions arranged = {.codec = partitions->codec};
+    void *block, *places = NULL;
+    sl_status status;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, count * sizeof(uint32_t), &places), done);
+    uint32_t *place_of = places; /* one more than a partition's place; 0: not met yet */
+    for (size_t i = 0; i < n; i++)
+        if (!place_of[of[order[i]]]) place_of[of[order[i]]] = (uint32_t)++met;
+    arranged.count = met;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, (met + 1) * sizeof(uint32_t), &block), done);
+    arranged.starts = block;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, sl_codec_rows_size(&arranged.codec, met), &block), done);
+    arranged.rows = block;
+    arranged.codec.rows.base = block;
+    for (size_t p = 0; p < count; p++)
+        if (place_of[p]) memcpy(arranged.rows + (place_of[p] - 1) * pitch, partitions->rows + p * pitch, pitch);
+    /* Sizes, a place further on; then begins, which filling moves to the ends: a place further on, begins again. */
+    for (size_t i = 0; i < n; i++)
+        if (place_of[of[i]] < met) arranged.starts[place_of[of[i]] + 1]++;
+    for (size_t p = 1; p <= met; p++) {
+        end += arranged.starts[p];
+        arranged.starts[p] = (uint32_t)end;
+    }
+    for (size_t i = 0; i < n; i++)
+        scratch[arranged.starts[place_of[of[order[i]]]]++] = order[i];
+    memcpy(order, scratch, n * sizeof *order);
+    sl_partitions old = *partitions;
+    *partitions = arranged;
+    arranged = old;
+done:
+    sl_mem_free(allocator, places, count * sizeof(uint32_t));
+    sl_partitions_free(allocator, &arranged);
+    return status;
+}

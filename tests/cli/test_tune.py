@@ -1,0 +1,105 @@
+"""shortlist tune, and the commands that use what it stores."""
+
+import unittest
+
+from harness import CommandTest, clustered
+
+N, DIM, QUERIES, K = 900, 12, 240, 10
+BASE = clustered(N, DIM, 1)
+ASKED = clustered(QUERIES, DIM, 2)
+
+
+class Tune(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.vectors("base.fbin", BASE)
+        self.vectors("half.fbin", ASKED[::2])
+        self.vectors("other.fbin", ASKED[1::2])
+        self.run_ok("build", "base.fbin", "-o", "x.sl", "--metric", "cosine", "--refine", "f32", "--m", 4,
+                    "--ef-build", 16)
+        for name in ("half", "other"):
+            self.run_ok("truth", "base.fbin", f"{name}.fbin", "-k", K, "--metric", "cosine", "-o", f"{name}.ibin")
+
+    def tune(self, *options):
+        return self.run_json("tune", "x.sl", "half.fbin", "half.ibin", "-k", K, "--recall", "0.95,0.8", *options)
+
+    def test_stores_what_search_and_eval_use(self):
+        self.assertEqual(self.run_json("info", "x.sl")["tuned"], [])
+        told = self.tune()
+        self.assertEqual((told["k"], told["queries"], told["truth"]), (K, QUERIES // 2, "half.ibin"))
+        self.assertEqual([row["target"] for row in told["tuned"]], [0.8, 0.95])
+        self.assertEqual(self.run_json("info", "x.sl")["tuned"], told["tuned"])
+        self.assertIn("settings tuned for a recall", self.run_ok("info", "x.sl"))
+        self.run_ok("check", "x.sl")
+        for row in told["tuned"]:
+            self.assertTrue(row["reached"])
+            self.assertEqual((row["k"], row["n"], row["queries"], row["limit"]), (K, N, QUERIES // 2, "none"))
+            self.assertGreaterEqual(row["recall"], row["target"])
+        low, high = told["tuned"]
+
+        found = self.run_json("search", "x.sl", "half.fbin", "-k", K, "--recall", 0.9, "-o", "found.ibin")
+        self.assertEqual((found["ef"], found["rerank"], found["target"]), (high["ef"], high["rerank"], 0.9))
+        self.run_ok("search", "x.sl", "half.fbin", "-k", K, "--ef", high["ef"], "--rerank", high["rerank"], "-o",
+                    "same.ibin")
+        self.assertEqual(self.read("found.ibin"), self.read("same.ibin"))
+
+        at = self.run_json("eval", "x.sl", "half.fbin", "half.ibin", "-k", K, "--recall", "0.8,0.95,0.97",
+                           "--repeat", 1)["at"]
+        self.assertEqual([row["tuned"] for row in at], [True, True, False])
+        for row, stored in zip(at, (low, high)):
+            self.assertEqual((row["ef"], row["rerank"], row["recall"]),
+                             (stored["ef"], stored["rerank"], stored["recall"]))
+        other = self.run_json("eval", "x.sl", "other.fbin", "other.ibin", "-k", K, "--recall", 0.8, "--repeat", 1)
+        self.assertGreaterEqual(other["at"][0]["recall"], 0.75)
+        text = self.run_ok("eval", "x.sl", "other.fbin", "other.ibin", "-k", K, "--recall", 0.8, "--repeat", 1)
+        self.assertIn("as tuned for recall 0.8, re-ranking", text)
+        # What is asked for by hand is measured as it is asked for.
+        plain = self.run_json("eval", "x.sl", "half.fbin", "half.ibin", "-k", K, "--recall", 0.8, "--repeat", 1,
+                              "--rerank", 40)["at"][0]
+        self.assertEqual((plain["tuned"], plain["rerank"]), (False, 40))
+
+    def test_without_truth(self):
+        # The f32 copy is the vectors themselves: the truth is the same.
+        with_file = self.tune()["tuned"]
+        told = self.run_json("tune", "x.sl", "half.fbin", "-k", K, "--recall", "0.8,0.95", "--threads", 1)
+        self.assertIsNone(told["truth"])
+        self.assertEqual(told["tuned"], with_file)
+
+    def test_text(self):
+        out = self.run_ok("tune", "x.sl", "half.fbin", "half.ibin", "-k", K)
+        self.assertIn("tuned with 120 queries", out)
+        self.assertRegex(out, r"\n +10 +0\.9 +\d+ +\d+ +0\.9\d+ ")
+        self.assertRegex(out, r"tune with \d+ or more\n")
+
+    def test_out_of_reach(self):
+        told = self.run_json("tune", "x.sl", "half.fbin", "half.ibin", "-k", K, "--recall", 1, "--max-ef", K)
+        self.assertEqual((told["tuned"][0]["reached"], told["tuned"][0]["limit"]), (False, "ef"))
+        self.run_bad(1, "search", "x.sl", "half.fbin", "-k", K, "--recall", 1, "-o", "found.ibin",
+                     says=("x.sl", "out of reach", "max_ef"))
+        out = self.run_ok("tune", "x.sl", "half.fbin", "half.ibin", "-k", K, "--recall", 1, "--max-ef", K)
+        self.assertIn("not reached, ef: ", out)
+
+    def test_refused(self):
+        self.vectors("few.fbin", ASKED[:20])
+        self.vectors("flat.fbin", [row[:5] for row in ASKED])
+        bad = (
+            (("x.sl", "few.fbin", "-k", K), ("few.fbin", "20 queries")),
+            (("x.sl", "flat.fbin", "-k", K), ("flat.fbin",)),
+            (("x.sl", "half.fbin", "-k", N + 1), ("-k is 901",)),
+            (("x.sl", "half.fbin", "half.ibin", "-k", K + 1), ("half.ibin",)),
+            (("x.sl", "half.fbin", "base.fbin", "-k", K), ("base.fbin", "ground truth is ids")),
+            (("x.sl", "half.fbin", "-k", K, "--max-ef", 3), ("--max-ef is 3",)),
+            (("none.sl", "half.fbin", "-k", K), ("none.sl",)),
+            (("base.fbin", "half.fbin", "-k", K), ("base.fbin",)),
+        )
+        for arguments, says in bad:
+            with self.subTest(arguments=arguments):
+                self.run_bad(1, "tune", *arguments, says=says)
+        self.run_bad(2, "tune", "x.sl", "-k", K, says=("QUERIES is missing",))
+        self.run_bad(2, "tune", "x.sl", "half.fbin", "half.ibin", "more", "-k", K, says=("one argument too many",))
+        self.run_bad(2, "search", "x.sl", "half.fbin", "-k", K, "--recall", 0.9, "--rerank", 5, "-o", "o.ibin",
+                     says=("--rerank and --recall",))
+
+
+if __name__ == "__main__":
+    unittest.main()
