@@ -110,10 +110,6 @@ static int add_blocks(build_state *state) {
     return result;
 }
 
-static sl_status save_index(void *handle, const char *path, const sl_save_params *params) {
-    return sl_index_save(handle, path, params);
-}
-
 static int print_result(const build_state *state) {
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(state->index, &stats);
@@ -191,11 +187,13 @@ static const option build_table[] = {
      "is nearer)."},
     {0, "codes", OPTION_WORD, "i8|i16|f32|i4", 0, offsetof(build_options, codes),
      "What the graph is walked over. Floating-point vectors are quantised to i8 (default) or i16 with one scale a "
-     "vector, or kept as f32. Integer vectors are their own codes, kept exactly: .u8bin and .i8bin take i8, 16-bit "
-     "integers i16. i4 is not in this version."},
+     "vector, or kept as f32; i4 keeps 4 bits an element for the walk and 8 more beside them for ranking, about 12 in "
+     "all. Integer vectors are their own codes, kept exactly: .u8bin and .i8bin take i8, 16-bit integers i16. Of these, "
+     "and of floating-point vectors longer than some 112, i4 is i8 or i16 with shorter rows of 4 bits beside them for "
+     "the walk."},
     {0, "refine", OPTION_WORD, "none|f32|bf16|i16", 0, offsetof(build_options, refine),
      "A finer copy of floating-point vectors that re-ranks the best the graph found (default none). It costs 4, 2 or 2 "
-     "bytes an element."},
+     "bytes an element. bf16 is not for vectors of which codes i4 keep 12 bits."},
     {0, "m", OPTION_COUNT, "N", 0, offsetof(build_options, m),
      "Links a node, 2 to 256 (default 16); twice that on the lowest layer. More give better recall for more bytes."},
     {0, "ef-build", OPTION_COUNT, "N", 0, offsetof(build_options, ef_build),

@@ -3,6 +3,7 @@
 #include "cli/eval.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/truth.h"
 #include "cli/vectors.h"
 
 #include <inttypes.h>
@@ -10,10 +11,10 @@
 #include <string.h>
 
 typedef struct eval_options {
-    count_list ef, pin;
+    count_list ef, pin, procs;
     fraction_list recall;
     const char *plot;
-    size_t k, rerank, threads, procs, repeat;
+    size_t k, rerank, threads, repeat;
     int place; /* -1: DRAM for one process, the mapped file for several */
     int progress, json;
 } eval_options;
@@ -23,6 +24,7 @@ typedef struct target {
     double recall;
     size_t point; /* number in points */
     int reached;
+    int tuned; /* by the settings that the index holds for it */
 } target;
 
 typedef struct eval_state {
@@ -39,6 +41,8 @@ typedef struct eval_state {
     eval_point *points; /* in rising order of ef */
     size_t count, room;
     target targets[OPTION_LIST_MAX];
+    eval_memory memory[OPTION_LIST_MAX + 1];
+    size_t memory_count;
 } eval_state;
 
 static int compare_ids(const void *a, const void *b) {
@@ -46,47 +50,12 @@ static int compare_ids(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Brings the first k columns of the truth into the task's form. */
-static int take_truth(eval_state *state, const uint64_t *rows, const vectors *file) {
-    size_t k = state->options->k, nq = file->n;
-    state->truth = allocate(nq, k * sizeof *state->truth);
-    if (!state->truth) return EXIT_FAILED;
-    for (size_t q = 0; q < nq; q++) {
-        uint64_t *row = state->truth + q * k;
-        memcpy(row, rows + q * file->dim, k * sizeof *row);
-        for (size_t i = 0; i < k; i++)
-            /* -1 marks a missing neighbour; a narrower file's was widened with its sign. */
-            if (row[i] == SL_NO_ID || (file->type != ELEMENT_U64 && row[i] > INT64_MAX))
-                return report_failure(
-                    "%s, row %zu: only %zu neighbours, -k is %zu; make the truth for this -k again, or "
-                    "ask for fewer",
-                    file->path, q, i, k);
-        qsort(row, k, sizeof *row, compare_ids);
-    }
-    return EXIT_DONE;
-}
-
+/* The truth in the task's form: each row in rising order. */
 static int load_truth(eval_state *state) {
-    vectors *file;
     size_t k = state->options->k;
-    int status = vectors_open(state->truth_path, VECTORS_TRUTH, &file);
-    if (status != EXIT_DONE) return status;
-    if (element_is_float(file->type))
-        status = report_failure("%s: holds %s, but ground truth is ids; make it with 'shortlist truth'", file->path,
-                                element_name(file->type));
-    else if (file->n != state->queries->n)
-        status = report_failure("%s: holds %zu rows for the %zu queries of %s; make the truth of these queries",
-                                file->path, file->n, state->queries->n, state->queries_path);
-    else if (file->dim < k)
-        status =
-            report_failure("%s: holds %zu neighbours a query, -k is %zu; make it again with -k %zu, or ask for fewer",
-                           file->path, file->dim, k, k);
-    if (status == EXIT_DONE) {
-        uint64_t *rows = vectors_read_all(file, file->type == ELEMENT_U64 ? ELEMENT_U64 : ELEMENT_I64);
-        status = rows ? take_truth(state, rows, file) : EXIT_FAILED;
-        free(rows);
-    }
-    vectors_close(file);
+    int status = truth_load(state->truth_path, state->queries, k, &state->truth);
+    for (size_t q = 0; status == EXIT_DONE && q < state->queries->n; q++)
+        qsort(state->truth + q * k, k, sizeof *state->truth, compare_ids);
     return status;
 }
 
@@ -114,23 +83,60 @@ static int check_count(const char *option, size_t value, size_t most) {
     return report_failure("%s is %zu; ask for 1 to %zu", option, value, most);
 }
 
+static size_t most_procs(const eval_options *options) {
+    size_t most = 0;
+    for (size_t i = 0; i < options->procs.count; i++)
+        if (options->procs.values[i] > most) most = options->procs.values[i];
+    return most;
+}
+
+/* This process measures by itself. */
+static int runs_alone(const eval_options *options) {
+    return options->procs.count == 1 && options->procs.values[0] == 1;
+}
+
+/* Processes that take turns on a CPU measure the scheduler; only who names the CPUs may want that. */
+static int check_procs(const eval_options *options) {
+    cpu_list cpus = {0};
+    size_t most = most_procs(options);
+    int status = EXIT_DONE;
+    for (size_t i = 0; status == EXIT_DONE && i < options->procs.count; i++)
+        status = check_count("--procs", options->procs.values[i], 1024);
+    if (status != EXIT_DONE || most == 1 || options->pin.count) return status;
+    status = cpu_list_allowed(&cpus);
+    if (status == EXIT_DONE && most > cpus.count)
+        status = report_failure("--procs is %zu, but this process may run on %zu CPU%s; ask for fewer, or name the "
+                                "CPUs to share with --pin",
+                                most, cpus.count, cpus.count == 1 ? "" : "s");
+    free(cpus.cpus);
+    return status;
+}
+
 static int check_options(const eval_state *state) {
     const eval_options *options = state->options;
     int status = check_depth("-k", options->k, state->stats.n, state->index_path);
     for (size_t i = 0; status == EXIT_DONE && i < options->ef.count; i++)
         status = check_depth("--ef", options->ef.values[i], state->stats.n, state->index_path);
     if (status == EXIT_DONE) status = check_count("--threads", options->threads, 4096);
-    if (status == EXIT_DONE) status = check_count("--procs", options->procs, 4096);
+    if (status == EXIT_DONE) status = check_procs(options);
     if (status == EXIT_DONE) status = check_count("--repeat", options->repeat, 1000);
     return status;
 }
 
-/* The point of this ef, measured if that was not done yet. NULL, reported, on failure. */
-static eval_point *point_of(eval_state *state, size_t ef, size_t repeat) {
+/* Below, at or above 0 as one setting's place among the points is before, at or behind the other's. */
+static int compare_settings(eval_setting a, eval_setting b) {
+    int by_ef = (a.ef > b.ef) - (a.ef < b.ef), by_rerank = (a.rerank > b.rerank) - (a.rerank < b.rerank);
+    int by_stop = (a.stop > b.stop) - (a.stop < b.stop);
+    return by_ef ? by_ef : by_rerank ? by_rerank : by_stop;
+}
+
+/* The point of this setting, measured if that was not done yet; repeat as of eval_measure. NULL, reported, on
+ * failure. */
+static eval_point *point_of(eval_state *state, eval_setting setting, size_t repeat) {
     size_t at = 0;
-    while (at < state->count && state->points[at].ef < ef)
+    while (at < state->count && compare_settings(state->points[at].setting, setting) < 0)
         at++;
-    if (at < state->count && state->points[at].ef == ef) return &state->points[at];
+    if (at < state->count && compare_settings(state->points[at].setting, setting) == 0) return &state->points[at];
     if (state->count == state->room) {
         size_t room = state->room ? 2 * state->room : 64;
         eval_point *larger = allocate(room, sizeof *larger);
@@ -140,12 +146,17 @@ static eval_point *point_of(eval_state *state, size_t ef, size_t repeat) {
         state->points = larger;
         state->room = room;
     }
-    eval_point point;
-    if (eval_measure(state->runner, ef, repeat, &point) != EXIT_DONE) return NULL;
+    eval_point point = {0};
+    if (eval_measure(state->runner, setting, repeat, &point) != EXIT_DONE) return NULL;
     memmove(state->points + at + 1, state->points + at, (state->count - at) * sizeof *state->points);
     state->points[at] = point;
     state->count++;
     return &state->points[at];
+}
+
+/* With an ef of this command's own finding, or of the user's. */
+static eval_setting setting_of(const eval_state *state, size_t ef) {
+    return (eval_setting){ef, state->options->rerank, 0};
 }
 
 /* The smallest depth of the best recall measured. */
@@ -153,7 +164,7 @@ static size_t best_ef(const eval_state *state) {
     const eval_point *best = &state->points[0];
     for (size_t i = 1; i < state->count; i++)
         if (state->points[i].recall > best->recall) best = &state->points[i];
-    return best->ef;
+    return best->setting.ef;
 }
 
 /* A depth that reaches the recall, by doubling: *below fails (or is k - 1), *ef does not. *ef is 0 where the recall is
@@ -163,7 +174,7 @@ static int bracket_ef(eval_state *state, double recall, size_t *below, size_t *e
     double last = -1;
     *below = state->options->k - 1;
     for (*ef = state->options->k;; *ef = *ef < largest / 2 ? 2 * *ef : largest) {
-        const eval_point *point = point_of(state, *ef, 1);
+        const eval_point *point = point_of(state, setting_of(state, *ef), 0);
         if (!point) return EXIT_FAILED;
         if (point->recall >= recall) return EXIT_DONE;
         stalls = point->recall > last ? 0 : stalls + 1;
@@ -184,7 +195,7 @@ static int find_ef(eval_state *state, double recall, size_t *out) {
     else
         while (status == EXIT_DONE && ef - below > 1) {
             size_t middle = below + (ef - below) / 2;
-            const eval_point *point = point_of(state, middle, 1);
+            const eval_point *point = point_of(state, setting_of(state, middle), 0);
             if (!point)
                 status = EXIT_FAILED;
             else if (point->recall >= recall)
@@ -196,21 +207,37 @@ static int find_ef(eval_state *state, double recall, size_t *out) {
     return status;
 }
 
-/* Finds the depths by single passes, then measures what was found in full. */
+/* The settings that the index holds for the recall, or else the smallest ef that reaches it on these queries. */
+static int find_setting(eval_state *state, double recall, eval_setting *out, int *is_tuned) {
+    sl_tuned tuned = {.struct_size = sizeof tuned};
+    *is_tuned = !state->options->rerank &&
+                sl_index_find_tuned(state->index, state->options->k, recall, &tuned) == SL_OK &&
+                tuned.ef <= state->task.max_ef;
+    *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop} : setting_of(state, 0);
+    return *is_tuned ? EXIT_DONE : find_ef(state, recall, &out->ef);
+}
+
+/* Finds the settings by single passes, then measures what was found in full. */
 static int measure_targets(eval_state *state) {
     const fraction_list *recall = &state->options->recall;
-    size_t found[OPTION_LIST_MAX];
+    eval_setting found[OPTION_LIST_MAX];
     int status = EXIT_DONE;
     for (size_t i = 0; status == EXIT_DONE && i < recall->count; i++) {
-        status = find_ef(state, recall->values[i], &found[i]);
+        status = find_setting(state, recall->values[i], &found[i], &state->targets[i].tuned);
         progress_step(&state->progress, i + 1, recall->count + 1);
     }
     for (size_t i = 0; status == EXIT_DONE && i < recall->count; i++) {
-        eval_point *point = point_of(state, found[i], 1);
+        eval_point *point = point_of(state, found[i], 0);
         status = point ? eval_measure(state->runner, found[i], state->options->repeat, point) : EXIT_FAILED;
         if (status != EXIT_DONE) break;
-        state->targets[i] =
-            (target){recall->values[i], (size_t)(point - state->points), point->recall >= recall->values[i]};
+        state->targets[i].recall = recall->values[i];
+        state->targets[i].reached = point->recall >= recall->values[i];
+    }
+    /* Where the points lie is known once all are there. */
+    for (size_t i = 0; status == EXIT_DONE && i < recall->count; i++) {
+        const eval_point *point = point_of(state, found[i], 0);
+        if (!point) return EXIT_FAILED;
+        state->targets[i].point = (size_t)(point - state->points);
     }
     return status;
 }
@@ -225,7 +252,7 @@ static int measure_list(eval_state *state) {
         /* A search keeps k candidates at the least. */
         size_t ef = values[i] < k ? k : values[i];
         if (ef > largest) ef = largest;
-        if (!point_of(state, ef, state->options->repeat)) return EXIT_FAILED;
+        if (!point_of(state, setting_of(state, ef), state->options->repeat)) return EXIT_FAILED;
         progress_step(&state->progress, i + 1, count);
     }
     return EXIT_DONE;
@@ -233,13 +260,15 @@ static int measure_list(eval_state *state) {
 
 static int measure(eval_state *state) {
     const eval_options *options = state->options;
-    eval_point warm;
+    eval_point warm = {0};
     int status = eval_runner_create(&state->task, state->index, &state->runner);
     progress_begin(&state->progress, "measuring", "settings",
                    options->recall.count ? options->recall.count + 1 : options->ef.count, options->progress);
     /* Brings the index and the code into the caches. */
-    if (status == EXIT_DONE) status = eval_measure(state->runner, options->k, 1, &warm);
+    if (status == EXIT_DONE) status = eval_measure(state->runner, setting_of(state, options->k), 1, &warm);
+    free(warm.groups);
     if (status == EXIT_DONE) status = options->recall.count ? measure_targets(state) : measure_list(state);
+    if (status == EXIT_DONE) state->memory_count = eval_runner_memory(state->runner, state->memory);
     progress_end(&state->progress, status == EXIT_DONE);
     return status;
 }
@@ -254,63 +283,60 @@ static void print_json(const eval_state *state) {
     json_count(&json, "k", options->k);
     json_count(&json, "queries", state->task.nq);
     json_count(&json, "threads", options->threads);
-    json_count(&json, "procs", options->procs);
+    json_count(&json, "procs", most_procs(options));
     json_count(&json, "repeat", options->repeat);
     json_open_array(&json, "points");
     for (size_t i = 0; i < state->count; i++) {
-        const eval_point *point = &state->points[i];
         json_open_object(&json, NULL);
-        json_count(&json, "ef", point->ef);
-        json_real(&json, "recall", point->recall);
-        json_real(&json, "qps", point->qps);
-        json_real(&json, "p50_us", point->p50_us);
-        json_real(&json, "p99_us", point->p99_us);
-        json_real(&json, "evaluations", point->evaluations);
+        eval_json_point(&json, &state->task, &state->points[i]);
         json_close_object(&json);
     }
     json_close_array(&json);
     if (options->recall.count) json_open_array(&json, "at");
     for (size_t i = 0; i < options->recall.count; i++) {
         const target *target = &state->targets[i];
-        const eval_point *point = &state->points[target->point];
         json_open_object(&json, NULL);
         json_real(&json, "target", target->recall);
         json_flag(&json, "reached", target->reached);
-        json_real(&json, "recall", point->recall);
-        json_count(&json, "ef", point->ef);
-        json_real(&json, "qps", point->qps);
-        json_real(&json, "p50_us", point->p50_us);
-        json_real(&json, "p99_us", point->p99_us);
-        json_real(&json, "evaluations", point->evaluations);
+        json_flag(&json, "tuned", target->tuned);
+        eval_json_point(&json, &state->task, &state->points[target->point]);
         json_close_object(&json);
     }
     if (options->recall.count) json_close_array(&json);
+    eval_json_memory(&json, state->memory, state->memory_count);
     json_end(&json);
 }
 
-static void print_point(const eval_point *point) {
-    printf("%7zu  %9.4f  %10.0f  %9.1f  %9.1f  %11.0f\n", point->ef, point->recall, point->qps, point->p50_us,
-           point->p99_us, point->evaluations);
+/* "1, 2 processes" */
+static void print_procs(const count_list *procs) {
+    for (size_t i = 0; i < procs->count; i++)
+        printf("%s%zu", i ? ", " : "", procs->values[i]);
+    printf(" process%s", procs->count == 1 && procs->values[0] == 1 ? "" : "es");
 }
 
 static void print_text(const eval_state *state) {
     const eval_options *options = state->options;
     printf("%s: ", state->index_path);
     print_index(&state->stats);
-    printf("%zu queries one at a time, %zu process%s of %zu thread%s, index in %s, tier %s\n\n", state->task.nq,
-           options->procs, options->procs == 1 ? "" : "es", options->threads, options->threads == 1 ? "" : "s",
+    printf("%zu queries, ", state->task.nq);
+    print_procs(&options->procs);
+    printf(" of %zu thread%s, index in %s, tier %s\n\n", options->threads, options->threads == 1 ? "" : "s",
            state->task.place == SL_PLACE_DRAM ? "memory" : "its mapped file", state->stats.isa);
-    char heading[32];
-    snprintf(heading, sizeof heading, "recall@%zu", options->k);
-    printf("%7s  %9s  %10s  %9s  %9s  %11s\n", "ef", heading, "queries/s", "p50 us", "p99 us", "evaluations");
+    eval_print_heading(options->k);
     for (size_t i = 0; i < state->count; i++)
-        print_point(&state->points[i]);
+        eval_print_point(&state->task, &state->points[i]);
     for (size_t i = 0; i < options->recall.count; i++) {
         const target *target = &state->targets[i];
-        printf("\n%s %.4g%s\n", target->reached ? "smallest ef for recall" : "recall", target->recall,
-               target->reached ? "" : " is not reached; the best is");
-        print_point(&state->points[target->point]);
+        if (target->tuned)
+            printf("\nas tuned for recall %.4g, re-ranking %zu\n", target->recall,
+                   state->points[target->point].setting.rerank);
+        else
+            printf("\n%s %.4g%s\n", target->reached ? "smallest ef for recall" : "recall", target->recall,
+                   target->reached ? "" : " is not reached; the best is");
+        eval_print_point(&state->task, &state->points[target->point]);
     }
+    eval_print_groups(&state->task, state->points, state->count);
+    eval_print_memory(state->memory, state->memory_count);
 }
 
 static int plot(const eval_state *state) {
@@ -318,8 +344,8 @@ static int plot(const eval_state *state) {
     char title[256];
     snprintf(title, sizeof title, "%zu vectors of %zu, %s, codes %s, refine %s, m %zu; %zu x %zu threads",
              state->stats.n, state->stats.dim, sl_metric_name(state->stats.metric), sl_codes_name(state->stats.codes),
-             sl_refine_name(state->stats.refine), state->stats.m, state->options->procs, state->options->threads);
-    return eval_plot(state->options->plot, title, state->options->k, state->points, state->count);
+             sl_refine_name(state->stats.refine), state->stats.m, most_procs(state->options), state->options->threads);
+    return eval_plot(state->options->plot, title, &state->task, state->points, state->count);
 }
 
 static int prepare_task(eval_state *state) {
@@ -328,13 +354,13 @@ static int prepare_task(eval_state *state) {
     task->index_path = state->index_path;
     task->queries_path = state->queries_path;
     task->k = options->k;
-    task->rerank = options->rerank;
     task->truth = state->truth;
     task->threads = options->threads;
-    task->procs = options->procs;
+    task->procs = options->procs.values;
+    task->groups = options->procs.count;
     task->max_ef = largest_ef(state);
     task->cpus = (cpu_list){(size_t *)options->pin.values, options->pin.count};
-    if (options->procs == 1 || options->pin.count) return EXIT_DONE;
+    if (runs_alone(options) || options->pin.count) return EXIT_DONE;
     return cpu_list_allowed(&task->cpus);
 }
 
@@ -344,9 +370,9 @@ static int eval(eval_state *state) {
     int status = options->plot ? output_check(options->plot, inputs) : EXIT_DONE;
     /* Processes open the index for themselves; here it is then only asked what it holds. */
     state->task.place = options->place >= 0   ? (sl_place)options->place
-                        : options->procs == 1 ? SL_PLACE_DRAM
+                        : runs_alone(options) ? SL_PLACE_DRAM
                                               : SL_PLACE_MAP;
-    sl_place place = options->procs == 1 ? state->task.place : SL_PLACE_MAP;
+    sl_place place = runs_alone(options) ? state->task.place : SL_PLACE_MAP;
     if (status == EXIT_DONE)
         status = open_index(state->index_path, place, options->progress, &state->index, &state->stats);
     if (status == EXIT_DONE) status = check_options(state);
@@ -364,7 +390,7 @@ static int eval(eval_state *state) {
 }
 
 static int run_eval(const command *self, int argc, char **argv) {
-    eval_options options = {.threads = 1, .procs = 1, .repeat = 3, .place = -1};
+    eval_options options = {.threads = 1, .procs = {{1}, 1}, .repeat = 3, .place = -1};
     const char *paths[3];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (options.ef.count && options.recall.count) return report_usage("--ef and --recall exclude one another");
@@ -372,6 +398,8 @@ static int run_eval(const command *self, int argc, char **argv) {
     int status = eval(&state);
     eval_runner_free(state.runner);
     if (state.task.cpus.cpus != options.pin.values) free(state.task.cpus.cpus);
+    for (size_t i = 0; i < state.count; i++)
+        free(state.points[i].groups);
     free(state.points);
     free(state.truth);
     free(state.rows);
@@ -387,13 +415,16 @@ static const option eval_table[] = {
     {0, "ef", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, ef),
      "Depths to measure, such as 16,32,64 (default: a ladder from 10 to 1024). A depth below -k counts as -k."},
     {0, "recall", OPTION_FRACTIONS, "LIST", 0, offsetof(eval_options, recall),
-     "Instead of --ef: recalls to reach, such as 0.9,0.95,0.99. For each the smallest ef that reaches it on these "
+     "Instead of --ef: recalls to reach, such as 0.9,0.95,0.99. For each the settings that 'shortlist tune' stored in "
+     "the index are measured; without such, or with --rerank, the smallest ef that reaches it on these "
      "queries is found and measured; the points passed on the way are told too, measured by one pass each. A recall is "
      "given up where searching twice and four times as deep finds nothing more."},
     OPTION_THREADS(eval_options, "Threads that ask, each one query at a time (default 1)."),
-    {0, "procs", OPTION_COUNT, "N", 0, offsetof(eval_options, procs),
+    {0, "procs", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, procs),
      "Processes, each of --threads threads, each opening the index for itself and asking all queries, started together "
-     "on CPUs of their own (default 1). queries/s is their sum."},
+     "on CPUs of their own (default 1: the command itself). queries/s is that of all together while all are at work. "
+     "With several numbers, such as 1,2, each round gives each of them its turn, and the ratios between them are told; "
+     "the figures of a depth are those of the last. More processes than CPUs need --pin."},
     {0, "pin", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, pin),
      "CPUs to run the threads on, in turn. Without it one process's threads run where the system puts them; numactl "
      "and taskset work as for any program."},
@@ -413,18 +444,21 @@ static const option eval_table[] = {
 const command command_eval = {
     .name = "eval",
     .summary = "measure recall and speed against ground truth",
-    .synopsis = "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--threads N] [--procs N] "
+    .synopsis = "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--threads N] [--procs LIST] "
                 "[--pin LIST] [--place dram|map] [--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
     .description =
-        "Asks every query, one a call, at each depth, and prints recall, queries a second, the median and the 99th "
-        "percentile of a query's time, and the distances computed for it. Recall is the share of the true -k nearest "
-        "among those returned, averaged over the queries; TRUTH.ibin holds the ids of the true ones, best first, at "
-        "least -k a row, as 'shortlist truth' writes them. A pass that warms the caches goes first.\n"
+        "At each depth asks every query, one a call, and prints recall, queries a second, the 50th, 99th and 99.9th "
+        "percentile of a query's time, and the distances computed for it; and asks all queries in one call, which is "
+        "free to work on several at once, for the queries a second in batch. Recall is the share of the true -k "
+        "nearest among those returned, averaged over the queries; TRUTH.ibin holds the ids of the true ones, best "
+        "first, at least -k a row, as 'shortlist truth' writes them. A pass that warms the caches goes first. At the "
+        "end it tells the memory that the measuring process holds, or with --procs one of them alone and all together: "
+        "their proportional shares (PSS), in which a page held by two counts half for each.\n"
         "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test gives QUERIES and neighbors the "
         "truth.\n",
     .examples = "shortlist eval base.sl queries.fbin truth.ibin -k 10\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --recall 0.9,0.95,0.99 --pin 1 --json\n"
-                "shortlist eval base.sl queries.fbin truth.ibin -k 10 --procs 8 --plot eval.svg\n",
+                "shortlist eval base.sl queries.fbin truth.ibin -k 10 --procs 1,8 --plot eval.svg\n",
     .operands = operands,
     .options = eval_table,
     .run = run_eval,

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/ranking.h"
+#include "cli/tuned.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@ typedef struct info_options {
     int json, spec;
 } info_options;
 
-static int print_index_info(const char *path, const sl_index_stats *stats, int as_json) {
+static int print_index_info(const char *path, const sl_index *index, const sl_index_stats *stats, int as_json) {
     static const char *const names[] = {"codes", "links", "ids", "upper layers", "refine"};
     static const char *const keys[] = {"bytes_codes", "bytes_links", "bytes_ids", "bytes_upper", "bytes_refine"};
     const uint64_t bytes[] = {stats->bytes_codes, stats->bytes_links, stats->bytes_ids, stats->bytes_upper,
@@ -26,6 +27,7 @@ static int print_index_info(const char *path, const sl_index_stats *stats, int a
             json_count(&json, keys[i], bytes[i]);
         json_real(&json, "quant_error_mean", stats->quant_error_mean);
         json_real(&json, "quant_error_max", stats->quant_error_max);
+        json_tuned(&json, index, 0, stats->tuned);
         json_end(&json);
         return report_stdout();
     }
@@ -37,6 +39,10 @@ static int print_index_info(const char *path, const sl_index_stats *stats, int a
                    stats->n ? (double)bytes[i] / (double)stats->n : 0);
     printf("seed %llu, highest layer %zu, quantisation error %.3g mean, %.3g largest\n",
            (unsigned long long)stats->seed, stats->max_level, stats->quant_error_mean, stats->quant_error_max);
+    if (stats->tuned) {
+        printf("\nsettings tuned for a recall\n");
+        print_tuned(index, 0, stats->tuned);
+    }
     return report_stdout();
 }
 
@@ -140,7 +146,7 @@ static int print_items_info(const char *path, const info_options *options, const
 static int info_of_index(const char *path, const info_options *options, sl_index *index) {
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(index, &stats);
-    return status == SL_OK ? print_index_info(path, &stats, options->json) : report_status(path, status);
+    return status == SL_OK ? print_index_info(path, index, &stats, options->json) : report_status(path, status);
 }
 
 static int has_content(const char *path) {
@@ -198,7 +204,8 @@ const command command_info = {
     .summary = "tell what a file holds",
     .synopsis = "shortlist info FILE [--spec] [--json]",
     .description =
-        "Of an index: how many vectors it holds, how they are kept and what each part takes; only the file's header is "
+        "Of an index: how many vectors it holds, how they are kept, what each part takes, and the settings that "
+        "'shortlist tune' stored; only the file's header is "
         "read, whatever its size, and 'shortlist check' reads all of it. Of a model: its loss, its weights, its "
         "features as they were fitted, and its spec; all of the file is verified. Of an item table: "
         "its rows and columns.\n",

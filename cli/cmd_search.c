@@ -69,7 +69,7 @@ static int search_blocks(search_state *state, sl_search_params *params) {
     return result;
 }
 
-static int print_result(const search_state *state, size_t ef) {
+static int print_result(const search_state *state, const sl_search_params *params) {
     double nq = (double)state->queries->n;
     double rate = state->search_s > 0 ? nq / state->search_s : 0;
     double evaluations = (double)state->counts.evaluations / nq;
@@ -79,7 +79,9 @@ static int print_result(const search_state *state, size_t ef) {
         json_index(&json, &state->stats);
         json_count(&json, "queries", state->queries->n);
         json_count(&json, "k", state->options->k);
-        json_count(&json, "ef", ef);
+        json_count(&json, "ef", params->ef);
+        json_count(&json, "rerank", params->rerank);
+        if (params->recall > 0) json_real(&json, "target", params->recall);
         json_count(&json, "threads", thread_count(state->options->threads));
         json_count(&json, "results", state->counts.results);
         json_real(&json, "search_s", state->search_s);
@@ -89,8 +91,28 @@ static int print_result(const search_state *state, size_t ef) {
         json_end(&json);
     } else
         printf("%s: the %zu nearest for %zu queries at ef %zu; %.3f s, %.0f queries/s, %.0f evaluations a query\n",
-               state->options->output, state->options->k, state->queries->n, ef, state->search_s, rate, evaluations);
+               state->options->output, state->options->k, state->queries->n, params->ef, state->search_s, rate,
+               evaluations);
     return report_stdout();
+}
+
+/* ef and rerank as given, or as tuned for the recall. */
+static int take_settings(const search_state *state, sl_search_params *params) {
+    const search_options *options = state->options;
+    if (options->recall.count) {
+        sl_tuned tuned = {.struct_size = sizeof tuned};
+        params->recall = options->recall.values[0];
+        sl_status status = sl_index_find_tuned(state->index, options->k, params->recall, &tuned);
+        if (status != SL_OK) return report_status(state->index_path, status);
+        params->ef = tuned.ef;
+        params->rerank = tuned.rerank;
+        params->stop = tuned.stop;
+        return EXIT_DONE;
+    }
+    if (options->ef != SIZE_MAX) params->ef = options->ef;
+    if (params->ef < options->k) params->ef = options->k;
+    params->rerank = options->rerank;
+    return EXIT_DONE;
 }
 
 static int search(search_state *state) {
@@ -98,11 +120,6 @@ static int search(search_state *state) {
     const char *const inputs[] = {state->index_path, state->queries_path, NULL};
     sl_search_params params;
     sl_search_params_init(&params);
-    if (options->recall.count)
-        return report_failure(
-            "%s: the index holds no tuned settings for --recall; give --ef, and find one that reaches "
-            "this recall with 'shortlist eval --recall'",
-            state->index_path);
     int status = results_check(options->output, options->scores, inputs);
     if (status == EXIT_DONE)
         status =
@@ -111,22 +128,20 @@ static int search(search_state *state) {
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX)
         status = check_depth("--ef", options->ef, state->stats.n, state->index_path);
+    if (status == EXIT_DONE) status = take_settings(state, &params);
     if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->stats.dim, state->index_path);
     if (status == EXIT_DONE)
         status = vectors_match_type(state->queries, state->stats.dtype, state->index_path, &state->type);
     if (status == EXIT_DONE)
         status = results_create(options->output, options->scores, state->queries->n, options->k, &state->results);
     if (status != EXIT_DONE) return status;
-    if (options->ef != SIZE_MAX) params.ef = options->ef;
-    if (params.ef < options->k) params.ef = options->k;
-    params.rerank = options->rerank;
     params.threads = options->threads;
     status = search_blocks(state, &params);
     if (status == EXIT_DONE) {
         status = results_commit(state->results);
         state->results = NULL;
     }
-    return status == EXIT_DONE ? print_result(state, params.ef) : status;
+    return status == EXIT_DONE ? print_result(state, &params) : status;
 }
 
 static int run_search(const command *self, int argc, char **argv) {
@@ -135,6 +150,7 @@ static int run_search(const command *self, int argc, char **argv) {
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (options.recall.count > 1) return report_usage("--recall takes one number");
     if (options.recall.count && options.ef != SIZE_MAX) return report_usage("--ef and --recall exclude one another");
+    if (options.recall.count && options.rerank) return report_usage("--rerank and --recall exclude one another");
     search_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1]};
     int status = search(&state);
     results_discard(state.results);
@@ -156,7 +172,8 @@ static const option search_table[] = {
      "Candidates kept while the graph is walked (default 64, or -k where that is more). More find more of the true "
      "neighbours in more time."},
     {0, "recall", OPTION_FRACTIONS, "R", 0, offsetof(search_options, recall),
-     "The recall to reach, by settings tuned for and stored in the index; indexes of this version hold none."},
+     "The recall to reach, by the settings that 'shortlist tune' stored in the index for it, instead of --ef and "
+     "--rerank."},
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(search_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and --ef."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),

@@ -50,6 +50,10 @@ int save_handle(save_fn save, void *handle, const char *path, int progress_wante
     return status == SL_OK ? EXIT_DONE : report_status(path, status);
 }
 
+sl_status save_index(void *handle, const char *path, const sl_save_params *params) {
+    return sl_index_save(handle, path, params);
+}
+
 static double bytes_per_vector(const sl_index_stats *stats) {
     return stats->n ? (double)stats->bytes_total / (double)stats->n : 0;
 }

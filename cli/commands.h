@@ -9,6 +9,7 @@
 extern const command command_build;
 extern const command command_search;
 extern const command command_eval;
+extern const command command_tune;
 extern const command command_truth;
 extern const command command_info;
 extern const command command_check;
@@ -42,6 +43,7 @@ int check_depth(const char *option, size_t value, size_t n, const char *path);
 /* Saves a handle of the library by its call, sl_index_save or another's, telling how far it is; *seconds is what it
  * took. Returns an exit status. */
 typedef sl_status (*save_fn)(void *handle, const char *path, const sl_save_params *params);
+sl_status save_index(void *handle, const char *path, const sl_save_params *params);
 int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);
 
 /* Threads a call with `asked` will use. */

@@ -19,6 +19,10 @@ typedef struct axes {
     double low, floor, ceiling;
 } axes;
 
+static double qps_of(const eval_task *task, const eval_point *point) {
+    return eval_figures(task, point)[EVAL_QPS];
+}
+
 static double x_of(const axes *axes, double recall) {
     return LEFT + (recall - axes->low) / (1 - axes->low) * (WIDTH - LEFT - RIGHT);
 }
@@ -29,12 +33,13 @@ static double y_of(const axes *axes, double qps) {
 }
 
 /* The axes end at the nearest tick beyond the points: twentieths of recall; 1, 2 or 5 times a power of ten. */
-static axes fit_axes(const eval_point *points, size_t count) {
+static axes fit_axes(const eval_task *task, const eval_point *points, size_t count) {
     double low = 1, least = INFINITY, most = 0;
     for (size_t i = 0; i < count; i++) {
         if (points[i].recall < low) low = points[i].recall;
-        if (points[i].qps < least) least = points[i].qps;
-        if (points[i].qps > most) most = points[i].qps;
+        double qps = qps_of(task, &points[i]);
+        if (qps < least) least = qps;
+        if (qps > most) most = qps;
     }
     if (!(least > 0)) least = 1;
     if (!(most > least)) most = least;
@@ -99,38 +104,41 @@ static void draw_frame(FILE *file, const axes *axes, const char *title, size_t k
     fprintf(file, "</g>\n");
 }
 
-static void draw_points(FILE *file, const axes *axes, const eval_point *points, size_t count) {
+static void draw_points(FILE *file, const axes *axes, const eval_task *task, const eval_point *points, size_t count) {
     fprintf(file, "<polyline fill=\"none\" stroke=\"#1f5fa8\" stroke-width=\"2\" points=\"");
-    for (size_t i = 0; i < count; i++)
-        if (points[i].qps > 0) fprintf(file, "%.1f,%.1f ", x_of(axes, points[i].recall), y_of(axes, points[i].qps));
+    for (size_t i = 0; i < count; i++) {
+        double qps = qps_of(task, &points[i]);
+        if (qps > 0) fprintf(file, "%.1f,%.1f ", x_of(axes, points[i].recall), y_of(axes, qps));
+    }
     fprintf(file, "\"/>\n<g fill=\"#1f5fa8\">\n");
     /* Labels keep clear of one another where points crowd. */
     double last_x = -100, last_y = -100;
     for (size_t i = 0; i < count; i++) {
-        if (!(points[i].qps > 0)) continue;
-        double x = x_of(axes, points[i].recall), y = y_of(axes, points[i].qps);
+        double qps = qps_of(task, &points[i]);
+        if (!(qps > 0)) continue;
+        double x = x_of(axes, points[i].recall), y = y_of(axes, qps);
         fprintf(file,
                 "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>ef %zu: recall %.4f, %.0f queries/s</title>"
                 "</circle>\n",
-                x, y, points[i].ef, points[i].recall, points[i].qps);
+                x, y, points[i].setting.ef, points[i].recall, qps);
         if (fabs(x - last_x) < 40 && fabs(y - last_y) < 14) continue;
         fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\" font-size=\"11\" fill=\"#555\">ef %zu</text>\n",
-                x - 7, y + 12, points[i].ef);
+                x - 7, y + 12, points[i].setting.ef);
         last_x = x;
         last_y = y;
     }
     fprintf(file, "</g>\n</svg>\n");
 }
 
-int eval_plot(const char *path, const char *title, size_t k, const eval_point *points, size_t count) {
+int eval_plot(const char *path, const char *title, const eval_task *task, const eval_point *points, size_t count) {
     char *text = NULL;
     size_t size = 0;
     output *output;
     FILE *file = open_memstream(&text, &size);
     if (!file) return report_failure("out of memory");
-    axes axes = fit_axes(points, count);
-    draw_frame(file, &axes, title, k);
-    draw_points(file, &axes, points, count);
+    axes axes = fit_axes(task, points, count);
+    draw_frame(file, &axes, title, task->k);
+    draw_points(file, &axes, task, points, count);
     int written = !ferror(file);
     int status = fclose(file) == 0 && written ? EXIT_DONE : report_failure("out of memory");
     if (status == EXIT_DONE) status = output_create(path, &output);

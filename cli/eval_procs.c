@@ -3,6 +3,7 @@
 #include "cli/report.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,19 +12,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Time for a request to reach every process before the pass begins. */
-#define START_DELAY_NS 3000000
-
 typedef struct request {
-    size_t ef;
-    int64_t start_ns;
+    eval_setting setting;
+    int batch;
 } request;
 
 /* A process says this when it is ready, and after each pass. */
 typedef struct answer {
     int status;
     char message[1024]; /* where status is not EXIT_DONE */
-    eval_point point;
+    eval_pass pass;
 } answer;
 
 typedef struct process {
@@ -33,7 +31,9 @@ typedef struct process {
 
 struct eval_procs {
     const eval_task *task;
-    size_t count;
+    eval_gate *gate;
+    size_t count, wanted;
+    struct pollfd *waits; /* `wanted` entries, as are the processes */
     process processes[];
 };
 
@@ -55,7 +55,7 @@ static int receive_all(int socket, void *data, size_t size) {
 }
 
 /* The life of one process: open, say so, then a pass for each request until the other side closes or one fails. */
-static void serve(const eval_task *task, size_t number, int socket, float *latencies) {
+static void serve(const eval_task *task, size_t number, int socket, eval_gate *gate, float *latencies) {
     answer answer = {.status = EXIT_DONE};
     sl_open_params params;
     sl_open_params_init(&params);
@@ -72,7 +72,8 @@ static void serve(const eval_task *task, size_t number, int socket, float *laten
         answer.status = eval_threads_create(task, index, number * task->threads, &threads);
     while (send_all(socket, &answer, sizeof answer) && answer.status == EXIT_DONE &&
            receive_all(socket, &request, sizeof request))
-        answer.status = eval_threads_pass(threads, request.ef, request.start_ns, latencies, &answer.point);
+        answer.status =
+            eval_threads_pass(threads, request.setting, gate, request.batch ? NULL : latencies, &answer.pass);
     eval_threads_free(threads);
     sl_index_free(index);
 }
@@ -84,11 +85,15 @@ static void leave_signals_to_parent(void) {
     signal(SIGHUP, SIG_DFL);
 }
 
-static int start_process(eval_procs *procs, size_t number, float *latencies) {
+static int report_unstarted(const eval_procs *procs, size_t number) {
+    return report_failure("cannot start process %zu of %zu: %s; ask for fewer", number + 1, procs->wanted,
+                          strerror(errno));
+}
+
+static int start_process(eval_procs *procs, float *latencies) {
+    size_t number = procs->count;
     int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
-        return report_failure("cannot start process %zu of %zu: %s; ask for fewer", number + 1, procs->task->procs,
-                              strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return report_unstarted(procs, number);
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
@@ -97,17 +102,16 @@ static int start_process(eval_procs *procs, size_t number, float *latencies) {
         for (size_t i = 0; i < procs->count; i++)
             close(procs->processes[i].socket);
         close(sockets[0]);
-        serve(procs->task, number, sockets[1], latencies);
+        serve(procs->task, number, sockets[1], procs->gate, latencies + number * procs->task->nq);
         _exit(EXIT_DONE);
     }
+    int status = pid < 0 ? report_unstarted(procs, number) : EXIT_DONE;
     close(sockets[1]);
-    if (pid < 0) {
+    if (pid < 0)
         close(sockets[0]);
-        return report_failure("cannot start process %zu of %zu: %s; ask for fewer", number + 1, procs->task->procs,
-                              strerror(errno));
-    }
-    procs->processes[procs->count++] = (process){pid, sockets[0]};
-    return EXIT_DONE;
+    else
+        procs->processes[procs->count++] = (process){pid, sockets[0]};
+    return status;
 }
 
 /* Why a process does not answer. */
@@ -121,38 +125,70 @@ static int report_silence(process *process) {
     return report_failure("a measuring process was ended by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
 }
 
-static int take_answer(process *process, eval_point *point) {
+static int take_answer(process *process, eval_pass *pass) {
     answer answer;
     if (!receive_all(process->socket, &answer, sizeof answer)) return report_silence(process);
     if (answer.status != EXIT_DONE) return report_failure("%s", answer.message);
-    *point = answer.point;
-    /* A signal may have come between two waits. */
+    *pass = answer.pass;
+    return EXIT_DONE;
+}
+
+/* In whatever order they come: one process may end without a word while another waits for it at the gate. */
+static int take_answers(eval_procs *procs, size_t count, eval_pass *passes) {
+    for (size_t i = 0; i < count; i++)
+        procs->waits[i] = (struct pollfd){procs->processes[i].socket, POLLIN, 0};
+    for (size_t left = count; left;) {
+        /* A signal may have come between two waits. */
+        if (interrupted()) return report_interrupted();
+        if (poll(procs->waits, count, -1) < 0) {
+            if (errno == EINTR) continue;
+            return report_failure("cannot wait for the measuring processes: %s", strerror(errno));
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (procs->waits[i].fd < 0 || !procs->waits[i].revents) continue;
+            int status = take_answer(&procs->processes[i], &passes[i]);
+            if (status != EXIT_DONE) return status;
+            procs->waits[i].fd = -1;
+            left--;
+        }
+    }
     return interrupted() ? report_interrupted() : EXIT_DONE;
+}
+
+/* Closes its socket, at which an idle process ends by itself. */
+static void end_process(process *process) {
+    close(process->socket);
+    while (process->pid && waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
 }
 
 void eval_procs_free(eval_procs *procs) {
     if (!procs) return;
-    for (size_t i = 0; i < procs->count; i++) {
-        close(procs->processes[i].socket);
-        if (procs->processes[i].pid) kill(procs->processes[i].pid, SIGTERM);
-    }
     for (size_t i = 0; i < procs->count; i++)
-        while (procs->processes[i].pid && waitpid(procs->processes[i].pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        if (procs->processes[i].pid) kill(procs->processes[i].pid, SIGTERM);
+    for (size_t i = 0; i < procs->count; i++)
+        end_process(&procs->processes[i]);
+    free(procs->waits);
     free(procs);
 }
 
-int eval_procs_create(const eval_task *task, float *latencies, eval_procs **out) {
+int eval_procs_create(const eval_task *task, eval_gate *gate, float *latencies, eval_procs **out) {
+    size_t wanted = 0;
     *out = NULL;
-    eval_procs *procs = allocate(1, sizeof *procs + task->procs * sizeof *procs->processes);
+    for (size_t i = 0; i < task->groups; i++)
+        if (task->procs[i] > wanted) wanted = task->procs[i];
+    eval_procs *procs = allocate(1, sizeof *procs + wanted * sizeof *procs->processes);
     if (!procs) return EXIT_FAILED;
     procs->task = task;
-    int status = EXIT_DONE;
-    for (size_t i = 0; status == EXIT_DONE && i < task->procs; i++)
-        status = start_process(procs, i, latencies + i * task->nq);
-    eval_point ready;
-    for (size_t i = 0; status == EXIT_DONE && i < task->procs; i++)
-        status = take_answer(&procs->processes[i], &ready);
+    procs->gate = gate;
+    procs->wanted = wanted;
+    procs->waits = allocate(wanted, sizeof *procs->waits);
+    eval_pass *ready = allocate(wanted, sizeof *ready);
+    int status = procs->waits && ready ? EXIT_DONE : EXIT_FAILED;
+    while (status == EXIT_DONE && procs->count < wanted)
+        status = start_process(procs, latencies);
+    if (status == EXIT_DONE) status = take_answers(procs, wanted, ready);
+    free(ready);
     if (status == EXIT_DONE)
         *out = procs;
     else
@@ -160,20 +196,19 @@ int eval_procs_create(const eval_task *task, float *latencies, eval_procs **out)
     return status;
 }
 
-int eval_procs_pass(eval_procs *procs, size_t ef, eval_point *point) {
-    request request = {ef, now_ns() + START_DELAY_NS};
-    *point = (eval_point){.ef = ef};
-    for (size_t i = 0; i < procs->count; i++)
+int eval_procs_pass(eval_procs *procs, size_t count, eval_setting setting, int batch, eval_pass *passes) {
+    request request = {setting, batch};
+    for (size_t i = 0; i < count; i++)
         if (!send_all(procs->processes[i].socket, &request, sizeof request))
             return report_silence(&procs->processes[i]);
-    for (size_t i = 0; i < procs->count; i++) {
-        eval_point part;
-        int status = take_answer(&procs->processes[i], &part);
-        if (status != EXIT_DONE) return status;
-        /* Every process asked the same queries. */
-        point->recall = part.recall;
-        point->evaluations = part.evaluations;
-        point->qps += part.qps;
-    }
-    return EXIT_DONE;
+    return take_answers(procs, count, passes);
+}
+
+void eval_procs_keep(eval_procs *procs, size_t count) {
+    while (procs->count > count)
+        end_process(&procs->processes[--procs->count]);
+}
+
+pid_t eval_procs_id(const eval_procs *procs, size_t number) {
+    return procs->processes[number].pid;
 }

@@ -5,17 +5,18 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct worker {
     eval_threads *owner;
-    size_t number; /* over all processes */
+    const size_t *cpu; /* NULL: not pinned */
     pthread_t thread;
     sl_searcher *searcher;
     int64_t began, ended;
+    size_t asked; /* until then */
     size_t evaluations;
 } worker;
 
@@ -23,10 +24,14 @@ enum { GO_WAIT, GO_RUN, GO_STOP };
 
 struct eval_threads {
     const eval_task *task;
+    const sl_index *index;
+    pid_t parent;
     uint64_t *ids; /* (nq, k) of the last pass */
+    size_t *cpus;  /* one a worker; NULL: not pinned */
     worker *workers;
     /* of the pass under way */
-    size_t ef;
+    eval_setting setting;
+    eval_gate *gate;
     float *latencies;
     atomic_int go;
     atomic_size_t next;
@@ -41,29 +46,51 @@ static void fail_pass(eval_threads *threads, const char *message) {
         snprintf(threads->message, sizeof threads->message, "%s", message);
 }
 
-static int pin(worker *worker) {
-    const cpu_list *cpus = &worker->owner->task->cpus;
-    if (!cpus->count) return 1;
-    size_t cpu = cpus->cpus[worker->number % cpus->count];
-    if (cpu_pin(cpu) == 0) return 1;
+static int pin(eval_threads *threads, const size_t *cpus, size_t count) {
+    if (!cpus || cpu_pin(cpus, count) == 0) return 1;
     char message[128];
-    snprintf(message, sizeof message, "cannot run on CPU %zu: %s; 'taskset -p $$' shows those allowed", cpu,
+    snprintf(message, sizeof message, "cannot run on CPU %zu: %s; 'taskset -p $$' shows those allowed", cpus[0],
              strerror(errno));
-    fail_pass(worker->owner, message);
+    fail_pass(threads, message);
     return 0;
+}
+
+static sl_search_params search_params(const eval_threads *threads) {
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.ef = threads->setting.ef;
+    params.rerank = threads->setting.rerank;
+    params.stop = threads->setting.stop;
+    params.threads = threads->task->threads;
+    return params;
+}
+
+/* Comes to the gate and waits for the others there; 0 where they are not to be waited for. */
+static int pass_gate(const eval_threads *threads) {
+    eval_gate *gate = threads->gate;
+    atomic_fetch_add(&gate->arrived, 1);
+    while (atomic_load_explicit(&gate->arrived, memory_order_acquire) < gate->procs) {
+        if (interrupted() || getppid() != threads->parent) return 0;
+        sched_yield();
+    }
+    return 1;
 }
 
 static void ask(worker *worker) {
     eval_threads *threads = worker->owner;
     const eval_task *task = threads->task;
-    sl_search_params params;
+    sl_search_params params = search_params(threads);
     sl_search_stats stats;
-    sl_search_params_init(&params);
-    params.ef = threads->ef;
-    params.rerank = task->rerank;
-    worker->evaluations = 0;
+    size_t asked = 0;
+    int alone = 0;
     int64_t before = worker->began = now_ns();
     for (;;) {
+        /* From here on other processes are idle, and the rest of the pass says nothing about their company. */
+        if (!alone && atomic_load_explicit(&threads->gate->finished, memory_order_relaxed)) {
+            alone = 1;
+            worker->asked = asked;
+            worker->ended = before;
+        }
         size_t q = atomic_fetch_add_explicit(&threads->next, 1, memory_order_relaxed);
         if (q >= task->nq || atomic_load_explicit(&threads->failed, memory_order_relaxed) || interrupted()) break;
         sl_status status = sl_searcher_search(worker->searcher, (const char *)task->queries + q * task->row,
@@ -74,21 +101,26 @@ static void ask(worker *worker) {
             fail_pass(threads, message);
             break;
         }
+        asked++;
         worker->evaluations += stats.evaluations;
         int64_t after = now_ns();
         threads->latencies[q] = (float)(after - before) * 1e-3f;
         before = after;
     }
+    atomic_store_explicit(&threads->gate->finished, 1, memory_order_relaxed);
+    if (alone) return;
+    worker->asked = asked;
     worker->ended = before;
 }
 
 static void *run_worker(void *argument) {
     worker *worker = argument;
     atomic_int *go = &worker->owner->go;
-    int pinned = pin(worker);
+    int pinned = pin(worker->owner, worker->cpu, 1);
     while (atomic_load_explicit(go, memory_order_acquire) == GO_WAIT)
         sched_yield();
     worker->began = worker->ended = 0;
+    worker->asked = worker->evaluations = 0;
     if (pinned && atomic_load(go) == GO_RUN) ask(worker);
     return NULL;
 }
@@ -98,8 +130,31 @@ void eval_threads_free(eval_threads *threads) {
     for (size_t i = 0; threads->workers && i < threads->task->threads; i++)
         sl_searcher_free(threads->workers[i].searcher);
     free(threads->workers);
+    free(threads->cpus);
     free(threads->ids);
     free(threads);
+}
+
+static int create_workers(eval_threads *threads, size_t first_thread) {
+    const eval_task *task = threads->task;
+    const cpu_list *cpus = &task->cpus;
+    threads->workers = allocate(task->threads, sizeof *threads->workers);
+    if (!threads->workers) return EXIT_FAILED;
+    if (cpus->count) {
+        threads->cpus = allocate(task->threads, sizeof *threads->cpus);
+        if (!threads->cpus) return EXIT_FAILED;
+    }
+    for (size_t i = 0; i < task->threads; i++) {
+        worker *worker = &threads->workers[i];
+        worker->owner = threads;
+        if (cpus->count) {
+            threads->cpus[i] = cpus->cpus[(first_thread + i) % cpus->count];
+            worker->cpu = &threads->cpus[i];
+        }
+        sl_status status = sl_searcher_create(threads->index, task->max_ef, &worker->searcher);
+        if (status != SL_OK) return report_status(task->index_path, status);
+    }
+    return EXIT_DONE;
 }
 
 int eval_threads_create(const eval_task *task, const sl_index *index, size_t first_thread, eval_threads **out) {
@@ -107,21 +162,15 @@ int eval_threads_create(const eval_task *task, const sl_index *index, size_t fir
     eval_threads *threads = allocate(1, sizeof *threads);
     if (!threads) return EXIT_FAILED;
     threads->task = task;
+    threads->index = index;
+    threads->parent = getppid();
     threads->ids = allocate(task->nq, task->k * sizeof *threads->ids);
-    threads->workers = allocate(task->threads, sizeof *threads->workers);
-    int result = threads->ids && threads->workers ? EXIT_DONE : EXIT_FAILED;
-    for (size_t i = 0; result == EXIT_DONE && i < task->threads; i++) {
-        worker *worker = &threads->workers[i];
-        worker->owner = threads;
-        worker->number = first_thread + i;
-        sl_status status = sl_searcher_create(index, task->max_ef, &worker->searcher);
-        if (status != SL_OK) result = report_status(task->index_path, status);
-    }
-    if (result == EXIT_DONE)
+    int status = threads->ids ? create_workers(threads, first_thread) : EXIT_FAILED;
+    if (status == EXIT_DONE)
         *out = threads;
     else
         eval_threads_free(threads);
-    return result;
+    return status;
 }
 
 static int contains(const uint64_t *sorted, size_t n, uint64_t id) {
@@ -149,7 +198,7 @@ static double recall_of(const eval_threads *threads) {
 }
 
 /* Runs the workers, this thread being the first of them; returns once all have ended. */
-static int run_workers(eval_threads *threads, int64_t start_ns) {
+static int run_workers(eval_threads *threads) {
     size_t started = 1, count = threads->task->threads;
     int error = 0;
     atomic_store(&threads->go, GO_WAIT);
@@ -158,36 +207,67 @@ static int run_workers(eval_threads *threads, int64_t start_ns) {
         error = pthread_create(&worker->thread, NULL, run_worker, worker);
         started += !error;
     }
-    while (!error && now_ns() < start_ns)
-        ;
-    atomic_store_explicit(&threads->go, error ? GO_STOP : GO_RUN, memory_order_release);
+    int open = pass_gate(threads);
+    atomic_store_explicit(&threads->go, error || !open ? GO_STOP : GO_RUN, memory_order_release);
     run_worker(&threads->workers[0]);
     for (size_t i = 1; i < started; i++)
         pthread_join(threads->workers[i].thread, NULL);
     if (error) return report_failure("cannot start %zu threads: %s; ask for fewer", count, strerror(error));
     if (threads->failed) return report_failure("%s", threads->message);
-    return interrupted() ? report_interrupted() : EXIT_DONE;
+    return interrupted() || !open ? report_interrupted() : EXIT_DONE;
 }
 
-int eval_threads_pass(eval_threads *threads, size_t ef, int64_t start_ns, float *latencies, eval_point *point) {
-    threads->ef = ef;
+static int keep_going(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx;
+    (void)done;
+    (void)total;
+    return interrupted();
+}
+
+/* OpenMP makes its threads at the first batch, and they take over where the calling thread may run. */
+static int run_batch(eval_threads *threads, eval_pass *pass) {
+    const eval_task *task = threads->task;
+    sl_search_params params = search_params(threads);
+    sl_search_stats stats;
+    params.progress = keep_going;
+    int pinned = pin(threads, threads->cpus, task->threads), open = pass_gate(threads);
+    if (!pinned) return report_failure("%s", threads->message);
+    if (!open) return report_interrupted();
+    pass->began = now_ns();
+    sl_status status = sl_index_search(threads->index, task->queries, task->dtype, task->nq, task->row, task->k,
+                                       &params, threads->ids, NULL, &stats);
+    pass->ended = now_ns();
+    if (status != SL_OK) return report_status(task->queries_path, status);
+    pass->asked = task->nq;
+    pass->evaluations = (double)stats.evaluations;
+    return EXIT_DONE;
+}
+
+/* One query a call: the workers' figures together. */
+static int run_single(eval_threads *threads, eval_pass *pass) {
+    int status = run_workers(threads);
+    if (status != EXIT_DONE) return status;
+    pass->began = INT64_MAX;
+    for (size_t i = 0; i < threads->task->threads; i++) {
+        const worker *worker = &threads->workers[i];
+        pass->asked += worker->asked;
+        pass->evaluations += (double)worker->evaluations;
+        if (worker->began < pass->began) pass->began = worker->began;
+        if (worker->ended > pass->ended) pass->ended = worker->ended;
+    }
+    return EXIT_DONE;
+}
+
+int eval_threads_pass(eval_threads *threads, eval_setting setting, eval_gate *gate, float *latencies, eval_pass *pass) {
+    threads->setting = setting;
+    threads->gate = gate;
     threads->latencies = latencies;
     atomic_store(&threads->next, 0);
     atomic_store(&threads->failed, 0);
-    int status = run_workers(threads, start_ns);
+    *pass = (eval_pass){0};
+    int status = latencies ? run_single(threads, pass) : run_batch(threads, pass);
     if (status != EXIT_DONE) return status;
-    int64_t began = INT64_MAX, ended = 0;
-    size_t evaluations = 0;
-    for (size_t i = 0; i < threads->task->threads; i++) {
-        const worker *worker = &threads->workers[i];
-        evaluations += worker->evaluations;
-        if (worker->began < began) began = worker->began;
-        if (worker->ended > ended) ended = worker->ended;
-    }
-    double nq = (double)threads->task->nq;
-    *point = (eval_point){.ef = ef,
-                          .recall = recall_of(threads),
-                          .qps = ended > began ? nq * 1e9 / (double)(ended - began) : 0,
-                          .evaluations = (double)evaluations / nq};
+    pass->recall = recall_of(threads);
+    pass->evaluations /= (double)threads->task->nq;
     return EXIT_DONE;
 }

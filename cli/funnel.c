@@ -237,7 +237,7 @@ int funnel_run(funnel *funnel, answers_fn take, void *ctx, funnel_report *report
         return report_failure("%s: has none of the %zu items that were recalled from %s; give the index its items' ids "
                               "with 'shortlist build --ids'",
                               funnel->task->items_path, report->counts.candidates, funnel->task->index_path);
-    percentiles(funnel->latencies, report->requests, &report->p50_us, &report->p99_us);
+    percentiles(funnel->latencies, report->requests, &report->p50_us, &report->p99_us, NULL);
     report->qps = seconds > 0 ? (double)report->requests / seconds : 0;
     take_means(&report->ranked, report->judged);
     take_means(&report->alone, report->judged);

@@ -183,8 +183,9 @@ static options_result check_complete(const command *command, const int *given, s
         (void)report_usage("%s %s is missing", spelled(option), option->argument);
         return OPTIONS_WRONG;
     }
-    if (!command->operands[operands]) return OPTIONS_RUN;
-    (void)report_usage("%s is missing", command->operands[operands]);
+    const char *missing = command->operands[operands];
+    if (!missing || *missing == '[') return OPTIONS_RUN;
+    (void)report_usage("%s is missing", missing);
     return OPTIONS_WRONG;
 }
 

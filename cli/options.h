@@ -62,7 +62,7 @@ struct command {
     const char *synopsis;
     const char *description;     /* paragraphs, each ended by a newline; wrapped when printed */
     const char *examples;        /* lines, printed as they stand */
-    const char *const *operands; /* their names, ended by NULL; all are required */
+    const char *const *operands; /* their names, ended by NULL; all are required but "[LAST]" */
     const option *options;
     /* Parses its arguments (argv[0] is the command's name) and works; returns the exit status. */
     int (*run)(const command *self, int argc, char **argv);

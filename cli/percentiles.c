@@ -13,8 +13,9 @@ static double percentile(const float *sorted, size_t n, double part) {
     return (double)sorted[rank ? rank - 1 : 0];
 }
 
-void percentiles(float *values, size_t n, double *p50, double *p99) {
+void percentiles(float *values, size_t n, double *p50, double *p99, double *p999) {
     qsort(values, n, sizeof *values, compare_floats);
     *p50 = percentile(values, n, 0.50);
     *p99 = percentile(values, n, 0.99);
+    if (p999) *p999 = percentile(values, n, 0.999);
 }

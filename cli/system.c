@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -75,15 +76,49 @@ int cpu_list_allowed(cpu_list *list) {
     return list->cpus ? EXIT_DONE : EXIT_FAILED;
 }
 
-int cpu_pin(size_t cpu) {
-    cpu_set_t *set = CPU_ALLOC(cpu + 1);
+int cpu_pin(const size_t *cpus, size_t count) {
+    size_t last = 0;
+    for (size_t i = 0; i < count; i++)
+        if (cpus[i] > last) last = cpus[i];
+    cpu_set_t *set = CPU_ALLOC(last + 1);
     if (!set) return -1;
-    size_t size = CPU_ALLOC_SIZE(cpu + 1);
+    size_t size = CPU_ALLOC_SIZE(last + 1);
     CPU_ZERO_S(size, set);
-    CPU_SET_S(cpu, size, set);
+    for (size_t i = 0; i < count; i++)
+        CPU_SET_S(cpus[i], size, set);
     int result = sched_setaffinity(0, size, set);
     int error = errno;
     CPU_FREE(set);
     errno = error;
     return result;
+}
+
+/* A line is "Name:   1234 kB". */
+static void take_line(const char *line, memory_use *use) {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } fields[] = {{"Pss:", offsetof(memory_use, pss)},
+                  {"AnonHugePages:", offsetof(memory_use, huge)},
+                  {"ShmemPmdMapped:", offsetof(memory_use, huge)},
+                  {"FilePmdMapped:", offsetof(memory_use, huge)}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        size_t length = strlen(fields[i].name);
+        if (strncmp(line, fields[i].name, length) != 0) continue;
+        uint64_t *field = (uint64_t *)(void *)((char *)use + fields[i].offset);
+        *field += 1024 * strtoull(line + length, NULL, 10);
+        use->known |= fields[i].offset == offsetof(memory_use, pss);
+    }
+}
+
+memory_use memory_of(pid_t process) {
+    memory_use use = {0};
+    char path[64], line[256];
+    snprintf(path, sizeof path, "/proc/%ld/smaps_rollup", (long)process);
+    FILE *file = fopen(path, "re");
+    if (!file) return use;
+    while (fgets(line, sizeof line, file))
+        take_line(line, &use);
+    fclose(file);
+    return use;
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Monotonic. */
 int64_t now_ns(void);
@@ -28,7 +29,16 @@ typedef struct cpu_list {
 /* The CPUs this process may run on; returns an exit status. The list is freed by free(list->cpus). */
 int cpu_list_allowed(cpu_list *list);
 
-/* Binds the calling thread to one CPU; -1, with errno, where that is refused. */
-int cpu_pin(size_t cpu);
+/* Binds the calling thread to these CPUs, at least one; -1, with errno, where that is refused. */
+int cpu_pin(const size_t *cpus, size_t count);
+
+/* What a process holds of memory, in bytes. */
+typedef struct memory_use {
+    int known;     /* the system tells */
+    uint64_t pss;  /* its proportional share: a page held by n processes counts for an nth */
+    uint64_t huge; /* mapped by huge pages, shared ones in full */
+} memory_use;
+
+memory_use memory_of(pid_t process);
 
 #endif

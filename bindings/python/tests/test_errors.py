@@ -34,6 +34,8 @@ from shortlist import _errors
         ({"dtype": "i8", "codes": "i16"}, "i8"),
         ({"dtype": "i8", "refine": "f32"}, "refine"),
         ({"codes": "f32", "refine": "f32"}, "refine"),
+        ({"codes": "i4", "refine": "bf16"}, "refine none, i16 or f32"),
+        ({"dtype": "u8", "codes": "i16"}, "u8"),
     ],
 )
 def test_settings_that_cannot_be(arguments, message):
@@ -47,18 +49,41 @@ def test_settings_that_are_no_numbers():
             shortlist.Index(**arguments)
 
 
-def test_reserved_codes_are_unsupported():
-    with pytest.raises(shortlist.Error) as caught:
-        shortlist.Index(8, codes="i4")
-    assert caught.value.status == "SL_EUNSUPPORTED" and str(caught.value)
-
-
 @pytest.mark.parametrize(
-    "arguments", [{"k": 0}, {"k": -1}, {"k": 65537}, {"k": 2**62}, {"ef": 0}, {"ef": 65537}, {"threads": -1}, {"rerank": -2}]
+    "arguments",
+    [
+        {"k": 0},
+        {"k": -1},
+        {"k": 65537},
+        {"k": 2**62},
+        {"k": 2**70},
+        {"ef": 0},
+        {"ef": -1},
+        {"ef": 65537},
+        {"threads": -1},
+        {"rerank": -2},
+        {"recall": 0},
+        {"recall": 0.0},
+        {"recall": -1.0},
+        {"recall": 1.5},
+        {"recall": np.nan},
+        {"stop": -0.1},
+        {"stop": np.nan},
+    ],
 )
 def test_searches_that_cannot_be(arguments, ready, q):
-    with pytest.raises(ValueError, match=next(iter(arguments))):
-        ready.search(q, **arguments)
+    for queries in (q, q[0], q.tolist()):
+        with pytest.raises(ValueError, match=f"^{next(iter(arguments))} is "):
+            ready.search(queries, **arguments)
+
+
+@pytest.mark.parametrize("name", ["k", "ef", "threads", "rerank", "recall", "stop"])
+def test_searches_for_what_are_no_numbers(name, ready, q):
+    for wrong in ([], object(), None):
+        if name == "recall" and wrong is None:
+            continue
+        with pytest.raises(TypeError, match=f"^{name} must be a"):
+            ready.search(q[0], **{name: wrong})
 
 
 def test_a_missing_id_is_a_key_error(ready):
@@ -113,19 +138,19 @@ def test_the_core_refuses_buffers_that_do_not_fit(ready):
     core, f32 = ready._core, shortlist._core.DTYPES["f32"]
     good = np.ones((2, DIM), np.float32)
     ids, scores = np.empty((2, 3), np.uint64), np.empty((2, 3), np.float32)
-    core.search(good, f32, 3, 10, 0, 1, None, ids, scores)
+    core.search(good, f32, 3, 10, 0, 0.0, 0.0, 1, None, ids, scores)
     bad_rows = [good[:, :-1], good.astype(float), np.asfortranarray(good), good[::-1], good[0], good[:, ::-1]]
     for rows in bad_rows:
         with pytest.raises(ValueError, match="contiguous rows"):
-            core.search(rows, f32, 3, 10, 0, 1, None, ids, scores)
+            core.search(rows, f32, 3, 10, 0, 0.0, 0.0, 1, None, ids, scores)
     for bad_ids in (ids[:1], ids.astype(np.uint32), np.empty((2, 6), np.uint64)[:, ::2]):
         with pytest.raises((ValueError, BufferError)):
-            core.search(good, f32, 3, 10, 0, 1, None, bad_ids, scores)
+            core.search(good, f32, 3, 10, 0, 0.0, 0.0, 1, None, bad_ids, scores)
     frozen = ids.copy()
     frozen.setflags(write=False)
     with pytest.raises((ValueError, BufferError)):
-        core.search(good, f32, 3, 10, 0, 1, None, frozen, scores)
+        core.search(good, f32, 3, 10, 0, 0.0, 0.0, 1, None, frozen, scores)
     with pytest.raises(TypeError):
-        core.search([1.0], f32, 3, 10, 0, 1, None, ids, scores)
+        core.search([1.0], f32, 3, 10, 0, 0.0, 0.0, 1, None, ids, scores)
     with pytest.raises(ValueError):
         core.get(np.arange(3, dtype=np.uint64), 3, f32, np.empty((2, DIM), np.float32))

@@ -12,7 +12,12 @@ from conftest import DIM, Matrix, clustered, recall, whole_numbers
 
 import shortlist
 
-REFINES = {"i8": ["none", "f32", "bf16", "i16"], "i16": ["none", "f32", "bf16", "i16"], "f32": ["none"]}
+REFINES = {
+    "i8": ["none", "f32", "bf16", "i16"],
+    "i16": ["none", "f32", "bf16", "i16"],
+    "f32": ["none"],
+    "i4": ["none", "f32", "i16"],
+}
 
 
 @pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
@@ -31,10 +36,11 @@ def test_finds_what_exact_search_finds(metric, codes, refine, x, q):
 
 @pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
 @pytest.mark.parametrize("name, dtype", [("i8", np.int8), ("u8", np.uint8), ("i16", np.int16)])
-def test_integers_are_kept_exactly(metric, name, dtype):
+@pytest.mark.parametrize("codes", [None, "i4"])
+def test_integers_are_kept_exactly(metric, name, dtype, codes):
     x, q = whole_numbers(1500, dtype), whole_numbers(50, dtype, seed=2)
-    ix = shortlist.Index(dim=DIM, metric=metric, dtype=name)
-    assert ix.codes == ("i16" if name == "i16" else "i8")
+    ix = shortlist.Index(dim=DIM, metric=metric, dtype=name, codes=codes)
+    assert ix.codes == (codes or ("i16" if name == "i16" else "i8"))
     ix.add(x)
     np.testing.assert_array_equal(ix.get(np.arange(len(x))), x)
     ids, scores = ix.search(q, k=10, ef=200)
@@ -161,7 +167,8 @@ def test_reranking_uses_the_finer_copy(x, q):
 
 
 def test_get_gives_the_vectors_back(x):
-    for codes, refine, error in [("f32", None, 0), ("i8", "f32", 0), ("i8", "bf16", 2**-8), ("i8", None, 2**-6)]:
+    tiers = [("f32", None, 0), ("i8", "f32", 0), ("i8", "bf16", 2**-8), ("i8", None, 2**-6), ("i4", None, 2**-8)]
+    for codes, refine, error in tiers:
         ix = shortlist.Index(dim=DIM, metric="l2", codes=codes, refine=refine)
         ix.add(x)
         got = ix.get(np.arange(len(x)))

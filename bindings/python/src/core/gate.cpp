@@ -91,7 +91,8 @@ bool Gate::Visit::enter_this() {
     std::unique_lock<std::mutex> lock(state.mutex);
     if (access_ == Access::shared) {
         auto free = [&] { return !state.writing && state.writers_waiting == 0; };
-        if (!state.changed.wait_for(lock, patience, free)) return false;
+        // Waiting begins by a look at the clock, which one who need not wait is spared.
+        if (!free() && !state.changed.wait_for(lock, patience, free)) return false;
         state.readers++;
         return true;
     }

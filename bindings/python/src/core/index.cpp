@@ -3,6 +3,7 @@
 #include "filter.hpp"
 
 #include <cstring>
+#include <vector>
 
 const char *path_text(const nb::bytes &path) {
     if (std::strlen(path.c_str()) != path.size()) throw nb::value_error("path holds a NUL byte");
@@ -14,6 +15,7 @@ Index::Index(sl_index *handle) : handle_(handle, sl_index_free), size_(sl_index_
     stats.struct_size = sizeof stats;
     ::check(Outcome(sl_index_get_stats(handle, &stats)));
     dim_ = stats.dim;
+    dtype_ = stats.dtype;
 }
 
 Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, size_t m, size_t ef_construction,
@@ -67,26 +69,98 @@ void Index::add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::
     }));
 }
 
-void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, size_t threads, nb::handle filter,
-                   nb::handle ids_out, nb::handle scores_out) {
+void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
+                   size_t threads, nb::handle filter, nb::handle ids_out, nb::handle scores_out) {
     Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
     Flat<uint64_t> ids(ids_out, q.count() * k, true);
     Flat<float> scores(scores_out, q.count() * k, true);
-    Progress progress{nb::none()};
     sl_search_params params;
     sl_search_params_init(&params);
     params.ef = ef;
     params.rerank = rerank;
-    params.threads = batch_threads(threads);
+    params.recall = recall;
+    params.stop = stop;
+    params.threads = threads;
     std::optional<Filter> accepted;
     if (!filter.is_none()) accepted.emplace(nb::borrow<nb::dict>(filter));
     if (accepted) accepted->attach(params);
+    search_in({q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride()}, k, params, ids.data(), scores.data());
+}
+
+void Index::search_in(const Queries &q, size_t k, sl_search_params &params, uint64_t *ids, float *scores) {
+    Progress progress{nb::none()};
+    params.threads = q.count > 1 ? batch_threads(params.threads) : 1;
     // A single query is over before a signal could be served.
-    if (q.count() > 1) progress.attach(params);
+    if (q.count > 1) progress.attach(params);
     progress.check(use(Access::shared, [&] {
-        return Outcome(sl_index_search(handle_.get(), q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride(), k,
-                                       &params, ids.data(), scores.data(), nullptr));
+        return Outcome(
+            sl_index_search(handle_.get(), q.data, q.dtype, q.count, q.stride, k, &params, ids, scores, nullptr));
     }));
+}
+
+nb::dict Index::tune(nb::handle rows, int dtype, size_t k, nb::handle truth, nb::handle targets, size_t target_count,
+                     size_t max_ef, size_t threads, nb::handle function) {
+    Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
+    std::optional<Flat<const uint64_t>> ids;
+    std::optional<Flat<const double>> wanted;
+    if (!truth.is_none()) ids.emplace(truth, q.count() * k);
+    if (!targets.is_none()) wanted.emplace(targets, target_count);
+    Progress progress(function);
+    sl_tune_params params;
+    sl_tune_params_init(&params);
+    params.targets = wanted ? wanted->data() : nullptr;
+    params.target_count = target_count;
+    params.max_ef = max_ef;
+    params.threads = batch_threads(threads);
+    progress.attach(params);
+    sl_tune_report report{};
+    report.struct_size = sizeof report;
+    progress.check(use(Access::exclusive, [&] {
+        return Outcome(sl_index_tune(handle_.get(), q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride(),
+                                     ids ? ids->data() : nullptr, k, &params, &report));
+    }));
+    nb::dict out;
+    out["first"] = report.first;
+    out["targets"] = report.targets;
+    out["reached"] = report.reached;
+    out["passes"] = report.passes;
+    out["queries_needed"] = report.queries_needed;
+    return out;
+}
+
+nb::list Index::tuned() {
+    nb::list out;
+    std::vector<sl_tuned> all;
+    ::check(use(Access::shared, [&] {
+        sl_index_stats stats{};
+        stats.struct_size = sizeof stats;
+        Outcome outcome(sl_index_get_stats(handle_.get(), &stats));
+        for (size_t i = 0; outcome.status == SL_OK && i < stats.tuned; i++) {
+            sl_tuned one{};
+            one.struct_size = sizeof one;
+            outcome = Outcome(sl_index_get_tuned(handle_.get(), i, &one));
+            all.push_back(one);
+        }
+        return outcome;
+    }));
+    for (const sl_tuned &one : all) {
+        nb::dict entry;
+        entry["target"] = one.target;
+        entry["k"] = one.k;
+        entry["least_k"] = one.least_k;
+        entry["ef"] = one.ef;
+        entry["rerank"] = one.rerank;
+        entry["stop"] = one.stop;
+        entry["limit"] = one.limit == SL_LIMIT_NONE ? nb::none() : nb::object(nb::str(sl_tune_limit_name(one.limit)));
+        entry["recall"] = one.recall;
+        entry["standard_error"] = one.standard_error;
+        entry["evaluations"] = one.evaluations;
+        entry["n"] = one.n;
+        entry["queries"] = one.queries;
+        entry["ef_alone"] = one.ef_alone;
+        out.append(entry);
+    }
+    return out;
 }
 
 void Index::get(nb::handle ids, size_t n, int dtype, nb::handle out) {
@@ -166,6 +240,7 @@ nb::dict Index::stats() {
     out["quant_error_mean"] = stats.quant_error_mean;
     out["quant_error_max"] = stats.quant_error_max;
     out["isa"] = stats.isa;
+    out["tuned"] = stats.tuned;
     return out;
 }
 

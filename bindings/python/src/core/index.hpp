@@ -17,8 +17,19 @@ class Index {
 
     void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
     // Fills ids_out and scores_out, (nq, k) each. filter: a dict as filter.hpp has it, or None.
-    void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, size_t threads, nb::handle filter,
-                nb::handle ids_out, nb::handle scores_out);
+    // recall above 0: by the settings tuned for it, ef, rerank and stop not being looked at.
+    void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
+                size_t threads, nb::handle filter, nb::handle ids_out, nb::handle scores_out);
+    // Arrays of ids and scores for a search without a filter, where q is an array of NumPy's that the library can read
+    // and the rest are numbers in their ranges; None where anything is otherwise, which is for Python to convert or
+    // refuse.
+    nb::object search_as_is(nb::handle q, nb::handle k, nb::handle ef, nb::handle threads, nb::handle rerank,
+                            nb::handle recall, nb::handle stop);
+    // truth: (nq, k) uint64, or None. targets: target_count float64, or None. The report's fields.
+    nb::dict tune(nb::handle rows, int dtype, size_t k, nb::handle truth, nb::handle targets, size_t target_count,
+                  size_t max_ef, size_t threads, nb::handle progress);
+    // A dict for each setting that the index stores; "limit" is None where its target was reached.
+    nb::list tuned();
     void get(nb::handle ids, size_t n, int dtype, nb::handle out);
     void save(nb::bytes path, nb::handle progress);
     // What was found, as a dict; damage is in its "status" and "message", not raised.
@@ -63,14 +74,26 @@ class Index {
     }
 
   private:
+    struct Queries {
+        const void *data;
+        sl_dtype dtype;
+        size_t count, stride;
+    };
+
     explicit Index(sl_index *handle);
+    // params: whose threads are those asked for, and whose progress is set here.
+    void search_in(const Queries &q, size_t k, sl_search_params &params, uint64_t *ids, float *scores);
 
     std::shared_ptr<sl_index> handle_;
     Gate gate_;
     size_t dim_;
+    sl_dtype dtype_; // SL_F32 for all floating-point types
     std::atomic<size_t> size_;
     std::atomic<bool> closed_{false};
 };
+
+// To be called once when the module is loaded, before search_as_is.
+void load_numpy();
 
 // The path as the library takes it; raises ValueError where it holds a NUL.
 const char *path_text(const nb::bytes &path);

@@ -44,6 +44,7 @@ nb::dict query_system() {
 
 NB_MODULE(_core, m) {
     watch_forks();
+    load_numpy();
     m.attr("METRICS") = names(sl_metric_name);
     m.attr("DTYPES") = names(sl_dtype_name);
     m.attr("CODES") = names(sl_codes_name);
@@ -62,7 +63,14 @@ NB_MODULE(_core, m) {
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
              nb::arg("progress").none())
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
-             nb::arg("rerank"), nb::arg("threads"), nb::arg("filter").none(), nb::arg("ids_out"), nb::arg("scores_out"))
+             nb::arg("rerank"), nb::arg("recall"), nb::arg("stop"), nb::arg("threads"), nb::arg("filter").none(),
+             nb::arg("ids_out"), nb::arg("scores_out"))
+        .def("search_as_is", &Index::search_as_is, nb::arg("q").none(), nb::arg("k").none(), nb::arg("ef").none(),
+             nb::arg("threads").none(), nb::arg("rerank").none(), nb::arg("recall").none(), nb::arg("stop").none())
+        .def("tune", &Index::tune, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("truth").none(),
+             nb::arg("targets").none(), nb::arg("target_count"), nb::arg("max_ef"), nb::arg("threads"),
+             nb::arg("progress").none())
+        .def("tuned", &Index::tuned)
         .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
         .def("save", &Index::save, nb::arg("path"), nb::arg("progress").none())
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),

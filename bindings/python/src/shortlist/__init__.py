@@ -23,7 +23,7 @@ from . import _core
 from ._arrays import NO_ID
 from ._errors import Error
 from ._exact import exact
-from ._index import CheckReport, Index, IndexStats, open
+from ._index import CheckReport, Index, IndexStats, Tuned, TuneReport, open
 from ._items import Items
 from ._ranker import Encoded, Epoch, Feature, Metrics, Ranker, RankerInfo, TrainReport
 from ._recommend import Recommendations, Recommender, recommend
@@ -48,6 +48,8 @@ __all__ = [
     "Recommender",
     "SystemInfo",
     "TrainReport",
+    "TuneReport",
+    "Tuned",
     "__version__",
     "cpu",
     "exact",

@@ -69,6 +69,29 @@ def count(what: str, value: object, limit: int = 2**63) -> int:
     return number
 
 
+def _real(what: str, value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{what} must be a number, not {type(value).__name__}") from None
+
+
+def amount(what: str, value: object) -> float:
+    """A number from 0 on."""
+    number = _real(what, value)
+    if not number >= 0:
+        raise ValueError(f"{what} is {number}; it must be 0 or more")
+    return number
+
+
+def share(what: str, value: object) -> float:
+    """A number above 0, up to 1."""
+    number = _real(what, value)
+    if not 0 < number <= 1:
+        raise ValueError(f"{what} is {number}; it must be above 0, up to 1")
+    return number
+
+
 def _as_matrix(what: str, x: npt.ArrayLike, dim: int | None, allow_one: bool) -> tuple[npt.NDArray[Any], bool]:
     array = np.asarray(x)
     one = allow_one and array.ndim == 1

@@ -5,6 +5,7 @@ from typing import Any, Callable
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import Ids, Scores
 from ._index import IndexStats
 from ._progress import ProgressFunction
 from ._system import SystemInfo
@@ -48,11 +49,29 @@ class Index:
         k: int,
         ef: int,
         rerank: int,
+        recall: float,
+        stop: float,
         threads: int,
         filter: dict[str, Any] | None,
         ids_out: object,
         scores_out: object,
     ) -> None: ...
+    def search_as_is(
+        self, q: object, k: object, ef: object, threads: object, rerank: object, recall: object, stop: object
+    ) -> tuple[Ids, Scores] | None: ...
+    def tune(
+        self,
+        rows: object,
+        dtype: int,
+        k: int,
+        truth: object | None,
+        targets: object | None,
+        target_count: int,
+        max_ef: int,
+        threads: int,
+        progress: ProgressFunction | None,
+    ) -> dict[str, int]: ...
+    def tuned(self) -> list[dict[str, Any]]: ...
     def get(self, ids: object, n: int, dtype: int, out: object) -> None: ...
     def save(self, path: bytes, progress: ProgressFunction | None) -> None: ...
     def check(

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import INTEGER, Ids, Scores, choice, count, dtype_name, id_array, results, rows
+from ._arrays import INTEGER, Ids, Scores, amount, choice, count, dtype_name, id_array, results, rows, share
 from ._errors import Error
 from ._filter import filter_of
 from ._progress import Progress, shown
 
 Metric = Literal["ip", "cosine", "l2"]
-Codes = Literal["i8", "i16", "f32"]
+Codes = Literal["i8", "i16", "f32", "i4"]
 Refine = Literal["none", "f32", "bf16", "i16"]
 Place = Literal["map", "dram"]
 StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
@@ -47,6 +47,54 @@ class IndexStats(TypedDict):
     quant_error_mean: float
     quant_error_max: float
     isa: str
+    tuned: int
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Settings that ``Index.tune`` found for one recall and stored.
+
+    target: the recall asked for. k. least_k: they reach the target for every k from this one on, as measured. ef,
+    rerank: as of ``Index.search``. stop: how early an easy query ends, 0 for by ef alone. limit: None where the target
+    was reached; else what kept it from that, and the rest is of the best recall there was: "codes" (true neighbours are
+    found, but ranked behind others: a finer refine or finer codes help), "graph" (deeper searches find no more of them:
+    a larger m or ef_build helps) or "ef" (max_ef was too small). recall: measured with them on the queries.
+    standard_error: of that mean. evaluations: distances computed a query. n: vectors in the index at the time. queries:
+    as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter or
+    for fewer than k; ef where stop is 0.
+    """
+
+    target: float
+    k: int
+    least_k: int
+    ef: int
+    rerank: int
+    stop: float
+    limit: Literal["codes", "graph", "ef"] | None
+    recall: float
+    standard_error: float
+    evaluations: float
+    n: int
+    queries: int
+    ef_alone: int
+
+    @property
+    def reached(self) -> bool:
+        """Whether the target was reached."""
+        return self.limit is None
+
+
+@dataclass(frozen=True)
+class TuneReport:
+    """What ``Index.tune`` found.
+
+    settings: of each target, lowest first. queries_needed: as many that other queries meet the same recall within
+    0.005, give or take two standard errors. passes: times that all queries were asked.
+    """
+
+    settings: list[Tuned]
+    queries_needed: int
+    passes: int
 
 
 @dataclass(frozen=True)
@@ -80,7 +128,10 @@ class Index:
     dim: dimension of the vectors, 1 to 65,536.
     metric: "cosine", "ip" (inner product) or "l2" (squared Euclidean distance). Scores are the metric's own value: of
         "cosine" and "ip" the larger is nearer, of "l2" the smaller.
-    codes: what the graph is walked over: "i8", "i16" or "f32". None takes "i8", or "i16" for dtype "i16".
+    codes: what the graph is walked over: "i8", "i16" or "f32". None takes "i8", or "i16" for dtype "i16". "i4" walks
+        over 4 bits an element: of floating-point vectors it keeps 8 more beside them for ranking, about 12 in all, and
+        takes no refine "bf16"; of integers, and of floating-point vectors of which 4 bits an element fill more than a
+        cache line, it keeps 4-bit rows of a projection beside the usual codes.
     refine: a finer copy that re-ranks the best found: "f32", "bf16" or "i16"; None or "none" for none.
     m: links a node, twice that on the bottom layer. ef_build: pool size while adding. seed: of the node's levels.
     dtype: "f32", "f16" or "bf16": vectors may then be any array of real numbers; floating-point types of these three
@@ -145,7 +196,7 @@ class Index:
 
     @property
     def codes(self) -> str:
-        """Codes the graph is walked over: "i8", "i16" or "f32"."""
+        """Codes the graph is walked over: "i8", "i16", "f32" or "i4"."""
         return self._codes
 
     @property
@@ -194,6 +245,8 @@ class Index:
         threads: int = 1,
         rerank: int = 0,
         filter: npt.ArrayLike | None = None,
+        recall: float | None = None,
+        stop: float = 0.0,
     ) -> tuple[Ids, Scores]:
         """The k nearest of each query, best first: ids (uint64) and scores (float32).
 
@@ -201,10 +254,18 @@ class Index:
         searching: more finds better and takes longer; raised to k where smaller. threads: over the queries, 0 for all
         cores. rerank: of the ef candidates, how many the finer copy re-ranks; 0 chooses. filter: the ids that may be
         found: a boolean array over ids (those beyond it may not), its bits packed into uint8 (lowest first, as by
-        np.packbits(..., bitorder="little")), or an array of other whole numbers: the ids themselves.
+        np.packbits(..., bitorder="little")), or an array of other whole numbers: the ids themselves. recall: the share
+        of the true k nearest to find, by the settings that ``tune`` stored for it, in place of ef, rerank and stop;
+        KeyError where it stored none. stop: above 0, a search also ends where what lies ahead is more than 1 + stop
+        times as far as the k-th best so far (under "ip": lower in score by more than stop times its magnitude), so that
+        easy queries take less time at the same ef; some 0.05 to 0.5. 0 for by ef alone.
 
         Where fewer than k are found, the rest of a row is filled with the id NO_ID and the score NaN.
         """
+        if filter is None:
+            found = self._core.search_as_is(q, k, ef, threads, rerank, recall, stop)
+            if found is not None:
+                return found
         array, dtype, one = rows("q", q, self._dim, self._dtype, allow_one=True)
         wanted = count("k", k)
         if wanted > _core.MAX_EF:
@@ -216,12 +277,70 @@ class Index:
             wanted,
             count("ef", ef),
             count("rerank", rerank),
+            0.0 if recall is None else share("recall", recall),
+            amount("stop", stop),
             count("threads", threads),
             None if filter is None else filter_of("filter", filter),
             ids,
             scores,
         )
         return (ids[0], scores[0]) if one else (ids, scores)
+
+    def tune(
+        self,
+        q: npt.ArrayLike,
+        k: int = 10,
+        truth: npt.ArrayLike | None = None,
+        targets: npt.ArrayLike | None = None,
+        max_ef: int = 0,
+        threads: int = 0,
+        progress: Progress = False,
+    ) -> TuneReport:
+        """Finds the cheapest settings that reach each of the recalls `targets` on the queries q, and stores them in the
+        index for ``search(recall=...)``, in place of those it had for this k. They are saved with it.
+
+        q: (nq, dim), like the queries to come and some thousand of them: with few, others meet another recall, and
+        ``queries_needed`` says how many it takes. truth: (nq, k) or wider, the ids of the true nearest of each, best
+        first; None compares every query with every vector as the index holds it, which without a finer copy is what its
+        codes have kept of it. targets: None for ten from 0.8 to 0.995. max_ef: the deepest search to try; 0 for 16384.
+
+        A target out of reach is no error; its setting's ``limit`` says what is in the way. An index opened with
+        place="map" can be tuned, and saved over its own file. KeyError where truth names an id that is not in the
+        index.
+        """
+        array, dtype, _ = rows("q", q, self._dim, self._dtype)
+        wanted = count("k", k)
+        ids = None
+        if truth is not None:
+            labels = id_array(truth)
+            if labels.ndim != 2 or labels.shape[0] != len(array) or labels.shape[1] < wanted:
+                raise ValueError(f"truth has shape {labels.shape}; it must have {len(array)} rows of k ({wanted}) ids")
+            ids = np.ascontiguousarray(labels[:, :wanted])
+        goals = None
+        if targets is not None:
+            goals = np.array(targets, np.float64, order="C")
+            if goals.ndim != 1:
+                raise ValueError(f"targets have shape {goals.shape}; they must be a list of recalls")
+        with shown(progress, "tuning", "steps") as tell:
+            report = self._core.tune(
+                array,
+                _core.DTYPES[dtype],
+                wanted,
+                ids,
+                goals,
+                0 if goals is None else len(goals),
+                count("max_ef", max_ef),
+                count("threads", threads),
+                tell,
+            )
+        first = report["first"]
+        return TuneReport(
+            self.tuned()[first : first + report["targets"]], report["queries_needed"], report["passes"]
+        )
+
+    def tuned(self) -> list[Tuned]:
+        """The settings that the index stores, by rising k, those of one k by rising target."""
+        return [Tuned(**one) for one in self._core.tuned()]
 
     def get(self, ids: npt.ArrayLike) -> npt.NDArray[Any]:
         """The vectors of ids: (n, dim) for n of them, (dim,) for one.
