@@ -156,7 +156,7 @@ static eval_point *point_of(eval_state *state, eval_setting setting, size_t repe
 
 /* With an ef of this command's own finding, or of the user's. */
 static eval_setting setting_of(const eval_state *state, size_t ef) {
-    return (eval_setting){ef, state->options->rerank, 0};
+    return (eval_setting){ef, state->options->rerank, 0, 0};
 }
 
 /* The smallest depth of the best recall measured. */
@@ -213,7 +213,7 @@ static int find_setting(eval_state *state, double recall, eval_setting *out, int
     *is_tuned = !state->options->rerank &&
                 sl_index_find_tuned(state->index, state->options->k, recall, &tuned) == SL_OK &&
                 tuned.ef <= state->task.max_ef;
-    *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop} : setting_of(state, 0);
+    *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes} : setting_of(state, 0);
     return *is_tuned ? EXIT_DONE : find_ef(state, recall, &out->ef);
 }
 

@@ -29,7 +29,8 @@ typedef struct eval_task {
 /* What the queries of a pass are asked with. */
 typedef struct eval_setting {
     size_t ef, rerank;
-    double stop; /* as of sl_search_params; 0: by ef alone */
+    double stop;   /* as of sl_search_params; 0: by ef alone */
+    size_t probes; /* of batches */
 } eval_setting;
 
 /* What is told of a group of processes, or of this one. */

@@ -36,6 +36,7 @@
 
 #include "distance/lanes.h"
 
+#include <float.h>
 #include <math.h>
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -309,13 +310,13 @@ static void score_f32(const sl_code_rows *rows, const sl_query_code *query, cons
 
 #ifdef LANE_TILE
 
-/* Rows behind the last get a bias that is below any threshold, or no number, which is not above one either. */
+/* Rows behind the last get a factor that is no number, and so scores that are above nothing. */
 static void tile_terms(sl_tile *tile, const sl_code_rows *rows) {
     const uint8_t *row = rows->base + (size_t)tile->first * rows->pitch;
     for (size_t i = 0; i < SL_TILE_ROWS; i++, row += rows->pitch) {
         int there = i < tile->rows;
-        tile->factors[i] = there ? load_float(row + rows->factor) : 0;
-        tile->biases[i] = !there ? -INFINITY : rows->bias ? load_float(row + rows->bias) : 0;
+        tile->factors[i] = there ? load_float(row + rows->factor) : NAN;
+        tile->biases[i] = there && rows->bias ? load_float(row + rows->bias) : 0;
     }
 }
 
@@ -430,10 +431,9 @@ static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
     return count;
 }
 
-/* By halving the range of the scores until a bound leaves about as many as are wanted: a pass over some hundred scores
- * costs a few dozen instructions, and nothing depends on how a comparison ends. */
+/* By halving the range of the scores until a bound leaves about as many as are wanted, or no number lies between: a
+ * pass over some hundred scores costs a few dozen instructions, and nothing depends on how a comparison ends. */
 static void tile_best(sl_scan *scan, uint32_t keep) {
-    enum { HALVINGS = 24 };
     uint32_t n = scan->count, most = keep + keep / 4;
     if (n <= most) return;
     const float *scores = scan->scores;
@@ -442,9 +442,10 @@ static void tile_best(sl_scan *scan, uint32_t keep) {
         low = scores[i] < low ? scores[i] : low;
         high = scores[i] > high ? scores[i] : high;
     }
-    /* From low on there are too many, and from high on fewer than are wanted. */
-    for (int i = 0; i < HALVINGS; i++) {
-        float middle = low + (high - low) / 2;
+    /* Nothing lies in the middle between a number and infinity. */
+    if (high > FLT_MAX) high = FLT_MAX;
+    /* From low on there are too many, and from high on fewer than are wanted, unless that is where the best are. */
+    for (float middle; (middle = low / 2 + high / 2) > low && middle < high;) {
         uint32_t from = count_from(scores, n, middle);
         if (from >= keep)
             low = middle;

@@ -350,11 +350,11 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
     uint32_t *words = visited->words;
     size_t kept = 0;
     for (size_t j = 0; j < degree; j += 16) {
-        __mmask16 all = degree - j < 16 ? (__mmask16)((1u << (degree - j)) - 1) : 0xffff;
+        __mmask16 all = (__mmask16)(degree - j < 16 ? (1u << (degree - j)) - 1 : 0xffffu);
         __m512i ids = _mm512_maskz_loadu_epi32(all, links + j), place = _mm512_and_si512(ids, mask);
         __mmask16 valid = _mm512_mask_cmplt_epu32_mask(all, ids, end);
         /* Those before the first that is no id. */
-        valid &= (__mmask16)(valid ^ (valid + 1u));
+        valid = (__mmask16)(valid & (valid ^ (valid + 1u)));
         __m512i word = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), valid, place, words, 4);
         __m512i bit = _mm512_and_si512(_mm512_srl_epi32(ids, shift), _mm512_set1_epi32(31));
         bit = _mm512_sllv_epi32(_mm512_set1_epi32(1), bit);
@@ -365,10 +365,11 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
     }
     /* What stands twice among sixteen, in a damaged list or one that is being written, counts once. */
     size_t once = 0;
+    sl_visited table = *visited; /* a copy stays in registers */
     for (size_t i = 0; i < kept; i++) {
         uint32_t id = found[i];
         found[once] = id;
-        once += !sl_visited_mark(visited, id);
+        once += !sl_visited_mark(&table, id);
     }
     return once;
 }
@@ -379,7 +380,7 @@ static size_t above(const sl_buckets *buckets, int32_t floor, const float *score
     const __m512 last = _mm512_set1_ps((float)buckets->last);
     size_t kept = 0;
     for (size_t i = 0; i < n; i += 16) {
-        __mmask16 all = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        __mmask16 all = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
         __m512 score = _mm512_maskz_loadu_ps(all, scores + i);
         __m512i id = _mm512_maskz_loadu_epi32(all, ids + i);
         __m512 at = _mm512_min_ps(_mm512_mul_ps(_mm512_sub_ps(score, low), scale), last);

@@ -15,6 +15,7 @@ typedef struct sl_batch {
     const sl_search_params *params;
     uint64_t *ids;
     float *scores;
+    int nodes; /* ids get the nodes' numbers, not the user's ids */
     sl_progress progress;
 } sl_batch;
 

@@ -71,7 +71,8 @@ static void check_layer0(sl_check *check) {
         sl_progress_step(&check->progress, 1);
     }
     report->bad_links += bad;
-    report->bad_vectors = vectors;
+    /* No query can be brought into the form of rows that came from a broken projection. */
+    report->bad_vectors = index->projection && !sl_coarse_is_finite(&index->coarse) ? index->n : vectors;
     report->min_degree = index->n ? smallest : 0;
     report->max_degree = largest;
     report->mean_degree = index->n ? (double)sum / (double)index->n : 0;

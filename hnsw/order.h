@@ -4,10 +4,11 @@
 
 #include "hnsw/graph.h"
 
-/* Renumbers all nodes in breadth-first order from the entry point, where the index has grown enough since that was
- * last done to be worth it: rows, links and visited marks of neighbours then share cache lines and pages. Vectors keep
- * their ids. `most` is the share of nodes, in sixteenths, that may lie out of order. Needs the index for itself, and
- * for a while some 9 bytes a vector of memory, besides the 8 that ids of their own take from then on; without that, or
+/* Renumbers all nodes by partition, those of one in breadth-first order from the entry point, where the index has grown
+ * enough since that was last done to be worth it: rows, links and visited marks of neighbours then share cache lines
+ * and pages. Vectors keep their ids. `most` is the share of nodes, in sixteenths, that may lie out of order; `threads`
+ * learn the partitions, 0: as many as OpenMP gives. Needs the index for itself, and for a while some 13 bytes a vector
+ * of memory and two rows for each partition, besides the 8 that ids of their own take from then on; without that, or
  * for a small index, it leaves all as it is: order is speed. */
 void sl_order_settle(sl_index *index, size_t most, size_t threads);
 

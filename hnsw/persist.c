@@ -201,10 +201,8 @@ static sl_status load_coarse(sl_index *index, size_t n, sl_progress *progress) {
     status = load(index, SL_SECTION_PROJECTION, n && room ? room - SL_ROW_STEP : 0, n ? room : 0, &block, progress);
     index->projection = block;
     SL_TRY(status);
-    if (!block) return SL_OK;
-    sl_coarse_adopt(coarse, block);
-    if (sl_coarse_is_finite(coarse)) return SL_OK;
-    return sl_fail(SL_ECORRUPT, "%s: the projection is not finite", index->store->path);
+    if (block) sl_coarse_adopt(coarse, block);
+    return SL_OK;
 }
 
 static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
@@ -258,6 +256,8 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
  * mapped one is checked as it is walked. */
 static sl_status check_writable(const sl_index *index) {
     const sl_upper *upper = &index->upper;
+    if (index->projection && !sl_coarse_is_finite(&index->coarse))
+        return sl_fail(SL_ECORRUPT, "the projection is not finite");
     for (size_t link = 0; link < index->n * index->m0; link++)
         if (index->links[link] >= index->n && index->links[link] != SL_NONE)
             return sl_fail(SL_ECORRUPT, "vector %zu has a link to %u, out of range", link / index->m0,

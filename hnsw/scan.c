@@ -10,6 +10,9 @@
  * second-level cache or near it. */
 enum { TOGETHER = 1024, CHOOSING = 64, KEEP_ROOM = 3, SPARE = 16 };
 
+/* Entries that a thread's queries have room for: where each keeps thousands, fewer of them go together. */
+#define MOST_FOUND ((size_t)1 << 23)
+
 /* Codes of a kind, and the rows of that kind one after another. */
 typedef struct sl_ground {
     const sl_code_rows *rows;
@@ -212,8 +215,9 @@ typedef struct sl_piece {
 enum { PIECES = 14 };
 
 static void pieces_of(sl_sweep *sweep, sl_piece *pieces) {
-    size_t most = sweep->most, partitions = sweep->partitions->count, dim = sweep->nodes.dim;
-    size_t steps = sl_tile_steps(sweep->nodes.codes, dim), centroid_steps = sl_tile_steps(SL_CODES_I8, dim);
+    size_t most = sweep->most, partitions = sweep->partitions->count, dim = sweep->centroids.dim;
+    size_t steps = sl_tile_steps(sweep->nodes.codes, sweep->nodes.dim);
+    size_t centroid_steps = sl_tile_steps(SL_CODES_I8, dim);
     if (steps < centroid_steps) steps = centroid_steps;
     size_t codes = most * code_bytes(&sweep->nodes) + CHOOSING * code_bytes(&sweep->centroids);
     size_t found = most * room_for(sweep->keep) + CHOOSING * room_for(sweep->probes);
@@ -237,6 +241,23 @@ static void pieces_of(sl_sweep *sweep, sl_piece *pieces) {
     memcpy(pieces, all, sizeof all);
 }
 
+/* What a query keeps. No searcher ranks more than it has room for. */
+static size_t keep_of(const sl_batch *batch) {
+    size_t keep = sl_rerank_count(batch->index, batch->k, batch->params);
+    size_t room = sl_searcher_room(batch->searchers[0]);
+    return keep < room ? keep : room;
+}
+
+/* How many queries go together. */
+static size_t most_of(const sl_batch *batch) {
+    const size_t partitions = batch->index->partitions.count, probes = batch->params->probes;
+    size_t most = (batch->nq + batch->threads - 1) / batch->threads;
+    size_t room = room_for(keep_of(batch)) + 3 * (probes < partitions ? probes : partitions);
+    size_t fits = MOST_FOUND / room > CHOOSING ? MOST_FOUND / room : CHOOSING;
+    if (most > TOGETHER) most = TOGETHER;
+    return most < fits ? most : fits;
+}
+
 /* All in one block, which stays with the searcher for the next batch: clearing it takes longer than a short scan. */
 static sl_status sweep_init(sl_sweep *sweep, sl_batch *batch, size_t thread, size_t most) {
     const sl_index *index = batch->index;
@@ -246,11 +267,11 @@ static sl_status sweep_init(sl_sweep *sweep, sl_batch *batch, size_t thread, siz
     *sweep = (sl_sweep){.batch = batch,
                         .searcher = batch->searchers[thread],
                         .partitions = partitions,
-                        .nodes = {&index->codec.rows, index->codec.codes, index->codec.dim},
+                        .nodes = {&index->walked->rows, index->walked->codes, index->walked->dim},
                         .centroids = {&partitions->codec.rows, SL_CODES_I8, index->codec.dim},
                         .most = most,
                         .probes = probes < partitions->count ? probes : partitions->count,
-                        .keep = sl_rerank_count(index, batch->k, batch->params)};
+                        .keep = keep_of(batch)};
     pieces_of(sweep, pieces);
     for (size_t i = 0; i < PIECES; i++)
         size += sl_round_up(pieces[i].size, SL_CACHE_LINE);
@@ -279,9 +300,8 @@ static sl_status run_thread(sl_batch *batch, size_t thread, size_t most, size_t 
 }
 
 sl_status sl_scan_run(sl_batch *batch, sl_search_stats *stats) {
-    size_t most = (batch->nq + batch->threads - 1) / batch->threads, next = 0;
+    size_t most = most_of(batch), next = 0;
     sl_status worst = SL_OK;
-    if (most > TOGETHER) most = TOGETHER;
 #pragma omp parallel num_threads((int)batch->threads) if (batch->threads > 1)
     {
         sl_search_stats mine = {0};
@@ -293,5 +313,9 @@ sl_status sl_scan_run(sl_batch *batch, sl_search_stats *stats) {
             stats->evaluations += mine.evaluations;
         }
     }
-    return worst;
+    /* Once more, since the message of another thread is not seen on the one that called. */
+    if (worst != SL_OK)
+        return sl_fail(worst, "cannot allocate what %zu threads need to scan for %zu queries; search on fewer",
+                       batch->threads, most);
+    return SL_OK;
 }

@@ -165,12 +165,13 @@ static void rank(sl_searcher *searcher, const void *query, size_t k, const sl_se
     }
 }
 
-static void write_results(const sl_searcher *searcher, size_t k, uint64_t *ids, float *scores) {
+static void write_results(const sl_searcher *searcher, size_t k, int nodes, uint64_t *ids, float *scores) {
     const sl_index *index = searcher->index;
     const sl_top *top = &searcher->top;
     for (size_t i = 0; i < k; i++) {
         int found = i < top->size;
-        ids[i] = found ? sl_id_of(index, (uint32_t)top->entries[i].id) : SL_NO_ID;
+        uint64_t node = found ? top->entries[i].id : SL_NO_ID;
+        ids[i] = found && !nodes ? sl_id_of(index, (uint32_t)node) : node;
         if (!scores) continue;
         scores[i] = found ? sl_score_of(index, top->entries[i].score) : NAN;
     }
@@ -300,13 +301,13 @@ sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype 
     if (!searcher || !query || !ids) return sl_fail(SL_EINVAL, "searcher, query or ids is NULL");
     sl_found found;
     SL_TRY(sl_searcher_find(searcher, query, dtype, k, params, &found, stats));
-    write_results(searcher, k, ids, scores);
+    write_results(searcher, k, 0, ids, scores);
     return SL_OK;
 }
 
 void sl_batch_write(const sl_batch *batch, const sl_searcher *searcher, size_t i) {
     const size_t k = batch->k;
-    write_results(searcher, k, batch->ids + i * k, batch->scores ? batch->scores + i * k : NULL);
+    write_results(searcher, k, batch->nodes, batch->ids + i * k, batch->scores ? batch->scores + i * k : NULL);
 }
 
 static sl_status batch_row(sl_batch *batch, size_t i, size_t thread) {
@@ -384,6 +385,8 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     SL_TRY(check_search(index, dtype, k, &mine));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
+    /* What tuning found for batches is for batches of many: of a few, each reads its partitions alone. */
+    if (mine.recall > 0 && nq < SL_SCAN_LEAST) mine.probes = 0;
     if (!queries || !ids) return sl_fail(SL_EINVAL, "queries or ids is NULL");
     SL_TRY(sl_check_stride(queries, dtype, index->codec.dim, stride));
     sl_batch batch = {.index = index,
@@ -405,6 +408,7 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     sl_status status = SL_OK;
     int scans = sl_scan_serves(&batch);
     size_t room = scans ? sl_rerank_count(index, k, &mine) : sl_accept_room(&mine, k);
+    if (room > SL_MAX_EF) room = SL_MAX_EF;
     for (size_t t = 0; t < batch.threads && status == SL_OK; t++)
         status = sl_idle_take(index, room, &batch.searchers[t]);
     if (status == SL_OK) status = scans ? batch_scan(&batch, stats) : batch_run(&batch, stats);

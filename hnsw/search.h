@@ -16,8 +16,8 @@ typedef struct sl_found {
 sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                            const sl_search_params *params, sl_found *found, sl_search_stats *stats);
 
-/* The results of the searcher's last search as if it had re-ranked `rerank`, no more than it did, which are ranked again;
- * `query` and k as it had them. */
+/* The results that the searcher's last search would have had with this `rerank`, no larger than it had; `query` and k
+ * are the same. The walk is not made again. */
 void sl_searcher_rerank(sl_searcher *searcher, const void *query, size_t k, size_t rerank, sl_found *found);
 
 /* The score of a result as the public functions give it. */

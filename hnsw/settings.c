@@ -85,6 +85,7 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, sl_search_params *p
     params->ef = stops || record->stop == 0 ? record->ef : record->ef_alone;
     params->rerank = record->rerank;
     params->stop = stops ? (double)record->stop : 0;
+    params->probes = k == record->k ? record->probes : 0;
     return SL_OK;
 }
 
@@ -104,7 +105,8 @@ static void describe(const sl_tuned_record *record, size_t k, sl_tuned *out) {
                            .evaluations = record->evaluations,
                            .n = (size_t)record->n,
                            .queries = (size_t)record->queries,
-                           .ef_alone = alone};
+                           .ef_alone = alone,
+                           .probes = k == record->k ? record->probes : 0};
     sl_params_out(out, &mine, sizeof mine);
 }
 
@@ -170,7 +172,7 @@ static int is_sound(const sl_tuned_record *record) {
            within(record->standard_error, 0, 1) && within(record->evaluations, 0, 1e18) && record->k > 0 &&
            record->k <= SL_MAX_EF && record->least_k > 0 && record->least_k <= record->k && record->ef >= record->k &&
            record->ef <= SL_MAX_EF && record->rerank <= SL_MAX_EF && record->limit <= SL_LIMIT_EF &&
-           within((double)record->stop, 0, MOST_STOP) &&
+           record->probes <= SL_MAX_PARTITIONS && within((double)record->stop, 0, MOST_STOP) &&
            (record->stop > 0 ? record->ef_alone >= record->k && record->ef_alone <= record->ef : !record->ef_alone);
 }
 

@@ -16,7 +16,8 @@ struct sl_tuned_record {
     uint32_t limit; /* sl_tune_limit */
     float stop;
     uint32_t ef_alone; /* without the stop, for searches that it does not serve; 0 where there is none */
-    uint32_t reserved[5];
+    uint32_t probes;   /* partitions that batches scan instead of walking; 0 where walks are cheaper */
+    uint32_t reserved[4];
 };
 static_assert(offsetof(sl_tuned_record, target) == 0, "target");
 static_assert(offsetof(sl_tuned_record, recall) == 8, "recall");
@@ -31,7 +32,8 @@ static_assert(offsetof(sl_tuned_record, rerank) == 60, "rerank");
 static_assert(offsetof(sl_tuned_record, limit) == 64, "limit");
 static_assert(offsetof(sl_tuned_record, stop) == 68, "stop");
 static_assert(offsetof(sl_tuned_record, ef_alone) == 72, "ef_alone");
-static_assert(offsetof(sl_tuned_record, reserved) == 76, "reserved");
+static_assert(offsetof(sl_tuned_record, probes) == 76, "probes");
+static_assert(offsetof(sl_tuned_record, reserved) == 80, "reserved");
 static_assert(sizeof(sl_tuned_record) == 96, "sl_tuned_record");
 
 /* Puts the settings for params->recall at this k into the parameters' ef, rerank and stop; does nothing where recall is

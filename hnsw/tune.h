@@ -127,6 +127,10 @@ sl_status sl_tune_settle(sl_tune *tune, size_t t);
  * is cheaper and no worse. */
 sl_status sl_tune_stop(sl_tune *tune, size_t t, size_t depth);
 
+/* tune_probes.c: how many partitions batches must scan for the targets that are reached, where that is cheaper than
+ * walks; into the records. Errors: SL_ENOMEM. */
+sl_status sl_tune_probes(sl_tune *tune);
+
 /* tune_gate.c: whether searches that found with[q] of the k true neighbours of query q serve the hard queries no worse
  * than those that found alone[q], of all queries and of each half of them. */
 int sl_tune_gate(const uint32_t *alone, const uint32_t *with, size_t nq, size_t k);

@@ -243,7 +243,7 @@ typedef struct sl_search_params {
     const uint64_t *accept_bits;
     size_t accept_bits_count;
     /* Above 0, up to 1: the recall to reach, by the settings that sl_index_tune stored for it, which take the place of
-     * ef, rerank and stop; see sl_index_find_tuned. 0 (default): ef, rerank and stop as given. */
+     * ef, rerank, stop and probes; see sl_index_find_tuned. 0 (default): these as given. */
     double recall;
     /* Above 0: a walk also ends at a candidate that is more than 1 + stop times as far from the query as the k-th
      * best so far (under IP: whose score is lower than that one's by more than stop times its magnitude); ef remains
@@ -433,6 +433,8 @@ typedef struct sl_tuned {
     size_t queries;        /* it was tuned with */
     size_t ef_alone;       /* reaches the target without stop: for searches with a filter or for fewer than k, which
                               take it and no stop; ef where stop is 0 */
+    size_t probes;         /* partitions that a batch of 256 queries or more scans for each instead of walking, see
+                              sl_search_params.probes; 0: it walks */
 } sl_tuned;
 
 typedef struct sl_tune_params {

@@ -104,19 +104,18 @@ START_TEST(every_projection_is_orthonormal) {
     static const double scales[] = {1, 0, 1e16, 1e-17};
     size_t dim = dims[_i];
     for (size_t c = 0; c < 4; c++)
-        for (size_t s = 0; s < 4; s++)
-            for (int metric = 0; metric < 3; metric++) {
-                float *x = clusters_make(counts[c], dim, 0.3, 3);
-                for (size_t i = 0; i < counts[c] * dim; i++)
-                    x[i] = i % dim == 1 ? 3 : (float)((double)x[i] * scales[s]);
-                if (c == 2)
-                    for (size_t i = dim; i < counts[c] * dim; i++)
-                        x[i] = x[i - dim];
-                learned l = learned_make(dim, (sl_metric)metric, x, counts[c], 1);
-                check_orthonormal(&l);
-                learned_free(&l);
-                free(x);
-            }
+        for (size_t s = 0; s < 4; s++) {
+            float *x = clusters_make(counts[c], dim, 0.3, 3);
+            for (size_t i = 0; i < counts[c] * dim; i++)
+                x[i] = i % dim == 1 ? 3 : (float)((double)x[i] * scales[s]);
+            if (c == 2)
+                for (size_t i = dim; i < counts[c] * dim; i++)
+                    x[i] = x[i - dim];
+            learned l = learned_make(dim, (sl_metric)((c + s) % 3), x, counts[c], 1);
+            check_orthonormal(&l);
+            learned_free(&l);
+            free(x);
+        }
 }
 END_TEST
 

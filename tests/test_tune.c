@@ -586,7 +586,9 @@ START_TEST(hostile_records_are_refused) {
                  WRONG(limit, 4),
                  WRONG(stop, 0xbf800000),
                  WRONG(stop, 0x7fc00000),
-                 WRONG(stop, 0x7f800000)};
+                 WRONG(stop, 0x7f800000),
+                 WRONG(stop, 0x3d800000),
+                 WRONG(ef_alone, K)};
     size_t size;
     sl_index *opened;
     ck_assert_uint_ne(minus, 0);

@@ -140,7 +140,7 @@ class Arguments(CommandTest):
             with self.subTest(options=options):
                 self.run_bad(1, *build, *options)
         self.vectors("b.u8bin", [[1] * DIM, [2] * DIM])
-        for options in (("--codes", "f32"), ("--codes", "i16"), ("--codes", "i4"), ("--refine", "f32")):
+        for options in (("--codes", "f32"), ("--codes", "i16"), ("--refine", "f32")):
             with self.subTest(options=options):
                 self.run_bad(1, "build", "b.u8bin", "-o", "y.sl", "--metric", "l2", *options, says=["b.u8bin"])
 

@@ -35,6 +35,7 @@ class Tune(CommandTest):
             self.assertTrue(row["reached"])
             self.assertEqual((row["k"], row["n"], row["queries"], row["limit"]), (K, N, QUERIES // 2, "none"))
             self.assertGreaterEqual(row["recall"], row["target"])
+            self.assertTrue(row["ef_alone"] < row["ef"] if row["stop"] else row["ef_alone"] == row["ef"])
         low, high = told["tuned"]
 
         found = self.run_json("search", "x.sl", "half.fbin", "-k", K, "--recall", 0.9, "-o", "found.ibin")
@@ -68,7 +69,8 @@ class Tune(CommandTest):
     def test_text(self):
         out = self.run_ok("tune", "x.sl", "half.fbin", "half.ibin", "-k", K)
         self.assertIn("tuned with 120 queries", out)
-        self.assertRegex(out, r"\n +10 +0\.9 +\d+ +\d+ +0\.9\d+ ")
+        self.assertRegex(out, r"\n +k +target +ef +rerank +stop .*recall +evaluations ")
+        self.assertRegex(out, r"\n +10 +0\.9 +\d+ +\d+ +[\d.]+ .*0\.9\d+ ")
         self.assertRegex(out, r"tune with \d+ or more\n")
 
     def test_out_of_reach(self):

@@ -14,12 +14,26 @@ OURS = True
 TYPES = {"uint8": "u8", "int8": "i8", "float32": "f32"}
 
 
-def variants(data):
-    def variant(m, codes):
-        return base.Variant(f"{codes} M={m}", {"m": m, "codes": codes, "refine": "bf16", "ef_build": 200},
-                            Sweep("ef", K, 4096, rerank=(0, 20, 40, 80)))
+# What the index is tuned for, in thousandths; the sweep takes from these the first that reaches a recall.
+TARGETS = (800, 850, 880, 900, 903, 906, 910, 930, 950, 952, 955, 960, 970, 980, 990, 991, 992, 994, 996)
 
-    return [variant(m, codes) for codes in ("i8", "i4") for m in (16, 32)]
+
+class Targets(Sweep):
+    """The recalls that the index was tuned for on the tuning queries, in place of settings of its own."""
+
+    def __init__(self):
+        super().__init__("thousandths", TARGETS[0], TARGETS[-1])
+
+    def ladder(self):
+        return list(TARGETS)
+
+
+def variants(data):
+    def variant(m, codes, refine):
+        return base.Variant(f"{codes} M={m}", {"m": m, "codes": codes, "refine": refine, "ef_build": 200,
+                                               "tuned": list(TARGETS)}, Targets())
+
+    return [variant(m, codes, refine) for codes, refine in (("i8", "bf16"), ("i4", None)) for m in (16, 32)]
 
 
 def build(data, settings, threads, folder):
@@ -32,6 +46,8 @@ def build(data, settings, threads, folder):
     except (ValueError, TypeError, KeyError, shortlist.Error) as problem:
         raise base.Skip(f"refused by the module: {problem}") from problem
     index.add(data.raw, threads=threads)
+    _, queries, truth = data.part("tune")
+    index.tune(queries, k=K, truth=truth[:, :K], targets=[target / 1000 for target in TARGETS], threads=threads)
     index.save(folder / "index.sl")
 
 
@@ -43,7 +59,10 @@ class Index(base.Index):
         self.params = {}
 
     def set(self, params):
-        self.params = params
+        wanted = params["thousandths"] / 1000
+        # The highest it can, where tuning found that this recall is out of reach.
+        reached = [one.target for one in self.index.tuned() if one.reached]
+        self.params = {"recall": min(wanted, max(reached))}
 
     def batch(self, queries):
         return self.index.search(queries, K, threads=1, **self.params)

@@ -158,6 +158,7 @@ nb::list Index::tuned() {
         entry["n"] = one.n;
         entry["queries"] = one.queries;
         entry["ef_alone"] = one.ef_alone;
+        entry["probes"] = one.probes;
         out.append(entry);
     }
     return out;

@@ -61,7 +61,8 @@ class Tuned:
     a larger m or ef_build helps) or "ef" (max_ef was too small). recall: measured with them on the queries.
     standard_error: of that mean. evaluations: distances computed a query. n: vectors in the index at the time. queries:
     as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter or
-    for fewer than k; ef where stop is 0.
+    for fewer than k; ef where stop is 0. probes: partitions that a batch of 256 queries or more scans for each query
+    instead of walking, 0 where walks are cheaper.
     """
 
     target: float
@@ -77,6 +78,7 @@ class Tuned:
     n: int
     queries: int
     ef_alone: int
+    probes: int
 
     @property
     def reached(self) -> bool:

@@ -1,0 +1,127 @@
+/* How many partitions a batch that scans must look at for each target. */
+#include "hnsw/scan.h"
+#include "hnsw/tune.h"
+
+#include <math.h>
+
+/* Rows that are scanned in the time of one evaluation of a walk, which waits for its row and serves one query. Measured
+ * ratios are 25 to 30 with VNNI in 512 bits; these leave something to the walk, which needs no batch. */
+static double rows_an_evaluation(sl_isa isa) {
+    switch (isa) {
+    case SL_ISA_AVX512VNNI:
+        return 20;
+    case SL_ISA_AVXVNNI:
+    case SL_ISA_AVX512BW:
+        return 10;
+    default:
+        return 5;
+    }
+}
+
+typedef struct probing {
+    sl_tune *tune;
+    sl_batch batch;
+    sl_search_params params;
+    size_t most; /* partitions */
+} probing;
+
+static int holds(const uint64_t *row, size_t k, uint64_t node) {
+    for (size_t i = 0; i < k; i++)
+        if (row[i] >> 32 == node) return 1;
+    return 0;
+}
+
+/* Recall and its error with so many partitions a query, and the rows looked at. */
+static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
+    const sl_tune_task *task = &probing->tune->task;
+    const size_t k = task->k;
+    sl_search_stats stats = {0};
+    double sum = 0, squares = 0, nq = (double)task->nq;
+    probing->params.probes = probes;
+    SL_TRY(sl_scan_run(&probing->batch, &stats));
+    for (size_t q = 0; q < task->nq; q++) {
+        size_t hits = 0;
+        for (size_t i = 0; i < k; i++)
+            hits += (size_t)holds(task->truth + q * k, k, probing->batch.ids[q * k + i]);
+        sum += (double)hits;
+        squares += (double)(hits * hits);
+    }
+    double mean = sum / nq, variance = fmax(0, squares / nq - mean * mean);
+    *out = (sl_tune_point){.at = probes,
+                           .recall = mean / (double)k,
+                           .error = sqrt(variance / (nq - 1)) / (double)k,
+                           .evaluations = (double)stats.evaluations / nq};
+    probing->tune->task.passes++;
+    return SL_OK;
+}
+
+/* The fewest partitions that reach a target, by doubling and halving; 0 where a walk is cheaper. */
+static sl_status settle(probing *probing, size_t t, size_t from) {
+    sl_tuned_record *record = &probing->tune->records[t];
+    double walk = record->evaluations * rows_an_evaluation(probing->batch.index->kernels->isa);
+    sl_tune_point point;
+    size_t low = from - 1, high = from;
+    probing->params.rerank = record->rerank;
+    for (;; low = high, high = 2 * high < probing->most ? 2 * high : probing->most) {
+        SL_TRY(measure(probing, high, &point));
+        if (point.recall >= sl_tune_aim(record->target, &point)) break;
+        if (high == probing->most || point.evaluations > walk) return SL_OK;
+    }
+    while (high - low > 1 + high / 32) {
+        size_t middle = low + (high - low) / 2;
+        sl_tune_point here;
+        SL_TRY(measure(probing, middle, &here));
+        if (here.recall >= sl_tune_aim(record->target, &here)) {
+            high = middle;
+            point = here;
+        } else {
+            low = middle;
+        }
+    }
+    if (point.evaluations <= walk) record->probes = (uint32_t)high;
+    return SL_OK;
+}
+
+static sl_status settle_all(probing *probing) {
+    const sl_tune *tune = probing->tune;
+    size_t from = 1;
+    for (size_t t = 0; t < tune->count; t++) {
+        const sl_tuned_record *record = &tune->records[t];
+        if (record->limit != SL_LIMIT_NONE) continue;
+        if (sl_progress_cancelled(&probing->batch.progress)) return sl_progress_end(&probing->batch.progress);
+        SL_TRY(settle(probing, t, from));
+        /* Higher targets take more; where this one was left to walks, they are too. */
+        if (record->probes == 0) break;
+        from = record->probes;
+    }
+    return SL_OK;
+}
+
+sl_status sl_tune_probes(sl_tune *tune) {
+    sl_tune_task *task = &tune->task;
+    probing probing = {.tune = tune, .most = task->index->partitions.count};
+    sl_batch *batch = &probing.batch;
+    sl_search_params_init(&probing.params);
+    probing.params.probes = 1;
+    *batch = (sl_batch){.index = task->index,
+                        .searchers = task->searchers,
+                        .threads = task->threads,
+                        .queries = task->queries,
+                        .dtype = task->dtype,
+                        .nq = task->nq,
+                        .stride = task->stride,
+                        .k = task->k,
+                        .params = &probing.params,
+                        .nodes = 1};
+    size_t bytes;
+    void *ids;
+    if (!sl_scan_serves(batch)) return SL_OK;
+    if (!sl_mul(task->nq, task->k * sizeof *batch->ids, &bytes))
+        return sl_fail(SL_ENOMEM, "%zu results of %zu queries do not fit the address space", task->k, task->nq);
+    SL_TRY(sl_mem_alloc(&task->index->allocator, bytes, &ids));
+    batch->ids = ids;
+    sl_progress_start(&batch->progress, NULL, NULL, 0);
+    sl_status status = settle_all(&probing);
+    sl_mem_free(&task->index->allocator, ids, bytes);
+    return status;
+}
