@@ -25,7 +25,7 @@
 typedef struct sl_codec {
     size_t dim;
     sl_metric metric;
-    sl_dtype dtype;    /* I8, U8, I16: native, exact; F32 stands for all floating-point input */
+    sl_dtype dtype; /* I8, U8, I16: native, exact; F32 stands for all floating-point input */
     sl_codes codes;
     sl_code_rows rows; /* geometry; base is the owner's to set */
     sl_code_rows rest; /* of I4: the rows of what 4 bits leave over; pitch 0 otherwise */
@@ -109,8 +109,8 @@ float sl_largest(const float *x, size_t n);
 /* x as n signed bytes, a query over I8 rows; what they leave of x replaces it. */
 void sl_take_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out);
 
-/* A query in two times 8 bits, each over both rows; rows[0] alone is the walk's. Of I8 codes of floats there is one row,
- * and rest is over that. */
+/* A query in two times 8 bits, each over both rows; rows[0] alone is the walk's. Of I8 codes of floats there is one
+ * row, and rest is over that. */
 typedef struct sl_query4 {
     sl_query_code rows[2], rest[2];
 } sl_query4;
@@ -120,7 +120,8 @@ size_t sl_query4_size(const sl_codec *codec);
 void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float *scratch, sl_query4 *out,
                       float *norm2);
 
-/* x in 8 bits over the 4-bit rows alone; x is overwritten. `buffer`: 64-byte aligned, sl_query4_size(codec) / 2 bytes. */
+/* x in 8 bits over the 4-bit rows alone; x is overwritten. `buffer`: 64-byte aligned, sl_query4_size(codec) / 2 bytes.
+ */
 void sl_encode_query_levels(const sl_codec *codec, float *x, void *buffer, sl_query_code *out);
 
 /* The query against all the bits there are of rows `ids`. */

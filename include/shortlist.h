@@ -250,10 +250,10 @@ typedef struct sl_search_params {
      * the most that is kept. Easy queries end early, hard ones go on, so that a mean recall costs fewer evaluations
      * than by ef alone (distance adaptive beam search, arXiv 2505.15636). 0 (default): ef alone. */
     double stop;
-    /* Of a batch call: above 0, so many partitions of the index are scanned for each query, the ones nearest to it, by
-     * products of many queries with many vectors, instead of a walk; ef and stop then count for nothing. From some
-     * hundred queries on that is faster. 0 (default), with a filter, for single searches, and where the index or the
-     * processor does not have what it takes: walks. */
+    /* Of a batch call: above 0, so many partitions of the index (or up to half as many more) are scanned for each
+     * query, the ones nearest to it, by products of many queries with many vectors, instead of a walk; ef and stop then
+     * count for nothing. From some hundred queries on that is faster. 0 (default), with a filter, for single searches,
+     * and where the index or the processor does not have what it takes: walks. */
     size_t probes;
 } sl_search_params;
 
@@ -262,7 +262,7 @@ SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_
 
 typedef struct sl_search_stats {
     size_t results;     /* results written before the fill */
-    size_t evaluations; /* distances computed over codes, by all walks of a search */
+    size_t evaluations; /* distances computed over codes, by all walks of a search; or by scans, to centroids too */
     size_t expansions;  /* nodes whose links were read */
 } sl_search_stats;
 
@@ -288,8 +288,9 @@ SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const voi
                                                 sl_search_stats *stats);
 
 /* The same for nq queries on params->threads threads: ids and scores are (nq, k). stats, if given, sums over the
- * queries. With a filter, ef may be raised to 8 * max(ef, k), or to 1024 where that is more. Errors: as above, the
- * message naming the query's row; SL_ENOMEM, SL_ECANCELED. */
+ * queries. With a filter, ef may be raised to 8 * max(ef, k), or to 1024 where that is more. What its threads search
+ * with is kept for the next call, for up to eight of them, until the index is freed. Errors: as above, the message
+ * naming the query's row; SL_ENOMEM, SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                              size_t stride, size_t k, const sl_search_params *params, uint64_t *ids,
                                              float *scores, sl_search_stats *stats);
@@ -315,8 +316,8 @@ typedef struct sl_index_stats {
     uint64_t bytes_total;                                                    /* of the whole file */
     double quant_error_mean; /* |x - decoded| / |x|, mean over the vectors; 0 for exact codes */
     double quant_error_max;
-    const char *isa; /* tier of the kernels in use, static storage */
-    size_t tuned;    /* settings that sl_index_tune stored, see sl_index_get_tuned */
+    const char *isa;           /* tier of the kernels in use, static storage */
+    size_t tuned;              /* settings that sl_index_tune stored, see sl_index_get_tuned */
     uint64_t bytes_partitions; /* as a file holds them */
 } sl_index_stats;
 
@@ -467,7 +468,8 @@ typedef struct sl_tune_report {
  * distances computed and rows re-ranked, not by time, so that a busy machine finds the same. Recall is followed over ef
  * as a rising curve, and half a standard error, 0.002 at most, is asked beyond the target. A stop is stored only where
  * the queries that find least, the worst 1 % and 5 %, find as much with it as by ef alone; ef is then twice that which
- * reaches the target alone, so that no search costs more than one with that ef.
+ * reaches the target alone, so that no search costs more than one with that ef. Probes are
+ * stored where a batch of many queries is expected to take less time by scanning so many partitions.
  * truth: (nq, k), each row the ids of the true k nearest, best first. NULL: they are found by comparing every query
  * with every vector as sl_index_get gives it; without a refine tier that is what the codes have kept of it, and recall
  * against it does not count what they lost.

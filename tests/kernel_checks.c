@@ -192,7 +192,7 @@ void check_pairs(const sl_kernels *kernels, check_count *count) {
 /* An array of rows that ends, but for the step that may be read behind it, at a guard page; and its query. */
 typedef struct scene {
     sl_codes codes;
-    size_t dim;
+    size_t dim, count;
     sl_code_rows rows;
     sl_query_code query;
     guarded memory, query_memory, id_memory;
@@ -255,11 +255,11 @@ static int32_t query_value(const scene *s, size_t i) {
 
 /* Behind the codes lies anything, but for F32 rows, where it is finite. */
 static void fill_rows(scene *s, int pattern) {
-    uint8_t *base = s->memory.end - SL_ROW_STEP - ROW_COUNT * s->rows.pitch;
+    uint8_t *base = s->memory.end - SL_ROW_STEP - s->count * s->rows.pitch;
     s->rows.base = base;
     for (uint8_t *at = base; at < s->memory.end; at++)
         *at = s->codes == SL_CODES_F32 ? 0 : (uint8_t)random_bits();
-    for (size_t r = 0; r < ROW_COUNT; r++) {
+    for (size_t r = 0; r < s->count; r++) {
         uint8_t *row = base + r * s->rows.pitch;
         for (size_t i = 0; i < s->dim; i++) {
             if (s->codes == SL_CODES_F32)
@@ -292,9 +292,9 @@ static void fill_scene(scene *s, int pattern) {
 }
 
 /* Geometry 0 packs the rows as tightly as a pitch may be, 1 begins them on cache lines, 2 leaves gaps. */
-static scene scene_new(sl_codes codes, size_t dim, int geometry, int with_bias) {
+static scene scene_new(sl_codes codes, size_t dim, size_t count, int geometry, int with_bias) {
     static const size_t multiples[] = {4, 64, 16};
-    scene s = {.codes = codes, .dim = dim};
+    scene s = {.codes = codes, .dim = dim, .count = count};
     size_t size = codes_size(codes, dim);
     s.rows.width = (size + 63) / 64 * 64;
     s.rows.factor = (size + 3) / 4 * 4 + (geometry == 2 ? 8 : 0);
@@ -303,7 +303,7 @@ static scene scene_new(sl_codes codes, size_t dim, int geometry, int with_bias) 
     if (codes == SL_CODES_F32 && payload < s.rows.width) payload = s.rows.width;
     s.rows.pitch = (payload + multiples[geometry] - 1) / multiples[geometry] * multiples[geometry];
     if (geometry == 2) s.rows.pitch += 80;
-    s.memory = guarded_new(ROW_COUNT * s.rows.pitch + SL_ROW_STEP);
+    s.memory = guarded_new(count * s.rows.pitch + SL_ROW_STEP);
     s.query_memory = guarded_new(query_size(&s));
     s.id_memory = guarded_new(MAX_IDS * sizeof(uint32_t));
     return s;
@@ -361,7 +361,7 @@ void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count)
     for (size_t d = 0; d < DIM_COUNT; d++) {
         size_t dim = dim_at(d);
         for (int geometry = 0; geometry < 3; geometry++) {
-            scene s = scene_new(codes, dim, geometry, (int)((d + (size_t)geometry) % 2));
+            scene s = scene_new(codes, dim, ROW_COUNT, geometry, (int)((d + (size_t)geometry) % 2));
             /* Long rows check the sums, short ones the counts. */
             int patterns = codes == SL_CODES_F32 ? 1 : PATTERNS;
             for (int pattern = 0; pattern < patterns; pattern++) {
@@ -375,6 +375,209 @@ void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count)
             scene_free(&s);
         }
     }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Many rows and many queries
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#define SCANS     9u
+#define SCAN_ROOM (2 * SL_TILE_ROWS + 16)
+
+/* Rows of a scene, and room for what its queries find among them. */
+typedef struct tiling {
+    scene scene;
+    sl_tile tile;
+    guarded tile_memory, code_memory;
+    sl_scan scans[SCANS];
+    sl_query_code queries[SCANS]; /* as score[] takes them */
+    uint8_t *codes;               /* of those */
+    float scores[SCANS][SCAN_ROOM];
+    uint32_t ids[SCANS][SCAN_ROOM];
+} tiling;
+
+/* A query of the scene, and its elements in a tile's order, which is zero behind them up to a multiple of 64. */
+static void fill_query(tiling *t, size_t q) {
+    scene *s = &t->scene;
+    size_t bytes = 4 * sl_tile_steps(s->codes, s->dim), half = bytes / 2, room = (bytes + 63) / 64 * 64;
+    uint8_t *code = t->codes + q * 2 * s->rows.width, *ordered = t->code_memory.end - (q + 1) * room;
+    memset(code, 0, 2 * s->rows.width);
+    memset(ordered, 0, room);
+    s->query = (sl_query_code){.code = code, .scale = random_float(), .bias_scale = random_float()};
+    for (size_t i = 0; i < s->dim; i++) {
+        put_integer(&type_i8, code, query_place(s, i), pattern_value(&type_i8, q == 1 ? BOTH_LEAST : RANDOM, 1, i));
+        s->query.offset += (s->codes == SL_CODES_I8 ? 128 : 15) * (int64_t)query_value(s, i);
+    }
+    t->queries[q] = s->query;
+    if (s->codes == SL_CODES_I4) {
+        memcpy(ordered, code, half);
+        memcpy(ordered + half, code + s->rows.width, half);
+    } else {
+        memcpy(ordered, code, bytes);
+    }
+    t->scans[q] = (sl_scan){.query = s->query, .ids = t->ids[q], .scores = t->scores[q]};
+    t->scans[q].query.code = ordered;
+}
+
+/* Some factors and biases are no numbers, or endless, as in a damaged file. */
+static void spoil_rows(const scene *s) {
+    static const float bad[] = {NAN, INFINITY, -INFINITY, FLT_MAX, 0};
+    uint8_t *base = s->memory.end - SL_ROW_STEP - s->count * s->rows.pitch;
+    for (size_t r = 0; r < s->count; r += 1 + random_bits() % 4)
+        put_float(base + r * s->rows.pitch + (s->rows.bias && r % 2 ? s->rows.bias : s->rows.factor), bad[r % 5]);
+}
+
+static tiling *tiling_new(sl_codes codes, size_t dim, size_t rows, int geometry, int with_bias) {
+    tiling *t = calloc(1, sizeof *t);
+    if (!t) exit(1);
+    t->scene = scene_new(codes, dim, rows, geometry, with_bias);
+    fill_scene(&t->scene, RANDOM);
+    size_t steps = sl_tile_steps(codes, dim), terms = 2 * SL_TILE_ROWS * sizeof(float);
+    t->tile_memory = guarded_new(SL_TILE_ROWS * 4 * steps + terms);
+    t->code_memory = guarded_new(SCANS * ((4 * steps + 63) / 64 * 64));
+    t->tile = (sl_tile){.codes = codes, .steps = steps, .bytes = t->tile_memory.end - SL_TILE_ROWS * 4 * steps};
+    t->tile.factors = (float *)(void *)(t->tile.bytes - terms);
+    t->tile.biases = t->tile.factors + SL_TILE_ROWS;
+    t->codes = aligned_alloc(64, SCANS * 2 * t->scene.rows.width);
+    if (!t->codes) exit(1);
+    for (size_t q = 0; q < SCANS; q++)
+        fill_query(t, q);
+    return t;
+}
+
+static void tiling_free(tiling *t) {
+    scene_free(&t->scene);
+    guarded_free(&t->tile_memory);
+    guarded_free(&t->code_memory);
+    free(t->codes);
+    free(t);
+}
+
+/* What one query found is what the tier's own scores say, in order. */
+static void check_found(const sl_kernels *kernels, const tiling *t, size_t q, uint32_t first, size_t rows,
+                        check_count *count) {
+    const scene *s = &t->scene;
+    const sl_scan *scan = &t->scans[q];
+    uint32_t ids[SL_TILE_ROWS];
+    float scores[SL_TILE_ROWS];
+    size_t at = 0, wrong = 0;
+    for (size_t i = 0; i < rows; i++)
+        ids[i] = first + (uint32_t)i;
+    kernels->score[s->codes](&s->rows, &t->queries[q], ids, rows, 0, scores);
+    for (size_t i = 0; i < rows; i++) {
+        if (!(scores[i] > scan->least)) continue;
+        wrong += at >= scan->count || scan->ids[at] != ids[i] || !(scan->scores[at] == scores[i]);
+        at++;
+    }
+    expect(count, at == scan->count && !wrong, "%s scan %s dim %zu rows %zu query %zu: %u found, not %zu; %zu differ",
+           sl_isa_name(kernels->isa), sl_codes_name(s->codes), s->dim, rows, q, scan->count, at, wrong);
+}
+
+static void check_scan(const sl_kernels *kernels, tiling *t, uint32_t first, size_t rows, size_t n,
+                       check_count *count) {
+    static const float leasts[] = {-INFINITY, 0, -10, 100};
+    sl_scan *turn[SCANS];
+    for (size_t q = 0; q < n; q++) {
+        turn[q] = &t->scans[n - 1 - q];
+        turn[q]->count = 0;
+        turn[q]->least = leasts[(q + rows) % 4];
+    }
+    kernels->tile.pack(&t->tile, &t->scene.rows, first, rows);
+    kernels->tile.scan(&t->tile, turn, n);
+    for (size_t q = 0; q < n; q++)
+        check_found(kernels, t, q, first, rows, count);
+}
+
+void check_tiles(const sl_kernels *kernels, sl_codes codes, check_count *count) {
+    if (!kernels->tile.scan) {
+        expect(count, kernels->isa == SL_ISA_SCALAR && !kernels->tile.pack && !kernels->tile.best, "%s lacks tiles",
+               sl_isa_name(kernels->isa));
+        return;
+    }
+    for (size_t d = 0; d < DIM_COUNT && dim_at(d) <= 1000; d++) {
+        /* Tiles of every size at some dims, full and ragged ones at all; the last rows of the array each time. */
+        size_t step = d % 16 == 3 ? 1 : 85;
+        for (size_t rows = 1; rows <= SL_TILE_ROWS; rows += step) {
+            tiling *t = tiling_new(codes, dim_at(d), rows + 3, (int)(rows % 3), (int)((d + rows / 3) % 2));
+            check_scan(kernels, t, 3, rows, 1 + rows % SCANS, count);
+            check_scan(kernels, t, 0, rows, 1 + (rows + 4) % SCANS, count);
+            spoil_rows(&t->scene);
+            check_scan(kernels, t, 3, rows, SCANS, count);
+            tiling_free(t);
+        }
+        tiling *t = tiling_new(codes, dim_at(d), SL_TILE_ROWS, 0, 1);
+        check_scan(kernels, t, 0, SL_TILE_ROWS, SCANS, count);
+        tiling_free(t);
+    }
+}
+
+/* Scores that halving a range does not like: equal ones, two values, one far from the others, ends of the numbers. */
+enum { ANY, EQUAL, TWO, ONE_FAR, LARGE, ENDLESS, ALL_ENDLESS, TINY, KINDS };
+
+static float score_of_kind(int kind, size_t i, size_t n) {
+    switch (kind) {
+    case EQUAL:
+        return -0.75f;
+    case TWO:
+        return i % 7 ? 0.25f : 0.5f;
+    case ONE_FAR:
+        return i == n / 2 ? 1e30f : random_float();
+    case LARGE:
+        return random_float() * FLT_MAX;
+    case ENDLESS:
+        return i % 11 ? random_float() : INFINITY;
+    case ALL_ENDLESS:
+        return INFINITY;
+    case TINY:
+        return (float)(random_bits() % 64) * FLT_TRUE_MIN;
+    default:
+        return random_float();
+    }
+}
+
+static int falling(const void *a, const void *b) {
+    const float *x = a, *y = b;
+    return (*x < *y) - (*x > *y);
+}
+
+/* The `keep` best are left, each under its number, and what is worse than the worst left is not taken any more. */
+static void check_best_of(const sl_kernels *kernels, int kind, uint32_t n, uint32_t keep, check_count *count) {
+    enum { MOST = 4096 };
+    static float scores[MOST], given[MOST], sorted[MOST];
+    static uint32_t ids[MOST];
+    sl_scan scan = {.least = -INFINITY, .count = n, .ids = ids, .scores = scores};
+    for (uint32_t i = 0; i < n; i++) {
+        given[i] = sorted[i] = scores[i] = score_of_kind(kind, i, n);
+        ids[i] = i;
+    }
+    kernels->tile.best(&scan, keep);
+    uint32_t least = n < keep ? n : keep, wrong = 0;
+    for (uint32_t i = 0; i < scan.count; i++) {
+        wrong += ids[i] >= n || given[ids[i]] != scores[i] || scores[i] < scan.least;
+        for (uint32_t j = 0; j < i; j++)
+            wrong += ids[i] == ids[j];
+    }
+    qsort(sorted, n, sizeof *sorted, falling);
+    qsort(scores, scan.count, sizeof *scores, falling);
+    for (uint32_t i = 0; i < scan.count && i < n; i++)
+        wrong += scores[i] != sorted[i];
+    expect(count, scan.count >= least && (scan.count <= keep + keep / 2 + 1) && !wrong,
+           "%s best of kind %d, %u of %u: %u left, %u wrong", sl_isa_name(kernels->isa), kind, keep, n, scan.count,
+           wrong);
+    expect(count, scan.count == n || !(scan.least > sorted[keep - 1]), "%s best of kind %d, %u of %u: threshold %g",
+           sl_isa_name(kernels->isa), kind, keep, n, (double)scan.least);
+}
+
+void check_best(const sl_kernels *kernels, check_count *count) {
+    static const uint32_t keeps[] = {1, 2, 3, 10, 25, 64, 1000};
+    if (!kernels->tile.best) {
+        expect(count, kernels->isa == SL_ISA_SCALAR, "%s lacks tiles", sl_isa_name(kernels->isa));
+        return;
+    }
+    for (int kind = 0; kind < KINDS; kind++)
+        for (size_t k = 0; k < sizeof keeps / sizeof *keeps; k++)
+            for (uint32_t n = 0; n <= 3 * keeps[k] + SL_TILE_ROWS; n += 1 + n / 3)
+                check_best_of(kernels, kind, n, keeps[k], count);
 }
 
 /* Rows of 100 bytes, read as I8 and their first 64 bytes as I4. */

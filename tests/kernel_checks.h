@@ -19,6 +19,11 @@ void check_far_rows(const sl_kernels *kernels, check_count *count);
 void check_unseen(const sl_kernels *kernels, check_count *count);
 /* Which scores lie in high buckets: any scores, any counts, ranges of every width. */
 void check_above(const sl_kernels *kernels, check_count *count);
+/* Tiles of rows of I8 or I4 codes against several queries: dims, tile sizes, geometries, thresholds, rows whose factors
+ * are no numbers; all that the tier's scores say, and nothing else. */
+void check_tiles(const sl_kernels *kernels, sl_codes codes, check_count *count);
+/* The best of what was found: any scores, equal ones, ends of the numbers. */
+void check_best(const sl_kernels *kernels, check_count *count);
 /* Floats one to one, by row type. */
 void check_refine(const sl_kernels *kernels, sl_refine type, check_count *count);
 /* sl_to_float, sl_from_float and sl_convert over every 16-bit value. */

@@ -57,7 +57,7 @@ typedef struct answers {
 static answers ask(const sl_index *index, const struct kind *kind, const void *queries) {
     answers a;
     memset(&a, 0, sizeof a);
-    indexes_search(index, queries, kind->dtype, QUERIES, K, 100, a.ids, a.scores);
+    indexes_search(index, queries, kind->dtype, QUERIES, K, 200, a.ids, a.scores);
     return a;
 }
 
@@ -183,7 +183,7 @@ START_TEST(scanned_in_batches) {
         indexes_sound(index);
         sl_search_params search;
         sl_search_params_init(&search);
-        search.ef = 100;
+        search.ef = 200;
         search.probes = MANY;
         answers a;
         memset(&a, 0, sizeof a);

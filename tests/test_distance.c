@@ -85,6 +85,21 @@ START_TEST(scores_above_a_floor_are_kept) {
 }
 END_TEST
 
+START_TEST(tiles_score_as_rows) {
+    check_count count = {0};
+    check_tiles(tiers[_i], SL_CODES_I8, &count);
+    check_tiles(tiers[_i], SL_CODES_I4, &count);
+    ck_assert_passed(&count);
+}
+END_TEST
+
+START_TEST(the_best_are_kept) {
+    check_count count = {0};
+    check_best(tiers[_i], &count);
+    ck_assert_passed(&count);
+}
+END_TEST
+
 START_TEST(rows_beyond_4_gib) {
     check_count count = {0};
     check_far_rows(tiers[_i], &count);
@@ -297,6 +312,8 @@ static int run(void) {
     tcase_add_loop_test(kernels, i4_scores_are_exact, 0, tier_count);
     tcase_add_loop_test(kernels, unseen_links_are_found, 0, tier_count);
     tcase_add_loop_test(kernels, scores_above_a_floor_are_kept, 0, tier_count);
+    tcase_add_loop_test(kernels, tiles_score_as_rows, 0, tier_count);
+    tcase_add_loop_test(kernels, the_best_are_kept, 0, tier_count);
     tcase_add_loop_test(kernels, rows_beyond_4_gib, 0, tier_count);
     tcase_add_loop_test(kernels, refine_is_within_the_bound, 0, tier_count);
     TCase *choice = tcase_create("choice");

@@ -127,6 +127,90 @@ START_TEST(holds_on_other_queries) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
+ * Batches that scan
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static const struct kind scanned[] = {
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32, 0},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 0},
+    {SL_METRIC_IP, SL_F32, SL_CODES_I4, SL_REFINE_F32, 0},
+};
+
+/* Recall of what a search for this recall finds, and whether it walked for that. */
+static double scanned_recall(const sl_index *index, const struct kind *kind, const unsigned char *rows,
+                             const uint64_t *truth, size_t nq, double recall, int *walked) {
+    uint64_t *found = malloc(nq * K * sizeof *found);
+    ck_assert_ptr_nonnull(found);
+    sl_search_params search;
+    sl_search_stats stats;
+    sl_search_params_init(&search);
+    search.recall = recall;
+    search.threads = 2;
+    ck_ok(sl_index_search(index, rows, kind->dtype, nq, 0, K, &search, found, NULL, &stats));
+    double share = indexes_recall(found, truth, nq, K);
+    *walked = stats.expansions > 0;
+    free(found);
+    return share;
+}
+
+/* Settings name a number of partitions, which batches of many queries scan and reach the recall by; others walk. */
+START_TEST(batches_scan_for_a_recall) {
+    enum { LARGE = 5000 };
+    static const double targets[] = {0.8, 0.9, 0.97};
+    const struct kind *kind = &scanned[_i];
+    float *floats = clusters_make(LARGE + 2 * HALF, DIM, 0.3, 19);
+    unsigned char *rows = clusters_as(kind->dtype, floats, (LARGE + 2 * HALF) * DIM);
+    const unsigned char *asked = rows + LARGE * DIM * sl_dtype_size(kind->dtype);
+    const unsigned char *other = asked + HALF * DIM * sl_dtype_size(kind->dtype);
+    uint64_t *truth = malloc(2 * HALF * K * sizeof *truth);
+    ck_assert_ptr_nonnull(truth);
+    sl_index_params params;
+    indexes_params(&params, DIM, kind->metric);
+    params.dtype = kind->dtype;
+    params.codes = kind->codes;
+    params.refine = kind->refine;
+    sl_index *index = indexes_make(&params, rows, kind->dtype, LARGE, NULL, 2);
+    indexes_exact(kind->metric, kind->dtype, DIM, rows, LARGE, asked, 2 * HALF, K, truth);
+    sl_tune_params with;
+    sl_tune_params_init(&with);
+    with.targets = targets;
+    with.target_count = 3;
+    ck_ok(sl_index_tune(index, asked, kind->dtype, HALF, 0, truth, K, &with, NULL));
+    size_t before = 0, scans = index->kernels->tile.scan != NULL;
+    for (size_t i = 0; i < 3; i++) {
+        sl_tuned tuned = {.struct_size = sizeof tuned};
+        int walked;
+        ck_ok(sl_index_get_tuned(index, i, &tuned));
+        ck_assert_uint_le(tuned.probes, index->partitions.count);
+        ck_assert(scans || tuned.probes == 0);
+        ck_assert(i || !scans || tuned.probes);
+        ck_assert(tuned.probes == 0 || tuned.probes >= before);
+        before = tuned.probes;
+        double here = scanned_recall(index, kind, asked, truth, HALF, targets[i], &walked);
+        ck_assert_int_eq(walked, tuned.probes == 0);
+        ck_assert_msg(here >= targets[i], "kind %d: %g gave %.4f where it was tuned", _i, targets[i], here);
+        double there = scanned_recall(index, kind, other, truth + HALF * K, HALF, targets[i], &walked);
+        ck_assert_int_eq(walked, tuned.probes == 0);
+        ck_assert_msg(there >= targets[i] - 0.012, "kind %d: %g gave %.4f", _i, targets[i], there);
+        (void)scanned_recall(index, kind, other, truth + HALF * K, 256, targets[i], &walked);
+        ck_assert_int_eq(walked, tuned.probes == 0);
+        (void)scanned_recall(index, kind, other, truth + HALF * K, 255, targets[i], &walked);
+        ck_assert_int_eq(walked, 1);
+        /* What was measured of ten says nothing of how many partitions hold fewer. */
+        sl_tuned fewer = {.struct_size = sizeof fewer};
+        if (tuned.least_k < K) {
+            ck_ok(sl_index_find_tuned(index, K - 1, targets[i], &fewer));
+            ck_assert_uint_eq(fewer.probes, 0);
+        }
+    }
+    sl_index_free(index);
+    free(truth);
+    free(rows);
+    free(floats);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
  * A small index
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -588,7 +672,9 @@ START_TEST(hostile_records_are_refused) {
                  WRONG(stop, 0x7fc00000),
                  WRONG(stop, 0x7f800000),
                  WRONG(stop, 0x3d800000),
-                 WRONG(ef_alone, K)};
+                 WRONG(ef_alone, K),
+                 WRONG(probes, SL_MAX_PARTITIONS + 1),
+                 WRONG(probes, UINT32_MAX)};
     size_t size;
     sl_index *opened;
     ck_assert_uint_ne(minus, 0);
@@ -672,6 +758,7 @@ END_TEST
 int main(void) {
     TCase *held_out = tcase_create("held out"), *tests = tcase_create("tune");
     tcase_add_loop_test(held_out, holds_on_other_queries, 0, sizeof kinds / sizeof *kinds);
+    tcase_add_loop_test(held_out, batches_scan_for_a_recall, 0, sizeof scanned / sizeof *scanned);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, finds_what_serves);
     tcase_add_test(tests, fewer_neighbours_are_served_as_measured);
