@@ -188,7 +188,8 @@ static const option build_table[] = {
     {0, "codes", OPTION_WORD, "i8|i16|f32|i4", 0, offsetof(build_options, codes),
      "What the graph is walked over. Floating-point vectors are quantised to i8 (default) or i16 with one scale a "
      "vector, or kept as f32; i4 keeps 4 bits an element for the walk and 8 more beside them for ranking, about 12 in "
-     "all. Integer vectors are their own codes, kept exactly: .u8bin and .i8bin take i8, 16-bit integers i16. Of these, "
+     "all. Integer vectors are their own codes, kept exactly: .u8bin and .i8bin take i8, 16-bit integers i16. Of "
+     "these, "
      "and of floating-point vectors longer than some 112, i4 is i8 or i16 with shorter rows of 4 bits beside them for "
      "the walk."},
     {0, "refine", OPTION_WORD, "none|f32|bf16|i16", 0, offsetof(build_options, refine),

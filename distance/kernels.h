@@ -25,13 +25,12 @@ typedef struct sl_code_rows {
     size_t bias;   /* byte offset of the bias, or 0: no bias */
 } sl_code_rows;
 
-/* A query in the form the row kernels want. `code` is 64-byte aligned, `width` bytes (2 * width of I4), zero behind the last element:
- *   I8   int8_t; rows hold unsigned bytes (a signed code x is stored as x + 128), so that vpdpbusd takes them as they
- *        are and `offset` takes out what the +128 added (128 * sum of the query), once a query
- *   I16  int16_t; rows hold int16_t
- *   F32  float; rows hold float
- *   I4   int8_t, 2 * width bytes: the first width of them belong to the lower halves of a row's bytes, the others to
- *        the upper halves. Of a number k in a row 2k - 15 is meant, and `offset` is 15 * the sum of the query */
+/* A query in the form the row kernels want. `code` is 64-byte aligned, `width` bytes (2 * width of I4), zero behind the
+ * last element: I8   int8_t; rows hold unsigned bytes (a signed code x is stored as x + 128), so that vpdpbusd takes
+ * them as they are and `offset` takes out what the +128 added (128 * sum of the query), once a query I16  int16_t; rows
+ * hold int16_t F32  float; rows hold float I4   int8_t, 2 * width bytes: the first width of them belong to the lower
+ * halves of a row's bytes, the others to the upper halves. Of a number k in a row 2k - 15 is meant, and `offset` is 15
+ * * the sum of the query */
 typedef struct sl_query_code {
     const void *code;
     int64_t offset; /* of I8 and I4; 0 otherwise */
@@ -78,10 +77,10 @@ typedef size_t sl_above_fn(const sl_buckets *buckets, int32_t floor, const float
 
 typedef struct sl_tile {
     sl_codes codes;
-    size_t steps;   /* of four elements: sl_tile_steps */
-    size_t rows;    /* up to SL_TILE_ROWS */
-    uint32_t first; /* number of its first row; the others follow */
-    uint8_t *bytes; /* SL_TILE_ROWS * 4 * steps, aligned to 64 */
+    size_t steps;            /* of four elements: sl_tile_steps */
+    size_t rows;             /* up to SL_TILE_ROWS */
+    uint32_t first;          /* number of its first row; the others follow */
+    uint8_t *bytes;          /* SL_TILE_ROWS * 4 * steps, aligned to 64 */
     float *factors, *biases; /* SL_TILE_ROWS each */
 } sl_tile;
 

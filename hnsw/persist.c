@@ -66,8 +66,8 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
     const sl_partitions *partitions = &index->partitions;
     if (partitions->count) {
         size_t bytes = partitions->count * partitions->codec.rows.pitch;
-        sections[count++] = (sl_section_source){SL_SECTION_PARTITION_STARTS, 0, partitions->starts,
-                                                (partitions->count + 1) * word};
+        sections[count++] =
+            (sl_section_source){SL_SECTION_PARTITION_STARTS, 0, partitions->starts, (partitions->count + 1) * word};
         sections[count++] = (sl_section_source){SL_SECTION_PARTITION_ROWS, 0, partitions->rows, bytes};
     }
     if (index->tuned_count)
@@ -210,8 +210,8 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     size_t most;
     void *block = NULL;
     /* The longest row of all: where rows as long fit the address space, every array does. */
-    size_t row = index->codec.rows.pitch + index->codec.rest.pitch + index->coarse.codec.rows.pitch +
-                 index->m0 * word + index->refine_pitch + sizeof(uint64_t);
+    size_t row = index->codec.rows.pitch + index->codec.rest.pitch + index->coarse.codec.rows.pitch + index->m0 * word +
+                 index->refine_pitch + sizeof(uint64_t);
     if (header->n > SIZE_MAX || !sl_mul(n, row, &most) || !sl_mul(header->upper_rows, index->m * word, &most))
         return sl_fail(SL_ENOMEM, "%s: %llu vectors do not fit the address space", index->store->path,
                        (unsigned long long)header->n);

@@ -88,7 +88,9 @@ static sl_status settle_all(probing *probing) {
     for (size_t t = 0; t < tune->count; t++) {
         const sl_tuned_record *record = &tune->records[t];
         if (record->limit != SL_LIMIT_NONE) continue;
-        if (sl_progress_cancelled(&probing->batch.progress)) return sl_progress_end(&probing->batch.progress);
+        sl_progress *progress = &probing->tune->task.progress;
+        sl_progress_step(progress, 0);
+        if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
         SL_TRY(settle(probing, t, from));
         /* Higher targets take more; where this one was left to walks, they are too. */
         if (record->probes == 0) break;

@@ -39,8 +39,8 @@ void sl_walk_ask_node(sl_walk *walk, uint32_t node);
  * level 0 a node. The entry point must stand at or above `level`. */
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level);
 
-/* The ef best of a layer that a walk from `start` finds, left in walk->pool, for sl_pool_finish. On layer 0 it starts from the
- * entry point as well, so that an ef as large as the index finds all that can be reached from there. */
+/* The ef best of a layer that a walk from `start` finds, left in walk->pool, for sl_pool_finish. On layer 0 it starts
+ * from the entry point as well, so that an ef as large as the index finds all that can be reached from there. */
 void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef);
 
 #endif

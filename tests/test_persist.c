@@ -343,8 +343,8 @@ START_TEST(files_are_small) {
         sl_index *index = indexes_make(&params, wide, SL_F32, MANY, NULL, 2);
         ck_ok(sl_index_save(index, place.path, NULL));
         sl_index_stats stats = indexes_stats(index);
-        uint64_t sum = stats.bytes_codes + stats.bytes_links + stats.bytes_ids + stats.bytes_upper + stats.bytes_refine +
-                       stats.bytes_partitions;
+        uint64_t sum = stats.bytes_codes + stats.bytes_links + stats.bytes_ids + stats.bytes_upper +
+                       stats.bytes_refine + stats.bytes_partitions;
         double bytes = (double)sum / MANY;
         ck_assert_msg(bytes < cases[c].share * other, "%s: %.1f bytes a vector, %.3f of %.1f",
                       sl_refine_name(cases[c].refine), bytes, bytes / other, other);

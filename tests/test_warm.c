@@ -331,8 +331,8 @@ static const char *obstacle(void) {
 }
 
 int main(int argc, char **argv) {
-    TCase *tests = tcase_create("warm");
     if (argc < 2) {
+        TCase *tests = tcase_create("warm");
         tcase_add_test(tests, the_counters_count);
         tcase_add_loop_test(tests, a_warm_search_takes_no_memory_and_no_lock, 0, KINDS * METRICS);
         return check_main("warm", &tests, 1);
@@ -348,6 +348,7 @@ int main(int argc, char **argv) {
         printf("skipped: %s\n", reason);
         return 77;
     }
+    TCase *tests = tcase_create("warm_system");
     tcase_add_loop_test(tests, a_warm_search_asks_nothing_of_the_system, 0, KINDS * METRICS);
     return check_main("warm_system", &tests, 1);
 }
