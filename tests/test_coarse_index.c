@@ -100,14 +100,15 @@ START_TEST(searched_saved_and_opened) {
     for (int metric = 0; metric < 3; metric++) {
         sl_index_params params;
         params_for(&params, kind, (sl_metric)metric);
-        sl_index *index = indexes_make(&params, rows, kind->dtype, N, NULL, 2);
+        /* By one thread, whose graph is the same every time. */
+        sl_index *index = indexes_make(&params, rows, kind->dtype, N, NULL, 1);
         answers before = ask(index, kind, queries);
-        ck_assert_double_ge(recall_of(&before, kind, (sl_metric)metric, rows, N), 0.85);
+        ck_assert_double_ge(recall_of(&before, kind, (sl_metric)metric, rows, N), 0.94);
         check_scores(&before, kind, (sl_metric)metric, rows, N);
         sl_index_stats stats = indexes_stats(index);
         ck_assert_int_eq(stats.codes, SL_CODES_I4);
         ck_assert_int_eq(stats.dtype, sl_dtype_is_float(kind->dtype) ? SL_F32 : kind->dtype);
-        ck_assert_double_ge(indexes_sound(index).sampled_recall, 0.9);
+        ck_assert_double_ge(indexes_sound(index).sampled_recall, 0.98);
         ck_ok(sl_index_save(index, place.path, NULL));
         size_t size, again_size;
         unsigned char *bytes = file_read(place.path, &size);
@@ -179,7 +180,7 @@ START_TEST(scanned_in_batches) {
     for (int metric = 0; metric < 3; metric++) {
         sl_index_params params;
         params_for(&params, kind, (sl_metric)metric);
-        sl_index *index = indexes_make(&params, rows, kind->dtype, MANY, NULL, 2);
+        sl_index *index = indexes_make(&params, rows, kind->dtype, MANY, NULL, 1);
         indexes_sound(index);
         sl_search_params search;
         sl_search_params_init(&search);
@@ -229,7 +230,7 @@ START_TEST(cancelled_adds) {
         if (!first) ck_assert_uint_eq(learned_from(index), N);
         indexes_sound(index);
         answers a = ask(index, kind, rows + N * bytes);
-        ck_assert_double_ge(recall_of(&a, kind, SL_METRIC_COSINE, rows, N), 0.85);
+        ck_assert_double_ge(recall_of(&a, kind, SL_METRIC_COSINE, rows, N), 0.94);
         sl_index_free(index);
     }
     free(rows);

@@ -652,45 +652,50 @@ static void forge(const unsigned char *valid, size_t size, size_t at, const void
 #define WRONG(field, value)                                                                                            \
     { offsetof(sl_tuned_record, field), sizeof((sl_tuned_record *)0)->field, value }
 
+/* Doubles, by their bits. */
+#define NOT_A_NUMBER UINT64_C(0x7ff8000000000000)
+#define INFINITE     UINT64_C(0x7ff0000000000000)
+#define OVER_ONE     UINT64_C(0x3ff0000000000001)
+#define MINUS_ONE    UINT64_C(0xbff0000000000000)
+
+/* What no record may hold. */
+static const struct {
+    size_t at, width;
+    uint64_t value;
+} wrong[] = {WRONG(target, 0),
+             WRONG(target, NOT_A_NUMBER),
+             WRONG(target, OVER_ONE),
+             WRONG(target, MINUS_ONE),
+             WRONG(recall, NOT_A_NUMBER),
+             WRONG(recall, OVER_ONE),
+             WRONG(recall, MINUS_ONE),
+             WRONG(standard_error, INFINITE),
+             WRONG(standard_error, MINUS_ONE),
+             WRONG(evaluations, INFINITE),
+             WRONG(evaluations, NOT_A_NUMBER),
+             WRONG(evaluations, MINUS_ONE),
+             WRONG(k, 0),
+             WRONG(k, SL_MAX_EF + 1),
+             WRONG(k, UINT32_MAX),
+             WRONG(k, K + 1),
+             WRONG(least_k, 0),
+             WRONG(least_k, K + 1),
+             WRONG(ef, 0),
+             WRONG(ef, K - 1),
+             WRONG(ef, SL_MAX_EF + 1),
+             WRONG(rerank, SL_MAX_EF + 1),
+             WRONG(limit, 4),
+             WRONG(stop, 0xbf800000),
+             WRONG(stop, 0x7fc00000),
+             WRONG(stop, 0x7f800000),
+             WRONG(stop, 0x3d800000),
+             WRONG(ef_alone, K),
+             WRONG(probes, SL_MAX_PARTITIONS + 1),
+             WRONG(probes, UINT32_MAX)};
+
 START_TEST(hostile_records_are_refused) {
-    const uint64_t nan = UINT64_C(0x7ff8000000000000), infinity = UINT64_C(0x7ff0000000000000), minus = nan - infinity;
-    const uint64_t one_up = UINT64_C(0x3ff0000000000001), below = UINT64_C(0xbff0000000000000);
-    const struct {
-        size_t at, width;
-        uint64_t value;
-    } wrong[] = {WRONG(target, 0),
-                 WRONG(target, nan),
-                 WRONG(target, one_up),
-                 WRONG(target, below),
-                 WRONG(recall, nan),
-                 WRONG(recall, one_up),
-                 WRONG(recall, below),
-                 WRONG(standard_error, infinity),
-                 WRONG(standard_error, below),
-                 WRONG(evaluations, infinity),
-                 WRONG(evaluations, nan),
-                 WRONG(evaluations, below),
-                 WRONG(k, 0),
-                 WRONG(k, SL_MAX_EF + 1),
-                 WRONG(k, UINT32_MAX),
-                 WRONG(k, K + 1),
-                 WRONG(least_k, 0),
-                 WRONG(least_k, K + 1),
-                 WRONG(ef, 0),
-                 WRONG(ef, K - 1),
-                 WRONG(ef, SL_MAX_EF + 1),
-                 WRONG(rerank, SL_MAX_EF + 1),
-                 WRONG(limit, 4),
-                 WRONG(stop, 0xbf800000),
-                 WRONG(stop, 0x7fc00000),
-                 WRONG(stop, 0x7f800000),
-                 WRONG(stop, 0x3d800000),
-                 WRONG(ef_alone, K),
-                 WRONG(probes, SL_MAX_PARTITIONS + 1),
-                 WRONG(probes, UINT32_MAX)};
     size_t size;
     sl_index *opened;
-    ck_assert_uint_ne(minus, 0);
     ck_ok(tune(idx, K, two));
     ck_ok(sl_index_save(idx, place.path, NULL));
     unsigned char *valid = file_read(place.path, &size);
@@ -730,7 +735,6 @@ START_TEST(hostile_records_are_refused) {
         ck_assert(tuned_for(opened, K, 0.1).target == 0.9);
         sl_index_free(opened);
     }
-    ck_assert_uint_eq(memory.live_blocks > 0, 1);
     free(valid);
 }
 END_TEST
