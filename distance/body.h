@@ -220,14 +220,70 @@ static AI void score_rows(sl_codes codes, size_t width, const sl_code_rows *rows
     }
 }
 
+#ifdef LANE_SIXTEEN
+
+/* Rows of a step or two: there is little to multiply, and adding lanes and finishing scores is most of the work. */
+static AI void score16(sl_codes codes, const score_plan *plan, const sl_query_code *query, const uint32_t *ids,
+                       float *out) {
+    const uint8_t *row[16];
+    R8 sums[16];
+    for (size_t i = 0; i < 16; i++) {
+        row[i] = row_at(plan, ids[i]);
+        sums[i] = (R8){0};
+        for (size_t k = 0; k < plan->rows.width; k += LANE_8) {
+            V bytes = lane_load(row[i] + k, LANE_8), code = lane_load(plan->code + k, LANE_8);
+            if (codes == SL_CODES_I8) {
+                sums[i] = lane_row8(sums[i], bytes, lane_query8(code));
+            } else {
+                V high = lane_load(plan->code + plan->rows.width + k, LANE_8);
+                sums[i] = lane_row4(lane_row4(sums[i], lane_low4(bytes), code), lane_high4(bytes), high);
+            }
+        }
+    }
+    V totals = lane_sum16_i32(sums);
+    if (codes == SL_CODES_I4) totals = M(add_epi32)(totals, totals);
+    totals = M(sub_epi32)(totals, M(set1_epi32)(plan->offset));
+    lane_finish16(totals, &plan->rows, query, row, out);
+}
+
+static AI void score_short(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
+                           const uint32_t *ids, size_t n, size_t ahead, float *out) {
+    score_plan plan = plan_score(codes, rows, width, query);
+    size_t i = 0;
+    for (; n - i >= 16; i += 16) {
+        size_t next = i + ahead;
+        if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < 16 ? n - next : 16);
+        score16(codes, &plan, query, ids + i, out + i);
+    }
+    if (n - i > 8) {
+        uint32_t last[16];
+        float scores[16];
+        for (size_t j = 0; j < 16; j++)
+            last[j] = ids[i + j < n ? i + j : n - 1];
+        score16(codes, &plan, query, last, scores);
+        memcpy(out + i, scores, (n - i) * sizeof *out);
+    } else if (i < n) {
+        score_rows(codes, width, rows, query, ids + i, n - i, 0, out + i);
+    }
+}
+
+#else
+
+static AI void score_short(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
+                           const uint32_t *ids, size_t n, size_t ahead, float *out) {
+    score_rows(codes, width, rows, query, ids, n, ahead, out);
+}
+
+#endif
+
 static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
     switch (rows->width) {
     case 64:
-        score_rows(SL_CODES_I8, 64, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I8, 64, rows, query, ids, n, ahead, out);
         break;
     case 128:
-        score_rows(SL_CODES_I8, 128, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I8, 128, rows, query, ids, n, ahead, out);
         break;
     case 192:
         score_rows(SL_CODES_I8, 192, rows, query, ids, n, ahead, out);
@@ -241,55 +297,10 @@ static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const
     }
 }
 
-#ifdef LANE_SIXTEEN
-
-/* Rows of one step: there is little to multiply, and adding lanes and finishing scores is most of the work. */
-static AI void score16_i4(const score_plan *plan, const sl_query_code *query, const uint32_t *ids, float *out) {
-    V low = lane_load(plan->code, LANE_8), high = lane_load(plan->code + LANE_8, LANE_8);
-    R8 sums[16];
-    for (size_t i = 0; i < 16; i++) {
-        V row = lane_load(row_at(plan, ids[i]), LANE_8);
-        sums[i] = lane_row4(lane_row4((R8){0}, lane_low4(row), low), lane_high4(row), high);
-    }
-    V totals = lane_sum16_i32(sums);
-    totals = M(sub_epi32)(M(add_epi32)(totals, totals), M(set1_epi32)(plan->offset));
-    lane_finish16(totals, &plan->rows, query, ids, out);
-}
-
-static void score_line_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
-                          size_t ahead, float *out) {
-    score_plan plan = plan_score(SL_CODES_I4, rows, LANE_8, query);
-    size_t i = 0;
-    for (; n - i >= 16; i += 16) {
-        size_t next = i + ahead;
-        if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < 16 ? n - next : 16);
-        score16_i4(&plan, query, ids + i, out + i);
-    }
-    if (n - i > 8) {
-        uint32_t last[16];
-        float scores[16];
-        for (size_t j = 0; j < 16; j++)
-            last[j] = ids[i + j < n ? i + j : n - 1];
-        score16_i4(&plan, query, last, scores);
-        memcpy(out + i, scores, (n - i) * sizeof *out);
-    } else if (i < n) {
-        score_rows(SL_CODES_I4, LANE_8, rows, query, ids + i, n - i, 0, out + i);
-    }
-}
-
-#else
-
-static void score_line_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
-                          size_t ahead, float *out) {
-    score_rows(SL_CODES_I4, 64, rows, query, ids, n, ahead, out);
-}
-
-#endif
-
 static void score_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
     if (rows->width == 64)
-        score_line_i4(rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I4, 64, rows, query, ids, n, ahead, out);
     else
         score_rows(SL_CODES_I4, rows->width, rows, query, ids, n, ahead, out);
 }
@@ -303,6 +314,81 @@ static void score_f32(const sl_code_rows *rows, const sl_query_code *query, cons
                       float *out) {
     score_rows(SL_CODES_F32, rows->width, rows, query, ids, n, ahead, out);
 }
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The best of many scores
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Above which score some of the best lie, and how many of those that have just this score are among them. */
+typedef struct sl_bound {
+    float least;
+    uint32_t kept, alike;
+} sl_bound;
+
+static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        count += scores[i] >= bound;
+    return count;
+}
+
+static AI uint32_t count_above(const float *scores, uint32_t n, float bound) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        count += scores[i] > bound;
+    return count;
+}
+
+/* By halving the range of the scores until a bound leaves about as many as are wanted, or no number lies between: a
+ * pass over some hundred scores costs a few dozen instructions, and nothing depends on how a comparison ends. */
+static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted) {
+    uint32_t most = wanted + wanted / 4, from = n;
+    if (n <= most) return (sl_bound){-INFINITY, n, n};
+    float low = INFINITY, high = -INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        low = scores[i] < low ? scores[i] : low;
+        high = scores[i] > high ? scores[i] : high;
+    }
+    /* Nothing lies in the middle between a number and infinity. */
+    float top = high;
+    if (high > FLT_MAX) high = FLT_MAX;
+    /* From low on there are too many, and from high on fewer than are wanted, unless that is where the best are. */
+    for (float middle; from > most && (middle = low / 2 + high / 2) > low && middle < high;) {
+        uint32_t count = count_from(scores, n, middle);
+        if (count >= wanted) {
+            low = middle;
+            from = count;
+        } else {
+            high = middle;
+        }
+    }
+    if (from <= most) return (sl_bound){low, from, from};
+    /* Scores that are all alike: any of them will do, behind those that are better. */
+    if (count_from(scores, n, high) >= wanted) low = high;
+    if (count_from(scores, n, top) >= wanted) low = top;
+    uint32_t better = count_above(scores, n, low);
+    return (sl_bound){low, most, better < most ? most - better : 0};
+}
+
+#ifndef LANE_SIFTS
+
+/* Moves what is above a bound to the front, and of what lies on it the first few; returns how many. `open` goes with it
+ * unless it is NULL. */
+static size_t lane_sift(float *scores, float *open, uint32_t *ids, size_t n, float bound, uint32_t alike) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        float score = scores[i];
+        uint32_t on = score == bound && alike > 0;
+        scores[kept] = score;
+        ids[kept] = ids[i];
+        if (open) open[kept] = open[i];
+        kept += on || score > bound;
+        alike -= on;
+    }
+    return kept;
+}
+
+#endif
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Many rows and many queries
@@ -423,59 +509,11 @@ static AI void tile_scan_codes(sl_codes codes, const sl_tile *tile, sl_scan *con
     }
 }
 
-/* How many of n scores are no less than a bound. */
-static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++)
-        count += scores[i] >= bound;
-    return count;
-}
-
-/* By halving the range of the scores until a bound leaves about as many as are wanted, or no number lies between: a
- * pass over some hundred scores costs a few dozen instructions, and nothing depends on how a comparison ends. */
 static void tile_best(sl_scan *scan, uint32_t keep) {
-    uint32_t n = scan->count, most = keep + keep / 4;
-    if (n <= most) return;
-    const float *scores = scan->scores;
-    float low = INFINITY, high = -INFINITY;
-    for (uint32_t i = 0; i < n; i++) {
-        low = scores[i] < low ? scores[i] : low;
-        high = scores[i] > high ? scores[i] : high;
-    }
-    /* Nothing lies in the middle between a number and infinity. */
-    if (high > FLT_MAX) high = FLT_MAX;
-    /* From low on there are too many, and from high on fewer than are wanted, unless that is where the best are. */
-    for (float middle; (middle = low / 2 + high / 2) > low && middle < high;) {
-        uint32_t from = count_from(scores, n, middle);
-        if (from >= keep)
-            low = middle;
-        else
-            high = middle;
-        if (from >= keep && from <= most) break;
-    }
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        float score = scores[i];
-        scan->scores[kept] = score;
-        scan->ids[kept] = scan->ids[i];
-        kept += score >= low;
-    }
-    /* Scores that are all alike: any of them will do, behind those that are better. */
-    if (kept > keep + keep / 2 + 1) {
-        uint32_t better = 0;
-        for (uint32_t i = 0; i < kept; i++) {
-            float score = scan->scores[i];
-            uint32_t id = scan->ids[i];
-            if (score < high) continue;
-            scan->scores[i] = scan->scores[better];
-            scan->ids[i] = scan->ids[better];
-            scan->scores[better] = score;
-            scan->ids[better++] = id;
-        }
-        kept = most;
-    }
-    scan->count = kept;
-    scan->least = low;
+    sl_bound bound = bound_of_best(scan->scores, scan->count, keep);
+    if (bound.kept == scan->count) return;
+    scan->count = (uint32_t)lane_sift(scan->scores, NULL, scan->ids, scan->count, bound.least, bound.alike);
+    scan->least = bound.least;
 }
 
 static void tile_scan(const sl_tile *tile, sl_scan *const *scans, size_t n) {
@@ -492,6 +530,10 @@ static void tile_scan(const sl_tile *tile, sl_scan *const *scans, size_t n) {
  * What a walk does before and after it scores
  * ------------------------------------------------------------------------------------------------------------- */
 
+static size_t at_least(const float *scores, size_t n, float bound) {
+    return count_from(scores, (uint32_t)n, bound);
+}
+
 #ifndef LANE_SIFTS
 
 static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
@@ -506,21 +548,58 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
     return kept;
 }
 
-static size_t above(const sl_buckets *buckets, int32_t floor, const float *scores, const uint32_t *ids, size_t n,
-                    const sl_above *out) {
-    size_t kept = 0;
+static void empty(sl_candidates *all) {
+    all->count = 0;
+    all->floor = -INFINITY;
+}
+
+static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
+    sl_candidates mine = *all; /* a copy stays in registers */
     for (size_t i = 0; i < n; i++) {
-        float score = scores[i];
-        int32_t place = sl_bucket_of(buckets, score);
-        out->scores[kept] = score;
-        out->ids[kept] = ids[i];
-        out->places[kept] = place;
-        kept += place >= floor && score == score;
+        float score = scores[i], top = mine.tops[mine.count / 16];
+        size_t place = mine.count;
+        mine.scores[place] = mine.open[place] = score;
+        mine.ids[place] = ids[i];
+        if (!(score > mine.floor)) continue;
+        mine.tops[place / 16] = place % 16 && top > score ? top : score;
+        mine.count++;
     }
-    return kept;
+    all->count = mine.count;
+}
+
+static size_t best(sl_candidates *all) {
+    float most = -INFINITY;
+    size_t tops = (all->count + 15) / 16, at = 0;
+    for (size_t i = 0; i < tops; i++) {
+        at = all->tops[i] > most ? i : at;
+        most = all->tops[i] > most ? all->tops[i] : most;
+    }
+    if (most == -INFINITY) return SL_NO_PLACE;
+    size_t end = 16 * at + 16 < all->count ? 16 * at + 16 : all->count, place = 16 * at;
+    while (all->open[place] != most)
+        place++;
+    all->open[place] = -INFINITY;
+    float top = -INFINITY;
+    for (size_t i = 16 * at; i < end; i++)
+        top = all->open[i] > top ? all->open[i] : top;
+    all->tops[at] = top;
+    return place;
+}
+
+static void lane_tops(sl_candidates *all) {
+    for (size_t i = 0; i < all->count; i++)
+        all->tops[i / 16] = i % 16 && all->tops[i / 16] > all->open[i] ? all->tops[i / 16] : all->open[i];
 }
 
 #endif
+
+static void keep(sl_candidates *all, uint32_t most) {
+    sl_bound bound = bound_of_best(all->scores, (uint32_t)all->count, most);
+    if (bound.kept == all->count) return;
+    all->count = lane_sift(all->scores, all->open, all->ids, all->count, bound.least, bound.alike);
+    all->floor = bound.least;
+    lane_tops(all);
+}
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Integers, one to one
@@ -660,7 +739,7 @@ const sl_kernels LANE_TABLE = {
     .score =
         {[SL_CODES_I8] = score_i8, [SL_CODES_I16] = score_i16, [SL_CODES_F32] = score_f32, [SL_CODES_I4] = score_i4},
     .unseen = unseen,
-    .above = above,
+    .walk = {empty, admit, best, at_least, keep},
 #ifdef LANE_TILE
     .tile = {tile_pack, tile_scan, tile_best},
 #endif

@@ -44,31 +44,35 @@ typedef struct sl_query_code {
 typedef void sl_score_fn(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
                          size_t ahead, float *out);
 
-/* Ranges of scores of equal width, numbered from 0 to `last`; what is better or worse than all of them belongs to the
- * outermost. */
-typedef struct sl_buckets {
-    float low, scale;
-    int32_t last;
-} sl_buckets;
-
-static inline int32_t sl_bucket_of(const sl_buckets *buckets, float score) {
-    float at = (score - buckets->low) * buckets->scale;
-    at = at < (float)buckets->last ? at : (float)buckets->last;
-    return (int32_t)(at > 0 ? at : 0);
-}
-
 /* Of a list's links, up to the first that is not below `count`, those not marked as visited, which are marked, and put
  * at `found`, which has room for degree + 16. Returns how many. */
 typedef size_t sl_unseen_fn(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found);
 
-/* What of n scored ids lies in buckets from `floor` up; NaN does not. Arrays that have room for n + 16. */
-typedef struct sl_above {
-    float *scores;
+/* What a walk has come upon, in order of arrival. The arrays have room for 32 more than are ever there; `open` and
+ * `tops` are -INFINITY behind the last. */
+typedef struct sl_candidates {
+    float *scores, *open; /* `open` is -INFINITY where one is expanded */
+    float *tops;          /* the best of each 16 of `open` */
     uint32_t *ids;
-    int32_t *places;
-} sl_above;
-typedef size_t sl_above_fn(const sl_buckets *buckets, int32_t floor, const float *scores, const uint32_t *ids, size_t n,
-                           const sl_above *out);
+    size_t count;
+    float floor; /* what is not above it is not admitted */
+} sl_candidates;
+
+#define SL_NO_PLACE SIZE_MAX
+
+typedef struct sl_candidate_kernels {
+    /* None there, and any number admitted. */
+    void (*empty)(sl_candidates *all);
+    /* Appends what of n is above the floor. NaN is not. */
+    void (*admit)(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n);
+    /* The place of the best that is open, which it no longer is; SL_NO_PLACE where none is. */
+    size_t (*best)(sl_candidates *all);
+    /* How many of n scores are no less than a bound. */
+    size_t (*at_least)(const float *scores, size_t n, float bound);
+    /* Leaves the `most` best, or a quarter more, in the order they were in; what is no better than all these is not
+     * admitted from then on. */
+    void (*keep)(sl_candidates *all, uint32_t most);
+} sl_candidate_kernels;
 
 /* Products of many rows with many queries. A tile holds consecutive rows of I8 or I4 codes side by side: of a group of
  * `group` rows, as many as a register holds sums, the first four elements of each, then the next four, so that a
@@ -121,7 +125,7 @@ typedef struct sl_kernels {
     sl_isa isa;
     sl_score_fn *score[4]; /* by sl_codes */
     sl_unseen_fn *unseen;
-    sl_above_fn *above;
+    sl_candidate_kernels walk;
     sl_tile_kernels tile;
 
     /* One to one on raw vectors of any alignment; nothing is read behind dim. */

@@ -23,6 +23,7 @@
 #include "distance/lanes.h"
 
 #include <immintrin.h>
+#include <math.h>
 
 #define LANE_8  (LANE_BITS / 8u)
 #define LANE_16 (LANE_BITS / 16u)
@@ -316,22 +317,30 @@ static AI V lane_sum16_i32(const R8 *sums) {
                     merge128(four_rows(sums + 8), four_rows(sums + 12)));
 }
 
-/* A float of each of 16 rows. */
-static AI F gather16(const uint8_t *base, size_t pitch, const uint32_t *ids) {
-    V wide = _mm512_set1_epi64((long long)pitch);
-    V low = _mm512_mullo_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)ids)), wide);
-    V high = _mm512_mullo_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(ids + 8))), wide);
-    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_i64gather_ps(low, base, 1)),
-                              _mm512_i64gather_ps(high, base, 1), 1);
+/* Two floats, one behind the other, of each of 8 rows. */
+static AI F two_of_8(const uint8_t *const *row, size_t offset) {
+    F all = _mm512_setzero_ps();
+    __m128 pair[4];
+    for (size_t i = 0; i < 4; i++) {
+        __m128 low = _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(row[2 * i] + offset)));
+        pair[i] = _mm_loadh_pi(low, (const __m64 *)(row[2 * i + 1] + offset));
+    }
+    all = _mm512_insertf32x4(all, pair[0], 0);
+    all = _mm512_insertf32x4(all, pair[1], 1);
+    all = _mm512_insertf32x4(all, pair[2], 2);
+    return _mm512_insertf32x4(all, pair[3], 3);
 }
 
-/* Rounded after each step, as for four rows. */
-static AI void lane_finish16(V totals, const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids,
+/* Rounded after each step, as for four rows. A bias lies behind its factor; where there is none, what lies there is
+ * read and left. */
+static AI void lane_finish16(V totals, const sl_code_rows *rows, const sl_query_code *query, const uint8_t *const *row,
                              float *out) {
+    const V even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    F low = two_of_8(row, rows->factor), high = two_of_8(row + 8, rows->factor);
     F score = _mm512_mul_ps(_mm512_cvtepi32_ps(totals), _mm512_set1_ps(query->scale));
-    score = _mm512_mul_ps(score, gather16(rows->base + rows->factor, rows->pitch, ids));
+    score = _mm512_mul_ps(score, _mm512_permutex2var_ps(low, even, high));
     if (rows->bias) {
-        F bias = gather16(rows->base + rows->bias, rows->pitch, ids);
+        F bias = _mm512_permutex2var_ps(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
         score = _mm512_add_ps(score, _mm512_mul_ps(bias, _mm512_set1_ps(query->bias_scale)));
     }
     _mm512_storeu_ps(out, score);
@@ -374,25 +383,101 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
     return once;
 }
 
-static size_t above(const sl_buckets *buckets, int32_t floor, const float *scores, const uint32_t *ids, size_t n,
-                    const sl_above *out) {
-    const __m512 low = _mm512_set1_ps(buckets->low), scale = _mm512_set1_ps(buckets->scale);
-    const __m512 last = _mm512_set1_ps((float)buckets->last);
+static const float no_scores[16] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
+                                    -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
+                                    -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+
+static void empty(sl_candidates *all) {
+    const F none = _mm512_loadu_ps(no_scores);
+    all->count = 0;
+    all->floor = -INFINITY;
+    _mm512_storeu_ps(all->open, none);
+    _mm512_storeu_ps(all->tops, none);
+}
+
+static AI float most_of(F a) {
+    __m256 half = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+
+/* The tops of the sixteens from the one that holds `first`; behind the last one nothing is open. */
+static AI void renew_tops(sl_candidates *all, size_t first) {
+    const F none = _mm512_loadu_ps(no_scores);
+    _mm512_storeu_ps(all->open + all->count, none);
+    size_t i = first / 16;
+    for (; 16 * i < all->count; i++)
+        all->tops[i] = most_of(_mm512_loadu_ps(all->open + 16 * i));
+    _mm512_storeu_ps(all->tops + i, none);
+}
+
+static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
+    const F floor = _mm512_set1_ps(all->floor);
+    size_t count = all->count, first = count;
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+        F score = _mm512_maskz_loadu_ps(there, scores + i);
+        V id = _mm512_maskz_loadu_epi32(there, ids + i);
+        __mmask16 kept = _mm512_mask_cmp_ps_mask(there, score, floor, _CMP_GT_OQ);
+        F few = _mm512_maskz_compress_ps(kept, score);
+        _mm512_storeu_ps(all->scores + count, few);
+        _mm512_storeu_ps(all->open + count, few);
+        _mm512_storeu_si512(all->ids + count, _mm512_maskz_compress_epi32(kept, id));
+        count += (size_t)__builtin_popcount(kept);
+    }
+    all->count = count;
+    renew_tops(all, first);
+}
+
+/* Where `most` stands in a whole number of sixteens, which hold it. */
+static AI size_t place_of(const float *in, F most) {
+    for (size_t i = 0;; i += 16) {
+        __mmask16 found = _mm512_cmp_ps_mask(_mm512_loadu_ps(in + i), most, _CMP_EQ_OQ);
+        if (found) return i + (size_t)__builtin_ctz(found);
+    }
+}
+
+static size_t best(sl_candidates *all) {
+    F most = _mm512_loadu_ps(all->tops);
+    for (size_t i = 16; 16 * i < all->count; i += 16)
+        most = _mm512_max_ps(most, _mm512_loadu_ps(all->tops + i));
+    float top = most_of(most);
+    if (top == -INFINITY) return SL_NO_PLACE;
+    most = _mm512_set1_ps(top);
+    size_t at = place_of(all->tops, most);
+    F open = _mm512_loadu_ps(all->open + 16 * at);
+    uint32_t found = _mm512_cmp_ps_mask(open, most, _CMP_EQ_OQ);
+    size_t place = 16 * at + (size_t)__builtin_ctz(found);
+    all->open[place] = -INFINITY;
+    all->tops[at] = most_of(_mm512_mask_blend_ps((__mmask16)(found & -found), open, _mm512_set1_ps(-INFINITY)));
+    return place;
+}
+
+static size_t lane_sift(float *scores, float *open, uint32_t *ids, size_t n, float bound, uint32_t alike) {
+    const F least = _mm512_set1_ps(bound);
     size_t kept = 0;
     for (size_t i = 0; i < n; i += 16) {
-        __mmask16 all = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
-        __m512 score = _mm512_maskz_loadu_ps(all, scores + i);
-        __m512i id = _mm512_maskz_loadu_epi32(all, ids + i);
-        __m512 at = _mm512_min_ps(_mm512_mul_ps(_mm512_sub_ps(score, low), scale), last);
-        __m512i place = _mm512_cvttps_epi32(_mm512_max_ps(at, _mm512_setzero_ps()));
-        __mmask16 keep = _mm512_mask_cmpge_epi32_mask(all, place, _mm512_set1_epi32(floor));
-        keep = _mm512_mask_cmp_ps_mask(keep, score, score, _CMP_ORD_Q);
-        _mm512_storeu_ps(out->scores + kept, _mm512_maskz_compress_ps(keep, score));
-        _mm512_storeu_si512(out->ids + kept, _mm512_maskz_compress_epi32(keep, id));
-        _mm512_storeu_si512(out->places + kept, _mm512_maskz_compress_epi32(keep, place));
-        kept += (size_t)__builtin_popcount(keep);
+        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+        F score = _mm512_maskz_loadu_ps(there, scores + i);
+        V id = _mm512_maskz_loadu_epi32(there, ids + i);
+        uint32_t stay = _mm512_mask_cmp_ps_mask(there, score, least, _CMP_GT_OQ);
+        uint32_t on = _mm512_mask_cmp_ps_mask(there, score, least, _CMP_EQ_OQ);
+        for (; on && alike; on &= on - 1, alike--)
+            stay |= on & -on;
+        if (open) {
+            F other = _mm512_maskz_loadu_ps(there, open + i);
+            _mm512_storeu_ps(open + kept, _mm512_maskz_compress_ps((__mmask16)stay, other));
+        }
+        _mm512_storeu_ps(scores + kept, _mm512_maskz_compress_ps((__mmask16)stay, score));
+        _mm512_storeu_si512(ids + kept, _mm512_maskz_compress_epi32((__mmask16)stay, id));
+        kept += (size_t)__builtin_popcount(stay);
     }
     return kept;
+}
+
+static void lane_tops(sl_candidates *all) {
+    renew_tops(all, 0);
 }
 
 #endif

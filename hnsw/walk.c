@@ -10,6 +10,11 @@ enum { PREFETCH_LINES = 4 };
 /* Vectors are stored whole, over the end of what they hold. */
 enum { PAD = 16 };
 
+/* How many candidates are expanded at once: finding them, and all that a turn begins with, waits for the turn before,
+ * and a second and third candidate wait no longer. That they were chosen before the first one's neighbours were known
+ * costs a few evaluations, which a deep walk does not feel. */
+enum { WIDE = 3, SHALLOW_WIDE = 2, SHALLOW_EF = 100 };
+
 static int has_coarse(const sl_index *index) {
     return index->walked != &index->codec;
 }
@@ -24,15 +29,13 @@ sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
-    size_t covers = index->capacity > index->n ? index->capacity : index->n, row = index->m0 + PAD;
+    size_t covers = index->capacity > index->n ? index->capacity : index->n, row = WIDE * index->m0 + PAD;
     SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef, row), fail);
-    SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, max_ef), fail);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, 5 * row * sizeof(uint32_t), &block), fail);
+    SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, &index->kernels->walk, max_ef), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * row * sizeof(uint32_t), &block), fail);
     walk->nodes = block;
     walk->scores = (float *)(void *)(walk->nodes + row);
-    walk->above.scores = walk->scores + row;
-    walk->above.ids = (uint32_t *)(void *)(walk->above.scores + row);
-    walk->above.places = (int32_t *)(walk->above.ids + row);
+    walk->slots = (uint32_t *)(void *)(walk->scores + row);
     SL_TRY_GOTO(sl_mem_alloc(allocator, query_bytes(index), &walk->query_buffer), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * index->codec.dim * sizeof(float), &block), fail);
     walk->floats = block;
@@ -48,7 +51,7 @@ void sl_walk_free(sl_walk *walk) {
     if (!index) return;
     sl_visited_free(&walk->visited, allocator);
     sl_pool_free(&walk->pool, allocator, walk->max_ef);
-    sl_mem_free(allocator, walk->nodes, 5 * (index->m0 + PAD) * sizeof(uint32_t));
+    sl_mem_free(allocator, walk->nodes, 3 * (WIDE * index->m0 + PAD) * sizeof(uint32_t));
     sl_mem_free(allocator, walk->query_buffer, query_bytes(index));
     sl_mem_free(allocator, walk->floats, 2 * index->codec.dim * sizeof(float));
     walk->index = NULL;
@@ -111,25 +114,36 @@ static inline void prefetch_links(const sl_layer *layer, uint32_t id) {
     if (layer->level == 0) sl_prefetch(sl_layer_links(layer, id), layer->degree * sizeof(uint32_t));
 }
 
-/* What a row has beyond these lines the kernel asks for itself, while it scores the row before. */
-static inline void prefetch_row(const sl_index *index, uint32_t node) {
-    size_t bytes = index->walked->rows.pitch, most = PREFETCH_LINES * SL_PREFETCH_LINE;
-    sl_prefetch(sl_walked_row(index, node), bytes < most ? bytes : most);
+static inline void prefetch_each(const uint8_t *rows, size_t pitch, const uint32_t *nodes, size_t n, size_t bytes) {
+    for (size_t i = 0; i < n; i++)
+        sl_prefetch(rows + (size_t)nodes[i] * pitch, bytes);
+}
+
+/* What rows have beyond these lines the kernel asks for itself, while it scores the rows before. Rows of a line or two,
+ * which most are, in a loop of their own: there is nothing else to wait for. */
+static void prefetch_rows(const sl_index *index, const uint32_t *nodes, size_t n) {
+    const uint8_t *rows = index->walked->rows.base;
+    size_t pitch = index->walked->rows.pitch;
+    if (pitch == SL_PREFETCH_LINE)
+        prefetch_each(rows, SL_PREFETCH_LINE, nodes, n, SL_PREFETCH_LINE);
+    else if (pitch == 2 * SL_PREFETCH_LINE)
+        prefetch_each(rows, 2 * SL_PREFETCH_LINE, nodes, n, 2 * SL_PREFETCH_LINE);
+    else
+        prefetch_each(rows, pitch, nodes, n,
+                      pitch < PREFETCH_LINES * SL_PREFETCH_LINE ? pitch : PREFETCH_LINES * SL_PREFETCH_LINE);
 }
 
 /* The unvisited neighbours of an id, marked, their rows on the way into the cache. Stops at the first word that is no
  * id of the layer: the end of the list, or what a damaged file holds. */
-static sl_ids collect(sl_walk *walk, const sl_layer *layer, uint32_t id) {
+static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
-    sl_ids found = {sl_visited_place(&walk->visited), 0};
-    if (!links) return found;
-    found.count = layer->index->kernels->unseen(&walk->visited, links, layer->degree, layer->count, found.ids);
-    walk->visited.count += found.count;
+    if (!links) return 0;
+    size_t count = layer->index->kernels->unseen(&walk->visited, links, layer->degree, layer->count, ids);
+    walk->visited.count += count;
     walk->expansions++;
-    walk->evaluations += found.count;
-    for (size_t j = 0; j < found.count && !layer->level; j++)
-        prefetch_row(layer->index, found.ids[j]);
-    return found;
+    walk->evaluations += count;
+    if (!layer->level) prefetch_rows(layer->index, ids, count);
+    return count;
 }
 
 /* Scores ids of a layer into walk->scores; slots go by way of their nodes. */
@@ -165,14 +179,14 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
             while (links && count < layer.degree) {
                 uint32_t slot = sl_link_load(links + count);
                 if (slot >= layer.count) break;
-                walk->above.ids[count++] = slot;
+                walk->slots[count++] = slot;
             }
-            score(walk, &layer, walk->above.ids, count);
+            score(walk, &layer, walk->slots, count);
             walk->evaluations += count;
             for (size_t i = 0; i < count; i++)
                 if (walk->scores[i] > best) {
                     best = walk->scores[i];
-                    at = walk->above.ids[i];
+                    at = walk->slots[i];
                 }
         }
     }
@@ -180,15 +194,8 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
 }
 
 static void take(sl_walk *walk, const sl_layer *layer, sl_ids found) {
-    sl_pool *pool = &walk->pool;
-    const sl_above *above = &walk->above;
     score(walk, layer, found.ids, found.count);
-    if (!pool->arrived) sl_pool_expect(pool, walk->scores, found.count);
-    size_t kept = layer->index->kernels->above(&pool->range, pool->floor, walk->scores, found.ids, found.count, above);
-    for (size_t i = 0; i < kept; i++)
-        if (sl_pool_insert(pool, above->places[i], above->scores[i], above->ids[i]))
-            prefetch_links(layer, above->ids[i]);
-    if (sl_pool_unfit(pool)) sl_pool_refit(pool);
+    sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
 }
 
 /* Where a walk begins. The entry point too: reachability is proved from there, and links lead one way. */
@@ -206,7 +213,7 @@ static sl_ids seed(sl_walk *walk, const sl_layer *layer, uint32_t start) {
 /* Whether the candidate popped last is too far away for what it leads to to matter: see sl_search_params.stop. A score
  * is brought back to a distance where it has one: 1 - s is half the square of it under COSINE. */
 static int is_too_far(const sl_walk *walk) {
-    float near = sl_pool_near(&walk->pool), popped = sl_pool_popped(&walk->pool), stop = walk->stop;
+    float near = sl_pool_near(&walk->pool), popped = walk->pool.popped, stop = walk->stop;
     float origin = walk->origin;
     if (walk->index->codec.metric == SL_METRIC_IP) return popped < near - stop * fabsf(near - origin);
     float farthest = (1 + stop) * (1 + stop) * (origin - near);
@@ -220,19 +227,25 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef) {
     if (start >= layer.count) return;
     take(walk, &layer, seed(walk, &layer, start));
 
-    /* Three steps, each a turn behind the one before, so that what a step reads was asked for a turn ago: a candidate
-     * is chosen and its links asked for; the links of the one chosen before are read and the rows they lead to asked
+    /* Three steps, each a turn behind the one before, so that what a step reads was asked for a turn ago: candidates
+     * are chosen and their links asked for; the links of those chosen before are read and the rows they lead to asked
      * for; the rows asked for before are scored. */
-    uint32_t chosen = SL_POOL_NONE;
+    uint32_t chosen[WIDE], next[WIDE];
+    size_t count = 0, most = ef < SHALLOW_EF ? SHALLOW_WIDE : WIDE;
     sl_ids waiting = {0};
     for (;;) {
-        uint32_t next = sl_pool_pop(&walk->pool);
-        if (walk->stop > 0 && next != SL_POOL_NONE && is_too_far(walk)) next = SL_POOL_NONE;
-        if (next != SL_POOL_NONE) prefetch_links(&layer, next);
-        sl_ids found = chosen != SL_POOL_NONE ? collect(walk, &layer, chosen) : (sl_ids){0};
+        size_t wide = 0;
+        while (wide < most && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
+            if (walk->stop > 0 && is_too_far(walk)) break;
+            prefetch_links(&layer, next[wide++]);
+        }
+        sl_ids found = {sl_visited_place(&walk->visited), 0};
+        for (size_t i = 0; i < count; i++)
+            found.count += collect(walk, &layer, chosen[i], found.ids + found.count);
         if (waiting.count) take(walk, &layer, waiting);
-        if (next == SL_POOL_NONE && chosen == SL_POOL_NONE && !waiting.count) break;
-        chosen = next;
+        if (!wide && !count && !waiting.count) break;
+        memcpy(chosen, next, sizeof chosen);
+        count = wide;
         waiting = found;
     }
 }

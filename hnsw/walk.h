@@ -14,7 +14,7 @@ typedef struct sl_walk {
     /* Of one expansion, m0 entries and some each. */
     uint32_t *nodes; /* of ids that are slots */
     float *scores;
-    sl_above above; /* what the pool takes */
+    uint32_t *slots; /* of an upper layer's list */
     void *query_buffer;
     float *floats; /* the query as f32, and as much again for what is left of it */
     sl_query_code query;

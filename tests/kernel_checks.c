@@ -1,12 +1,11 @@
 #define _GNU_SOURCE
 #include "tests/kernel_checks.h"
 
-#include "base/random.h"
 #include "distance/codec.h"
+#include "tests/kernel_values.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,31 +13,8 @@
 #include <unistd.h>
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Counting, values, memory
+ * Values
  * ------------------------------------------------------------------------------------------------------------- */
-
-static void expect(check_count *count, int holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void expect(check_count *count, int holds, const char *format, ...) {
-    if (holds) {
-        count->passed++;
-        return;
-    }
-    if (count->failed++) return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(count->first, sizeof count->first, format, args);
-    va_end(args);
-}
-
-static uint64_t random_counter;
-
-static uint64_t random_bits(void) {
-    return sl_random_at(7, random_counter++);
-}
-
-static float random_float(void) {
-    return (float)(2 * sl_random_unit(7, random_counter++) - 1);
-}
 
 static const size_t long_dims[] = {100, 127, 128, 129, 384, 768, 1000, 33026, 65536};
 #define SHORT_DIMS 67u
@@ -46,28 +22,6 @@ static const size_t long_dims[] = {100, 127, 128, 129, 384, 768, 1000, 33026, 65
 
 static size_t dim_at(size_t i) {
     return i < SHORT_DIMS ? i + 1 : long_dims[i - SHORT_DIMS];
-}
-
-/* Memory whose last byte lies before a page that cannot be touched. */
-typedef struct guarded {
-    uint8_t *base, *end;
-    size_t mapped;
-} guarded;
-
-static guarded guarded_new(size_t size) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), body = (size + page - 1) / page * page;
-    guarded g = {.mapped = body + page};
-    g.base = mmap(NULL, g.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (g.base == MAP_FAILED || mprotect(g.base + body, page, PROT_NONE) != 0) {
-        perror("guarded_new");
-        exit(1);
-    }
-    g.end = g.base + body;
-    return g;
-}
-
-static void guarded_free(guarded *g) {
-    munmap(g->base, g->mapped);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -690,59 +644,6 @@ void check_unseen(const sl_kernels *kernels, check_count *count) {
             for (int kind = 0; kind < LISTS; kind++)
                 check_unseen_list(kernels, &visited, block + words, tables[t].count, degree, kind, count);
         free(block);
-    }
-}
-
-static float any_score(void) {
-    static const float others[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, 0, -0.0f, FLT_TRUE_MIN, 0.5f};
-    uint64_t bits = random_bits();
-    return bits % 4 ? random_float() : others[bits / 4 % (sizeof others / sizeof *others)];
-}
-
-static void check_above_list(const sl_kernels *kernels, const sl_buckets *buckets, int32_t floor, size_t n,
-                             check_count *count) {
-    enum { MOST = 600 + 16 };
-    guarded score_memory = guarded_new(n * sizeof(float)), id_memory = guarded_new(n * sizeof(uint32_t));
-    float *scores = (float *)(void *)score_memory.end - n, kept_scores[MOST];
-    uint32_t *ids = (uint32_t *)(void *)id_memory.end - n, kept_ids[MOST];
-    int32_t places[MOST];
-    for (size_t i = 0; i < n; i++) {
-        scores[i] = any_score();
-        ids[i] = (uint32_t)random_bits();
-    }
-    size_t wanted = 0, wrong = 0;
-    size_t kept = kernels->above(buckets, floor, scores, ids, n, &(sl_above){kept_scores, kept_ids, places});
-    for (size_t i = 0; i < n; i++) {
-        int32_t place = sl_bucket_of(buckets, scores[i]);
-        if (isnan(scores[i]) || place < floor) continue;
-        wrong += wanted >= kept || ids[i] != kept_ids[wanted] || place != places[wanted] ||
-                 memcmp(&scores[i], &kept_scores[wanted], sizeof *scores) != 0;
-        wanted++;
-    }
-    expect(count, kept == wanted && !wrong, "%s above n %zu floor %d scale %g: %zu kept, not %zu; %zu differ",
-           sl_isa_name(kernels->isa), n, floor, (double)buckets->scale, kept, wanted, wrong);
-    guarded_free(&score_memory);
-    guarded_free(&id_memory);
-}
-
-void check_above(const sl_kernels *kernels, check_count *count) {
-    static const sl_buckets buckets[] = {
-        {-1, 128, 255},       {-0.2f, 4096 / 0.7f, 4095},     {0, 0, 255},           {-1, FLT_MAX, 1023},
-        {1e30f, 1e-20f, 255}, {-FLT_MAX, 256 / FLT_MAX, 255}, {0, FLT_TRUE_MIN, 511}};
-    for (size_t b = 0; b < sizeof buckets / sizeof *buckets; b++) {
-        int32_t floors[] = {0, 1, buckets[b].last / 2, buckets[b].last};
-        for (size_t f = 0; f < 4; f++)
-            for (size_t n = 0; n <= 600; n += n < 70 ? 1 : 53)
-                check_above_list(kernels, &buckets[b], floors[f], n, count);
-    }
-    /* Buckets rise with scores, and the outermost take what lies beyond. */
-    for (size_t i = 0; i < 2000; i++) {
-        const sl_buckets range = {-0.5f, 512, 511};
-        float score = random_float();
-        int32_t place = sl_bucket_of(&range, score);
-        double exact = floor(((double)score + 0.5) * 512);
-        int32_t near = exact < 0 ? 0 : exact > 511 ? 511 : (int32_t)exact;
-        expect(count, abs(place - near) <= 1, "bucket %d of %.9g, not %d", place, (double)score, near);
     }
 }
 

@@ -17,8 +17,8 @@ void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count)
 void check_far_rows(const sl_kernels *kernels, check_count *count);
 /* Which links were not visited yet: list ends of every kind, ids twice, full tables, against a guard page. */
 void check_unseen(const sl_kernels *kernels, check_count *count);
-/* Which scores lie in high buckets: any scores, any counts, ranges of every width. */
-void check_above(const sl_kernels *kernels, check_count *count);
+/* A walk's candidates: any scores, turns of every size, the best asked for and the worst dropped in between. */
+void check_candidates(const sl_kernels *kernels, check_count *count);
 /* Tiles of rows of I8 or I4 codes against several queries: dims, tile sizes, geometries, thresholds, rows whose factors
  * are no numbers; all that the tier's scores say, and nothing else. */
 void check_tiles(const sl_kernels *kernels, sl_codes codes, check_count *count);

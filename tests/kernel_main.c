@@ -11,7 +11,7 @@ static void run(const sl_kernels *kernels, check_count *count) {
         check_scores(kernels, (sl_codes)codes, count);
     check_far_rows(kernels, count);
     check_unseen(kernels, count);
-    check_above(kernels, count);
+    check_candidates(kernels, count);
     check_tiles(kernels, SL_CODES_I8, count);
     check_tiles(kernels, SL_CODES_I4, count);
     check_best(kernels, count);

@@ -78,9 +78,9 @@ START_TEST(unseen_links_are_found) {
 }
 END_TEST
 
-START_TEST(scores_above_a_floor_are_kept) {
+START_TEST(candidates_are_those_of_a_list) {
     check_count count = {0};
-    check_above(tiers[_i], &count);
+    check_candidates(tiers[_i], &count);
     ck_assert_passed(&count);
 }
 END_TEST
@@ -311,7 +311,7 @@ static int run(void) {
     tcase_add_loop_test(kernels, f32_scores_are_within_the_bound, 0, tier_count);
     tcase_add_loop_test(kernels, i4_scores_are_exact, 0, tier_count);
     tcase_add_loop_test(kernels, unseen_links_are_found, 0, tier_count);
-    tcase_add_loop_test(kernels, scores_above_a_floor_are_kept, 0, tier_count);
+    tcase_add_loop_test(kernels, candidates_are_those_of_a_list, 0, tier_count);
     tcase_add_loop_test(kernels, tiles_score_as_rows, 0, tier_count);
     tcase_add_loop_test(kernels, the_best_are_kept, 0, tier_count);
     tcase_add_loop_test(kernels, rows_beyond_4_gib, 0, tier_count);

@@ -28,18 +28,18 @@ static struct offer {
 typedef struct stage {
     fault_allocator memory;
     sl_pool pool;
-    size_t max_limit, offered, taken, refits;
+    size_t max_limit, offered, taken;
 } stage;
 
 static void stage_open(stage *s, size_t max_limit) {
     fault_allocator_init(&s->memory, 0);
     s->max_limit = max_limit;
-    ck_ok(sl_pool_init(&s->pool, &s->memory.allocator, max_limit));
+    ck_ok(sl_pool_init(&s->pool, &s->memory.allocator, &sl_kernels_best()->walk, max_limit));
 }
 
 static void stage_start(stage *s, size_t limit) {
     sl_pool_start(&s->pool, limit, 0);
-    s->offered = s->taken = s->refits = 0;
+    s->offered = s->taken = 0;
 }
 
 static void stage_close(stage *s) {
@@ -50,25 +50,15 @@ static void stage_close(stage *s) {
 /* As a walk does a turn. Scores are those of ids offered + 0, + 1, ... */
 static void offer(stage *s, const float *scores, size_t n) {
     sl_pool *pool = &s->pool;
-    float kept_scores[TURN + 16];
-    uint32_t ids[TURN], kept_ids[TURN + 16];
-    int32_t places[TURN + 16];
-    sl_above above = {kept_scores, kept_ids, places};
+    uint32_t ids[TURN];
     for (size_t i = 0; i < n; i++) {
         ids[i] = (uint32_t)(s->offered + i);
         offers[s->offered + i] = (struct offer){scores[i], 0};
+        s->taken += scores[i] > pool->all.floor;
     }
     s->offered += n;
-    if (!pool->arrived) sl_pool_expect(pool, scores, n);
-    size_t kept = sl_kernels_best()->above(&pool->range, pool->floor, scores, ids, n, &above);
-    for (size_t i = 0; i < kept; i++)
-        s->taken += (size_t)sl_pool_insert(pool, places[i], kept_scores[i], kept_ids[i]);
-    if (sl_pool_unfit(pool)) {
-        sl_pool_refit(pool);
-        s->refits++;
-    }
-    ck_assert_uint_lt(pool->total, 2 * pool->limit + 16);
-    ck_assert_uint_le(pool->arrived, pool->room / 2);
+    sl_pool_offer(pool, scores, ids, n);
+    ck_assert_uint_le(pool->all.count, pool->room);
 }
 
 static int larger_first(const void *a, const void *b) {
@@ -104,8 +94,7 @@ static void check_finish(stage *s, size_t most) {
     ck_assert_uint_eq(wrong, 0);
 }
 
-/* One pop: of the best bucket that has unexpanded candidates, and not one that was given before. Among the limit best
- * nothing stays behind. */
+/* One pop: of the best that was not given before. Among the limit best nothing stays behind. */
 static void check_pop(stage *s) {
     static float sorted[MOST_OFFERED];
     sl_pool *pool = &s->pool;
@@ -122,10 +111,11 @@ static void check_pop(stage *s) {
     ck_assert_uint_lt(id, s->offered);
     ck_assert_int_eq(offers[id].popped, 0);
     offers[id].popped = 1;
-    ck_assert_int_ge(sl_bucket_of(&pool->range, offers[id].score), sl_bucket_of(&pool->range, best));
+    ck_assert_float_eq(offers[id].score, best);
+    ck_assert_float_eq(pool->popped, best);
 }
 
-/* Streams of scores: what walks see, and what no range of equal buckets fits. */
+/* Streams of scores: what walks see, and what halving a range of scores is slow or fails at. */
 typedef enum stream {
     UNIFORM,
     RISING,
@@ -242,7 +232,7 @@ START_TEST(equal_scores_stay_few) {
     stage_open(&s, 100);
     stage_start(&s, 100);
     feed(&s, ALL_EQUAL, 1, 10000, 0);
-    ck_assert_uint_le(s.taken, 2 * 100 + 16 + TURN);
+    ck_assert_uint_le(s.taken, s.pool.room + TURN);
     size_t popped = 0;
     while (sl_pool_pop(&s.pool) != SL_POOL_NONE)
         popped++;
@@ -251,20 +241,22 @@ START_TEST(equal_scores_stay_few) {
 }
 END_TEST
 
-/* The range follows scores that leave it, and not more often than they do. */
-START_TEST(range_follows) {
+/* The k-th best so far, or the last that a pool knows. */
+START_TEST(pool_knows_what_is_near) {
+    static const size_t limits[] = {1, 2, 10, SL_POOL_NEAR, 100};
+    static float sorted[MOST_OFFERED];
     stage s;
-    stage_open(&s, 100);
-    stage_start(&s, 100);
-    feed(&s, RISING, 1, 20000, 0);
-    ck_assert_int_eq(s.pool.full, 1);
-    ck_assert_uint_ge(s.refits, 3);
-    ck_assert_uint_le(s.refits, 200);
-    ck_assert_float_gt(s.pool.range.low, 0.9f);
-    stage_start(&s, 100);
-    feed(&s, EXPONENTIAL, 1, 20000, 0);
-    ck_assert_uint_ge(s.refits, 1);
-    ck_assert_uint_le(s.refits, 20);
+    stage_open(&s, 20);
+    for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
+        size_t near = limits[l] < SL_POOL_NEAR ? limits[l] : SL_POOL_NEAR;
+        stage_start(&s, 20);
+        sl_pool_start(&s.pool, 20, limits[l]);
+        for (size_t turn = 1; turn < 40; turn++) {
+            feed(&s, (stream)_i, l, 7 * turn, 1);
+            size_t n = sorted_offers(&s, sorted);
+            ck_assert_float_eq(sl_pool_near(&s.pool), n < near ? -INFINITY : sorted[near - 1]);
+        }
+    }
     stage_close(&s);
 }
 END_TEST
@@ -284,8 +276,8 @@ START_TEST(pool_starts_empty) {
 }
 END_TEST
 
-/* All in one bucket, the worst first: more than insertion is made for. */
-START_TEST(pool_sorts_what_buckets_do_not) {
+/* All but alike beside one that is not, the worst first. */
+START_TEST(pool_sorts_what_lies_close) {
     stage s;
     stage_open(&s, 1000);
     stage_start(&s, 1000);
@@ -301,11 +293,11 @@ START_TEST(pool_sorts_what_buckets_do_not) {
 END_TEST
 
 START_TEST(pool_needs_its_memory) {
-    for (size_t fail_at = 1; fail_at <= 5; fail_at++) {
+    for (size_t fail_at = 1; fail_at <= 2; fail_at++) {
         fault_allocator memory;
         fault_allocator_init(&memory, fail_at);
         sl_pool pool;
-        ck_assert_int_eq(sl_pool_init(&pool, &memory.allocator, 100), SL_ENOMEM);
+        ck_assert_int_eq(sl_pool_init(&pool, &memory.allocator, &sl_kernels_best()->walk, 100), SL_ENOMEM);
         ck_assert_uint_eq(memory.live_blocks, 0);
     }
 }
@@ -589,11 +581,11 @@ int main(void) {
     TCase *tests = tcase_create("walk");
     tcase_add_loop_test(tests, pool_keeps_the_best, 0, STREAMS);
     tcase_add_loop_test(tests, pool_gives_the_best_first, 0, STREAMS);
+    tcase_add_loop_test(tests, pool_knows_what_is_near, 0, STREAMS);
     tcase_add_loop_test(tests, largest_pool_keeps_the_best, 0, 2);
     tcase_add_test(tests, equal_scores_stay_few);
-    tcase_add_test(tests, range_follows);
     tcase_add_test(tests, pool_starts_empty);
-    tcase_add_test(tests, pool_sorts_what_buckets_do_not);
+    tcase_add_test(tests, pool_sorts_what_lies_close);
     tcase_add_test(tests, pool_needs_its_memory);
     tcase_add_test(tests, keys_order_as_scores);
     tcase_add_test(tests, top_is_a_sort);

@@ -1,0 +1,147 @@
+/* The kernels of a walk's candidates, against a plain list of all that was offered. */
+#include "tests/kernel_values.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM = 1600, BEHIND = 32 };
+
+typedef struct plain {
+    float scores[ROOM];
+    uint32_t ids[ROOM];
+    int open[ROOM];
+    size_t count;
+    float floor;
+} plain;
+
+/* Arrays that end before a page that cannot be touched. */
+typedef struct arrays {
+    guarded memory[4];
+    sl_candidates all;
+} arrays;
+
+static float *array_of(guarded *memory, size_t n) {
+    *memory = guarded_new(n * sizeof(float));
+    float *at = (float *)(void *)memory->end - n;
+    for (size_t i = 0; i < n; i++)
+        at[i] = 7; /* what another walk has left */
+    return at;
+}
+
+static arrays arrays_new(void) {
+    arrays a;
+    a.all.scores = array_of(&a.memory[0], ROOM + BEHIND);
+    a.all.open = array_of(&a.memory[1], ROOM + BEHIND);
+    a.all.ids = (uint32_t *)(void *)array_of(&a.memory[2], ROOM + BEHIND);
+    a.all.tops = array_of(&a.memory[3], ROOM / 16 + BEHIND);
+    return a;
+}
+
+static size_t differences(const plain *want, const sl_candidates *have) {
+    size_t wrong = 0;
+    for (size_t i = 0; i < want->count && i < have->count; i++) {
+        float open = want->open[i] ? want->scores[i] : -INFINITY;
+        wrong += memcmp(&want->scores[i], &have->scores[i], sizeof(float)) != 0 || want->ids[i] != have->ids[i] ||
+                 memcmp(&open, &have->open[i], sizeof open) != 0;
+    }
+    return wrong;
+}
+
+static void offer(const sl_kernels *kernels, plain *want, sl_candidates *all, size_t n, check_count *count) {
+    float scores[300];
+    uint32_t ids[300];
+    for (size_t i = 0; i < n; i++) {
+        scores[i] = any_score();
+        ids[i] = (uint32_t)random_bits();
+        if (!(scores[i] > want->floor)) continue;
+        want->scores[want->count] = scores[i];
+        want->ids[want->count] = ids[i];
+        want->open[want->count++] = 1;
+    }
+    kernels->walk.admit(all, scores, ids, n);
+    size_t wrong = differences(want, all);
+    expect(count, all->count == want->count && !wrong, "%s admits of %zu: %zu there, not %zu; %zu differ",
+           sl_isa_name(kernels->isa), n, all->count, want->count, wrong);
+}
+
+static void take_best(const sl_kernels *kernels, plain *want, sl_candidates *all, check_count *count) {
+    float most = -INFINITY;
+    for (size_t i = 0; i < want->count; i++)
+        if (want->open[i] && want->scores[i] > most) most = want->scores[i];
+    size_t place = kernels->walk.best(all);
+    if (most == -INFINITY || place == SL_NO_PLACE) {
+        expect(count, place == SL_NO_PLACE && most == -INFINITY, "%s best of %zu: place %zu, best %g",
+               sl_isa_name(kernels->isa), want->count, place, (double)most);
+        return;
+    }
+    int right = place < want->count && want->open[place] && want->scores[place] == most;
+    expect(count, right, "%s best of %zu: place %zu does not hold %g", sl_isa_name(kernels->isa), want->count, place,
+           (double)most);
+    if (right) want->open[place] = 0;
+    expect(count, !differences(want, all), "%s best of %zu: others have changed", sl_isa_name(kernels->isa),
+           want->count);
+}
+
+static int falling(const void *a, const void *b) {
+    const float *x = a, *y = b;
+    return (*x < *y) - (*x > *y);
+}
+
+/* What is left are the best, in the order they were in; then the list follows what the kernel chose among equals. */
+static void keep_best(const sl_kernels *kernels, plain *want, sl_candidates *all, uint32_t most, check_count *count) {
+    static float sorted[ROOM];
+    size_t before = want->count, kept = 0, wrong = 0;
+    memcpy(sorted, want->scores, before * sizeof *sorted);
+    qsort(sorted, before, sizeof *sorted, falling);
+    kernels->walk.keep(all, most);
+    for (size_t i = 0; i < before && kept < all->count; i++) {
+        if (want->ids[i] != all->ids[kept] || want->scores[i] != all->scores[kept]) continue;
+        want->scores[kept] = want->scores[i];
+        want->ids[kept] = want->ids[i];
+        want->open[kept++] = want->open[i];
+    }
+    want->count = kept;
+    wrong += kept != all->count || differences(want, all);
+    float *left = malloc((kept + 1) * sizeof *left);
+    memcpy(left, all->scores, kept * sizeof *left);
+    qsort(left, kept, sizeof *left, falling);
+    for (size_t i = 0; i < kept; i++)
+        wrong += left[i] != sorted[i];
+    expect(count, !wrong && (kept == before || (kept >= most && kept <= most + most / 4)),
+           "%s keeps %zu of %zu for %u: %zu wrong", sl_isa_name(kernels->isa), kept, before, most, wrong);
+    int raised = all->floor > want->floor;
+    expect(count, raised ? kept && !(all->floor > left[kept - 1]) : all->floor == want->floor,
+           "%s keeps %zu of %zu: floor %g", sl_isa_name(kernels->isa), kept, before, (double)all->floor);
+    want->floor = all->floor;
+    free(left);
+}
+
+void check_candidates(const sl_kernels *kernels, check_count *count) {
+    static plain want;
+    arrays a = arrays_new();
+    for (uint64_t round = 0; round < 60; round++) {
+        kernels->walk.empty(&a.all);
+        want.count = 0;
+        want.floor = -INFINITY;
+        take_best(kernels, &want, &a.all, count);
+        for (uint64_t turn = 0; turn < 40; turn++) {
+            size_t n = (size_t)(random_bits() % (turn % 5 ? 40 : 300));
+            if (want.count + n <= ROOM) offer(kernels, &want, &a.all, n, count);
+            for (uint64_t pops = random_bits() % 4; pops; pops--)
+                take_best(kernels, &want, &a.all, count);
+            float bound = any_score();
+            size_t from = 0;
+            for (size_t i = 0; i < want.count; i++)
+                from += want.scores[i] >= bound;
+            expect(count, kernels->walk.at_least(a.all.scores, a.all.count, bound) == from, "%s counts from %g",
+                   sl_isa_name(kernels->isa), (double)bound);
+            if (random_bits() % 4 == 0)
+                keep_best(kernels, &want, &a.all, 1 + (uint32_t)(random_bits() % (round % 2 ? 30 : 400)), count);
+        }
+        for (size_t left = want.count + 1; left; left--)
+            take_best(kernels, &want, &a.all, count);
+    }
+    for (size_t i = 0; i < 4; i++)
+        guarded_free(&a.memory[i]);
+}
