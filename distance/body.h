@@ -325,6 +325,8 @@ typedef struct sl_bound {
     uint32_t kept, alike;
 } sl_bound;
 
+#ifndef LANE_SIFTS
+
 static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -332,11 +334,19 @@ static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
     return count;
 }
 
+static AI void range_of(const float *scores, uint32_t n, float *low, float *high) {
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        *low = scores[i] < *low ? scores[i] : *low;
+        *high = scores[i] > *high ? scores[i] : *high;
+    }
+}
+
+#endif
+
 static AI uint32_t count_above(const float *scores, uint32_t n, float bound) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++)
-        count += scores[i] > bound;
-    return count;
+    return bound == INFINITY ? 0 : count_from(scores, n, nextafterf(bound, INFINITY));
 }
 
 /* By halving the range of the scores until a bound leaves about as many as are wanted, or no number lies between: a
@@ -344,11 +354,8 @@ static AI uint32_t count_above(const float *scores, uint32_t n, float bound) {
 static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted) {
     uint32_t most = wanted + wanted / 4, from = n;
     if (n <= most) return (sl_bound){-INFINITY, n, n};
-    float low = INFINITY, high = -INFINITY;
-    for (uint32_t i = 0; i < n; i++) {
-        low = scores[i] < low ? scores[i] : low;
-        high = scores[i] > high ? scores[i] : high;
-    }
+    float low, high;
+    range_of(scores, n, &low, &high);
     /* Nothing lies in the middle between a number and infinity. */
     float top = high;
     if (high > FLT_MAX) high = FLT_MAX;
@@ -551,6 +558,18 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
 static void empty(sl_candidates *all) {
     all->count = 0;
     all->floor = -INFINITY;
+    for (size_t i = 0; i < SL_NEAR; i++)
+        all->near[i] = -INFINITY;
+}
+
+/* Each place gets what was there, or the lesser of what comes and what stood before it. */
+static void note_near(sl_candidates *all, float score) {
+    float before = INFINITY;
+    for (size_t i = 0; i < all->near_count; i++) {
+        float here = all->near[i], moved = score < before ? score : before;
+        all->near[i] = moved > here ? moved : here;
+        before = here;
+    }
 }
 
 static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
@@ -563,8 +582,9 @@ static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, 
         if (!(score > mine.floor)) continue;
         mine.tops[place / 16] = place % 16 && top > score ? top : score;
         mine.count++;
+        if (mine.near_count && score > mine.near[mine.near_count - 1]) note_near(&mine, score);
     }
-    all->count = mine.count;
+    *all = mine;
 }
 
 static size_t best(sl_candidates *all) {

@@ -48,6 +48,8 @@ typedef void sl_score_fn(const sl_code_rows *rows, const sl_query_code *query, c
  * at `found`, which has room for degree + 16. Returns how many. */
 typedef size_t sl_unseen_fn(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found);
 
+#define SL_NEAR 16u
+
 /* What a walk has come upon, in order of arrival. The arrays have room for 32 more than are ever there; `open` and
  * `tops` are -INFINITY behind the last. */
 typedef struct sl_candidates {
@@ -55,13 +57,15 @@ typedef struct sl_candidates {
     float *tops;          /* the best of each 16 of `open` */
     uint32_t *ids;
     size_t count;
-    float floor; /* what is not above it is not admitted */
+    float floor;         /* what is not above it is not admitted */
+    float near[SL_NEAR]; /* the scores of the best so far, best first */
+    size_t near_count;   /* how many of them anybody asks for: of 0 none are noted */
 } sl_candidates;
 
 #define SL_NO_PLACE SIZE_MAX
 
 typedef struct sl_candidate_kernels {
-    /* None there, and any number admitted. */
+    /* None there or near, and any number admitted. */
     void (*empty)(sl_candidates *all);
     /* Appends what of n is above the floor. NaN is not. */
     void (*admit)(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n);

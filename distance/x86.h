@@ -387,12 +387,15 @@ static const float no_scores[16] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, 
                                     -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
                                     -INFINITY, -INFINITY, -INFINITY, -INFINITY};
 
-static void empty(sl_candidates *all) {
-    const F none = _mm512_loadu_ps(no_scores);
-    all->count = 0;
-    all->floor = -INFINITY;
-    _mm512_storeu_ps(all->open, none);
-    _mm512_storeu_ps(all->tops, none);
+static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
+    const F least = _mm512_set1_ps(bound);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i += 16) {
+        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+        F score = _mm512_maskz_loadu_ps(there, scores + i);
+        count += (uint32_t)__builtin_popcount(_mm512_mask_cmp_ps_mask(there, score, least, _CMP_GE_OQ));
+    }
+    return count;
 }
 
 static AI float most_of(F a) {
@@ -400,6 +403,28 @@ static AI float most_of(F a) {
     __m128 four = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
     four = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+
+static AI void range_of(const float *scores, uint32_t n, float *low, float *high) {
+    const F none = _mm512_set1_ps(-INFINITY);
+    F most = none, least = none; /* of the scores, and of what they are below zero */
+    for (uint32_t i = 0; i < n; i += 16) {
+        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+        F score = _mm512_maskz_loadu_ps(there, scores + i);
+        most = _mm512_mask_max_ps(most, there, most, score);
+        least = _mm512_mask_max_ps(least, there, least, _mm512_sub_ps(_mm512_setzero_ps(), score));
+    }
+    *low = -most_of(least);
+    *high = most_of(most);
+}
+
+static void empty(sl_candidates *all) {
+    const F none = _mm512_loadu_ps(no_scores);
+    all->count = 0;
+    all->floor = -INFINITY;
+    _mm512_storeu_ps(all->open, none);
+    _mm512_storeu_ps(all->tops, none);
+    _mm512_storeu_ps(all->near, none);
 }
 
 /* The tops of the sixteens from the one that holds `first`; behind the last one nothing is open. */
@@ -410,6 +435,20 @@ static AI void renew_tops(sl_candidates *all, size_t first) {
     for (; 16 * i < all->count; i++)
         all->tops[i] = most_of(_mm512_loadu_ps(all->open + 16 * i));
     _mm512_storeu_ps(all->tops + i, none);
+}
+
+/* Those of sixteen scores that are nearer than the last that is asked for: each place gets what was there, or the
+ * lesser of what comes and what stood before it. */
+static AI void note_near(sl_candidates *all, F scores, __mmask16 kept) {
+    F near = _mm512_loadu_ps(all->near), ends = _mm512_set1_ps(INFINITY);
+    uint32_t nearer = _mm512_mask_cmp_ps_mask(kept, scores, _mm512_set1_ps(all->near[all->near_count - 1]), _CMP_GT_OQ);
+    if (!nearer) return;
+    for (; nearer; nearer &= nearer - 1) {
+        F score = _mm512_permutexvar_ps(_mm512_set1_epi32(__builtin_ctz(nearer)), scores);
+        V before = _mm512_alignr_epi32(_mm512_castps_si512(near), _mm512_castps_si512(ends), 15);
+        near = _mm512_max_ps(near, _mm512_min_ps(_mm512_castsi512_ps(before), score));
+    }
+    _mm512_storeu_ps(all->near, near);
 }
 
 static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
@@ -425,6 +464,7 @@ static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, 
         _mm512_storeu_ps(all->open + count, few);
         _mm512_storeu_si512(all->ids + count, _mm512_maskz_compress_epi32(kept, id));
         count += (size_t)__builtin_popcount(kept);
+        if (all->near_count) note_near(all, score, kept);
     }
     all->count = count;
     renew_tops(all, first);
@@ -449,8 +489,12 @@ static size_t best(sl_candidates *all) {
     F open = _mm512_loadu_ps(all->open + 16 * at);
     uint32_t found = _mm512_cmp_ps_mask(open, most, _CMP_EQ_OQ);
     size_t place = 16 * at + (size_t)__builtin_ctz(found);
-    all->open[place] = -INFINITY;
-    all->tops[at] = most_of(_mm512_mask_blend_ps((__mmask16)(found & -found), open, _mm512_set1_ps(-INFINITY)));
+    /* Whole registers, which the next loads of these places can take from the stores. */
+    open = _mm512_mask_mov_ps(open, (__mmask16)(found & -found), _mm512_set1_ps(-INFINITY));
+    _mm512_storeu_ps(all->open + 16 * at, open);
+    float *tops = all->tops + at / 16 * 16;
+    F renewed = _mm512_mask_mov_ps(_mm512_loadu_ps(tops), (__mmask16)(1u << at % 16), _mm512_set1_ps(most_of(open)));
+    _mm512_storeu_ps(tops, renewed);
     return place;
 }
 

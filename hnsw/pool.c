@@ -53,32 +53,17 @@ void sl_pool_start(sl_pool *pool, size_t limit, size_t near_limit) {
     pool->room = 2 * limit + SPARE;
     pool->expanded = 0;
     pool->size = 0;
-    pool->near_limit = near_limit < SL_POOL_NEAR ? near_limit : SL_POOL_NEAR;
-    for (size_t i = 0; i < SL_POOL_NEAR; i++)
-        pool->near[i] = -INFINITY;
+    pool->all.near_count = near_limit < SL_NEAR ? near_limit : SL_NEAR;
     pool->kernels->empty(&pool->all);
 }
 
-/* Into its place among the best so far: each place has what was there, or the lesser of what comes and what stood
- * before it. */
-static void note_near(sl_pool *pool, float score) {
-    float before = INFINITY;
-    for (size_t i = 0; i < SL_POOL_NEAR; i++) {
-        float here = pool->near[i], moved = score < before ? score : before;
-        pool->near[i] = moved > here ? moved : here;
-        before = here;
-    }
-}
-
 void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
-    size_t before = pool->all.count;
     pool->kernels->admit(&pool->all, scores, ids, n);
-    for (size_t i = before; pool->near_limit && i < pool->all.count; i++)
-        if (pool->all.scores[i] > sl_pool_near(pool)) note_near(pool, pool->all.scores[i]);
     if (pool->all.count > pool->room) pool->kernels->keep(&pool->all, (uint32_t)pool->limit);
 }
 
-/* Merges runs of one, two, four and so on; what is merged last lies in keys. */
+/* Merges runs of one, two, four and so on; what is merged last lies in keys. Which run the next key comes from is as
+ * good as random, so that nothing may branch on it; what is read behind a run then does not count. */
 static void sort_keys(sl_pool *pool, size_t n) {
     uint64_t *from = pool->keys, *to = pool->spare;
     for (size_t run = 1; run < n; run *= 2) {
@@ -86,10 +71,10 @@ static void sort_keys(sl_pool *pool, size_t n) {
             size_t a = begin, middle = begin + run < n ? begin + run : n, b = middle;
             size_t end = begin + 2 * run < n ? begin + 2 * run : n;
             for (size_t i = begin; i < end; i++) {
-                int first = b == end || (a < middle && from[a] >= from[b]);
-                to[i] = from[first ? a : b];
-                a += (size_t)first;
-                b += (size_t)!first;
+                size_t first = (size_t)(b == end) | ((size_t)(a < middle) & (size_t)(from[a] >= from[b]));
+                to[i] = from[b] ^ ((from[a] ^ from[b]) & -(uint64_t)first);
+                a += first;
+                b += 1 - first;
             }
         }
         uint64_t *sorted = to;

@@ -18,15 +18,12 @@
 
 #define SL_POOL_NONE 0xffffffffu /* no id */
 #define SL_POOL_TURN (8 * SL_MAX_M + 2)
-#define SL_POOL_NEAR 16 /* sl_pool_near knows of so many */
 
 typedef struct sl_pool {
     const sl_candidate_kernels *kernels;
     sl_candidates all;
     size_t limit, room, expanded;
     float popped; /* the score of the candidate that was asked for last */
-    size_t near_limit;
-    float near[SL_POOL_NEAR]; /* the best so far, best first */
 
     /* What sl_pool_finish leaves: keys, best first. */
     uint64_t *keys, *spare;
@@ -71,9 +68,9 @@ static inline uint32_t sl_pool_id(uint64_t key) {
     return (uint32_t)key;
 }
 
-/* The score of the near_limit-th best, or of the last that is known; -INFINITY while there are not as many. */
+/* The score of the near_limit-th best, or of the SL_NEAR-th; -INFINITY while there are not as many. */
 static inline float sl_pool_near(const sl_pool *pool) {
-    return pool->near[pool->near_limit - 1];
+    return pool->all.near[pool->all.near_count - 1];
 }
 
 /* The best unexpanded candidate, now counted as expanded; SL_POOL_NONE where `limit` better ones are known. */

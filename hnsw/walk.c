@@ -10,10 +10,9 @@ enum { PREFETCH_LINES = 4 };
 /* Vectors are stored whole, over the end of what they hold. */
 enum { PAD = 16 };
 
-/* How many candidates are expanded at once: finding them, and all that a turn begins with, waits for the turn before,
- * and a second and third candidate wait no longer. That they were chosen before the first one's neighbours were known
- * costs a few evaluations, which a deep walk does not feel. */
-enum { WIDE = 3, SHALLOW_WIDE = 2, SHALLOW_EF = 100 };
+/* How many candidates are expanded at once: what a turn begins with waits for the end of the turn before, and a second
+ * candidate waits no longer. That it was chosen before the first one's neighbours were known costs a few evaluations. */
+enum { WIDE = 2 };
 
 static int has_coarse(const sl_index *index) {
     return index->walked != &index->codec;
@@ -231,11 +230,11 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef) {
      * are chosen and their links asked for; the links of those chosen before are read and the rows they lead to asked
      * for; the rows asked for before are scored. */
     uint32_t chosen[WIDE], next[WIDE];
-    size_t count = 0, most = ef < SHALLOW_EF ? SHALLOW_WIDE : WIDE;
+    size_t count = 0;
     sl_ids waiting = {0};
     for (;;) {
         size_t wide = 0;
-        while (wide < most && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
+        while (wide < WIDE && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
             if (walk->stop > 0 && is_too_far(walk)) break;
             prefetch_links(&layer, next[wide++]);
         }

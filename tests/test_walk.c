@@ -243,12 +243,12 @@ END_TEST
 
 /* The k-th best so far, or the last that a pool knows. */
 START_TEST(pool_knows_what_is_near) {
-    static const size_t limits[] = {1, 2, 10, SL_POOL_NEAR, 100};
+    static const size_t limits[] = {1, 2, 10, SL_NEAR, 100};
     static float sorted[MOST_OFFERED];
     stage s;
     stage_open(&s, 20);
     for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
-        size_t near = limits[l] < SL_POOL_NEAR ? limits[l] : SL_POOL_NEAR;
+        size_t near = limits[l] < SL_NEAR ? limits[l] : SL_NEAR;
         stage_start(&s, 20);
         sl_pool_start(&s.pool, 20, limits[l]);
         for (size_t turn = 1; turn < 40; turn++) {
