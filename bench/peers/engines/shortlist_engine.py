@@ -33,7 +33,9 @@ def variants(data):
         return base.Variant(f"{codes} M={m}", {"m": m, "codes": codes, "refine": refine, "ef_build": 200,
                                                "tuned": list(TARGETS)}, Targets())
 
-    return [variant(m, codes, refine) for codes, refine in (("i8", "bf16"), ("i4", None)) for m in (16, 32)]
+    # 18: the most links with which 100 dimensions need no more bytes than SVS's LVQ4x8 of degree 32.
+    return [variant(m, codes, refine) for codes, refine, ms in (("i8", "bf16", (16, 32)), ("i4", None, (16, 18, 32)))
+            for m in ms]
 
 
 def build(data, settings, threads, folder):
