@@ -12,10 +12,11 @@ typedef struct info_options {
 } info_options;
 
 static int print_index_info(const char *path, const sl_index *index, const sl_index_stats *stats, int as_json) {
-    static const char *const names[] = {"codes", "links", "ids", "upper layers", "refine"};
-    static const char *const keys[] = {"bytes_codes", "bytes_links", "bytes_ids", "bytes_upper", "bytes_refine"};
-    const uint64_t bytes[] = {stats->bytes_codes, stats->bytes_links, stats->bytes_ids, stats->bytes_upper,
-                              stats->bytes_refine};
+    static const char *const names[] = {"codes", "links", "ids", "upper layers", "refine", "partitions"};
+    static const char *const keys[] = {"bytes_codes", "bytes_links",  "bytes_ids",
+                                       "bytes_upper", "bytes_refine", "bytes_partitions"};
+    const uint64_t bytes[] = {stats->bytes_codes, stats->bytes_links,  stats->bytes_ids,
+                              stats->bytes_upper, stats->bytes_refine, stats->bytes_partitions};
     const size_t parts = sizeof bytes / sizeof *bytes;
     if (as_json) {
         json json;

@@ -14,7 +14,8 @@
 typedef struct search_options {
     const char *output, *scores;
     fraction_list recall;
-    size_t k, ef, rerank, threads;
+    fraction_list stop;
+    size_t k, ef, rerank, probes, threads;
     int place, progress, json;
 } search_options;
 
@@ -112,6 +113,8 @@ static int take_settings(const search_state *state, sl_search_params *params) {
     if (options->ef != SIZE_MAX) params->ef = options->ef;
     if (params->ef < options->k) params->ef = options->k;
     params->rerank = options->rerank;
+    params->stop = options->stop.count ? options->stop.values[0] : 0;
+    params->probes = options->probes;
     return EXIT_DONE;
 }
 
@@ -151,6 +154,10 @@ static int run_search(const command *self, int argc, char **argv) {
     if (options.recall.count > 1) return report_usage("--recall takes one number");
     if (options.recall.count && options.ef != SIZE_MAX) return report_usage("--ef and --recall exclude one another");
     if (options.recall.count && options.rerank) return report_usage("--rerank and --recall exclude one another");
+    if (options.stop.count > 1) return report_usage("--stop takes one number");
+    if (options.recall.count && options.stop.count) return report_usage("--stop and --recall exclude one another");
+    if (options.recall.count && options.probes) return report_usage("--probes and --recall exclude one another");
+    if (options.probes && options.ef != SIZE_MAX) return report_usage("--probes and --ef exclude one another");
     search_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1]};
     int status = search(&state);
     results_discard(state.results);
@@ -172,10 +179,17 @@ static const option search_table[] = {
      "Candidates kept while the graph is walked (default 64, or -k where that is more). More find more of the true "
      "neighbours in more time."},
     {0, "recall", OPTION_FRACTIONS, "R", 0, offsetof(search_options, recall),
-     "The recall to reach, by the settings that 'shortlist tune' stored in the index for it, instead of --ef and "
-     "--rerank."},
+     "The recall to reach, by the settings that 'shortlist tune' stored in the index for it, instead of --ef, "
+     "--rerank, --stop and --probes."},
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(search_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and --ef."},
+    {0, "stop", OPTION_FRACTIONS, "X", 0, offsetof(search_options, stop),
+     "Also end a search where what lies ahead is more than 1 + X times as far as the -k th best so far, or the 16th "
+     "where -k is more (under ip: lower in score by more than X times its magnitude): easy queries then take less "
+     "time. Some 0.05 to 0.5; without it, --ef alone ends a search."},
+    {0, "probes", OPTION_COUNT, "N", 0, offsetof(search_options, probes),
+     "Scan the N partitions nearest to each query instead of walking the graph: faster for many queries at once. 0 "
+     "(default) walks, and so does an index of fewer than 4096 vectors, which has no partitions."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(search_options, place),
      "Copy the index into memory, or map its file (default), which opens at once."},
@@ -187,7 +201,7 @@ const command command_search = {
     .name = "search",
     .summary = "find the nearest neighbours of a file of queries",
     .synopsis = "shortlist search INDEX QUERIES -k N -o OUT.ibin [--ef N | --recall R] [--scores FILE.fbin] [--rerank "
-                "N] [--threads N] [--place dram|map] [--progress] [--json]",
+                "N] [--stop X] [--probes N] [--threads N] [--place dram|map] [--progress] [--json]",
     .description =
         "Asks INDEX for the -k nearest vectors of each row of QUERIES and writes their ids. Queries of an index over "
         "floating-point vectors may be of any floating-point type; those of an index over integers must be of its own. "

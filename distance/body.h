@@ -754,6 +754,41 @@ REFINE_KERNELS(i16, SL_REFINE_I16)
 #define REFINE_ENTRY(suffix)                                                                                           \
     { refine_dot_##suffix, refine_l2_##suffix, refine_dot_norm_##suffix }
 
+/* ---------------------------------------------------------------------------------------------------------------
+ * Queries
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* The bits of magnitudes order as the magnitudes do, and integers have a maximum that compilers vectorise. */
+static AI float largest(const float *x, size_t n) {
+    int32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    float value;
+    memcpy(&value, &most, sizeof value);
+    return value;
+}
+
+static float take_byte(float *restrict x, size_t n, int8_t *restrict code, int32_t *sum) {
+    float unit = largest(x, n) / 127, inverse = 1 / unit;
+    if (!isfinite(unit) || !isfinite(inverse)) unit = inverse = 0;
+    int32_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        /* The nearest integer, ties to even, is left in the lower bits; compilers vectorise this. */
+        float shifted = x[i] * inverse + 0x1.8p23f;
+        uint32_t bits;
+        memcpy(&bits, &shifted, sizeof bits);
+        code[i] = (int8_t)(uint8_t)bits;
+        total += code[i];
+        x[i] -= (shifted - 0x1.8p23f) * unit;
+    }
+    *sum = total;
+    return unit;
+}
+
 const sl_kernels LANE_TABLE = {
     .isa = LANE_ISA,
     .score =
@@ -763,6 +798,7 @@ const sl_kernels LANE_TABLE = {
 #ifdef LANE_TILE
     .tile = {tile_pack, tile_scan, tile_best},
 #endif
+    .take_byte = take_byte,
     .dot_i8 = dot_i8,
     .l2_i8 = l2_i8,
     .dot_u8 = dot_u8,

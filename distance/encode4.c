@@ -150,18 +150,8 @@ void sl_decode_row4(const sl_codec *codec, const uint8_t *row, const uint8_t *re
 }
 
 void sl_take_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out) {
-    float unit = sl_largest(x, n) / 127, inverse = 1 / unit;
-    if (!isfinite(unit) || !isfinite(inverse)) unit = inverse = 0;
-    int32_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        /* The nearest integer, ties to even, is left in the lower bits; compilers vectorise this. */
-        float shifted = x[i] * inverse + 0x1.8p23f;
-        uint32_t bits;
-        memcpy(&bits, &shifted, sizeof bits);
-        code[i] = (int8_t)(uint8_t)bits;
-        sum += code[i];
-        x[i] -= (shifted - 0x1.8p23f) * unit;
-    }
+    int32_t sum;
+    float unit = sl_kernels_best()->take_byte(x, n, code, &sum);
     *out = (sl_query_code){.code = code, .offset = 128 * (int64_t)sum, .scale = unit * scale, .bias_scale = 0};
 }
 

@@ -132,6 +132,10 @@ typedef struct sl_kernels {
     sl_candidate_kernels walk;
     sl_tile_kernels tile;
 
+    /* Of n > 0 elements of x the nearest multiples of a unit, -127 to 127 of them, in `code`, and what they leave over
+     * in x. Returns the unit, 0 where x is zero or not finite; *sum gets the sum of the code. */
+    float (*take_byte)(float *x, size_t n, int8_t *code, int32_t *sum);
+
     /* One to one on raw vectors of any alignment; nothing is read behind dim. */
     int64_t (*dot_i8)(const int8_t *a, const int8_t *b, size_t dim);
     int64_t (*l2_i8)(const int8_t *a, const int8_t *b, size_t dim);

@@ -11,7 +11,8 @@ enum { PREFETCH_LINES = 4 };
 enum { PAD = 16 };
 
 /* How many candidates are expanded at once: what a turn begins with waits for the end of the turn before, and a second
- * candidate waits no longer. That it was chosen before the first one's neighbours were known costs a few evaluations. */
+ * candidate waits no longer. That it was chosen before the first one's neighbours were known costs a few evaluations.
+ */
 enum { WIDE = 2 };
 
 static int has_coarse(const sl_index *index) {

@@ -246,9 +246,10 @@ typedef struct sl_search_params {
      * ef, rerank, stop and probes; see sl_index_find_tuned. 0 (default): these as given. */
     double recall;
     /* Above 0: a walk also ends at a candidate that is more than 1 + stop times as far from the query as the k-th
-     * best so far (under IP: whose score is lower than that one's by more than stop times its magnitude); ef remains
-     * the most that is kept. Easy queries end early, hard ones go on, so that a mean recall costs fewer evaluations
-     * than by ef alone (distance adaptive beam search, arXiv 2505.15636). 0 (default): ef alone. */
+     * best so far, or where k is above 16 the 16th (under IP: whose score is lower than that one's by more than stop
+     * times its magnitude); ef remains the most that is kept. Easy queries end early, hard ones go on, so that a mean
+     * recall costs fewer evaluations than by ef alone (distance adaptive beam search, arXiv 2505.15636). 0 (default):
+     * ef alone. */
     double stop;
     /* Of a batch call: above 0, so many partitions of the index (or up to half as many more) are scanned for each
      * query, the ones nearest to it, by products of many queries with many vectors, instead of a walk; ef and stop then

@@ -1,4 +1,4 @@
-/* The kernels of a walk's candidates, against a plain list of all that was offered. */
+/* The kernels of a walk's candidates, against a plain list of all that was offered; and of a query's bytes. */
 #include "tests/kernel_values.h"
 
 #include <math.h>
@@ -144,4 +144,33 @@ void check_candidates(const sl_kernels *kernels, check_count *count) {
     }
     for (size_t i = 0; i < 4; i++)
         guarded_free(&a.memory[i]);
+}
+
+void check_take_byte(const sl_kernels *kernels, check_count *count) {
+    enum { MOST = 600 };
+    static const float scales[] = {1, 1e-30f, 1e30f, 1e-44f, 0, INFINITY, NAN};
+    for (size_t n = 1; n <= MOST; n += n < 70 ? 1 : 53)
+        for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
+            guarded x_memory = guarded_new(n * sizeof(float)), code_memory = guarded_new(n);
+            float *x = (float *)(void *)x_memory.end - n, given[MOST], most = 0;
+            int8_t *code = (int8_t *)code_memory.end - n;
+            for (size_t i = 0; i < n; i++) {
+                given[i] = x[i] = random_float() * scales[s];
+                most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+            }
+            int32_t sum, total = 0;
+            float unit = kernels->take_byte(x, n, code, &sum);
+            int usable = most / 127 > 0 && isfinite(127 / most) && isfinite(most);
+            size_t wrong = usable ? unit != most / 127 : unit != 0;
+            for (size_t i = 0; i < n; i++) {
+                total += code[i];
+                if (!isfinite(given[i])) continue;
+                float quotient = unit > 0 ? given[i] * (1 / unit) : 0;
+                wrong += code[i] != (int)nearbyintf(quotient) || x[i] != given[i] - (float)code[i] * unit;
+            }
+            expect(count, !wrong && sum == total, "%s bytes of %zu floats of scale %g: unit %g, sum %d; %zu wrong",
+                   sl_isa_name(kernels->isa), n, (double)scales[s], (double)unit, sum, wrong);
+            guarded_free(&x_memory);
+            guarded_free(&code_memory);
+        }
 }

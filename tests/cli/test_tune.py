@@ -40,8 +40,8 @@ class Tune(CommandTest):
 
         found = self.run_json("search", "x.sl", "half.fbin", "-k", K, "--recall", 0.9, "-o", "found.ibin")
         self.assertEqual((found["ef"], found["rerank"], found["target"]), (high["ef"], high["rerank"], 0.9))
-        self.run_ok("search", "x.sl", "half.fbin", "-k", K, "--ef", high["ef"], "--rerank", high["rerank"], "-o",
-                    "same.ibin")
+        self.run_ok("search", "x.sl", "half.fbin", "-k", K, "--ef", high["ef"], "--rerank", high["rerank"],
+                    *(("--stop", high["stop"]) if high["stop"] else ()), "-o", "same.ibin")
         self.assertEqual(self.read("found.ibin"), self.read("same.ibin"))
 
         at = self.run_json("eval", "x.sl", "half.fbin", "half.ibin", "-k", K, "--recall", "0.8,0.95,0.97",
@@ -101,6 +101,35 @@ class Tune(CommandTest):
         self.run_bad(2, "tune", "x.sl", "half.fbin", "half.ibin", "more", "-k", K, says=("one argument too many",))
         self.run_bad(2, "search", "x.sl", "half.fbin", "-k", K, "--recall", 0.9, "--rerank", 5, "-o", "o.ibin",
                      says=("--rerank and --recall",))
+        self.run_bad(2, "search", "x.sl", "half.fbin", "-k", K, "--recall", 0.9, "--stop", 0.5, "-o", "o.ibin",
+                     says=("--stop and --recall",))
+        self.run_bad(2, "search", "x.sl", "half.fbin", "-k", K, "--recall", 0.9, "--probes", 5, "-o", "o.ibin",
+                     says=("--probes and --recall",))
+        self.run_bad(2, "search", "x.sl", "half.fbin", "-k", K, "--ef", 20, "--probes", 5, "-o", "o.ibin",
+                     says=("--probes and --ef",))
+        self.run_bad(2, "search", "x.sl", "half.fbin", "-k", K, "--stop", "0.1,0.2", "-o", "o.ibin",
+                     says=("--stop takes one",))
+
+    def test_a_stop_and_probes_by_hand(self):
+        """A walk that may stop at once finds less; so does a scan of one partition than one of all."""
+        self.vectors("many.fbin", clustered(5000, DIM, 3))
+        self.run_ok("build", "many.fbin", "-o", "many.sl", "--metric", "cosine")
+        self.run_ok("truth", "many.fbin", "half.fbin", "-k", K, "--metric", "cosine", "-o", "truth.ibin")
+        truth = self.read("truth.ibin")
+
+        def found(*options):
+            self.run_ok("search", "many.sl", "half.fbin", "-k", K, *options, "-o", "found.ibin")
+            return self.read("found.ibin")
+
+        def shared(ids):
+            places = range(8, 8 + 4 * K * (QUERIES // 2), 4)
+            rows = [places[at:at + K] for at in range(0, len(places), K)]
+            return sum(len({ids[at:at + 4] for at in row} & {truth[at:at + 4] for at in row}) for row in rows)
+
+        self.assertLess(shared(found("--ef", 100, "--stop", 1e-6)), shared(found("--ef", 100)))
+        one, every = shared(found("--probes", 1)), shared(found("--probes", 1000))
+        self.assertLess(one, every)
+        self.assertGreater(every, 0.97 * K * (QUERIES // 2))
 
 
 if __name__ == "__main__":

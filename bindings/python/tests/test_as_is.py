@@ -13,8 +13,8 @@ class Own(np.ndarray):
     """An array that is not quite numpy's, so that it takes the longer way."""
 
 
-def short_way(ix, q, k=10, ef=64, threads=1, rerank=0, recall=None, stop=0.0):
-    return ix._core.search_as_is(q, k, ef, threads, rerank, recall, stop)
+def short_way(ix, q, k=10, ef=64, threads=1, rerank=0, recall=None, stop=0.0, probes=0):
+    return ix._core.search_as_is(q, k, ef, threads, rerank, recall, stop, probes)
 
 
 def made(dtype):
@@ -72,7 +72,7 @@ def test_what_does_not(ready, q):
     ]
     for queries in arrays:
         assert short_way(ready, queries) is None
-    for whole in ("k", "ef", "threads", "rerank"):
+    for whole in ("k", "ef", "threads", "rerank", "probes"):
         for number in (-1, 2**63, -(2**63), 2**200, True, 3.0, "3", None, np.int64(3)):
             assert short_way(ready, q, **{whole: number}) is None
     assert short_way(ready, q, k=65537) is None
@@ -128,6 +128,16 @@ def test_an_early_stop_looks_at_less(x, q):
         full = ix.search(queries, ef=400)[0]
         assert recall(ix.search(queries, ef=400, stop=1e-6)[0], truth) < recall(full, truth)
         np.testing.assert_array_equal(ix.search(queries, ef=400, stop=1e9)[0], full)
+
+
+def test_probes_scan_instead_of_walking():
+    ix, many = shortlist.Index(DIM), clustered(300, seed=4)
+    ix.add(clustered(5000))
+    truth = shortlist.exact(clustered(5000), many, k=10, metric="cosine")[0]
+    for queries in (many, many.astype(float)):
+        few, all_of_them = (ix.search(queries, ef=1, probes=probes)[0] for probes in (1, 1000))
+        assert recall(few, truth) < recall(all_of_them, truth)
+        assert recall(all_of_them, truth) > 0.98  # which no walk of ef 1 reaches
 
 
 def test_results_are_their_own(ready, q):

@@ -70,7 +70,7 @@ void Index::add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::
 }
 
 void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
-                   size_t threads, nb::handle filter, nb::handle ids_out, nb::handle scores_out) {
+                   size_t probes, size_t threads, nb::handle filter, nb::handle ids_out, nb::handle scores_out) {
     Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
     Flat<uint64_t> ids(ids_out, q.count() * k, true);
     Flat<float> scores(scores_out, q.count() * k, true);
@@ -80,6 +80,7 @@ void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t reran
     params.rerank = rerank;
     params.recall = recall;
     params.stop = stop;
+    params.probes = probes;
     params.threads = threads;
     std::optional<Filter> accepted;
     if (!filter.is_none()) accepted.emplace(nb::borrow<nb::dict>(filter));
@@ -236,6 +237,7 @@ nb::dict Index::stats() {
     out["bytes_ids"] = stats.bytes_ids;
     out["bytes_upper"] = stats.bytes_upper;
     out["bytes_refine"] = stats.bytes_refine;
+    out["bytes_partitions"] = stats.bytes_partitions;
     out["bytes_total"] = stats.bytes_total;
     out["bytes_per_vector"] = stats.n ? static_cast<double>(stats.bytes_total) / static_cast<double>(stats.n) : 0.0;
     out["quant_error_mean"] = stats.quant_error_mean;

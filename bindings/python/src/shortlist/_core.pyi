@@ -51,13 +51,22 @@ class Index:
         rerank: int,
         recall: float,
         stop: float,
+        probes: int,
         threads: int,
         filter: dict[str, Any] | None,
         ids_out: object,
         scores_out: object,
     ) -> None: ...
     def search_as_is(
-        self, q: object, k: object, ef: object, threads: object, rerank: object, recall: object, stop: object
+        self,
+        q: object,
+        k: object,
+        ef: object,
+        threads: object,
+        rerank: object,
+        recall: object,
+        stop: object,
+        probes: object,
     ) -> tuple[Ids, Scores] | None: ...
     def tune(
         self,
