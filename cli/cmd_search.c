@@ -14,7 +14,7 @@
 typedef struct search_options {
     const char *output, *scores;
     fraction_list recall;
-    fraction_list stop;
+    double stop; /* below 0: not given */
     size_t k, ef, rerank, probes, threads;
     int place, progress, json;
 } search_options;
@@ -82,6 +82,8 @@ static int print_result(const search_state *state, const sl_search_params *param
         json_count(&json, "k", state->options->k);
         json_count(&json, "ef", params->ef);
         json_count(&json, "rerank", params->rerank);
+        json_real(&json, "stop", params->stop);
+        json_count(&json, "probes", params->probes);
         if (params->recall > 0) json_real(&json, "target", params->recall);
         json_count(&json, "threads", thread_count(state->options->threads));
         json_count(&json, "results", state->counts.results);
@@ -108,12 +110,13 @@ static int take_settings(const search_state *state, sl_search_params *params) {
         params->ef = tuned.ef;
         params->rerank = tuned.rerank;
         params->stop = tuned.stop;
+        params->probes = tuned.probes;
         return EXIT_DONE;
     }
     if (options->ef != SIZE_MAX) params->ef = options->ef;
     if (params->ef < options->k) params->ef = options->k;
     params->rerank = options->rerank;
-    params->stop = options->stop.count ? options->stop.values[0] : 0;
+    params->stop = options->stop > 0 ? options->stop : 0;
     params->probes = options->probes;
     return EXIT_DONE;
 }
@@ -148,16 +151,14 @@ static int search(search_state *state) {
 }
 
 static int run_search(const command *self, int argc, char **argv) {
-    search_options options = {.ef = SIZE_MAX, .place = SL_PLACE_MAP};
+    search_options options = {.ef = SIZE_MAX, .stop = -1, .place = SL_PLACE_MAP};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (options.recall.count > 1) return report_usage("--recall takes one number");
     if (options.recall.count && options.ef != SIZE_MAX) return report_usage("--ef and --recall exclude one another");
     if (options.recall.count && options.rerank) return report_usage("--rerank and --recall exclude one another");
-    if (options.stop.count > 1) return report_usage("--stop takes one number");
-    if (options.recall.count && options.stop.count) return report_usage("--stop and --recall exclude one another");
+    if (options.recall.count && options.stop >= 0) return report_usage("--stop and --recall exclude one another");
     if (options.recall.count && options.probes) return report_usage("--probes and --recall exclude one another");
-    if (options.probes && options.ef != SIZE_MAX) return report_usage("--probes and --ef exclude one another");
     search_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1]};
     int status = search(&state);
     results_discard(state.results);
@@ -183,13 +184,14 @@ static const option search_table[] = {
      "--rerank, --stop and --probes."},
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(search_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and --ef."},
-    {0, "stop", OPTION_FRACTIONS, "X", 0, offsetof(search_options, stop),
+    {0, "stop", OPTION_REAL, "X", 0, offsetof(search_options, stop),
      "Also end a search where what lies ahead is more than 1 + X times as far as the -k th best so far, or the 16th "
      "where -k is more (under ip: lower in score by more than X times its magnitude): easy queries then take less "
-     "time. Some 0.05 to 0.5; without it, --ef alone ends a search."},
+     "time. Some 0.05 to 0.5; 0 (default) leaves it to --ef alone."},
     {0, "probes", OPTION_COUNT, "N", 0, offsetof(search_options, probes),
      "Scan the N partitions nearest to each query instead of walking the graph: faster for many queries at once. 0 "
-     "(default) walks, and so does an index of fewer than 4096 vectors, which has no partitions."},
+     "(default) walks by --ef and --stop, and so does an index without partitions (of fewer than 4096 vectors), of "
+     "codes i16 or f32, or on a processor that has only scalar kernels."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(search_options, place),
      "Copy the index into memory, or map its file (default), which opens at once."},

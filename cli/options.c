@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,13 @@ static int parse_fractions(const char *text, fraction_list *list) {
     }
 }
 
+static int parse_real(const char *text, double *value) {
+    char *stop;
+    if (!(isdigit((unsigned char)*text) || *text == '.')) return 0;
+    *value = strtod(text, &stop);
+    return stop != text && !*stop && isfinite(*value);
+}
+
 static const char *expected(option_kind kind) {
     switch (kind) {
     case OPTION_COUNT:
@@ -102,6 +110,8 @@ static const char *expected(option_kind kind) {
         return "a number of bytes, such as 4096, 512M or 16G";
     case OPTION_COUNTS:
         return "whole numbers parted by commas, at most 64 of them";
+    case OPTION_REAL:
+        return "a number, 0 or more";
     case OPTION_FRACTIONS:
         return "numbers above 0 and up to 1 parted by commas, at most 64 of them";
     default:
@@ -133,6 +143,9 @@ static int store(const option *option, const char *text, char *values) {
         break;
     case OPTION_COUNTS:
         fits = parse_counts(text, field);
+        break;
+    case OPTION_REAL:
+        fits = parse_real(text, field);
         break;
     case OPTION_FRACTIONS:
         fits = parse_fractions(text, field);

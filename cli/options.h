@@ -25,6 +25,7 @@ typedef enum option_kind {
     OPTION_BYTES,    /* size_t                      1000, 64K, 16M, 4G, 1T: powers of 1024 */
     OPTION_WORD,     /* int                         one of the words in `argument`; their order is their values */
     OPTION_COUNTS,   /* count_list                  16,32,64 */
+    OPTION_REAL,     /* double                      0.25: 0 or more, negative where it is not given */
     OPTION_FRACTIONS /* fraction_list               0.9,0.95: each above 0, up to 1 */
 } option_kind;
 

@@ -30,6 +30,9 @@
  *   lane_append               (scores, ids, score, first, bits) the lanes of the bits, with their numbers from first
  * on, one after another; whole registers may be written LANE_TRANSPOSE            there are lane_transpose(V[LANE_F]),
  * of 32-bit lanes, and lane_store
+ *
+ *   LANE_SIFTS                there are unseen, count_from, range_of, lane_sift and the kernels of candidates but keep,
+ * which plain loops stand in for here
  */
 #ifndef SL_DISTANCE_BODY_H
 #define SL_DISTANCE_BODY_H
@@ -555,11 +558,30 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
     return kept;
 }
 
+static AI void close_16(float *x) {
+    for (size_t i = 0; i < 16; i++)
+        x[i] = -INFINITY;
+}
+
+static AI float most_of_16(const float *x) {
+    float most = x[0];
+    for (size_t i = 1; i < 16; i++)
+        most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+static AI size_t place_of(const float *x, float score) {
+    size_t place = 0;
+    while (x[place] != score)
+        place++;
+    return place;
+}
+
 static void empty(sl_candidates *all) {
     all->count = 0;
     all->floor = -INFINITY;
-    for (size_t i = 0; i < SL_NEAR; i++)
-        all->near[i] = -INFINITY;
+    close_16(all->near);
+    close_16(all->peaks);
 }
 
 /* Each place gets what was there, or the lesser of what comes and what stood before it. */
@@ -572,43 +594,57 @@ static void note_near(sl_candidates *all, float score) {
     }
 }
 
+/* A place that is open, in the sixteens it belongs to. */
+static AI void open_place(sl_candidates *all, size_t place, float score) {
+    size_t top = place / 16, peak = top / 16;
+    if (place % 16 == 0) close_16(all->open + place);
+    if (place % 256 == 0) close_16(all->tops + top);
+    if (place % 4096 == 0) close_16(all->peaks + peak);
+    all->open[place] = score;
+    all->tops[top] = place % 16 && all->tops[top] > score ? all->tops[top] : score;
+    all->peaks[peak] = place % 256 && all->peaks[peak] > score ? all->peaks[peak] : score;
+}
+
 static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
-    sl_candidates mine = *all; /* a copy stays in registers */
     for (size_t i = 0; i < n; i++) {
-        float score = scores[i], top = mine.tops[mine.count / 16];
-        size_t place = mine.count;
-        mine.scores[place] = mine.open[place] = score;
-        mine.ids[place] = ids[i];
-        if (!(score > mine.floor)) continue;
-        mine.tops[place / 16] = place % 16 && top > score ? top : score;
-        mine.count++;
-        if (mine.near_count && score > mine.near[mine.near_count - 1]) note_near(&mine, score);
+        float score = scores[i];
+        if (!(score > all->floor)) continue;
+        all->scores[all->count] = score;
+        all->ids[all->count] = ids[i];
+        open_place(all, all->count++, score);
+        if (all->near_count && score > all->near[all->near_count - 1]) note_near(all, score);
     }
-    *all = mine;
 }
 
 static size_t best(sl_candidates *all) {
     float most = -INFINITY;
-    size_t tops = (all->count + 15) / 16, at = 0;
-    for (size_t i = 0; i < tops; i++) {
-        at = all->tops[i] > most ? i : at;
-        most = all->tops[i] > most ? all->tops[i] : most;
-    }
+    for (size_t i = 0; 256 * i < all->count; i++)
+        most = all->peaks[i] > most ? all->peaks[i] : most;
     if (most == -INFINITY) return SL_NO_PLACE;
-    size_t end = 16 * at + 16 < all->count ? 16 * at + 16 : all->count, place = 16 * at;
-    while (all->open[place] != most)
-        place++;
+    size_t peak = place_of(all->peaks, most), top = 16 * peak + place_of(all->tops + 16 * peak, most);
+    size_t place = 16 * top + place_of(all->open + 16 * top, most);
     all->open[place] = -INFINITY;
-    float top = -INFINITY;
-    for (size_t i = 16 * at; i < end; i++)
-        top = all->open[i] > top ? all->open[i] : top;
-    all->tops[at] = top;
+    all->tops[top] = most_of_16(all->open + 16 * top);
+    all->peaks[peak] = most_of_16(all->tops + 16 * peak);
     return place;
 }
 
+static AI void close_rest(float *x, size_t n) {
+    for (size_t i = n; i % 16; i++)
+        x[i] = -INFINITY;
+}
+
+static AI size_t renew_best(const float *of, size_t n, float *into) {
+    size_t count = (n + 15) / 16;
+    for (size_t i = 0; i < count; i++)
+        into[i] = most_of_16(of + 16 * i);
+    close_rest(into, count);
+    return count;
+}
+
 static void lane_tops(sl_candidates *all) {
-    for (size_t i = 0; i < all->count; i++)
-        all->tops[i / 16] = i % 16 && all->tops[i / 16] > all->open[i] ? all->tops[i / 16] : all->open[i];
+    close_rest(all->open, all->count);
+    (void)renew_best(all->tops, renew_best(all->open, all->count, all->tops), all->peaks);
 }
 
 #endif
@@ -758,22 +794,8 @@ REFINE_KERNELS(i16, SL_REFINE_I16)
  * Queries
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The bits of magnitudes order as the magnitudes do, and integers have a maximum that compilers vectorise. */
-static AI float largest(const float *x, size_t n) {
-    int32_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        int32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        bits &= INT32_MAX;
-        most = bits > most ? bits : most;
-    }
-    float value;
-    memcpy(&value, &most, sizeof value);
-    return value;
-}
-
 static float take_byte(float *restrict x, size_t n, int8_t *restrict code, int32_t *sum) {
-    float unit = largest(x, n) / 127, inverse = 1 / unit;
+    float unit = largest_of(x, n) / 127, inverse = 1 / unit;
     if (!isfinite(unit) || !isfinite(inverse)) unit = inverse = 0;
     int32_t total = 0;
     for (size_t i = 0; i < n; i++) {

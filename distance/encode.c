@@ -1,6 +1,7 @@
 /* Vectors into rows and queries, and rows back into vectors. What is written where is codec.h's table. */
 #include "distance/codec.h"
 #include "distance/double.h"
+#include "distance/lanes.h"
 
 #include <math.h>
 #include <string.h>
@@ -55,17 +56,7 @@ static code_sums sums_of(sl_codes kind, const void *codes, size_t dim) {
 }
 
 float sl_largest(const float *x, size_t n) {
-    /* The bits of magnitudes order as the magnitudes do, and integers have a maximum that compilers vectorise. */
-    int32_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        int32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        bits &= INT32_MAX;
-        most = bits > most ? bits : most;
-    }
-    float value;
-    memcpy(&value, &most, sizeof value);
-    return value;
+    return largest_of(x, n);
 }
 
 /* To the nearest integer, ties to even: adding 1.5 * 2^52 leaves it in the lower bits of the sum. */

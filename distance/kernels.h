@@ -16,13 +16,14 @@
 
 /* Geometry of an array of code rows. A row is `width` bytes that the kernel reads (the codes, and behind them
  * anything readable: the query is zero there; F32 rows must be finite there, since 0 * NaN is NaN), and somewhere in
- * its pitch a float factor and, if bias is not 0, a float bias. Behind the last row SL_ROW_STEP bytes are readable. */
+ * its pitch a float factor and, if bias is not 0, a float bias right behind it. Behind the last row SL_ROW_STEP bytes
+ * are readable. */
 typedef struct sl_code_rows {
     const uint8_t *base;
     size_t pitch;  /* bytes from row to row, a multiple of 4 */
     size_t width;  /* bytes read of each, a multiple of SL_ROW_STEP */
     size_t factor; /* byte offset of the factor in a row, a multiple of 4 */
-    size_t bias;   /* byte offset of the bias, or 0: no bias */
+    size_t bias;   /* byte offset of the bias, factor + 4, or 0: no bias */
 } sl_code_rows;
 
 /* A query in the form the row kernels want. `code` is 64-byte aligned, `width` bytes (2 * width of I4), zero behind the
@@ -50,11 +51,13 @@ typedef size_t sl_unseen_fn(sl_visited *visited, const uint32_t *links, size_t d
 
 #define SL_NEAR 16u
 
-/* What a walk has come upon, in order of arrival. The arrays have room for 32 more than are ever there; `open` and
- * `tops` are -INFINITY behind the last. */
+/* What a walk has come upon, in order of arrival. `scores`, `open` and `ids` have room for 32 more than are ever there,
+ * and of what `tops` and `peaks` then need for 16 more. Behind the last, what `open`, `tops` and `peaks` have in the
+ * same sixteen is -INFINITY. */
 typedef struct sl_candidates {
     float *scores, *open; /* `open` is -INFINITY where one is expanded */
     float *tops;          /* the best of each 16 of `open` */
+    float *peaks;         /* the best of each 16 of `tops` */
     uint32_t *ids;
     size_t count;
     float floor;         /* what is not above it is not admitted */
@@ -111,8 +114,8 @@ typedef struct sl_tile_kernels {
     /* Fills a tile with rows first to first + n - 1. */
     void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);
     void (*scan)(const sl_tile *tile, sl_scan *const *scans, size_t n);
-    /* Leaves the `keep` best of what was found, or half as many more and one, in no order; what is worse is not taken
-     * from then on. */
+    /* Leaves the `keep` best of what was found, or a quarter more, in the order they were in; what is no better than
+     * all these is not taken from then on. */
     void (*best)(sl_scan *scan, uint32_t keep);
 } sl_tile_kernels;
 

@@ -20,6 +20,21 @@ static AI float load_float(const void *from) {
     return value;
 }
 
+/* The largest magnitude. The bits of magnitudes order as the magnitudes do, and integers have a maximum that compilers
+ * vectorise. */
+static AI float largest_of(const float *x, size_t n) {
+    int32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    float value;
+    memcpy(&value, &most, sizeof value);
+    return value;
+}
+
 /* One a tier; table.c knows which of them a build holds. */
 extern const sl_kernels sl_kernels_scalar;
 extern const sl_kernels sl_kernels_avx2;

@@ -383,6 +383,8 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
     return once;
 }
 
+enum { ONE_PEAK = 256 }; /* as many candidates belong to a peak */
+
 static const float no_scores[16] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
                                     -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
                                     -INFINITY, -INFINITY, -INFINITY, -INFINITY};
@@ -427,14 +429,20 @@ static void empty(sl_candidates *all) {
     _mm512_storeu_ps(all->near, none);
 }
 
-/* The tops of the sixteens from the one that holds `first`; behind the last one nothing is open. */
-static AI void renew_tops(sl_candidates *all, size_t first) {
-    const F none = _mm512_loadu_ps(no_scores);
-    _mm512_storeu_ps(all->open + all->count, none);
+/* The best of each sixteen of n, from the one that holds `first`; behind the last one nothing is open. */
+static AI size_t renew_best(const float *of, size_t n, size_t first, float *into) {
     size_t i = first / 16;
-    for (; 16 * i < all->count; i++)
-        all->tops[i] = most_of(_mm512_loadu_ps(all->open + 16 * i));
-    _mm512_storeu_ps(all->tops + i, none);
+    for (; 16 * i < n; i++)
+        into[i] = most_of(_mm512_loadu_ps(of + 16 * i));
+    _mm512_storeu_ps(into + i, _mm512_loadu_ps(no_scores));
+    return i;
+}
+
+/* Peaks are kept only where there are several. */
+static AI void renew_tops(sl_candidates *all, size_t first) {
+    _mm512_storeu_ps(all->open + all->count, _mm512_loadu_ps(no_scores));
+    size_t tops = renew_best(all->open, all->count, first, all->tops);
+    if (all->count > ONE_PEAK) (void)renew_best(all->tops, tops, first > ONE_PEAK ? first / 16 : 0, all->peaks);
 }
 
 /* Those of sixteen scores that are nearer than the last that is asked for: each place gets what was there, or the
@@ -470,31 +478,39 @@ static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, 
     renew_tops(all, first);
 }
 
-/* Where `most` stands in a whole number of sixteens, which hold it. */
-static AI size_t place_of(const float *in, F most) {
-    for (size_t i = 0;; i += 16) {
-        __mmask16 found = _mm512_cmp_ps_mask(_mm512_loadu_ps(in + i), most, _CMP_EQ_OQ);
-        if (found) return i + (size_t)__builtin_ctz(found);
+/* The greatest of n, in whole sixteens, and where it stands. */
+static AI float greatest(const float *x, size_t n, size_t *place) {
+    F most = _mm512_loadu_ps(x);
+    for (size_t i = 16; i < n; i += 16)
+        most = _mm512_max_ps(most, _mm512_loadu_ps(x + i));
+    float found = most_of(most);
+    most = _mm512_set1_ps(found);
+    for (*place = 0;; *place += 16) {
+        uint32_t here = _mm512_cmp_ps_mask(_mm512_loadu_ps(x + *place), most, _CMP_EQ_OQ);
+        if (!here) continue;
+        *place += (size_t)__builtin_ctz(here);
+        return found;
     }
 }
 
+/* A score in its sixteen, which is written as a whole, so that its next load can take it from the store. Returns the
+ * greatest of the sixteen. */
+static AI float put_score(float *x, size_t place, float score) {
+    F all = _mm512_loadu_ps(x + place / 16 * 16);
+    all = _mm512_mask_mov_ps(all, (__mmask16)(1u << place % 16), _mm512_set1_ps(score));
+    _mm512_storeu_ps(x + place / 16 * 16, all);
+    return most_of(all);
+}
+
 static size_t best(sl_candidates *all) {
-    F most = _mm512_loadu_ps(all->tops);
-    for (size_t i = 16; 16 * i < all->count; i += 16)
-        most = _mm512_max_ps(most, _mm512_loadu_ps(all->tops + i));
-    float top = most_of(most);
-    if (top == -INFINITY) return SL_NO_PLACE;
-    most = _mm512_set1_ps(top);
-    size_t at = place_of(all->tops, most);
-    F open = _mm512_loadu_ps(all->open + 16 * at);
-    uint32_t found = _mm512_cmp_ps_mask(open, most, _CMP_EQ_OQ);
-    size_t place = 16 * at + (size_t)__builtin_ctz(found);
-    /* Whole registers, which the next loads of these places can take from the stores. */
-    open = _mm512_mask_mov_ps(open, (__mmask16)(found & -found), _mm512_set1_ps(-INFINITY));
-    _mm512_storeu_ps(all->open + 16 * at, open);
-    float *tops = all->tops + at / 16 * 16;
-    F renewed = _mm512_mask_mov_ps(_mm512_loadu_ps(tops), (__mmask16)(1u << at % 16), _mm512_set1_ps(most_of(open)));
-    _mm512_storeu_ps(tops, renewed);
+    size_t peak = 0, top, place;
+    if (all->count > ONE_PEAK) (void)greatest(all->peaks, (all->count + ONE_PEAK - 1) / ONE_PEAK, &peak);
+    if (greatest(all->tops + 16 * peak, 16, &top) == -INFINITY) return SL_NO_PLACE;
+    top += 16 * peak;
+    (void)greatest(all->open + 16 * top, 16, &place);
+    place += 16 * top;
+    float left = put_score(all->tops, top, put_score(all->open, place, -INFINITY));
+    if (all->count > ONE_PEAK) (void)put_score(all->peaks, peak, left);
     return place;
 }
 

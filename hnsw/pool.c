@@ -2,8 +2,8 @@
 
 #include "base/memory.h"
 
-/* Twice the limit may be there before what is beyond it is dropped, and a turn comes on top; behind all of it a
- * register's worth is written. */
+/* Twice the limit may be there before what is beyond it is dropped, and a turn comes on top; behind all of it, and
+ * behind what is kept of each sixteen, kernels write whole registers. */
 enum { SPARE = 64, BEHIND = 32 };
 
 static size_t room_for(size_t limit) {
@@ -19,8 +19,12 @@ static size_t tops_for(size_t limit) {
     return places_for(limit) / 16 + BEHIND;
 }
 
+static size_t peaks_for(size_t limit) {
+    return tops_for(limit) / 16 + BEHIND;
+}
+
 static size_t floats_for(size_t limit) {
-    return 3 * places_for(limit) + tops_for(limit);
+    return 3 * places_for(limit) + tops_for(limit) + peaks_for(limit);
 }
 
 sl_status sl_pool_init(sl_pool *pool, const sl_allocator *allocator, const sl_candidate_kernels *kernels,
@@ -33,6 +37,7 @@ sl_status sl_pool_init(sl_pool *pool, const sl_allocator *allocator, const sl_ca
     pool->all.open = pool->all.scores + places_for(max_limit);
     pool->all.ids = (uint32_t *)(void *)(pool->all.open + places_for(max_limit));
     pool->all.tops = (float *)(void *)(pool->all.ids + places_for(max_limit));
+    pool->all.peaks = pool->all.tops + tops_for(max_limit);
     SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * room_for(max_limit) * sizeof *pool->keys, &block), fail);
     pool->keys = pool->block = block;
     pool->spare = pool->keys + room_for(max_limit);

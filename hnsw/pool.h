@@ -2,9 +2,10 @@
  * The candidates of a walk: those of the `limit` best seen so far, the best unexpanded one of which is asked for again
  * and again.
  *
- * They lie in order of arrival, with the best open score of every sixteen beside them. Taking in what a turn has scored
- * is a comparison and a store of what passed, and the best is found by two maxima, whatever the limit: no search for a
- * place, nothing is moved, and no branch depends on a score. What falls behind the `limit` best is dropped only when
+ * They lie in order of arrival, with the best open score of every sixteen beside them, and the best of every sixteen of
+ * these. Taking in what a turn has scored is a comparison and a store of what passed, and the best is found by three
+ * maxima: no search for a place, nothing is moved, and in the tiers that have wide registers hardly a branch depends on
+ * a score. What falls behind the `limit` best is dropped only when
  * there is no room for another turn. That a candidate has so many better ones before it is counted when it is asked
  * for, which is necessary only once as many have been expanded.
  */
@@ -13,11 +14,10 @@
 
 #include "distance/kernels.h"
 
-#include <math.h>
 #include <string.h>
 
-#define SL_POOL_NONE 0xffffffffu /* no id */
-#define SL_POOL_TURN (8 * SL_MAX_M + 2)
+#define SL_POOL_NONE 0xffffffffu    /* no id */
+#define SL_POOL_TURN (4 * SL_MAX_M) /* two full lists */
 
 typedef struct sl_pool {
     const sl_candidate_kernels *kernels;
@@ -45,7 +45,8 @@ void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size
 /* Leaves the best, `most` or fewer, in keys: the walk is over. */
 void sl_pool_finish(sl_pool *pool, size_t most);
 
-/* Leaves candidates that no walk has found in keys, best first; n is at most the limit the pool has room for. */
+/* Leaves candidates that no walk has found in keys, best first; n is at most a quarter above the limit that the pool
+ * has room for. */
 void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
 /* Keys order as scores do, larger ids first among equals. */

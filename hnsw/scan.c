@@ -55,7 +55,7 @@ static size_t room_for(size_t keep) {
 
 /* What sl_tile_kernels.best may leave. */
 static size_t most_probes(const sl_sweep *sweep) {
-    return sweep->probes + sweep->probes / 2 + 1;
+    return sweep->probes + sweep->probes / 4;
 }
 
 int sl_scan_serves(const sl_batch *batch) {

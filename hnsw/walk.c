@@ -14,6 +14,7 @@ enum { PAD = 16 };
  * candidate waits no longer. That it was chosen before the first one's neighbours were known costs a few evaluations.
  */
 enum { WIDE = 2 };
+_Static_assert(WIDE * 2 * SL_MAX_M <= SL_POOL_TURN, "a turn's candidates fit the pool's room");
 
 static int has_coarse(const sl_index *index) {
     return index->walked != &index->codec;

@@ -11,7 +11,7 @@ typedef struct sl_walk {
     size_t max_ef;
     sl_pool pool;
     sl_visited visited;
-    /* Of one expansion, m0 entries and some each. */
+    /* Of one turn, the lists of all candidates that are expanded at once and some more. */
     uint32_t *nodes; /* of ids that are slots */
     float *scores;
     uint32_t *slots; /* of an upper layer's list */
@@ -21,7 +21,8 @@ typedef struct sl_walk {
     sl_query4 query4; /* of I4 codes, and of floats that coarse rows stand for */
     float query_norm2;
     float origin; /* the walk's score of what is at distance 0, under IP of a product of 0 */
-    /* When walks may end early: a candidate more than 1 + stop times as far as the near-th best; 0: they do not. */
+    /* When walks may end early: a candidate more than 1 + stop times as far as the near-th best, or the
+     * SL_NEAR-th; 0: they do not. */
     float stop;
     size_t near;
     size_t evaluations, expansions;

@@ -251,7 +251,7 @@ typedef struct sl_search_params {
      * recall costs fewer evaluations than by ef alone (distance adaptive beam search, arXiv 2505.15636). 0 (default):
      * ef alone. */
     double stop;
-    /* Of a batch call: above 0, so many partitions of the index (or up to half as many more) are scanned for each
+    /* Of a batch call: above 0, so many partitions of the index (or up to a quarter more) are scanned for each
      * query, the ones nearest to it, by products of many queries with many vectors, instead of a walk; ef and stop then
      * count for nothing. From some hundred queries on that is faster. 0 (default), with a filter, for single searches,
      * and where the index or the processor does not have what it takes: walks. */

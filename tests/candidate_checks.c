@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 1600, BEHIND = 32 };
+enum { ROOM = 9000, BEHIND = 32 };
 
 typedef struct plain {
     float scores[ROOM];
@@ -13,11 +13,12 @@ typedef struct plain {
     int open[ROOM];
     size_t count;
     float floor;
+    float near[SL_NEAR]; /* of all that was ever admitted */
 } plain;
 
 /* Arrays that end before a page that cannot be touched. */
 typedef struct arrays {
-    guarded memory[4];
+    guarded memory[5];
     sl_candidates all;
 } arrays;
 
@@ -30,11 +31,12 @@ static float *array_of(guarded *memory, size_t n) {
 }
 
 static arrays arrays_new(void) {
-    arrays a;
+    arrays a = {0};
     a.all.scores = array_of(&a.memory[0], ROOM + BEHIND);
     a.all.open = array_of(&a.memory[1], ROOM + BEHIND);
     a.all.ids = (uint32_t *)(void *)array_of(&a.memory[2], ROOM + BEHIND);
-    a.all.tops = array_of(&a.memory[3], ROOM / 16 + BEHIND);
+    a.all.tops = array_of(&a.memory[3], (ROOM + BEHIND) / 16 + BEHIND);
+    a.all.peaks = array_of(&a.memory[4], (ROOM + BEHIND) / 256 + BEHIND);
     return a;
 }
 
@@ -58,9 +60,18 @@ static void offer(const sl_kernels *kernels, plain *want, sl_candidates *all, si
         want->scores[want->count] = scores[i];
         want->ids[want->count] = ids[i];
         want->open[want->count++] = 1;
+        float last = scores[i];
+        for (size_t j = 0; j < SL_NEAR; j++) {
+            if (!(last > want->near[j])) continue;
+            float moved = want->near[j];
+            want->near[j] = last;
+            last = moved;
+        }
     }
     kernels->walk.admit(all, scores, ids, n);
     size_t wrong = differences(want, all);
+    for (size_t j = 0; j < all->near_count; j++)
+        wrong += want->near[j] != all->near[j];
     expect(count, all->count == want->count && !wrong, "%s admits of %zu: %zu there, not %zu; %zu differ",
            sl_isa_name(kernels->isa), n, all->count, want->count, wrong);
 }
@@ -81,11 +92,6 @@ static void take_best(const sl_kernels *kernels, plain *want, sl_candidates *all
     if (right) want->open[place] = 0;
     expect(count, !differences(want, all), "%s best of %zu: others have changed", sl_isa_name(kernels->isa),
            want->count);
-}
-
-static int falling(const void *a, const void *b) {
-    const float *x = a, *y = b;
-    return (*x < *y) - (*x > *y);
 }
 
 /* What is left are the best, in the order they were in; then the list follows what the kernel chose among equals. */
@@ -110,9 +116,9 @@ static void keep_best(const sl_kernels *kernels, plain *want, sl_candidates *all
         wrong += left[i] != sorted[i];
     expect(count, !wrong && (kept == before || (kept >= most && kept <= most + most / 4)),
            "%s keeps %zu of %zu for %u: %zu wrong", sl_isa_name(kernels->isa), kept, before, most, wrong);
-    int raised = all->floor > want->floor;
-    expect(count, raised ? kept && !(all->floor > left[kept - 1]) : all->floor == want->floor,
-           "%s keeps %zu of %zu: floor %g", sl_isa_name(kernels->isa), kept, before, (double)all->floor);
+    int right = kept == before ? all->floor == want->floor
+                               : all->floor >= sorted[kept] && kept && !(all->floor > left[kept - 1]);
+    expect(count, right, "%s keeps %zu of %zu: floor %g", sl_isa_name(kernels->isa), kept, before, (double)all->floor);
     want->floor = all->floor;
     free(left);
 }
@@ -121,11 +127,15 @@ void check_candidates(const sl_kernels *kernels, check_count *count) {
     static plain want;
     arrays a = arrays_new();
     for (uint64_t round = 0; round < 60; round++) {
+        size_t large = round % 10 == 9 ? 10 : 1;
         kernels->walk.empty(&a.all);
+        a.all.near_count = round % (SL_NEAR + 1);
         want.count = 0;
         want.floor = -INFINITY;
+        for (size_t j = 0; j < SL_NEAR; j++)
+            want.near[j] = -INFINITY;
         take_best(kernels, &want, &a.all, count);
-        for (uint64_t turn = 0; turn < 40; turn++) {
+        for (uint64_t turn = 0; turn < 40 * large; turn++) {
             size_t n = (size_t)(random_bits() % (turn % 5 ? 40 : 300));
             if (want.count + n <= ROOM) offer(kernels, &want, &a.all, n, count);
             for (uint64_t pops = random_bits() % 4; pops; pops--)
@@ -136,13 +146,17 @@ void check_candidates(const sl_kernels *kernels, check_count *count) {
                 from += want.scores[i] >= bound;
             expect(count, kernels->walk.at_least(a.all.scores, a.all.count, bound) == from, "%s counts from %g",
                    sl_isa_name(kernels->isa), (double)bound);
-            if (random_bits() % 4 == 0)
-                keep_best(kernels, &want, &a.all, 1 + (uint32_t)(random_bits() % (round % 2 ? 30 : 400)), count);
+            if (random_bits() % (4 * large) == 0)
+                keep_best(kernels, &want, &a.all,
+                          1 + (uint32_t)(random_bits() % (large > 1   ? 6000
+                                                          : round % 2 ? 30
+                                                                      : 400)),
+                          count);
         }
         for (size_t left = want.count + 1; left; left--)
             take_best(kernels, &want, &a.all, count);
     }
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof a.memory / sizeof *a.memory; i++)
         guarded_free(&a.memory[i]);
 }
 
@@ -155,8 +169,8 @@ void check_take_byte(const sl_kernels *kernels, check_count *count) {
             float *x = (float *)(void *)x_memory.end - n, given[MOST], most = 0;
             int8_t *code = (int8_t *)code_memory.end - n;
             for (size_t i = 0; i < n; i++) {
-                given[i] = x[i] = random_float() * scales[s];
-                most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+                given[i] = x[i] = random_float() * scales[i % 40 == 7 ? s : s % 5];
+                most = isnan(x[i]) ? INFINITY : fabsf(x[i]) > most ? fabsf(x[i]) : most;
             }
             int32_t sum, total = 0;
             float unit = kernels->take_byte(x, n, code, &sum);

@@ -39,6 +39,11 @@ float any_score(void) {
     return bits % 4 ? random_float() : others[bits / 4 % (sizeof others / sizeof *others)];
 }
 
+int falling(const void *a, const void *b) {
+    const float *x = a, *y = b;
+    return (*x < *y) - (*x > *y);
+}
+
 guarded guarded_new(size_t size) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), body = (size + page - 1) / page * page;
     guarded g = {.mapped = body + page};

@@ -13,6 +13,9 @@ float random_float(void);
 /* Now and then an end of the numbers, or none. */
 float any_score(void);
 
+/* For qsort: the greatest first. */
+int falling(const void *a, const void *b);
+
 /* Memory whose last byte lies before a page that cannot be touched. */
 typedef struct guarded {
     uint8_t *base, *end;

@@ -89,8 +89,9 @@ START_TEST(far_vectors_among_copies_are_found) {
     ck_ok(add(index, x + n * DIM, FAR, crowd->threads));
     indexes_sound(index);
     size_t lost = 0;
-    /* Seen from some of them the copies are the nearest of the others: the pool must hold more than those. With two
-     * links a node a walk may have to see everything on its way; that it comes there at all is what counts. */
+    /* Seen from some of them the copies are the nearest of the others: the pool must hold more than those, and some
+     * that lie on the way past them. With two links a node a walk may have to see everything on its way; that it comes
+     * there at all is what counts. */
     size_t ef = crowd->m > 2 ? crowd->copies + 256 : n + FAR;
     for (size_t i = 0; i < FAR; i++)
         lost += !finds_itself(index, x + (n + i) * DIM, n + i, ef);

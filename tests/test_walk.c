@@ -112,6 +112,7 @@ static void check_pop(stage *s) {
     ck_assert_int_eq(offers[id].popped, 0);
     offers[id].popped = 1;
     ck_assert_float_eq(offers[id].score, best);
+    ck_assert(offers[id].score >= last);
     ck_assert_float_eq(pool->popped, best);
 }
 

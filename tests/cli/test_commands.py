@@ -370,8 +370,8 @@ class InfoAndCheck(Indexed):
         told = self.run_json("info", "x.sl")
         for key in ("n", "dim", "metric", "codes", "refine", "m", "ef_build", "bytes_total", "bytes_per_vector", "isa"):
             self.assertEqual(told[key], built[key])
-        self.assertLessEqual(sum(told["bytes_" + part] for part in ("codes", "links", "ids", "upper", "refine", "partitions")),
-                             told["bytes_total"])
+        parts = ("codes", "links", "ids", "upper", "refine", "partitions")
+        self.assertLessEqual(sum(told["bytes_" + part] for part in parts), told["bytes_total"])
         out = self.run_ok("info", "x.sl")
         for word in ("codes", "links", "refine", "seed 1"):
             self.assertIn(word, out)

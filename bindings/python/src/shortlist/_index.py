@@ -260,11 +260,11 @@ class Index:
         found: a boolean array over ids (those beyond it may not), its bits packed into uint8 (lowest first, as by
         np.packbits(..., bitorder="little")), or an array of other whole numbers: the ids themselves. recall: the share
         of the true k nearest to find, by the settings that ``tune`` stored for it, in place of ef, rerank, stop and
-        probes; KeyError where it stored none. stop: above 0, a search also ends where what lies ahead is more than 1 + stop
-        times as far as the k-th best so far, or the 16th where k is more (under "ip": lower in score by more than stop times its magnitude), so that
-        easy queries take less time at the same ef; some 0.05 to 0.5. 0 for by ef alone. probes: above 0, many queries in
-        one call scan so many of the index's partitions each, the nearest ones, instead of walking; from some hundred
-        queries on that is faster. Not with a filter.
+        probes; KeyError where it stored none. stop: above 0, a search also ends where what lies ahead is more than
+        1 + stop times as far as the k-th best so far, or the 16th where k is more (under "ip": lower in score by more
+        than stop times its magnitude), so that easy queries take less time at the same ef; some 0.05 to 0.5. 0 for by
+        ef alone. probes: above 0, many queries in one call scan so many of the index's partitions each, the nearest
+        ones, instead of walking; from some hundred queries on that is faster. Not with a filter.
 
         Where fewer than k are found, the rest of a row is filled with the id NO_ID and the score NaN.
         """
