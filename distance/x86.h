@@ -383,7 +383,8 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
     return once;
 }
 
-enum { ONE_PEAK = 256 }; /* as many candidates belong to a peak */
+/* Of so many candidates all tops are looked at, which takes less time than a peak's detour; peaks are not kept. */
+enum { FEW = 8192 };
 
 static const float no_scores[16] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
                                     -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
@@ -438,11 +439,10 @@ static AI size_t renew_best(const float *of, size_t n, size_t first, float *into
     return i;
 }
 
-/* Peaks are kept only where there are several. */
 static AI void renew_tops(sl_candidates *all, size_t first) {
     _mm512_storeu_ps(all->open + all->count, _mm512_loadu_ps(no_scores));
     size_t tops = renew_best(all->open, all->count, first, all->tops);
-    if (all->count > ONE_PEAK) (void)renew_best(all->tops, tops, first > ONE_PEAK ? first / 16 : 0, all->peaks);
+    if (all->count > FEW) (void)renew_best(all->tops, tops, first > FEW ? first / 16 : 0, all->peaks);
 }
 
 /* Those of sixteen scores that are nearer than the last that is asked for: each place gets what was there, or the
@@ -503,14 +503,18 @@ static AI float put_score(float *x, size_t place, float score) {
 }
 
 static size_t best(sl_candidates *all) {
-    size_t peak = 0, top, place;
-    if (all->count > ONE_PEAK) (void)greatest(all->peaks, (all->count + ONE_PEAK - 1) / ONE_PEAK, &peak);
-    if (greatest(all->tops + 16 * peak, 16, &top) == -INFINITY) return SL_NO_PLACE;
+    size_t peak = 0, top, place, tops = (all->count + 15) / 16;
+    int many = all->count > FEW;
+    if (many) {
+        (void)greatest(all->peaks, (tops + 15) / 16, &peak);
+        tops = 16;
+    }
+    if (greatest(all->tops + 16 * peak, tops, &top) == -INFINITY) return SL_NO_PLACE;
     top += 16 * peak;
     (void)greatest(all->open + 16 * top, 16, &place);
     place += 16 * top;
     float left = put_score(all->tops, top, put_score(all->open, place, -INFINITY));
-    if (all->count > ONE_PEAK) (void)put_score(all->peaks, peak, left);
+    if (many) (void)put_score(all->peaks, peak, left);
     return place;
 }
 
