@@ -1,4 +1,5 @@
 /* Settings for a recall: found on some queries and right for others, kept, refused, stored and read back. */
+#include "base/random.h"
 #include "hnsw/settings.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
@@ -166,12 +167,21 @@ static double scanned_recall(const sl_index *index, const struct kind *kind, con
     return share;
 }
 
+/* Spread over all dimensions, so that walks have far to go. */
+static float *cube_make(size_t n) {
+    float *out = malloc(n * DIM * sizeof *out);
+    ck_assert_ptr_nonnull(out);
+    for (size_t i = 0; i < n * DIM; i++)
+        out[i] = (float)(2 * sl_random_unit(19, i) - 1);
+    return out;
+}
+
 /* Settings name a number of partitions, which batches of many queries scan and reach the recall by; others walk. */
 START_TEST(batches_scan_for_a_recall) {
     enum { LARGE = 5000 };
     static const double targets[] = {0.8, 0.9, 0.97};
     const struct kind *kind = &scanned[_i];
-    float *floats = clusters_make(LARGE + 2 * HALF, DIM, 0.3, 19);
+    float *floats = cube_make(LARGE + 2 * HALF);
     unsigned char *rows = clusters_as(kind->dtype, floats, (LARGE + 2 * HALF) * DIM);
     const unsigned char *asked = rows + LARGE * DIM * sl_dtype_size(kind->dtype);
     const unsigned char *other = asked + HALF * DIM * sl_dtype_size(kind->dtype);
@@ -196,9 +206,8 @@ START_TEST(batches_scan_for_a_recall) {
         ck_ok(sl_index_get_tuned(index, i, &tuned));
         ck_assert_uint_le(tuned.probes, index->partitions.count);
         ck_assert(scans || tuned.probes == 0);
-        ck_assert(i || !scans || tuned.probes);
         ck_assert(tuned.probes == 0 || tuned.probes >= before);
-        before = tuned.probes;
+        before = tuned.probes ? tuned.probes : before;
         double here = scanned_recall(index, kind, asked, truth, HALF, targets[i], &walked);
         ck_assert_int_eq(walked, tuned.probes == 0);
         ck_assert_msg(here >= targets[i], "kind %d: %g gave %.4f where it was tuned", _i, targets[i], here);
@@ -216,6 +225,7 @@ START_TEST(batches_scan_for_a_recall) {
             ck_assert_uint_eq(fewer.probes, 0);
         }
     }
+    ck_assert(before || index->kernels->isa != SL_ISA_AVX512VNNI); /* where a scan is worth most */
     sl_index_free(index);
     free(truth);
     free(rows);
