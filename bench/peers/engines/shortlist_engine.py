@@ -57,8 +57,7 @@ class Index(base.Index):
     native = True
 
     def __init__(self, data, settings, folder):
-        # In memory of its own, as the others are, on 2 MB pages; a mapped file opens at once and has small ones.
-        self.index = shortlist.open(folder / "index.sl", place="dram")
+        self.index = shortlist.open(folder / "index.sl")
         self.params = {}
 
     def set(self, params):
