@@ -352,6 +352,11 @@ static AI void lane_finish16(V totals, const sl_code_rows *rows, const sl_query_
 
 #define LANE_SIFTS
 
+/* Of sixteen places those before the n-th. */
+static AI __mmask16 first_of(size_t n) {
+    return (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffffu);
+}
+
 /* All of sixteen links are looked at before any is marked. The links' words may change meanwhile, each as a whole. */
 static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
     const __m512i end = _mm512_set1_epi32((int)(uint32_t)count), mask = _mm512_set1_epi32((int)visited->mask);
@@ -359,7 +364,7 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
     uint32_t *words = visited->words;
     size_t kept = 0;
     for (size_t j = 0; j < degree; j += 16) {
-        __mmask16 all = (__mmask16)(degree - j < 16 ? (1u << (degree - j)) - 1 : 0xffffu);
+        __mmask16 all = first_of(degree - j);
         __m512i ids = _mm512_maskz_loadu_epi32(all, links + j), place = _mm512_and_si512(ids, mask);
         __mmask16 valid = _mm512_mask_cmplt_epu32_mask(all, ids, end);
         /* Those before the first that is no id. */
@@ -394,7 +399,7 @@ static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
     const F least = _mm512_set1_ps(bound);
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i += 16) {
-        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+        __mmask16 there = first_of(n - i);
         F score = _mm512_maskz_loadu_ps(there, scores + i);
         count += (uint32_t)__builtin_popcount(_mm512_mask_cmp_ps_mask(there, score, least, _CMP_GE_OQ));
     }
@@ -412,7 +417,7 @@ static AI void range_of(const float *scores, uint32_t n, float *low, float *high
     const F none = _mm512_set1_ps(-INFINITY);
     F most = none, least = none; /* of the scores, and of what they are below zero */
     for (uint32_t i = 0; i < n; i += 16) {
-        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+        __mmask16 there = first_of(n - i);
         F score = _mm512_maskz_loadu_ps(there, scores + i);
         most = _mm512_mask_max_ps(most, there, most, score);
         least = _mm512_mask_max_ps(least, there, least, _mm512_sub_ps(_mm512_setzero_ps(), score));
@@ -463,7 +468,7 @@ static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, 
     const F floor = _mm512_set1_ps(all->floor);
     size_t count = all->count, first = count;
     for (size_t i = 0; i < n; i += 16) {
-        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+        __mmask16 there = first_of(n - i);
         F score = _mm512_maskz_loadu_ps(there, scores + i);
         V id = _mm512_maskz_loadu_epi32(there, ids + i);
         __mmask16 kept = _mm512_mask_cmp_ps_mask(there, score, floor, _CMP_GT_OQ);
@@ -522,7 +527,7 @@ static size_t lane_sift(float *scores, float *open, uint32_t *ids, size_t n, flo
     const F least = _mm512_set1_ps(bound);
     size_t kept = 0;
     for (size_t i = 0; i < n; i += 16) {
-        __mmask16 there = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+        __mmask16 there = first_of(n - i);
         F score = _mm512_maskz_loadu_ps(there, scores + i);
         V id = _mm512_maskz_loadu_epi32(there, ids + i);
         uint32_t stay = _mm512_mask_cmp_ps_mask(there, score, least, _CMP_GT_OQ);
