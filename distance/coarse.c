@@ -105,9 +105,9 @@ void sl_coarse_encode(const sl_coarse *coarse, const sl_kernels *kernels, float 
 }
 
 void sl_coarse_ask(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer, sl_query_code *out,
-                   float *norm2, float *origin) {
+                   double *norm2, float *origin) {
     size_t dim = coarse->matrix.dim;
-    *norm2 = (float)make_ready(coarse, x);
+    *norm2 = make_ready(coarse, x);
     if (coarse->metric != SL_METRIC_L2) {
         double mean = sl_dot_double(coarse->mean, x, dim);
         *origin = (float)(coarse->metric == SL_METRIC_COSINE ? 1 - mean : -mean);

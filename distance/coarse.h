@@ -65,6 +65,6 @@ void sl_coarse_encode(const sl_coarse *coarse, const sl_kernels *kernels, float 
 /* x, dim floats, as a query; x is overwritten. *norm2 gets |x|^2; *origin the score that stands for distance 0, under
  * IP for a product of 0. */
 void sl_coarse_ask(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer, sl_query_code *out,
-                   float *norm2, float *origin);
+                   double *norm2, float *origin);
 
 #endif

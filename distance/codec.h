@@ -115,10 +115,10 @@ typedef struct sl_query4 {
     sl_query_code rows[2], rest[2];
 } sl_query4;
 
-/* `buffer`: 64-byte aligned, sl_query4_size(codec) bytes; `scratch`: dim floats. *norm2 gets |x|^2. */
+/* `buffer`: 64-byte aligned, sl_query4_size(codec) bytes; `scratch`: dim floats; norm2: |x|^2. */
 size_t sl_query4_size(const sl_codec *codec);
 void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float *scratch, sl_query4 *out,
-                      float *norm2);
+                      double norm2);
 
 /* x in 8 bits over the 4-bit rows alone; x is overwritten. `buffer`: 64-byte aligned, sl_query4_size(codec) / 2 bytes.
  */

@@ -174,9 +174,8 @@ size_t sl_query4_size(const sl_codec *codec) {
 }
 
 void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float *scratch, sl_query4 *out,
-                      float *norm2) {
-    double squares = sl_dot_double(x, x, codec->dim);
-    float scale = codec->norm && squares > 0 ? (float)(1 / sqrt(squares)) : 1;
+                      double norm2) {
+    float scale = codec->norm && norm2 > 0 ? (float)(1 / sqrt(norm2)) : 1;
     memset(buffer, 0, sl_query4_size(codec));
     memcpy(scratch, x, codec->dim * sizeof *x);
     for (size_t part = 0; part < 2; part++) {
@@ -188,7 +187,6 @@ void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float
     }
     sl_query_code *first = codec->codes == SL_CODES_I4 ? out->rows : out->rest;
     first->bias_scale = codec->metric == SL_METRIC_L2 ? 1 : 0;
-    *norm2 = (float)squares;
 }
 
 void sl_encode_query_levels(const sl_codec *codec, float *x, void *buffer, sl_query_code *out) {

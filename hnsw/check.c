@@ -151,6 +151,7 @@ static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, s
     if (top->size == 0) return 1;
     sl_walk_layer(walk, 0, sl_walk_descend(walk, sl_entry_get(index), 0), walk->max_ef);
     sl_pool_finish(&walk->pool, walk->max_ef);
+    sl_pool_sort(&walk->pool);
     size_t hits = 0, seen = 0;
     for (size_t j = 0; j < walk->pool.size && seen < top->size; j++) {
         if (sl_pool_id(walk->pool.keys[j]) == self) continue;

@@ -85,6 +85,7 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
         sl_layer layer = sl_layer_at(index, level);
         sl_walk_layer(walk, level, start, index->ef_construction);
         sl_pool_finish(&walk->pool, index->ef_construction);
+        sl_pool_sort(&walk->pool);
         candidates_from_pool(insert, &layer, node);
         sl_select_run(&insert->select, node, index->m);
         write_selection(&insert->select, &layer, sl_layer_links(&layer, level ? slot : node));

@@ -69,9 +69,10 @@ void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size
 
 /* Merges runs of one, two, four and so on; what is merged last lies in keys. Which run the next key comes from is as
  * good as random, so that nothing may branch on it; what is read behind a run then does not count. */
-static void sort_keys(sl_pool *pool, size_t n) {
+void sl_pool_sort(sl_pool *pool) {
     uint64_t *from = pool->keys, *to = pool->spare;
-    for (size_t run = 1; run < n; run *= 2) {
+    size_t n = pool->size;
+    for (size_t run = 1; run < n && !pool->sorted; run *= 2) {
         for (size_t begin = 0; begin < n; begin += 2 * run) {
             size_t a = begin, middle = begin + run < n ? begin + run : n, b = middle;
             size_t end = begin + 2 * run < n ? begin + 2 * run : n;
@@ -88,18 +89,21 @@ static void sort_keys(sl_pool *pool, size_t n) {
     }
     pool->keys = from;
     pool->spare = to;
+    pool->sorted = 1;
 }
 
 void sl_pool_finish(sl_pool *pool, size_t most) {
     size_t wanted = most < pool->limit ? most : pool->limit;
     pool->kernels->keep(&pool->all, (uint32_t)wanted);
     sl_pool_fill(pool, pool->all.scores, pool->all.ids, pool->all.count);
-    if (pool->size > wanted) pool->size = wanted;
+    if (pool->size <= wanted) return;
+    sl_pool_sort(pool);
+    pool->size = wanted;
 }
 
 void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
     for (size_t i = 0; i < n; i++)
         pool->keys[i] = sl_pool_key(scores[i], ids[i]);
-    sort_keys(pool, n);
     pool->size = n;
+    pool->sorted = 0;
 }

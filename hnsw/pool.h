@@ -25,9 +25,10 @@ typedef struct sl_pool {
     size_t limit, room, expanded;
     float popped; /* the score of the candidate that was asked for last */
 
-    /* What sl_pool_finish leaves: keys, best first. */
+    /* What sl_pool_finish leaves. */
     uint64_t *keys, *spare;
     size_t size;
+    int sorted;
     uint64_t *block; /* in which both lie */
 } sl_pool;
 
@@ -42,12 +43,15 @@ void sl_pool_start(sl_pool *pool, size_t limit, size_t near_limit);
 /* Takes what may be among the best of n <= SL_POOL_TURN candidates. NaN and what is infinitely bad never are. */
 void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
-/* Leaves the best, `most` or fewer, in keys: the walk is over. */
+/* Leaves the best, `most` or fewer, in keys, in any order: the walk is over. */
 void sl_pool_finish(sl_pool *pool, size_t most);
 
-/* Leaves candidates that no walk has found in keys, best first; n is at most a quarter above the limit that the pool
+/* Leaves candidates that no walk has found in keys, in any order; n is at most a quarter above the limit that the pool
  * has room for. */
 void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
+
+/* Brings keys into order, best first. What is scored anew need not be. */
+void sl_pool_sort(sl_pool *pool);
 
 /* Keys order as scores do, larger ids first among equals. */
 static inline uint64_t sl_pool_key(float score, uint32_t id) {

@@ -91,6 +91,7 @@ static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
     sl_walk_ask_node(walk, node);
     sl_walk_layer(walk, 0, sl_walk_descend(walk, sl_entry_get(index), 0), index->ef_construction);
     sl_pool_finish(&walk->pool, index->ef_construction);
+    sl_pool_sort(&walk->pool);
     for (size_t i = 0; i < walk->pool.size; i++) {
         uint32_t near = sl_pool_id(walk->pool.keys[i]);
         if (near != node && sl_reach_has(reach, near) && attach(reach, near, node)) return;

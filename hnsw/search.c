@@ -107,13 +107,10 @@ static double rescored(const sl_searcher *searcher, uint32_t node, const void *q
 
 /* Of I4 codes the walk saw 4 bits; what lies beside them, or what they are a short form of, orders the best of what it
  * found. */
-static void rank_by_all_bits(sl_searcher *searcher, size_t k, const sl_search_params *params) {
+static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
     const sl_index *index = searcher->index;
     const sl_codec *codec = &index->codec;
     const sl_pool *pool = &searcher->walk.pool;
-    sl_top *top = &searcher->top;
-    size_t count = sl_rerank_count(index, k, params);
-    if (count > pool->size) count = pool->size;
     uint32_t nodes[BLOCK];
     float scores[BLOCK];
     const sl_code_rows *finer = codec->rest.pitch ? &codec->rest : &codec->rows;
@@ -127,42 +124,56 @@ static void rank_by_all_bits(sl_searcher *searcher, size_t k, const sl_search_pa
         for (size_t i = 0; i < some; i++) {
             double score = (double)scores[i];
             if (codec->metric == SL_METRIC_L2) score = fmin(0, 2 * score - (double)searcher->walk.query_norm2);
-            sl_top_push(top, score, nodes[i]);
+            sl_top_push(&searcher->top, score, nodes[i]);
         }
     }
-    sl_top_sort(top);
 }
 
-/* The pool's best as results: scored anew over finer data or in exact integers where the index has them. */
-static void rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
+/* By finer data or in exact integers. */
+static void rank_one_by_one(sl_searcher *searcher, const void *query, size_t count) {
+    const sl_index *index = searcher->index;
+    const sl_pool *pool = &searcher->walk.pool;
+    for (size_t i = 0; i < count && index->refine_pitch; i++)
+        sl_refine_prefetch(index, sl_pool_id(pool->keys[i]));
+    for (size_t i = 0; i < count && index->coarse_rows && !index->refine_pitch; i++)
+        sl_prefetch(sl_row(index, sl_pool_id(pool->keys[i])), index->codec.rows.pitch);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t node = sl_pool_id(pool->keys[i]);
+        sl_top_push(&searcher->top, rescored(searcher, node, query), node);
+    }
+}
+
+/* By the scores of the walk, which was over all there is. */
+static void rank_as_walked(sl_searcher *searcher, size_t k) {
     const sl_index *index = searcher->index;
     const sl_pool *pool = &searcher->walk.pool;
     sl_top *top = &searcher->top;
-    top->size = 0;
-    top->k = k;
-    if (index->refine_pitch || index->codec.codes == SL_CODES_F32 || index->codec.dtype != SL_F32) {
-        size_t count = sl_rerank_count(index, k, params);
-        if (count > pool->size) count = pool->size;
-        for (size_t i = 0; i < count && index->refine_pitch; i++)
-            sl_refine_prefetch(index, sl_pool_id(pool->keys[i]));
-        for (size_t i = 0; i < count && index->coarse_rows && !index->refine_pitch; i++)
-            sl_prefetch(sl_row(index, sl_pool_id(pool->keys[i])), index->codec.rows.pitch);
-        for (size_t i = 0; i < count; i++) {
-            uint32_t node = sl_pool_id(pool->keys[i]);
-            sl_top_push(top, rescored(searcher, node, query), node);
-        }
-        sl_top_sort(top);
-        return;
-    }
-    if (index->codes == SL_CODES_I4) {
-        rank_by_all_bits(searcher, k, params);
-        return;
-    }
     for (size_t i = 0; i < pool->size && i < k; i++) {
         double score = (double)sl_pool_score(pool->keys[i]);
         if (index->codec.metric == SL_METRIC_L2) score = fmin(0, 2 * score - (double)searcher->walk.query_norm2);
         top->entries[top->size++] = (sl_top_entry){score, sl_pool_id(pool->keys[i])};
     }
+}
+
+/* The pool's best as results, scored anew where the index has more of them than the walk saw. Only where not all in the
+ * pool are scored anew does their order matter. */
+static void rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
+    const sl_index *index = searcher->index;
+    sl_pool *pool = &searcher->walk.pool;
+    int singly = index->refine_pitch || index->codec.codes == SL_CODES_F32 || index->codec.dtype != SL_F32;
+    int anew = singly || index->codes == SL_CODES_I4;
+    size_t count = sl_rerank_count(index, k, params);
+    if (!anew || count < pool->size) sl_pool_sort(pool);
+    if (count > pool->size) count = pool->size;
+    searcher->top.size = 0;
+    searcher->top.k = k;
+    if (singly)
+        rank_one_by_one(searcher, query, count);
+    else if (anew)
+        rank_by_all_bits(searcher, count);
+    else
+        rank_as_walked(searcher, k);
+    if (anew) sl_top_sort(&searcher->top);
 }
 
 static void write_results(const sl_searcher *searcher, size_t k, int nodes, uint64_t *ids, float *scores) {

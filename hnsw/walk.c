@@ -1,6 +1,7 @@
 #include "hnsw/walk.h"
 
 #include "base/prefetch.h"
+#include "distance/double.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,17 +61,21 @@ void sl_walk_free(sl_walk *walk) {
 
 static void ask_floats(sl_walk *walk) {
     const sl_codec *codec = &walk->index->codec;
-    sl_encode_query4(codec, walk->floats, walk->query_buffer, walk->floats + codec->dim, &walk->query4,
-                     &walk->query_norm2);
+    double norm2 = sl_dot_double(walk->floats, walk->floats, codec->dim);
+    sl_encode_query4(codec, walk->floats, walk->query_buffer, walk->floats + codec->dim, &walk->query4, norm2);
+    walk->query_norm2 = (float)norm2;
     walk->query = walk->query4.rows[0];
 }
 
-static void ask_coarse(sl_walk *walk) {
+/* |q|^2. */
+static double ask_coarse(sl_walk *walk) {
     const sl_index *index = walk->index;
+    double norm2;
     float *scratch = walk->floats + index->codec.dim;
     memcpy(scratch, walk->floats, index->codec.dim * sizeof *scratch);
-    sl_coarse_ask(&index->coarse, index->kernels, scratch, walk->query_buffer, &walk->query, &walk->query_norm2,
-                  &walk->origin);
+    sl_coarse_ask(&index->coarse, index->kernels, scratch, walk->query_buffer, &walk->query, &norm2, &walk->origin);
+    walk->query_norm2 = (float)norm2;
+    return norm2;
 }
 
 void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype) {
@@ -78,10 +83,10 @@ void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype) {
     const sl_codec *codec = &index->codec;
     if (has_coarse(index)) {
         sl_to_float(dtype, vector, walk->floats, codec->dim);
-        ask_coarse(walk);
+        double norm2 = ask_coarse(walk);
         if (codec->dtype != SL_F32 || index->refine_pitch) return;
         sl_encode_query4(codec, walk->floats, (uint8_t *)walk->query_buffer + sl_coarse_query_size(&index->coarse),
-                         walk->floats + codec->dim, &walk->query4, &walk->query_norm2);
+                         walk->floats + codec->dim, &walk->query4, norm2);
         return;
     }
     if (codec->codes == SL_CODES_I4) {
@@ -97,7 +102,7 @@ void sl_walk_ask_node(sl_walk *walk, uint32_t node) {
     const sl_index *index = walk->index;
     if (has_coarse(index)) {
         sl_coded_floats(index, node, walk->floats);
-        ask_coarse(walk);
+        (void)ask_coarse(walk);
     } else if (index->codec.codes == SL_CODES_I4) {
         sl_coded_floats(index, node, walk->floats);
         ask_floats(walk);
@@ -170,6 +175,7 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
     sl_layer top = sl_layer_at(index, entry.level);
     score(walk, &top, &at, 1);
     float best = walk->scores[0];
+    sl_layer bottom = sl_layer_at(index, 0);
     walk->evaluations++;
     for (uint32_t l = entry.level; l > level; l--) {
         sl_layer layer = sl_layer_at(index, l);
@@ -189,6 +195,8 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
                     best = walk->scores[i];
                     at = walk->slots[i];
                 }
+            /* What the walk below begins with, on its way while the last neighbours here are found to be no better. */
+            if (l == 1 && level == 0) prefetch_links(&bottom, index->upper.nodes[at]);
         }
     }
     return level ? at : index->upper.nodes[at];

@@ -176,7 +176,7 @@ static ground ground_make(size_t dim, sl_metric metric, const float *x, size_t n
     return g;
 }
 
-static float ground_scores(ground *g, const float *query, float *norm2, float *scores) {
+static float ground_scores(ground *g, const float *query, double *norm2, float *scores) {
     static uint32_t ids[MOST];
     sl_query_code code;
     float origin;
@@ -204,8 +204,9 @@ static void check_scores(size_t dim, sl_metric metric) {
     indexes_exact(metric, SL_F32, dim, x, N, x + N * dim, QUERIES, K, truth);
     for (size_t q = 0; q < QUERIES; q++) {
         const float *query = x + (N + q) * dim;
-        float norm2, origin = ground_scores(&g, query, &norm2, scores);
-        ck_assert_double_eq_tol((double)norm2, dot(query, query, dim), 1e-5 * (double)norm2);
+        double norm2;
+        float origin = ground_scores(&g, query, &norm2, scores);
+        ck_assert_double_eq_tol(norm2, dot(query, query, dim), 1e-5 * norm2);
         double mean = 0;
         double wanted[N];
         for (size_t i = 0; i < N; i++) {
@@ -245,7 +246,8 @@ START_TEST(extremes_stay_finite) {
     enum { DIM = 130, N = 50 };
     for (int metric = 0; metric < 3; metric++)
         for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
-            float *x = clusters_make(N, DIM, 0.3, 2), scores[N], norm2;
+            float *x = clusters_make(N, DIM, 0.3, 2), scores[N];
+            double norm2;
             for (size_t i = 0; i < DIM; i++)
                 x[7 * DIM + i] = i % 3 ? values[v] : 0;
             ground g = ground_make(DIM, (sl_metric)metric, x, N);

@@ -292,14 +292,12 @@ START_TEST(scores_are_those_of_the_decoded_rows) {
         for (int d = 0; d < DIMS; d++) {
             set *s = set_new((sl_metric)metric, dims[d], 0);
             uint8_t *buffer = array_of(sl_query4_size(&s->codec), 0xff);
-            float scratch[MAX_DIM], q[MAX_DIM], norm2;
+            float scratch[MAX_DIM], q[MAX_DIM];
             sl_query4 query;
             for (size_t n = 0; n < 4; n++) {
                 for (size_t i = 0; i < dims[d]; i++)
                     q[i] = n == 3 ? s->vectors[5][i] : bell();
-                sl_encode_query4(&s->codec, q, buffer, scratch, &query, &norm2);
-                double exact = double_dot(q, q, dims[d]);
-                ck_assert_double_eq_tol((double)norm2, exact, 1e-6 * exact);
+                sl_encode_query4(&s->codec, q, buffer, scratch, &query, double_dot(q, q, dims[d]));
                 check_query(s, q, &query);
             }
             free(buffer);
@@ -315,15 +313,15 @@ START_TEST(extreme_queries_stay_finite) {
         for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
             set *s = set_new((sl_metric)metric, 64, 0);
             uint8_t *buffer = array_of(sl_query4_size(&s->codec), 0xff);
-            float scratch[64], q[64], norm2, score;
+            float scratch[64], q[64], score;
             const uint32_t id = 3;
             sl_query4 query;
             for (size_t i = 0; i < 64; i++)
                 q[i] = i % 3 ? values[v] : values[v] / 3;
             if (sl_vector_check((sl_metric)metric, SL_F32, q, 64) == SL_OK) {
-                sl_encode_query4(&s->codec, q, buffer, scratch, &query, &norm2);
+                sl_encode_query4(&s->codec, q, buffer, scratch, &query, double_dot(q, q, 64));
                 sl_score4(sl_kernels_best(), &s->codec, &query, &id, 1, &score);
-                ck_assert(isfinite(score) && isfinite(norm2));
+                ck_assert(isfinite(score));
                 if (values[v] == 0 && metric == SL_METRIC_IP) ck_assert_float_eq(score, 0);
             }
             free(buffer);

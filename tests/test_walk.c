@@ -83,6 +83,7 @@ static void check_finish(stage *s, size_t most) {
     size_t n = sorted_offers(s, sorted), wrong = 0;
     if (most > pool->limit) most = pool->limit;
     sl_pool_finish(pool, most);
+    sl_pool_sort(pool);
     ck_assert_uint_eq(pool->size, n < most ? n : most);
     memset(given, 0, sizeof given);
     for (size_t i = 0; i < pool->size; i++) {
