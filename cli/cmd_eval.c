@@ -127,7 +127,8 @@ static int check_options(const eval_state *state) {
 static int compare_settings(eval_setting a, eval_setting b) {
     int by_ef = (a.ef > b.ef) - (a.ef < b.ef), by_rerank = (a.rerank > b.rerank) - (a.rerank < b.rerank);
     int by_stop = (a.stop > b.stop) - (a.stop < b.stop);
-    return by_ef ? by_ef : by_rerank ? by_rerank : by_stop;
+    int by_probes = (a.probes > b.probes) - (a.probes < b.probes);
+    return by_ef ? by_ef : by_rerank ? by_rerank : by_stop ? by_stop : by_probes;
 }
 
 /* The point of this setting, measured if that was not done yet; repeat as of eval_measure. NULL, reported, on
@@ -214,6 +215,8 @@ static int find_setting(eval_state *state, double recall, eval_setting *out, int
                 sl_index_find_tuned(state->index, state->options->k, recall, &tuned) == SL_OK &&
                 tuned.ef <= state->task.max_ef;
     *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes} : setting_of(state, 0);
+    /* A search that is given the recall walks for so few. */
+    if (state->task.nq / thread_count(state->task.threads) < SL_SCAN_LEAST) out->probes = 0;
     return *is_tuned ? EXIT_DONE : find_ef(state, recall, &out->ef);
 }
 

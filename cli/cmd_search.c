@@ -43,6 +43,7 @@ static int search_block(search_state *state, const sl_search_params *params, siz
     if (status != SL_OK) return report_rows(state->queries_path, first, status);
     state->counts.results += counts.results;
     state->counts.evaluations += counts.evaluations;
+    state->counts.expansions += counts.expansions;
     return results_append(state->results, ids, scores, count);
 }
 
@@ -74,6 +75,7 @@ static int print_result(const search_state *state, const sl_search_params *param
     double nq = (double)state->queries->n;
     double rate = state->search_s > 0 ? nq / state->search_s : 0;
     double evaluations = (double)state->counts.evaluations / nq;
+    int scanned = state->counts.expansions == 0 && params->probes > 0;
     if (state->options->json) {
         json json;
         json_begin(&json, stdout);
@@ -93,9 +95,9 @@ static int print_result(const search_state *state, const sl_search_params *param
         json_text(&json, "output", state->options->output);
         json_end(&json);
     } else
-        printf("%s: the %zu nearest for %zu queries at ef %zu; %.3f s, %.0f queries/s, %.0f evaluations a query\n",
-               state->options->output, state->options->k, state->queries->n, params->ef, state->search_s, rate,
-               evaluations);
+        printf("%s: the %zu nearest for %zu queries %s %zu; %.3f s, %.0f queries/s, %.0f evaluations a query\n",
+               state->options->output, state->options->k, state->queries->n, scanned ? "by probes" : "at ef",
+               scanned ? params->probes : params->ef, state->search_s, rate, evaluations);
     return report_stdout();
 }
 
@@ -189,7 +191,8 @@ static const option search_table[] = {
      "where -k is more (under ip: lower in score by more than X times its magnitude): easy queries then take less "
      "time. Some 0.05 to 0.5; 0 (default) leaves it to --ef alone."},
     {0, "probes", OPTION_COUNT, "N", 0, offsetof(search_options, probes),
-     "Scan the N partitions nearest to each query instead of walking the graph: faster for many queries at once. 0 "
+     "Scan the N partitions nearest to each query instead of walking the graph: faster for many queries at once, and "
+     "fewer than -k are found where those hold fewer. 0 "
      "(default) walks by --ef and --stop, and so does an index without partitions (of fewer than 4096 vectors), of "
      "codes i16 or f32, or on a processor that has only scalar kernels."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),

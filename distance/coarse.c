@@ -47,12 +47,9 @@ uint32_t sl_coarse_learned(const sl_coarse *coarse) {
 int sl_coarse_is_finite(const sl_coarse *coarse) {
     for (size_t i = 0; i < coarse->matrix.dim; i++)
         if (!isfinite(coarse->mean[i])) return 0;
-    for (size_t i = 0; i < coarse->codec.dim; i++) {
-        float factor;
-        memcpy(&factor, coarse->matrix.rows.base + i * coarse->matrix.rows.pitch + coarse->matrix.rows.factor,
-               sizeof factor);
-        if (!isfinite(factor)) return 0;
-    }
+    const sl_code_rows *rows = &coarse->matrix.rows;
+    for (size_t i = 0; i < coarse->codec.dim; i++)
+        if (!sl_field_is_finite(rows->base + i * rows->pitch, rows->factor)) return 0;
     return 1;
 }
 
@@ -101,7 +98,7 @@ void sl_coarse_encode(const sl_coarse *coarse, const sl_kernels *kernels, float 
     /* A damaged projection may give anything. */
     if (!isfinite(sl_largest(x, coarse->codec.dim))) memset(x, 0, coarse->codec.dim * sizeof *x);
     (void)sl_encode_levels(&coarse->codec, x, row);
-    memcpy(row + coarse->codec.rows.bias, &bias, sizeof bias);
+    sl_field_put(row, coarse->codec.rows.bias, bias);
 }
 
 void sl_coarse_ask(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer, sl_query_code *out,

@@ -21,8 +21,7 @@ static size_t pitch_of(size_t payload) {
     return lines - payload <= payload / 4 ? lines : sl_round_up(payload, 16);
 }
 
-/* Bytes of a row's codes. */
-static size_t codes_size(size_t dim, sl_codes codes) {
+size_t sl_codes_size(size_t dim, sl_codes codes) {
     if (codes == SL_CODES_I4) return (dim + 1) / 2;
     return codes == SL_CODES_I8 ? dim : codes == SL_CODES_I16 ? 2 * dim : 4 * dim;
 }
@@ -45,7 +44,7 @@ sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype 
 
     *codec =
         (sl_codec){.dim = dim, .metric = metric, .dtype = sl_dtype_is_float(dtype) ? SL_F32 : dtype, .codes = codes};
-    size_t size = codes_size(dim, codes);
+    size_t size = sl_codes_size(dim, codes);
     codec->rows.width = sl_round_up(size, SL_ROW_STEP);
     codec->rows.factor = sl_round_up(size, 4);
     size_t payload = codec->rows.factor + 4;

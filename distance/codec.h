@@ -22,6 +22,9 @@
 
 #include "distance/kernels.h"
 
+#include <math.h>
+#include <string.h>
+
 typedef struct sl_codec {
     size_t dim;
     sl_metric metric;
@@ -35,6 +38,23 @@ typedef struct sl_codec {
 /* Fills the geometry. Pitch: payload rounded up to 64 where that adds at most a quarter, else to 16; F32 rows always
  * hold their whole width. Errors: SL_EINVAL, SL_ETYPE, SL_ELIMIT, SL_EUNSUPPORTED, with what to do instead. */
 sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype dtype, sl_codes codes);
+
+/* Bytes of the codes at the beginning of a row. */
+size_t sl_codes_size(size_t dim, sl_codes codes);
+
+/* A field of a row, which may lie anywhere. */
+static inline float sl_field_get(const uint8_t *row, size_t offset) {
+    float value;
+    memcpy(&value, row + offset, sizeof value);
+    return value;
+}
+static inline int sl_field_is_finite(const uint8_t *row, size_t offset) {
+    return isfinite(sl_field_get(row, offset)) != 0;
+}
+static inline void sl_field_put(uint8_t *row, size_t offset, double value) {
+    float single = (float)value;
+    memcpy(row + offset, &single, sizeof single);
+}
 
 /* Bytes of an array of n rows with the readable step behind it; 0 where that does not fit in size_t. */
 size_t sl_codec_rows_size(const sl_codec *codec, size_t n);

@@ -6,26 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-static float get_float(const uint8_t *row, size_t offset) {
-    float value;
-    memcpy(&value, row + offset, sizeof value);
-    return value;
-}
-
-static void put_float(uint8_t *row, size_t offset, float value) {
-    memcpy(row + offset, &value, sizeof value);
-}
-
 /* Bytes of I8 rows are unsigned, those of queries and of I8 vectors signed. */
 static void flip_bytes(const void *from, void *to, size_t n) {
     const uint8_t *in = from;
     uint8_t *out = to;
     for (size_t i = 0; i < n; i++)
         out[i] = in[i] ^ 0x80u;
-}
-
-static size_t codes_size(const sl_codec *codec) {
-    return codec->codes == SL_CODES_I8 ? codec->dim : codec->dim * (codec->codes == SL_CODES_I16 ? 2 : 4);
 }
 
 /* U8 rows stand 128 above the query's terms; the metrics that do not cancel it put it in the bias. */
@@ -105,13 +91,13 @@ static float inverse_length(int64_t squares) {
 
 /* A row of integer codes is its codes times the factor; the bias and the norm follow from sums over the codes. */
 static void put_integer_terms(const sl_codec *codec, uint8_t *row, float factor, code_sums sums, float length) {
-    put_float(row, codec->rows.factor, factor);
+    sl_field_put(row, codec->rows.factor, factor);
     double f = (double)factor;
     if (codec->metric == SL_METRIC_L2)
-        put_float(row, codec->rows.bias, (float)(-0.5 * f * f * (double)sums.squares));
+        sl_field_put(row, codec->rows.bias, -0.5 * f * f * (double)sums.squares);
     else if (codec->rows.bias)
-        put_float(row, codec->rows.bias, (float)(128 * (double)sums.linear * f));
-    if (codec->norm) put_float(row, codec->norm, length);
+        sl_field_put(row, codec->rows.bias, 128 * (double)sums.linear * f);
+    if (codec->norm) sl_field_put(row, codec->norm, length);
 }
 
 /* Sums of the vector as it was given; under L2, of U8 less 128. */
@@ -129,7 +115,7 @@ static void encode_native(const sl_codec *codec, const void *vector, uint8_t *ro
     if (codec->dtype == SL_I8)
         flip_bytes(vector, row, codec->dim);
     else
-        memcpy(row, vector, codes_size(codec));
+        memcpy(row, vector, sl_codes_size(codec->dim, codec->codes));
     code_sums sums = native_sums(codec, vector);
     float length = (float)sqrt((double)sums.squares);
     float factor = codec->metric == SL_METRIC_COSINE ? inverse_length(sums.squares) : 1;
@@ -138,10 +124,10 @@ static void encode_native(const sl_codec *codec, const void *vector, uint8_t *ro
 
 static void encode_floats(const sl_codec *codec, const float *x, uint8_t *row) {
     double norm2 = sl_dot_double(x, x, codec->dim), length = sqrt(norm2);
-    memcpy(row, x, codes_size(codec));
-    put_float(row, codec->rows.factor, codec->metric == SL_METRIC_COSINE ? (float)(1 / length) : 1);
-    if (codec->rows.bias) put_float(row, codec->rows.bias, (float)(-0.5 * norm2));
-    if (codec->norm) put_float(row, codec->norm, (float)length);
+    memcpy(row, x, sl_codes_size(codec->dim, codec->codes));
+    sl_field_put(row, codec->rows.factor, codec->metric == SL_METRIC_COSINE ? (float)(1 / length) : 1);
+    if (codec->rows.bias) sl_field_put(row, codec->rows.bias, -0.5 * norm2);
+    if (codec->norm) sl_field_put(row, codec->norm, length);
 }
 
 static void encode_quantised(const sl_codec *codec, const float *x, uint8_t *row) {
@@ -159,13 +145,13 @@ static void encode_quantised(const sl_codec *codec, const float *x, uint8_t *row
 /* What one unit of a row's codes stands for in the vector that was given. */
 static double unit_of(const sl_codec *codec, const uint8_t *row) {
     if (codec->codes == SL_CODES_F32 || codec->dtype != SL_F32) return 1;
-    double factor = (double)get_float(row, codec->rows.factor);
-    return codec->norm ? factor * (double)get_float(row, codec->norm) : factor;
+    double factor = (double)sl_field_get(row, codec->rows.factor);
+    return codec->norm ? factor * (double)sl_field_get(row, codec->norm) : factor;
 }
 
 static double code_at(const sl_codec *codec, const uint8_t *row, size_t i) {
     if (codec->codes == SL_CODES_I8) return codec->dtype == SL_U8 ? row[i] : row[i] - 128;
-    if (codec->codes == SL_CODES_F32) return (double)get_float(row, 4 * i);
+    if (codec->codes == SL_CODES_F32) return (double)sl_field_get(row, 4 * i);
     int16_t code;
     memcpy(&code, row + 2 * i, sizeof code);
     return code;
@@ -243,7 +229,7 @@ void sl_decode_native(const sl_codec *codec, const uint8_t *row, void *out) {
     if (codec->dtype == SL_I8)
         flip_bytes(row, out, codec->dim);
     else
-        memcpy(out, row, codes_size(codec));
+        memcpy(out, row, sl_codes_size(codec->dim, codec->codes));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -266,7 +252,7 @@ static void encode_native_query(const sl_codec *codec, const void *query, void *
     if (codec->dtype == SL_U8)
         flip_bytes(query, buffer, codec->dim);
     else
-        memcpy(buffer, query, codes_size(codec));
+        memcpy(buffer, query, sl_codes_size(codec->dim, codec->codes));
     int64_t squares = native_sums(codec, query).squares;
     float scale = codec->metric == SL_METRIC_COSINE ? inverse_length(squares) : 1;
     *out = integer_query(codec, buffer, sums_of(codec->codes, buffer, codec->dim), scale);
@@ -295,7 +281,7 @@ void sl_encode_query(const sl_codec *codec, const void *query, sl_dtype dtype, v
         encode_quantised_query(codec, floats, buffer, out, norm2);
     } else {
         double squares = sl_dot_double(floats, floats, codec->dim);
-        memcpy(buffer, floats, codes_size(codec));
+        memcpy(buffer, floats, sl_codes_size(codec->dim, codec->codes));
         float scale = codec->metric == SL_METRIC_COSINE ? (float)(1 / sqrt(squares)) : 1;
         *out = (sl_query_code){.code = buffer, .scale = scale, .bias_scale = 1};
         *norm2 = (float)squares;
@@ -316,11 +302,10 @@ static int64_t row_squares(const sl_codec *codec, const uint8_t *row) {
 
 float sl_row_norm2(const sl_codec *codec, const uint8_t *row) {
     if (codec->metric == SL_METRIC_COSINE) return 1;
-    if (codec->metric == SL_METRIC_L2) return -2 * get_float(row, codec->rows.bias);
-    if (codec->codes == SL_CODES_I4) return -2 * get_float(row, codec->rows.bias);
+    if (codec->metric == SL_METRIC_L2 || codec->codes == SL_CODES_I4) return -2 * sl_field_get(row, codec->rows.bias);
     const float *floats = (const void *)row;
     if (codec->codes == SL_CODES_F32) return (float)sl_dot_double(floats, floats, codec->dim);
-    double factor = (double)get_float(row, codec->rows.factor);
+    double factor = (double)sl_field_get(row, codec->rows.factor);
     return (float)(factor * factor * (double)row_squares(codec, row));
 }
 
@@ -329,13 +314,13 @@ void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl
         sl_row4_as_query(codec, row, buffer, out);
         return;
     }
-    size_t size = codes_size(codec);
+    size_t size = sl_codes_size(codec->dim, codec->codes);
     if (codec->codes == SL_CODES_I8)
         flip_bytes(row, buffer, size);
     else
         memcpy(buffer, row, size);
     memset((uint8_t *)buffer + size, 0, sl_query_size(codec) - size);
-    float scale = get_float(row, codec->rows.factor);
+    float scale = sl_field_get(row, codec->rows.factor);
     code_sums sums = {codec->codes == SL_CODES_I8 ? sum_i8(buffer, codec->dim) : 0, 0};
     *out = integer_query(codec, buffer, sums, scale);
 }

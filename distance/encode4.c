@@ -19,17 +19,6 @@ static size_t half_of(const sl_codec *codec) {
     return (codec->dim + 1) / 2;
 }
 
-static float get_float(const uint8_t *row, size_t offset) {
-    float value;
-    memcpy(&value, row + offset, sizeof value);
-    return value;
-}
-
-static void put_float(uint8_t *row, size_t offset, double value) {
-    float single = (float)value;
-    memcpy(row + offset, &single, sizeof single);
-}
-
 /* The level next to value / step, 2k - 15 of it, as an odd number. */
 static float level_of(float value, float inverse) {
     float scaled = value * inverse;
@@ -96,7 +85,7 @@ static float level_at(const sl_codec *codec, const uint8_t *row, size_t i) {
 
 /* The vector of a row before its length, if it is kept apart, is given back to it. */
 static void decode_unit(const sl_codec *codec, const uint8_t *row, const uint8_t *rest, float *out) {
-    float factor = get_float(row, codec->rows.factor), finer = get_float(rest, codec->rest.factor);
+    float factor = sl_field_get(row, codec->rows.factor), finer = sl_field_get(rest, codec->rest.factor);
     for (size_t i = 0; i < codec->dim; i++)
         out[i] = level_at(codec, row, i) * factor + (float)((int)rest[i] - 128) * finer;
 }
@@ -105,7 +94,7 @@ float sl_encode_levels(const sl_codec *codec, const float *x, uint8_t *row) {
     float factor, inverse = best_step(x, codec->dim, &factor);
     memset(row, 0, codec->rows.pitch);
     put_levels(codec, x, inverse, row);
-    put_float(row, codec->rows.factor, (double)factor);
+    sl_field_put(row, codec->rows.factor, (double)factor);
     return factor;
 }
 
@@ -126,8 +115,8 @@ void sl_encode_row4(const sl_codec *codec, float *x, uint8_t *row, uint8_t *rest
         float left = (x[i] - level_at(codec, row, i) * factor) * scale;
         rest[i] = (uint8_t)((int)lrintf(left < -127 ? -127 : left > 127 ? 127 : left) + 128);
     }
-    put_float(rest, codec->rest.factor, (double)unit);
-    if (codec->norm) put_float(rest, codec->norm, length);
+    sl_field_put(rest, codec->rest.factor, (double)unit);
+    if (codec->norm) sl_field_put(rest, codec->norm, length);
 
     double off2 = 0, norm2 = 0;
     for (size_t i = 0; i < dim; i++) {
@@ -135,7 +124,7 @@ void sl_encode_row4(const sl_codec *codec, float *x, uint8_t *row, uint8_t *rest
         norm2 += value * value;
         off2 += ((double)x[i] - value) * ((double)x[i] - value);
     }
-    if (codec->rows.bias) put_float(row, codec->rows.bias, -0.5 * norm2);
+    if (codec->rows.bias) sl_field_put(row, codec->rows.bias, -0.5 * norm2);
     if (!error) return;
     double whole = codec->norm ? 1 : length * length, relative = whole > 0 ? sqrt(off2 / whole) : 0;
     sl_quant_error_merge(error, &(sl_quant_error){relative, relative, 1});
@@ -144,7 +133,7 @@ void sl_encode_row4(const sl_codec *codec, float *x, uint8_t *row, uint8_t *rest
 void sl_decode_row4(const sl_codec *codec, const uint8_t *row, const uint8_t *rest, float *out) {
     decode_unit(codec, row, rest, out);
     if (!codec->norm) return;
-    float length = get_float(rest, codec->norm);
+    float length = sl_field_get(rest, codec->norm);
     for (size_t i = 0; i < codec->dim; i++)
         out[i] *= length;
 }
@@ -228,6 +217,6 @@ void sl_row4_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, s
         sum += low[i] + high[i];
     *out = (sl_query_code){.code = low,
                            .offset = (LEVELS - 1) * sum,
-                           .scale = get_float(row, codec->rows.factor),
+                           .scale = sl_field_get(row, codec->rows.factor),
                            .bias_scale = codec->rows.bias ? 1 : 0};
 }

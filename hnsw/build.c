@@ -245,6 +245,7 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     build_free(&build);
     if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
     /* Half of it new: so each vector is moved a bounded number of times however it came. */
-    if (status == SL_OK) sl_order_settle(index, 8, mine.threads);
+    index->threads = mine.threads;
+    if (status == SL_OK) sl_order_settle(index, 8, mine.threads, &build.progress);
     return status;
 }

@@ -36,22 +36,18 @@ static size_t list_faults(const uint32_t *links, size_t degree, size_t count, ui
     return faults;
 }
 
-static int is_finite_at(const uint8_t *row, size_t offset) {
-    float value;
-    memcpy(&value, row + offset, sizeof value);
-    return isfinite(value) != 0;
-}
-
 static int row_is_finite(const sl_index *index, size_t node) {
     const sl_codec *codec = &index->codec;
     const uint8_t *row = sl_row(index, (uint32_t)node);
     /* Where there is a second row, the length is there. */
     const uint8_t *last = codec->rest.pitch ? sl_rest_row(index, (uint32_t)node) : row;
-    return is_finite_at(row, codec->rows.factor) && (!codec->rows.bias || is_finite_at(row, codec->rows.bias)) &&
-           (!codec->norm || is_finite_at(last, codec->norm)) &&
-           (!codec->rest.pitch || is_finite_at(last, codec->rest.factor)) &&
-           is_finite_at(sl_walked_row(index, (uint32_t)node), index->walked->rows.factor) &&
-           (!index->walked->rows.bias || is_finite_at(sl_walked_row(index, (uint32_t)node), index->walked->rows.bias));
+    return sl_field_is_finite(row, codec->rows.factor) &&
+           (!codec->rows.bias || sl_field_is_finite(row, codec->rows.bias)) &&
+           (!codec->norm || sl_field_is_finite(last, codec->norm)) &&
+           (!codec->rest.pitch || sl_field_is_finite(last, codec->rest.factor)) &&
+           sl_field_is_finite(sl_walked_row(index, (uint32_t)node), index->walked->rows.factor) &&
+           (!index->walked->rows.bias ||
+            sl_field_is_finite(sl_walked_row(index, (uint32_t)node), index->walked->rows.bias));
 }
 
 static void check_layer0(sl_check *check) {
@@ -218,7 +214,6 @@ static sl_status check_graph(sl_check *check) {
     if (index->n == 0) return SL_OK;
     check_layer0(check);
     check_upper(check);
-    SL_TRY(sl_partitions_check(index));
     SL_TRY(check_reach(check));
     SL_TRY(sl_ids_count_duplicates(index, &check->report.duplicate_ids));
     return check_recall(check);
@@ -241,6 +236,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     if (status == SL_OK) status = check_graph(&check);
     if (status == SL_OK) status = sl_progress_end(&check.progress);
     if (status == SL_OK) status = verdict(&check.report);
+    if (status == SL_OK) status = sl_partitions_check(index);
     sl_params_out(report, &check.report, sizeof check.report);
     return status;
 }

@@ -67,6 +67,7 @@ struct sl_index {
     sl_spin settling;  /* held while reachability is proved */
     size_t unverified; /* nodes added since reachability was last proved */
     size_t ordered;    /* nodes when they were last numbered anew */
+    size_t threads;    /* that the last add was asked to use */
     sl_partitions partitions;
     sl_idle *idle;          /* searchers between batch calls, which may be many at once and see the index as const */
     sl_store *store;        /* the open file the arrays point into; NULL when they are the index's own */

@@ -1,6 +1,7 @@
 #include "hnsw/order.h"
 
 #include "hnsw/reach.h"
+#include "hnsw/settings.h"
 
 #include <string.h>
 
@@ -72,13 +73,13 @@ static sl_status order_alloc(sl_order *order) {
 
 /* The new numbers: by partition, those of one as a walk from the entry point comes to them, those it cannot come to
  * last. */
-static sl_status number_nodes(sl_order *order, size_t threads) {
+static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *progress) {
     const sl_index *index = order->index;
     sl_reach *reach = &order->reach;
     size_t n = index->n, tail = sl_reach_run(reach);
     for (size_t node = 0; node < n; node++)
         if (!sl_reach_has(reach, (uint32_t)node)) reach->queue[tail++] = (uint32_t)node;
-    SL_TRY(sl_partitions_learn(index, sl_thread_count(threads), &order->partitions, order->of, order->to));
+    SL_TRY(sl_partitions_learn(index, sl_thread_count(threads), progress, &order->partitions, order->of, order->to));
     SL_TRY(sl_partitions_arrange(index, &order->partitions, order->of, reach->queue, order->to));
     for (size_t node = 0; node < n; node++)
         order->to[reach->queue[node]] = (uint32_t)node;
@@ -153,6 +154,7 @@ static void adopt(sl_order *order) {
     sl_upper upper = index->upper;
     index->upper = order->upper;
     order->upper = upper;
+    sl_settings_follow(index, &order->partitions);
     sl_partitions partitions = index->partitions;
     index->partitions = order->partitions;
     order->partitions = partitions;
@@ -161,14 +163,14 @@ static void adopt(sl_order *order) {
     index->ordered = index->n;
 }
 
-void sl_order_settle(sl_index *index, size_t most, size_t threads) {
+void sl_order_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
     if (index->n < SMALL || (index->n - index->ordered) * 16 <= index->n * most) return;
     sl_order order = {.index = index};
-    if (order_alloc(&order) == SL_OK && number_nodes(&order, threads) == SL_OK) {
+    if (order_alloc(&order) == SL_OK && number_nodes(&order, threads, progress) == SL_OK) {
         copy_upper(&order);
         move_layer0(&order);
         adopt(&order);
-    } else if (index->log) {
+    } else if (index->log && !sl_progress_cancelled(progress)) {
         index->log(index->log_ctx, SL_LOG_WARN, "vectors are left in their order of arrival for want of memory");
     }
     order_free(&order);

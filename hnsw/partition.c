@@ -15,12 +15,6 @@ sl_status sl_partition_codec(const sl_index *index, sl_codec *codec) {
     return sl_codec_init(codec, index->codec.dim, metric, SL_F32, SL_CODES_I8);
 }
 
-static int is_finite_at(const uint8_t *row, size_t offset) {
-    float value;
-    memcpy(&value, row + offset, sizeof value);
-    return isfinite(value);
-}
-
 sl_status sl_partitions_check(const sl_index *index) {
     const sl_partitions *partitions = &index->partitions;
     const sl_code_rows *rows = &partitions->codec.rows;
@@ -31,8 +25,8 @@ sl_status sl_partitions_check(const sl_index *index) {
                        starts[0], starts[count]);
     for (size_t p = 0; p < count; p++) {
         const uint8_t *row = partitions->rows + p * rows->pitch;
-        if (starts[p] > starts[p + 1] || !is_finite_at(row, rows->factor) ||
-            (rows->bias && !is_finite_at(row, rows->bias)))
+        if (starts[p] > starts[p + 1] || !sl_field_is_finite(row, rows->factor) ||
+            (rows->bias && !sl_field_is_finite(row, rows->bias)))
             return sl_fail(SL_ECORRUPT, "partition %zu is broken; build the index again from its vectors", p);
     }
     return SL_OK;

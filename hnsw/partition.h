@@ -39,9 +39,10 @@ static inline sl_range sl_partition_rest(const sl_partitions *partitions, size_t
 
 /* partition_learn.c: centroids of the index's nodes by k-means over a sample, and in `of` (n entries) the partition of
  * each node. Depends on the rows, their order and the index's seed, not on the number of threads. Until they are
- * arranged, *out has no starts. `scratch`: n entries. On failure *out has nothing. Errors: SL_ENOMEM. */
-sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_partitions *out, uint32_t *of,
-                              uint32_t *scratch);
+ * arranged, *out has no starts. `scratch`: n entries. The progress, which may be NULL, is asked whether to go on. On
+ * failure *out has nothing. Errors: SL_ENOMEM, SL_ECANCELED. */
+sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_progress *progress, sl_partitions *out,
+                              uint32_t *of, uint32_t *scratch);
 
 /* partition_learn.c: sorts `order`, which names n nodes, by partition: partitions in the order in which they are first
  * met, the nodes of one as they were. Partitions without nodes are left out. `scratch`: n entries. Errors: SL_ENOMEM,

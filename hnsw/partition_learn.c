@@ -40,6 +40,7 @@ struct sl_kmeans {
     uint32_t *ends;    /* of each centroid's in `members` */
     uint32_t *splits;  /* of each centroid's, in this turn */
     sl_learner *learners;
+    sl_progress *progress;
 };
 
 static size_t count_for(size_t n) {
@@ -204,8 +205,11 @@ static uint32_t nearest_to(const sl_kmeans *kmeans, const sl_learner *learner, s
 
 static void assign(sl_kmeans *kmeans) {
 #pragma omp parallel for schedule(dynamic, CHUNK) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
-    for (size_t i = 0; i < kmeans->sampled; i++)
+    for (size_t i = 0; i < kmeans->sampled; i++) {
+        if (sl_progress_cancelled(kmeans->progress)) continue;
         kmeans->of[i] = nearest_to(kmeans, &kmeans->learners[sl_thread_number()], i);
+        sl_progress_step(kmeans->progress, 0);
+    }
 }
 
 static void sort_members(sl_kmeans *kmeans) {
@@ -315,7 +319,7 @@ static void learn(sl_kmeans *kmeans) {
     sample(kmeans, FIRST);
     start(kmeans);
     if (groups) start(groups);
-    for (uint64_t number = 0; number < TURNS; number++) {
+    for (uint64_t number = 0; number < TURNS && !sl_progress_cancelled(kmeans->progress); number++) {
         if (groups) turn(groups, number);
         size_t rows = (size_t)FIRST << number;
         sample(kmeans, rows < MOST ? rows : MOST);
@@ -345,12 +349,18 @@ static sl_status restate(sl_kmeans *kmeans) {
     return SL_OK;
 }
 
-sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_partitions *out, uint32_t *of,
-                              uint32_t *scratch) {
+sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_progress *progress, sl_partitions *out,
+                              uint32_t *of, uint32_t *scratch) {
     *out = (sl_partitions){0};
-    sl_kmeans kmeans = {.index = index, .count = count_for(index->n), .threads = threads, .of = of, .members = scratch};
+    sl_kmeans kmeans = {.index = index,
+                        .count = count_for(index->n),
+                        .threads = threads,
+                        .of = of,
+                        .members = scratch,
+                        .progress = progress};
     sl_metric metric = index->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
-    sl_kmeans groups = {.index = index, .grouped = &kmeans, .threads = threads, .sampled = kmeans.count};
+    sl_kmeans groups = {
+        .index = index, .grouped = &kmeans, .threads = threads, .sampled = kmeans.count, .progress = progress};
     sl_status status;
     SL_TRY(sl_codec_init(&kmeans.codec, index->codec.dim, metric, SL_F32, SL_CODES_I8));
     SL_TRY_GOTO(learners_alloc(&kmeans), done);
@@ -363,6 +373,7 @@ sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_partitio
         kmeans.groups = &groups;
     }
     learn(&kmeans);
+    if (sl_progress_cancelled(progress)) SL_TRY_GOTO(sl_progress_end(progress), done);
     SL_TRY_GOTO(restate(&kmeans), done);
     *out = (sl_partitions){.count = kmeans.count, .codec = kmeans.codec, .rows = kmeans.rows};
     kmeans.rows = NULL;

@@ -94,15 +94,18 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
     SL_TRY(sl_reach_settle(index));
-    if (index->place == SL_PLACE_DRAM) sl_order_settle(index, 2, 0);
     sl_file_header header;
     sl_section_source sections[SL_MAX_SECTIONS];
     size_t count = sl_describe(index, &header, sections);
+    sl_progress progress;
+    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
+    if (index->place == SL_PLACE_DRAM) sl_order_settle(index, 2, index->threads, &progress);
+    if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
+    count = sl_describe(index, &header, sections);
     uint32_t *narrow;
     SL_TRY(narrow_ids(index, &header, &narrow));
     for (size_t i = 0; narrow && i < count; i++)
         if (sections[i].kind == SL_SECTION_IDS) sections[i].data = narrow;
-    sl_progress progress;
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
     sl_status status = sl_store_save(path, &sl_index_file, mine.file_ops, &header, sections, count, &progress);
     sl_mem_free(&index->allocator, narrow, index->n * sizeof *narrow);
@@ -244,7 +247,8 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     SL_TRY(load_upper(index, header, progress));
     SL_TRY(sl_partitions_load(index, progress));
     SL_TRY(sl_settings_load(index, progress));
-    index->n = index->ordered = n;
+    index->n = n;
+    index->ordered = sl_partition_rest(&index->partitions, n).first;
     index->next_id = header->next_id;
     index->quant_error = (sl_quant_error){header->quant_error_sum, header->quant_error_max, header->quant_error_count};
     /* The node that belongs to the slot is read with a check, since the file may say anything. */

@@ -8,9 +8,6 @@
 
 #include "hnsw/batch.h"
 
-/* From so many queries on, a batch that is given a recall scans, where tuning found that to be cheaper. */
-#define SL_SCAN_LEAST 256u
-
 /* Whether this index, on this machine, can be scanned for such a batch. */
 int sl_scan_serves(const sl_batch *batch);
 

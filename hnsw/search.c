@@ -105,6 +105,14 @@ static double rescored(const sl_searcher *searcher, uint32_t node, const void *q
     return index->codec.metric == SL_METRIC_L2 ? -score : score;
 }
 
+/* A score of the codes as results have it: under L2 the distance below zero, which rounding must not turn above. What
+ * is no number, as of a damaged row, stays so. */
+static double result_score(const sl_searcher *searcher, float score) {
+    if (searcher->index->codec.metric != SL_METRIC_L2) return (double)score;
+    double below = 2 * (double)score - (double)searcher->walk.query_norm2;
+    return below > 0 ? 0 : below;
+}
+
 /* Of I4 codes the walk saw 4 bits; what lies beside them, or what they are a short form of, orders the best of what it
  * found. */
 static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
@@ -121,11 +129,8 @@ static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
         for (size_t i = 0; i < some; i++)
             nodes[i] = sl_pool_id(pool->keys[done + i]);
         sl_score4(index->kernels, codec, &searcher->walk.query4, nodes, some, scores);
-        for (size_t i = 0; i < some; i++) {
-            double score = (double)scores[i];
-            if (codec->metric == SL_METRIC_L2) score = fmin(0, 2 * score - (double)searcher->walk.query_norm2);
-            sl_top_push(&searcher->top, score, nodes[i]);
-        }
+        for (size_t i = 0; i < some; i++)
+            sl_top_push(&searcher->top, result_score(searcher, scores[i]), nodes[i]);
     }
 }
 
@@ -145,12 +150,10 @@ static void rank_one_by_one(sl_searcher *searcher, const void *query, size_t cou
 
 /* By the scores of the walk, which was over all there is. */
 static void rank_as_walked(sl_searcher *searcher, size_t k) {
-    const sl_index *index = searcher->index;
     const sl_pool *pool = &searcher->walk.pool;
     sl_top *top = &searcher->top;
     for (size_t i = 0; i < pool->size && i < k; i++) {
-        double score = (double)sl_pool_score(pool->keys[i]);
-        if (index->codec.metric == SL_METRIC_L2) score = fmin(0, 2 * score - (double)searcher->walk.query_norm2);
+        double score = result_score(searcher, sl_pool_score(pool->keys[i]));
         top->entries[top->size++] = (sl_top_entry){score, sl_pool_id(pool->keys[i])};
     }
 }
@@ -396,8 +399,6 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     SL_TRY(check_search(index, dtype, k, &mine));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
-    /* What tuning found for batches is for batches of many: of a few, each reads its partitions alone. */
-    if (mine.recall > 0 && nq < SL_SCAN_LEAST) mine.probes = 0;
     if (!queries || !ids) return sl_fail(SL_EINVAL, "queries or ids is NULL");
     SL_TRY(sl_check_stride(queries, dtype, index->codec.dim, stride));
     sl_batch batch = {.index = index,
@@ -411,6 +412,8 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
                       .ids = ids,
                       .scores = scores};
     if (batch.threads > nq) batch.threads = nq;
+    /* What tuning found for batches is for batches of many: of a few, each reads its partitions alone. */
+    if (mine.recall > 0 && nq / batch.threads < SL_SCAN_LEAST) mine.probes = 0;
     sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, nq);
     sl_searcher *alone = NULL;
     void *several = NULL;

@@ -162,6 +162,18 @@ sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_
     return SL_OK;
 }
 
+void sl_settings_follow(sl_index *index, const sl_partitions *partitions) {
+    const sl_partitions *own = &index->partitions;
+    for (size_t i = 0; i < index->tuned_count && own->count; i++) {
+        sl_tuned_record *record = &index->tuned[i];
+        if (!record->probes || !record->n) continue;
+        double in = own->starts[own->count], n = (double)record->n, outside = n > in ? n - in : 0;
+        double share = (outside + in * record->probes / (double)own->count) / n;
+        double probes = ceil(share * (double)partitions->count);
+        record->probes = probes < (double)partitions->count ? (uint32_t)probes : (uint32_t)partitions->count;
+    }
+}
+
 /* A number that is finite and lies in [least, most]; NaN does not. */
 static int within(double value, double least, double most) {
     return value >= least && value <= most;

@@ -36,8 +36,8 @@ static_assert(offsetof(sl_tuned_record, probes) == 76, "probes");
 static_assert(offsetof(sl_tuned_record, reserved) == 80, "reserved");
 static_assert(sizeof(sl_tuned_record) == 96, "sl_tuned_record");
 
-/* Puts the settings for params->recall at this k into the parameters' ef, rerank and stop; does nothing where recall is
- * 0. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
+/* Puts the settings for params->recall at this k into the parameters' ef, rerank, stop and probes; does nothing where
+ * recall is 0. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
 sl_status sl_settings_apply(const sl_index *index, size_t k, sl_search_params *params);
 
 /* Takes `count` records of one k, in their order, in place of those the index has for it; *first is the number of the
@@ -47,6 +47,10 @@ sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_
 /* The records of section TUNED of the index's store, where there is one, checked against its CRC and one by one.
  * Records of a kind this library does not know, told by a reserved word that is not 0, are left out. */
 sl_status sl_settings_load(sl_index *index, sl_progress *progress);
+
+/* Before the index takes these partitions in place of its own: the settings scan as many of them as hold the share of
+ * the vectors that was scanned when they were tuned, those of no partition then included. */
+void sl_settings_follow(sl_index *index, const sl_partitions *partitions);
 
 void sl_settings_free(sl_index *index);
 

@@ -1,5 +1,7 @@
 #include "hnsw/tune.h"
+
 #include "base/params.h"
+#include "hnsw/order.h"
 #include "hnsw/reach.h"
 
 #include <math.h>
@@ -166,6 +168,10 @@ static void fill_report(const sl_tune *tune, size_t first, sl_tune_report *repor
 static sl_status run(sl_tune *tune, const uint64_t *truth, size_t *first) {
     SL_TRY(make_curves(tune));
     begin_progress(tune);
+    /* As a save would, which otherwise would do it anew once the settings are found. */
+    sl_progress *progress = &tune->task.progress;
+    if (tune->task.index->place == SL_PLACE_DRAM) sl_order_settle(tune->task.index, 2, tune->task.threads, progress);
+    if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
     SL_TRY(sl_tune_truth(&tune->task, truth, (uint64_t)TRUTH_PASSES * tune->task.nq));
     sl_tune_step_over(tune, TRUTH_PASSES);
     SL_TRY(sl_tune_task_init(&tune->task));

@@ -70,6 +70,13 @@ size_t sl_tune_least_k(const sl_tune_task *task, double recall);
 /* tune_measure.c: share of the true neighbours among all that walks with this ef keep. */
 sl_status sl_tune_coverage(sl_tune_task *task, size_t ef, double *share);
 
+/* tune_measure.c: rank of a node among the k true neighbours of a query, a row of the task's truth; k where it is none
+ * of them. */
+size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node);
+/* tune_measure.c: recall, its error and evaluations a query from sums over all queries: of hits, of their squares, and
+ * of evaluations; `at` is 0. */
+sl_tune_point sl_tune_point_of(const sl_tune_task *task, uint64_t hits, uint64_t squares, uint64_t evaluations);
+
 /* tune_truth.c: fills the task's truth from ids, best first, or by comparing everything where they are NULL; the
  * latter counts as `units` of the progress. Errors: SL_EINVAL, SL_ENOTFOUND, SL_EVALUE, SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_tune_truth(sl_tune_task *task, const uint64_t *ids, uint64_t units);
@@ -128,7 +135,7 @@ sl_status sl_tune_settle(sl_tune *tune, size_t t);
 sl_status sl_tune_stop(sl_tune *tune, size_t t, size_t depth);
 
 /* tune_probes.c: how many partitions batches must scan for the targets that are reached, where that is cheaper than
- * walks; into the records. Errors: SL_ENOMEM. */
+ * walks; into the records. Errors: SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_tune_probes(sl_tune *tune);
 
 /* tune_gate.c: whether searches that found with[q] of the k true neighbours of query q serve the hard queries no worse

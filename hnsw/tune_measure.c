@@ -33,8 +33,7 @@ void sl_tune_task_free(sl_tune_task *task) {
     sl_mem_free(allocator, task->truth, task->nq * task->k * sizeof *task->truth);
 }
 
-/* Rank of a node among the true neighbours of a query, or k where it is none of them. */
-static size_t true_rank(const uint64_t *row, size_t k, uint32_t node) {
+size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node) {
     size_t low = 0, high = k;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -57,7 +56,7 @@ static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl
     const size_t k = task->k;
     size_t hits = 0;
     for (size_t place = 0; place < found->count; place++) {
-        size_t rank = true_rank(row, k, (uint32_t)found->nodes[place].id);
+        size_t rank = sl_tune_true_rank(row, k, (uint32_t)found->nodes[place].id);
         if (rank == k) continue;
         hits++;
         /* The first j results are those of a search for j: this is a hit of it where both are below j. */
@@ -117,12 +116,16 @@ static sl_status ask_all(sl_tune_task *task, const pass *pass) {
     return SL_OK;
 }
 
+sl_tune_point sl_tune_point_of(const sl_tune_task *task, uint64_t hits, uint64_t squares, uint64_t evaluations) {
+    double nq = (double)task->nq, k = (double)task->k, mean = (double)hits / nq;
+    double variance = fmax(0, (double)squares / nq - mean * mean);
+    return (sl_tune_point){
+        .recall = mean / k, .error = sqrt(variance / (nq - 1)) / k, .evaluations = (double)evaluations / nq};
+}
+
 static sl_tune_point point_of(const sl_tune_task *task, size_t depth) {
     const sl_tune_tally *sum = task->tallies;
-    double nq = (double)task->nq, k = (double)task->k, mean = (double)sum->hits[depth] / nq;
-    double variance = fmax(0, (double)sum->squares[depth] / nq - mean * mean);
-    return (sl_tune_point){
-        .recall = mean / k, .error = sqrt(variance / (nq - 1)) / k, .evaluations = (double)sum->evaluations / nq};
+    return sl_tune_point_of(task, sum->hits[depth], sum->squares[depth], sum->evaluations);
 }
 
 sl_status sl_tune_pass(sl_tune_task *task, const sl_tune_asked *asked, sl_tune_point *out) {

@@ -2,8 +2,6 @@
 #include "hnsw/scan.h"
 #include "hnsw/tune.h"
 
-#include <math.h>
-
 /* Rows that are scanned in the time of one evaluation of a walk, which waits for its row and serves one query. Measured
  * ratios are 10 to 19 with VNNI in 512 bits, the fewer the longer the rows. */
 static double rows_an_evaluation(sl_isa isa) {
@@ -19,7 +17,7 @@ static double rows_an_evaluation(sl_isa isa) {
 }
 
 /* What a scan takes for a query beside its rows, the walk's own taken off: it finds its partitions, and ranks what each
- * of many thinnings has left. Measured as 3 to 4 us, in which a walk evaluates some 400. */
+ * of many thinnings has left. Measured as 3 us and more, in which a walk evaluates some 300. */
 #define BESIDE_ROWS 300.0
 
 typedef struct probing {
@@ -29,33 +27,34 @@ typedef struct probing {
     size_t most; /* partitions */
 } probing;
 
-static int holds(const uint64_t *row, size_t k, uint64_t node) {
-    for (size_t i = 0; i < k; i++)
-        if (row[i] >> 32 == node) return 1;
-    return 0;
+/* The scan's progress is not the tuning's, which it only asks whether to go on. */
+static int ask_tuning(void *ctx, uint64_t done, uint64_t total) {
+    (void)done, (void)total;
+    sl_progress_step(ctx, 0);
+    return sl_progress_cancelled(ctx);
 }
 
 /* Recall and its error with so many partitions a query, and the rows looked at. */
 static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
-    const sl_tune_task *task = &probing->tune->task;
+    sl_tune_task *task = &probing->tune->task;
+    sl_batch *batch = &probing->batch;
     const size_t k = task->k;
     sl_search_stats stats = {0};
-    double sum = 0, squares = 0, nq = (double)task->nq;
+    uint64_t sum = 0, squares = 0;
     probing->params.probes = probes;
-    SL_TRY(sl_scan_run(&probing->batch, &stats));
+    sl_progress_start(&batch->progress, task->progress.tell ? ask_tuning : NULL, &task->progress, task->nq);
+    SL_TRY(sl_scan_run(batch, &stats));
+    if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
     for (size_t q = 0; q < task->nq; q++) {
-        size_t hits = 0;
+        uint64_t hits = 0;
         for (size_t i = 0; i < k; i++)
-            hits += (size_t)holds(task->truth + q * k, k, probing->batch.ids[q * k + i]);
-        sum += (double)hits;
-        squares += (double)(hits * hits);
+            hits += sl_tune_true_rank(task->truth + q * k, k, (uint32_t)batch->ids[q * k + i]) < k;
+        sum += hits;
+        squares += hits * hits;
     }
-    double mean = sum / nq, variance = fmax(0, squares / nq - mean * mean);
-    *out = (sl_tune_point){.at = probes,
-                           .recall = mean / (double)k,
-                           .error = sqrt(variance / (nq - 1)) / (double)k,
-                           .evaluations = (double)stats.evaluations / nq};
-    probing->tune->task.passes++;
+    *out = sl_tune_point_of(task, sum, squares, stats.evaluations);
+    out->at = probes;
+    task->passes++;
     return SL_OK;
 }
 
@@ -92,9 +91,6 @@ static sl_status settle_all(probing *probing) {
     for (size_t t = 0; t < tune->count; t++) {
         const sl_tuned_record *record = &tune->records[t];
         if (record->limit != SL_LIMIT_NONE) continue;
-        sl_progress *progress = &probing->tune->task.progress;
-        sl_progress_step(progress, 0);
-        if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
         SL_TRY(settle(probing, t, from));
         /* Higher targets take more. Where this one was left to walks a higher one may not be: what a scan takes beside
          * its rows counts less there. */
@@ -126,7 +122,6 @@ sl_status sl_tune_probes(sl_tune *tune) {
         return sl_fail(SL_ENOMEM, "%zu results of %zu queries do not fit the address space", task->k, task->nq);
     SL_TRY(sl_mem_alloc(&task->index->allocator, bytes, &ids));
     batch->ids = ids;
-    sl_progress_start(&batch->progress, NULL, NULL, 0);
     sl_status status = settle_all(&probing);
     sl_mem_free(&task->index->allocator, ids, bytes);
     return status;

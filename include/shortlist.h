@@ -173,7 +173,8 @@ typedef struct sl_file_ops {
  * of threads at once (one searcher a thread, or the batch call); add, reserve, tune, save and free need the handle to
  * themselves. An index in memory survives fork() in both processes; batch calls of a child whose parent
  * had used several threads use one, since OpenMP's do not survive it. From some thousand vectors on, an add that
- * doubles an index, and a save of one that grew, number its vectors anew for speed: ids stay, memory is moved. */
+ * doubles an index, and a save or tuning of one that grew by more than an eighth, number its vectors anew for speed:
+ * ids stay, memory is moved. A save uses as many threads for it as the last add was given. */
 typedef struct sl_index sl_index;
 
 typedef struct sl_index_params {
@@ -215,14 +216,19 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
 
 /* Add n vectors of the index's dimension. `ids` has n entries, or is NULL: the ids then go on from the largest one
  * present plus one, the first being 0. All or nothing: input is checked before anything is added, and a cancelled
- * call leaves the ids as they were. Once what was added since the last proof is a sixteenth of the index, every vector
- * is proved to be reachable from the entry point, and linked anew where it is not; sl_index_save and sl_index_check do
- * so in any case. params may be NULL. Errors: SL_EVALUE (the message names the row), SL_EEXIST (an id twice, or already
- * present), SL_EINVAL, SL_ETYPE, SL_ENOMEM, SL_ELIMIT, SL_EREADONLY, SL_ECANCELED. */
+ * call leaves the ids as they were; cancelled only once all are in, while they are numbered anew, it leaves them in and
+ * numbered as they are, and is SL_OK. Once what was added since the last proof is a sixteenth of the index, every
+ * vector is proved to be reachable from the entry point, and linked anew where it is not; sl_index_save and
+ * sl_index_check do so in any case. params may be NULL. Errors: SL_EVALUE (the message names the row), SL_EEXIST (an id
+ * twice, or already present), SL_EINVAL, SL_ETYPE, SL_ENOMEM, SL_ELIMIT, SL_EREADONLY, SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
 typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
+
+/* From so many queries a thread on, a batch call that is given a recall scans partitions instead of walking, where
+ * tuning found that to be cheaper. */
+#define SL_SCAN_LEAST 256u
 
 typedef struct sl_search_params {
     size_t struct_size;
@@ -253,8 +259,9 @@ typedef struct sl_search_params {
     double stop;
     /* Of a batch call: above 0, so many partitions of the index (or up to a quarter more) are scanned for each
      * query, the ones nearest to it, by products of many queries with many vectors, instead of a walk; ef and stop then
-     * count for nothing. From some hundred queries on that is faster. 0 (default), with a filter, for single searches,
-     * and where the index or the processor does not have what it takes: walks. */
+     * count for nothing, and fewer than k results are found where those partitions hold fewer vectors. From some
+     * hundred queries a thread on that is faster. 0 (default), with a filter, for single searches, and where the index
+     * or the processor does not have what it takes: walks. */
     size_t probes;
 } sl_search_params;
 

@@ -7,6 +7,7 @@
 #include "tests/indexes.h"
 #include "tests/scratch.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +17,13 @@ static scratch place;
 static unsigned char *bytes;
 static size_t size;
 
-static void make_file(sl_codes codes, sl_refine refine) {
+static void make_file(sl_metric metric, sl_codes codes, sl_refine refine) {
     float *x = clusters_make(N, DIM, 0.3, 5);
     uint64_t ids[N];
     for (size_t i = 0; i < N; i++)
         ids[i] = i + 1;
     sl_index_params params;
-    indexes_params(&params, DIM, SL_METRIC_COSINE);
+    indexes_params(&params, DIM, metric);
     params.codes = codes;
     params.refine = refine;
     sl_index *index = indexes_make(&params, x, SL_F32, N, ids, 1);
@@ -34,7 +35,7 @@ static void make_file(sl_codes codes, sl_refine refine) {
 
 static void set_up(void) {
     scratch_open(&place);
-    make_file(SL_CODES_I8, SL_REFINE_BF16);
+    make_file(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_BF16);
 }
 
 static void tear_down(void) {
@@ -143,7 +144,7 @@ START_TEST(section_sizes_must_fit) {
     sl_file_header header;
     if (_i) {
         free(bytes);
-        make_file(SL_CODES_I4, SL_REFINE_NONE);
+        make_file(SL_METRIC_COSINE, SL_CODES_I4, SL_REFINE_NONE);
     }
     memcpy(&header, bytes, sizeof header);
     ck_assert_uint_eq(header.section_count, 7);
@@ -217,6 +218,41 @@ START_TEST(what_is_copied_is_sound) {
 }
 END_TEST
 
+/* A row whose scale is no number is not found: not as the nearest, nor as any other. */
+START_TEST(what_is_no_number_is_not_found) {
+    sl_file_header header;
+    free(bytes);
+    make_file((sl_metric)_i, SL_CODES_I4, SL_REFINE_NONE);
+    memcpy(&header, bytes, sizeof header);
+    sl_index *index;
+    float query[DIM];
+    const uint64_t broken = 8;
+    uint64_t id, ids[N];
+    ck_ok(sl_index_open(place.path, NULL, &index));
+    ck_ok(sl_index_get(index, &broken, 1, SL_F32, query));
+    sl_index_free(index);
+    /* Every row of what ranks is looked at until the one is met that holds this vector. */
+    const sl_file_section *rest = section_of(&header, SL_SECTION_REST);
+    size_t pitch = (size_t)rest->size / N, factor = (DIM + 3) / 4 * 4, met = 0;
+    for (size_t node = 0; node < N; node++) {
+        float was, none = NAN;
+        memcpy(&was, bytes + rest->offset + node * pitch + factor, sizeof was);
+        write_lie(rest->offset + node * pitch + factor, &none, sizeof none);
+        ck_ok(sl_index_open(place.path, NULL, &index));
+        indexes_search(index, query, SL_F32, 1, 1, N, &id, NULL);
+        if (id != broken) {
+            indexes_search(index, query, SL_F32, 1, N, N, ids, NULL);
+            for (size_t i = 0; i < N; i++)
+                ck_assert_uint_ne(ids[i], broken);
+            met++;
+        }
+        sl_index_free(index);
+        write_lie(rest->offset + node * pitch + factor, &was, sizeof was);
+    }
+    ck_assert_uint_eq(met, 1);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("lies");
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -224,5 +260,6 @@ int main(void) {
     tcase_add_loop_test(tests, section_sizes_must_fit, 0, 2);
     tcase_add_test(tests, the_truth_is_taken);
     tcase_add_test(tests, what_is_copied_is_sound);
+    tcase_add_loop_test(tests, what_is_no_number_is_not_found, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
     return check_main("lies", &tests, 1);
 }

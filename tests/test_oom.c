@@ -254,7 +254,7 @@ START_TEST(ordering) {
         idx->ordered = 0;
         memory.calls = 0;
         memory.fail_at = at;
-        sl_order_settle(idx, 8, 1);
+        sl_order_settle(idx, 8, 1, NULL);
         int failed = memory.calls >= at;
         memory.fail_at = 0;
         ck_assert_uint_eq(memory.live_blocks, blocks);

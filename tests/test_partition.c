@@ -2,6 +2,7 @@
  * that are not trusted; and nothing but the numbers of nodes changed by them. */
 #include "distance/double.h"
 #include "hnsw/order.h"
+#include "hnsw/settings.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
@@ -151,7 +152,7 @@ START_TEST(results_stay) {
     /* Another sample, so other partitions. */
     index->seed++;
     index->ordered = 0;
-    sl_order_settle(index, 0, 2);
+    sl_order_settle(index, 0, 2, NULL);
     ck_assert_uint_eq(index->ordered, N);
     ck_assert_mem_ne(starts, index->partitions.starts, (index->partitions.count + 1) * sizeof *starts);
     check_ranges(index, N);
@@ -196,7 +197,7 @@ START_TEST(threads_change_nothing) {
     for (size_t i = 0; i < 2; i++) {
         settled[i] = open_at(place.path, SL_PLACE_DRAM);
         settled[i]->ordered = 0;
-        sl_order_settle(settled[i], 0, 1 + 2 * i);
+        sl_order_settle(settled[i], 0, 1 + 2 * i, NULL);
     }
     check_same(settled[0], settled[1]);
     sl_index_free(settled[0]);
@@ -233,6 +234,90 @@ START_TEST(made_when_an_index_has_grown) {
     ck_ok(indexes_add(index, x + (LEAST + 1000) * DIM, SL_F32, LEAST + 1001, NULL));
     check_ranges(index, 2 * (LEAST + 1000) + 1);
     indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
+/* What lies outside partitions is counted over all the files that an index was in. */
+START_TEST(grown_from_file_to_file) {
+    enum { MORE = 500, FILES = 4 };
+    sl_index *index = make_floats(N, SL_METRIC_L2);
+    ck_ok(sl_index_save(index, place.path, NULL));
+    for (size_t file = 0; file < FILES; file++) {
+        sl_index_free(index);
+        index = open_at(place.path, SL_PLACE_DRAM);
+        ck_ok(indexes_add(index, x + (N + file * MORE) * DIM, SL_F32, MORE, NULL));
+        ck_ok(sl_index_save(index, place.path, NULL));
+        sl_range rest = sl_partition_rest(&index->partitions, index->n);
+        ck_assert_uint_le(8 * (rest.end - rest.first), index->n);
+    }
+    ck_assert_uint_gt(index->partitions.count, N / SL_PARTITION_ROWS);
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Settings that were tuned scan the same share of an index after it was numbered anew. */
+START_TEST(settings_keep_their_share) {
+    enum { PROBES = 5 };
+    sl_index *index = make_floats(N, SL_METRIC_L2);
+    sl_tuned_record record = {
+        .target = 0.9, .recall = 0.9, .n = N, .queries = 100, .k = K, .least_k = K, .ef = 50, .probes = PROBES};
+    size_t first, count = index->partitions.count;
+    ck_ok(sl_settings_put(index, &record, 1, &first));
+    double share = (double)PROBES / (double)count;
+    ck_ok(indexes_add(index, x + N * DIM, SL_F32, N + 1, NULL));
+    ck_assert_uint_ge(index->partitions.count, 2 * count);
+    double own = (double)index->tuned[0].probes / (double)index->partitions.count;
+    ck_assert_msg(own >= share && own < share + 0.05, "%.3f instead of %.3f", own, share);
+
+    /* Of what was tuned when some had no partition, which is scanned whatever the probes are, those count too. */
+    const double outside = 1001;
+    count = index->partitions.count;
+    index->tuned[0].n = index->n + (uint64_t)outside;
+    index->tuned[0].probes = PROBES;
+    share = (outside + (double)(PROBES * index->n) / (double)count) / ((double)index->n + outside);
+    index->ordered = 0;
+    sl_order_settle(index, 0, 2, NULL);
+    own = (double)index->tuned[0].probes / (double)index->partitions.count;
+    ck_assert_msg(own >= share && own < share + 0.05, "%.3f instead of %.3f", own, share);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Tuning does what a save would otherwise do to the partitions that it counts. */
+START_TEST(tuned_as_it_will_be_saved) {
+    enum { MORE = 1000 };
+    sl_index *index = make_floats(N, SL_METRIC_L2);
+    ck_ok(indexes_add(index, x + N * DIM, SL_F32, MORE, NULL));
+    check_ranges(index, N);
+    ck_ok(sl_index_tune(index, x + 2 * N * DIM, SL_F32, QUERIES, 0, NULL, K, NULL, NULL));
+    check_ranges(index, N + MORE);
+    uint32_t last = index->partitions.starts[1];
+    ck_ok(sl_index_save(index, place.path, NULL));
+    ck_assert_uint_eq(index->partitions.starts[1], last);
+    sl_index_free(index);
+}
+END_TEST
+
+static int stop_at_once(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx, (void)done, (void)total;
+    return 1;
+}
+
+/* A save that is told to stop while it puts vectors in order leaves them as they were. */
+START_TEST(cancelled_while_numbered_anew) {
+    enum { MORE = 1000 };
+    sl_index *index = make_floats(N, SL_METRIC_COSINE);
+    ck_ok(indexes_add(index, x + N * DIM, SL_F32, MORE, NULL));
+    sl_save_params save;
+    sl_save_params_init(&save);
+    save.progress = stop_at_once;
+    ck_fails(sl_index_save(index, place.path, &save), SL_ECANCELED, "");
+    check_ranges(index, N);
+    ck_assert_uint_eq(index->ordered, N);
+    ck_ok(sl_index_save(index, place.path, NULL));
+    check_ranges(index, N + MORE);
     sl_index_free(index);
 }
 END_TEST
@@ -458,7 +543,7 @@ START_TEST(without_memory_all_stays) {
         index->ordered = 0;
         memory.calls = 0;
         memory.fail_at = at;
-        sl_order_settle(index, 0, 2);
+        sl_order_settle(index, 0, 2, NULL);
         int failed = memory.calls >= at;
         memory.fail_at = 0;
         ck_assert_uint_eq(memory.live_blocks, blocks);
@@ -499,6 +584,10 @@ int main(void) {
     tcase_add_test(tests, results_stay);
     tcase_add_loop_test(tests, threads_change_nothing, 0, 2);
     tcase_add_test(tests, made_when_an_index_has_grown);
+    tcase_add_test(tests, grown_from_file_to_file);
+    tcase_add_test(tests, settings_keep_their_share);
+    tcase_add_test(tests, tuned_as_it_will_be_saved);
+    tcase_add_test(tests, cancelled_while_numbered_anew);
     tcase_add_test(tests, cancelled_adds_leave_them);
     tcase_add_test(tests, equal_vectors);
     tcase_add_loop_test(tests, kept_in_files, SL_METRIC_IP, SL_METRIC_L2 + 1);

@@ -152,14 +152,14 @@ static const struct kind scanned[] = {
 
 /* Recall of what a search for this recall finds, and whether it walked for that. */
 static double scanned_recall(const sl_index *index, const struct kind *kind, const unsigned char *rows,
-                             const uint64_t *truth, size_t nq, double recall, int *walked) {
+                             const uint64_t *truth, size_t nq, double recall, size_t threads, int *walked) {
     uint64_t *found = malloc(nq * K * sizeof *found);
     ck_assert_ptr_nonnull(found);
     sl_search_params search;
     sl_search_stats stats;
     sl_search_params_init(&search);
     search.recall = recall;
-    search.threads = 2;
+    search.threads = threads;
     ck_ok(sl_index_search(index, rows, kind->dtype, nq, 0, K, &search, found, NULL, &stats));
     double share = indexes_recall(found, truth, nq, K);
     *walked = stats.expansions > 0;
@@ -208,15 +208,17 @@ START_TEST(batches_scan_for_a_recall) {
         ck_assert(scans || tuned.probes == 0);
         ck_assert(tuned.probes == 0 || tuned.probes >= before);
         before = tuned.probes ? tuned.probes : before;
-        double here = scanned_recall(index, kind, asked, truth, HALF, targets[i], &walked);
+        double here = scanned_recall(index, kind, asked, truth, HALF, targets[i], 2, &walked);
         ck_assert_int_eq(walked, tuned.probes == 0);
         ck_assert_msg(here >= targets[i], "kind %d: %g gave %.4f where it was tuned", _i, targets[i], here);
-        double there = scanned_recall(index, kind, other, truth + HALF * K, HALF, targets[i], &walked);
+        double there = scanned_recall(index, kind, other, truth + HALF * K, HALF, targets[i], 2, &walked);
         ck_assert_int_eq(walked, tuned.probes == 0);
         ck_assert_msg(there >= targets[i] - 0.012, "kind %d: %g gave %.4f", _i, targets[i], there);
-        (void)scanned_recall(index, kind, other, truth + HALF * K, 256, targets[i], &walked);
+        (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST, targets[i], 1, &walked);
         ck_assert_int_eq(walked, tuned.probes == 0);
-        (void)scanned_recall(index, kind, other, truth + HALF * K, 255, targets[i], &walked);
+        (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST - 1, targets[i], 1, &walked);
+        ck_assert_int_eq(walked, 1);
+        (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST, targets[i], 2, &walked);
         ck_assert_int_eq(walked, 1);
         /* What was measured of ten says nothing of how many partitions hold fewer. */
         sl_tuned fewer = {.struct_size = sizeof fewer};

@@ -23,6 +23,7 @@ from sets import Data, K  # noqa: E402
 
 TARGETS = (0.90, 0.95, 0.99)
 MODES = ("one", "batch")
+LEAST_RECALL = 0.5  # what finds less at its deepest was not built as it is meant to be
 
 
 def options():
@@ -91,6 +92,23 @@ def contenders(chosen, data):
     return found
 
 
+def reaching(chosen, contender):
+    """For each mode and target the settings that reach it on the queries for tuning, and all that was tried in batches.
+
+    Where a library answers both modes alike, one measurement serves both.
+    """
+    seen = {mode: choose.Seen(lambda params, mode=mode: ask(chosen, contender, params, mode, "tune", 0, recall=True))
+            for mode in MODES}
+    found = {"batch": choose.candidates(contender.variant.sweep, seen["batch"], TARGETS)}
+    differ = getattr(engines.engine(contender.engine), "MODES_DIFFER", False)
+    found["one"] = choose.candidates(contender.variant.sweep, seen["one"], TARGETS) if differ else found["batch"]
+    tried = list(seen["batch"].points.values())
+    most = max(point["recall"] for point in tried)
+    if most < LEAST_RECALL:
+        raise Lost(f"finds {most:.4f} of the true neighbours with its deepest setting")
+    return found, tried
+
+
 def swept(chosen, contender):
     """Settings for each target and mode, chosen on the queries for tuning; all that was measured on the way."""
     kept = contender.folder.with_suffix(".sweep.json")
@@ -99,14 +117,13 @@ def swept(chosen, contender):
     sweep = contender.variant.sweep
     if chosen.quick:
         sweep.grid = {name: values[::2] for name, values in sweep.grid.items()}
-    seen = choose.Seen(lambda params: ask(chosen, contender, params, "batch", "tune", 0, recall=True))
-    found = choose.candidates(sweep, seen, TARGETS)
+    found, tried = reaching(chosen, contender)
     seconds = chosen.seconds / 2
     timed = {mode: choose.Seen(lambda params, mode=mode: ask(chosen, contender, params, mode, "tune", seconds))
              for mode in MODES}
-    settings = {mode: {f"{target:.2f}": choose.pick(found[target], lambda p, mode=mode: timed[mode](p)["qps"])
+    settings = {mode: {f"{target:.2f}": choose.pick(found[mode][target], lambda p, mode=mode: timed[mode](p)["qps"])
                        for target in TARGETS} for mode in MODES}
-    result = {"settings": settings, "tried": list(seen.points.values()),
+    result = {"settings": settings, "tried": tried,
               "timed": {mode: list(timed[mode].points.values()) for mode in MODES}}
     result["pages"] = "huge" if chosen.quick else pages(chosen, contender, settings["one"])
     kept.write_text(json.dumps(result))

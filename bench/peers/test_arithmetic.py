@@ -146,6 +146,13 @@ class Tables(unittest.TestCase):
         self.assertIn("– / 400 / –", rows[0])
         self.assertIn("Not measured: them absent (no such processor).", text)
 
+    def test_a_recall_that_is_off_is_told(self):
+        def cell(recall):
+            return table.cell({("one", "0.95"): {"us": {"qps": {"median": 1000.0}, "recall": recall}}}, "us", "one", "0.95")
+
+        self.assertEqual([cell(recall) for recall in (0.951, 0.9451, 0.9449, 0.9561, None)],
+                         ["1,000", "1,000", "1,000 (0.945)", "1,000 (0.956)", "1,000"])
+
     def test_printed_table_holds_everyone(self):
         text = report.table(self.record, ENTRIES, self.record["summary"])
         for one in ENTRIES:

@@ -1,4 +1,4 @@
-"""rabitqlib: SymphonyQG of degree 32 and 64 (raw and 8-bit rows), RaBitQ codes in HNSW and in IVF, as documented."""
+"""rabitqlib: SymphonyQG of degree 32 (raw and 8-bit rows) and 64, RaBitQ codes in HNSW and in IVF, as documented."""
 
 import functools
 import math
@@ -19,6 +19,8 @@ def variants(data):
         base.Variant("SymphonyQG R=32", {"kind": "qg", "degree": 32, "bits": 0, "ef_construction": 200},
                      Sweep("ef", K, 4096)),
         base.Variant("SymphonyQG R=32 8-bit", {"kind": "qg", "degree": 32, "bits": 8, "ef_construction": 200},
+                     Sweep("ef", K, 4096)),
+        base.Variant("SymphonyQG R=64", {"kind": "qg", "degree": 64, "bits": 0, "ef_construction": 200},
                      Sweep("ef", K, 4096)),
         base.Variant("HNSW RaBitQ 7-bit M=16", {"kind": "hnsw", "m": 16, "bits": 7, "ef_construction": 200,
                                                 "centroids": 16}, Sweep("ef", K, 4096)),

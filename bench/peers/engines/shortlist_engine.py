@@ -11,6 +11,7 @@ from . import base
 
 PACKAGE = "shortlist"
 OURS = True
+MODES_DIFFER = True  # many queries in one call may scan partitions, one alone walks the graph
 TYPES = {"uint8": "u8", "int8": "i8", "float32": "f32"}
 
 

@@ -1,7 +1,8 @@
 """usearch: f32 and i8, its connectivity 16 and 32 with expansion_add 200.
 
 Its i8 takes f32 rows for "cos" alone, which it scales to length one. For the other metrics it gets whole numbers: bytes
-moved by 128, which changes no Euclidean distance, or the rows over their largest element.
+moved by 128, which changes no Euclidean distance, or the rows over their largest element. f32 rows of length one have
+the order of "cos" under "ip" too, which is a sixth faster.
 """
 
 import functools
@@ -18,12 +19,16 @@ PACKAGE = "usearch"
 
 
 def variants(data):
-    return [base.Variant(f"{dtype} M={m}", {"m": m, "dtype": dtype, "expansion_add": 200}, Sweep("ef", K, 4096))
-            for dtype in ("f32", "i8") for m in (16, 32)]
+    def variant(dtype, m):
+        product = {"metric": "ip"} if dtype == "f32" and data.metric == "cosine" else {}
+        return base.Variant(f"{dtype} M={m}", {"m": m, "dtype": dtype, "expansion_add": 200, **product},
+                            Sweep("ef", K, 4096))
+
+    return [variant(dtype, m) for dtype in ("f32", "i8") for m in (16, 32)]
 
 
 def graph(data, settings):
-    metric = {"cosine": "cos", "ip": "ip", "l2": "l2sq"}[data.metric]
+    metric = settings.get("metric", {"cosine": "cos", "ip": "ip", "l2": "l2sq"}[data.metric])
     return Graph(ndim=data.dim, metric=metric, dtype=settings["dtype"], connectivity=settings["m"],
                  expansion_add=settings["expansion_add"])
 

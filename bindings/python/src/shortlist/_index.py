@@ -62,8 +62,8 @@ class Tuned:
     a larger m or ef_build helps) or "ef" (max_ef was too small). recall: measured with them on the queries.
     standard_error: of that mean. evaluations: distances computed a query. n: vectors in the index at the time. queries:
     as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter or
-    for fewer than k; ef where stop is 0. probes: partitions that a batch of 256 queries or more scans for each query
-    instead of walking, 0 where walks are cheaper.
+    for fewer than k; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
+    query instead of walking, 0 where walks are cheaper.
     """
 
     target: float
@@ -264,7 +264,8 @@ class Index:
         1 + stop times as far as the k-th best so far, or the 16th where k is more (under "ip": lower in score by more
         than stop times its magnitude), so that easy queries take less time at the same ef; some 0.05 to 0.5. 0 for by
         ef alone. probes: above 0, many queries in one call scan so many of the index's partitions each, the nearest
-        ones, instead of walking; from some hundred queries on that is faster. Not with a filter.
+        ones, instead of walking; from some hundred queries on that is faster. Fewer than k are found where those hold
+        fewer. Not with a filter.
 
         Where fewer than k are found, the rest of a row is filled with the id NO_ID and the score NaN.
         """
