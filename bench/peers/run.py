@@ -43,6 +43,8 @@ def options():
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
                         help="cpu: count the processor's time, which other programs disturb less")
     parser.add_argument("--quick", action="store_true", help="two rounds, few settings, no choice of page size")
+    parser.add_argument("--record", action="store_true",
+                        help="keep the record of a part under the data set's name; tables then say who took part")
     parser.add_argument("--keep", action="store_true", help="settings of the run before, where there are any")
     chosen = parser.parse_args()
     if chosen.quick:
@@ -234,7 +236,7 @@ def main():
              "machine": machine(),
              "data": {"name": data.name, "metric": data.metric, "rows": data.count, "dim": data.dim,
                       "type": data.raw.dtype.name, "queries": len(data.raw_queries), "sha256": data.checksum()},
-             "parameters": {"k": K, "rounds": chosen.rounds, "seconds": chosen.seconds, "clock": chosen.clock,
+             "parameters": {"k": K, "engines": chosen.engines, "rounds": chosen.rounds, "seconds": chosen.seconds, "clock": chosen.clock,
                             "max_isa": isa,
                             "cpu": chosen.cpu, "build_threads": chosen.threads}}
     every = contenders(chosen, data)
@@ -243,7 +245,8 @@ def main():
     summary = report.summarise(about["data"], entries, events, isa)
     chosen.results.mkdir(parents=True, exist_ok=True)
     part = "-" + isa if isa else ""
-    part += "-part" if chosen.quick or chosen.engines != ",".join(engines.NAMES) or chosen.clock == "cpu" else ""
+    some = chosen.engines != ",".join(engines.NAMES) and not chosen.record
+    part += "-part" if chosen.quick or some or chosen.clock == "cpu" else ""
     path = chosen.results / f"peers-{data.name}{part}.json"
     path.write_text(json.dumps({**about, "summary": summary, "contenders": entries, "rounds": events}, indent=1) + "\n")
     plot.draw(about, entries, summary, path)

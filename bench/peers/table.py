@@ -7,11 +7,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
+import engines  # noqa: E402
 import report  # noqa: E402
 
 BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
 TARGETS = ("0.90", "0.95", "0.99")
 OFF = 0.005
+EVERYONE = ",".join(engines.NAMES)
 
 
 def strongest(entries, found):
@@ -51,6 +53,9 @@ def markdown(record):
                 if entry.get("skip") and not entry["ours"]]
     if left_out:
         lines += ["", "Not measured: " + "; ".join(left_out) + "."]
+    asked = record["parameters"].get("engines", EVERYONE)
+    if asked != EVERYONE:
+        lines += ["", "Who took part: " + ", ".join(word.strip() for word in asked.split(",")) + "."]
     return "\n".join(lines)
 
 

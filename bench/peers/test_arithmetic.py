@@ -145,6 +145,9 @@ class Tables(unittest.TestCase):
         self.assertEqual([row.split(" | ")[0] for row in rows], ["| **us big**", "| them fast"])
         self.assertIn("– / 400 / –", rows[0])
         self.assertIn("Not measured: them absent (no such processor).", text)
+        self.assertNotIn("Who took part", text)
+        parameters = {**self.record["parameters"], "engines": "us, them fast"}
+        self.assertIn("Who took part: us, them fast.", table.markdown({**self.record, "parameters": parameters}))
 
     def test_a_recall_that_is_off_is_told(self):
         def cell(recall):
