@@ -352,10 +352,11 @@ static AI uint32_t count_above(const float *scores, uint32_t n, float bound) {
     return bound == INFINITY ? 0 : count_from(scores, n, nextafterf(bound, INFINITY));
 }
 
-/* By halving the range of the scores until a bound leaves about as many as are wanted, or no number lies between: a
- * pass over some hundred scores costs a few dozen instructions, and nothing depends on how a comparison ends. */
-static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted) {
-    uint32_t most = wanted + wanted / 4, from = n;
+/* By halving the range of the scores until a bound leaves as many as are wanted, or up to `most`, or no number lies
+ * between: a pass over some hundred scores costs a few dozen instructions, and nothing depends on how a comparison
+ * ends. */
+static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, uint32_t most) {
+    uint32_t from = n;
     if (n <= most) return (sl_bound){-INFINITY, n, n};
     float low, high;
     range_of(scores, n, &low, &high);
@@ -520,7 +521,7 @@ static AI void tile_scan_codes(sl_codes codes, const sl_tile *tile, sl_scan *con
 }
 
 static void tile_best(sl_scan *scan, uint32_t keep) {
-    sl_bound bound = bound_of_best(scan->scores, scan->count, keep);
+    sl_bound bound = bound_of_best(scan->scores, scan->count, keep, keep + keep / 4);
     if (bound.kept == scan->count) return;
     scan->count = (uint32_t)lane_sift(scan->scores, NULL, scan->ids, scan->count, bound.least, bound.alike);
     scan->least = bound.least;
@@ -649,8 +650,8 @@ static void lane_tops(sl_candidates *all) {
 
 #endif
 
-static void keep(sl_candidates *all, uint32_t most) {
-    sl_bound bound = bound_of_best(all->scores, (uint32_t)all->count, most);
+static void keep(sl_candidates *all, uint32_t wanted, uint32_t most) {
+    sl_bound bound = bound_of_best(all->scores, (uint32_t)all->count, wanted, most);
     if (bound.kept == all->count) return;
     all->count = lane_sift(all->scores, all->open, all->ids, all->count, bound.least, bound.alike);
     all->floor = bound.least;

@@ -76,9 +76,9 @@ typedef struct sl_candidate_kernels {
     size_t (*best)(sl_candidates *all);
     /* How many of n scores are no less than a bound. */
     size_t (*at_least)(const float *scores, size_t n, float bound);
-    /* Leaves the `most` best, or a quarter more, in the order they were in; what is no better than all these is not
-     * admitted from then on. */
-    void (*keep)(sl_candidates *all, uint32_t most);
+    /* Leaves the `wanted` best, or more of the best up to `most`, in the order they were in; what is no better than all
+     * these is not admitted from then on. Where there are no more than `most`, nothing changes. */
+    void (*keep)(sl_candidates *all, uint32_t wanted, uint32_t most);
 } sl_candidate_kernels;
 
 /* Products of many rows with many queries. A tile holds consecutive rows of I8 or I4 codes side by side: of a group of

@@ -64,7 +64,8 @@ void sl_pool_start(sl_pool *pool, size_t limit, size_t near_limit) {
 
 void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
     pool->kernels->admit(&pool->all, scores, ids, n);
-    if (pool->all.count > pool->room) pool->kernels->keep(&pool->all, (uint32_t)pool->limit);
+    uint32_t limit = (uint32_t)pool->limit;
+    if (pool->all.count > pool->room) pool->kernels->keep(&pool->all, limit, limit + limit / 4);
 }
 
 /* Merges runs of one, two, four and so on; what is merged last lies in keys. Which run the next key comes from is as
@@ -93,12 +94,9 @@ void sl_pool_sort(sl_pool *pool) {
 }
 
 void sl_pool_finish(sl_pool *pool, size_t most) {
-    size_t wanted = most < pool->limit ? most : pool->limit;
-    pool->kernels->keep(&pool->all, (uint32_t)wanted);
+    uint32_t wanted = (uint32_t)(most < pool->limit ? most : pool->limit);
+    pool->kernels->keep(&pool->all, wanted, wanted);
     sl_pool_fill(pool, pool->all.scores, pool->all.ids, pool->all.count);
-    if (pool->size <= wanted) return;
-    sl_pool_sort(pool);
-    pool->size = wanted;
 }
 
 void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
