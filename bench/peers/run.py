@@ -89,6 +89,8 @@ def contenders(chosen, data):
         of = version(library.PACKAGE)
         if name == "shortlist":  # what it was built of, as peers.sh says: its version number alone does not tell
             of += "+" + os.environ.get("SHORTLIST_MODULE_KEY", "unknown")
+            # And what it was tuned on: how much faster scans are than walks differs between instruction sets.
+            of += "+" + os.environ["SHORTLIST_MAX_ISA"] if "SHORTLIST_MAX_ISA" in os.environ else ""
         found += [Contender(chosen, data, name, variant, of, key) for variant in library.variants(data)
                   if wanted(chosen, f"{name} {variant.name}")]
     return found
