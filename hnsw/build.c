@@ -93,10 +93,28 @@ static void encode_row(sl_build *build, size_t i, size_t thread) {
         sl_encode_residual(&index->codec, sl_row(index, node), floats, (void *)to);
 }
 
+/* The arrays of nodes [first, first + n) but for the links, which are told of one by one. */
+static void touch_rows(const sl_index *index, size_t first, size_t n) {
+    sl_index_touch(index, sl_row(index, (uint32_t)first), n * index->codec.rows.pitch);
+    if (index->codec.rest.pitch)
+        sl_index_touch(index, sl_rest_row(index, (uint32_t)first), n * index->codec.rest.pitch);
+    if (index->refine_pitch) sl_index_touch(index, sl_refine_row(index, (uint32_t)first), n * index->refine_pitch);
+}
+
+/* No links yet. Room in memory is made so; in a file it is zeros. */
+static void clear_links(sl_index *index, size_t first, size_t n) {
+    uint32_t *links = index->links + first * index->m0;
+    if (!index->live) return;
+    memset(links, 0xff, n * index->m0 * sizeof *links);
+    sl_index_touch(index, links, n * index->m0 * sizeof *links);
+}
+
 static void encode_rows(sl_build *build) {
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = 0; i < build->n; i++)
         encode_row(build, i, sl_thread_number());
+    touch_rows(build->index, build->first, build->n);
+    clear_links(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
         sl_quant_error_merge(&build->index->quant_error, &build->errors[t]);
 }
@@ -121,19 +139,24 @@ static void insert_rows(sl_build *build) {
 }
 
 /* Takes links to ids from `first` on out of a list, closing the gaps; returns whether that was more than half of it. */
-static int drop_links(uint32_t *links, size_t degree, uint32_t first) {
+static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uint32_t first) {
     size_t length = 0, kept = 0;
     for (; length < degree && links[length] != SL_NONE; length++)
         if (links[length] < first) links[kept++] = links[length];
     memset(links + kept, 0xff, (length - kept) * sizeof *links);
+    if (kept < length) sl_index_touch(index, links, degree * sizeof *links);
     return 2 * kept < length;
 }
 
 /* All nodes there are, linked as if they had come at once. */
 static void link_anew(sl_build *build) {
     sl_index *index = build->index;
-    memset(index->links, 0xff, index->n * index->m0 * sizeof(uint32_t));
-    memset(index->upper.links, 0xff, index->upper.rows * index->m * sizeof(uint32_t));
+    size_t bytes = index->n * index->m0 * sizeof(uint32_t);
+    size_t upper_bytes = index->upper.rows * index->m * sizeof(uint32_t);
+    memset(index->links, 0xff, bytes);
+    sl_index_touch(index, index->links, bytes);
+    if (upper_bytes) memset(index->upper.links, 0xff, upper_bytes);
+    sl_index_touch(index, index->upper.links, upper_bytes);
     build->first = 0;
     build->n = index->n;
     sl_progress_start(&build->progress, NULL, NULL, 0);
@@ -149,10 +172,10 @@ static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     uint32_t *poor = index->links + (size_t)first * index->m0;
     size_t poor_count = 0, poor_bytes = build->n * index->m0 * sizeof *poor;
     for (uint32_t node = 0; node < first; node++)
-        if (drop_links(index->links + (size_t)node * index->m0, index->m0, first)) poor[poor_count++] = node;
+        if (drop_links(index, index->links + (size_t)node * index->m0, index->m0, first)) poor[poor_count++] = node;
     sl_upper_truncate(index, first);
     for (size_t row = 0; row < index->upper.rows; row++)
-        (void)drop_links(index->upper.links + row * index->m, index->m, (uint32_t)index->upper.count);
+        (void)drop_links(index, index->upper.links + row * index->m, index->m, (uint32_t)index->upper.count);
     index->n = first;
     if (index->ordered > first) index->ordered = first;
     sl_ids_undo(index, next_id);
@@ -162,6 +185,7 @@ static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     for (size_t i = 0; i < poor_count; i++)
         if (!most) sl_insert_node(&build->inserts[sl_thread_number()], poor[i]);
     memset(poor, 0xff, poor_bytes);
+    sl_index_touch(index, poor, poor_bytes);
     if (most) link_anew(build);
 }
 

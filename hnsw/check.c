@@ -1,5 +1,6 @@
 #include "base/params.h"
 #include "base/random.h"
+#include "hnsw/live.h"
 #include "hnsw/reach.h"
 #include "hnsw/topk.h"
 
@@ -221,6 +222,8 @@ static sl_status check_graph(sl_check *check) {
 
 sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    sl_index view;
+    index = (sl_index *)(uintptr_t)sl_live_seen(index, &view);
     sl_check check = {.index = index};
     sl_check_params_init(&check.params);
     SL_TRY(sl_params_in(&check.params, sizeof check.params, params, "sl_check_params_init"));

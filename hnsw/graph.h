@@ -10,7 +10,7 @@
 #include "base/prefetch.h"
 #include "distance/coarse.h"
 #include "hnsw/partition.h"
-#include "storage/store.h"
+#include "storage/live.h"
 
 #define SL_MAX_LEVEL 63u
 
@@ -26,6 +26,7 @@ typedef struct sl_upper {
 typedef struct sl_id_map {
     uint32_t *slots; /* node, or SL_NONE; a power of two of them */
     size_t size;
+    size_t nodes; /* that are in it, the first so many */
     sl_spin lock; /* of its making: readers may be the first to need it */
 } sl_id_map;
 
@@ -33,6 +34,8 @@ typedef struct sl_id_map {
 typedef struct sl_tuned_record sl_tuned_record;
 
 typedef struct sl_idle sl_idle; /* idle.h */
+
+typedef struct sl_live_facts sl_live_facts; /* live.h */
 
 struct sl_index {
     sl_allocator allocator;
@@ -62,17 +65,20 @@ struct sl_index {
     uint64_t next_id; /* one above the largest id */
     sl_upper upper;
     uint64_t entry; /* atomic while building: see sl_entry */
-    sl_id_map id_map;
     sl_quant_error quant_error;
-    sl_spin settling;  /* held while reachability is proved */
-    size_t unverified; /* nodes added since reachability was last proved */
-    size_t ordered;    /* nodes when they were last numbered anew */
+    size_t ordered; /* nodes when they were last numbered anew */
     size_t threads;    /* that the last add was asked to use */
     sl_partitions partitions;
     sl_idle *idle;          /* searchers between batch calls, which may be many at once and see the index as const */
     sl_store *store;        /* the open file the arrays point into; NULL when they are the index's own */
+    sl_live *live;          /* of an index that is written in place: what was touched, and the log */
+    const sl_live_facts *facts; /* of one that is mapped while another process may write it: see sl_live_follow */
     sl_tuned_record *tuned; /* settings that tuning stored, see settings.h; always the index's own */
     size_t tuned_count;
+    /* From here on what may change beside readers; a view (live.h) is a copy of what is above, and has none of it. */
+    sl_id_map id_map;
+    sl_spin settling;  /* held while reachability is proved */
+    size_t unverified; /* nodes added since reachability was last proved */
 };
 
 /* The entry point in one word, so that a thread reads its place and level together: level in the upper half; below
@@ -105,6 +111,12 @@ static inline uint32_t *sl_layer_links(const sl_layer *layer, uint32_t id) {
     size_t row = (size_t)index->upper.start[id] + layer->level - 1;
     if (row >= index->upper.start[id + 1] || row >= index->upper.rows) return NULL;
     return index->upper.links + row * index->m;
+}
+
+/* After [at, at + size) of one of the index's arrays was written to: of one that is written in place, so that the next
+ * sync makes it durable. From any number of threads. */
+static inline void sl_index_touch(const sl_index *index, const void *at, size_t size) {
+    if (index->live) sl_live_touch(index->live, at, size);
 }
 
 /* Links are words that several threads of a build read and write without waiting. Any mixture of old and new words is

@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "hnsw/graph.h"
+#include "hnsw/live.h"
 
 #include <string.h>
 
@@ -62,8 +62,35 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
     SL_TRY(map_fill(index, &map, n, room, &twice));
     map_free(index);
     index->id_map.size = map.size;
+    index->id_map.nodes = n;
     __atomic_store_n(&index->id_map.slots, map.slots, __ATOMIC_RELEASE);
     return SL_OK;
+}
+
+static sl_status map_find(const sl_index *index, uint64_t id, uint32_t *node) {
+    const sl_id_map *map = &index->id_map;
+    for (size_t at = map_place(map, id); map->slots[at] != SL_NONE; at = (at + 1) & (map->size - 1))
+        if (sl_id_of(index, map->slots[at]) == id) {
+            *node = map->slots[at];
+            return SL_OK;
+        }
+    return sl_fail(SL_ENOTFOUND, "id %llu is not in the index", (unsigned long long)id);
+}
+
+/* Nodes that the file's writer has published since the map was made go into it first, which may move it: one caller at a
+ * time. */
+static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
+    sl_index view;
+    sl_id_map *map = &index->id_map;
+    size_t n = sl_live_seen(index, &view)->n;
+    sl_status status = SL_OK;
+    sl_spin_lock(&map->lock);
+    if (!map->slots || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
+    for (; status == SL_OK && map->nodes < n; map->nodes++)
+        (void)map_put(index, map, sl_id_of(index, (uint32_t)map->nodes), (uint32_t)map->nodes);
+    if (status == SL_OK) status = map_find(index, id, node);
+    sl_spin_unlock(&map->lock);
+    return status;
 }
 
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
@@ -73,18 +100,14 @@ sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
         return SL_OK;
     }
     sl_id_map *map = &index->id_map;
+    if (index->facts) return find_following(index, id, node);
     if (!__atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) {
         sl_spin_lock(&map->lock);
         sl_status status = map->slots ? SL_OK : map_make(index, index->n, index->n);
         sl_spin_unlock(&map->lock);
         SL_TRY(status);
     }
-    for (size_t at = map_place(map, id); map->slots[at] != SL_NONE; at = (at + 1) & (map->size - 1))
-        if (sl_id_of(index, map->slots[at]) == id) {
-            *node = map->slots[at];
-            return SL_OK;
-        }
-    return sl_fail(SL_ENOTFOUND, "id %llu is not in the index", (unsigned long long)id);
+    return map_find(index, id, node);
 }
 
 sl_status sl_ids_resize(sl_index *index, size_t capacity) {
@@ -129,6 +152,7 @@ static sl_status make_explicit(sl_index *index) {
 static void back_out(sl_index *index) {
     size_t node = 0;
     map_free(index);
+    if (index->live) return;
     while (node < index->n && index->next_id == index->n && sl_id_of(index, (uint32_t)node) == node)
         node++;
     if (node == index->n && index->next_id == index->n) sl_ids_free(index);
@@ -148,11 +172,19 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     }
     SL_TRY(make_explicit(index));
     size_t total = index->n + n;
+    uint64_t *wide = index->ids, next = index->next_id;
+    sl_index_touch(index, wide + index->n, n * sizeof *wide);
+    /* Ids that go on from the largest differ from all: where there is no map, none is needed. */
+    if (!ids && !index->id_map.slots) {
+        for (size_t i = 0; i < n; i++)
+            wide[index->n + i] = next++;
+        index->next_id = next;
+        return SL_OK;
+    }
     if (!index->id_map.slots || index->id_map.size < map_size_for(total)) {
         sl_status status = map_make(index, index->n, total > index->capacity ? total : index->capacity);
         if (status != SL_OK) return refuse(index, status);
     }
-    uint64_t *wide = index->ids, next = index->next_id;
     for (size_t i = 0; i < n; i++) {
         uint64_t id = ids ? ids[i] : index->next_id + i;
         if (id == SL_NO_ID)

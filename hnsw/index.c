@@ -1,5 +1,6 @@
 #include "base/params.h"
 #include "hnsw/idle.h"
+#include "hnsw/live.h"
 #include "hnsw/settings.h"
 
 #include <string.h>
@@ -117,6 +118,8 @@ void sl_index_release_arrays(sl_index *index) {
     const sl_allocator *allocator = &index->allocator;
     if (index->place != SL_PLACE_DRAM) {
         /* Everything but the id map lies in the mapping. */
+        sl_live_close(index->live);
+        index->live = NULL;
         index->ids = NULL;
         index->id_width = 0;
         sl_ids_free(index);
@@ -137,6 +140,8 @@ void sl_index_release_arrays(sl_index *index) {
 
 void sl_index_free(sl_index *index) {
     if (!index) return;
+    if (index->live && sl_live_finish(index) != SL_OK && index->log)
+        index->log(index->log_ctx, SL_LOG_ERROR, sl_last_error());
     sl_idle_free(index);
     sl_index_release_arrays(index);
     sl_settings_free(index);
@@ -155,8 +160,9 @@ sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_
 }
 
 sl_status sl_index_writable(const sl_index *index) {
-    if (index->place == SL_PLACE_DRAM) return SL_OK;
-    return sl_fail(SL_EREADONLY, "the index is mapped from its file and read-only; open it with place dram to add");
+    if (index->place == SL_PLACE_DRAM || index->live) return SL_OK;
+    return sl_fail(SL_EREADONLY, "the index is mapped from its file and read-only; open it with writable set, if the file "
+                                 "has room, or with place dram");
 }
 
 /* The arrays of layer 0 that a larger capacity needs, all of them or none. */
@@ -216,16 +222,22 @@ sl_status sl_index_reserve(sl_index *index, size_t n) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_index_writable(index));
     if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
+    if (n > index->capacity && index->live)
+        return sl_fail(SL_ELIMIT, "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
+                       index->store->path, index->capacity, n);
     return n > index->capacity ? move_arrays(index, n) : SL_OK;
 }
 
 size_t sl_index_size(const sl_index *index) {
-    return index ? index->n : 0;
+    sl_index view;
+    return index ? sl_live_seen(index, &view)->n : 0;
 }
 
 sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_index_stats"));
+    sl_index view;
+    index = sl_live_seen(index, &view);
     sl_section_source sections[SL_MAX_SECTIONS];
     sl_file_header header;
     sl_index_stats mine = {.n = index->n,
@@ -271,6 +283,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
             mine.bytes_partitions += size;
             break;
         case SL_SECTION_TUNED:
+        case SL_SECTION_LIVE:
             break;
         }
     }

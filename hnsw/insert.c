@@ -46,15 +46,19 @@ static uint32_t id_on(const sl_layer *layer, uint32_t node) {
 static void write_selection(const sl_select *select, const sl_layer *layer, uint32_t *links) {
     for (size_t i = 0; i < layer->degree; i++)
         sl_link_store(links + i, i < select->chosen_count ? id_on(layer, select->chosen[i]) : SL_NONE);
+    sl_index_touch(layer->index, links, layer->degree * sizeof *links);
 }
 
-/* The list of a full node, chosen anew among what it holds and one more. */
+/* The list of a full node, chosen anew among what it holds and one more. A file that is written in place is not looked
+ * through before: what is no id of the layer is left out. */
 static void choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
     sl_select *select = &insert->select;
-    for (size_t i = 0; i < layer->degree; i++)
-        select->nodes[i] = node_of(layer, sl_link_load(links + i));
-    select->nodes[layer->degree] = node_of(layer, id);
-    select->count = layer->degree + 1;
+    select->count = 0;
+    for (size_t i = 0; i < layer->degree; i++) {
+        uint32_t old = sl_link_load(links + i);
+        if (old < layer->count) select->nodes[select->count++] = node_of(layer, old);
+    }
+    select->nodes[select->count++] = node_of(layer, id);
     sl_select_run(select, node, layer->degree);
     write_selection(select, layer, links);
 }
@@ -68,10 +72,12 @@ void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, 
     size_t at = 0;
     while (at < layer->degree && sl_link_load(links + at) != SL_NONE && sl_link_load(links + at) != id)
         at++;
-    if (at == layer->degree)
+    if (at == layer->degree) {
         choose_anew(insert, layer, node, links, id);
-    else
+    } else {
         sl_link_store(links + at, id);
+        sl_index_touch(layer->index, links + at, sizeof *links);
+    }
     sl_spin_unlock(lock);
 }
 

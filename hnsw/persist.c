@@ -1,4 +1,5 @@
 #include "base/params.h"
+#include "hnsw/live.h"
 #include "hnsw/order.h"
 #include "hnsw/reach.h"
 #include "hnsw/settings.h"
@@ -47,7 +48,7 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
                                .quant_error_count = index->quant_error.count};
     size_t count = 0;
     const size_t word = sizeof(uint32_t);
-#define SL_PUT(kind, data, bytes) sections[count++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, bytes}
+#define SL_PUT(kind, data, bytes) sections[count++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, bytes, 0}
     SL_PUT(SL_SECTION_CODES, index->rows, index->n * index->codec.rows.pitch);
     if (index->codec.rest.pitch) SL_PUT(SL_SECTION_REST, index->rest_rows, index->n * index->codec.rest.pitch);
     if (index->coarse_rows) {
@@ -67,24 +68,53 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
     if (partitions->count) {
         size_t bytes = partitions->count * partitions->codec.rows.pitch;
         sections[count++] =
-            (sl_section_source){SL_SECTION_PARTITION_STARTS, 0, partitions->starts, (partitions->count + 1) * word};
-        sections[count++] = (sl_section_source){SL_SECTION_PARTITION_ROWS, 0, partitions->rows, bytes};
+            (sl_section_source){SL_SECTION_PARTITION_STARTS, 0, partitions->starts, (partitions->count + 1) * word, 0};
+        sections[count++] = (sl_section_source){SL_SECTION_PARTITION_ROWS, 0, partitions->rows, bytes, 0};
     }
     if (index->tuned_count)
         sections[count++] =
-            (sl_section_source){SL_SECTION_TUNED, 0, index->tuned, index->tuned_count * sizeof *index->tuned};
+            (sl_section_source){SL_SECTION_TUNED, 0, index->tuned, index->tuned_count * sizeof *index->tuned, 0};
     return count;
 }
 
 /* The ids in the file's width, where that is not the one they have in memory; NULL otherwise. */
-static sl_status narrow_ids(const sl_index *index, const sl_file_header *header, uint32_t **narrow) {
-    *narrow = NULL;
-    if (header->id_width == index->id_width) return SL_OK;
+static sl_status ids_of_width(const sl_index *index, size_t width, void **out) {
+    *out = NULL;
+    if (width == index->id_width) return SL_OK;
+    SL_TRY(sl_mem_alloc(&index->allocator, index->n * width, out));
+    uint32_t *narrow = *out;
+    uint64_t *whole = *out;
+    for (size_t node = 0; node < index->n; node++) {
+        uint64_t id = sl_id_of(index, (uint32_t)node);
+        if (width == sizeof *whole)
+            whole[node] = id;
+        else
+            narrow[node] = (uint32_t)id;
+    }
+    return SL_OK;
+}
+
+/* A file as small as it can be, or with room to be written in place; ids and live are memory for the time of the save. */
+static sl_status describe_file(const sl_index *index, size_t room, void **ids, uint8_t **live, sl_file_header *header,
+                               sl_section_source *sections, size_t *count) {
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, index->n * sizeof **narrow, &block));
-    *narrow = block;
-    for (size_t node = 0; node < index->n; node++)
-        (*narrow)[node] = (uint32_t)sl_id_of(index, (uint32_t)node);
+    *count = sl_describe(index, header, sections);
+    SL_TRY(ids_of_width(index, room ? sizeof(uint64_t) : header->id_width, ids));
+    for (size_t i = 0; *ids && i < *count; i++)
+        if (sections[i].kind == SL_SECTION_IDS) sections[i].data = *ids;
+    if (!room) return SL_OK;
+    sl_live_facts facts = sl_live_facts_of(index);
+    SL_TRY(sl_mem_alloc(&index->allocator, SL_LIVE_SIZE, &block));
+    *live = block;
+    SL_TRY(sl_live_format(*live, &facts, sizeof facts));
+    *count = sl_live_describe(index, sl_live_room(index, room), *ids, *live, header, sections, *count);
+    return SL_OK;
+}
+
+static sl_status check_room(const sl_index *index, size_t room) {
+    if (room > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "room for %zu vectors; an index holds up to %u", room, SL_MAX_VECTORS);
+    if (room && room < index->n)
+        return sl_fail(SL_EINVAL, "room for %zu vectors, where there are %zu; give as many or more", room, index->n);
     return SL_OK;
 }
 
@@ -93,22 +123,26 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     sl_save_params mine;
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
+    sl_index view;
+    index = (sl_index *)(uintptr_t)sl_live_seen(index, &view);
+    SL_TRY(check_room(index, mine.room));
     SL_TRY(sl_reach_settle(index));
     sl_file_header header;
     sl_section_source sections[SL_MAX_SECTIONS];
     size_t count = sl_describe(index, &header, sections);
     sl_progress progress;
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
-    if (index->place == SL_PLACE_DRAM) sl_order_settle(index, 2, index->threads, &progress);
+    sl_order_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
-    count = sl_describe(index, &header, sections);
-    uint32_t *narrow;
-    SL_TRY(narrow_ids(index, &header, &narrow));
-    for (size_t i = 0; narrow && i < count; i++)
-        if (sections[i].kind == SL_SECTION_IDS) sections[i].data = narrow;
+    void *ids = NULL;
+    uint8_t *live = NULL;
+    sl_status status;
+    SL_TRY_GOTO(describe_file(index, mine.room, &ids, &live, &header, sections, &count), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
-    sl_status status = sl_store_save(path, &sl_index_file, mine.file_ops, &header, sections, count, &progress);
-    sl_mem_free(&index->allocator, narrow, index->n * sizeof *narrow);
+    status = sl_store_save(path, &sl_index_file, mine.file_ops, &header, sections, count, &progress);
+done:
+    sl_mem_free(&index->allocator, ids, index->n * header.id_width);
+    sl_mem_free(&index->allocator, live, SL_LIVE_SIZE);
     return status;
 }
 
@@ -149,110 +183,164 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
     return SL_OK;
 }
 
-/* One section of the size the header implies, into the mapping or into memory of `capacity` bytes, which stays with
- * the index whether or not the copy succeeds. Size 0 means that there is no such section. */
-static sl_status load(sl_index *index, uint32_t kind, uint64_t size, size_t capacity, void **out,
-                      sl_progress *progress) {
-    const sl_file_section *section = sl_store_section(index->store, kind);
-    if ((section ? section->size : 0) != size)
+/* How many of everything the index has, and how many its sections have room for: the same where the file is not written
+ * in place. */
+typedef struct sl_sizes {
+    sl_extent has, room;
+    uint64_t id_width;
+    int live;
+} sl_sizes;
+
+static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_live_facts *facts, sl_sizes *sizes) {
+    *facts = (sl_live_facts){.n = header->n,
+                             .entry = (uint64_t)header->max_level << 32 |
+                                      (header->max_level ? header->entry_slot : header->entry_node),
+                             .next_id = header->next_id,
+                             .upper_count = header->upper_count,
+                             .upper_rows = header->upper_rows,
+                             .quant_error_sum = header->quant_error_sum,
+                             .quant_error_max = header->quant_error_max,
+                             .quant_error_count = header->quant_error_count};
+    sizes->id_width = header->id_width;
+    sizes->live = sl_live_head(index->store) != NULL;
+    if (sizes->live) {
+        sizes->room = (sl_extent){(size_t)header->room, (size_t)header->upper_room, (size_t)header->rows_room};
+        *facts = sl_live_read(sl_live_head(index->store));
+        SL_TRY(sl_live_check(index, facts, sizes->room));
+    }
+    sizes->has = (sl_extent){(size_t)facts->n, (size_t)facts->upper_count, (size_t)facts->upper_rows};
+    if (!sizes->live) sizes->room = sizes->has;
+    return SL_OK;
+}
+
+/* An array that a section holds: its first `has` bytes count, of `room` that the section must have; 0 means that there
+ * is no such section. */
+typedef struct sl_array {
+    uint32_t kind;
+    uint64_t has, room;
+    size_t slack; /* bytes behind it that kernels may read, where it is copied */
+} sl_array;
+
+static sl_array array_of(uint32_t kind, size_t has, size_t room, size_t pitch, size_t slack) {
+    return (sl_array){kind, (uint64_t)has * pitch, (uint64_t)room * pitch, pitch ? slack : 0};
+}
+
+/* Into the mapping or into memory, which stays with the index whether or not the copy succeeds. */
+static sl_status load(sl_index *index, sl_array array, void **out, sl_progress *progress) {
+    const sl_file_section *section = sl_store_section(index->store, array.kind);
+    *out = NULL;
+    if ((section ? section->size : 0) != array.room)
         return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where the header implies %llu", index->store->path,
-                       kind, (unsigned long long)(section ? section->size : 0), (unsigned long long)size);
+                       array.kind, (unsigned long long)(section ? section->size : 0), (unsigned long long)array.room);
     if (index->place != SL_PLACE_DRAM) {
         *out = section ? (void *)(uintptr_t)sl_store_data(index->store, section) : NULL;
         return SL_OK;
     }
-    if (capacity == 0) return SL_OK;
-    SL_TRY(sl_mem_alloc(&index->allocator, capacity, out));
-    return section ? sl_store_copy(index->store, section, *out, progress) : SL_OK;
+    if (array.has + array.slack == 0) return SL_OK;
+    SL_TRY(sl_mem_alloc(&index->allocator, array.has + array.slack, out));
+    if (!section) return SL_OK;
+    return sl_store_copy_first(index->store, section, *out, array.has, progress);
 }
 
-static sl_status load_upper(sl_index *index, const sl_file_header *header, sl_progress *progress) {
+static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
     sl_upper *upper = &index->upper;
     const size_t word = sizeof(uint32_t);
-    size_t count = header->upper_count, rows = header->upper_rows;
-    size_t starts = count ? count + 1 : 0;
-    void *block = NULL;
-    sl_status status = load(index, SL_SECTION_UPPER_NODES, count * word, count * word, &block, progress);
+    const sl_extent has = sizes->has, room = sizes->room;
+    size_t starts = has.slots ? has.slots + 1 : 0, starts_room = room.slots ? room.slots + 1 : 0;
+    int mapped = index->place != SL_PLACE_DRAM;
+    void *block;
+    sl_status status = load(index, array_of(SL_SECTION_UPPER_NODES, has.slots, room.slots, word, 0), &block, progress);
     upper->nodes = block;
-    upper->nodes_capacity = block ? count : 0;
+    upper->nodes_capacity = !block ? 0 : mapped ? room.slots : has.slots;
     SL_TRY(status);
-    block = NULL;
-    status = load(index, SL_SECTION_UPPER_START, starts * word, starts * word, &block, progress);
+    status = load(index, array_of(SL_SECTION_UPPER_START, starts, starts_room, word, 0), &block, progress);
     upper->start = block;
-    upper->start_capacity = block ? starts : 0;
+    upper->start_capacity = !block ? 0 : mapped ? starts_room : starts;
     SL_TRY(status);
-    block = NULL;
-    status = load(index, SL_SECTION_UPPER_LINKS, rows * index->m * word, rows * index->m * word, &block, progress);
+    status = load(index, array_of(SL_SECTION_UPPER_LINKS, has.rows, room.rows, index->m * word, 0), &block, progress);
     upper->links = block;
-    upper->rows_capacity = block ? rows : 0;
+    upper->rows_capacity = !block ? 0 : mapped ? room.rows : has.rows;
     SL_TRY(status);
-    upper->count = count;
-    upper->rows = rows;
+    upper->count = has.slots;
+    upper->rows = has.rows;
     return SL_OK;
 }
 
-static sl_status load_coarse(sl_index *index, size_t n, sl_progress *progress) {
+static sl_status load_coarse(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
     sl_coarse *coarse = &index->coarse;
-    size_t room = sl_projection_bytes(index);
-    void *block = NULL;
+    size_t n = sizes->has.n, pitch = coarse->codec.rows.pitch;
+    size_t projection = pitch ? sl_coarse_projection_size(coarse) : 0;
+    void *block;
     sl_status status =
-        load(index, SL_SECTION_COARSE, n * coarse->codec.rows.pitch, sl_coarse_bytes(index, n), &block, progress);
+        load(index, array_of(SL_SECTION_COARSE, n, sizes->room.n, pitch, SL_ROW_STEP), &block, progress);
     index->coarse_rows = block;
     coarse->codec.rows.base = block;
     SL_TRY(status);
-    block = NULL;
-    status = load(index, SL_SECTION_PROJECTION, n && room ? room - SL_ROW_STEP : 0, n ? room : 0, &block, progress);
+    size_t there = n > 0 || sizes->live;
+    status = load(index, array_of(SL_SECTION_PROJECTION, there, there, projection, there ? SL_ROW_STEP : 0), &block,
+                  progress);
     index->projection = block;
     SL_TRY(status);
     if (block) sl_coarse_adopt(coarse, block);
     return SL_OK;
 }
 
-static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
-    const size_t word = sizeof(uint32_t), n = (size_t)header->n;
-    size_t most;
-    void *block = NULL;
-    /* The longest row of all: where rows as long fit the address space, every array does. */
-    size_t row = index->codec.rows.pitch + index->codec.rest.pitch + index->coarse.codec.rows.pitch + index->m0 * word +
-                 index->refine_pitch + sizeof(uint64_t);
-    if (header->n > SIZE_MAX || !sl_mul(n, row, &most) || !sl_mul(header->upper_rows, index->m * word, &most))
-        return sl_fail(SL_ENOMEM, "%s: %llu vectors do not fit the address space", index->store->path,
-                       (unsigned long long)header->n);
-    index->capacity = n;
-    sl_status status = load(index, SL_SECTION_CODES, n * index->codec.rows.pitch, sl_codec_rows_size(&index->codec, n),
-                            &block, progress);
+static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
+    size_t n = sizes->has.n, room = sizes->room.n;
+    void *block;
+    sl_status status =
+        load(index, array_of(SL_SECTION_CODES, n, room, index->codec.rows.pitch, SL_ROW_STEP), &block, progress);
     index->rows = block;
     index->codec.rows.base = block;
     SL_TRY(status);
-    block = NULL;
-    status = load(index, SL_SECTION_REST, n * index->codec.rest.pitch, sl_rest_bytes(index, n), &block, progress);
+    status = load(index, array_of(SL_SECTION_REST, n, room, index->codec.rest.pitch, SL_ROW_STEP), &block, progress);
     index->rest_rows = block;
     index->codec.rest.base = block;
     SL_TRY(status);
-    SL_TRY(load_coarse(index, n, progress));
-    block = NULL;
-    status = load(index, SL_SECTION_LINKS, n * index->m0 * word, n * index->m0 * word, &block, progress);
+    SL_TRY(load_coarse(index, sizes, progress));
+    status = load(index, array_of(SL_SECTION_LINKS, n, room, index->m0 * sizeof(uint32_t), 0), &block, progress);
     index->links = block;
     SL_TRY(status);
-    block = NULL;
-    status = load(index, SL_SECTION_IDS, n * header->id_width, n * header->id_width, &block, progress);
+    status = load(index, array_of(SL_SECTION_IDS, n, room, sizes->id_width, 0), &block, progress);
     index->ids = block;
-    index->id_width = block ? header->id_width : 0;
+    index->id_width = block ? sizes->id_width : 0;
     SL_TRY(status);
-    block = NULL;
-    status = load(index, SL_SECTION_REFINE, n * index->refine_pitch,
-                  index->refine_pitch ? sl_refine_bytes(index, n) : 0, &block, progress);
+    status = load(index, array_of(SL_SECTION_REFINE, n, room, index->refine_pitch, SL_ROW_STEP), &block, progress);
     index->refine_rows = block;
-    SL_TRY(status);
-    SL_TRY(load_upper(index, header, progress));
+    return status;
+}
+
+static sl_status check_address_space(const sl_index *index, const sl_file_header *header) {
+    uint64_t most, n = header->n > header->room ? header->n : header->room;
+    uint64_t rows = header->upper_rows > header->rows_room ? header->upper_rows : header->rows_room;
+    /* The longest row of all: where rows as long fit the address space, every array does. */
+    uint64_t row = index->codec.rows.pitch + index->codec.rest.pitch + index->coarse.codec.rows.pitch +
+                   index->m0 * sizeof(uint32_t) + index->refine_pitch + sizeof(uint64_t);
+    if (__builtin_mul_overflow(n, row, &most) || most > SIZE_MAX ||
+        __builtin_mul_overflow(rows, index->m * sizeof(uint32_t), &most) || most > SIZE_MAX ||
+        header->upper_room >= SL_NONE)
+        return sl_fail(SL_ENOMEM, "%s: %llu vectors do not fit the address space", index->store->path,
+                       (unsigned long long)n);
+    return SL_OK;
+}
+
+static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
+    sl_sizes sizes;
+    sl_live_facts facts;
+    SL_TRY(check_address_space(index, header));
+    SL_TRY(read_sizes(index, header, &facts, &sizes));
+    index->capacity = index->place == SL_PLACE_DRAM ? sizes.has.n : sizes.room.n;
+    SL_TRY(load_layer0(index, &sizes, progress));
+    SL_TRY(load_upper(index, &sizes, progress));
     SL_TRY(sl_partitions_load(index, progress));
-    SL_TRY(sl_settings_load(index, progress));
-    index->n = n;
-    index->ordered = sl_partition_rest(&index->partitions, n).first;
-    index->next_id = header->next_id;
-    index->quant_error = (sl_quant_error){header->quant_error_sum, header->quant_error_max, header->quant_error_count};
+    SL_TRY(sl_settings_load(index, sizes.live ? (size_t)facts.tuned : SIZE_MAX, progress));
+    index->n = sizes.has.n;
+    index->ordered = sl_partition_rest(&index->partitions, index->n).first;
+    index->unverified = (size_t)facts.unverified;
+    index->next_id = facts.next_id;
+    index->quant_error = (sl_quant_error){facts.quant_error_sum, facts.quant_error_max, facts.quant_error_count};
     /* The node that belongs to the slot is read with a check, since the file may say anything. */
-    sl_entry_set(index, header->max_level, header->max_level ? header->entry_slot : header->entry_node);
+    index->entry = facts.entry;
     return SL_OK;
 }
 
@@ -285,6 +373,24 @@ static sl_status check_writable(const sl_index *index) {
     return sl_partitions_check(index);
 }
 
+/* Of a file that is written in place: to write it, to read it while another may, or to copy it, for which nobody must;
+ * *held then is what keeps others from writing until it is released. */
+static sl_status take_file(sl_index *index, const sl_open_params *open, int *held) {
+    sl_store *store = index->store;
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
+    int writes = open->writable && open->place == SL_PLACE_MAP;
+    if (!section && writes)
+        return sl_fail(SL_EUNSUPPORTED, "%s: has no room to be written in place; save it with room, or open it with place dram",
+                       store->path);
+    if (!section) return SL_OK;
+    if (section->size != SL_LIVE_SIZE || section->offset + section->size + SL_SECTION_SLACK != store->header.file_size)
+        return sl_fail(SL_ECORRUPT, "%s: section %u is of a wrong size or place; make it or copy it again", store->path,
+                       section->kind);
+    if (writes) return sl_live_open(store, &index->allocator, open->file_ops, (uint64_t)open->log_bytes, &index->live);
+    SL_TRY(sl_live_heal(store));
+    return open->place == SL_PLACE_DRAM ? sl_live_hold(store, held) : SL_OK;
+}
+
 static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
     sl_index_params params;
     sl_index *index;
@@ -301,10 +407,13 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
         sl_fail_in(status, "%s", store->path);
         goto fail;
     }
+    int held = -1;
+    SL_TRY_GOTO(take_file(index, open, &held), fail);
     sl_progress progress;
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
+    if (index->place == SL_PLACE_MAP && !index->live) index->facts = sl_live_head(store);
     if (open->place == SL_PLACE_DRAM) {
         status = check_writable(index);
         if (status != SL_OK) {
@@ -314,9 +423,13 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
         sl_store_close(store, &index->allocator);
         index->store = NULL;
     }
+    sl_live_release(held);
     *out = index;
     return SL_OK;
 fail:
+    sl_live_release(held);
+    sl_live_close(index->live);
+    index->live = NULL;
     /* The caller closes the store. */
     index->store = NULL;
     sl_index_free(index);

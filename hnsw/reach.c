@@ -77,6 +77,7 @@ static int attach(sl_reach *reach, uint32_t from, uint32_t to) {
     }
     if (place == SIZE_MAX) return 0;
     sl_link_store(index->links + place, to);
+    sl_index_touch(index, index->links + place, sizeof to);
     reach->tree[place / 64] |= (uint64_t)1 << (place % 64);
     enter(reach, to);
     return 1;

@@ -3,6 +3,7 @@
 #include "base/params.h"
 #include "hnsw/accept.h"
 #include "hnsw/idle.h"
+#include "hnsw/live.h"
 #include "hnsw/scan.h"
 #include "hnsw/settings.h"
 #include "hnsw/walk.h"
@@ -13,6 +14,7 @@ enum { BLOCK = 256 };
 
 struct sl_searcher {
     const sl_index *index;
+    sl_index *view; /* of an index that follows a file: what `index` is, as it was when the last search began */
     sl_walk walk;
     size_t deepest;   /* how far a search with a filter goes: max_ef, or less of one that is lent to several */
     sl_top top;       /* max_ef entries */
@@ -37,6 +39,11 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     searcher->index = index;
     searcher->deepest = max_ef;
     sl_status status;
+    if (index->facts) {
+        SL_TRY_GOTO(sl_mem_alloc(&index->allocator, sizeof *searcher->view, &block), fail);
+        searcher->view = block;
+        searcher->index = index = sl_live_seen(index, searcher->view);
+    }
     SL_TRY_GOTO(sl_walk_init(&searcher->walk, index, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(&index->allocator, max_ef * sizeof(sl_top_entry), &block), fail);
     searcher->top.entries = block;
@@ -51,12 +58,13 @@ fail:
 
 void sl_searcher_free(sl_searcher *searcher) {
     if (!searcher) return;
-    const sl_allocator *allocator = &searcher->index->allocator;
-    sl_mem_free(allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
-    sl_mem_free(allocator, searcher->candidate, searcher->index->codec.dim * sizeof(float));
-    sl_mem_free(allocator, searcher->scratch, searcher->scratch_size);
+    sl_allocator allocator = searcher->index->allocator;
+    sl_mem_free(&allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
+    sl_mem_free(&allocator, searcher->candidate, searcher->index->codec.dim * sizeof(float));
+    sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
     sl_walk_free(&searcher->walk);
-    sl_mem_free(allocator, searcher, sizeof *searcher);
+    sl_mem_free(&allocator, searcher->view, sizeof *searcher->view);
+    sl_mem_free(&allocator, searcher, sizeof *searcher);
 }
 
 void sl_searcher_limit(sl_searcher *searcher, size_t deepest) {
@@ -233,6 +241,7 @@ static sl_status search_one(sl_searcher *searcher, const void *query, sl_dtype d
     const sl_index *index = searcher->index;
     sl_walk *walk = &searcher->walk;
     SL_TRY(sl_vector_check(index->codec.metric, dtype, query, index->codec.dim));
+    if (searcher->view) sl_live_follow(searcher->view);
     /* Once after the index has grown; from then on a search allocates nothing. */
     SL_TRY(sl_visited_cover(&walk->visited, &index->allocator, index->n));
     walk->evaluations = walk->expansions = 0;
@@ -395,13 +404,14 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
                           sl_search_stats *stats) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_search_params mine;
+    sl_index view;
     SL_TRY(read_params(index, k, params, &mine));
     SL_TRY(check_search(index, dtype, k, &mine));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
     if (!queries || !ids) return sl_fail(SL_EINVAL, "queries or ids is NULL");
     SL_TRY(sl_check_stride(queries, dtype, index->codec.dim, stride));
-    sl_batch batch = {.index = index,
+    sl_batch batch = {.index = sl_live_seen(index, &view),
                       .threads = sl_thread_count(mine.threads),
                       .queries = queries,
                       .dtype = dtype,

@@ -211,19 +211,22 @@ static sl_status check_records(const sl_index *index, sl_tuned_record *records, 
     return SL_OK;
 }
 
-sl_status sl_settings_load(sl_index *index, sl_progress *progress) {
+sl_status sl_settings_load(sl_index *index, size_t most, sl_progress *progress) {
     const sl_file_section *section = sl_store_section(index->store, SL_SECTION_TUNED);
     if (!section) return SL_OK;
     if (section->size == 0 || section->size % sizeof(sl_tuned_record) ||
         section->size / sizeof(sl_tuned_record) > SL_MAX_TUNED)
         return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where records of tuned settings are %zu",
                        index->store->path, section->kind, (unsigned long long)section->size, sizeof(sl_tuned_record));
-    size_t size = (size_t)section->size, count = size / sizeof(sl_tuned_record);
+    size_t count = (size_t)section->size / sizeof(sl_tuned_record);
+    if (count > most) count = most;
+    if (!count) return SL_OK;
+    size_t size = count * sizeof(sl_tuned_record);
     void *block;
     SL_TRY(sl_mem_alloc(&index->allocator, size, &block));
     index->tuned = block;
     index->tuned_count = count;
-    SL_TRY(sl_store_copy(index->store, section, index->tuned, progress));
+    SL_TRY(sl_store_copy_first(index->store, section, index->tuned, size, progress));
     size_t kept;
     SL_TRY(check_records(index, index->tuned, count, &kept));
     if (kept == count) return SL_OK;

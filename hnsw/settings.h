@@ -46,7 +46,7 @@ sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_
 
 /* The records of section TUNED of the index's store, where there is one, checked against its CRC and one by one.
  * Records of a kind this library does not know, told by a reserved word that is not 0, are left out. */
-sl_status sl_settings_load(sl_index *index, sl_progress *progress);
+sl_status sl_settings_load(sl_index *index, size_t most, sl_progress *progress);
 
 /* Before the index takes these partitions in place of its own: the settings scan as many of them as hold the share of
  * the vectors that was scanned when they were tuned, those of no partition then included. */

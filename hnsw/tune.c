@@ -170,7 +170,7 @@ static sl_status run(sl_tune *tune, const uint64_t *truth, size_t *first) {
     begin_progress(tune);
     /* As a save would, which otherwise would do it anew once the settings are found. */
     sl_progress *progress = &tune->task.progress;
-    if (tune->task.index->place == SL_PLACE_DRAM) sl_order_settle(tune->task.index, 2, tune->task.threads, progress);
+    sl_order_settle(tune->task.index, 2, tune->task.threads, progress);
     if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
     SL_TRY(sl_tune_truth(&tune->task, truth, (uint64_t)TRUTH_PASSES * tune->task.nq));
     sl_tune_step_over(tune, TRUTH_PASSES);

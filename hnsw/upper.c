@@ -12,6 +12,10 @@ uint32_t sl_level_of(const sl_index *index, uint32_t node) {
 
 static sl_status grow(const sl_index *index, uint32_t **array, size_t *capacity, size_t need, size_t width) {
     void *block = *array;
+    if (index->live && need > *capacity)
+        return sl_fail(SL_ELIMIT, "%s has no room left on the upper layers; save the index to another file with more room",
+                       index->store->path);
+    if (index->live) return SL_OK;
     sl_status status = sl_mem_grow(&index->allocator, &block, capacity, need, width * sizeof(uint32_t));
     *array = block;
     return status;
@@ -19,7 +23,7 @@ static sl_status grow(const sl_index *index, uint32_t **array, size_t *capacity,
 
 sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     sl_upper *upper = &index->upper;
-    size_t count = upper->count, rows = upper->rows;
+    size_t count = upper->count, rows = upper->rows, old_count = count, old_rows = rows;
     for (size_t node = first; node < n; node++) {
         uint32_t level = sl_level_of(index, (uint32_t)node);
         count += level > 0;
@@ -38,6 +42,9 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
         upper->rows += level;
     }
     upper->start[upper->count] = (uint32_t)upper->rows;
+    sl_index_touch(index, upper->nodes + old_count, (upper->count - old_count) * sizeof(uint32_t));
+    sl_index_touch(index, upper->start + old_count, (upper->count - old_count + 1) * sizeof(uint32_t));
+    sl_index_touch(index, upper->links + old_rows * index->m, (upper->rows - old_rows) * index->m * sizeof(uint32_t));
     return SL_OK;
 }
 

@@ -57,6 +57,7 @@ sl_status sl_walked_extend(sl_index *index, size_t first, size_t n, size_t threa
                                     index->projection),
                     done);
         first = 0;
+        sl_index_touch(index, index->projection, sl_coarse_projection_size(coarse));
     }
 #pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1)
     for (size_t node = first; node < end; node++) {
@@ -65,6 +66,7 @@ sl_status sl_walked_extend(sl_index *index, size_t first, size_t n, size_t threa
         sl_coded_floats(index, (uint32_t)node, x);
         sl_coarse_encode(coarse, index->kernels, x, mine + floats, sl_walked_row(index, (uint32_t)node));
     }
+    sl_index_touch(index, sl_walked_row(index, (uint32_t)first), (end - first) * coarse->codec.rows.pitch);
 done:
     sl_mem_free(allocator, scratch, threads * own);
     return status;

@@ -153,8 +153,10 @@ typedef void (*sl_log_fn)(void *ctx, sl_log_level level, const char *message);
  * cancels: the call undoes what it did and returns SL_ECANCELED. */
 typedef int (*sl_progress_fn)(void *ctx, uint64_t done, uint64_t total);
 
-/* The file operations of a save, so that a test or a service can stand between the library and the system. Every
- * entry behaves as the POSIX call of its name (errno set, short writes allowed). NULL entries use the system's. */
+/* The file operations of a save, and of an index that is opened to be written, so that a test or a service can stand
+ * between the library and the system. Every entry behaves as the POSIX call of its name (errno set, short writes
+ * allowed); allocate sets aside blocks of the file for a range inside it, as posix_fallocate, but with errno set and -1
+ * on failure. NULL entries use the system's. */
 typedef struct sl_file_ops {
     void *ctx;
     int (*open)(void *ctx, const char *path, int flags, unsigned mode);
@@ -163,6 +165,10 @@ typedef struct sl_file_ops {
     int (*close)(void *ctx, int fd);
     int (*rename)(void *ctx, const char *from, const char *to);
     int (*unlink)(void *ctx, const char *path);
+    int64_t (*pwrite)(void *ctx, int fd, const void *data, size_t size, uint64_t offset);
+    int (*fdatasync)(void *ctx, int fd);
+    int (*ftruncate)(void *ctx, int fd, uint64_t size);
+    int (*allocate)(void *ctx, int fd, uint64_t offset, uint64_t size);
 } sl_file_ops;
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -374,6 +380,9 @@ typedef struct sl_save_params {
     const sl_file_ops *file_ops; /* NULL: the system's */
     sl_progress_fn progress;     /* in bytes */
     void *progress_ctx;
+    size_t room; /* above 0: the file can be opened to be written in place, and has room for so many vectors in all, at
+                    least as many as there are. What is not used takes no space where the file system knows holes, but
+                    counts in the file's size. 0 (default): the file is as small as it can be and never changes */
 } sl_save_params;
 
 SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size);
@@ -395,6 +404,10 @@ typedef struct sl_open_params {
     void *log_ctx;
     sl_progress_fn progress; /* of the copy into DRAM, in bytes */
     void *progress_ctx;
+    int writable; /* with place MAP, of a file saved with room: adds change the file, and sl_index_sync makes them durable.
+                     One handle at a time may; others may have the file open to read. Default 0 */
+    const sl_file_ops *file_ops; /* of a writable one; copied; their ctx must outlive the handle. NULL: the system's */
+    size_t log_bytes; /* of a writable one: how long its redo log grows before it is emptied; 0 (default): 256 MB */
 } sl_open_params;
 
 SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size);
@@ -405,6 +418,16 @@ SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size
  * SL_EVERSION, SL_ECORRUPT or wrong neighbours, never a crash, as long as nobody shortens the file while it is
  * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EUNSUPPORTED (place PMEM), SL_ECANCELED. params may be NULL. */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
+
+/* Of an index that was opened writable: what was added, tuned and deleted before the call outlives the process and a
+ * power loss once it has returned SL_OK, and is found by all who have the file open, from their next search on. Until
+ * then it is found by this handle alone, and a crash takes it back whole. Many changes made durable together cost little
+ * more than one. sl_index_free does it too, as well as it can: what failed there is told to the log callback only.
+ * Changes are first written to a log beside the file (its name and ".log") and synced, then to the file; the log is
+ * emptied now and then. Keep the two together. Needs the handle to itself, as add does; not for a child that fork()
+ * made. Errors: SL_ENOSPC and SL_EIO, after which it may be tried again unless the message says to open the file anew;
+ * SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one that is mapped to be read. */
+SL_API SL_MUST_USE sl_status sl_index_sync(sl_index *index);
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Tuning: a recall instead of settings

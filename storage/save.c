@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "storage/ops.h"
 #include "storage/store.h"
 
 #include <errno.h>
@@ -31,52 +32,6 @@ typedef struct saver {
     unsigned mode; /* of the file that is replaced, so that what few could read stays theirs */
     uint64_t at;   /* bytes written */
 } saver;
-
-/* ---------------------------------------------------------------------------------------------------------------
- * The system's operations
- * ------------------------------------------------------------------------------------------------------------- */
-
-static int system_open(void *ctx, const char *path, int flags, unsigned mode) {
-    (void)ctx;
-    return open(path, flags, (mode_t)mode);
-}
-
-static int64_t system_write(void *ctx, int fd, const void *data, size_t size) {
-    (void)ctx;
-    return write(fd, data, size);
-}
-
-static int system_fsync(void *ctx, int fd) {
-    (void)ctx;
-    return fsync(fd);
-}
-
-static int system_close(void *ctx, int fd) {
-    (void)ctx;
-    return close(fd);
-}
-
-static int system_rename(void *ctx, const char *from, const char *to) {
-    (void)ctx;
-    return rename(from, to);
-}
-
-static int system_unlink(void *ctx, const char *path) {
-    (void)ctx;
-    return unlink(path);
-}
-
-static sl_file_ops complete_ops(const sl_file_ops *given) {
-    sl_file_ops ops = {0};
-    if (given) ops = *given;
-    if (!ops.open) ops.open = system_open;
-    if (!ops.write) ops.write = system_write;
-    if (!ops.fsync) ops.fsync = system_fsync;
-    if (!ops.close) ops.close = system_close;
-    if (!ops.rename) ops.rename = system_rename;
-    if (!ops.unlink) ops.unlink = system_unlink;
-    return ops;
-}
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Names
@@ -160,8 +115,13 @@ static sl_status write_all(saver *s, const void *data, size_t size) {
     return SL_OK;
 }
 
+/* All but a little of what is long becomes a hole. */
 static sl_status write_zeros_to(saver *s, uint64_t offset) {
     static const unsigned char zeros[SL_SECTION_ALIGN];
+    if (offset > s->at && offset - s->at > CHUNK) {
+        if (lseek(s->fd, (off_t)(offset - sizeof zeros), SEEK_SET) < 0) return sl_fail_errno("cannot move in", s->temporary);
+        s->at = offset - sizeof zeros;
+    }
     while (s->at < offset) {
         uint64_t left = offset - s->at;
         SL_TRY(write_all(s, zeros, left < sizeof zeros ? (size_t)left : sizeof zeros));
@@ -207,10 +167,14 @@ static uint64_t section_end(uint64_t offset, uint64_t size) {
     return offset + size + SL_SECTION_SLACK;
 }
 
+static uint64_t section_size(const sl_section_source *source) {
+    return source->room > source->size ? source->room : source->size;
+}
+
 uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_count) {
     uint64_t end = SL_HEADER_SIZE;
     for (size_t i = 0; i < section_count; i++)
-        end = section_end(section_offset(end), sections[i].size);
+        end = section_end(section_offset(end), section_size(&sections[i]));
     return end;
 }
 
@@ -231,8 +195,8 @@ static sl_status fill_header(saver *s, const sl_file_type *type, sl_file_header 
         section->kind = sections[i].kind;
         section->flags = sections[i].flags;
         section->offset = section_offset(end);
-        section->size = sections[i].size;
-        SL_TRY(section_crc(s, &sections[i], &section->crc32c));
+        section->size = section_size(&sections[i]);
+        if (!(section->flags & SL_SECTION_CHANGING)) SL_TRY(section_crc(s, &sections[i], &section->crc32c));
         end = section_end(section->offset, section->size);
     }
     header->crc32c = sl_crc32c(0, header, offsetof(sl_file_header, crc32c));
@@ -299,7 +263,7 @@ static sl_status discard(saver *s, sl_status status) {
 sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_file_ops *ops,
                         const sl_file_header *header, const sl_section_source *sections, size_t section_count,
                         sl_progress *progress) {
-    saver s = {.ops = complete_ops(ops), .progress = progress, .fd = -1, .mode = 0666};
+    saver s = {.ops = sl_file_ops_of(ops), .progress = progress, .fd = -1, .mode = 0666};
     sl_file_header mine = {.crc32c = 0};
     if (header) memcpy(&mine, header, type->fields_end);
     SL_TRY(resolve_target(&s, path));

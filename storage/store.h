@@ -7,12 +7,14 @@
 #include "base/thread.h"
 #include "storage/format.h"
 
-/* One section to write: size bytes at data; kind and flags go to the table. */
+/* One section to write: size bytes at data; kind and flags go to the table. Where room is larger than size, the section
+ * is as long as that, the rest of it zeros that take no blocks where the file system has holes. */
 typedef struct sl_section_source {
     uint32_t kind;
     uint32_t flags;
     const void *data;
     uint64_t size;
+    uint64_t room;
 } sl_section_source;
 
 /* Writes a file of this type to path by way of a temporary file in the same folder (unique, so that two saves at once
@@ -68,5 +70,8 @@ const void *sl_store_data(const sl_store *store, const sl_file_section *section)
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress);
 /* Copies it into to (section->size bytes) and verifies the copy. */
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress);
+/* Copies its first size bytes. Where these are not all, or it is written in place, there is no CRC to verify them by. */
+sl_status sl_store_copy_first(const sl_store *store, const sl_file_section *section, void *to, uint64_t size,
+                              sl_progress *progress);
 
 #endif

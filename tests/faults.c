@@ -71,7 +71,8 @@ static int fails(fault_files *faults, fault_kind kind) {
         errno = faults->error;
         return 1;
     }
-    int restartable = kind == FAULT_OPEN || kind == FAULT_WRITE || kind == FAULT_FSYNC;
+    int restartable = kind == FAULT_OPEN || kind == FAULT_WRITE || kind == FAULT_FSYNC ||
+                      kind == FAULT_PWRITE || kind == FAULT_FDATASYNC;
     if (restartable && faults->interrupt_every && faults->all_calls % faults->interrupt_every == 0) {
         errno = EINTR;
         return 1;
@@ -111,12 +112,37 @@ static int fault_unlink(void *ctx, const char *path) {
     return fails(ctx, FAULT_UNLINK) ? -1 : unlink(path);
 }
 
+static int64_t fault_pwrite(void *ctx, int fd, const void *data, size_t size, uint64_t offset) {
+    fault_files *faults = ctx;
+    if (fails(faults, FAULT_PWRITE)) return -1;
+    if (faults->write_limit && size > faults->write_limit) size = faults->write_limit;
+    return pwrite(fd, data, size, (off_t)offset);
+}
+
+static int fault_fdatasync(void *ctx, int fd) {
+    return fails(ctx, FAULT_FDATASYNC) ? -1 : fdatasync(fd);
+}
+
+static int fault_ftruncate(void *ctx, int fd, uint64_t size) {
+    return fails(ctx, FAULT_FTRUNCATE) ? -1 : ftruncate(fd, (off_t)size);
+}
+
+static int fault_allocate(void *ctx, int fd, uint64_t offset, uint64_t size) {
+    if (fails(ctx, FAULT_ALLOCATE)) return -1;
+    int error = posix_fallocate(fd, (off_t)offset, (off_t)size);
+    if (error) errno = error;
+    return error ? -1 : 0;
+}
+
 void fault_files_init(fault_files *faults) {
     *faults = (fault_files){.error = EIO};
-    faults->ops = (sl_file_ops){faults, fault_open, fault_write, fault_fsync, fault_close, fault_rename, fault_unlink};
+    faults->ops =
+        (sl_file_ops){faults,       fault_open,   fault_write,     fault_fsync,     fault_close,   fault_rename,
+                      fault_unlink, fault_pwrite, fault_fdatasync, fault_ftruncate, fault_allocate};
 }
 
 const char *fault_kind_name(fault_kind kind) {
-    static const char *const names[] = {"open", "write", "fsync", "close", "rename", "unlink"};
+    static const char *const names[] = {"open", "write", "fsync", "close", "rename", "unlink", "pwrite", "fdatasync",
+                                        "ftruncate", "allocate"};
     return names[kind];
 }

@@ -26,6 +26,10 @@ typedef enum fault_kind {
     FAULT_CLOSE,
     FAULT_RENAME,
     FAULT_UNLINK,
+    FAULT_PWRITE,
+    FAULT_FDATASYNC,
+    FAULT_FTRUNCATE,
+    FAULT_ALLOCATE,
     FAULT_KINDS
 } fault_kind;
 

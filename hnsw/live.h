@@ -1,0 +1,54 @@
+/* An index in a file that is written in place: what of it changes besides its arrays, and how much room those have. */
+#ifndef SL_HNSW_LIVE_H
+#define SL_HNSW_LIVE_H
+
+#include "hnsw/graph.h"
+#include "storage/live.h"
+
+/* The head page of the file, in words that are read whole. Whoever follows a file that another process writes to may
+ * see some of them older than others: each is clamped to the room there is before it is used. */
+struct sl_live_facts {
+    uint64_t n;
+    uint64_t entry; /* as sl_index.entry */
+    uint64_t next_id;
+    uint64_t upper_count, upper_rows;
+    uint64_t unverified, ordered;
+    uint64_t tuned; /* records of section TUNED that count */
+    double quant_error_sum, quant_error_max;
+    uint64_t quant_error_count;
+};
+
+/* How many of what an array has, or has room for. */
+typedef struct sl_extent {
+    size_t n, slots, rows;
+} sl_extent;
+
+/* Room for n vectors: on the upper layers for so many more than are expected that it never runs out sooner. */
+sl_extent sl_live_room(const sl_index *index, size_t n);
+
+/* What sl_describe gave for a file that cannot be written in place, made one that can: with that room, whole ids, which
+ * `ids` has where the index keeps none or short ones, and a section of SL_LIVE_SIZE bytes at `live`. Returns the number
+ * of sections. */
+size_t sl_live_describe(const sl_index *index, sl_extent room, const uint64_t *ids, const uint8_t *live,
+                        sl_file_header *header, sl_section_source *sections, size_t count);
+
+/* The facts of an index as it is. */
+sl_live_facts sl_live_facts_of(const sl_index *index);
+
+/* SL_ECORRUPT for facts that cannot be those of an index with this room. */
+sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_extent room);
+
+/* The facts as they are now, each read once. */
+sl_live_facts sl_live_read(const sl_live_facts *facts);
+
+/* Before a handle that writes is freed: what was not synced is, and the log is emptied. */
+sl_status sl_live_finish(sl_index *index);
+
+/* Of a handle that follows a file, a view of it as it is now, made in *copy; of any other the handle itself. Searchers
+ * are never made of a view: it is gone before they are. */
+const sl_index *sl_live_seen(const sl_index *index, sl_index *copy);
+
+/* Into a view what the file's writer has published since. Nothing changes where what is read does not fit the room. */
+void sl_live_follow(sl_index *view);
+
+#endif

@@ -1,0 +1,331 @@
+#define _GNU_SOURCE
+#include "storage/live.h"
+
+#include "base/crc32c.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Blocks are set aside in pieces of this size. */
+#define PIECE ((uint64_t)1 << 20)
+/* The longest record. */
+#define RUN ((uint64_t)1 << 20)
+
+static const char magic[8] = "SLSUPER";
+static_assert(sizeof(sl_superblock) == 512, "sl_superblock");
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Superblocks
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t super_crc(const sl_superblock *super) {
+    return sl_crc32c(0, super, offsetof(sl_superblock, crc32c));
+}
+
+static int is_whole(const sl_superblock *super) {
+    return memcmp(super->magic, magic, sizeof magic) == 0 && super->crc32c == super_crc(super);
+}
+
+sl_status sl_live_format(uint8_t *section, const void *head, size_t size) {
+    sl_superblock super = {.sequence = 1, .epoch = 1};
+    memset(section, 0, SL_LIVE_SIZE);
+    memcpy(super.magic, magic, sizeof magic);
+    if (getrandom(super.identity, sizeof super.identity, 0) != (ssize_t)sizeof super.identity)
+        return sl_fail_errno("cannot get random numbers for the identity of", "the file");
+    super.crc32c = super_crc(&super);
+    memcpy(section + SL_LIVE_PAGE, &super, sizeof super);
+    memcpy(section + SL_LIVE_HEAD, head, size);
+    return SL_OK;
+}
+
+sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
+    *out = (sl_superblock){.sequence = 0};
+    for (size_t i = 0; i < SL_SUPERBLOCKS; i++) {
+        sl_superblock one;
+        memcpy(&one, store->base + section->offset + i * SL_LIVE_PAGE, sizeof one);
+        if (is_whole(&one) && one.sequence > out->sequence) *out = one;
+    }
+    if (out->sequence) return SL_OK;
+    return sl_fail(SL_ECORRUPT, "%s: both superblocks are damaged; take a copy of the file", store->path);
+}
+
+/* The next one, over the older of the two, on the device when this returns. */
+static sl_status write_super(const sl_file_ops *ops, int fd, const char *path, uint64_t section,
+                             sl_superblock *super) {
+    super->sequence++;
+    super->crc32c = super_crc(super);
+    uint64_t at = section + super->sequence % SL_SUPERBLOCKS * SL_LIVE_PAGE;
+    SL_TRY(sl_write_at(ops, fd, path, super, sizeof *super, at));
+    return sl_sync_data(ops, fd, path);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Recovery
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct into_file {
+    const sl_file_ops *ops;
+    int fd;
+    const char *path;
+} into_file;
+
+static sl_status write_record(void *ctx, uint64_t offset, const void *data, uint64_t size) {
+    const into_file *to = ctx;
+    return sl_write_at(to->ops, to->fd, to->path, data, (size_t)size, offset);
+}
+
+static sl_status copy_record(void *ctx, uint64_t offset, const void *data, uint64_t size) {
+    memcpy((uint8_t *)ctx + offset, data, (size_t)size);
+    return SL_OK;
+}
+
+/* Replays what the log holds into the file, and goes over to the next epoch, so that the log counts no more, whatever
+ * is left in it. A crash in between leaves the log in force, and what it says is said again. */
+static sl_status recover(const sl_store *store, const sl_file_ops *ops, int fd, sl_superblock *super) {
+    into_file to = {ops, fd, store->path};
+    sl_redo_found found;
+    SL_TRY(sl_redo_replay(store->path, super->identity, super->epoch, store->size, write_record, &to, &found));
+    super->epoch++;
+    if (found.groups) {
+        SL_TRY(sl_sync_data(ops, fd, store->path));
+        super->recoveries++;
+        super->recovered_groups = found.groups;
+        super->recovered_bytes = found.bytes;
+    }
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
+    return write_super(ops, fd, store->path, section->offset, super);
+}
+
+/* The file again, to be written to: the same that the store has mapped. */
+static sl_status open_same(const sl_store *store, const sl_file_ops *ops, int *fd) {
+    sl_file_header header;
+    *fd = sl_open_retrying(ops, store->path, O_RDWR | O_CLOEXEC, 0);
+    if (*fd < 0) return sl_fail_errno("cannot open for writing", store->path);
+    if (pread(*fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
+        memcmp(&header, &store->header, sizeof header) == 0)
+        return SL_OK;
+    return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", store->path);
+}
+
+static sl_status lock_file(int fd, int kind, const char *path) {
+    int result;
+    do
+        result = flock(fd, kind | LOCK_NB);
+    while (result != 0 && errno == EINTR);
+    if (result == 0) return SL_OK;
+    if (errno != EWOULDBLOCK) return sl_fail_errno("cannot lock", path);
+    return sl_fail(SL_EBUSY, "%s: is being written by another process, or by another handle of this one; let it finish",
+                   path);
+}
+
+/* A private mapping in the place of the store's; its pages become this process's own where they are written to. */
+static sl_status map_privately(sl_store *store, int fd) {
+    void *base = mmap(NULL, (size_t)store->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED) return sl_fail_errno("cannot map", store->path);
+    store->medium->unmap((void *)(uintptr_t)store->base, store->size);
+    store->base = base;
+    store->medium->advise_random(base, store->size);
+    return SL_OK;
+}
+
+/* Without a way to write to the file: as it will be once a writer has replayed the log. */
+static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
+    sl_redo_found found;
+    int fd = open(store->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return sl_fail_errno("cannot open", store->path);
+    sl_status status = map_privately(store, fd);
+    close(fd);
+    SL_TRY(status);
+    return sl_redo_replay(store->path, super->identity, super->epoch, store->size, copy_record,
+                          (void *)(uintptr_t)store->base, &found);
+}
+
+sl_status sl_live_heal(sl_store *store) {
+    sl_superblock super;
+    sl_redo_found found;
+    SL_TRY(sl_live_super(store, &super));
+    SL_TRY(sl_redo_replay(store->path, super.identity, super.epoch, store->size, NULL, NULL, &found));
+    if (!found.groups) return SL_OK;
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    int fd;
+    sl_status status = open_same(store, &ops, &fd);
+    if (status == SL_EBUSY) return status;
+    if (status != SL_OK) return heal_mapping(store, &super);
+    /* A writer that is at work has written to the file what its log says, or is about to. */
+    status = lock_file(fd, LOCK_EX, store->path);
+    if (status == SL_OK) status = sl_live_super(store, &super);
+    if (status == SL_OK) status = recover(store, &ops, fd, &super);
+    close(fd);
+    return status == SL_EBUSY ? SL_OK : status;
+}
+
+sl_status sl_live_hold(const sl_store *store, int *held) {
+    *held = open(store->path, O_RDONLY | O_CLOEXEC);
+    if (*held < 0) return sl_fail_errno("cannot open", store->path);
+    return lock_file(*held, LOCK_SH, store->path);
+}
+
+void sl_live_release(int held) {
+    if (held >= 0) close(held);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The writer
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t live_bytes(const char *path) {
+    return sizeof(sl_live) + strlen(path) + 1;
+}
+
+static size_t pieces_bytes(uint64_t size) {
+    return (size_t)(size / PIECE / 64 + 1) * sizeof(uint64_t);
+}
+
+/* What a failed sync has lost, another does not bring back. */
+static sl_status check_failed(const sl_live *live) {
+    if (!live->failed && !live->redo->unsure) return SL_OK;
+    return sl_fail(SL_EIO, "%s: an earlier write failed; what was acknowledged is safe: open it again", live->path);
+}
+
+void sl_live_close(sl_live *live) {
+    if (!live) return;
+    /* A log that is empty is of no use to anyone. */
+    sl_redo_close(live->redo, live->redo && live->redo->end == 0 && check_failed(live) == SL_OK);
+    if (live->fd >= 0) (void)live->ops.close(live->ops.ctx, live->fd);
+    sl_dirty_free(&live->dirty);
+    sl_mem_free(&live->allocator, live->allocated, pieces_bytes(live->size));
+    sl_mem_free(&live->allocator, live, live_bytes(live->path));
+}
+
+sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *given, uint64_t log_bytes,
+                       sl_live **out) {
+    *out = NULL;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, live_bytes(store->path), &block));
+    sl_live *live = block;
+    *live = (sl_live){.allocator = *allocator,
+                      .ops = sl_file_ops_of(given),
+                      .fd = -1,
+                      .size = store->size,
+                      .section = sl_store_section(store, SL_SECTION_LIVE)->offset,
+                      .log_bytes = log_bytes ? log_bytes : SL_LIVE_LOG_BYTES};
+    memcpy(live->path, store->path, strlen(store->path) + 1);
+    sl_status status;
+    SL_TRY_GOTO(open_same(store, &live->ops, &live->fd), fail);
+    SL_TRY_GOTO(lock_file(live->fd, LOCK_EX, live->path), fail);
+    SL_TRY_GOTO(sl_live_super(store, &live->super), fail);
+    SL_TRY_GOTO(recover(store, &live->ops, live->fd, &live->super), fail);
+    SL_TRY_GOTO(sl_redo_open(live->path, allocator, &live->ops, live->super.identity, &live->redo), fail);
+    SL_TRY_GOTO(sl_redo_reset(live->redo, live->super.epoch), fail);
+    SL_TRY_GOTO(sl_dirty_init(&live->dirty, live->size), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, pieces_bytes(live->size), &block), fail);
+    live->allocated = block;
+    SL_TRY_GOTO(map_privately(store, live->fd), fail);
+    live->base = (uint8_t *)(uintptr_t)store->base;
+    *out = live;
+    return SL_OK;
+fail:
+    sl_live_close(live);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Commits
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef sl_status (*run_fn)(sl_live *live, uint64_t offset, uint64_t size);
+
+/* Each run of touched lines of [from, to). */
+static sl_status for_each_run(sl_live *live, uint64_t from, uint64_t to, run_fn run) {
+    uint64_t offset = from, size;
+    while (offset < to && (size = sl_dirty_next(&live->dirty, &offset, RUN)) != 0 && offset < to) {
+        if (size > to - offset) size = to - offset;
+        SL_TRY(run(live, offset, size));
+        offset += size;
+    }
+    return SL_OK;
+}
+
+/* Blocks for what will be written, so that a full device is found before the log says that it was. A file system that
+ * cannot set blocks aside says so when it is written to. */
+static sl_status set_aside(sl_live *live, uint64_t offset, uint64_t size) {
+    for (uint64_t piece = offset / PIECE; piece <= (offset + size - 1) / PIECE; piece++) {
+        if (live->allocated[piece / 64] >> (piece % 64) & 1) continue;
+        uint64_t at = piece * PIECE, length = live->size - at < PIECE ? live->size - at : PIECE;
+        if (live->ops.allocate(live->ops.ctx, live->fd, at, length) != 0 && errno != EOPNOTSUPP && errno != EINVAL)
+            return sl_fail_errno("cannot set space aside in", live->path);
+        live->allocated[piece / 64] |= (uint64_t)1 << (piece % 64);
+    }
+    return SL_OK;
+}
+
+static sl_status log_run(sl_live *live, uint64_t offset, uint64_t size) {
+    return sl_redo_put(live->redo, offset, live->base + offset, size);
+}
+
+static sl_status write_run(sl_live *live, uint64_t offset, uint64_t size) {
+    return sl_write_at(&live->ops, live->fd, live->path, live->base + offset, (size_t)size, offset);
+}
+
+/* A sum over the runs: what the group's records will take. */
+static uint64_t payload_of(sl_live *live) {
+    uint64_t payload = 0, offset = 0, size;
+    while ((size = sl_dirty_next(&live->dirty, &offset, RUN)) != 0) {
+        if (size > live->size - offset) size = live->size - offset;
+        payload += sizeof(sl_redo_record) + size;
+        offset += size;
+    }
+    return payload;
+}
+
+static sl_status write_log(sl_live *live) {
+    SL_TRY(sl_redo_begin(live->redo, payload_of(live)));
+    SL_TRY(for_each_run(live, 0, live->size, log_run));
+    return sl_redo_commit(live->redo);
+}
+
+/* The head page last: whoever reads it then finds in place what it speaks of. */
+static sl_status write_through(sl_live *live) {
+    uint64_t head = live->section + SL_LIVE_HEAD, behind = head + SL_LIVE_PAGE;
+    SL_TRY(for_each_run(live, 0, head, write_run));
+    SL_TRY(for_each_run(live, behind, live->size, write_run));
+    return for_each_run(live, head, behind, write_run);
+}
+
+sl_status sl_live_commit(sl_live *live) {
+    SL_TRY(check_failed(live));
+    if (!live->dirty.marked) return SL_OK;
+    SL_TRY(for_each_run(live, 0, live->size, set_aside));
+    SL_TRY(write_log(live));
+    live->commits++;
+    sl_status status = write_through(live);
+    if (status != SL_OK) {
+        live->failed = 1;
+        return status;
+    }
+    sl_dirty_clear(&live->dirty);
+    return live->redo->end > live->log_bytes ? sl_live_checkpoint(live) : SL_OK;
+}
+
+sl_status sl_live_checkpoint(sl_live *live) {
+    SL_TRY(check_failed(live));
+    if (live->dirty.marked) SL_TRY(sl_live_commit(live));
+    if (live->redo->end == 0) return SL_OK;
+    live->failed = 1; /* until all of it is done */
+    SL_TRY(sl_sync_data(&live->ops, live->fd, live->path));
+    live->super.epoch++;
+    SL_TRY(write_super(&live->ops, live->fd, live->path, live->section, &live->super));
+    SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
+    live->failed = 0;
+    /* The pages that are this process's own now say what the file says. */
+    (void)madvise(live->base, (size_t)live->size, MADV_DONTNEED);
+    return SL_OK;
+}

@@ -1,0 +1,98 @@
+/*
+ * A file that is written in place while others read it, and that survives a crash at any point.
+ *
+ * The writer maps the file privately: what it changes stays its own until a commit. A commit writes the changed lines to
+ * the redo log and syncs it; only then are they written to the file itself, where processes that have it mapped see
+ * them. So the file never holds what the log does not, or has not been synced with, and a crash leaves it as the last
+ * commit left it once the log is replayed. From time to time a checkpoint syncs the file and empties the log.
+ *
+ * Section SL_SECTION_LIVE holds two superblocks, each a page, written in turn, and the head page: its user's facts that
+ * change. Its user says where it has written by sl_live_touch.
+ */
+#ifndef SL_STORAGE_LIVE_H
+#define SL_STORAGE_LIVE_H
+
+#include "storage/dirty.h"
+#include "storage/redo.h"
+#include "storage/store.h"
+
+#define SL_SUPERBLOCKS    2u
+#define SL_LIVE_PAGE      4096u
+#define SL_LIVE_HEAD      (SL_SUPERBLOCKS * SL_LIVE_PAGE) /* of the section: where the head page begins */
+#define SL_LIVE_SIZE      (SL_LIVE_HEAD + SL_LIVE_PAGE)   /* of the section */
+#define SL_LIVE_LOG_BYTES ((uint64_t)256 << 20)           /* a log longer than that is emptied by the next commit */
+
+/* No longer than a sector, which devices write whole or not at all. */
+typedef struct sl_superblock {
+    char magic[8];
+    uint64_t sequence; /* the one of two with the larger is in force */
+    uint8_t identity[SL_REDO_IDENTITY_SIZE];
+    uint64_t epoch;      /* of the log that goes on from what the file holds */
+    uint64_t recoveries; /* times that a log was replayed; by the last of them: */
+    uint64_t recovered_groups, recovered_bytes;
+    uint8_t reserved[444];
+    uint32_t crc32c; /* of all before */
+} sl_superblock;
+
+typedef struct sl_live {
+    sl_allocator allocator;
+    sl_file_ops ops;
+    int fd; /* holds the lock too */
+    uint8_t *base;
+    uint64_t size;
+    uint64_t section; /* where SL_SECTION_LIVE begins */
+    sl_dirty dirty;
+    sl_redo *redo;
+    sl_superblock super;
+    uint64_t *allocated; /* a bit for each piece of the file that has blocks of its own for sure */
+    uint64_t log_bytes;  /* emptied from there on */
+    uint64_t commits;
+    int failed;          /* a sync has failed: what the device holds is unknown until the file is opened anew */
+    char path[];
+} sl_live;
+
+/* Superblocks and a head page of size bytes, for the section of a new file, `section` of SL_LIVE_SIZE bytes. SL_EIO
+ * where the system has no random numbers for the identity. */
+sl_status sl_live_format(uint8_t *section, const void *head, size_t size);
+
+/* Takes the store's file for writing: SL_EBUSY where another writer has it. A log that a crash left is replayed into the
+ * file first. The store's mapping is replaced by one that can be written to; pointers into the old one are void.
+ * log_bytes 0: SL_LIVE_LOG_BYTES. */
+sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *ops, uint64_t log_bytes,
+                       sl_live **out);
+
+/* The same for one who only reads: where a crash left a log and no writer is at work, the log is replayed, into the file
+ * or, where that may not be written to, into the mapping alone. */
+sl_status sl_live_heal(sl_store *store);
+
+/* Keeps writers off the file until it is released: SL_EBUSY where one is at work. */
+sl_status sl_live_hold(const sl_store *store, int *held);
+/* Takes -1. */
+void sl_live_release(int held);
+
+/* Makes durable and visible what was touched. On SL_ENOSPC and SL_EIO from setting blocks aside or writing the log
+ * nothing has changed and it may be tried again; once a sync has failed, or the file could not be written though the log
+ * was, every further commit fails: open the file anew. */
+sl_status sl_live_commit(sl_live *live);
+
+/* Commits, syncs the file and empties the log. */
+sl_status sl_live_checkpoint(sl_live *live);
+
+/* Lets go of the file; what was not committed is lost. Takes NULL. */
+void sl_live_close(sl_live *live);
+
+/* The store's head page. */
+static inline const void *sl_live_head(const sl_store *store) {
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
+    return section ? store->base + section->offset + SL_LIVE_HEAD : NULL;
+}
+
+/* The superblock in force of a store whose section is of the right size; SL_ECORRUPT where neither is whole. */
+sl_status sl_live_super(const sl_store *store, sl_superblock *out);
+
+/* Tells that [at, at + size) of the mapping was written to. From any number of threads. */
+static inline void sl_live_touch(sl_live *live, const void *at, size_t size) {
+    sl_dirty_mark(&live->dirty, (uint64_t)((const uint8_t *)at - live->base), size);
+}
+
+#endif

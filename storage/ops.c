@@ -1,0 +1,128 @@
+#define _GNU_SOURCE
+#include "storage/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int system_open(void *ctx, const char *path, int flags, unsigned mode) {
+    (void)ctx;
+    return open(path, flags, (mode_t)mode);
+}
+
+static int64_t system_write(void *ctx, int fd, const void *data, size_t size) {
+    (void)ctx;
+    return write(fd, data, size);
+}
+
+static int system_fsync(void *ctx, int fd) {
+    (void)ctx;
+    return fsync(fd);
+}
+
+static int system_close(void *ctx, int fd) {
+    (void)ctx;
+    return close(fd);
+}
+
+static int system_rename(void *ctx, const char *from, const char *to) {
+    (void)ctx;
+    return rename(from, to);
+}
+
+static int system_unlink(void *ctx, const char *path) {
+    (void)ctx;
+    return unlink(path);
+}
+
+static int64_t system_pwrite(void *ctx, int fd, const void *data, size_t size, uint64_t offset) {
+    (void)ctx;
+    return pwrite(fd, data, size, (off_t)offset);
+}
+
+static int system_fdatasync(void *ctx, int fd) {
+    (void)ctx;
+    return fdatasync(fd);
+}
+
+static int system_ftruncate(void *ctx, int fd, uint64_t size) {
+    (void)ctx;
+    return ftruncate(fd, (off_t)size);
+}
+
+static int system_allocate(void *ctx, int fd, uint64_t offset, uint64_t size) {
+    (void)ctx;
+    int error = posix_fallocate(fd, (off_t)offset, (off_t)size);
+    if (error == 0) return 0;
+    errno = error;
+    return -1;
+}
+
+sl_file_ops sl_file_ops_of(const sl_file_ops *given) {
+    sl_file_ops ops = {0};
+    if (given) ops = *given;
+    if (!ops.open) ops.open = system_open;
+    if (!ops.write) ops.write = system_write;
+    if (!ops.fsync) ops.fsync = system_fsync;
+    if (!ops.close) ops.close = system_close;
+    if (!ops.rename) ops.rename = system_rename;
+    if (!ops.unlink) ops.unlink = system_unlink;
+    if (!ops.pwrite) ops.pwrite = system_pwrite;
+    if (!ops.fdatasync) ops.fdatasync = system_fdatasync;
+    if (!ops.ftruncate) ops.ftruncate = system_ftruncate;
+    if (!ops.allocate) ops.allocate = system_allocate;
+    return ops;
+}
+
+sl_status sl_write_at(const sl_file_ops *ops, int fd, const char *path, const void *data, size_t size,
+                      uint64_t offset) {
+    const uint8_t *from = data;
+    while (size) {
+        int64_t written = ops->pwrite(ops->ctx, fd, from, size, offset);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return sl_fail_errno("cannot write to", path);
+        if (written == 0 || (uint64_t)written > size)
+            return sl_fail(SL_EIO, "cannot write to %s: the system took %lld of %zu bytes; check the device", path,
+                           (long long)written, size);
+        from += written;
+        size -= (size_t)written;
+        offset += (uint64_t)written;
+    }
+    return SL_OK;
+}
+
+sl_status sl_sync_data(const sl_file_ops *ops, int fd, const char *path) {
+    int result;
+    do
+        result = ops->fdatasync(ops->ctx, fd);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? SL_OK : sl_fail_errno("cannot sync", path);
+}
+
+int sl_open_retrying(const sl_file_ops *ops, const char *path, int flags, unsigned mode) {
+    int fd;
+    do
+        fd = ops->open(ops->ctx, path, flags, mode);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+sl_status sl_sync_folder(const sl_file_ops *ops, const char *path) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 1;
+    if (length >= sizeof folder) return sl_fail(SL_EINVAL, "%.60s...: the path is too long", path);
+    if (slash && length == 0) length = 1;
+    memcpy(folder, slash ? path : ".", length);
+    folder[length] = '\0';
+    int fd = sl_open_retrying(ops, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) return sl_fail_errno("cannot open the folder", folder);
+    /* EINVAL: a file system that cannot sync folders and needs no telling. */
+    int failed = ops->fsync(ops->ctx, fd) != 0 && errno != EINVAL;
+    sl_status status = failed ? sl_fail_errno("cannot sync the folder", folder) : SL_OK;
+    (void)ops->close(ops->ctx, fd);
+    return status;
+}

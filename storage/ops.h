@@ -1,0 +1,23 @@
+/* The system's file operations and whatever a caller puts in their place, and the loops round them. */
+#ifndef SL_STORAGE_OPS_H
+#define SL_STORAGE_OPS_H
+
+#include "base/status.h"
+
+/* *given with the system's for what it leaves out; the system's alone where given is NULL. */
+sl_file_ops sl_file_ops_of(const sl_file_ops *given);
+
+/* All of data at offset; interrupted and short writes are gone on with. Failures name the path. */
+sl_status sl_write_at(const sl_file_ops *ops, int fd, const char *path, const void *data, size_t size, uint64_t offset);
+
+/* SL_EIO by errno, naming the path. After a failure nothing is known of what reached the device: a sync that is tried
+ * again may succeed without having written what was lost. */
+sl_status sl_sync_data(const sl_file_ops *ops, int fd, const char *path);
+
+/* Opens, interrupted or not; -1 with errno. */
+int sl_open_retrying(const sl_file_ops *ops, const char *path, int flags, unsigned mode);
+
+/* Syncs the folder that path's last part lies in, so that a file made there is found after a power loss. */
+sl_status sl_sync_folder(const sl_file_ops *ops, const char *path);
+
+#endif

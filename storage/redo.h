@@ -1,0 +1,91 @@
+/*
+ * The redo log of a file that is written in place: what is about to change, as bytes and where they go, in groups that
+ * hold whole or not at all. A group is synced before any of it is written to the file itself, so that after a crash
+ * replaying the groups of the log, in order and as often as one likes, leaves the file as the last whole group says.
+ *
+ * Little-endian. A head of 64 bytes: which file the log belongs to, and to which epoch of it. Groups follow without
+ * gaps, each a head, records and a trailer. A log whose epoch is not the file's, and whatever lies behind the first
+ * group that is not whole, is of no account: it was never acknowledged, or is in the file already.
+ */
+#ifndef SL_STORAGE_REDO_H
+#define SL_STORAGE_REDO_H
+
+#include "base/memory.h"
+#include "storage/ops.h"
+
+#define SL_REDO_ENDING        ".log" /* of a log's name, behind that of its file */
+#define SL_REDO_IDENTITY_SIZE 16u
+
+typedef struct sl_redo_head {
+    char magic[8];
+    uint32_t version;
+    uint32_t endian;
+    uint8_t identity[SL_REDO_IDENTITY_SIZE]; /* the file's */
+    uint64_t epoch;
+    uint8_t reserved[20];
+    uint32_t crc32c; /* of all before */
+} sl_redo_head;
+
+typedef struct sl_redo_group {
+    uint32_t magic;
+    uint32_t crc32c; /* of the rest of this head */
+    uint64_t epoch;
+    uint64_t number;  /* from 0 in each epoch */
+    uint64_t payload; /* bytes of the records */
+} sl_redo_group;
+
+typedef struct sl_redo_record {
+    uint64_t offset; /* in the file */
+    uint64_t size;   /* of the bytes that follow, a multiple of 8 */
+} sl_redo_record;
+
+typedef struct sl_redo_trailer {
+    uint32_t magic;
+    uint32_t crc32c; /* of the records */
+} sl_redo_trailer;
+
+typedef struct sl_redo {
+    sl_allocator allocator;
+    sl_file_ops ops;
+    int fd;
+    uint8_t identity[SL_REDO_IDENTITY_SIZE];
+    uint64_t epoch, groups; /* groups that are whole */
+    uint64_t end;           /* of the last whole group; 0: the head is yet to be written */
+    uint64_t at;            /* where the buffer goes */
+    uint8_t *buffer;
+    size_t filled;
+    uint32_t crc;
+    int unsure; /* a sync has failed: what the device holds is not known */
+    char path[];
+} sl_redo;
+
+/* The log of the file at `of` (its name and an ending), made where there is none and the folder then synced. What it
+ * holds stays until sl_redo_reset. */
+sl_status sl_redo_open(const char *of, const sl_allocator *allocator, const sl_file_ops *ops,
+                       const uint8_t identity[SL_REDO_IDENTITY_SIZE], sl_redo **out);
+/* Takes NULL. With `remove`, the file goes too; its failing is of no account. */
+void sl_redo_close(sl_redo *redo, int remove);
+
+/* A group of records whose heads and bytes come to `payload`: begin, each record, commit. After a commit that succeeded
+ * it will outlive a power loss; after any failure but that of a sync the log is as it was before the group. */
+sl_status sl_redo_begin(sl_redo *redo, uint64_t payload);
+sl_status sl_redo_put(sl_redo *redo, uint64_t offset, const void *data, uint64_t size);
+sl_status sl_redo_commit(sl_redo *redo);
+
+/* Empties it for the next epoch. */
+sl_status sl_redo_reset(sl_redo *redo, uint64_t epoch);
+
+/* What a log holds. */
+typedef struct sl_redo_found {
+    uint64_t groups, bytes; /* bytes of the groups in the log */
+} sl_redo_found;
+
+/* Called for each record of the whole groups, in order. */
+typedef sl_status (*sl_redo_apply)(void *ctx, uint64_t offset, const void *data, uint64_t size);
+
+/* Goes through the log of the file at `of`, whose size is file_size: records that would lie outside it end their group's
+ * being whole. apply may be NULL: only to see whether there is anything. No log at all is an empty one. */
+sl_status sl_redo_replay(const char *of, const uint8_t identity[SL_REDO_IDENTITY_SIZE], uint64_t epoch,
+                         uint64_t file_size, sl_redo_apply apply, void *ctx, sl_redo_found *found);
+
+#endif

@@ -1,0 +1,387 @@
+/* An index in a file that is written in place: what one handle adds and syncs is durable and seen by the others, what it
+ * does not sync is not, and no failing call of the system loses what was acknowledged. */
+#include "hnsw/live.h"
+#include "tests/check_main.h"
+#include "tests/clusters.h"
+#include "tests/faults.h"
+#include "tests/indexes.h"
+#include "tests/scratch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N = 600, MORE = 200, ALL = N + MORE, ROOM = 1000, DIM = 20, QUERIES = 20, K = 10, EF = 60 };
+
+static scratch place;
+static float *x;
+
+static void set_up(void) {
+    scratch_open(&place);
+    x = clusters_make(ALL + QUERIES, DIM, 0.3, 21);
+}
+
+static void tear_down(void) {
+    free(x);
+    scratch_close(&place);
+}
+
+static const struct kind {
+    sl_dtype dtype;
+    sl_codes codes;
+    sl_refine refine;
+} kinds[] = {
+    {SL_F32, SL_CODES_I8, SL_REFINE_NONE},  {SL_F32, SL_CODES_I8, SL_REFINE_BF16},
+    {SL_F32, SL_CODES_I16, SL_REFINE_I16},  {SL_F32, SL_CODES_F32, SL_REFINE_NONE},
+    {SL_U8, SL_CODES_I8, SL_REFINE_NONE},   {SL_F32, SL_CODES_I4, SL_REFINE_NONE},
+    {SL_U8, SL_CODES_I4, SL_REFINE_NONE},
+};
+
+static void params_of(const struct kind *kind, sl_index_params *params) {
+    indexes_params(params, DIM, SL_METRIC_L2);
+    params->dtype = kind->dtype;
+    params->codes = kind->codes;
+    params->refine = kind->refine;
+}
+
+static void save_with_room(sl_index *index, size_t room) {
+    sl_save_params params;
+    sl_save_params_init(&params);
+    params.room = room;
+    ck_ok(sl_index_save(index, place.path, &params));
+}
+
+static sl_status open_as(sl_place where, int writable, const sl_file_ops *ops, sl_index **out) {
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = where;
+    params.writable = writable;
+    params.file_ops = ops;
+    return sl_index_open(place.path, &params, out);
+}
+
+static sl_index *opened(sl_place where, int writable) {
+    sl_index *index;
+    ck_ok(open_as(where, writable, NULL, &index));
+    return index;
+}
+
+typedef struct answers {
+    uint64_t ids[QUERIES * K];
+    float scores[QUERIES * K];
+} answers;
+
+static answers ask(const sl_index *index, const void *rows, sl_dtype dtype) {
+    answers a;
+    memset(&a, 0, sizeof a);
+    const char *queries = (const char *)rows + ALL * DIM * sl_dtype_size(dtype);
+    indexes_search(index, queries, dtype, QUERIES, K, EF, a.ids, a.scores);
+    return a;
+}
+
+static const void *row(const void *rows, sl_dtype dtype, size_t i) {
+    return (const char *)rows + i * DIM * sl_dtype_size(dtype);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The same as in memory
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* One thread and one order of adding make the same graph wherever its bytes are. */
+START_TEST(grows_as_in_memory) {
+    const struct kind *kind = &kinds[_i];
+    unsigned char *rows = clusters_as(kind->dtype, x, (ALL + QUERIES) * DIM);
+    sl_index_params params;
+    params_of(kind, &params);
+    sl_index *memory = indexes_make(&params, rows, kind->dtype, N, NULL, 1);
+    save_with_room(memory, ROOM);
+    answers before = ask(memory, rows, kind->dtype);
+    sl_index *reader = opened(SL_PLACE_MAP, 0), *writer = opened(SL_PLACE_MAP, 1);
+    ck_assert_mem_eq(&before, &(answers){0}, 0);
+    answers mapped = ask(reader, rows, kind->dtype);
+    ck_assert_mem_eq(&before, &mapped, sizeof before);
+
+    ck_ok(indexes_add(memory, row(rows, kind->dtype, N), kind->dtype, MORE, NULL));
+    ck_ok(indexes_add(writer, row(rows, kind->dtype, N), kind->dtype, MORE, NULL));
+    answers grown = ask(memory, rows, kind->dtype), written = ask(writer, rows, kind->dtype);
+    ck_assert_mem_eq(&grown, &written, sizeof grown);
+    mapped = ask(reader, rows, kind->dtype);
+    ck_assert_mem_eq(&before, &mapped, sizeof before);
+    ck_assert_uint_eq(sl_index_size(reader), N);
+
+    ck_ok(sl_index_sync(writer));
+    mapped = ask(reader, rows, kind->dtype);
+    ck_assert_mem_eq(&grown, &mapped, sizeof grown);
+    ck_assert_uint_eq(sl_index_size(reader), ALL);
+    ck_assert_uint_eq(indexes_stats(reader).n, ALL);
+    indexes_sound(reader);
+    indexes_sound(writer);
+    sl_index_free(writer);
+    sl_index_free(reader);
+
+    for (int where = 0; where < 2; where++) {
+        sl_index *again = opened(where ? SL_PLACE_MAP : SL_PLACE_DRAM, 0);
+        answers last = ask(again, rows, kind->dtype);
+        ck_assert_mem_eq(&grown, &last, sizeof grown);
+        indexes_sound(again);
+        sl_index_free(again);
+    }
+    sl_index_free(memory);
+    free(rows);
+}
+END_TEST
+
+START_TEST(from_nothing) {
+    sl_index_params params;
+    params_of(&kinds[_i], &params);
+    unsigned char *rows = clusters_as(params.dtype, x, (ALL + QUERIES) * DIM);
+    sl_index *empty;
+    ck_ok(sl_index_create(&params, &empty));
+    save_with_room(empty, ROOM);
+    sl_index_free(empty);
+    sl_index *writer = opened(SL_PLACE_MAP, 1);
+    answers none = ask(writer, rows, params.dtype);
+    ck_assert_uint_eq(none.ids[0], SL_NO_ID);
+    for (size_t done = 0; done < ALL; done += 100) {
+        ck_ok(indexes_add(writer, row(rows, params.dtype, done), params.dtype, 100, NULL));
+        ck_ok(sl_index_sync(writer));
+    }
+    answers grown = ask(writer, rows, params.dtype);
+    indexes_sound(writer);
+    sl_index_free(writer);
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    answers mapped = ask(reader, rows, params.dtype);
+    ck_assert_mem_eq(&grown, &mapped, sizeof grown);
+    indexes_sound(reader);
+    sl_index_free(reader);
+    free(rows);
+}
+END_TEST
+
+static void make_live(size_t n, size_t room) {
+    sl_index_params params;
+    params_of(&kinds[0], &params);
+    sl_index *index = indexes_make(&params, x, SL_F32, n, NULL, 1);
+    save_with_room(index, room);
+    sl_index_free(index);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Who may do what
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(one_writer) {
+    make_live(N, ROOM);
+    sl_index *writer = opened(SL_PLACE_MAP, 1), *other;
+    ck_fails(open_as(SL_PLACE_MAP, 1, NULL, &other), SL_EBUSY, "is being written");
+    ck_assert_ptr_null(other);
+    ck_fails(open_as(SL_PLACE_DRAM, 0, NULL, &other), SL_EBUSY, "is being written");
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    ck_fails(indexes_add(reader, x, SL_F32, 1, NULL), SL_EREADONLY, "writable");
+    ck_fails(sl_index_sync(reader), SL_EREADONLY, "writable");
+    sl_index_free(reader);
+    sl_index_free(writer);
+    other = opened(SL_PLACE_MAP, 1);
+    sl_index_free(other);
+}
+END_TEST
+
+START_TEST(room_is_what_was_asked) {
+    make_live(N, N + 10);
+    sl_index *writer = opened(SL_PLACE_MAP, 1);
+    ck_ok(indexes_add(writer, x + N * DIM, SL_F32, 10, NULL));
+    ck_fails(indexes_add(writer, x, SL_F32, 1, NULL), SL_ELIMIT, "room for 610 vectors");
+    ck_ok(sl_index_sync(writer));
+    indexes_sound(writer);
+    sl_save_params params;
+    sl_save_params_init(&params);
+    params.room = N;
+    ck_fails(sl_index_save(writer, place.path, &params), SL_EINVAL, "room for 600 vectors, where there are 610");
+    sl_index_free(writer);
+    sl_index *memory = opened(SL_PLACE_DRAM, 0);
+    ck_fails(sl_index_sync(memory), SL_EUNSUPPORTED, "in memory");
+    ck_ok(sl_index_save(memory, place.path, NULL));
+    sl_index_free(memory);
+    ck_fails(open_as(SL_PLACE_MAP, 1, NULL, &memory), SL_EUNSUPPORTED, "no room");
+}
+END_TEST
+
+START_TEST(ids_and_settings_last) {
+    make_live(N, ROOM);
+    sl_index *reader = opened(SL_PLACE_MAP, 0), *writer = opened(SL_PLACE_MAP, 1);
+    const uint64_t ids[] = {5000, 4000, (uint64_t)1 << 40};
+    float vector[DIM];
+    ck_ok(sl_index_get(reader, &(uint64_t){0}, 1, SL_F32, vector));
+    ck_fails(sl_index_get(reader, ids, 1, SL_F32, vector), SL_ENOTFOUND, "5000");
+    ck_ok(indexes_add(writer, x + N * DIM, SL_F32, 3, ids));
+    ck_fails(indexes_add(writer, x, SL_F32, 1, ids), SL_EEXIST, "5000");
+    ck_ok(sl_index_tune(writer, x, SL_F32, N, 0, NULL, K, NULL, NULL));
+    ck_ok(sl_index_sync(writer));
+    for (size_t i = 0; i < 3; i++)
+        ck_ok(sl_index_get(reader, &ids[i], 1, SL_F32, vector));
+    sl_index_free(writer);
+    writer = opened(SL_PLACE_MAP, 1);
+    ck_assert_uint_gt(indexes_stats(writer).tuned, 0);
+    ck_fails(indexes_add(writer, x, SL_F32, 1, ids), SL_EEXIST, "5000");
+    sl_index_free(writer);
+    sl_index_free(reader);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Ends
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A process that adds, syncs and adds again, and is gone before it syncs. */
+static void write_and_die(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        sl_index *writer;
+        if (open_as(SL_PLACE_MAP, 1, NULL, &writer) != SL_OK || indexes_add(writer, x + N * DIM, SL_F32, 100, NULL) ||
+            sl_index_sync(writer) != SL_OK || indexes_add(writer, x + (N + 100) * DIM, SL_F32, 100, NULL))
+            _exit(1);
+        _exit(0);
+    }
+    int how;
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    ck_assert_int_eq(how, 0);
+}
+
+START_TEST(unsynced_is_lost_whole) {
+    make_live(N, ROOM);
+    write_and_die();
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    ck_assert_uint_eq(sl_index_size(reader), N + 100);
+    indexes_sound(reader);
+    sl_index *writer = opened(SL_PLACE_MAP, 1);
+    ck_ok(indexes_add(writer, x, SL_F32, 1, NULL));
+    ck_ok(sl_index_sync(writer));
+    ck_assert_uint_eq(sl_index_size(reader), N + 101);
+    sl_index_free(writer);
+    sl_index_free(reader);
+}
+END_TEST
+
+/* The log of a writer that died is all there is: the file as it was before. */
+START_TEST(log_alone_brings_it_back) {
+    char log[SCRATCH_PATH];
+    size_t size, log_size;
+    make_live(N, ROOM);
+    unsigned char *old = file_read(place.path, &size);
+    write_and_die();
+    scratch_name(&place, "index.sl.log", log);
+    unsigned char *kept = file_read(log, &log_size);
+    for (int writable = 0; writable < 2; writable++) {
+        /* The superblock says which log goes on from it: it must be the one that the writer left. */
+        sl_store *store;
+        sl_superblock super;
+        sl_allocator allocator = sl_allocator_of(NULL);
+        ck_ok(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &allocator, &store));
+        size_t section = (size_t)sl_store_section(store, SL_SECTION_LIVE)->offset;
+        memcpy(&super, store->base + section, sizeof super);
+        if (!writable) memcpy(old + section, &super, sizeof super);
+        sl_store_close(store, &allocator);
+        file_write(place.path, old, size);
+        file_write(log, kept, log_size);
+        sl_index *index = opened(SL_PLACE_MAP, writable);
+        ck_assert_uint_eq(sl_index_size(index), N + 100);
+        indexes_sound(index);
+        sl_index_free(index);
+    }
+    free(kept);
+    free(old);
+}
+END_TEST
+
+/* Readers who may not write to the file see it whole all the same. */
+START_TEST(healed_without_writing) {
+    if (geteuid() == 0) return; /* may write to anything */
+    make_live(N, ROOM);
+    write_and_die();
+    ck_assert_int_eq(chmod(place.path, 0400), 0);
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    ck_assert_uint_eq(sl_index_size(reader), N + 100);
+    sl_index_free(reader);
+}
+END_TEST
+
+/* Every call of the system's fails in turn. Whatever fails, the next to open finds all that was acknowledged. */
+START_TEST(every_call_may_fail) {
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        for (size_t at = 1; at < 40; at++) {
+            fault_files files;
+            fault_files_init(&files);
+            files.error = kind == FAULT_ALLOCATE ? ENOSPC : EIO;
+            files.fail_at[kind] = at;
+            files.write_limit = at % 2 ? 1000 : 0;
+            files.interrupt_every = at % 3 ? 7 : 0;
+            make_live(N, ROOM);
+            size_t safe = N;
+            sl_index *writer = NULL;
+            if (open_as(SL_PLACE_MAP, 1, &files.ops, &writer) == SL_OK) {
+                for (size_t i = 0; i < 3; i++) {
+                    ck_ok(indexes_add(writer, x + (N + 10 * i) * DIM, SL_F32, 10, NULL));
+                    if (sl_index_sync(writer) == SL_OK) safe = N + 10 * (i + 1);
+                }
+                sl_index_free(writer);
+            }
+            int reached = files.calls[kind] >= at;
+            sl_index *again = opened(SL_PLACE_MAP, (int)at % 2);
+            ck_assert_msg(sl_index_size(again) >= safe, "%s %zu failing lost %zu of %zu", fault_kind_name((fault_kind)kind),
+                          at, safe - sl_index_size(again), safe);
+            indexes_sound(again);
+            sl_index_free(again);
+            if (!reached) break;
+        }
+}
+END_TEST
+
+/* A log that is kept short is emptied time and again, and nothing is lost with it. */
+START_TEST(short_log) {
+    make_live(N, ROOM);
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.writable = 1;
+    params.log_bytes = 1;
+    sl_index *writer;
+    ck_ok(sl_index_open(place.path, &params, &writer));
+    for (size_t i = 0; i < 20; i++) {
+        ck_ok(indexes_add(writer, x + (N + 10 * i) * DIM, SL_F32, 10, NULL));
+        ck_ok(sl_index_sync(writer));
+    }
+    answers grown = ask(writer, x, SL_F32);
+    char log[SCRATCH_PATH];
+    scratch_name(&place, "index.sl.log", log);
+    struct stat info;
+    ck_assert_int_eq(stat(log, &info), 0);
+    ck_assert_int_eq(info.st_size, 0);
+    sl_index_free(writer);
+    ck_assert_uint_eq(scratch_count(&place), 1);
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    answers mapped = ask(reader, x, SL_F32);
+    ck_assert_mem_eq(&grown, &mapped, sizeof grown);
+    sl_index_free(reader);
+}
+END_TEST
+
+int main(void) {
+    TCase *cases[] = {tcase_create("same"), tcase_create("who"), tcase_create("ends")};
+    for (size_t i = 0; i < 3; i++) {
+        tcase_add_checked_fixture(cases[i], set_up, tear_down);
+        tcase_set_timeout(cases[i], 300);
+    }
+    tcase_add_loop_test(cases[0], grows_as_in_memory, 0, sizeof kinds / sizeof *kinds);
+    tcase_add_loop_test(cases[0], from_nothing, 0, sizeof kinds / sizeof *kinds);
+    tcase_add_test(cases[1], one_writer);
+    tcase_add_test(cases[1], room_is_what_was_asked);
+    tcase_add_test(cases[1], ids_and_settings_last);
+    tcase_add_test(cases[2], unsynced_is_lost_whole);
+    tcase_add_test(cases[2], log_alone_brings_it_back);
+    tcase_add_test(cases[2], healed_without_writing);
+    tcase_add_test(cases[2], every_call_may_fail);
+    tcase_add_test(cases[2], short_log);
+    return check_main("live", cases, 3);
+}
