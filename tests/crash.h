@@ -1,0 +1,49 @@
+/*
+ * Power failures, by replay: a workload's calls to the system are recorded, and from the record the files are made as a
+ * crash could have left them. What was written to a file before its last sync is there; of what came after, any part:
+ * none, all, the first so many, or any of the writes, each torn at sectors of 512 bytes and in any order. A file that
+ * was made is there once its folder was synced.
+ */
+#ifndef SL_TESTS_CRASH_H
+#define SL_TESTS_CRASH_H
+
+#include <shortlist.h>
+
+enum { CRASH_QUERIES = 12, CRASH_K = 5, CRASH_DIM = 8 };
+
+/* What is recorded as if it had not been done, for a check that the checks would notice. */
+typedef enum crash_lie { CRASH_HONEST, CRASH_LOG_NOT_SYNCED, CRASH_DATA_NOT_SYNCED } crash_lie;
+
+typedef struct crash_op crash_op;
+
+/* The index as a sync left it. */
+typedef struct crash_mark {
+    size_t begun, ended; /* ops before the sync was called, and when it returned */
+    size_t n;
+    uint64_t ids[CRASH_QUERIES * CRASH_K]; /* what searches find */
+} crash_mark;
+
+typedef struct crash_record {
+    crash_op *ops;
+    size_t count, room;
+    unsigned char *initial; /* the file before the workload */
+    size_t initial_size;
+    crash_mark *marks; /* the first is the file as it was */
+    size_t mark_count;
+    float *vectors; /* those of the index and of the queries behind them */
+    size_t vector_count;
+    crash_lie lie;
+    int files[64]; /* by descriptor: what it is open on */
+} crash_record;
+
+/* Runs the workload in this folder, which is empty again afterwards: adds of different sizes, each synced, with a log
+ * that is emptied time and again. Failures end the test. */
+void crash_run(crash_record *record, const char *folder, size_t steps, crash_lie lie);
+void crash_free(crash_record *record);
+
+/* Makes the crash image of this number, opens it, and checks it: it opens, `check` passes, it is the index as one sync
+ * left it, no earlier one than was acknowledged, and recovering again changes nothing. 1, or 0 with what is wrong in
+ * `why` (256 bytes). */
+int crash_try(const crash_record *record, uint64_t number, const char *folder, char *why);
+
+#endif

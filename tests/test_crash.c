@@ -1,0 +1,58 @@
+#define _POSIX_C_SOURCE 200809L
+/* Power failures at every point of a workload on an index that is written in place: see tests/crash.h.
+ *   test_crash            as many images as a test run has time for
+ *   test_crash IMAGES     so many, saying how many there were */
+#include "tests/check_main.h"
+#include "tests/crash.h"
+#include "tests/indexes.h"
+#include "tests/scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { STEPS = 24, IMAGES = 2400, LIES = 600 };
+
+static size_t images = IMAGES;
+
+/* Violations among so many images; the first goes to stderr. */
+static size_t violations(crash_lie lie, size_t count, int tell) {
+    scratch place;
+    crash_record record;
+    size_t wrong = 0;
+    scratch_open(&place);
+    crash_run(&record, place.folder, STEPS, lie);
+    for (uint64_t number = 0; number < count; number++) {
+        char why[256];
+        if (crash_try(&record, number, place.folder, why)) continue;
+        if (tell && !wrong) fprintf(stderr, "%s\n", why);
+        wrong++;
+    }
+    if (tell) printf("%zu crash images of %zu operations: %zu violations\n", count, record.count, wrong);
+    crash_free(&record);
+    scratch_close(&place);
+    return wrong;
+}
+
+START_TEST(nothing_acknowledged_is_lost) {
+    ck_assert_uint_eq(violations(CRASH_HONEST, images, 1), 0);
+}
+END_TEST
+
+/* Were the log not synced, or the file not before the log is emptied, these images would show it. */
+START_TEST(a_missing_sync_is_noticed) {
+    ck_assert_uint_gt(violations(CRASH_LOG_NOT_SYNCED, LIES, 0), 0);
+    ck_assert_uint_gt(violations(CRASH_DATA_NOT_SYNCED, LIES, 0), 0);
+}
+END_TEST
+
+int main(int argc, char **argv) {
+    if (argc > 1) images = strtoul(argv[1], NULL, 10);
+    /* What the device under it does is made up: one that takes no time will do. */
+    if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
+    TCase *cases[] = {tcase_create("crash")};
+    tcase_set_timeout(cases[0], argc > 1 ? 0 : 500);
+    tcase_add_test(cases[0], nothing_acknowledged_is_lost);
+    tcase_add_test(cases[0], a_missing_sync_is_noticed);
+    return check_main("crash", cases, 1);
+}
