@@ -1,4 +1,5 @@
 #include "base/params.h"
+#include "hnsw/live.h"
 #include "hnsw/order.h"
 #include "hnsw/reach.h"
 
@@ -140,11 +141,18 @@ static void insert_rows(sl_build *build) {
 
 /* Takes links to ids from `first` on out of a list, closing the gaps; returns whether that was more than half of it. */
 static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uint32_t first) {
+    uint32_t keep[2 * SL_MAX_M];
     size_t length = 0, kept = 0;
     for (; length < degree && links[length] != SL_NONE; length++)
-        if (links[length] < first) links[kept++] = links[length];
-    memset(links + kept, 0xff, (length - kept) * sizeof *links);
-    if (kept < length) sl_index_touch(index, links, degree * sizeof *links);
+        if (links[length] < first) keep[kept++] = links[length];
+    if (kept == length) return 0;
+    if (sl_index_is_direct(index)) {
+        sl_links_become(index, links, degree, keep, kept);
+    } else {
+        memcpy(links, keep, kept * sizeof *links);
+        memset(links + kept, 0xff, (length - kept) * sizeof *links);
+        sl_index_touch(index, links, degree * sizeof *links);
+    }
     return 2 * kept < length;
 }
 
@@ -168,6 +176,7 @@ static void link_anew(sl_build *build) {
 static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_index *index = build->index;
     uint32_t first = (uint32_t)build->first;
+    sl_live_linked(index, 0);
     /* The lists of the nodes that go have room for those: each link that is dropped was made for one of theirs. */
     uint32_t *poor = index->links + (size_t)first * index->m0;
     size_t poor_count = 0, poor_bytes = build->n * index->m0 * sizeof *poor;
@@ -194,6 +203,7 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
     sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
     uint64_t next_id = index->next_id;
     sl_quant_error error = index->quant_error;
+    SL_TRY(sl_live_reserve_nodes(index, build->n));
     SL_TRY(sl_upper_extend(index, build->first, build->first + build->n));
     sl_status status = sl_ids_append(index, ids, build->n);
     if (status != SL_OK) {
@@ -209,13 +219,25 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
         return status;
     }
     index->n += build->n;
+    sl_live_publish(index);
     insert_rows(build);
     status = sl_progress_end(&build->progress);
     if (status != SL_OK) {
         undo(build, entry, next_id);
         index->quant_error = error;
+        sl_live_publish(index);
     }
+    sl_live_linked(index, index->n);
     index->unverified += build->n;
+    return status;
+}
+
+sl_status sl_build_relink(sl_index *index, size_t first) {
+    sl_build build = {.index = index, .first = first, .n = index->n - first, .threads = sl_thread_count(0)};
+    sl_progress_start(&build.progress, NULL, NULL, 0);
+    sl_status status = build_alloc(&build);
+    if (status == SL_OK) insert_rows(&build);
+    build_free(&build);
     return status;
 }
 

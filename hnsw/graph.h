@@ -119,6 +119,16 @@ static inline void sl_index_touch(const sl_index *index, const void *at, size_t 
     if (index->live) sl_live_touch(index->live, at, size);
 }
 
+/* What was told of is durable, in persistent memory, before what this thread writes from here on. */
+static inline void sl_index_fence(const sl_index *index) {
+    if (index->live) sl_live_fence(index->live);
+}
+
+/* Whether each word that is written must leave the index sound. */
+static inline int sl_index_is_direct(const sl_index *index) {
+    return index->live && index->live->direct;
+}
+
 /* Links are words that several threads of a build read and write without waiting. Any mixture of old and new words is
  * a valid list, so relaxed order is enough. */
 static inline uint32_t sl_link_load(const uint32_t *link) {

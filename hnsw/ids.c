@@ -173,11 +173,11 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     SL_TRY(make_explicit(index));
     size_t total = index->n + n;
     uint64_t *wide = index->ids, next = index->next_id;
-    sl_index_touch(index, wide + index->n, n * sizeof *wide);
     /* Ids that go on from the largest differ from all: where there is no map, none is needed. */
     if (!ids && !index->id_map.slots) {
         for (size_t i = 0; i < n; i++)
             wide[index->n + i] = next++;
+        sl_index_touch(index, wide + index->n, n * sizeof *wide);
         index->next_id = next;
         return SL_OK;
     }
@@ -199,6 +199,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
                                          (unsigned long long)id));
         if (id >= next) next = id + 1;
     }
+    sl_index_touch(index, wide + index->n, n * sizeof *wide);
     index->next_id = next;
     return SL_OK;
 }

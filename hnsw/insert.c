@@ -1,5 +1,7 @@
 #include "hnsw/insert.h"
 
+#include "hnsw/live.h"
+
 sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks) {
     *insert = (sl_insert){.index = index, .locks = locks};
     size_t most = index->ef_construction > index->m0 + 1 ? index->ef_construction : index->m0 + 1;
@@ -34,7 +36,7 @@ static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint3
     select->count = 0;
     for (size_t i = 0; i < pool->size; i++) {
         uint32_t node = node_of(layer, sl_pool_id(pool->keys[i]));
-        if (node != self) select->nodes[select->count++] = node;
+        if (node != self && node < layer->index->n) select->nodes[select->count++] = node;
     }
 }
 
@@ -44,6 +46,7 @@ static uint32_t id_on(const sl_layer *layer, uint32_t node) {
 }
 
 static void write_selection(const sl_select *select, const sl_layer *layer, uint32_t *links) {
+    if (!links) return;
     for (size_t i = 0; i < layer->degree; i++)
         sl_link_store(links + i, i < select->chosen_count ? id_on(layer, select->chosen[i]) : SL_NONE);
     sl_index_touch(layer->index, links, layer->degree * sizeof *links);
@@ -56,11 +59,18 @@ static void choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node,
     select->count = 0;
     for (size_t i = 0; i < layer->degree; i++) {
         uint32_t old = sl_link_load(links + i);
-        if (old < layer->count) select->nodes[select->count++] = node_of(layer, old);
+        if (old < layer->count && node_of(layer, old) < layer->index->n)
+            select->nodes[select->count++] = node_of(layer, old);
     }
     select->nodes[select->count++] = node_of(layer, id);
     sl_select_run(select, node, layer->degree);
-    write_selection(select, layer, links);
+    if (!sl_index_is_direct(layer->index)) {
+        write_selection(select, layer, links);
+        return;
+    }
+    for (size_t i = 0; i < select->chosen_count; i++)
+        select->nodes[i] = id_on(layer, select->chosen[i]);
+    sl_links_become(layer->index, links, layer->degree, select->nodes, select->chosen_count);
 }
 
 void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id) {
@@ -109,7 +119,7 @@ static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, ui
         uint32_t self = level ? slot : node;
         const uint32_t *links = sl_layer_links(&layer, self);
         size_t count = 0;
-        for (; count < layer.degree && sl_link_load(links + count) != SL_NONE; count++)
+        for (; links && count < layer.degree && sl_link_load(links + count) < layer.count; count++)
             insert->own[count] = sl_link_load(links + count);
         for (size_t i = 0; i < count; i++)
             sl_insert_back_link(insert, &layer, insert->own[i], self);
@@ -122,6 +132,7 @@ void sl_insert_node(sl_insert *insert, uint32_t node) {
     sl_entry entry = sl_entry_get(index);
     uint32_t top = level < entry.level ? level : entry.level;
     write_own_links(insert, node, slot, top, entry);
+    sl_index_fence(index);
     write_back_links(insert, node, slot, top);
     if (level <= entry.level) return;
     sl_spin_lock(&insert->locks->entry);

@@ -1,7 +1,6 @@
 #include "hnsw/live.h"
 
-#include "base/params.h"
-#include "hnsw/reach.h"
+#include "hnsw/insert.h"
 #include "hnsw/settings.h"
 
 #include <assert.h>
@@ -100,6 +99,7 @@ size_t sl_live_describe(const sl_index *index, sl_extent room, const uint64_t *i
 
 sl_live_facts sl_live_facts_of(const sl_index *index) {
     return (sl_live_facts){.n = index->n,
+                           .linked = index->n,
                            .entry = __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE),
                            .next_id = index->next_id,
                            .upper_count = index->upper.count,
@@ -130,7 +130,7 @@ static int has_entry(uint64_t entry, uint64_t n, uint64_t slots) {
 
 sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_extent room) {
     if (facts->n <= room.n && facts->upper_count <= room.slots && facts->upper_rows <= room.rows &&
-        facts->tuned <= SL_MAX_TUNED && has_entry(facts->entry, facts->n, facts->upper_count))
+        facts->tuned <= SL_MAX_TUNED && facts->linked <= facts->n && has_entry(facts->entry, facts->n, facts->upper_count))
         return SL_OK;
     return sl_fail(SL_ECORRUPT,
                    "%s: the head page says %llu vectors, %llu slots, %llu rows and entry point %llx, with room for %zu, "
@@ -178,6 +178,10 @@ static void put(sl_index *index, void *to, const void *from, size_t size) {
     sl_index_touch(index, to, size);
 }
 
+static sl_live_facts *facts_in_file(const sl_index *index) {
+    return (sl_live_facts *)(void *)((uint8_t *)place_of(index, SL_SECTION_LIVE) + SL_LIVE_HEAD);
+}
+
 sl_status sl_index_sync(sl_index *index) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     if (!index->live) {
@@ -187,9 +191,158 @@ sl_status sl_index_sync(sl_index *index) {
     sl_live_facts facts = sl_live_facts_of(index);
     if (index->tuned_count)
         put(index, place_of(index, SL_SECTION_TUNED), index->tuned, index->tuned_count * sizeof *index->tuned);
-    put(index, (uint8_t *)place_of(index, SL_SECTION_LIVE) + SL_LIVE_HEAD, &facts, sizeof facts);
+    sl_index_fence(index);
+    put(index, facts_in_file(index), &facts, sizeof facts);
     return sl_live_commit(index->live);
 }
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Persistent memory, word by word
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void store_word(const sl_index *index, uint64_t *to, uint64_t value) {
+    if (__atomic_load_n(to, __ATOMIC_RELAXED) == value) return;
+    __atomic_store_n(to, value, __ATOMIC_RELEASE);
+    sl_index_touch(index, to, sizeof *to);
+}
+
+sl_status sl_live_reserve_nodes(const sl_index *index, size_t more) {
+    sl_live *live = index->live;
+    size_t first = index->n;
+    if (!sl_index_is_direct(index)) return SL_OK;
+    SL_TRY(sl_live_reserve(live, sl_row(index, (uint32_t)first), more * index->codec.rows.pitch));
+    SL_TRY(sl_live_reserve(live, index->links + first * index->m0, more * index->m0 * sizeof(uint32_t)));
+    SL_TRY(sl_live_reserve(live, (const uint64_t *)index->ids + first, more * sizeof(uint64_t)));
+    if (index->rest_rows)
+        SL_TRY(sl_live_reserve(live, sl_rest_row(index, (uint32_t)first), more * index->codec.rest.pitch));
+    if (index->coarse_rows)
+        SL_TRY(sl_live_reserve(live, sl_walked_row(index, (uint32_t)first), more * index->walked->rows.pitch));
+    if (index->projection)
+        SL_TRY(sl_live_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
+    return index->refine_pitch
+               ? sl_live_reserve(live, sl_refine_row(index, (uint32_t)first), more * index->refine_pitch)
+               : SL_OK;
+}
+
+sl_status sl_live_reserve_upper(const sl_index *index, size_t slots, size_t rows) {
+    const sl_upper *upper = &index->upper;
+    sl_live *live = index->live;
+    if (!sl_index_is_direct(index)) return SL_OK;
+    SL_TRY(sl_live_reserve(live, upper->nodes + upper->count, slots * sizeof(uint32_t)));
+    SL_TRY(sl_live_reserve(live, upper->start + upper->count, (slots + 1) * sizeof(uint32_t)));
+    return sl_live_reserve(live, upper->links + upper->rows * index->m, rows * index->m * sizeof(uint32_t));
+}
+
+/* The number of nodes last: they count from then on, and all that belongs to them is there. */
+void sl_live_publish(sl_index *index) {
+    if (!sl_index_is_direct(index)) return;
+    sl_live_facts *facts = facts_in_file(index);
+    sl_index_fence(index);
+    store_word(index, &facts->next_id, index->next_id);
+    store_word(index, &facts->upper_rows, index->upper.rows);
+    store_word(index, &facts->upper_count, index->upper.count);
+    sl_index_fence(index);
+    store_word(index, &facts->n, index->n);
+    sl_index_fence(index);
+}
+
+void sl_live_linked(sl_index *index, size_t count) {
+    if (!sl_index_is_direct(index)) return;
+    sl_index_fence(index);
+    store_word(index, &facts_in_file(index)->linked, count);
+    sl_index_fence(index);
+}
+
+void sl_live_entry(sl_index *index) {
+    if (!sl_index_is_direct(index)) return;
+    sl_index_fence(index);
+    store_word(index, &facts_in_file(index)->entry, __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE));
+    sl_index_fence(index);
+}
+
+static int is_among(const uint32_t *ids, size_t count, uint32_t id) {
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] == id) return 1;
+    return 0;
+}
+
+static void store_link(const sl_index *index, uint32_t *link, uint32_t id) {
+    sl_link_store(link, id);
+    sl_index_touch(index, link, sizeof *link);
+}
+
+/* Closes the gap at `at` of a list whose links end before *end: its last one goes there before it leaves its place. */
+static void close_gap(const sl_index *index, uint32_t *links, size_t at, size_t *end) {
+    --*end;
+    if (at != *end) {
+        store_link(index, links + at, sl_link_load(links + *end));
+        sl_index_fence(index);
+    }
+    store_link(index, links + *end, SL_NONE);
+    sl_index_fence(index);
+}
+
+static size_t length_of(const uint32_t *links, size_t degree) {
+    size_t length = 0;
+    while (length < degree && sl_link_load(links + length) != SL_NONE)
+        length++;
+    return length;
+}
+
+void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count) {
+    size_t end = length_of(links, degree), fresh = 0;
+    while (fresh < count && is_among(links, end, ids[fresh]))
+        fresh++;
+    for (size_t at = 0; at < end;) {
+        if (is_among(ids, count, sl_link_load(links + at))) {
+            at++;
+        } else if (fresh < count) {
+            store_link(index, links + at++, ids[fresh]);
+            sl_index_fence(index);
+            fresh = count;
+        } else {
+            close_gap(index, links, at, &end);
+        }
+    }
+}
+
+void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree) {
+    size_t end = length_of(links, degree);
+    for (size_t at = 0; at < end;)
+        if (is_among(links, at, sl_link_load(links + at)))
+            close_gap(index, links, at, &end);
+        else
+            at++;
+}
+
+/* The lists that the node was to be put into when the crash came. */
+static void tidy_round(const sl_index *index, uint32_t node) {
+    uint32_t slot, top = sl_level_and_slot(index, node, &slot);
+    for (uint32_t level = 0; level <= top && level <= SL_MAX_LEVEL; level++) {
+        sl_layer layer = sl_layer_at(index, level);
+        const uint32_t *own = sl_layer_links(&layer, level ? slot : node);
+        for (size_t i = 0; own && i < layer.degree && sl_link_load(own + i) < layer.count; i++) {
+            uint32_t *links = sl_layer_links(&layer, sl_link_load(own + i));
+            if (links) sl_links_tidy(index, links, layer.degree);
+        }
+    }
+}
+
+sl_status sl_live_mend(sl_index *index) {
+    size_t linked = (size_t)sl_live_read(facts_in_file(index)).linked;
+    sl_upper_truncate(index, index->n);
+    if (linked >= index->n) return SL_OK;
+    for (size_t node = linked; node < index->n; node++)
+        tidy_round(index, (uint32_t)node);
+    SL_TRY(sl_build_relink(index, linked));
+    index->unverified += index->n - linked;
+    sl_live_linked(index, index->n);
+    return sl_index_sync(index);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The end
+ * ------------------------------------------------------------------------------------------------------------- */
 
 sl_status sl_live_finish(sl_index *index) {
     SL_TRY(sl_index_sync(index));

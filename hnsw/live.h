@@ -9,6 +9,7 @@
  * see some of them older than others: each is clamped to the room there is before it is used. */
 struct sl_live_facts {
     uint64_t n;
+    uint64_t linked; /* nodes below it have been linked; in persistent memory those from there on may be half so */
     uint64_t entry; /* as sl_index.entry */
     uint64_t next_id;
     uint64_t upper_count, upper_rows;
@@ -40,6 +41,27 @@ sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_ex
 
 /* The facts as they are now, each read once. */
 sl_live_facts sl_live_read(const sl_live_facts *facts);
+
+/* In persistent memory, where an add is published step by step; nothing elsewhere.
+ * reserve: blocks for nodes [n, n + more) and `slots` and `rows` of the upper layers, before they are written to.
+ * publish: there are index->n nodes now, whose rows are written and whose lists are empty.
+ * linked: the first so many are linked; a crash has all from there on linked anew. entry: the entry point is what it is now. */
+sl_status sl_live_reserve_nodes(const sl_index *index, size_t more);
+sl_status sl_live_reserve_upper(const sl_index *index, size_t slots, size_t rows);
+void sl_live_publish(sl_index *index);
+void sl_live_linked(sl_index *index, size_t count);
+void sl_live_entry(sl_index *index);
+
+/* Makes a full list of links hold `count` ids and nothing else, at most one of which it has not held: after each store,
+ * and so after a crash between any two, every link that stays is there, one of them perhaps twice. */
+void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count);
+
+/* Takes away links that stand twice in a list, as a crash may leave them. */
+void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree);
+
+/* Of an index that was just opened to be written: nodes that a crash left half linked are linked, and slots without a node
+ * are let go. */
+sl_status sl_live_mend(sl_index *index);
 
 /* Before a handle that writes is freed: what was not synced is, and the log is emptied. */
 sl_status sl_live_finish(sl_index *index);

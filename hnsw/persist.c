@@ -378,7 +378,7 @@ static sl_status check_writable(const sl_index *index) {
 static sl_status take_file(sl_index *index, const sl_open_params *open, int *held) {
     sl_store *store = index->store;
     const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
-    int writes = open->writable && open->place == SL_PLACE_MAP;
+    int writes = open->writable && open->place != SL_PLACE_DRAM;
     if (!section && writes)
         return sl_fail(SL_EUNSUPPORTED, "%s: has no room to be written in place; save it with room, or open it with place dram",
                        store->path);
@@ -413,7 +413,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
-    if (index->place == SL_PLACE_MAP && !index->live) index->facts = sl_live_head(store);
+    if (index->place != SL_PLACE_DRAM && !index->live) index->facts = sl_live_head(store);
     if (open->place == SL_PLACE_DRAM) {
         status = check_writable(index);
         if (status != SL_OK) {
@@ -423,6 +423,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
         sl_store_close(store, &index->allocator);
         index->store = NULL;
     }
+    if (index->live) SL_TRY_GOTO(sl_live_mend(index), fail);
     sl_live_release(held);
     *out = index;
     return SL_OK;

@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "hnsw/graph.h"
+#include "hnsw/live.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,6 +33,7 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     SL_TRY(grow(index, &upper->nodes, &upper->nodes_capacity, count, 1));
     SL_TRY(grow(index, &upper->start, &upper->start_capacity, count + 1, 1));
     SL_TRY(grow(index, &upper->links, &upper->rows_capacity, rows, index->m));
+    SL_TRY(sl_live_reserve_upper(index, count - old_count, rows - old_rows));
     memset(upper->links + upper->rows * index->m, 0xff, (rows - upper->rows) * index->m * sizeof(uint32_t));
     for (size_t node = first; node < n; node++) {
         uint32_t level = sl_level_of(index, (uint32_t)node);
@@ -76,7 +77,8 @@ uint32_t sl_slot_of(const sl_index *index, uint32_t node) {
 uint32_t sl_level_and_slot(const sl_index *index, uint32_t node, uint32_t *slot) {
     const uint32_t *start = index->upper.start;
     *slot = sl_slot_of(index, node);
-    return *slot == SL_NONE ? 0 : start[*slot + 1] - start[*slot];
+    uint32_t levels = *slot == SL_NONE ? 0 : start[*slot + 1] - start[*slot];
+    return levels <= SL_MAX_LEVEL ? levels : SL_MAX_LEVEL;
 }
 
 void sl_upper_free(sl_index *index) {

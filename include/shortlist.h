@@ -156,7 +156,9 @@ typedef int (*sl_progress_fn)(void *ctx, uint64_t done, uint64_t total);
 /* The file operations of a save, and of an index that is opened to be written, so that a test or a service can stand
  * between the library and the system. Every entry behaves as the POSIX call of its name (errno set, short writes
  * allowed); allocate sets aside blocks of the file for a range inside it, as posix_fallocate, but with errno set and -1
- * on failure. NULL entries use the system's. */
+ * on failure. flush and drain are those of persistent memory, as libpmem's: what was flushed (size bytes at `at`, which
+ * are those at `offset` of the file) is durable after the next drain of the same thread. NULL entries use the system's;
+ * with flush and drain given, a file opened with place PMEM is taken to lie in persistent memory whatever it lies in. */
 typedef struct sl_file_ops {
     void *ctx;
     int (*open)(void *ctx, const char *path, int flags, unsigned mode);
@@ -169,6 +171,8 @@ typedef struct sl_file_ops {
     int (*fdatasync)(void *ctx, int fd);
     int (*ftruncate)(void *ctx, int fd, uint64_t size);
     int (*allocate)(void *ctx, int fd, uint64_t offset, uint64_t size);
+    void (*flush)(void *ctx, const void *at, size_t size, uint64_t offset);
+    void (*drain)(void *ctx);
 } sl_file_ops;
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include "storage/live.h"
 
 #include "base/crc32c.h"
+#include "storage/pmem.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -191,7 +192,7 @@ static size_t pieces_bytes(uint64_t size) {
 
 /* What a failed sync has lost, another does not bring back. */
 static sl_status check_failed(const sl_live *live) {
-    if (!live->failed && !live->redo->unsure) return SL_OK;
+    if (!live->failed && (live->direct || !live->redo->unsure)) return SL_OK;
     return sl_fail(SL_EIO, "%s: an earlier write failed; what was acknowledged is safe: open it again", live->path);
 }
 
@@ -203,6 +204,32 @@ void sl_live_close(sl_live *live) {
     sl_dirty_free(&live->dirty);
     sl_mem_free(&live->allocator, live->allocated, pieces_bytes(live->size));
     sl_mem_free(&live->allocator, live, live_bytes(live->path));
+}
+
+/* With operations of the caller's own, as if it were persistent memory. */
+static sl_status map_directly(sl_store *store, sl_live *live) {
+    void *base;
+    sl_status status;
+    if (store->medium->place != SL_PLACE_PMEM) return SL_OK;
+    if (live->ops.flush == sl_pmem_flush) {
+        status = sl_pmem_map_direct(live->path, live->size, &base);
+        if (status == SL_EUNSUPPORTED) return SL_OK;
+        SL_TRY(status);
+    } else {
+        base = mmap(NULL, (size_t)live->size, PROT_READ | PROT_WRITE, MAP_SHARED, live->fd, 0);
+        if (base == MAP_FAILED) return sl_fail_errno("cannot map", live->path);
+    }
+    store->medium->unmap((void *)(uintptr_t)store->base, store->size);
+    store->base = base;
+    live->direct = 1;
+    return SL_OK;
+}
+
+static sl_status prepare_log(sl_store *store, sl_live *live) {
+    SL_TRY(sl_redo_open(live->path, &live->allocator, &live->ops, live->super.identity, &live->redo));
+    SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
+    SL_TRY(sl_dirty_init(&live->dirty, live->size));
+    return map_privately(store, live->fd);
 }
 
 sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *given, uint64_t log_bytes,
@@ -223,12 +250,10 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
     SL_TRY_GOTO(lock_file(live->fd, LOCK_EX, live->path), fail);
     SL_TRY_GOTO(sl_live_super(store, &live->super), fail);
     SL_TRY_GOTO(recover(store, &live->ops, live->fd, &live->super), fail);
-    SL_TRY_GOTO(sl_redo_open(live->path, allocator, &live->ops, live->super.identity, &live->redo), fail);
-    SL_TRY_GOTO(sl_redo_reset(live->redo, live->super.epoch), fail);
-    SL_TRY_GOTO(sl_dirty_init(&live->dirty, live->size), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, pieces_bytes(live->size), &block), fail);
     live->allocated = block;
-    SL_TRY_GOTO(map_privately(store, live->fd), fail);
+    SL_TRY_GOTO(map_directly(store, live), fail);
+    if (!live->direct) SL_TRY_GOTO(prepare_log(store, live), fail);
     live->base = (uint8_t *)(uintptr_t)store->base;
     *out = live;
     return SL_OK;
@@ -267,6 +292,10 @@ static sl_status set_aside(sl_live *live, uint64_t offset, uint64_t size) {
     return SL_OK;
 }
 
+sl_status sl_live_reserve(sl_live *live, const void *at, size_t size) {
+    return live->direct && size ? set_aside(live, (uint64_t)((const uint8_t *)at - live->base), size) : SL_OK;
+}
+
 static sl_status log_run(sl_live *live, uint64_t offset, uint64_t size) {
     return sl_redo_put(live->redo, offset, live->base + offset, size);
 }
@@ -302,6 +331,8 @@ static sl_status write_through(sl_live *live) {
 
 sl_status sl_live_commit(sl_live *live) {
     SL_TRY(check_failed(live));
+    sl_live_fence(live);
+    if (live->direct) return SL_OK;
     if (!live->dirty.marked) return SL_OK;
     SL_TRY(for_each_run(live, 0, live->size, set_aside));
     SL_TRY(write_log(live));
@@ -317,6 +348,7 @@ sl_status sl_live_commit(sl_live *live) {
 
 sl_status sl_live_checkpoint(sl_live *live) {
     SL_TRY(check_failed(live));
+    if (live->direct) return SL_OK;
     if (live->dirty.marked) SL_TRY(sl_live_commit(live));
     if (live->redo->end == 0) return SL_OK;
     live->failed = 1; /* until all of it is done */

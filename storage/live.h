@@ -6,6 +6,10 @@
  * them. So the file never holds what the log does not, or has not been synced with, and a crash leaves it as the last
  * commit left it once the log is replayed. From time to time a checkpoint syncs the file and empties the log.
  *
+ * In persistent memory there is a shorter way, which takes its user's care: the mapping is the file itself, what is
+ * touched is flushed, and sl_live_fence makes it durable. Stores reach the memory in any order between two fences, each
+ * aligned word of 8 bytes whole: its user must write so that the file is sound after every one of them.
+ *
  * Section SL_SECTION_LIVE holds two superblocks, each a page, written in turn, and the head page: its user's facts that
  * change. Its user says where it has written by sl_live_touch.
  */
@@ -46,6 +50,7 @@ typedef struct sl_live {
     sl_superblock super;
     uint64_t *allocated; /* a bit for each piece of the file that has blocks of its own for sure */
     uint64_t log_bytes;  /* emptied from there on */
+    int direct; /* in persistent memory, which is written to as it is: no log, and what is touched is flushed */
     uint64_t commits;
     int failed;          /* a sync has failed: what the device holds is unknown until the file is opened anew */
     char path[];
@@ -56,8 +61,8 @@ typedef struct sl_live {
 sl_status sl_live_format(uint8_t *section, const void *head, size_t size);
 
 /* Takes the store's file for writing: SL_EBUSY where another writer has it. A log that a crash left is replayed into the
- * file first. The store's mapping is replaced by one that can be written to; pointers into the old one are void.
- * log_bytes 0: SL_LIVE_LOG_BYTES. */
+ * file first. Of place PMEM, where the file lies in persistent memory, it is written directly. The store's mapping is
+ * replaced by one that can be written to; pointers into the old one are void. log_bytes 0: SL_LIVE_LOG_BYTES. */
 sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *ops, uint64_t log_bytes,
                        sl_live **out);
 
@@ -92,7 +97,20 @@ sl_status sl_live_super(const sl_store *store, sl_superblock *out);
 
 /* Tells that [at, at + size) of the mapping was written to. From any number of threads. */
 static inline void sl_live_touch(sl_live *live, const void *at, size_t size) {
-    sl_dirty_mark(&live->dirty, (uint64_t)((const uint8_t *)at - live->base), size);
+    uint64_t offset = (uint64_t)((const uint8_t *)at - live->base);
+    if (!live->direct)
+        sl_dirty_mark(&live->dirty, offset, size);
+    else if (size)
+        live->ops.flush(live->ops.ctx, at, size, offset);
+}
+
+/* Before [at, at + size) of the mapping is written to for the first time: in persistent memory a store finds no room too
+ * late to say so. Elsewhere a commit sees to it. */
+sl_status sl_live_reserve(sl_live *live, const void *at, size_t size);
+
+/* In persistent memory: what this thread has touched is durable before anything it writes from here on. */
+static inline void sl_live_fence(sl_live *live) {
+    if (live->direct) live->ops.drain(live->ops.ctx);
 }
 
 #endif

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/system.h"
+#include "storage/pmem.h"
 #include "storage/store.h"
 
 #include <errno.h>
@@ -15,6 +16,11 @@ static sl_status map_shared(int fd, const char *path, uint64_t size, void **out)
     if (base == MAP_FAILED) return sl_fail_errno("cannot map", path);
     *out = base;
     return SL_OK;
+}
+
+static sl_status map_pmem(int fd, const char *path, uint64_t size, void **out) {
+    int dax;
+    return sl_pmem_map(fd, path, size, out, &dax);
 }
 
 static void unmap(void *base, uint64_t size) {
@@ -49,6 +55,7 @@ const sl_medium *sl_medium_of(sl_place place) {
     static const sl_medium media[] = {
         {SL_PLACE_DRAM, map_shared, unmap, advise_random, advise_soon},
         {SL_PLACE_MAP, map_shared, unmap, advise_random, advise_soon},
+        {SL_PLACE_PMEM, map_pmem, sl_pmem_unmap, advise_random, advise_soon},
     };
     for (size_t i = 0; i < sizeof media / sizeof *media; i++)
         if (media[i].place == place) return &media[i];

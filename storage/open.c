@@ -145,9 +145,6 @@ static sl_status open_file(const char *path, const sl_file_type *type, int *fd, 
 static sl_status medium_for(const char *path, sl_place place, const sl_medium **out) {
     *out = sl_medium_of(place);
     if (*out) return SL_OK;
-    if (place == SL_PLACE_PMEM)
-        return sl_fail(SL_EUNSUPPORTED, "%s: this build has no persistent memory; open it with place map or dram",
-                       path);
     return sl_fail(SL_EINVAL, "%s: place %d is none of dram, map and pmem", path, (int)place);
 }
 
@@ -171,7 +168,7 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     SL_TRY_GOTO(check_header(path, type, &store->header, size), done);
     SL_TRY_GOTO(check_sections(path, type, &store->header), done);
     SL_TRY_GOTO(medium->map(fd, path, size, &base), done);
-    if (place == SL_PLACE_MAP) medium->advise_random(base, size);
+    if (place != SL_PLACE_DRAM) medium->advise_random(base, size);
     store->medium = medium;
     store->base = base;
     store->size = size;

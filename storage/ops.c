@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "storage/ops.h"
 
+#include "storage/pmem.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -74,6 +76,10 @@ sl_file_ops sl_file_ops_of(const sl_file_ops *given) {
     if (!ops.fdatasync) ops.fdatasync = system_fdatasync;
     if (!ops.ftruncate) ops.ftruncate = system_ftruncate;
     if (!ops.allocate) ops.allocate = system_allocate;
+    if (!ops.flush || !ops.drain) {
+        ops.flush = sl_pmem_flush;
+        ops.drain = sl_pmem_drain;
+    }
     return ops;
 }
 

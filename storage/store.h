@@ -30,7 +30,7 @@ sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_fil
 /* Bytes of the file that sl_store_save would write for these sections. */
 uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_count);
 
-/* Layer 0's media, one entry each, so that persistent memory can join without its users changing. */
+/* Layer 0's media, one entry each. */
 typedef struct sl_medium {
     sl_place place;
     /* Maps size bytes of an open read-only file. */
@@ -41,7 +41,7 @@ typedef struct sl_medium {
     void (*advise_soon)(const void *at, uint64_t size);
 } sl_medium;
 
-/* NULL where this build lacks the place. PLACE_DRAM maps its file too, only to copy it. */
+/* NULL for a place there is none of. PLACE_DRAM maps its file too, only to copy it. */
 const sl_medium *sl_medium_of(sl_place place);
 
 typedef struct sl_store {

@@ -136,9 +136,17 @@ static int fault_allocate(void *ctx, int fd, uint64_t offset, uint64_t size) {
 
 void fault_files_init(fault_files *faults) {
     *faults = (fault_files){.error = EIO};
-    faults->ops =
-        (sl_file_ops){faults,       fault_open,   fault_write,     fault_fsync,     fault_close,   fault_rename,
-                      fault_unlink, fault_pwrite, fault_fdatasync, fault_ftruncate, fault_allocate};
+    faults->ops = (sl_file_ops){.ctx = faults,
+                                .open = fault_open,
+                                .write = fault_write,
+                                .fsync = fault_fsync,
+                                .close = fault_close,
+                                .rename = fault_rename,
+                                .unlink = fault_unlink,
+                                .pwrite = fault_pwrite,
+                                .fdatasync = fault_fdatasync,
+                                .ftruncate = fault_ftruncate,
+                                .allocate = fault_allocate};
 }
 
 const char *fault_kind_name(fault_kind kind) {

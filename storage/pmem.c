@@ -1,0 +1,77 @@
+#define _GNU_SOURCE
+#include "storage/pmem.h"
+
+#include <sys/mman.h>
+
+#ifdef SL_HAVE_PMEM
+#include <libpmem.h>
+#endif
+
+sl_status sl_pmem_map(int fd, const char *path, uint64_t size, void **out, int *dax) {
+    void *base = MAP_FAILED;
+    *out = NULL;
+#if defined(MAP_SYNC) && defined(MAP_SHARED_VALIDATE)
+    base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+#endif
+    *dax = base != MAP_FAILED;
+    if (!*dax) base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) return sl_fail_errno("cannot map", path);
+    *out = base;
+    return SL_OK;
+}
+
+#ifdef SL_HAVE_PMEM
+
+void sl_pmem_unmap(void *base, uint64_t size) {
+    pmem_unmap(base, (size_t)size);
+}
+
+sl_status sl_pmem_map_direct(const char *path, uint64_t size, void **out) {
+    size_t length;
+    int is_pmem;
+    *out = NULL;
+    void *base = pmem_map_file(path, 0, 0, 0, &length, &is_pmem);
+    if (!base) return sl_fail_errno("cannot map", path);
+    if (is_pmem && length == size) {
+        *out = base;
+        return SL_OK;
+    }
+    pmem_unmap(base, length);
+    return sl_fail(SL_EUNSUPPORTED, "%s: does not lie in persistent memory", path);
+}
+
+void sl_pmem_flush(void *ctx, const void *at, size_t size, uint64_t offset) {
+    (void)ctx;
+    (void)offset;
+    pmem_flush(at, size);
+}
+
+void sl_pmem_drain(void *ctx) {
+    (void)ctx;
+    pmem_drain();
+}
+
+#else
+
+void sl_pmem_unmap(void *base, uint64_t size) {
+    munmap(base, (size_t)size);
+}
+
+sl_status sl_pmem_map_direct(const char *path, uint64_t size, void **out) {
+    (void)size;
+    *out = NULL;
+    return sl_fail(SL_EUNSUPPORTED, "%s: this build has no libpmem", path);
+}
+
+void sl_pmem_flush(void *ctx, const void *at, size_t size, uint64_t offset) {
+    (void)ctx;
+    (void)at;
+    (void)size;
+    (void)offset;
+}
+
+void sl_pmem_drain(void *ctx) {
+    (void)ctx;
+}
+
+#endif
