@@ -1,5 +1,6 @@
 #include "base/params.h"
 #include "hnsw/order.h"
+#include "hnsw/placed.h"
 #include "hnsw/reach.h"
 #include "hnsw/settings.h"
 
@@ -149,6 +150,12 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
     return SL_OK;
 }
 
+/* Whether a section is an array of layer 0. */
+static int is_layer0(uint32_t kind) {
+    return kind == SL_SECTION_CODES || kind == SL_SECTION_REST || kind == SL_SECTION_COARSE ||
+           kind == SL_SECTION_LINKS || kind == SL_SECTION_IDS || kind == SL_SECTION_REFINE;
+}
+
 /* One section of the size the header implies, into the mapping or into memory of `capacity` bytes, which stays with
  * the index whether or not the copy succeeds. Size 0 means that there is no such section. */
 static sl_status load(sl_index *index, uint32_t kind, uint64_t size, size_t capacity, void **out,
@@ -162,7 +169,7 @@ static sl_status load(sl_index *index, uint32_t kind, uint64_t size, size_t capa
         return SL_OK;
     }
     if (capacity == 0) return SL_OK;
-    SL_TRY(sl_mem_alloc(&index->allocator, capacity, out));
+    SL_TRY(sl_mem_alloc(is_layer0(kind) ? &index->layer0 : &index->allocator, capacity, out));
     return section ? sl_store_copy(index->store, section, *out, progress) : SL_OK;
 }
 
@@ -301,9 +308,11 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
         sl_fail_in(status, "%s", store->path);
         goto fail;
     }
+    SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
     sl_progress progress;
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
+    SL_TRY_GOTO(sl_placed_read(index, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
     if (open->place == SL_PLACE_DRAM) {
         status = check_writable(index);
