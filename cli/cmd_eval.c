@@ -460,7 +460,8 @@ const command command_eval = {
     .name = "eval",
     .summary = "measure recall and speed against ground truth",
     .synopsis = "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--threads N] [--procs LIST] "
-                "[--pin LIST] [--place dram|map] [--numa interleave|bind:N|local] [--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
+                "[--pin LIST] [--place dram|map] [--numa interleave|bind:N|local] [--rerank N] [--repeat N] [--plot "
+                "F.svg] [--progress] [--json]",
     .description =
         "At each depth asks every query, one a call, and prints recall, queries a second, the 50th, 99th and 99.9th "
         "percentile of a query's time, and the distances computed for it; and asks all queries in one call, which is "

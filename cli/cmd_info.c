@@ -231,11 +231,13 @@ const command command_info = {
     .description =
         "Of an index: how many vectors it holds, how they are kept, what each part takes, and the settings that "
         "'shortlist tune' stored; only the file's header is "
-        "read, whatever its size, and 'shortlist check' reads all of it; with --place or --numa it is opened so, and the "
+        "read, whatever its size, and 'shortlist check' reads all of it; with --place or --numa it is opened so, and "
+        "the "
         "memory nodes its pages lie on are told. Of a model: its loss, its weights, its "
         "features as they were fitted, and its spec; all of the file is verified. Of an item table: "
         "its rows and columns.\n",
-    .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info base.sl --place dram --numa interleave\nshortlist info model.slr --spec\n",
+    .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info base.sl --place dram --numa "
+                "interleave\nshortlist info model.slr --spec\n",
     .operands = operands,
     .options = info_table,
     .run = run_info,

@@ -131,8 +131,8 @@ static int search(search_state *state) {
     sl_search_params_init(&params);
     int status = results_check(options->output, options->scores, inputs);
     if (status == EXIT_DONE)
-        status =
-            open_index(state->index_path, (sl_place)options->place, options->numa, options->progress, &state->index, &state->stats);
+        status = open_index(state->index_path, (sl_place)options->place, options->numa, options->progress,
+                            &state->index, &state->stats);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX)
@@ -209,7 +209,7 @@ const command command_search = {
     .summary = "find the nearest neighbours of a file of queries",
     .synopsis = "shortlist search INDEX QUERIES -k N -o OUT.ibin [--ef N | --recall R] [--scores FILE.fbin] [--rerank "
                 "N] [--stop X] [--probes N] [--threads N] [--place dram|map] [--numa interleave|bind:N|local] "
-"[--progress] [--json]",
+                "[--progress] [--json]",
     .description =
         "Asks INDEX for the -k nearest vectors of each row of QUERIES and writes their ids. Queries of an index over "
         "floating-point vectors may be of any floating-point type; those of an index over integers must be of its own. "

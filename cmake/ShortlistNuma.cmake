@@ -1,4 +1,4 @@
-# libnuma, for placement on machines of several memory nodes. Without it a NUMA policy is unsupported, and all else works.
+# libnuma, for placement on machines of several memory nodes. Without it a NUMA policy is unsupported; all else works.
 set(SHORTLIST_NUMA AUTO CACHE STRING "Build with libnuma: AUTO (where it is found), ON or OFF")
 set_property(CACHE SHORTLIST_NUMA PROPERTY STRINGS AUTO ON OFF)
 
@@ -10,8 +10,8 @@ set(SL_HAVE_NUMA OFF)
 if(SHORTLIST_NUMA AND SL_NUMA_INCLUDE AND SL_NUMA_LIBRARY)
   set(SL_HAVE_NUMA ON)
 elseif(SHORTLIST_NUMA AND NOT SHORTLIST_NUMA STREQUAL "AUTO")
-  message(FATAL_ERROR "SHORTLIST_NUMA is ON, but libnuma (libnuma-dev) was not found: install it, or name its prefix in "
-    "CMAKE_PREFIX_PATH")
+  message(FATAL_ERROR "SHORTLIST_NUMA is ON, but libnuma (libnuma-dev) was not found: install it, or name its prefix "
+    "in CMAKE_PREFIX_PATH")
 endif()
 
 # Definition, include folder and library of libnuma, for one target; `scope` is PRIVATE or PUBLIC.

@@ -397,7 +397,7 @@ typedef struct sl_index_numa {
 } sl_index_numa;
 
 /* On which nodes the pages of layer 0 lie now, as the system tells (move_pages), and what was asked for. Fills *out,
- * whose struct_size the caller has set. Takes some 0.1 s a GB. Safe beside searches. Errors: SL_EINVAL, SL_EUNSUPPORTED
+ * whose struct_size the caller has set. Asks about every page. Safe beside searches. Errors: SL_EINVAL, SL_EUNSUPPORTED
  * (no libnuma in this build, or the system does not tell). */
 SL_API SL_MUST_USE sl_status sl_index_get_numa(const sl_index *index, sl_index_numa *out);
 

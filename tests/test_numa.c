@@ -594,6 +594,39 @@ START_TEST(without_memory_for_a_copy) {
 }
 END_TEST
 
+/* Wherever memory ends, nothing is left behind, neither a block nor a policy. */
+START_TEST(every_allocation_fails_once) {
+    scratch s;
+    sl_index *index;
+    uint64_t ids[K];
+    scratch_open(&s);
+    index = make(SL_NUMA_DEFAULT, 0, 300);
+    ck_ok(sl_index_save(index, s.path, NULL));
+    sl_index_free(index);
+    sl_allocator allocator = dirty_allocator();
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.allocator = &allocator;
+    params.place = (sl_place)_i;
+    params.numa = SL_NUMA_INTERLEAVE;
+    params.numa_ops = &machine.ops;
+    sl_status status = SL_ENOMEM;
+    for (size_t fail_at = 1; status != SL_OK; fail_at++) {
+        fault_allocator_init(&faults, fail_at);
+        status = sl_index_open(s.path, &params, &index);
+        if (status == SL_OK) status = sl_index_search(index, queries, SL_F32, 1, 0, K, NULL, ids, NULL, NULL);
+        ck_assert(status == SL_OK || status == SL_ENOMEM);
+        /* Failures that a search lives with come last. */
+        if (status == SL_OK && faults.calls >= fail_at) status = SL_ENOMEM;
+        sl_index_free(index);
+        ck_assert_uint_eq(faults.live_blocks, 0);
+        ck_assert_uint_eq(machine.range_count, 0);
+        ck_assert_uint_lt(fail_at, 1000);
+    }
+    scratch_close(&s);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Threads
  * ------------------------------------------------------------------------------------------------------------- */
@@ -703,6 +736,7 @@ int main(void) {
     tcase_add_test(tests, copies_where_they_are_of_use);
     tcase_add_test(tests, copies_of_a_mapped_index);
     tcase_add_test(tests, without_memory_for_a_copy);
+    tcase_add_loop_test(tests, every_allocation_fails_once, SL_PLACE_DRAM, SL_PLACE_MAP + 1);
     tcase_add_loop_test(tests, threads_of_a_batch_run_where_their_part_is, 0, 2);
     tcase_add_test(tests, threads_of_an_index_on_one_node);
     tcase_add_test(tests, threads_stay_where_they_may_run);

@@ -161,6 +161,10 @@ class Index:
         cache line, it keeps 4-bit rows of a projection beside the usual codes.
     refine: a finer copy that re-ranks the best found: "f32", "bf16" or "i16"; None or "none" for none.
     m: links a node, twice that on the bottom layer. ef_build: pool size while adding. seed: of the node's levels.
+    numa: on which of a machine's memory nodes the index comes to lie: "interleave" (in turns on all of them), "bind:N"
+        (on node N) or "local" (on that of the thread which adds); None leaves it to the system. With one of these each
+        node also has a copy of the upper layers, and threads of a search stay on a node. shortlist.Error with status
+        SL_EUNSUPPORTED where the module was built without libnuma, or the system forbids it.
     dtype: "f32", "f16" or "bf16": vectors may then be any array of real numbers; floating-point types of these three
         are taken as they are, everything else is converted to float32. "i8", "u8" or "i16": vectors are kept exactly,
         scores are exact, and only arrays of that type are taken. numpy's names and types serve too.
