@@ -13,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define THP_FOLDER  "/sys/kernel/mm/transparent_hugepage"
-#define NODE_FOLDER "/sys/devices/system/node"
+#define THP_FOLDER "/sys/kernel/mm/transparent_hugepage"
 
 /* Processors this process may run on, whatever their number: the mask is grown until the system takes it. */
 static size_t count_cpus(void) {
@@ -39,7 +38,7 @@ static int is_node(const char *name) {
 }
 
 static size_t count_numa_nodes(void) {
-    DIR *folder = opendir(NODE_FOLDER);
+    DIR *folder = opendir(SL_NODE_FOLDER);
     if (!folder) return 1;
     size_t count = 0;
     for (struct dirent *entry; (entry = readdir(folder));)

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#define SL_NODE_FOLDER "/sys/devices/system/node"
+
 /* Bytes of memory: the machine's, or fewer where a control group limits this process and says so; 0 where nobody
  * tells. */
 uint64_t sl_system_memory(void);

@@ -15,6 +15,7 @@
 typedef struct build_options {
     const char *output, *ids;
     int metric, codes, refine, place; /* codes -1: the input's */
+    numa_choice numa;
     size_t m, ef_build, threads, seed, max_memory;
     int progress, json;
 } build_options;
@@ -60,6 +61,8 @@ static int prepare_index(build_state *state) {
     params.m = options->m;
     params.ef_construction = options->ef_build;
     params.seed = options->seed;
+    params.numa = options->numa.policy;
+    params.numa_node = options->numa.node;
     params.log = report_log(&params.log_ctx);
     if (options->max_memory) {
         state->allocator = memory_limit_allocator(&state->limit);
@@ -209,6 +212,7 @@ static const option build_table[] = {
      "Fail, before the work where that can be told, rather than take more memory than this; 512M, 16G."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
      "Where the index lies while it is built; this version builds in dram (default)."},
+    OPTION_PLACE_NODES(build_options),
     OPTION_PROGRESS(build_options),
     OPTION_JSON(build_options),
     OPTION_LAST};
@@ -218,7 +222,7 @@ const command command_build = {
     .summary = "build an index from a file of vectors",
     .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32] [--refine "
                 "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--max-memory BYTES] "
-                "[--place dram] [--progress] [--json]",
+                "[--place dram] [--numa interleave|bind:N|local] [--progress] [--json]",
     .description =
         "Reads the vectors of BASE in blocks, links them into an HNSW graph over their codes, and writes the graph, "
         "the "

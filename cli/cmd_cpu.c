@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "cli/numa.h"
 #include "cli/vectors.h"
 
 typedef struct cpu_options {
@@ -36,6 +37,7 @@ static void print_json(const sl_system *system, const part *parts) {
     json_count(&json, "cpus", system->cpus);
     json_count(&json, "threads", system->max_threads);
     json_count(&json, "numa_nodes", system->numa_nodes);
+    json_nodes(&json);
     json_count(&json, "page_size", system->page_size);
     json_count(&json, "huge_page_size", system->huge_page_size);
     json_text(&json, "huge_page_mode", system->huge_page_mode);
@@ -51,6 +53,7 @@ static void print_text(const sl_system *system, const part *parts) {
         if (system->isa_available >> isa & 1) printf(" %s", sl_isa_name((sl_isa)isa));
     printf("\nCPUs        %zu, %zu threads by default\n", system->cpus, system->max_threads);
     printf("NUMA nodes  %zu\n", system->numa_nodes);
+    print_nodes();
     printf("pages       %s", text_of_size(system->page_size).text);
     if (system->huge_page_size)
         printf(", transparent huge pages of %s: %s", text_of_size(system->huge_page_size).text, system->huge_page_mode);
@@ -83,7 +86,8 @@ const command command_cpu = {
     .summary = "tell what this machine and build can use",
     .synopsis = "shortlist cpu [--json]",
     .description =
-        "Prints the instruction-set tier the kernels run on and those available, the CPUs and NUMA nodes, the "
+        "Prints the instruction-set tier the kernels run on and those available, the CPUs, the NUMA nodes with "
+        "the CPUs and the memory of each, the "
         "page sizes, and the optional parts this build was made with. SHORTLIST_MAX_ISA caps the tier: "
         "scalar, avx2, avxvnni, avx512bw, avx512vnni or neon.\n",
     .examples = "shortlist cpu\nSHORTLIST_MAX_ISA=avx2 shortlist cpu --json\n",

@@ -16,6 +16,7 @@ typedef struct eval_options {
     const char *plot;
     size_t k, rerank, threads, repeat;
     int place; /* -1: DRAM for one process, the mapped file for several */
+    numa_choice numa;
     int progress, json;
 } eval_options;
 
@@ -41,6 +42,7 @@ typedef struct eval_state {
     eval_point *points; /* in rising order of ef */
     size_t count, room;
     target targets[OPTION_LIST_MAX];
+    sl_index_numa numa; /* with --numa */
     eval_memory memory[OPTION_LIST_MAX + 1];
     size_t memory_count;
 } eval_state;
@@ -271,6 +273,8 @@ static int measure(eval_state *state) {
     if (status == EXIT_DONE) status = eval_measure(state->runner, setting_of(state, options->k), 1, &warm);
     free(warm.groups);
     if (status == EXIT_DONE) status = options->recall.count ? measure_targets(state) : measure_list(state);
+    if (status == EXIT_DONE && options->numa.policy)
+        status = eval_runner_numa(state->runner, state->index, &state->numa);
     if (status == EXIT_DONE) state->memory_count = eval_runner_memory(state->runner, state->memory);
     progress_end(&state->progress, status == EXIT_DONE);
     return status;
@@ -306,6 +310,7 @@ static void print_json(const eval_state *state) {
         json_close_object(&json);
     }
     if (options->recall.count) json_close_array(&json);
+    if (options->numa.policy) json_numa(&json, &state->numa);
     eval_json_memory(&json, state->memory, state->memory_count);
     json_end(&json);
 }
@@ -339,6 +344,10 @@ static void print_text(const eval_state *state) {
         eval_print_point(&state->task, &state->points[target->point]);
     }
     eval_print_groups(&state->task, state->points, state->count);
+    if (options->numa.policy) {
+        putchar('\n');
+        print_numa(&state->numa);
+    }
     eval_print_memory(state->memory, state->memory_count);
 }
 
@@ -356,6 +365,7 @@ static int prepare_task(eval_state *state) {
     eval_task *task = &state->task;
     task->index_path = state->index_path;
     task->queries_path = state->queries_path;
+    task->numa = options->numa;
     task->k = options->k;
     task->truth = state->truth;
     task->threads = options->threads;
@@ -376,8 +386,9 @@ static int eval(eval_state *state) {
                         : runs_alone(options) ? SL_PLACE_DRAM
                                               : SL_PLACE_MAP;
     sl_place place = runs_alone(options) ? state->task.place : SL_PLACE_MAP;
+    numa_choice numa = runs_alone(options) ? options->numa : (numa_choice){0};
     if (status == EXIT_DONE)
-        status = open_index(state->index_path, place, options->progress, &state->index, &state->stats);
+        status = open_index(state->index_path, place, numa, options->progress, &state->index, &state->stats);
     if (status == EXIT_DONE) status = check_options(state);
     if (status == EXIT_DONE) status = load_queries(state);
     if (status == EXIT_DONE) status = load_truth(state);
@@ -434,6 +445,7 @@ static const option eval_table[] = {
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(eval_options, place),
      "Copy the index into memory (default for one process), or map its file (default with --procs), which the "
      "processes then share."},
+    OPTION_PLACE_NODES(eval_options),
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(eval_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and ef."},
     {0, "repeat", OPTION_COUNT, "N", 0, offsetof(eval_options, repeat),
@@ -448,7 +460,8 @@ const command command_eval = {
     .name = "eval",
     .summary = "measure recall and speed against ground truth",
     .synopsis = "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--threads N] [--procs LIST] "
-                "[--pin LIST] [--place dram|map] [--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
+                "[--pin LIST] [--place dram|map] [--numa interleave|bind:N|local] [--rerank N] [--repeat N] [--plot "
+                "F.svg] [--progress] [--json]",
     .description =
         "At each depth asks every query, one a call, and prints recall, queries a second, the 50th, 99th and 99.9th "
         "percentile of a query's time, and the distances computed for it; and asks all queries in one call, which is "
@@ -456,7 +469,8 @@ const command command_eval = {
         "nearest among those returned, averaged over the queries; TRUTH.ibin holds the ids of the true ones, best "
         "first, at least -k a row, as 'shortlist truth' writes them. A pass that warms the caches goes first. At the "
         "end it tells the memory that the measuring process holds, or with --procs one of them alone and all together: "
-        "their proportional shares (PSS), in which a page held by two counts half for each.\n"
+        "their proportional shares (PSS), in which a page held by two counts half for each. "
+        "With --numa also on which memory nodes the pages of layer 0 lie, as the first process has them.\n"
         "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test gives QUERIES and neighbors the "
         "truth.\n",
     .examples = "shortlist eval base.sl queries.fbin truth.ibin -k 10\n"

@@ -9,16 +9,27 @@
 
 typedef struct info_options {
     int json, spec;
+    int place; /* -1: not given */
+    numa_choice numa;
 } info_options;
 
-static int print_index_info(const char *path, const sl_index *index, const sl_index_stats *stats, int as_json) {
+/* Whether to tell where an index lies in memory, for which it has to lie there. */
+static int asks_for_pages(const info_options *options) {
+    return options->place >= 0 || options->numa.policy;
+}
+
+static int print_index_info(const char *path, const sl_index *index, const sl_index_stats *stats,
+                            const info_options *options) {
     static const char *const names[] = {"codes", "links", "ids", "upper layers", "refine", "partitions"};
     static const char *const keys[] = {"bytes_codes", "bytes_links",  "bytes_ids",
                                        "bytes_upper", "bytes_refine", "bytes_partitions"};
     const uint64_t bytes[] = {stats->bytes_codes, stats->bytes_links,  stats->bytes_ids,
                               stats->bytes_upper, stats->bytes_refine, stats->bytes_partitions};
     const size_t parts = sizeof bytes / sizeof *bytes;
-    if (as_json) {
+    sl_index_numa numa;
+    int status = asks_for_pages(options) ? numa_of_index(index, path, &numa) : EXIT_DONE;
+    if (status != EXIT_DONE) return status;
+    if (options->json) {
         json json;
         json_begin(&json, stdout);
         json_text(&json, "index", path);
@@ -28,6 +39,7 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
             json_count(&json, keys[i], bytes[i]);
         json_real(&json, "quant_error_mean", stats->quant_error_mean);
         json_real(&json, "quant_error_max", stats->quant_error_max);
+        if (asks_for_pages(options)) json_numa(&json, &numa);
         json_tuned(&json, index, 0, stats->tuned);
         json_end(&json);
         return report_stdout();
@@ -40,6 +52,7 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
                    stats->n ? (double)bytes[i] / (double)stats->n : 0);
     printf("seed %llu, highest layer %zu, quantisation error %.3g mean, %.3g largest\n",
            (unsigned long long)stats->seed, stats->max_level, stats->quant_error_mean, stats->quant_error_max);
+    if (asks_for_pages(options)) print_numa(&numa);
     if (stats->tuned) {
         printf("\nsettings tuned for a recall\n");
         print_tuned(index, 0, stats->tuned);
@@ -147,7 +160,7 @@ static int print_items_info(const char *path, const info_options *options, const
 static int info_of_index(const char *path, const info_options *options, sl_index *index) {
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(index, &stats);
-    return status == SL_OK ? print_index_info(path, index, &stats, options->json) : report_status(path, status);
+    return status == SL_OK ? print_index_info(path, index, &stats, options) : report_status(path, status);
 }
 
 static int has_content(const char *path) {
@@ -162,7 +175,13 @@ static int print_info(const char *path, const info_options *options) {
     sl_items *items = NULL;
     char message[512];
     int result;
-    sl_status status = sl_index_open(path, NULL, &index);
+    sl_open_params params;
+    sl_open_params_init(&params);
+    if (options->place >= 0) params.place = (sl_place)options->place;
+    params.numa = options->numa.policy;
+    params.numa_node = options->numa.node;
+    params.log = report_log(&params.log_ctx);
+    sl_status status = sl_index_open(path, &params, &index);
     snprintf(message, sizeof message, "%s", status == SL_OK ? "" : sl_last_error());
     sl_status as_model = status == SL_EFORMAT ? sl_ranker_open(path, NULL, &ranker) : SL_EFORMAT;
     sl_status as_items =
@@ -187,7 +206,7 @@ static int print_info(const char *path, const info_options *options) {
 }
 
 static int run_info(const command *self, int argc, char **argv) {
-    info_options options = {0};
+    info_options options = {.place = -1};
     const char *path;
     OPTIONS_PARSE(self, argc, argv, &options, &path);
     return print_info(path, &options);
@@ -197,20 +216,28 @@ static const char *const operands[] = {"FILE", NULL};
 
 static const option info_table[] = {{0, "spec", OPTION_FLAG, NULL, 0, offsetof(info_options, spec),
                                      "Print the spec that a model was trained from, and nothing else."},
+                                    {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(info_options, place),
+                                     "Of an index: also tell on which memory nodes the pages of layer 0 lie once it is "
+                                     "copied into memory, or mapped (default), of which only what has been read lies "
+                                     "in memory."},
+                                    OPTION_PLACE_NODES(info_options),
                                     OPTION_JSON(info_options),
                                     OPTION_LAST};
 
 const command command_info = {
     .name = "info",
     .summary = "tell what a file holds",
-    .synopsis = "shortlist info FILE [--spec] [--json]",
+    .synopsis = "shortlist info FILE [--spec] [--place dram|map] [--numa interleave|bind:N|local] [--json]",
     .description =
         "Of an index: how many vectors it holds, how they are kept, what each part takes, and the settings that "
         "'shortlist tune' stored; only the file's header is "
-        "read, whatever its size, and 'shortlist check' reads all of it. Of a model: its loss, its weights, its "
+        "read, whatever its size, and 'shortlist check' reads all of it; with --place or --numa it is opened so, and "
+        "the "
+        "memory nodes its pages lie on are told. Of a model: its loss, its weights, its "
         "features as they were fitted, and its spec; all of the file is verified. Of an item table: "
         "its rows and columns.\n",
-    .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info model.slr --spec\n",
+    .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info base.sl --place dram --numa "
+                "interleave\nshortlist info model.slr --spec\n",
     .operands = operands,
     .options = info_table,
     .run = run_info,

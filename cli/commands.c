@@ -16,15 +16,18 @@ size_text text_of_size(uint64_t bytes) {
     return out;
 }
 
-int open_index(const char *path, sl_place place, int progress_wanted, sl_index **out, sl_index_stats *stats) {
+int open_index(const char *path, sl_place place, numa_choice numa, int progress_wanted, sl_index **out,
+               sl_index_stats *stats) {
     progress progress;
     sl_open_params params;
     sl_open_params_init(&params);
     params.place = place;
+    params.numa = numa.policy;
+    params.numa_node = numa.node;
     params.log = report_log(&params.log_ctx);
     params.progress = progress_step;
     params.progress_ctx = &progress;
-    progress_begin(&progress, "loading", "bytes", 0, progress_wanted && place == SL_PLACE_DRAM);
+    progress_begin(&progress, "loading", "bytes", 0, progress_wanted && (place == SL_PLACE_DRAM || numa.policy));
     sl_status status = sl_index_open(path, &params, out);
     progress_end(&progress, status == SL_OK);
     if (status != SL_OK) return report_status(path, status);

@@ -27,9 +27,9 @@ typedef struct size_text {
 } size_text;
 size_text text_of_size(uint64_t bytes);
 
-/* Opens an index and reads its facts; `progress` is --progress, for a copy into DRAM. Returns an exit status; *out is
- * NULL on failure. */
-int open_index(const char *path, sl_place place, int progress, sl_index **out, sl_index_stats *stats);
+/* Opens an index and reads its facts; `progress` is --progress, for a copy into DRAM or what --numa reads ahead.
+ * Returns an exit status; *out is NULL on failure. */
+int open_index(const char *path, sl_place place, numa_choice numa, int progress, sl_index **out, sl_index_stats *stats);
 
 /* The members every object about an index begins with: n, dim, metric, … isa. */
 void json_index(json *json, const sl_index_stats *stats);

@@ -3,7 +3,7 @@
 #ifndef CLI_EVAL_H
 #define CLI_EVAL_H
 
-#include "cli/json_out.h"
+#include "cli/numa.h"
 #include "cli/system.h"
 
 #include <shortlist.h>
@@ -14,6 +14,7 @@
 typedef struct eval_task {
     const char *index_path, *queries_path;
     sl_place place;
+    numa_choice numa;
     const void *queries; /* nq dense rows */
     sl_dtype dtype;
     size_t nq, row; /* row: bytes of one query */
@@ -102,6 +103,9 @@ void eval_procs_free(eval_procs *procs);
 /* One pass by the first `count` of them, one query a call or `batch`; passes has an entry for each. */
 int eval_procs_pass(eval_procs *procs, size_t count, eval_setting setting, int batch, eval_pass *passes);
 
+/* Where the first process's index lies, of a task with a policy. */
+const sl_index_numa *eval_procs_numa(const eval_procs *procs);
+
 /* Leaves the first `count` processes and ends the others. */
 void eval_procs_keep(eval_procs *procs, size_t count);
 pid_t eval_procs_id(const eval_procs *procs, size_t number);
@@ -112,6 +116,9 @@ typedef struct eval_runner eval_runner;
 /* `index` is used where the task asks for this process alone, and may be NULL otherwise. */
 int eval_runner_create(const eval_task *task, const sl_index *index, eval_runner **out);
 void eval_runner_free(eval_runner *runner);
+
+/* Where layer 0 lies, of `index`, or as the first process has it. Returns an exit status. */
+int eval_runner_numa(const eval_runner *runner, const sl_index *index, sl_index_numa *out);
 
 /* Medians of `repeat` rounds, in each of which every group has its turn, one query a call and in batches. repeat 0: one
  * round without batches. The point, zeroed before its first measurement, is measured anew; unchanged on failure. */

@@ -35,6 +35,12 @@ void eval_runner_free(eval_runner *runner) {
     free(runner);
 }
 
+int eval_runner_numa(const eval_runner *runner, const sl_index *index, sl_index_numa *out) {
+    if (!runner->procs) return numa_of_index(index, runner->task->index_path, out);
+    *out = *eval_procs_numa(runner->procs);
+    return EXIT_DONE;
+}
+
 static int share(eval_runner *runner) {
     size_t queries = runner->task->nq * runner->most;
     runner->bytes = sizeof *runner->shared + queries * sizeof *runner->shared->latencies;

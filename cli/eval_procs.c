@@ -22,11 +22,13 @@ typedef struct answer {
     int status;
     char message[1024]; /* where status is not EXIT_DONE */
     eval_pass pass;
+    sl_index_numa numa; /* of a task with a policy */
 } answer;
 
 typedef struct process {
     pid_t pid;  /* 0: ended and waited for */
     int socket; /* to it; -1: closed */
+    sl_index_numa numa;
 } process;
 
 struct eval_procs {
@@ -60,6 +62,8 @@ static void serve(const eval_task *task, size_t number, int socket, eval_gate *g
     sl_open_params params;
     sl_open_params_init(&params);
     params.place = task->place;
+    params.numa = task->numa.policy;
+    params.numa_node = task->numa.node;
     params.log = report_log(&params.log_ctx);
     sl_index *index;
     eval_threads *threads = NULL;
@@ -70,6 +74,8 @@ static void serve(const eval_task *task, size_t number, int socket, eval_gate *g
         answer.status = report_status(task->index_path, opened);
     else
         answer.status = eval_threads_create(task, index, number * task->threads, &threads);
+    if (answer.status == EXIT_DONE && task->numa.policy)
+        answer.status = numa_of_index(index, task->index_path, &answer.numa);
     while (send_all(socket, &answer, sizeof answer) && answer.status == EXIT_DONE &&
            receive_all(socket, &request, sizeof request))
         answer.status =
@@ -110,7 +116,7 @@ static int start_process(eval_procs *procs, float *latencies) {
     if (pid < 0)
         close(sockets[0]);
     else
-        procs->processes[procs->count++] = (process){pid, sockets[0]};
+        procs->processes[procs->count++] = (process){.pid = pid, .socket = sockets[0]};
     return status;
 }
 
@@ -130,6 +136,7 @@ static int take_answer(process *process, eval_pass *pass) {
     if (!receive_all(process->socket, &answer, sizeof answer)) return report_silence(process);
     if (answer.status != EXIT_DONE) return report_failure("%s", answer.message);
     *pass = answer.pass;
+    process->numa = answer.numa;
     return EXIT_DONE;
 }
 
@@ -207,6 +214,10 @@ int eval_procs_pass(eval_procs *procs, size_t count, eval_setting setting, int b
 void eval_procs_keep(eval_procs *procs, size_t count) {
     while (procs->count > count)
         end_process(&procs->processes[--procs->count]);
+}
+
+const sl_index_numa *eval_procs_numa(const eval_procs *procs) {
+    return &procs->processes[0].numa;
 }
 
 pid_t eval_procs_id(const eval_procs *procs, size_t number) {

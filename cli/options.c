@@ -102,8 +102,14 @@ static int parse_real(const char *text, double *value) {
     return stop != text && !*stop && isfinite(*value);
 }
 
+static int parse_numa(const char *text, numa_choice *numa) {
+    return sl_numa_parse(text, &numa->policy, &numa->node) == SL_OK;
+}
+
 static const char *expected(option_kind kind) {
     switch (kind) {
+    case OPTION_NUMA:
+        return "interleave, bind:N with the number of a memory node, or local";
     case OPTION_COUNT:
         return "a whole number";
     case OPTION_BYTES:
@@ -146,6 +152,9 @@ static int store(const option *option, const char *text, char *values) {
         break;
     case OPTION_REAL:
         fits = parse_real(text, field);
+        break;
+    case OPTION_NUMA:
+        fits = parse_numa(text, field);
         break;
     case OPTION_FRACTIONS:
         fits = parse_fractions(text, field);

@@ -2,6 +2,8 @@
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
+#include "cli/numa.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +28,7 @@ typedef enum option_kind {
     OPTION_WORD,     /* int                         one of the words in `argument`; their order is their values */
     OPTION_COUNTS,   /* count_list                  16,32,64 */
     OPTION_REAL,     /* double                      0.25: 0 or more, negative where it is not given */
+    OPTION_NUMA,     /* numa_choice                 interleave, bind:1, local */
     OPTION_FRACTIONS /* fraction_list               0.9,0.95: each above 0, up to 1 */
 } option_kind;
 
@@ -48,6 +51,14 @@ typedef struct option {
     { 0, "json", OPTION_FLAG, NULL, 0, offsetof(type, json), "Print the result as one JSON object on stdout." }
 #define OPTION_THREADS(type, text)                                                                                     \
     { 0, "threads", OPTION_COUNT, "N", 0, offsetof(type, threads), text }
+#define OPTION_PLACE_NODES(type)                                                                                       \
+    {                                                                                                                  \
+        0, "numa", OPTION_NUMA, "interleave|bind:N|local", 0, offsetof(type, numa),                                    \
+            "On which memory nodes layer 0 comes to lie, of a machine that has several: in turns on all of them, on "  \
+            "node N, or on that of the thread that puts it there. Each node that searches then has a copy of the "     \
+            "upper layers, and the threads of a batch are spread over the nodes. Of a mapped file layer 0 is read "    \
+            "ahead and moved, but for what other processes have mapped too. 'shortlist cpu' shows the nodes."          \
+    }
 #define OPTION_LOOKUP(type)                                                                                            \
     {                                                                                                                  \
         0, "index", OPTION_TEXT, "INDEX", 0, offsetof(type, index),                                                    \

@@ -6,7 +6,7 @@
 #ifndef SL_HNSW_GRAPH_H
 #define SL_HNSW_GRAPH_H
 
-#include "base/memory.h"
+#include "base/numa.h"
 #include "base/prefetch.h"
 #include "distance/coarse.h"
 #include "hnsw/partition.h"
@@ -33,12 +33,16 @@ typedef struct sl_id_map {
 /* settings.h */
 typedef struct sl_tuned_record sl_tuned_record;
 
-typedef struct sl_idle sl_idle; /* idle.h */
+typedef struct sl_idle sl_idle;         /* idle.h */
+typedef struct sl_replicas sl_replicas; /* replicas.h */
 
 typedef struct sl_live_facts sl_live_facts; /* live.h */
 
 struct sl_index {
     sl_allocator allocator;
+    sl_allocator layer0; /* of the arrays of layer 0; without a NUMA policy the same */
+    sl_numa *numa;       /* NULL: no policy */
+    sl_numa_memory layer0_memory;
     sl_log_fn log;
     void *log_ctx;
     const sl_kernels *kernels;
@@ -64,7 +68,8 @@ struct sl_index {
     size_t id_width;
     uint64_t next_id; /* one above the largest id */
     sl_upper upper;
-    uint64_t entry; /* atomic while building: see sl_entry */
+    sl_replicas *replicas; /* of the upper layers, for a policy and several nodes; NULL: none */
+    uint64_t entry;        /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
     size_t ordered; /* nodes when they were last numbered anew */
     size_t threads;    /* that the last add was asked to use */
@@ -90,27 +95,35 @@ typedef struct sl_entry {
 } sl_entry;
 
 sl_entry sl_entry_get(const sl_index *index);
+/* The same read by way of a copy of the upper layers. */
+sl_entry sl_entry_in(const sl_index *index, const sl_upper *upper);
 void sl_entry_set(sl_index *index, uint32_t level, uint32_t slot_or_node);
 
 /* One layer as the walk sees it: on layer 0 ids are nodes, above it slots. */
 typedef struct sl_layer {
     const sl_index *index;
+    const sl_upper *upper; /* the index's, or a copy of it */
     uint32_t level;
     size_t degree; /* words of a link row */
     size_t count;  /* ids are below it */
 } sl_layer;
 
+static inline sl_layer sl_layer_in(const sl_index *index, const sl_upper *upper, uint32_t level) {
+    return level ? (sl_layer){index, upper, level, index->m, upper->count}
+                 : (sl_layer){index, upper, 0, index->m0, index->n};
+}
 static inline sl_layer sl_layer_at(const sl_index *index, uint32_t level) {
-    return level ? (sl_layer){index, level, index->m, index->upper.count} : (sl_layer){index, 0, index->m0, index->n};
+    return sl_layer_in(index, &index->upper, level);
 }
 
 /* The link row of an id, or NULL where a damaged file says that the id is not on this layer. */
 static inline uint32_t *sl_layer_links(const sl_layer *layer, uint32_t id) {
     const sl_index *index = layer->index;
     if (layer->level == 0) return index->links + (size_t)id * index->m0;
-    size_t row = (size_t)index->upper.start[id] + layer->level - 1;
-    if (row >= index->upper.start[id + 1] || row >= index->upper.rows) return NULL;
-    return index->upper.links + row * index->m;
+    const sl_upper *upper = layer->upper;
+    size_t row = (size_t)upper->start[id] + layer->level - 1;
+    if (row >= upper->start[id + 1] || row >= upper->rows) return NULL;
+    return upper->links + row * index->m;
 }
 
 /* After [at, at + size) of one of the index's arrays was written to: of one that is written in place, so that the next

@@ -114,11 +114,11 @@ sl_status sl_ids_resize(sl_index *index, size_t capacity) {
     if (index->id_width == 0) return SL_OK;
     uint64_t *wide;
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, capacity * sizeof *wide, &block));
+    SL_TRY(sl_mem_alloc(&index->layer0, capacity * sizeof *wide, &block));
     wide = block;
     for (size_t node = 0; node < index->n; node++)
         wide[node] = sl_id_of(index, (uint32_t)node);
-    sl_mem_free(&index->allocator, index->ids, index->capacity * index->id_width);
+    sl_mem_free(&index->layer0, index->ids, index->capacity * index->id_width);
     index->ids = wide;
     index->id_width = sizeof *wide;
     return SL_OK;
@@ -138,7 +138,7 @@ static sl_status make_explicit(sl_index *index) {
     if (index->id_width == sizeof(uint64_t)) return SL_OK;
     if (index->id_width) return sl_ids_resize(index, index->capacity);
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, index->capacity * sizeof(uint64_t), &block));
+    SL_TRY(sl_mem_alloc(&index->layer0, index->capacity * sizeof(uint64_t), &block));
     uint64_t *wide = block;
     for (size_t node = 0; node < index->n; node++)
         wide[node] = node;
@@ -211,7 +211,7 @@ void sl_ids_undo(sl_index *index, uint64_t next_id) {
 
 void sl_ids_free(sl_index *index) {
     map_free(index);
-    if (index->id_width) sl_mem_free(&index->allocator, index->ids, index->capacity * index->id_width);
+    if (index->id_width) sl_mem_free(&index->layer0, index->ids, index->capacity * index->id_width);
     index->ids = NULL;
     index->id_width = 0;
 }

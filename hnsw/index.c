@@ -1,6 +1,7 @@
 #include "base/params.h"
 #include "hnsw/idle.h"
 #include "hnsw/live.h"
+#include "hnsw/placed.h"
 #include "hnsw/settings.h"
 
 #include <string.h>
@@ -17,11 +18,15 @@ void sl_index_params_init_sized(sl_index_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-sl_entry sl_entry_get(const sl_index *index) {
+sl_entry sl_entry_in(const sl_index *index, const sl_upper *upper) {
     uint64_t word = __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE);
     uint32_t level = (uint32_t)(word >> 32), low = (uint32_t)word;
     if (level == 0) return (sl_entry){0, SL_NONE, low};
-    return (sl_entry){level, low, index->upper.nodes[low]};
+    return (sl_entry){level, low, upper->nodes[low]};
+}
+
+sl_entry sl_entry_get(const sl_index *index) {
+    return sl_entry_in(index, &index->upper);
 }
 
 void sl_entry_set(sl_index *index, uint32_t level, uint32_t slot_or_node) {
@@ -74,6 +79,7 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
     SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_index), &block));
     sl_index *index = block;
     *index = (sl_index){.allocator = allocator,
+                        .layer0 = allocator,
                         .log = params->log,
                         .log_ctx = params->log_ctx,
                         .kernels = sl_kernels_best(),
@@ -100,7 +106,14 @@ sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
     sl_index_params mine;
     sl_index_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_index_params_init"));
-    return sl_index_new(&mine, out);
+    sl_index *index;
+    SL_TRY(sl_index_new(&mine, &index));
+    sl_status status = sl_placed_init(index, mine.numa, mine.numa_node, mine.numa_ops);
+    if (status == SL_OK)
+        *out = index;
+    else
+        sl_index_free(index);
+    return status;
 }
 
 size_t sl_refine_bytes(const sl_index *index, size_t n) {
@@ -116,7 +129,7 @@ static size_t links_bytes(const sl_index *index, size_t n) {
 }
 
 void sl_index_release_arrays(sl_index *index) {
-    const sl_allocator *allocator = &index->allocator;
+    const sl_allocator *allocator = &index->allocator, *layer0 = &index->layer0;
     if (index->place != SL_PLACE_DRAM) {
         /* Everything but the id map lies in the mapping. */
         sl_live_close(index->live);
@@ -127,12 +140,12 @@ void sl_index_release_arrays(sl_index *index) {
     } else {
         sl_partitions_free(allocator, &index->partitions);
         sl_ids_free(index);
-        sl_mem_free(allocator, index->rows, sl_codec_rows_size(&index->codec, index->capacity));
-        sl_mem_free(allocator, index->rest_rows, sl_rest_bytes(index, index->capacity));
-        sl_mem_free(allocator, index->coarse_rows, sl_coarse_bytes(index, index->capacity));
+        sl_mem_free(layer0, index->rows, sl_codec_rows_size(&index->codec, index->capacity));
+        sl_mem_free(layer0, index->rest_rows, sl_rest_bytes(index, index->capacity));
+        sl_mem_free(layer0, index->coarse_rows, sl_coarse_bytes(index, index->capacity));
         sl_mem_free(allocator, index->projection, sl_projection_bytes(index));
-        sl_mem_free(allocator, index->links, links_bytes(index, index->capacity));
-        sl_mem_free(allocator, index->refine_rows, sl_refine_bytes(index, index->capacity));
+        sl_mem_free(layer0, index->links, links_bytes(index, index->capacity));
+        sl_mem_free(layer0, index->refine_rows, sl_refine_bytes(index, index->capacity));
         sl_upper_free(index);
     }
     sl_store_close(index->store, allocator);
@@ -146,6 +159,7 @@ void sl_index_free(sl_index *index) {
     sl_idle_free(index);
     sl_index_release_arrays(index);
     sl_settings_free(index);
+    sl_placed_free(index);
     sl_allocator allocator = index->allocator;
     sl_mem_free(&allocator, index, sizeof *index);
 }
@@ -162,13 +176,13 @@ sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_
 
 sl_status sl_index_writable(const sl_index *index) {
     if (index->place == SL_PLACE_DRAM || index->live) return SL_OK;
-    return sl_fail(SL_EREADONLY, "the index is mapped from its file and read-only; open it with writable set, if the file "
-                                 "has room, or with place dram");
+    return sl_fail(SL_EREADONLY, "the index is mapped from its file and read-only; open it with place dram to add, or with "
+                                 "writable set where the file has room");
 }
 
 /* The arrays of layer 0 that a larger capacity needs, all of them or none. */
 static sl_status move_arrays(sl_index *index, size_t capacity) {
-    const sl_allocator *allocator = &index->allocator;
+    const sl_allocator *allocator = &index->layer0;
     size_t old_rows = sl_codec_rows_size(&index->codec, index->capacity);
     size_t new_rows = sl_codec_rows_size(&index->codec, capacity), bytes;
     void *rows, *rest = NULL, *coarse = NULL, *links = NULL, *refine = NULL;

@@ -1,6 +1,7 @@
 #include "hnsw/order.h"
 
 #include "hnsw/reach.h"
+#include "hnsw/replicas.h"
 #include "hnsw/settings.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ static void order_free(sl_order *order) {
     sl_partitions_free(allocator, &order->partitions);
     sl_mem_free(allocator, order->slots, index->upper.count * word);
     sl_mem_free(allocator, order->row, longest_row(index));
-    sl_mem_free(allocator, order->ids, index->capacity * sizeof(uint64_t));
+    sl_mem_free(&index->layer0, order->ids, index->capacity * sizeof(uint64_t));
     sl_mem_free(allocator, order->upper.nodes, order->upper.nodes_capacity * word);
     sl_mem_free(allocator, order->upper.start, order->upper.start_capacity * word);
     sl_mem_free(allocator, order->upper.links, order->upper.rows_capacity * index->m * word);
@@ -58,7 +59,7 @@ static sl_status order_alloc(sl_order *order) {
     SL_TRY(sl_mem_alloc(allocator, index->upper.count * word, &block));
     order->slots = block;
     SL_TRY(sl_mem_alloc(allocator, longest_row(index), &order->row));
-    SL_TRY(sl_mem_alloc(allocator, index->capacity * sizeof(uint64_t), &order->ids));
+    SL_TRY(sl_mem_alloc(&index->layer0, index->capacity * sizeof(uint64_t), &order->ids));
     SL_TRY(sl_mem_alloc(allocator, index->upper.nodes_capacity * word, &block));
     order->upper.nodes = block;
     order->upper.nodes_capacity = index->upper.nodes_capacity;
@@ -152,6 +153,7 @@ static void adopt(sl_order *order) {
     sl_entry entry = sl_entry_get(index);
     sl_entry_set(index, entry.level, entry.level ? order->slots[entry.slot] : order->to[entry.node]);
     sl_upper upper = index->upper;
+    sl_replicas_drop(index);
     index->upper = order->upper;
     order->upper = upper;
     sl_settings_follow(index, &order->partitions);

@@ -1,6 +1,7 @@
 #include "base/params.h"
 #include "hnsw/live.h"
 #include "hnsw/order.h"
+#include "hnsw/placed.h"
 #include "hnsw/reach.h"
 #include "hnsw/settings.h"
 
@@ -183,6 +184,12 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
     return SL_OK;
 }
 
+/* Whether a section is an array of layer 0. */
+static int is_layer0(uint32_t kind) {
+    return kind == SL_SECTION_CODES || kind == SL_SECTION_REST || kind == SL_SECTION_COARSE ||
+           kind == SL_SECTION_LINKS || kind == SL_SECTION_IDS || kind == SL_SECTION_REFINE;
+}
+
 /* How many of everything the index has, and how many its sections have room for: the same where the file is not written
  * in place. */
 typedef struct sl_sizes {
@@ -237,7 +244,7 @@ static sl_status load(sl_index *index, sl_array array, void **out, sl_progress *
         return SL_OK;
     }
     if (array.has + array.slack == 0) return SL_OK;
-    SL_TRY(sl_mem_alloc(&index->allocator, array.has + array.slack, out));
+    SL_TRY(sl_mem_alloc(is_layer0(array.kind) ? &index->layer0 : &index->allocator, array.has + array.slack, out));
     if (!section) return SL_OK;
     return sl_store_copy_first(index->store, section, *out, array.has, progress);
 }
@@ -409,9 +416,11 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     }
     int held = -1;
     SL_TRY_GOTO(take_file(index, open, &held), fail);
+    SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
     sl_progress progress;
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
+    SL_TRY_GOTO(sl_placed_read(index, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
     if (index->place != SL_PLACE_DRAM && !index->live) index->facts = sl_live_head(store);
     if (open->place == SL_PLACE_DRAM) {

@@ -305,7 +305,10 @@ sl_status sl_scan_run(sl_batch *batch, sl_search_stats *stats) {
 #pragma omp parallel num_threads((int)batch->threads) if (batch->threads > 1)
     {
         sl_search_stats mine = {0};
+        sl_numa_pin pin;
+        sl_numa_pin_thread(batch->threads > 1 ? batch->index->numa : NULL, sl_thread_number(), batch->threads, &pin);
         sl_status status = run_thread(batch, sl_thread_number(), most, &next, &mine);
+        sl_numa_unpin_thread(batch->index->numa, &pin);
 #pragma omp critical(sl_scan_stats)
         {
             if (status != SL_OK) worst = status;

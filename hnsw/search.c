@@ -4,6 +4,7 @@
 #include "hnsw/accept.h"
 #include "hnsw/idle.h"
 #include "hnsw/live.h"
+#include "hnsw/replicas.h"
 #include "hnsw/scan.h"
 #include "hnsw/settings.h"
 #include "hnsw/walk.h"
@@ -49,6 +50,7 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     searcher->top.entries = block;
     SL_TRY_GOTO(sl_mem_alloc(&index->allocator, index->codec.dim * sizeof(float), &block), fail);
     searcher->candidate = block;
+    sl_replicas_make(index);
     *out = searcher;
     return SL_OK;
 fail:
@@ -218,7 +220,7 @@ static void gather(sl_searcher *searcher, size_t k, const sl_search_params *para
     /* Of what a filter leaves, the k-th best is not the one that is known here. */
     walk->stop = sl_accept_given(params) ? 0 : (float)params->stop;
     walk->near = k;
-    uint32_t start = sl_walk_descend(walk, sl_entry_get(index), 0);
+    uint32_t start = sl_walk_descend(walk, sl_entry_in(index, walk->upper), 0);
     sl_walk_layer(walk, 0, start, ef);
     if (!sl_accept_given(params)) {
         sl_pool_finish(&walk->pool, wanted);
@@ -244,6 +246,7 @@ static sl_status search_one(sl_searcher *searcher, const void *query, sl_dtype d
     if (searcher->view) sl_live_follow(searcher->view);
     /* Once after the index has grown; from then on a search allocates nothing. */
     SL_TRY(sl_visited_cover(&walk->visited, &index->allocator, index->n));
+    walk->upper = sl_upper_here(index);
     walk->evaluations = walk->expansions = 0;
     walk->pool.size = 0;
     if (index->n) {
@@ -356,9 +359,12 @@ static void batch_team(sl_batch *batch, sl_search_stats *sum, size_t *bad) {
     {
         size_t thread = sl_thread_number();
         sl_search_stats mine = {0};
+        sl_numa_pin pin;
+        sl_numa_pin_thread(batch->index->numa, thread, batch->threads, &pin);
 #pragma omp for schedule(dynamic, 4)
         for (size_t i = 0; i < batch->nq; i++)
             batch_step(batch, i, thread, &mine, &first);
+        sl_numa_unpin_thread(batch->index->numa, &pin);
 #pragma omp critical(sl_batch_stats)
         {
             sum->results += mine.results;
@@ -425,6 +431,7 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     /* What tuning found for batches is for batches of many: of a few, each reads its partitions alone. */
     if (mine.recall > 0 && nq / batch.threads < SL_SCAN_LEAST) mine.probes = 0;
     sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, nq);
+    sl_replicas_make(index);
     sl_searcher *alone = NULL;
     void *several = NULL;
     if (batch.threads > 1) SL_TRY(sl_mem_alloc(&index->allocator, batch.threads * sizeof *batch.searchers, &several));

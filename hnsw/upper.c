@@ -1,5 +1,6 @@
 #include "base/random.h"
 #include "hnsw/live.h"
+#include "hnsw/replicas.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static sl_status grow(const sl_index *index, uint32_t **array, size_t *capacity,
 sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     sl_upper *upper = &index->upper;
     size_t count = upper->count, rows = upper->rows, old_count = count, old_rows = rows;
+    sl_replicas_drop(index);
     for (size_t node = first; node < n; node++) {
         uint32_t level = sl_level_of(index, (uint32_t)node);
         count += level > 0;

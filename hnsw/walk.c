@@ -27,7 +27,7 @@ static size_t query_bytes(const sl_index *index) {
 }
 
 sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
-    *walk = (sl_walk){.index = index, .allocator = index->allocator, .max_ef = max_ef};
+    *walk = (sl_walk){.index = index, .upper = &index->upper, .allocator = index->allocator, .max_ef = max_ef};
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
@@ -158,7 +158,7 @@ static void score(sl_walk *walk, const sl_layer *layer, const uint32_t *ids, siz
     const uint32_t *nodes = ids;
     if (layer->level) {
         for (size_t i = 0; i < count; i++) {
-            uint32_t node = index->upper.nodes[ids[i]];
+            uint32_t node = layer->upper->nodes[ids[i]];
             walk->nodes[i] = node < index->n ? node : 0;
         }
         nodes = walk->nodes;
@@ -170,15 +170,16 @@ static void score(sl_walk *walk, const sl_layer *layer, const uint32_t *ids, siz
 
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
     const sl_index *index = walk->index;
+    const sl_upper *upper = walk->upper;
     if (entry.level == 0) return entry.node;
     uint32_t at = entry.slot;
-    sl_layer top = sl_layer_at(index, entry.level);
+    sl_layer top = sl_layer_in(index, upper, entry.level);
     score(walk, &top, &at, 1);
     float best = walk->scores[0];
-    sl_layer bottom = sl_layer_at(index, 0);
+    sl_layer bottom = sl_layer_in(index, upper, 0);
     walk->evaluations++;
     for (uint32_t l = entry.level; l > level; l--) {
-        sl_layer layer = sl_layer_at(index, l);
+        sl_layer layer = sl_layer_in(index, upper, l);
         for (uint32_t from = SL_NONE; from != at;) {
             from = at;
             const uint32_t *links = sl_layer_links(&layer, at);
@@ -196,10 +197,10 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
                     at = walk->slots[i];
                 }
             /* What the walk below begins with, on its way while the last neighbours here are found to be no better. */
-            if (l == 1 && level == 0) prefetch_links(&bottom, index->upper.nodes[at]);
+            if (l == 1 && level == 0) prefetch_links(&bottom, upper->nodes[at]);
         }
     }
-    return level ? at : index->upper.nodes[at];
+    return level ? at : upper->nodes[at];
 }
 
 static void take(sl_walk *walk, const sl_layer *layer, sl_ids found) {
@@ -210,7 +211,7 @@ static void take(sl_walk *walk, const sl_layer *layer, sl_ids found) {
 /* Where a walk begins. The entry point too: reachability is proved from there, and links lead one way. */
 static sl_ids seed(sl_walk *walk, const sl_layer *layer, uint32_t start) {
     sl_ids seeds = {sl_visited_place(&walk->visited), 0};
-    uint32_t entry = layer->level ? start : sl_entry_get(walk->index).node;
+    uint32_t entry = layer->level ? start : sl_entry_in(walk->index, walk->upper).node;
     (void)sl_visited_mark(&walk->visited, start);
     seeds.ids[seeds.count++] = start;
     if (entry < layer->count && !sl_visited_mark(&walk->visited, entry)) seeds.ids[seeds.count++] = entry;
@@ -230,7 +231,7 @@ static int is_too_far(const sl_walk *walk) {
 }
 
 void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef) {
-    sl_layer layer = sl_layer_at(walk->index, level);
+    sl_layer layer = sl_layer_in(walk->index, walk->upper, level);
     sl_visited_clear(&walk->visited);
     sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->near : 0);
     if (start >= layer.count) return;

@@ -7,6 +7,7 @@
 
 typedef struct sl_walk {
     const sl_index *index;
+    const sl_upper *upper; /* that the walk goes down: the index's own, unless somebody gives it a copy */
     sl_allocator allocator;
     size_t max_ef;
     sl_pool pool;

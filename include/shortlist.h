@@ -112,11 +112,25 @@ typedef enum sl_refine { SL_REFINE_NONE = 0, SL_REFINE_F32 = 1, SL_REFINE_BF16 =
 /* Where layer 0 lives: copied into DRAM, mapped from its file, or persistent memory. */
 typedef enum sl_place { SL_PLACE_DRAM = 0, SL_PLACE_MAP = 1, SL_PLACE_PMEM = 2 } sl_place;
 
+/* On which of a machine's memory nodes (NUMA) the pages of layer 0 come to lie.
+ *   DEFAULT     as the system has it for the process: numactl's wish, or else the node of who touches a page first
+ *   INTERLEAVE  in turns on all nodes that the process may use: the same to threads wherever they run
+ *   BIND        on one node. Where that is full, the system ends the process, as under numactl --membind
+ *   LOCAL       on the node of the thread that touches a page first, whatever policy the process has */
+typedef enum sl_numa_policy {
+    SL_NUMA_DEFAULT = 0,
+    SL_NUMA_INTERLEAVE = 1,
+    SL_NUMA_BIND = 2,
+    SL_NUMA_LOCAL = 3
+} sl_numa_policy;
+
 /* Limits; beyond them a call returns SL_ELIMIT or SL_EINVAL and says so. */
 #define SL_MAX_DIM     65536u
 #define SL_MAX_M       256u
 #define SL_MAX_EF      65536u
 #define SL_MAX_VECTORS 4294901760u /* node numbers are 32 bits wide, a few of them reserved */
+#define SL_MAX_NODES   128u        /* memory nodes of a machine */
+#define SL_MAX_CPUS    8192u
 
 /* The id that fills a result row after its last result; its score is NaN. Users may not use it as an id. */
 #define SL_NO_ID UINT64_MAX
@@ -127,6 +141,12 @@ SL_API const char *sl_dtype_name(sl_dtype dtype);
 SL_API const char *sl_codes_name(sl_codes codes);
 SL_API const char *sl_refine_name(sl_refine refine);
 SL_API const char *sl_place_name(sl_place place);
+SL_API const char *sl_numa_policy_name(sl_numa_policy policy);
+
+/* "interleave", "bind:2", "local" or "default" as a policy and, of BIND, its node (0 of others); whether this machine
+ * has the node is not looked at. SL_EINVAL where it is none of these. And back, cut to `size` bytes; returns text. */
+SL_API SL_MUST_USE sl_status sl_numa_parse(const char *text, sl_numa_policy *policy, size_t *node);
+SL_API const char *sl_numa_format(sl_numa_policy policy, size_t node, char *text, size_t size);
 
 /* Bytes of one element; 0 for a value out of range. */
 SL_API size_t sl_dtype_size(sl_dtype dtype);
@@ -175,6 +195,30 @@ typedef struct sl_file_ops {
     void (*drain)(void *ctx);
 } sl_file_ops;
 
+/* CPU c is bit c % 64 of word c / 64. */
+typedef struct sl_cpu_set {
+    uint64_t words[SL_MAX_CPUS / 64];
+} sl_cpu_set;
+
+/* What an index with a NUMA policy asks of the machine, so that a test can be a machine of several nodes. Each entry
+ * but the first two and node_here returns 0, or -1 with errno set. May be called from the threads of a batch call. NULL
+ * entries ask the system, by libnuma. The struct is copied; ctx must outlive the handle. */
+typedef struct sl_numa_ops {
+    void *ctx;
+    size_t (*nodes)(void *ctx);                      /* numbers are below it, some may be missing; 0: not to be known */
+    uint64_t (*node_memory)(void *ctx, size_t node); /* bytes; 0 where this process may have none of it */
+    int (*node_cpus)(void *ctx, size_t node, sl_cpu_set *cpus);
+    int (*node_here)(void *ctx); /* that the calling thread runs on; -1: not to be known */
+    /* For whole pages, as mbind does; `node` is that of BIND. */
+    int (*set_policy)(void *ctx, void *at, size_t size, sl_numa_policy policy, size_t node);
+    /* As the system call of its name for the calling process: moves each page to its node, or with nodes NULL only
+     * tells in status where it lies; status is a node, or an errno below 0. */
+    int (*move_pages)(void *ctx, void **pages, size_t count, const int *nodes, int *status);
+    /* Those the calling thread may run on. */
+    int (*get_cpus)(void *ctx, sl_cpu_set *cpus);
+    int (*set_cpus)(void *ctx, const sl_cpu_set *cpus);
+} sl_numa_ops;
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Index: make, fill, ask, save, open
  * ------------------------------------------------------------------------------------------------------------- */
@@ -202,12 +246,22 @@ typedef struct sl_index_params {
     const sl_allocator *allocator; /* NULL: the default */
     sl_log_fn log;                 /* NULL: silent */
     void *log_ctx;
+    /* Where the arrays of layer 0 lie: codes, links, ids and the refine tier. Their memory has the policy before it is
+     * first touched, in blocks of whole pages. On a machine of several nodes an index with a policy also keeps a copy
+     * of its upper layers, some per cent of it, on each node (under BIND on that one), made when a searcher is made or
+     * a batch begins, of which each search reads the one of the node it runs on; and the threads of an sl_index_search
+     * on several are kept to the CPUs of one node each during the call (under BIND of that one, as many as it has), of
+     * those that they may run on, where the system lets them. Default SL_NUMA_DEFAULT: none of this. */
+    sl_numa_policy numa;
+    size_t numa_node;            /* of SL_NUMA_BIND; default 0 */
+    const sl_numa_ops *numa_ops; /* NULL: the system's */
 } sl_index_params;
 
 SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_size);
 #define sl_index_params_init(params) sl_index_params_init_sized((params), sizeof *(params))
 
-/* An empty index. Errors: SL_EINVAL, SL_ETYPE, SL_ELIMIT, SL_ENOMEM. */
+/* An empty index. Errors: SL_EINVAL, SL_ETYPE, SL_ELIMIT, SL_ENOMEM, SL_EUNSUPPORTED (a NUMA policy, where this build
+ * has no libnuma or the system forbids it). */
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
 SL_API void sl_index_free(sl_index *index);
 
@@ -342,6 +396,21 @@ typedef struct sl_index_stats {
 /* Fills *out, whose struct_size the caller has set to sizeof *out. */
 SL_API SL_MUST_USE sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out);
 
+typedef struct sl_index_numa {
+    size_t struct_size;
+    sl_numa_policy policy;        /* as asked for */
+    size_t node;                  /* of SL_NUMA_BIND */
+    size_t nodes;                 /* node numbers are below it */
+    size_t copies;                /* of the upper layers, one a node; 0: there is none but the index's own */
+    uint64_t bytes[SL_MAX_NODES]; /* of layer 0, by the node they lie on, in whole pages */
+    uint64_t bytes_absent;        /* not in memory; of a mapped file: what this process has not read */
+} sl_index_numa;
+
+/* On which nodes the pages of layer 0 lie now, as the system tells (move_pages), and what was asked for. Fills *out,
+ * whose struct_size the caller has set. Asks about every page. Safe beside searches. Errors: SL_EINVAL, SL_EUNSUPPORTED
+ * (no libnuma in this build, or the system does not tell). */
+SL_API SL_MUST_USE sl_status sl_index_get_numa(const sl_index *index, sl_index_numa *out);
+
 /* Number of vectors. */
 SL_API size_t sl_index_size(const sl_index *index);
 
@@ -406,12 +475,20 @@ typedef struct sl_open_params {
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;
-    sl_progress_fn progress; /* of the copy into DRAM, in bytes */
+    sl_progress_fn progress; /* of the copy into DRAM, in bytes; of place MAP with a NUMA policy, of reading ahead */
     void *progress_ctx;
     int writable; /* with place MAP, of a file saved with room: adds change the file, and sl_index_sync makes them durable.
                      One handle at a time may; others may have the file open to read. Default 0 */
     const sl_file_ops *file_ops; /* of a writable one; copied; their ctx must outlive the handle. NULL: the system's */
     size_t log_bytes; /* of a writable one: how long its redo log grows before it is emptied; 0 (default): 256 MB */
+    /* As of sl_index_params. A mapped file's pages belong to the system's page cache, where no policy of a mapping
+     * counts: with place MAP and a policy, layer 0 is read ahead here, which takes as long as reading the file, and its
+     * pages are moved to where the policy says, by INTERLEAVE in turns of 2 MB. What other processes have mapped too
+     * stays where it is, and what the system drops and reads again later lies where it is then read; the log tells of
+     * the first. */
+    sl_numa_policy numa;
+    size_t numa_node;
+    const sl_numa_ops *numa_ops;
 } sl_open_params;
 
 SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size);
@@ -420,7 +497,8 @@ SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size
 /* Opens a saved index. The file is not trusted: header, section table and their CRC are verified here in constant
  * time, counts and links are range-checked where they are read, so a damaged or hostile file gives SL_EFORMAT,
  * SL_EVERSION, SL_ECORRUPT or wrong neighbours, never a crash, as long as nobody shortens the file while it is
- * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EUNSUPPORTED (place PMEM), SL_ECANCELED. params may be NULL. */
+ * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EUNSUPPORTED (place PMEM; a NUMA policy as of sl_index_create),
+ * SL_EINVAL, SL_ECANCELED. params may be NULL. */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
 
 /* Of an index that was opened writable: what was added, tuned and deleted before the call outlives the process and a
@@ -608,6 +686,17 @@ typedef struct sl_system {
 
 /* Fills *out, whose struct_size the caller has set. */
 SL_API SL_MUST_USE sl_status sl_system_query(sl_system *out);
+
+typedef struct sl_numa_node {
+    size_t struct_size;
+    size_t cpu_count;
+    uint64_t memory; /* bytes; 0 where this process may have none of it */
+    sl_cpu_set cpus;
+} sl_numa_node;
+
+/* What memory node `node` has. Fills *out, whose struct_size the caller has set. Errors: SL_EINVAL, SL_ENOTFOUND (no
+ * such node; numbers are below SL_MAX_NODES), SL_EUNSUPPORTED (as of sl_index_get_numa). */
+SL_API SL_MUST_USE sl_status sl_numa_get_node(size_t node, sl_numa_node *out);
 
 #ifdef __cplusplus
 }

@@ -419,9 +419,83 @@ class Machine(CommandTest):
         self.assertIsInstance(told["openmp"], bool)
         self.assertIn("ISA tier", self.run_ok("cpu"))
 
+    def test_nodes(self):
+        told = self.run_json("cpu")
+        if not told["numa"]:
+            self.assertEqual(told["nodes"], [])
+            return
+        self.assertEqual(len(told["nodes"]), told["numa_nodes"])
+        self.assertGreaterEqual(sum(node["cpus"] for node in told["nodes"]), told["cpus"])
+        self.assertGreater(sum(node["memory_bytes"] for node in told["nodes"]), 0)
+        first = told["nodes"][0]
+        self.assertIn(f"node {first['node']}", self.run_ok("cpu"))
+        listed = sum(int(last) - int(first) + 1 for first, _, last in
+                     (part.partition("-") if "-" in part else (part, "", part)
+                      for part in first["cpu_list"].split(",") if part))
+        self.assertEqual(listed, first["cpus"])
+
     def test_cap(self):
         done = self.start("cpu", "--json", env={**os.environ, "SHORTLIST_MAX_ISA": "scalar"})
         self.assertIn('"isa": "scalar"', done.stdout)
+
+
+class Numa(Indexed):
+    """--numa, on however many memory nodes there are; the C tests play machines of several."""
+
+    def setUp(self):
+        super().setUp()
+        self.nodes = [node["node"] for node in self.run_json("cpu")["nodes"] if node["memory_bytes"]]
+        self.build()
+        done = self.start("info", "x.sl", "--numa", "local")
+        if done.returncode:
+            self.assertRegex(done.stderr, r"libnuma|forbids")
+            self.skipTest(done.stderr.strip())
+
+    def lies(self, told, policy):
+        numa = told["numa"]
+        self.assertEqual(numa["policy"], policy)
+        self.assertEqual(numa["bytes_absent"], 0)
+        if policy.startswith("bind:"):
+            self.assertEqual(numa["bytes_by_node"][int(policy[5:])], sum(numa["bytes_by_node"]))
+        self.assertGreaterEqual(sum(numa["bytes_by_node"]), self.layer0)
+
+    def test_pages_lie_where_they_were_asked_for(self):
+        told = self.run_json("info", "x.sl")
+        self.layer0 = told["bytes_codes"] + told["bytes_links"]
+        self.assertNotIn("numa", told)
+        self.truth()
+        measure = ("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 5, "--ef", 20, "--repeat", 1)
+        plain = self.run_json(*measure)
+        self.assertNotIn("numa", plain)
+        for policy in ("interleave", "local", f"bind:{self.nodes[-1]}"):
+            with self.subTest(policy=policy):
+                self.lies(self.run_json("info", "x.sl", "--place", "dram", "--numa", policy), policy)
+                self.lies(self.run_json("info", "x.sl", "--place", "map", "--numa", policy), policy)
+                told = self.run_json(*measure, "--numa", policy, "--threads", 2)
+                self.lies(told, policy)
+                self.assertEqual(told["points"][0]["recall"], plain["points"][0]["recall"])
+                cpu = min(os.sched_getaffinity(0))
+                several = ("--procs", 2, "--pin", cpu, "--place", "dram")
+                self.lies(self.run_json(*measure, "--numa", policy, *several), policy)
+        self.lies(self.run_json("info", "x.sl", "--place", "dram"), "default")
+        self.assertIn("NUMA policy local: on memory node", self.run_ok("info", "x.sl", "--numa", "local"))
+        self.assertIn("NUMA policy interleave", self.run_ok(*measure, "--numa", "interleave"))
+
+    def test_building_and_searching(self):
+        plain, found = self.read("x.sl"), None
+        for options in ((), ("--numa", "interleave"), ("--numa", "local", "--place", "dram")):
+            self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "-o", "found.ibin", "--threads", 2, *options)
+            found = found or self.read("found.ibin")
+            self.assertEqual(self.read("found.ibin"), found)
+        self.build("--numa", f"bind:{self.nodes[0]}", "--threads", 1)
+        self.assertEqual(len(self.read("x.sl")), len(plain))
+
+    def test_nodes_that_are_not_there(self):
+        says = ["bind:1000: this machine"]
+        self.run_bad(1, "build", "base.fbin", "-o", "y.sl", "--metric", "l2", "--numa", "bind:1000", says=says)
+        self.run_bad(1, "info", "x.sl", "--numa", "bind:1000", says=says)
+        for wrong in ("bind:x", "bind:", "bind", "all"):
+            self.run_bad(2, "info", "x.sl", "--numa", wrong, says=[f"--numa is '{wrong}'; it takes interleave, bind:N"])
 
 
 class Help(CommandTest):

@@ -19,7 +19,7 @@ Index::Index(sl_index *handle) : handle_(handle, sl_index_free), size_(sl_index_
 }
 
 Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, size_t m, size_t ef_construction,
-                     uint64_t seed) {
+                     uint64_t seed, int numa, size_t numa_node) {
     sl_index_params params;
     sl_index_params_init(&params);
     params.dim = dim;
@@ -30,17 +30,21 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, s
     params.m = m;
     params.ef_construction = ef_construction;
     params.seed = seed;
+    params.numa = static_cast<sl_numa_policy>(numa);
+    params.numa_node = numa_node;
     sl_index *handle = nullptr;
     ::check(Outcome(sl_index_create(&params, &handle)));
     return new Index(handle);
 }
 
-Index *Index::open(nb::bytes path, int place) {
+Index *Index::open(nb::bytes path, int place, int numa, size_t numa_node) {
     const char *name = path_text(path);
     Progress progress{nb::none()};
     sl_open_params params;
     sl_open_params_init(&params);
     params.place = static_cast<sl_place>(place);
+    params.numa = static_cast<sl_numa_policy>(numa);
+    params.numa_node = numa_node;
     progress.attach(params);
     sl_index *handle = nullptr;
     Outcome outcome;
@@ -244,6 +248,22 @@ nb::dict Index::stats() {
     out["quant_error_max"] = stats.quant_error_max;
     out["isa"] = stats.isa;
     out["tuned"] = stats.tuned;
+    return out;
+}
+
+nb::dict Index::numa() {
+    sl_index_numa numa{};
+    numa.struct_size = sizeof numa;
+    ::check(use(Access::shared, [&] { return Outcome(sl_index_get_numa(handle_.get(), &numa)); }));
+    nb::list bytes;
+    for (size_t node = 0; node < numa.nodes; node++)
+        bytes.append(numa.bytes[node]);
+    char policy[32];
+    nb::dict out;
+    out["policy"] = sl_numa_format(numa.policy, numa.node, policy, sizeof policy);
+    out["bytes_by_node"] = bytes;
+    out["bytes_absent"] = numa.bytes_absent;
+    out["upper_copies"] = numa.copies;
     return out;
 }
 

@@ -10,8 +10,8 @@
 class Index {
   public:
     static Index *create(size_t dim, int metric, int dtype, int codes, int refine, size_t m, size_t ef_construction,
-                         uint64_t seed);
-    static Index *open(nb::bytes path, int place);
+                         uint64_t seed, int numa, size_t numa_node);
+    static Index *open(nb::bytes path, int place, int numa, size_t numa_node);
     Index(const Index &) = delete;
     Index &operator=(const Index &) = delete;
 
@@ -35,6 +35,8 @@ class Index {
     // What was found, as a dict; damage is in its "status" and "message", not raised.
     nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, nb::handle progress);
     nb::dict stats();
+    // Where layer 0 lies in memory.
+    nb::dict numa();
     // Frees the index; every later call but close and size raises ValueError.
     void close();
 

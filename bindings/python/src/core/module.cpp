@@ -40,6 +40,14 @@ nb::dict query_system() {
     return out;
 }
 
+// The policy's number and its node.
+nb::tuple parse_numa(const char *text) {
+    sl_numa_policy policy;
+    size_t node;
+    check(Outcome(sl_numa_parse(text, &policy, &node)));
+    return nb::make_tuple(static_cast<int>(policy), node);
+}
+
 } // namespace
 
 NB_MODULE(_core, m) {
@@ -54,12 +62,14 @@ NB_MODULE(_core, m) {
     m.attr("NO_ID") = SL_NO_ID;
     m.def("version", sl_version);
     m.def("system", query_system);
+    m.def("parse_numa", parse_numa, nb::arg("text"));
     m.def("exact", exact_search, nb::arg("x"), nb::arg("q"), nb::arg("dtype"), nb::arg("metric"), nb::arg("dim"),
           nb::arg("k"), nb::arg("threads"), nb::arg("ids_out"), nb::arg("scores_out"));
     nb::class_<Index>(m, "Index")
         .def_static("create", &Index::create, nb::arg("dim"), nb::arg("metric"), nb::arg("dtype"), nb::arg("codes"),
-                    nb::arg("refine"), nb::arg("m"), nb::arg("ef_construction"), nb::arg("seed"))
-        .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"))
+                    nb::arg("refine"), nb::arg("m"), nb::arg("ef_construction"), nb::arg("seed"), nb::arg("numa"),
+                    nb::arg("numa_node"))
+        .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("numa"), nb::arg("numa_node"))
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
              nb::arg("progress").none())
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
@@ -77,6 +87,7 @@ NB_MODULE(_core, m) {
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
              nb::arg("progress").none())
         .def("stats", &Index::stats)
+        .def("numa", &Index::numa)
         .def("close", &Index::close)
         .def_prop_ro("size", &Index::size)
         .def_prop_ro("closed", &Index::closed);

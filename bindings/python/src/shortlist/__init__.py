@@ -23,7 +23,7 @@ from . import _core
 from ._arrays import NO_ID
 from ._errors import Error
 from ._exact import exact
-from ._index import CheckReport, Index, IndexStats, Tuned, TuneReport, open
+from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open
 from ._items import Items
 from ._ranker import Encoded, Epoch, Feature, Metrics, Ranker, RankerInfo, TrainReport
 from ._recommend import Recommendations, Recommender, recommend
@@ -42,6 +42,7 @@ __all__ = [
     "IndexStats",
     "Items",
     "Metrics",
+    "NumaPages",
     "Ranker",
     "RankerInfo",
     "Recommendations",

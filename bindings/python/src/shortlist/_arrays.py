@@ -58,6 +58,15 @@ def choice(what: str, value: str, among: dict[str, int]) -> int:
     return number
 
 
+def numa_policy(text: str | None) -> tuple[int, int]:
+    """The number of a NUMA policy and its node."""
+    if text is None:
+        return 0, 0
+    if not isinstance(text, str):
+        raise TypeError(f"numa must be a str or None, not {type(text).__name__}")
+    return _core.parse_numa(text)
+
+
 def count(what: str, value: object, limit: int = 2**63) -> int:
     """A whole number from 0 to below limit; as it is, one the library can take as a size."""
     try:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import Ids, Scores
-from ._index import IndexStats
+from ._index import IndexStats, NumaPages
 from ._progress import ProgressFunction
 from ._system import SystemInfo
 
@@ -20,6 +20,7 @@ NO_ID: int
 
 def version() -> str: ...
 def system() -> SystemInfo: ...
+def parse_numa(text: str) -> tuple[int, int]: ...
 def exact(
     x: object,
     q: object,
@@ -35,10 +36,19 @@ def exact(
 class Index:
     @staticmethod
     def create(
-        dim: int, metric: int, dtype: int, codes: int, refine: int, m: int, ef_construction: int, seed: int
+        dim: int,
+        metric: int,
+        dtype: int,
+        codes: int,
+        refine: int,
+        m: int,
+        ef_construction: int,
+        seed: int,
+        numa: int,
+        numa_node: int,
     ) -> Index: ...
     @staticmethod
-    def open(path: bytes, place: int) -> Index: ...
+    def open(path: bytes, place: int, numa: int, numa_node: int) -> Index: ...
     def add(
         self, rows: object, dtype: int, ids: object | None, threads: int, progress: ProgressFunction | None
     ) -> None: ...
@@ -87,6 +97,7 @@ class Index:
         self, sample: int, k: int, ef: int, threads: int, progress: ProgressFunction | None
     ) -> dict[str, Any]: ...
     def stats(self) -> IndexStats: ...
+    def numa(self) -> NumaPages: ...
     def close(self) -> None: ...
     @property
     def size(self) -> int: ...

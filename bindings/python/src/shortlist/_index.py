@@ -11,7 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import INTEGER, Ids, Scores, amount, choice, count, dtype_name, id_array, results, rows, share
+from ._arrays import (
+    INTEGER,
+    Ids,
+    Scores,
+    amount,
+    choice,
+    count,
+    dtype_name,
+    id_array,
+    numa_policy,
+    results,
+    rows,
+    share,
+)
 from ._errors import Error
 from ._filter import filter_of
 from ._progress import Progress, shown
@@ -49,6 +62,17 @@ class IndexStats(TypedDict):
     quant_error_max: float
     isa: str
     tuned: int
+
+
+class NumaPages(TypedDict):
+    """What ``Index.numa`` gives. policy: as asked for. bytes_by_node: of the arrays that searches mostly read, by the
+    memory node their pages lie on. bytes_absent: not in memory; of a mapped file what has not been read. upper_copies:
+    nodes that have a copy of the upper layers."""
+
+    policy: str
+    bytes_by_node: list[int]
+    bytes_absent: int
+    upper_copies: int
 
 
 @dataclass(frozen=True)
@@ -137,6 +161,10 @@ class Index:
         cache line, it keeps 4-bit rows of a projection beside the usual codes.
     refine: a finer copy that re-ranks the best found: "f32", "bf16" or "i16"; None or "none" for none.
     m: links a node, twice that on the bottom layer. ef_build: pool size while adding. seed: of the node's levels.
+    numa: on which of a machine's memory nodes the index comes to lie: "interleave" (in turns on all of them), "bind:N"
+        (on node N) or "local" (on that of the thread which adds); None leaves it to the system. With one of these each
+        node also has a copy of the upper layers, and threads of a search stay on a node. shortlist.Error with status
+        SL_EUNSUPPORTED where the module was built without libnuma, or the system forbids it.
     dtype: "f32", "f16" or "bf16": vectors may then be any array of real numbers; floating-point types of these three
         are taken as they are, everything else is converted to float32. "i8", "u8" or "i16": vectors are kept exactly,
         scores are exact, and only arrays of that type are taken. numpy's names and types serve too.
@@ -158,8 +186,10 @@ class Index:
         ef_build: int = 200,
         seed: int = 1,
         dtype: npt.DTypeLike = "f32",
+        numa: str | None = None,
     ) -> None:
         element = dtype_name(dtype)
+        policy, node = numa_policy(numa)
         core = _core.Index.create(
             dim=count("dim", dim),
             metric=choice("metric", metric, _core.METRICS),
@@ -169,6 +199,8 @@ class Index:
             m=count("m", m),
             ef_construction=count("ef_build", ef_build),
             seed=count("seed", seed, 2**64),
+            numa=policy,
+            numa_node=node,
         )
         self._adopt(core, read_only=False)
 
@@ -391,6 +423,10 @@ class Index:
         """Sizes, settings and the error of the codes."""
         return self._core.stats()
 
+    def numa(self) -> NumaPages:
+        """On which memory nodes of the machine the index lies now, as the system tells."""
+        return self._core.numa()
+
     def close(self) -> None:
         """Frees the index, once calls at work in other threads are done; later calls raise ValueError."""
         self._core.close()
@@ -417,20 +453,23 @@ class Index:
         raise TypeError("a shortlist.Index cannot be copied or pickled; save it to a file and open that")
 
 
-def open(path: StrPath, place: Place = "map", read_only: bool | None = None) -> Index:
+def open(path: StrPath, place: Place = "map", read_only: bool | None = None, numa: str | None = None) -> Index:
     """Opens a saved index.
 
     place "map": the file is mapped: it opens in milliseconds whatever its size, processes share its memory, and it is
     read-only. "dram": the file is verified and copied into memory, and may be added to.
     read_only: None is True for "map" and False for "dram".
+    numa: on which of a machine's memory nodes it comes to lie: "interleave", "bind:N" for node N, or "local"; as of
+    Index. A mapped file is then read ahead, and its pages are moved, but for those that other processes have mapped too.
 
     FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is not a sound index.
     """
     if place == "map" and read_only is False:
         raise ValueError("an index opened with place='map' is read-only; open it with place='dram' to add to it")
     where = choice("place", place, _core.PLACES)
+    policy, node = numa_policy(numa)
     try:
-        core = _core.Index.open(os.fsencode(path), where)
+        core = _core.Index.open(os.fsencode(path), where, policy, node)
     except (OSError, KeyError) as error:
         if not os.path.exists(path):
             raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None

@@ -1,0 +1,95 @@
+#include "hnsw/placed.h"
+
+#include "base/numa.h"
+#include "base/params.h"
+#include "hnsw/replicas.h"
+
+#include <stdio.h>
+
+/* Of a mapped file, what is read before it is moved. */
+#define WINDOW ((size_t)8 << 20)
+
+typedef struct sl_array {
+    const void *at;
+    size_t size;
+} sl_array;
+
+enum { ARRAYS = 6 };
+
+/* Those of layer 0, in memory with the room they have. */
+static void list_arrays(const sl_index *index, sl_array *out) {
+    size_t n = index->place == SL_PLACE_DRAM ? index->capacity : index->n;
+    const sl_array arrays[ARRAYS] = {
+        {index->rows, n * index->codec.rows.pitch},
+        {index->rest_rows, n * index->codec.rest.pitch},
+        {index->coarse_rows, n * index->coarse.codec.rows.pitch},
+        {index->links, n * index->m0 * sizeof(uint32_t)},
+        {index->ids, n * index->id_width},
+        {index->refine_rows, n * index->refine_pitch},
+    };
+    for (size_t i = 0; i < ARRAYS; i++)
+        out[i] = arrays[i];
+}
+
+sl_status sl_placed_init(sl_index *index, sl_numa_policy policy, size_t node, const sl_numa_ops *ops) {
+    SL_TRY(sl_numa_open(policy, node, ops, &index->allocator, &index->numa));
+    if (!index->numa) return SL_OK;
+    index->layer0_memory = (sl_numa_memory){index->numa, index->numa->policy, index->numa->node};
+    index->layer0 = sl_numa_allocator(&index->layer0_memory);
+    return sl_replicas_init(index);
+}
+
+void sl_placed_free(sl_index *index) {
+    sl_replicas_free(index);
+    sl_numa_close(index->numa);
+    index->numa = NULL;
+}
+
+/* Each page of a part of a mapping, so that it is in memory. */
+static void touch(sl_index *index, const uint8_t *at, size_t size) {
+    index->store->medium->advise_soon(at, size);
+    for (size_t byte = 0; byte < size; byte += 4096)
+        (void)*(const volatile uint8_t *)(at + byte);
+}
+
+sl_status sl_placed_read(sl_index *index, sl_progress *progress) {
+    sl_array arrays[ARRAYS];
+    uint64_t stayed = 0;
+    if (!index->numa || index->place == SL_PLACE_DRAM) return SL_OK;
+    list_arrays(index, arrays);
+    for (size_t i = 0; i < ARRAYS; i++)
+        for (size_t at = 0, some; at < arrays[i].size; at += some) {
+            const uint8_t *from = (const uint8_t *)arrays[i].at + at;
+            some = arrays[i].size - at < WINDOW ? arrays[i].size - at : WINDOW;
+            touch(index, from, some);
+            SL_TRY(sl_numa_move(index->numa, from, some, index->store->base, &stayed));
+            sl_progress_step(progress, some);
+            if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
+        }
+    if (!stayed || !index->log) return SL_OK;
+    char message[160];
+    snprintf(
+        message, sizeof message,
+        "%llu bytes of the mapped file stay on other memory nodes than asked for: other processes have them mapped",
+        (unsigned long long)stayed);
+    index->log(index->log_ctx, SL_LOG_WARN, message);
+    return SL_OK;
+}
+
+sl_status sl_index_get_numa(const sl_index *index, sl_index_numa *out) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    SL_TRY(sl_params_check_out(out, "sl_index_numa"));
+    sl_numa_ops ops = index->numa ? index->numa->ops : sl_numa_ops_of(NULL);
+    sl_index_numa mine = {.copies = sl_replicas_count(index)};
+    sl_array arrays[ARRAYS];
+    SL_TRY(sl_numa_count_nodes(&ops, &mine.nodes));
+    if (index->numa) {
+        mine.policy = index->numa->policy;
+        mine.node = index->numa->node;
+    }
+    list_arrays(index, arrays);
+    for (size_t i = 0; i < ARRAYS; i++)
+        if (arrays[i].size) SL_TRY(sl_numa_count(&ops, arrays[i].at, arrays[i].size, mine.bytes, &mine.bytes_absent));
+    sl_params_out(out, &mine, sizeof mine);
+    return SL_OK;
+}
