@@ -497,7 +497,8 @@ SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size
 /* Opens a saved index. The file is not trusted: header, section table and their CRC are verified here in constant
  * time, counts and links are range-checked where they are read, so a damaged or hostile file gives SL_EFORMAT,
  * SL_EVERSION, SL_ECORRUPT or wrong neighbours, never a crash, as long as nobody shortens the file while it is
- * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EUNSUPPORTED (place PMEM; a NUMA policy as of sl_index_create),
+ * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EBUSY (written by another handle), SL_EUNSUPPORTED (writable
+ * without room; a NUMA policy as of sl_index_create),
  * SL_EINVAL, SL_ECANCELED. params may be NULL. */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
 

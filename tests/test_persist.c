@@ -242,9 +242,6 @@ START_TEST(mapped_indexes_are_read_only) {
 
     sl_open_params open;
     sl_open_params_init(&open);
-    open.place = SL_PLACE_PMEM;
-    ck_fails(sl_index_open(place.path, &open, &index), SL_EUNSUPPORTED, place.path);
-    ck_assert_ptr_null(index);
     open.place = (sl_place)3;
     ck_fails(sl_index_open(place.path, &open, &index), SL_EINVAL, "place 3");
     ck_fails(sl_index_open("/dev/null/nothing", NULL, &index), SL_EIO, "/dev/null/nothing");
