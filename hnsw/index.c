@@ -129,6 +129,7 @@ void sl_index_release_arrays(sl_index *index) {
         sl_mem_free(allocator, index->projection, sl_projection_bytes(index));
         sl_mem_free(allocator, index->links, links_bytes(index, index->capacity));
         sl_mem_free(allocator, index->refine_rows, sl_refine_bytes(index, index->capacity));
+        sl_mem_free(allocator, index->dead, sl_dead_bytes(index->capacity));
         sl_upper_free(index);
     }
     sl_store_close(index->store, allocator);
@@ -156,7 +157,8 @@ sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_
 
 sl_status sl_index_writable(const sl_index *index) {
     if (index->place == SL_PLACE_DRAM) return SL_OK;
-    return sl_fail(SL_EREADONLY, "the index is mapped from its file and read-only; open it with place dram to add");
+    return sl_fail(SL_EREADONLY,
+                   "the index is mapped from its file and read-only; open it with place dram to change it");
 }
 
 /* The arrays of layer 0 that a larger capacity needs, all of them or none. */
@@ -164,7 +166,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
     const sl_allocator *allocator = &index->allocator;
     size_t old_rows = sl_codec_rows_size(&index->codec, index->capacity);
     size_t new_rows = sl_codec_rows_size(&index->codec, capacity), bytes;
-    void *rows, *rest = NULL, *coarse = NULL, *links = NULL, *refine = NULL;
+    void *rows, *rest = NULL, *coarse = NULL, *links = NULL, *refine = NULL, *dead = NULL;
     sl_status status;
     if (!new_rows || !sl_mul(capacity, index->m0 * sizeof(uint32_t), &bytes) ||
         !sl_mul(capacity, index->refine_pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP ||
@@ -178,6 +180,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
         SL_TRY_GOTO(sl_mem_alloc(allocator, sl_coarse_bytes(index, capacity), &coarse), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, links_bytes(index, capacity), &links), fail);
     if (index->refine_pitch) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_refine_bytes(index, capacity), &refine), fail);
+    if (index->dead) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_dead_bytes(capacity), &dead), fail);
     SL_TRY_GOTO(sl_ids_resize(index, capacity), fail);
 
     if (index->n) {
@@ -186,6 +189,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
         if (coarse) memcpy(coarse, index->coarse_rows, index->n * index->coarse.codec.rows.pitch);
         memcpy(links, index->links, links_bytes(index, index->n));
         if (refine) memcpy(refine, index->refine_rows, index->n * index->refine_pitch);
+        if (dead) memcpy(dead, index->dead, sl_dead_bytes(index->n));
     }
     memset((char *)links + links_bytes(index, index->n), 0xff, links_bytes(index, capacity - index->n));
     sl_mem_free(allocator, index->rows, old_rows);
@@ -193,6 +197,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
     sl_mem_free(allocator, index->coarse_rows, sl_coarse_bytes(index, index->capacity));
     sl_mem_free(allocator, index->links, links_bytes(index, index->capacity));
     sl_mem_free(allocator, index->refine_rows, sl_refine_bytes(index, index->capacity));
+    sl_mem_free(allocator, index->dead, sl_dead_bytes(index->capacity));
     index->rows = rows;
     index->codec.rows.base = rows;
     index->rest_rows = rest;
@@ -201,6 +206,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
     index->coarse.codec.rows.base = coarse;
     index->links = links;
     index->refine_rows = refine;
+    index->dead = dead;
     index->capacity = capacity;
     return SL_OK;
 fail:
@@ -209,6 +215,7 @@ fail:
     sl_mem_free(allocator, coarse, sl_coarse_bytes(index, capacity));
     sl_mem_free(allocator, links, links_bytes(index, capacity));
     sl_mem_free(allocator, refine, sl_refine_bytes(index, capacity));
+    sl_mem_free(allocator, dead, sl_dead_bytes(capacity));
     return status;
 }
 
@@ -220,7 +227,7 @@ sl_status sl_index_reserve(sl_index *index, size_t n) {
 }
 
 size_t sl_index_size(const sl_index *index) {
-    return index ? index->n : 0;
+    return index ? sl_live_count(index) : 0;
 }
 
 sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
@@ -228,7 +235,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
     SL_TRY(sl_params_check_out(out, "sl_index_stats"));
     sl_section_source sections[SL_MAX_SECTIONS];
     sl_file_header header;
-    sl_index_stats mine = {.n = index->n,
+    sl_index_stats mine = {.n = sl_live_count(index),
                            .dim = index->codec.dim,
                            .m = index->m,
                            .ef_construction = index->ef_construction,
@@ -241,7 +248,8 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .max_level = index->n ? sl_entry_get(index).level : 0,
                            .quant_error_max = index->quant_error.max,
                            .isa = sl_isa_name(index->kernels->isa),
-                           .tuned = index->tuned_count};
+                           .tuned = index->tuned_count,
+                           .deleted = index->dead_count};
     size_t count = sl_describe(index, &header, sections);
     for (size_t i = 0; i < count; i++) {
         uint64_t size = sections[i].size;
@@ -271,6 +279,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
             mine.bytes_partitions += size;
             break;
         case SL_SECTION_TUNED:
+        case SL_SECTION_DEAD:
             break;
         }
     }

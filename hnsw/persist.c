@@ -44,7 +44,8 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
                                .next_id = index->next_id,
                                .quant_error_sum = index->quant_error.sum,
                                .quant_error_max = index->quant_error.max,
-                               .quant_error_count = index->quant_error.count};
+                               .quant_error_count = index->quant_error.count,
+                               .dead_count = index->dead_count};
     size_t count = 0;
     const size_t word = sizeof(uint32_t);
 #define SL_PUT(kind, data, bytes) sections[count++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, bytes}
@@ -62,6 +63,7 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
         SL_PUT(SL_SECTION_UPPER_LINKS, upper->links, upper->rows * index->m * word);
     }
     if (index->refine_pitch) SL_PUT(SL_SECTION_REFINE, index->refine_rows, index->n * index->refine_pitch);
+    if (index->dead_count) SL_PUT(SL_SECTION_DEAD, index->dead, sl_dead_bytes(index->n));
 #undef SL_PUT
     const sl_partitions *partitions = &index->partitions;
     if (partitions->count) {
@@ -140,6 +142,9 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
                        header->row_pitch, header->refine_pitch, index->codec.rows.pitch, index->refine_pitch);
     if (header->id_width != 0 && header->id_width != 4 && header->id_width != 8)
         return sl_fail(SL_ECORRUPT, "header says ids of %u bytes", header->id_width);
+    if (header->dead_count > header->n)
+        return sl_fail(SL_ECORRUPT, "header says that %llu of %llu vectors are deleted",
+                       (unsigned long long)header->dead_count, (unsigned long long)header->n);
     if (header->n == 0) return SL_OK;
     int above = header->entry_slot != SL_NONE;
     if (header->entry_node >= header->n || header->max_level > SL_MAX_LEVEL || above != (header->max_level > 0) ||
@@ -244,6 +249,12 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
                   index->refine_pitch ? sl_refine_bytes(index, n) : 0, &block, progress);
     index->refine_rows = block;
     SL_TRY(status);
+    block = NULL;
+    size_t dead = header->dead_count ? sl_dead_bytes(n) : 0;
+    status = load(index, SL_SECTION_DEAD, dead, dead, &block, progress);
+    index->dead = block;
+    index->dead_count = (size_t)header->dead_count;
+    SL_TRY(status);
     SL_TRY(load_upper(index, header, progress));
     SL_TRY(sl_partitions_load(index, progress));
     SL_TRY(sl_settings_load(index, progress));
@@ -282,6 +293,7 @@ static sl_status check_writable(const sl_index *index) {
     for (size_t link = 0; link < upper->rows * index->m; link++)
         if (upper->links[link] >= upper->count && upper->links[link] != SL_NONE)
             return sl_fail(SL_ECORRUPT, "row %zu of the upper layers has a link out of range", link / index->m);
+    SL_TRY(sl_dead_check(index));
     return sl_partitions_check(index);
 }
 

@@ -31,7 +31,8 @@ typedef enum sl_section_kind {
     SL_SECTION_COARSE = 10,     /* of I4 codes beside I8 or I16 rows: n rows walked on, of one or two cache lines */
     SL_SECTION_PROJECTION = 11, /* what those are made with */
     SL_SECTION_PARTITION_STARTS = 12, /* uint32: first node of each partition, and behind the last; not required */
-    SL_SECTION_PARTITION_ROWS = 13    /* a centroid each, a row of I8 codes of floats; not required */
+    SL_SECTION_PARTITION_ROWS = 13,   /* a centroid each, a row of I8 codes of floats; not required */
+    SL_SECTION_DEAD = 14              /* (n + 63) / 64 uint64: bit i % 64 of word i / 64 says that node i is deleted */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {
@@ -107,7 +108,8 @@ typedef struct sl_file_header {
     double quant_error_sum;
     double quant_error_max;
     uint64_t quant_error_count;
-    uint8_t reserved[384];
+    uint64_t dead_count; /* nodes that are deleted; 0: there is no section DEAD */
+    uint8_t reserved[376];
     sl_file_section sections[SL_MAX_SECTIONS];
     uint8_t unused[2556];
     uint32_t crc32c; /* of the header page up to here */
@@ -146,7 +148,8 @@ SL_AT(sl_file_header, next_id, 96);
 SL_AT(sl_file_header, quant_error_sum, 104);
 SL_AT(sl_file_header, quant_error_max, 112);
 SL_AT(sl_file_header, quant_error_count, 120);
-SL_AT(sl_file_header, reserved, 128);
+SL_AT(sl_file_header, dead_count, 128);
+SL_AT(sl_file_header, reserved, 136);
 SL_AT(sl_file_header, sections, 512);
 SL_AT(sl_file_header, unused, 1536);
 SL_AT(sl_file_header, crc32c, 4092);
