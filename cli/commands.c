@@ -60,6 +60,7 @@ static double bytes_per_vector(const sl_index_stats *stats) {
 
 void json_index(json *json, const sl_index_stats *stats) {
     json_count(json, "n", stats->n);
+    json_count(json, "deleted", stats->deleted);
     json_count(json, "dim", stats->dim);
     json_text(json, "metric", sl_metric_name(stats->metric));
     json_text(json, "input", sl_dtype_name(stats->dtype));
@@ -77,6 +78,7 @@ void print_index(const sl_index_stats *stats) {
     printf("%zu vectors of %zu %s, %s, codes %s, refine %s, m %zu, ef_build %zu\n", stats->n, stats->dim,
            sl_dtype_name(stats->dtype), sl_metric_name(stats->metric), sl_codes_name(stats->codes),
            sl_refine_name(stats->refine), stats->m, stats->ef_construction);
+    if (stats->deleted) printf("%zu more are deleted, and take up their memory\n", stats->deleted);
     printf("%s, %.1f bytes a vector\n", text_of_size(stats->bytes_total).text, bytes_per_vector(stats));
 }
 

@@ -7,6 +7,8 @@
 #include "cli/report.h"
 
 extern const command command_build;
+extern const command command_add;
+extern const command command_delete;
 extern const command command_search;
 extern const command command_eval;
 extern const command command_tune;
@@ -31,7 +33,7 @@ size_text text_of_size(uint64_t bytes);
  * NULL on failure. */
 int open_index(const char *path, sl_place place, int progress, sl_index **out, sl_index_stats *stats);
 
-/* The members every object about an index begins with: n, dim, metric, … isa. */
+/* The members every object about an index begins with: n, deleted, dim, metric, … isa. */
 void json_index(json *json, const sl_index_stats *stats);
 
 /* One line about an index: "339479 vectors of 100 f32, cosine, codes i8, refine bf16, m 16, ef_build 200". */
