@@ -10,8 +10,7 @@ typedef struct sl_gathering {
     const sl_search_params *params;
     size_t k, wanted, deepest;
     uint32_t start;
-    size_t seen; /* by the last look, deleted ones counted */
-    int whole;   /* it saw all there is to be found */
+    int whole; /* the last look saw all there is to be found */
 } sl_gathering;
 
 /* How many nodes hold ef that are not deleted, those that are being spread evenly. */
@@ -79,23 +78,24 @@ static int stops_rightly(sl_gathering *gathering, size_t ef) {
     return noted >= needed && pool->size >= gathering->k;
 }
 
-/* Until k that are not deleted are found, whatever that takes; a filter's wants are bounded by `deepest`. */
+/* Until as many are found that are not deleted as a search would have to rank, whatever that takes; a filter's wants
+ * are bounded by `deepest`. */
 static void gather_live(sl_gathering *gathering, size_t ef) {
     const sl_search_params *params = gathering->params;
     const sl_index *index = gathering->walk->index;
     sl_pool *pool = &gathering->walk->pool;
-    const size_t k = gathering->k, deepest = gathering->deepest;
+    const size_t wanted = gathering->wanted, deepest = gathering->deepest;
     if (params->stop > 0 && sl_accept_stops(index, params) && stops_rightly(gathering, ef)) return;
     for (int all = 0;;) {
         look(gathering, ef, all);
         size_t live = pool->size;
         if (sl_accept_given(params)) sl_accept_pool(index, params, pool);
-        if (gathering->whole || sl_accept_enough(pool->size, live < ef ? live : ef, k, gathering->wanted)) return;
-        if (live >= k && ef >= deepest) return;
-        if (live < k && depth_for(index, ef) == SL_MAX_EF)
+        if (gathering->whole || sl_accept_enough(pool->size, ef, gathering->k, wanted)) return;
+        if (live >= wanted && ef >= deepest) return;
+        if (live < wanted && depth_for(index, ef) == SL_MAX_EF)
             all = 1;
         else
-            ef = live >= k && ef > deepest / 2 ? deepest : 2 * ef;
+            ef = live >= wanted && ef > deepest / 2 ? deepest : 2 * ef;
     }
 }
 

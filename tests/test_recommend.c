@@ -834,6 +834,7 @@ int main(void) {
         tcase_add_test(cases[c], a_batch_is_its_requests);
         tcase_add_loop_test(cases[c], missing_items_are_scored_and_counted, 0, 4);
         tcase_add_test(cases[c], the_index_may_grow);
+        tcase_add_test(cases[c], the_index_may_shrink);
     }
     tcase_add_test(dense, handles_are_kept);
     tcase_add_test(dense, a_mapped_table_serves);
