@@ -348,9 +348,7 @@ sl_status sl_live_commit(sl_live *live) {
 
 sl_status sl_live_checkpoint(sl_live *live) {
     SL_TRY(check_failed(live));
-    if (live->direct) return SL_OK;
-    if (live->dirty.marked) SL_TRY(sl_live_commit(live));
-    if (live->redo->end == 0) return SL_OK;
+    if (live->direct || live->redo->end == 0) return SL_OK;
     live->failed = 1; /* until all of it is done */
     SL_TRY(sl_sync_data(&live->ops, live->fd, live->path));
     live->super.epoch++;

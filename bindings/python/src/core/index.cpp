@@ -73,6 +73,15 @@ void Index::add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::
     }));
 }
 
+void Index::remove(nb::handle ids, size_t n) {
+    Flat<const uint64_t> labels(ids, n);
+    ::check(use(Access::exclusive, [&] {
+        Outcome outcome(sl_index_delete(handle_.get(), labels.data(), n));
+        size_ = sl_index_size(handle_.get());
+        return outcome;
+    }));
+}
+
 void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
                    size_t probes, size_t threads, nb::handle filter, nb::handle ids_out, nb::handle scores_out) {
     Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
@@ -217,6 +226,7 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, nb::ha
     found["mean_degree"] = report.mean_degree;
     found["sampled_recall"] = report.sampled_recall;
     found["sections_checked"] = report.sections_checked;
+    found["deleted"] = report.deleted;
     return found;
 }
 
@@ -248,6 +258,7 @@ nb::dict Index::stats() {
     out["quant_error_max"] = stats.quant_error_max;
     out["isa"] = stats.isa;
     out["tuned"] = stats.tuned;
+    out["deleted"] = stats.deleted;
     return out;
 }
 

@@ -16,6 +16,7 @@ class Index {
     Index &operator=(const Index &) = delete;
 
     void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
+    void remove(nb::handle ids, size_t n);
     // Fills ids_out and scores_out, (nq, k) each. filter: a dict as filter.hpp has it, or None.
     // recall above 0: by the settings tuned for it, ef, rerank, stop and probes not being looked at.
     void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,

@@ -72,6 +72,7 @@ NB_MODULE(_core, m) {
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("numa"), nb::arg("numa_node"))
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
              nb::arg("progress").none())
+        .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
              nb::arg("rerank"), nb::arg("recall"), nb::arg("stop"), nb::arg("probes"), nb::arg("threads"),
              nb::arg("filter").none(), nb::arg("ids_out"), nb::arg("scores_out"))

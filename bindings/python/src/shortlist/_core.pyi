@@ -52,6 +52,7 @@ class Index:
     def add(
         self, rows: object, dtype: int, ids: object | None, threads: int, progress: ProgressFunction | None
     ) -> None: ...
+    def delete(self, ids: object, n: int) -> None: ...
     def search(
         self,
         rows: object,
