@@ -77,7 +77,7 @@ static int add(add_state *state) {
     const add_options *options = state->options;
     int status = output_check(state->index_path, (const char *const[]){state->base_path, options->ids, NULL});
     if (status == EXIT_DONE)
-        status = open_to_change(state->index_path, options->progress, &state->adding.index, &state->stats);
+        status = open_to_change(state->index_path, SL_PLACE_DRAM, options->progress, &state->adding.index, &state->stats);
     if (status == EXIT_DONE) status = load(state);
     if (status == EXIT_DONE) status = reserve(state);
     if (status == EXIT_DONE) status = adding_run(&state->adding, "adding");

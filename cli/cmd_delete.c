@@ -48,7 +48,7 @@ static int run(delete_state *state) {
     int status = output_check(state->path, (const char *const[]){options->ids, NULL});
     if (status == EXIT_DONE) status = vectors_read_ids(options->ids, NULL, &state->count, &state->ids);
     if (status == EXIT_DONE)
-        status = open_to_change(state->path, options->progress, &state->index, &state->stats);
+        status = open_to_change(state->path, SL_PLACE_DRAM, options->progress, &state->index, &state->stats);
     if (status == EXIT_DONE) status = delete_ids(state);
     if (status == EXIT_DONE) status = keep_changes(state->index, state->path, options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;

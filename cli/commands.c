@@ -48,13 +48,14 @@ int open_index(const char *path, sl_place place, numa_choice numa, int progress_
     return describe(path, open_with(path, &params, progress_wanted, out), out, stats);
 }
 
-int open_to_change(const char *path, int progress_wanted, sl_index **out, sl_index_stats *stats) {
+int open_to_change(const char *path, sl_place otherwise, int progress_wanted, sl_index **out, sl_index_stats *stats) {
     sl_open_params params;
     sl_open_params_init(&params);
     params.writable = 1;
     sl_status status = open_with(path, &params, progress_wanted, out);
     if (status == SL_EUNSUPPORTED) {
-        params.place = SL_PLACE_DRAM;
+        params.place = otherwise;
+        params.writable = 0;
         status = open_with(path, &params, progress_wanted, out);
     }
     return describe(path, status, out, stats);

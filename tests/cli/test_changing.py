@@ -1,6 +1,7 @@
 """Commands that change an index in its file: add and delete."""
 
 import math
+import os
 import unittest
 
 from harness import CommandTest, clustered, decode, npy
@@ -17,12 +18,14 @@ def nearest(rows, query):
 
 
 class Changing(CommandTest):
+    built_with = ()
+
     def setUp(self):
         super().setUp()
         self.vectors("base.fbin", BASE)
         self.vectors("more.fbin", ADDED)
         self.vectors("queries.fbin", ASKED)
-        self.run_json("build", "base.fbin", "-o", "x.sl", "--metric", "l2", "--codes", "f32")
+        self.run_json("build", "base.fbin", "-o", "x.sl", "--metric", "l2", "--codes", "f32", *self.built_with)
         self.rows = dict(enumerate(BASE))
 
     def ids(self, ids, name="ids.npy"):
@@ -133,6 +136,40 @@ class Add(Changing):
         self.run_bad(1, "add", "more.fbin", "more.fbin", says=["more.fbin"])
         self.run_bad(2, "add", "x.sl")
         self.expect()
+
+
+class InPlace:
+    """The same with an index that is changed in its file, and what only such a one can do."""
+
+    built_with = ("--room", 2 * N + MORE)
+
+    def snapshot(self):
+        """Without the superblocks, the two pages before the last: each who opens the file to write it puts one down."""
+        return {name: content[:-12352] + content[-4160:] if name.endswith(".sl") else content
+                for name, content in super().snapshot().items()}
+
+    def test_the_file_stays_the_same_one(self):
+        before = os.stat(self.path("x.sl"))
+        self.run_ok("add", "x.sl", "more.fbin")
+        self.run_ok("delete", "x.sl", "--ids", self.ids([1]))
+        self.vectors("tuning.fbin", clustered(80, DIM, 14))
+        self.run_ok("tune", "x.sl", "tuning.fbin", "-k", 5, "--recall", "0.9")
+        after = os.stat(self.path("x.sl"))
+        self.assertEqual((before.st_ino, before.st_size), (after.st_ino, after.st_size))
+        self.assertFalse(os.path.exists(self.path("x.sl.log")))
+        self.assertEqual(len(self.run_json("info", "x.sl")["tuned"]), 1)
+
+
+class DeleteInPlace(InPlace, Delete):
+    pass
+
+
+class AddInPlace(InPlace, Add):
+    def test_room_ends(self):
+        for _ in range(5):
+            self.run_ok("add", "x.sl", "more.fbin")
+        self.run_bad(1, "add", "x.sl", "more.fbin", says=["room for 900 vectors", "more room"])
+        self.run_bad(1, "build", "base.fbin", "-o", "y.sl", "--metric", "l2", "--room", N - 1, says=["--room 399"])
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from ._progress import Progress, shown
 Metric = Literal["ip", "cosine", "l2"]
 Codes = Literal["i8", "i16", "f32", "i4"]
 Refine = Literal["none", "f32", "bf16", "i16"]
-Place = Literal["map", "dram"]
+Place = Literal["map", "dram", "pmem"]
 StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
@@ -63,6 +63,7 @@ class IndexStats(TypedDict):
     isa: str
     tuned: int
     deleted: int
+    room: int
 
 
 class NumaPages(TypedDict):
@@ -292,7 +293,11 @@ class Index:
 
     def _refuse_where_read_only(self, call: str) -> None:
         if self._read_only:
-            raise Error("SL_EREADONLY", f"the index is read-only; open it with place='dram', read_only=False to {call}")
+            raise Error(
+                "SL_EREADONLY",
+                f"the index is read-only; open it with place='dram', read_only=False to {call}, or, if it was saved with "
+                "room, with place='map', read_only=False",
+            )
 
     def search(
         self,
@@ -418,10 +423,24 @@ class Index:
         self._core.get(labels, labels.size, _core.DTYPES[dtype], out)
         return out.reshape((*labels.shape, self._dim))
 
-    def save(self, path: StrPath, progress: Progress = False) -> None:
-        """Writes the index to path, which afterwards holds it whole, or on an exception what it held before."""
+    def save(self, path: StrPath, progress: Progress = False, room: int = 0) -> None:
+        """Writes the index to path, which afterwards holds it whole, or on an exception what it held before.
+
+        room: above 0, the file can be opened with place="map", read_only=False and then changed in place, beside other
+        processes that have it open, and has room for so many vectors in all. What is not used takes no space where the
+        file system knows holes.
+        """
         with shown(progress, "saving", "B") as tell:
-            self._core.save(os.fsencode(path), tell)
+            self._core.save(os.fsencode(path), count("room", room), tell)
+
+    def sync(self) -> None:
+        """Of an index opened with place="map" or "pmem", read_only=False: what was changed before is durable once this
+        returns, and other processes that have the file open find it from their next search on. What was not synced when
+        the index is closed, or the process ends, is lost.
+
+        After a failure that is no want of space, open the file anew.
+        """
+        self._core.sync()
 
     def check(
         self, sample: int = 200, k: int = 10, ef: int = 200, threads: int = 0, progress: Progress = False
@@ -478,20 +497,21 @@ class Index:
 def open(path: StrPath, place: Place = "map", read_only: bool | None = None, numa: str | None = None) -> Index:
     """Opens a saved index.
 
-    place "map": the file is mapped: it opens in milliseconds whatever its size, processes share its memory, and it is
-    read-only. "dram": the file is verified and copied into memory, and may be added to.
-    read_only: None is True for "map" and False for "dram".
+    place "map": the file is mapped: it opens in milliseconds whatever its size, and processes share its memory. "pmem":
+    the same of a file that may lie in persistent memory. "dram": the file is verified and copied into memory, and may be
+    added to.
+    read_only: None is True for "map" and "pmem" and False for "dram". False with these two: the file, which was saved with
+    room, is changed in place, and ``sync`` makes that durable; one process at a time may.
     numa: on which of a machine's memory nodes it comes to lie: "interleave", "bind:N" for node N, or "local"; as of
     Index. A mapped file is then read ahead, and its pages are moved, but for those that other processes have mapped too.
 
     FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is not a sound index.
     """
-    if place == "map" and read_only is False:
-        raise ValueError("an index opened with place='map' is read-only; open it with place='dram' to add to it")
     where = choice("place", place, _core.PLACES)
+    writable = place != "dram" and read_only is False
     policy, node = numa_policy(numa)
     try:
-        core = _core.Index.open(os.fsencode(path), where, policy, node)
+        core = _core.Index.open(os.fsencode(path), where, writable, policy, node)
     except (OSError, KeyError) as error:
         if not os.path.exists(path):
             raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
