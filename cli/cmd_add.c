@@ -77,7 +77,8 @@ static int add(add_state *state) {
     const add_options *options = state->options;
     int status = output_check(state->index_path, (const char *const[]){state->base_path, options->ids, NULL});
     if (status == EXIT_DONE)
-        status = open_to_change(state->index_path, SL_PLACE_DRAM, options->progress, &state->adding.index, &state->stats);
+        status =
+            open_to_change(state->index_path, SL_PLACE_DRAM, options->progress, &state->adding.index, &state->stats);
     if (status == EXIT_DONE) status = load(state);
     if (status == EXIT_DONE) status = reserve(state);
     if (status == EXIT_DONE) status = adding_run(&state->adding, "adding");
@@ -118,13 +119,15 @@ const command command_add = {
     .name = "add",
     .summary = "add a file of vectors to an index",
     .synopsis = "shortlist add INDEX BASE [--ids FILE] [--threads N] [--progress] [--json]",
-    .description =
-        "Adds the vectors of BASE, which are of INDEX's dimension and type: all of them or none. An INDEX that was built "
-        "with --room is added to in its file, and those who have it open find what was added from their next search on; "
-        "another is read into memory, and the whole is put in its place. An id that is in the index is refused; one that was deleted may "
-        "be given again. Settings that 'shortlist tune' stored stay.\n"
-        "BASE is a file of type " VECTORS_READ_ENDINGS
-        "; of an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n",
+    .description = "Adds the vectors of BASE, which are of INDEX's dimension and type: all of them or none. An INDEX "
+                   "that was built "
+                   "with --room is added to in its file, and those who have it open find what was added from their "
+                   "next search on; "
+                   "another is read into memory, and the whole is put in its place. An id that is in the index is "
+                   "refused; one that was deleted may "
+                   "be given again. Settings that 'shortlist tune' stored stay.\n"
+                   "BASE is a file of type " VECTORS_READ_ENDINGS
+                   "; of an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n",
     .examples = "shortlist add base.sl more.fbin\n"
                 "shortlist add base.sl more.npy --ids ids.npy --json\n",
     .operands = operands,

@@ -134,8 +134,7 @@ static int build(build_state *state) {
     if (status == EXIT_DONE) status = prepare_index(state);
     if (status == EXIT_DONE) status = adding_run(adding, "building");
     if (status == EXIT_DONE)
-        status =
-            save_handle(save_with_room, state, state->options->output, state->options->progress, &state->save_s);
+        status = save_handle(save_with_room, state, state->options->output, state->options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;
 }
 
@@ -191,7 +190,8 @@ static const option build_table[] = {
      "their order."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(build_options, seed), "Seed of the nodes' levels (default 1)."},
     {0, "room", OPTION_COUNT, "N", 0, offsetof(build_options, room),
-     "Make a file that 'shortlist add' and 'shortlist delete' change in place, beside others who have it open, with room "
+     "Make a file that 'shortlist add' and 'shortlist delete' change in place, beside others who have it open, with "
+     "room "
      "for N vectors in all. What is not used takes no space where the file system knows holes."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
      "Fail, before the work where that can be told, rather than take more memory than this; 512M, 16G."},

@@ -77,8 +77,10 @@ const command command_delete = {
     .summary = "delete vectors of an index by their ids",
     .synopsis = "shortlist delete INDEX --ids FILE [--progress] [--json]",
     .description =
-        "Deletes the vectors of these ids: all of them or, where one is not in the index or comes twice, none. No search "
-        "returns them any more, and their ids may be added again. An INDEX that was built with --room is changed in its "
+        "Deletes the vectors of these ids: all of them or, where one is not in the index or comes twice, none. No "
+        "search "
+        "returns them any more, and their ids may be added again. An INDEX that was built with --room is changed in "
+        "its "
         "file; another is read into memory, and the whole is put in its place.\n"
         "What is deleted is marked: it keeps its memory, and searches go on to walk through it, so that they take "
         "longer "

@@ -74,13 +74,13 @@ struct sl_index {
     uint64_t entry;        /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
     size_t ordered; /* nodes when they were last numbered anew */
-    size_t threads;    /* that the last add was asked to use */
+    size_t threads; /* that the last add was asked to use */
     sl_partitions partitions;
-    sl_idle *idle;          /* searchers between batch calls, which may be many at once and see the index as const */
-    sl_store *store;        /* the open file the arrays point into; NULL when they are the index's own */
-    sl_live *live;          /* of an index that is written in place: what was touched, and the log */
+    sl_idle *idle;   /* searchers between batch calls, which may be many at once and see the index as const */
+    sl_store *store; /* the open file the arrays point into; NULL when they are the index's own */
+    sl_live *live;   /* of an index that is written in place: what was touched, and the log */
     const sl_live_facts *facts; /* of one that is mapped while another process may write it: see sl_live_follow */
-    sl_tuned_record *tuned; /* settings that tuning stored, see settings.h; always the index's own */
+    sl_tuned_record *tuned;     /* settings that tuning stored, see settings.h; always the index's own */
     size_t tuned_count;
     /* From here on what may change beside readers; a view (live.h) is a copy of what is above, and has none of it. */
     sl_id_map id_map;

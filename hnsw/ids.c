@@ -81,8 +81,8 @@ static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
     return sl_fail(SL_ENOTFOUND, "id %llu is not in the index", (unsigned long long)id);
 }
 
-/* Nodes that the file's writer has published since the map was made go into it first, which may move it: one caller at a
- * time. */
+/* Nodes that the file's writer has published since the map was made go into it first, which may move it: one caller at
+ * a time. */
 static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
     sl_index view;
     sl_id_map *map = &index->id_map;

@@ -177,8 +177,9 @@ sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_
 
 sl_status sl_index_writable(const sl_index *index) {
     if (index->place == SL_PLACE_DRAM || index->live) return SL_OK;
-    return sl_fail(SL_EREADONLY, "the index is mapped from its file and read-only; open it with place dram to change it, "
-                                 "or with writable set where the file has room");
+    return sl_fail(SL_EREADONLY,
+                   "the index is mapped from its file and read-only; open it with place dram to change it, "
+                   "or with writable set where the file has room");
 }
 
 /* The arrays of layer 0 that a larger capacity needs, all of them or none. */
@@ -244,7 +245,8 @@ sl_status sl_index_reserve(sl_index *index, size_t n) {
     SL_TRY(sl_index_writable(index));
     if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
     if (n > index->capacity && index->live)
-        return sl_fail(SL_ELIMIT, "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
+        return sl_fail(SL_ELIMIT,
+                       "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
                        index->store->path, index->capacity, n);
     return n > index->capacity ? move_arrays(index, n) : SL_OK;
 }

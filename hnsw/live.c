@@ -74,9 +74,9 @@ size_t sl_live_describe(const sl_index *index, sl_extent room, const uint64_t *i
                         sl_file_header *header, sl_section_source *sections, size_t count) {
     /* The last is SL_SECTION_LIVE, so that the file ends with a whole line. */
     const sl_section_kind kinds[] = {
-        SL_SECTION_CODES,       SL_SECTION_REST,        SL_SECTION_COARSE, SL_SECTION_PROJECTION, SL_SECTION_LINKS,
-        SL_SECTION_IDS,         SL_SECTION_REFINE,      SL_SECTION_DEAD,   SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START,
-        SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,       SL_SECTION_LIVE};
+        SL_SECTION_CODES,       SL_SECTION_REST,   SL_SECTION_COARSE, SL_SECTION_PROJECTION,  SL_SECTION_LINKS,
+        SL_SECTION_IDS,         SL_SECTION_REFINE, SL_SECTION_DEAD,   SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START,
+        SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,  SL_SECTION_LIVE};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         uint64_t bytes = room_of(index, kinds[i], room);
         if (!bytes) continue;
@@ -133,21 +133,23 @@ static int has_entry(uint64_t entry, uint64_t n, uint64_t slots) {
 
 sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_extent room) {
     if (facts->n <= room.n && facts->upper_count <= room.slots && facts->upper_rows <= room.rows &&
-        facts->tuned <= SL_MAX_TUNED && facts->linked <= facts->n && facts->dead <= facts->n && has_entry(facts->entry, facts->n, facts->upper_count))
+        facts->tuned <= SL_MAX_TUNED && facts->linked <= facts->n && facts->dead <= facts->n &&
+        has_entry(facts->entry, facts->n, facts->upper_count))
         return SL_OK;
-    return sl_fail(SL_ECORRUPT,
-                   "%s: the head page says %llu vectors, %llu slots, %llu rows and entry point %llx, with room for %zu, "
-                   "%zu and %zu; take a copy of the file",
-                   index->store->path, (unsigned long long)facts->n, (unsigned long long)facts->upper_count,
-                   (unsigned long long)facts->upper_rows, (unsigned long long)facts->entry, room.n, room.slots,
-                   room.rows);
+    return sl_fail(
+        SL_ECORRUPT,
+        "%s: the head page says %llu vectors, %llu slots, %llu rows and entry point %llx, with room for %zu, "
+        "%zu and %zu; take a copy of the file",
+        index->store->path, (unsigned long long)facts->n, (unsigned long long)facts->upper_count,
+        (unsigned long long)facts->upper_rows, (unsigned long long)facts->entry, room.n, room.slots, room.rows);
 }
 
 void sl_live_follow(sl_index *view) {
     sl_live_facts facts = sl_live_read(view->facts);
     const sl_upper *upper = &view->upper;
     if (facts.n > view->capacity || facts.upper_count > upper->nodes_capacity ||
-        facts.upper_rows > upper->rows_capacity || facts.dead > facts.n || !has_entry(facts.entry, facts.n, facts.upper_count))
+        facts.upper_rows > upper->rows_capacity || facts.dead > facts.n ||
+        !has_entry(facts.entry, facts.n, facts.upper_count))
         return;
     view->n = (size_t)facts.n;
     view->upper.count = (size_t)facts.upper_count;
@@ -190,7 +192,8 @@ sl_status sl_index_sync(sl_index *index) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     if (!index->live) {
         SL_TRY(sl_index_writable(index));
-        return sl_fail(SL_EUNSUPPORTED, "the index is in memory; save it with room, and open that file with writable set");
+        return sl_fail(SL_EUNSUPPORTED,
+                       "the index is in memory; save it with room, and open that file with writable set");
     }
     sl_live_facts facts = sl_live_facts_of(index);
     if (index->tuned_count)
@@ -221,8 +224,7 @@ sl_status sl_live_reserve_nodes(const sl_index *index, size_t more) {
         SL_TRY(sl_live_reserve(live, sl_rest_row(index, (uint32_t)first), more * index->codec.rest.pitch));
     if (index->coarse_rows)
         SL_TRY(sl_live_reserve(live, sl_walked_row(index, (uint32_t)first), more * index->walked->rows.pitch));
-    if (index->projection)
-        SL_TRY(sl_live_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
+    if (index->projection) SL_TRY(sl_live_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
     return index->refine_pitch
                ? sl_live_reserve(live, sl_refine_row(index, (uint32_t)first), more * index->refine_pitch)
                : SL_OK;

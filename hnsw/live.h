@@ -10,7 +10,7 @@
 struct sl_live_facts {
     uint64_t n;
     uint64_t linked; /* nodes below it have been linked; in persistent memory those from there on may be half so */
-    uint64_t entry; /* as sl_index.entry */
+    uint64_t entry;  /* as sl_index.entry */
     uint64_t next_id;
     uint64_t upper_count, upper_rows;
     uint64_t unverified, ordered;
@@ -47,7 +47,8 @@ sl_live_facts sl_live_read(const sl_live_facts *facts);
 /* In persistent memory, where an add is published step by step; nothing elsewhere.
  * reserve: blocks for nodes [n, n + more) and `slots` and `rows` of the upper layers, before they are written to.
  * publish: there are index->n nodes now, whose rows are written and whose lists are empty.
- * linked: the first so many are linked; a crash has all from there on linked anew. entry: the entry point is what it is now. */
+ * linked: the first so many are linked; a crash has all from there on linked anew. entry: the entry point is what it is
+ * now. */
 sl_status sl_live_reserve_nodes(const sl_index *index, size_t more);
 sl_status sl_live_reserve_upper(const sl_index *index, size_t slots, size_t rows);
 void sl_live_publish(sl_index *index);
@@ -64,8 +65,8 @@ void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, cons
 /* Takes away links that stand twice in a list, as a crash may leave them. */
 void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree);
 
-/* Of an index that was just opened to be written: nodes that a crash left half linked are linked, slots without a node are
- * let go, and marks of deletion that a crash left uncounted are counted. */
+/* Of an index that was just opened to be written: nodes that a crash left half linked are linked, slots without a node
+ * are let go, and marks of deletion that a crash left uncounted are counted. */
 sl_status sl_live_mend(sl_index *index);
 
 /* Of a handle that follows a file, a view of it as it is now, made in *copy; of any other the handle itself. Searchers

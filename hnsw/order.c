@@ -176,7 +176,8 @@ static void adopt(sl_order *order) {
 }
 
 void sl_order_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
-    if (index->place != SL_PLACE_DRAM || index->n < SMALL || (index->n - index->ordered) * 16 <= index->n * most) return;
+    if (index->place != SL_PLACE_DRAM || index->n < SMALL || (index->n - index->ordered) * 16 <= index->n * most)
+        return;
     sl_order order = {.index = index};
     if (order_alloc(&order) == SL_OK && number_nodes(&order, threads, progress) == SL_OK) {
         copy_upper(&order);

@@ -97,7 +97,8 @@ static sl_status ids_of_width(const sl_index *index, size_t width, void **out) {
     return SL_OK;
 }
 
-/* A file as small as it can be, or with room to be written in place; ids and live are memory for the time of the save. */
+/* A file as small as it can be, or with room to be written in place; ids and live are memory for the time of the save.
+ */
 static sl_status describe_file(const sl_index *index, size_t room, void **ids, uint8_t **live, sl_file_header *header,
                                sl_section_source *sections, size_t *count) {
     void *block;
@@ -115,7 +116,8 @@ static sl_status describe_file(const sl_index *index, size_t room, void **ids, u
 }
 
 static sl_status check_room(const sl_index *index, size_t room) {
-    if (room > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "room for %zu vectors; an index holds up to %u", room, SL_MAX_VECTORS);
+    if (room > SL_MAX_VECTORS)
+        return sl_fail(SL_ELIMIT, "room for %zu vectors; an index holds up to %u", room, SL_MAX_VECTORS);
     if (room && room < index->n)
         return sl_fail(SL_EINVAL, "room for %zu vectors, where there are %zu; give as many or more", room, index->n);
     return SL_OK;
@@ -286,8 +288,7 @@ static sl_status load_coarse(sl_index *index, const sl_sizes *sizes, sl_progress
     size_t n = sizes->has.n, pitch = coarse->codec.rows.pitch;
     size_t projection = pitch ? sl_coarse_projection_size(coarse) : 0;
     void *block;
-    sl_status status =
-        load(index, array_of(SL_SECTION_COARSE, n, sizes->room.n, pitch, SL_ROW_STEP), &block, progress);
+    sl_status status = load(index, array_of(SL_SECTION_COARSE, n, sizes->room.n, pitch, SL_ROW_STEP), &block, progress);
     index->coarse_rows = block;
     coarse->codec.rows.base = block;
     SL_TRY(status);
@@ -324,9 +325,8 @@ static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress
     index->refine_rows = block;
     SL_TRY(status);
     int marks = sizes->live || sizes->dead;
-    status = load(index,
-                  array_of(SL_SECTION_DEAD, marks ? sl_dead_bytes(n) : 0, marks ? sl_dead_bytes(room) : 0, 1, 0), &block,
-                  progress);
+    status = load(index, array_of(SL_SECTION_DEAD, marks ? sl_dead_bytes(n) : 0, marks ? sl_dead_bytes(room) : 0, 1, 0),
+                  &block, progress);
     index->dead = block;
     index->dead_count = sizes->dead;
     return status;
@@ -403,7 +403,8 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
     const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
     int writes = open->writable && open->place != SL_PLACE_DRAM;
     if (!section && writes)
-        return sl_fail(SL_EUNSUPPORTED, "%s: has no room to be written in place; save it with room, or open it with place dram",
+        return sl_fail(SL_EUNSUPPORTED,
+                       "%s: has no room to be written in place; save it with room, or open it with place dram",
                        store->path);
     if (!section) return SL_OK;
     if (section->size != SL_LIVE_SIZE || section->offset + section->size + SL_SECTION_SLACK != store->header.file_size)

@@ -178,7 +178,8 @@ typedef int (*sl_progress_fn)(void *ctx, uint64_t done, uint64_t total);
  * allowed); allocate sets aside blocks of the file for a range inside it, as posix_fallocate, but with errno set and -1
  * on failure. flush and drain are those of persistent memory, as libpmem's: what was flushed (size bytes at `at`, which
  * are those at `offset` of the file) is durable after the next drain of the same thread. NULL entries use the system's;
- * with flush and drain given, a file opened with place PMEM is taken to lie in persistent memory whatever it lies in. */
+ * with flush and drain given, a file opened with place PMEM is taken to lie in persistent memory whatever it lies in.
+ */
 typedef struct sl_file_ops {
     void *ctx;
     int (*open)(void *ctx, const char *path, int flags, unsigned mode);
@@ -495,8 +496,8 @@ typedef struct sl_open_params {
     void *log_ctx;
     sl_progress_fn progress; /* of the copy into DRAM, in bytes; of place MAP with a NUMA policy, of reading ahead */
     void *progress_ctx;
-    int writable; /* with place MAP, of a file saved with room: adds change the file, and sl_index_sync makes them durable.
-                     One handle at a time may; others may have the file open to read. Default 0 */
+    int writable; /* with place MAP, of a file saved with room: adds change the file, and sl_index_sync makes them
+                     durable. One handle at a time may; others may have the file open to read. Default 0 */
     const sl_file_ops *file_ops; /* of a writable one; copied; their ctx must outlive the handle. NULL: the system's */
     size_t log_bytes; /* of a writable one: how long its redo log grows before it is emptied; 0 (default): 256 MB */
     /* As of sl_index_params. A mapped file's pages belong to the system's page cache, where no policy of a mapping
@@ -522,14 +523,14 @@ SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_param
 
 /* Of an index that was opened writable: what was added, tuned and deleted before the call outlives the process and a
  * power loss once it has returned SL_OK, and is found by all who have the file open, from their next search on. Until
- * then it is found by this handle alone, and a crash takes it back whole. Many changes made durable together cost little
- * more than one. What was not synced when the handle is freed is lost as by a crash, so that a program that meets an error
- * halfway leaves the file as it was. In persistent memory that is written directly, changes are durable and seen by others
- * as they are made, and a sync waits for the last of them; of a delete that a crash cut short some may be deleted.
- * Changes are first written to a log beside the file (its name and ".log") and synced, then to the file; the log is
- * emptied now and then. Keep the two together. Needs the handle to itself, as add does; not for a child that fork()
- * made. Errors: SL_ENOSPC and SL_EIO, after which it may be tried again unless the message says to open the file anew;
- * SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one that is mapped to be read. */
+ * then it is found by this handle alone, and a crash takes it back whole. Many changes made durable together cost
+ * little more than one. What was not synced when the handle is freed is lost as by a crash, so that a program that
+ * meets an error halfway leaves the file as it was. In persistent memory that is written directly, changes are durable
+ * and seen by others as they are made, and a sync waits for the last of them; of a delete that a crash cut short some
+ * may be deleted. Changes are first written to a log beside the file (its name and ".log") and synced, then to the
+ * file; the log is emptied now and then. Keep the two together. Needs the handle to itself, as add does; not for a
+ * child that fork() made. Errors: SL_ENOSPC and SL_EIO, after which it may be tried again unless the message says to
+ * open the file anew; SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one that is mapped to be read. */
 SL_API SL_MUST_USE sl_status sl_index_sync(sl_index *index);
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -61,8 +61,7 @@ sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
 }
 
 /* The next one, over the older of the two, on the device when this returns. */
-static sl_status write_super(const sl_file_ops *ops, int fd, const char *path, uint64_t section,
-                             sl_superblock *super) {
+static sl_status write_super(const sl_file_ops *ops, int fd, const char *path, uint64_t section, sl_superblock *super) {
     super->sequence++;
     super->crc32c = super_crc(super);
     uint64_t at = section + super->sequence % SL_SUPERBLOCKS * SL_LIVE_PAGE;

@@ -66,8 +66,8 @@ static int64_t record_pwrite(void *ctx, int fd, const void *data, size_t size, u
 static int record_fsync(void *ctx, int fd) {
     crash_record *record = ctx;
     int file = record->files[fd];
-    int lost = (record->lie == CRASH_LOG_NOT_SYNCED && file == LOG) ||
-               (record->lie == CRASH_DATA_NOT_SYNCED && file == DATA);
+    int lost =
+        (record->lie == CRASH_LOG_NOT_SYNCED && file == LOG) || (record->lie == CRASH_DATA_NOT_SYNCED && file == DATA);
     if (!lost) note(record, OP_SYNC, file, 0, NULL, 0);
     return 0;
 }
@@ -322,8 +322,8 @@ static int finds_enough(crash_record *record, size_t at, const uint64_t *ids) {
     return found >= wanted - 0.1;
 }
 
-/* The mark of an index of so many nodes and deletes. Written directly, a delete of several that a crash cut short may have
- * taken some of them: it then is the one before it, and *maybe the next's deletes. */
+/* The mark of an index of so many nodes and deletes. Written directly, a delete of several that a crash cut short may
+ * have taken some of them: it then is the one before it, and *maybe the next's deletes. */
 static size_t mark_of(const crash_record *record, size_t nodes, size_t deleted, size_t *maybe) {
     const crash_mark *marks = record->marks;
     for (size_t at = 0; at < record->mark_count; at++) {
@@ -405,7 +405,8 @@ done:
     if (!good) {
         char what[256];
         snprintf(what, sizeof what, "%s", why);
-        snprintf(why, 256, "image %llu, before op %zu of %zu: %.180s", (unsigned long long)number, at, record->count, what);
+        snprintf(why, 256, "image %llu, before op %zu of %zu: %.180s", (unsigned long long)number, at, record->count,
+                 what);
     }
     (void)unlink(path);
     (void)unlink(log);

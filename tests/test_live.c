@@ -1,5 +1,5 @@
-/* An index in a file that is written in place: what one handle adds and syncs is durable and seen by the others, what it
- * does not sync is not, and no failing call of the system loses what was acknowledged. */
+/* An index in a file that is written in place: what one handle adds and syncs is durable and seen by the others, what
+ * it does not sync is not, and no failing call of the system loses what was acknowledged. */
 #include "base/random.h"
 #include "hnsw/live.h"
 #include "tests/check_main.h"
@@ -35,9 +35,9 @@ static const struct kind {
     sl_codes codes;
     sl_refine refine;
 } kinds[] = {
-    {SL_F32, SL_CODES_I8, SL_REFINE_NONE},  {SL_F32, SL_CODES_I8, SL_REFINE_BF16},
-    {SL_F32, SL_CODES_I16, SL_REFINE_I16},  {SL_F32, SL_CODES_F32, SL_REFINE_NONE},
-    {SL_U8, SL_CODES_I8, SL_REFINE_NONE},   {SL_F32, SL_CODES_I4, SL_REFINE_NONE},
+    {SL_F32, SL_CODES_I8, SL_REFINE_NONE}, {SL_F32, SL_CODES_I8, SL_REFINE_BF16},
+    {SL_F32, SL_CODES_I16, SL_REFINE_I16}, {SL_F32, SL_CODES_F32, SL_REFINE_NONE},
+    {SL_U8, SL_CODES_I8, SL_REFINE_NONE},  {SL_F32, SL_CODES_I4, SL_REFINE_NONE},
     {SL_U8, SL_CODES_I4, SL_REFINE_NONE},
 };
 
@@ -169,8 +169,8 @@ static void make_live(size_t n, size_t room) {
     sl_index_free(index);
 }
 
-/* The test runs a second time under PMEM_IS_PMEM_FORCE=1, by which libpmem takes any file for persistent memory. Without
- * it an ordinary file is written by way of the log, whatever place it was opened with. */
+/* The test runs a second time under PMEM_IS_PMEM_FORCE=1, by which libpmem takes any file for persistent memory.
+ * Without it an ordinary file is written by way of the log, whatever place it was opened with. */
 START_TEST(in_persistent_memory) {
     const struct kind *kind = &kinds[_i];
     unsigned char *rows = clusters_as(kind->dtype, x, (ALL + QUERIES) * DIM);
@@ -424,8 +424,8 @@ START_TEST(every_call_may_fail) {
             }
             int reached = files.calls[kind] >= at;
             sl_index *again = opened(SL_PLACE_MAP, (int)at % 2);
-            ck_assert_msg(sl_index_size(again) >= safe, "%s %zu failing lost %zu of %zu", fault_kind_name((fault_kind)kind),
-                          at, safe - sl_index_size(again), safe);
+            ck_assert_msg(sl_index_size(again) >= safe, "%s %zu failing lost %zu of %zu",
+                          fault_kind_name((fault_kind)kind), at, safe - sl_index_size(again), safe);
             indexes_sound(again);
             sl_index_free(again);
             if (!reached) break;
