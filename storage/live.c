@@ -363,6 +363,12 @@ static sl_status write_through(sl_live *live) {
     return for_each_run(live, head, behind, write_run);
 }
 
+/* The pages that are this process's own say what the file says, where nothing is touched. */
+static void give_back_pages(sl_live *live) {
+    (void)madvise(live->base, (size_t)live->size, MADV_DONTNEED);
+    live->own_pages = 0;
+}
+
 sl_status sl_live_commit(sl_live *live) {
     SL_TRY(check_failed(live));
     sl_live_fence(live);
@@ -376,7 +382,9 @@ sl_status sl_live_commit(sl_live *live) {
         live->failed = 1;
         return status;
     }
+    live->own_pages += live->dirty.marked;
     sl_dirty_clear(&live->dirty);
+    if (live->own_pages > SL_LIVE_OWN_PAGES) give_back_pages(live);
     return live->redo->end > live->log_bytes ? sl_live_checkpoint(live) : SL_OK;
 }
 
@@ -389,7 +397,6 @@ sl_status sl_live_checkpoint(sl_live *live) {
     SL_TRY(write_super(&live->ops, live->fd, live->path, live->section, &live->super));
     SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
     live->failed = 0;
-    /* The pages that are this process's own now say what the file says. */
-    (void)madvise(live->base, (size_t)live->size, MADV_DONTNEED);
+    give_back_pages(live);
     return SL_OK;
 }
