@@ -1,8 +1,8 @@
 /*
  * A file that is written in place while others read it, and that survives a crash at any point.
  *
- * The writer maps the file privately: what it changes stays its own until a commit. A commit writes the changed lines to
- * the redo log and syncs it; only then are they written to the file itself, where processes that have it mapped see
+ * The writer maps the file privately: what it changes stays its own until a commit. A commit writes the changed lines
+ * to the redo log and syncs it; only then are they written to the file itself, where processes that have it mapped see
  * them. So the file never holds what the log does not, or has not been synced with, and a crash leaves it as the last
  * commit left it once the log is replayed. From time to time a checkpoint syncs the file and empties the log.
  *
@@ -52,23 +52,41 @@ typedef struct sl_live {
     uint64_t log_bytes;  /* emptied from there on */
     int direct; /* in persistent memory, which is written to as it is: no log, and what is touched is flushed */
     uint64_t commits;
-    int failed;          /* a sync has failed: what the device holds is unknown until the file is opened anew */
+    int failed; /* a sync has failed: what the device holds is unknown until the file is opened anew */
     char path[];
 } sl_live;
 
-/* Superblocks and a head page of size bytes, for the section of a new file, `section` of SL_LIVE_SIZE bytes. SL_EIO
- * where the system has no random numbers for the identity. */
+/* Bytes of the file that are locked for reading or writing (F_OFD_SETLK; nothing else in the file knows of it).
+ *   CHECKPOINT  by a writer while it empties the log; by who copies the file and is to find the log as it was
+ *   DIRECT      by a writer in persistent memory, who has no log, as long as it lives; by who copies */
+typedef enum sl_live_lock { SL_LIVE_CHECKPOINT = 0, SL_LIVE_DIRECT = 1 } sl_live_lock;
+
+/* The superblocks of a new file, with an identity of its own and an empty log. SL_EIO where the system has no random
+ * numbers for it. */
+sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD]);
+
+/* Superblocks and a head page of size bytes, for the section of a new file, `section` of SL_LIVE_SIZE bytes. Fails as
+ * sl_live_superblocks does. */
 sl_status sl_live_format(uint8_t *section, const void *head, size_t size);
 
-/* Takes the store's file for writing: SL_EBUSY where another writer has it. A log that a crash left is replayed into the
- * file first. Of place PMEM, where the file lies in persistent memory, it is written directly. The store's mapping is
- * replaced by one that can be written to; pointers into the old one are void. log_bytes 0: SL_LIVE_LOG_BYTES. */
+/* Takes the store's file for writing: SL_EBUSY where another writer has it. A log that a crash left is replayed into
+ * the file first. Of place PMEM, where the file lies in persistent memory, it is written directly. The store's mapping
+ * is replaced by one that can be written to; pointers into the old one are void. log_bytes 0: SL_LIVE_LOG_BYTES. */
 sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *ops, uint64_t log_bytes,
                        sl_live **out);
 
-/* The same for one who only reads: where a crash left a log and no writer is at work, the log is replayed, into the file
- * or, where that may not be written to, into the mapping alone. */
+/* The same for one who only reads: where a crash left a log and no writer is at work, the log is replayed, into the
+ * file or, where that may not be written to, into the mapping alone. */
 sl_status sl_live_heal(sl_store *store);
+
+/* For a copy of an open file: from here until it is closed no writer empties the log, so that the log says all that has
+ * changed since it was emptied last, unless a writer is opened anew, which the epoch tells. Waits for a checkpoint.
+ * SL_EBUSY where a writer in persistent memory is at work; SL_ECANCELED. */
+sl_status sl_live_pin(int fd, const char *path, sl_progress *progress);
+
+/* Writes what the log of the file at `of`, of size bytes, holds to fd, which is open on `path`. */
+sl_status sl_live_replay(const char *of, const sl_superblock *super, uint64_t size, const sl_file_ops *ops, int fd,
+                         const char *path, sl_redo_found *found);
 
 /* Keeps writers off the file until it is released: SL_EBUSY where one is at work. */
 sl_status sl_live_hold(const sl_store *store, int *held);
@@ -76,11 +94,11 @@ sl_status sl_live_hold(const sl_store *store, int *held);
 void sl_live_release(int held);
 
 /* Makes durable and visible what was touched. On SL_ENOSPC and SL_EIO from setting blocks aside or writing the log
- * nothing has changed and it may be tried again; once a sync has failed, or the file could not be written though the log
- * was, every further commit fails: open the file anew. */
+ * nothing has changed and it may be tried again; once a sync has failed, or the file could not be written though the
+ * log was, every further commit fails: open the file anew. */
 sl_status sl_live_commit(sl_live *live);
 
-/* Commits, syncs the file and empties the log. */
+/* Commits, syncs the file and empties the log; as long as a snapshot needs the log, only commits. */
 sl_status sl_live_checkpoint(sl_live *live);
 
 /* Lets go of the file; what was not committed is lost. Takes NULL. */
@@ -104,8 +122,8 @@ static inline void sl_live_touch(sl_live *live, const void *at, size_t size) {
         live->ops.flush(live->ops.ctx, at, size, offset);
 }
 
-/* Before [at, at + size) of the mapping is written to for the first time: in persistent memory a store finds no room too
- * late to say so. Elsewhere a commit sees to it. */
+/* Before [at, at + size) of the mapping is written to for the first time: in persistent memory a store finds no room
+ * too late to say so. Elsewhere a commit sees to it. */
 sl_status sl_live_reserve(sl_live *live, const void *at, size_t size);
 
 /* In persistent memory: what this thread has touched is durable before anything it writes from here on. */

@@ -1,4 +1,4 @@
-"""Every command doing its work: build, search, eval, truth, info, check, convert, cpu, help."""
+"""Every command doing its work: build, search, eval, truth, info, check, snapshot, convert, cpu, help."""
 
 import math
 import os
@@ -154,6 +154,24 @@ class Build(Indexed):
         out = self.run_ok("build", "base.fbin", "-o", "x.sl", "--metric", "cosine")
         self.assertRegex(out, r"^x\.sl: 600 vectors of 12 f32, cosine, codes i8, refine none, m 16, ef_build 200\n")
         self.assertIn("bytes a vector", out)
+
+
+class Snapshot(Indexed):
+    def test_copies(self):
+        built = self.build()
+        told = self.run_json("snapshot", "x.sl", "-o", "copy.sl")
+        self.assertEqual((told["index"], told["copy"], told["n"], told["bytes_total"]),
+                         ("x.sl", "copy.sl", N, built["bytes_total"]))
+        self.assertEqual(self.read("copy.sl"), self.read("x.sl"))
+        self.assertRegex(self.run_ok("snapshot", "x.sl", "-o", "copy.sl"), r"^copy\.sl: 600 vectors of 12 f32, cosine")
+        self.assertEqual([name for name in os.listdir(self.folder) if "tmp" in name], [])
+
+    def test_what_cannot_be_copied(self):
+        self.build()
+        self.run_bad(1, "snapshot", "x.sl", "-o", "x.sl", says=["x.sl", "is the index itself"])
+        self.run_bad(1, "snapshot", "none.sl", "-o", "copy.sl", says=["none.sl", "No such file"])
+        self.run_bad(1, "snapshot", "base.fbin", "-o", "copy.sl", says=["base.fbin", "not a Shortlist index"])
+        self.run_bad(2, "snapshot", "x.sl", says=["--output"])
 
 
 class Search(Indexed):
