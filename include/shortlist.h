@@ -421,6 +421,10 @@ typedef struct sl_check_params {
     size_t threads; /* 0: as many as OpenMP gives; default 0 */
     sl_progress_fn progress;
     void *progress_ctx;
+    uint64_t *bad_ids;   /* with scrub: gets the ids of the first bad_ids_room damaged records; NULL (default): nobody */
+    size_t bad_ids_room;
+    int scrub; /* of a mapped file that is written in place, whose sections have no CRC: verifies each vector's record (its
+                  codes, its refine tier, its id) against a CRC of its own. Default 0 */
 } sl_check_params;
 
 SL_API void sl_check_params_init_sized(sl_check_params *params, size_t struct_size);
@@ -439,7 +443,10 @@ typedef struct sl_check_report {
     double mean_degree;
     double sampled_recall;   /* recall@k over codes of the sample against exact search over the same codes; NaN if
                                 skipped */
-    size_t sections_checked; /* sections of the file whose CRC was verified; 0 for an index in memory */
+    size_t sections_checked; /* sections of the file that were read, and verified where they have a CRC; 0 for an index
+                                in memory */
+    size_t records_checked;  /* by scrub; 0 where there are none with a CRC: sections have one then */
+    size_t bad_records;      /* of them; each is named by the id it has in the file, which may be what is damaged */
 } sl_check_report;
 
 /* Whole-index verification: file CRCs, every invariant of the graph, and reachability. SL_OK means all of it holds

@@ -32,7 +32,8 @@ typedef enum sl_section_kind {
     SL_SECTION_PROJECTION = 11, /* what those are made with */
     SL_SECTION_PARTITION_STARTS = 12, /* uint32: first node of each partition, and behind the last; not required */
     SL_SECTION_PARTITION_ROWS = 13, /* a centroid each, a row of I8 codes of floats; not required */
-    SL_SECTION_LIVE = 15            /* of a file that is written in place: superblocks and what changes, see live.h */
+    SL_SECTION_LIVE = 15, /* of a file that is written in place: superblocks and what changes, see live.h */
+    SL_SECTION_SUMS = 28  /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {

@@ -68,9 +68,7 @@ static sl_status name_temporary(sl_replacement *r, int number) {
 static sl_status create_temporary(sl_replacement *r) {
     for (int number = 0; number < MAX_TEMPORARIES; number++) {
         SL_TRY(name_temporary(r, number));
-        do
-            r->fd = r->ops.open(r->ops.ctx, r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, r->mode);
-        while (r->fd < 0 && errno == EINTR);
+        r->fd = sl_open_retrying(&r->ops, r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, r->mode);
         if (r->fd >= 0) return SL_OK;
         if (errno != EEXIST) return sl_fail_errno("cannot create", r->temporary);
     }
@@ -100,7 +98,7 @@ static sl_status sync_and_close(sl_replacement *r) {
 
 /* Opened before the rename, so that a folder that cannot be synced is found out while nothing has changed. */
 static sl_status rename_and_sync_folder(sl_replacement *r) {
-    int folder = r->ops.open(r->ops.ctx, r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int folder = sl_open_retrying(&r->ops, r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (folder < 0) return sl_fail_errno("cannot open the folder", r->folder);
     sl_status status = SL_OK;
     if (r->ops.rename(r->ops.ctx, r->temporary, r->target) != 0)
