@@ -229,7 +229,8 @@ const command command_info = {
     .summary = "tell what a file holds",
     .synopsis = "shortlist info FILE [--spec] [--place dram|map] [--numa interleave|bind:N|local] [--json]",
     .description =
-        "Of an index: how many vectors it holds, how they are kept, what each part takes, and the settings that "
+        "Of an index: how many vectors it holds, and how many are deleted, how they are kept, what each part takes, "
+        "and the settings that "
         "'shortlist tune' stored; only the file's header is "
         "read, whatever its size, and 'shortlist check' reads all of it; with --place or --numa it is opened so, and "
         "the "

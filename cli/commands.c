@@ -16,20 +16,19 @@ size_text text_of_size(uint64_t bytes) {
     return out;
 }
 
-int open_index(const char *path, sl_place place, numa_choice numa, int progress_wanted, sl_index **out,
-               sl_index_stats *stats) {
+static sl_status open_with(const char *path, sl_open_params *params, int progress_wanted, sl_index **out) {
     progress progress;
-    sl_open_params params;
-    sl_open_params_init(&params);
-    params.place = place;
-    params.numa = numa.policy;
-    params.numa_node = numa.node;
-    params.log = report_log(&params.log_ctx);
-    params.progress = progress_step;
-    params.progress_ctx = &progress;
-    progress_begin(&progress, "loading", "bytes", 0, progress_wanted && (place == SL_PLACE_DRAM || numa.policy));
-    sl_status status = sl_index_open(path, &params, out);
+    params->log = report_log(&params->log_ctx);
+    params->progress = progress_step;
+    params->progress_ctx = &progress;
+    progress_begin(&progress, "loading", "bytes", 0,
+                   progress_wanted && (params->place == SL_PLACE_DRAM || params->numa));
+    sl_status status = sl_index_open(path, params, out);
     progress_end(&progress, status == SL_OK);
+    return status;
+}
+
+static int describe(const char *path, sl_status status, sl_index **out, sl_index_stats *stats) {
     if (status != SL_OK) return report_status(path, status);
     *stats = (sl_index_stats){.struct_size = sizeof *stats};
     status = sl_index_get_stats(*out, stats);
@@ -37,6 +36,38 @@ int open_index(const char *path, sl_place place, numa_choice numa, int progress_
     sl_index_free(*out);
     *out = NULL;
     return report_status(path, status);
+}
+
+int open_index(const char *path, sl_place place, numa_choice numa, int progress_wanted, sl_index **out,
+               sl_index_stats *stats) {
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = place;
+    params.numa = numa.policy;
+    params.numa_node = numa.node;
+    return describe(path, open_with(path, &params, progress_wanted, out), out, stats);
+}
+
+int open_to_change(const char *path, int progress_wanted, sl_index **out, sl_index_stats *stats) {
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.writable = 1;
+    sl_status status = open_with(path, &params, progress_wanted, out);
+    if (status == SL_EUNSUPPORTED) {
+        params.place = SL_PLACE_DRAM;
+        status = open_with(path, &params, progress_wanted, out);
+    }
+    return describe(path, status, out, stats);
+}
+
+int keep_changes(sl_index *index, const char *path, int progress_wanted, double *seconds) {
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    sl_status status = sl_index_get_stats(index, &stats);
+    if (status == SL_OK && !stats.room) return save_handle(save_index, index, path, progress_wanted, seconds);
+    double start = now_seconds();
+    if (status == SL_OK) status = sl_index_sync(index);
+    *seconds = now_seconds() - start;
+    return status == SL_OK ? EXIT_DONE : report_status(path, status);
 }
 
 int save_handle(save_fn save, void *handle, const char *path, int progress_wanted, double *seconds) {
@@ -63,6 +94,7 @@ static double bytes_per_vector(const sl_index_stats *stats) {
 
 void json_index(json *json, const sl_index_stats *stats) {
     json_count(json, "n", stats->n);
+    json_count(json, "deleted", stats->deleted);
     json_count(json, "dim", stats->dim);
     json_text(json, "metric", sl_metric_name(stats->metric));
     json_text(json, "input", sl_dtype_name(stats->dtype));
@@ -80,6 +112,7 @@ void print_index(const sl_index_stats *stats) {
     printf("%zu vectors of %zu %s, %s, codes %s, refine %s, m %zu, ef_build %zu\n", stats->n, stats->dim,
            sl_dtype_name(stats->dtype), sl_metric_name(stats->metric), sl_codes_name(stats->codes),
            sl_refine_name(stats->refine), stats->m, stats->ef_construction);
+    if (stats->deleted) printf("%zu more are deleted, and take up their memory\n", stats->deleted);
     printf("%s, %.1f bytes a vector\n", text_of_size(stats->bytes_total).text, bytes_per_vector(stats));
 }
 

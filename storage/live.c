@@ -424,9 +424,7 @@ static sl_status checkpoint(sl_live *live) {
 
 sl_status sl_live_checkpoint(sl_live *live) {
     SL_TRY(check_failed(live));
-    if (live->direct) return SL_OK;
-    if (live->dirty.marked) SL_TRY(sl_live_commit(live));
-    if (live->redo->end == 0) return SL_OK;
+    if (live->direct || live->redo->end == 0) return SL_OK;
     /* A snapshot needs the log as long as it is being taken. */
     if (lock_byte(live->fd, F_WRLCK, SL_LIVE_CHECKPOINT) != 0 && is_taken()) return SL_OK;
     sl_status status = checkpoint(live);

@@ -98,7 +98,8 @@ void sl_live_release(int held);
  * log was, every further commit fails: open the file anew. */
 sl_status sl_live_commit(sl_live *live);
 
-/* Commits, syncs the file and empties the log; as long as a snapshot needs the log, only commits. */
+/* Syncs the file and empties the log; nothing as long as a snapshot needs the log. What was touched and not committed
+ * is left out of it, and gone from the mapping. */
 sl_status sl_live_checkpoint(sl_live *live);
 
 /* Lets go of the file; what was not committed is lost. Takes NULL. */

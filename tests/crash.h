@@ -23,7 +23,7 @@ typedef struct crash_op crash_op;
 /* The index as a sync left it. */
 typedef struct crash_mark {
     size_t begun, ended; /* ops before the sync was called, and when it returned */
-    size_t n;
+    size_t nodes, deleted; /* vectors that were added, and how many of them were deleted since: the first, by id */
     uint64_t ids[CRASH_QUERIES * CRASH_K]; /* what searches find */
 } crash_mark;
 
@@ -42,8 +42,8 @@ typedef struct crash_record {
     int files[64]; /* by descriptor: what it is open on */
 } crash_record;
 
-/* Runs the workload in this folder, which is empty again afterwards: adds of different sizes, each synced, with a log
- * that is emptied time and again. Failures end the test. */
+/* Runs the workload in this folder, which is empty again afterwards: adds of different sizes and now and then a delete,
+ * each synced, with a log that is emptied time and again. Failures end the test. */
 void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie);
 void crash_free(crash_record *record);
 

@@ -13,7 +13,6 @@ import time
 import unittest
 
 COMMAND = os.environ["SHORTLIST"]
-MAKE_ROOM = os.environ["MAKE_ROOM"]
 MAKE_HDF5 = os.environ.get("MAKE_HDF5", "")
 
 # struct's letter and numpy's name of each element type

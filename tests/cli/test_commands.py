@@ -9,7 +9,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree
 
-from harness import COMMAND, MAKE_ROOM, CommandTest, clustered, decode, npy
+from harness import COMMAND, CommandTest, clustered, decode, npy
 
 N, DIM, QUERIES = 600, 12, 40
 BASE = clustered(N, DIM, 1)
@@ -169,8 +169,7 @@ class Scrub(Indexed):
         self.write("live.sl", data)
 
     def test_names_damaged_records(self):
-        self.build()
-        subprocess.run([MAKE_ROOM, self.path("x.sl"), self.path("live.sl"), "1000"], check=True, timeout=60)
+        self.run_ok("build", "base.fbin", "-o", "live.sl", "--metric", "cosine", "--room", 1000)
         told = self.run_json("check", "live.sl", "--scrub")
         self.assertEqual((told["ok"], told["records_checked"], told["bad_records"], told["bad_ids"]), (True, N, 0, []))
         self.assertRegex(self.run_ok("check", "live.sl", "--scrub"), rf"records verified +{N}\n")
@@ -193,8 +192,7 @@ class Scrub(Indexed):
 
 class Snapshot(Indexed):
     def test_of_a_file_written_in_place(self):
-        self.build()
-        subprocess.run([MAKE_ROOM, self.path("x.sl"), self.path("live.sl"), "1000"], check=True, timeout=60)
+        self.run_ok("build", "base.fbin", "-o", "live.sl", "--metric", "cosine", "--room", 1000)
         self.assertEqual(self.run_json("snapshot", "live.sl", "-o", "copy.sl")["n"], N)
         self.assertEqual(self.run_json("check", "copy.sl", "--scrub")["records_checked"], N)
         self.assertNotEqual(self.read("copy.sl"), self.read("live.sl"))
@@ -559,8 +557,8 @@ class Numa(Indexed):
 
 
 class Help(CommandTest):
-    COMMANDS = ("build", "search", "eval", "tune", "truth", "info", "check", "convert", "train", "predict", "evaluate",
-                "items", "recommend", "cpu")
+    COMMANDS = ("build", "add", "delete", "search", "eval", "tune", "truth", "info", "check", "convert", "train",
+                "predict", "evaluate", "items", "recommend", "cpu")
 
     def test_every_page(self):
         for name in self.COMMANDS:

@@ -16,6 +16,7 @@ class Index {
     Index &operator=(const Index &) = delete;
 
     void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
+    void remove(nb::handle ids, size_t n);
     // Fills ids_out and scores_out, (nq, k) each. filter: a dict as filter.hpp has it, or None.
     // recall above 0: by the settings tuned for it, ef, rerank, stop and probes not being looked at.
     void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
@@ -33,7 +34,7 @@ class Index {
     void get(nb::handle ids, size_t n, int dtype, nb::handle out);
     void save(nb::bytes path, nb::handle progress);
     // What was found, as a dict; damage is in its "status" and "message", not raised.
-    nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, nb::handle progress);
+    nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, bool scrub, nb::handle progress);
     nb::dict stats();
     // Where layer 0 lies in memory.
     nb::dict numa();
@@ -99,3 +100,6 @@ void load_numpy();
 
 // The path as the library takes it; raises ValueError where it holds a NUL.
 const char *path_text(const nb::bytes &path);
+
+// A copy of an index file, also while it is written.
+void take_snapshot(nb::bytes path, nb::bytes copy, nb::handle progress);

@@ -63,6 +63,7 @@ NB_MODULE(_core, m) {
     m.def("version", sl_version);
     m.def("system", query_system);
     m.def("parse_numa", parse_numa, nb::arg("text"));
+    m.def("snapshot", take_snapshot, nb::arg("path"), nb::arg("copy"), nb::arg("progress").none());
     m.def("exact", exact_search, nb::arg("x"), nb::arg("q"), nb::arg("dtype"), nb::arg("metric"), nb::arg("dim"),
           nb::arg("k"), nb::arg("threads"), nb::arg("ids_out"), nb::arg("scores_out"));
     nb::class_<Index>(m, "Index")
@@ -72,6 +73,7 @@ NB_MODULE(_core, m) {
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("numa"), nb::arg("numa_node"))
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
              nb::arg("progress").none())
+        .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
              nb::arg("rerank"), nb::arg("recall"), nb::arg("stop"), nb::arg("probes"), nb::arg("threads"),
              nb::arg("filter").none(), nb::arg("ids_out"), nb::arg("scores_out"))
@@ -85,7 +87,7 @@ NB_MODULE(_core, m) {
         .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
         .def("save", &Index::save, nb::arg("path"), nb::arg("progress").none())
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
-             nb::arg("progress").none())
+             nb::arg("scrub"), nb::arg("progress").none())
         .def("stats", &Index::stats)
         .def("numa", &Index::numa)
         .def("close", &Index::close)

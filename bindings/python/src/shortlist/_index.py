@@ -37,7 +37,7 @@ StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
 class IndexStats(TypedDict):
-    """What ``Index.stats`` gives. Bytes are those of the saved file."""
+    """What ``Index.stats`` gives. Bytes are those of the saved file; n leaves out what is deleted, they do not."""
 
     n: int
     dim: int
@@ -62,6 +62,7 @@ class IndexStats(TypedDict):
     quant_error_max: float
     isa: str
     tuned: int
+    deleted: int
 
 
 class NumaPages(TypedDict):
@@ -85,8 +86,8 @@ class Tuned:
     found, but ranked behind others: a finer refine or finer codes help), "graph" (deeper searches find no more of them:
     a larger m or ef_build helps) or "ef" (max_ef was too small). recall: measured with them on the queries.
     standard_error: of that mean. evaluations: distances computed a query. n: vectors in the index at the time. queries:
-    as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter or
-    for fewer than k; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
+    as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter, for
+    fewer than k, or where more than a 64th is deleted; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
     query instead of walking, 0 where walks are cheaper.
     """
 
@@ -132,7 +133,9 @@ class CheckReport:
     upper layers. unreachable: nodes that no path leads to. no_in_link: nodes nobody links to. bad_vectors: records
     whose scale or norm is not finite. duplicate_ids. min_degree, max_degree, mean_degree: of layer 0. sampled_recall:
     recall@k of searches for a sample of the vectors against exact search over the same codes, NaN where skipped.
-    sections_checked: sections of the file whose checksum was verified, 0 for an index made in memory.
+    sections_checked: sections of the file whose checksum was verified, 0 for an index made in memory. deleted: vectors
+    that n leaves out. records_checked: records that ``scrub`` held to their checksums, 0 without it and where there are
+    none. bad_records: of them, damaged ones; bad_ids: their ids in the file, of the first 10,000.
     """
 
     n: int
@@ -147,6 +150,10 @@ class CheckReport:
     mean_degree: float
     sampled_recall: float
     sections_checked: int
+    deleted: int
+    records_checked: int
+    bad_records: int
+    bad_ids: list[int]
 
 
 class Index:
@@ -241,7 +248,7 @@ class Index:
 
     @property
     def read_only(self) -> bool:
-        """Whether ``add`` is refused."""
+        """Whether ``add`` and ``delete`` are refused."""
         return self._read_only
 
     @property
@@ -254,15 +261,15 @@ class Index:
     ) -> None:
         """Adds the rows of x, an (n, dim) array.
 
-        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index; None goes on from the largest in it.
+        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index; None goes on from the largest that
+        there has been.
         threads: 0 for all cores. progress: True shows a bar (tqdm where it is installed); a function is told
         (done, total) and cancels by returning True.
 
         All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. ValueError where a vector has NaN or
         infinity, or is zero under cosine, and where an id is taken.
         """
-        if self._read_only:
-            raise Error("SL_EREADONLY", "the index is read-only; open it with place='dram', read_only=False to add")
+        self._refuse_where_read_only("add")
         array, dtype, _ = rows("x", x, self._dim, self._dtype)
         labels = None
         if ids is not None:
@@ -271,6 +278,25 @@ class Index:
                 raise ValueError(f"ids have shape {labels.shape}, but x has {len(array)} rows")
         with shown(progress, "adding", "vectors") as tell:
             self._core.add(array, _core.DTYPES[dtype], labels, count("threads", threads), tell)
+
+    def delete(self, ids: npt.ArrayLike) -> None:
+        """Deletes the vectors of these ids: one, or (n,) of them. No search returns them from then on, and the ids may
+        be added again.
+
+        What is deleted is marked: it keeps its memory and its place in the graph, ``stats()["deleted"]`` counts it, and
+        searches take longer the more there is of it. They find k vectors as long as k are left.
+
+        All or nothing: KeyError, which names the id, where one is not in the index, was deleted before, or comes twice.
+        """
+        self._refuse_where_read_only("delete")
+        labels = id_array(ids)
+        if labels.ndim > 1:
+            raise ValueError(f"ids have shape {labels.shape}; they must be one id or (n,)")
+        self._core.delete(labels, labels.size)
+
+    def _refuse_where_read_only(self, call: str) -> None:
+        if self._read_only:
+            raise Error("SL_EREADONLY", f"the index is read-only; open it with place='dram', read_only=False to {call}")
 
     def search(
         self,
@@ -402,16 +428,28 @@ class Index:
             self._core.save(os.fsencode(path), tell)
 
     def check(
-        self, sample: int = 200, k: int = 10, ef: int = 200, threads: int = 0, progress: Progress = False
+        self,
+        sample: int = 200,
+        k: int = 10,
+        ef: int = 200,
+        threads: int = 0,
+        progress: Progress = False,
+        scrub: bool = False,
     ) -> CheckReport:
         """Verifies the whole index: its file's checksums, the graph's invariants, that every vector can be reached, and
-        the recall@k at ef of searches for `sample` of its vectors (0 skips that).
+        the recall@k at ef of searches for `sample` of its vectors (0 skips that). scrub: of a mapped file that is
+        written in place, each vector's record is held to a checksum of its own too.
 
         Raises shortlist.Error, whose ``report`` says what was found, where the index is damaged.
         """
         with shown(progress, "checking", "vectors") as tell:
             found = self._core.check(
-                count("sample", sample), count("k", k), count("ef", ef), count("threads", threads), tell
+                count("sample", sample),
+                count("k", k),
+                count("ef", ef),
+                count("threads", threads),
+                bool(scrub),
+                tell,
             )
         status, message = found.pop("status"), found.pop("message")
         report = CheckReport(**found)
@@ -438,7 +476,7 @@ class Index:
         self.close()
 
     def __len__(self) -> int:
-        """Number of vectors. During an add in another thread: the number before it."""
+        """Number of vectors, deleted ones left out. During a change in another thread: the number before it."""
         return self._core.size
 
     def __repr__(self) -> str:
@@ -477,3 +515,18 @@ def open(path: StrPath, place: Place = "map", read_only: bool | None = None, num
     index = Index.__new__(Index)
     index._adopt(core, read_only=place != "dram" if read_only is None else read_only)
     return index
+
+
+def snapshot(path: StrPath, copy: StrPath, progress: Progress = False) -> None:
+    """Copies the index file at path to copy, which holds it whole afterwards, or on an exception what it held before.
+
+    The file may be written in place meanwhile, by this process or another: the copy has all that was synced before the
+    call, and stands on its own. FileNotFoundError where there is no such file.
+    """
+    with shown(progress, "copying", "B") as tell:
+        try:
+            _core.snapshot(os.fsencode(path), os.fsencode(copy), tell)
+        except OSError as error:
+            if not os.path.exists(path):
+                raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
+            raise
