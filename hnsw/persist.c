@@ -453,6 +453,7 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
 static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
     sl_index_params params;
     sl_index *index;
+    int held = -1;
     sl_status status = params_from(&store->header, open, &params);
     if (status != SL_OK) return sl_fail_in(status, "%s", store->path);
     status = sl_index_new(&params, &index);
@@ -466,7 +467,6 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
         sl_fail_in(status, "%s", store->path);
         goto fail;
     }
-    int held = -1;
     SL_TRY_GOTO(take_file(index, open, &held), fail);
     SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
     sl_progress progress;
