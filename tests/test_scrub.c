@@ -79,6 +79,7 @@ static void make(const struct kind *kind) {
     sl_index *writer = opened(1);
     ck_ok(indexes_add(writer, rows + (size_t)N * DIM * sl_dtype_size(kind->dtype), kind->dtype, MORE, ids));
     ck_assert_uint_eq(indexes_sound(writer).records_checked, ALL);
+    ck_ok(sl_index_sync(writer));
     sl_index_free(writer);
     free(rows);
 }
