@@ -4,11 +4,22 @@
 #include "cli/system.h"
 
 #include <math.h>
+#include <stdlib.h>
+
+/* Ids of damaged records that are told; of more only the number is. */
+#define MOST_TOLD 10000
 
 typedef struct check_options {
     size_t sample, threads;
-    int progress, json;
+    int scrub, progress, json;
 } check_options;
+
+typedef struct outcome {
+    sl_check_report report;
+    uint64_t *bad_ids; /* of the first MOST_TOLD; NULL without --scrub */
+    int sound;
+    double seconds;
+} outcome;
 
 /* The counts of which each but 0 is a fault. */
 typedef struct fault {
@@ -16,7 +27,7 @@ typedef struct fault {
     size_t count;
 } fault;
 
-#define FAULTS 6
+#define FAULTS 7
 
 static void list_faults(const sl_check_report *report, fault *out) {
     const fault faults[FAULTS] = {
@@ -26,19 +37,29 @@ static void list_faults(const sl_check_report *report, fault *out) {
         {"no_in_link", "vectors nothing links to", report->no_in_link},
         {"bad_vectors", "vectors with broken factors", report->bad_vectors},
         {"duplicate_ids", "ids that come twice", report->duplicate_ids},
+        {"bad_records", "damaged records", report->bad_records},
     };
     for (size_t i = 0; i < FAULTS; i++)
         out[i] = faults[i];
 }
 
 /* Damage to the file itself ends the check before the graph is looked at: nothing is counted then. */
-static int graph_was_checked(const sl_check_report *report, int sound) {
+static int graph_was_checked(const outcome *found) {
     fault faults[FAULTS];
     size_t counted = 0;
-    list_faults(report, faults);
+    list_faults(&found->report, faults);
     for (size_t i = 0; i < FAULTS; i++)
         counted += faults[i].count;
-    return sound || counted;
+    return found->sound || counted;
+}
+
+/* The last of them is counted by --scrub alone. */
+static size_t fault_count(const outcome *found) {
+    return found->bad_ids ? FAULTS : FAULTS - 1;
+}
+
+static size_t told_count(const outcome *found) {
+    return found->report.bad_records < MOST_TOLD ? found->report.bad_records : MOST_TOLD;
 }
 
 static void count_or_null(json *json, const char *key, int checked, size_t count) {
@@ -48,45 +69,70 @@ static void count_or_null(json *json, const char *key, int checked, size_t count
         json_text(json, key, NULL);
 }
 
-static void print_json(const char *path, const sl_index_stats *stats, const sl_check_report *report, int sound,
-                       double seconds) {
+static void json_records(json *json, const outcome *found) {
+    if (!found->bad_ids) return;
+    json_count(json, "records_checked", found->report.records_checked);
+    json_open_array(json, "bad_ids");
+    for (size_t i = 0; i < told_count(found); i++)
+        json_count(json, NULL, found->bad_ids[i]);
+    json_close_array(json);
+}
+
+static void print_json(const char *path, const sl_index_stats *stats, const outcome *found) {
     fault faults[FAULTS];
-    int checked = graph_was_checked(report, sound);
+    const sl_check_report *report = &found->report;
+    int checked = graph_was_checked(found);
     list_faults(report, faults);
     json json;
     json_begin(&json, stdout);
     json_text(&json, "index", path);
-    json_flag(&json, "ok", sound);
-    json_text(&json, "fault", sound ? NULL : sl_last_error());
+    json_flag(&json, "ok", found->sound);
+    json_text(&json, "fault", found->sound ? NULL : sl_last_error());
     json_index(&json, stats);
-    for (size_t i = 0; i < FAULTS; i++)
+    for (size_t i = 0; i < fault_count(found); i++)
         count_or_null(&json, faults[i].key, checked, faults[i].count);
     count_or_null(&json, "min_degree", checked, report->min_degree);
     count_or_null(&json, "max_degree", checked, report->max_degree);
     json_real(&json, "mean_degree", checked ? report->mean_degree : NAN);
     json_real(&json, "sampled_recall", report->sampled_recall);
     json_count(&json, "sections_checked", report->sections_checked);
-    json_real(&json, "check_s", seconds);
+    json_records(&json, found);
+    json_real(&json, "check_s", found->seconds);
     json_end(&json);
 }
 
-static void print_text(const char *path, const check_options *options, const sl_check_report *report, int sound) {
+static void print_records(const outcome *found) {
+    if (!found->bad_ids) return;
+    if (!found->report.records_checked) {
+        printf("  %-36s none; sections of this file have checksums\n", "records with a checksum of their own");
+        return;
+    }
+    printf("  %-36s %zu\n", "records verified", found->report.records_checked);
+    for (size_t i = 0; i < told_count(found); i++)
+        printf("  %-36s %llu\n", "damaged record of id", (unsigned long long)found->bad_ids[i]);
+    if (found->report.bad_records > MOST_TOLD)
+        printf("  %-36s %zu\n", "more of them", found->report.bad_records - MOST_TOLD);
+}
+
+static void print_text(const char *path, const check_options *options, const outcome *found) {
     fault faults[FAULTS];
+    const sl_check_report *report = &found->report;
     list_faults(report, faults);
-    printf("%s: %s; %zu vectors, %zu sections of the file verified\n", path, sound ? "sound" : "damaged", report->n,
-           report->sections_checked);
-    if (!graph_was_checked(report, sound)) {
+    printf("%s: %s; %zu vectors, %zu sections of the file verified\n", path, found->sound ? "sound" : "damaged",
+           report->n, report->sections_checked);
+    if (!graph_was_checked(found)) {
         printf("  %-36s not looked at\n", "the graph");
         return;
     }
-    for (size_t i = 0; i < FAULTS; i++)
+    for (size_t i = 0; i < fault_count(found); i++)
         printf("  %-36s %zu\n", faults[i].name, faults[i].count);
     printf("  %-36s %zu to %zu, mean %.1f\n", "links a vector", report->min_degree, report->max_degree,
            report->mean_degree);
     if (options->sample) printf("  %-36s %.4f\n", "recall of the sample over codes", report->sampled_recall);
+    print_records(found);
 }
 
-static int check(const char *path, const check_options *options, sl_index *index, const sl_index_stats *stats) {
+static sl_status look(const check_options *options, sl_index *index, outcome *found) {
     progress progress;
     sl_check_params params;
     sl_check_params_init(&params);
@@ -94,16 +140,27 @@ static int check(const char *path, const check_options *options, sl_index *index
     params.threads = options->threads;
     params.progress = progress_step;
     params.progress_ctx = &progress;
-    sl_check_report report = {.struct_size = sizeof report};
+    params.scrub = options->scrub;
+    params.bad_ids = found->bad_ids;
+    params.bad_ids_room = found->bad_ids ? MOST_TOLD : 0;
+    found->report.struct_size = sizeof found->report;
     double start = now_seconds();
     progress_begin(&progress, "checking", "steps", 0, options->progress);
-    sl_status status = sl_index_check(index, &params, &report);
+    sl_status status = sl_index_check(index, &params, &found->report);
     progress_end(&progress, status == SL_OK);
+    found->sound = status == SL_OK;
+    found->seconds = now_seconds() - start;
+    return status;
+}
+
+static int check(const char *path, const check_options *options, sl_index *index, const sl_index_stats *stats,
+                 outcome *found) {
+    sl_status status = look(options, index, found);
     if (status != SL_OK && status != SL_ECORRUPT) return report_status(path, status);
     if (options->json)
-        print_json(path, stats, &report, status == SL_OK, now_seconds() - start);
+        print_json(path, stats, found);
     else
-        print_text(path, options, &report, status == SL_OK);
+        print_text(path, options, found);
     if (status != SL_OK) (void)report_status(path, status);
     int printed = report_stdout();
     return status == SL_OK ? printed : EXIT_FAILED;
@@ -117,8 +174,12 @@ static int run_check(const command *self, int argc, char **argv) {
     OPTIONS_PARSE(self, argc, argv, &options, &path);
     sl_index *index;
     sl_index_stats stats;
+    outcome found = {.bad_ids = NULL};
     int status = open_index(path, SL_PLACE_MAP, (numa_choice){0}, 0, &index, &stats);
-    if (status == EXIT_DONE) status = check(path, &options, index, &stats);
+    if (status == EXIT_DONE && options.scrub && !(found.bad_ids = calloc(MOST_TOLD, sizeof *found.bad_ids)))
+        status = report_failure("out of memory");
+    if (status == EXIT_DONE) status = check(path, &options, index, &stats, &found);
+    free(found.bad_ids);
     sl_index_free(index);
     return status;
 }
@@ -128,6 +189,9 @@ static const char *const operands[] = {"INDEX", NULL};
 static const option check_table[] = {
     {0, "sample", OPTION_COUNT, "N", 0, offsetof(check_options, sample),
      "Vectors searched for and compared with exact search (default 200); 0 leaves that out."},
+    {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
+     "Of a file that is written in place, verify each vector's record against a checksum of its own, and list the ids "
+     "of those that are damaged, 10000 at most."},
     OPTION_THREADS(check_options, "Threads to check with; 0 (default) takes all."),
     OPTION_PROGRESS(check_options),
     OPTION_JSON(check_options),
@@ -136,7 +200,7 @@ static const option check_table[] = {
 const command command_check = {
     .name = "check",
     .summary = "verify a whole index",
-    .synopsis = "shortlist check INDEX [--sample N] [--threads N] [--progress] [--json]",
+    .synopsis = "shortlist check INDEX [--sample N] [--scrub] [--threads N] [--progress] [--json]",
     .description =
         "Reads the whole file against its checksums, and the whole graph: links out of range or twice, records of the "
         "upper layers, ids that come twice, vectors that no path leads to from the entry point. Then searches for a "
@@ -144,7 +208,8 @@ const command command_check = {
         "something does not hold; the counts are printed in either case, unless the file itself is damaged: then the "
         "graph "
         "is not looked at.\n",
-    .examples = "shortlist check base.sl\nshortlist check base.sl --sample 1000 --json\n",
+    .examples = "shortlist check base.sl\nshortlist check base.sl --sample 1000 --json\n"
+                "shortlist check live.sl --scrub\n",
     .operands = operands,
     .options = check_table,
     .run = run_check,

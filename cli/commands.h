@@ -15,6 +15,7 @@ extern const command command_tune;
 extern const command command_truth;
 extern const command command_info;
 extern const command command_check;
+extern const command command_snapshot;
 extern const command command_convert;
 extern const command command_cpu;
 extern const command command_train;

@@ -2,6 +2,7 @@
 #include "hnsw/live.h"
 #include "hnsw/order.h"
 #include "hnsw/reach.h"
+#include "hnsw/sums.h"
 
 #include <string.h>
 
@@ -70,7 +71,7 @@ static sl_status check_rows(const sl_build *build) {
     return sl_fail_in(sl_vector_check(metric, build->dtype, row_of(build, bad), dim), "row %zu", bad);
 }
 
-static void encode_row(sl_build *build, size_t i, size_t thread) {
+static void encode_vector(sl_build *build, size_t i, size_t thread) {
     sl_index *index = build->index;
     uint32_t node = (uint32_t)(build->first + i);
     float *floats = build->floats + thread * index->codec.dim;
@@ -94,12 +95,21 @@ static void encode_row(sl_build *build, size_t i, size_t thread) {
         sl_encode_residual(&index->codec, sl_row(index, node), floats, (void *)to);
 }
 
+/* The node's whole record, for its id is there already. */
+static void encode_row(sl_build *build, size_t i, size_t thread) {
+    sl_index *index = build->index;
+    uint32_t node = (uint32_t)(build->first + i);
+    encode_vector(build, i, thread);
+    if (index->sums) index->sums[node] = sl_sum_of(index, node);
+}
+
 /* The arrays of nodes [first, first + n) but for the links, which are told of one by one. */
 static void touch_rows(const sl_index *index, size_t first, size_t n) {
     sl_index_touch(index, sl_row(index, (uint32_t)first), n * index->codec.rows.pitch);
     if (index->codec.rest.pitch)
         sl_index_touch(index, sl_rest_row(index, (uint32_t)first), n * index->codec.rest.pitch);
     if (index->refine_pitch) sl_index_touch(index, sl_refine_row(index, (uint32_t)first), n * index->refine_pitch);
+    if (index->sums) sl_index_touch(index, index->sums + first, n * sizeof *index->sums);
 }
 
 /* No links yet. Room in memory is made so; in a file it is zeros. */

@@ -3,6 +3,7 @@
 #include "hnsw/gather.h"
 #include "hnsw/live.h"
 #include "hnsw/reach.h"
+#include "hnsw/sums.h"
 #include "hnsw/topk.h"
 
 #include <math.h>
@@ -12,6 +13,7 @@ typedef struct sl_check {
     sl_index *index;
     sl_check_params params;
     sl_check_report report;
+    sl_sums_found records;
     sl_progress progress;
 } sl_check;
 
@@ -196,7 +198,22 @@ static sl_status check_file(sl_check *check) {
     return SL_OK;
 }
 
-static sl_status verdict(const sl_check_report *r) {
+static void check_records(sl_check *check) {
+    const sl_check_params *params = &check->params;
+    if (!params->scrub) return;
+    check->records =
+        sl_sums_check(check->index, params->threads, params->bad_ids, params->bad_ids_room, &check->progress);
+    check->report.records_checked = check->records.checked;
+    check->report.bad_records = check->records.bad;
+}
+
+static sl_status verdict(const sl_check *check) {
+    const sl_check_report *r = &check->report;
+    if (r->bad_records)
+        return sl_fail(SL_ECORRUPT,
+                       "%zu records are damaged, the first that of id %llu; build the index again from its vectors, or "
+                       "take a copy of the file",
+                       r->bad_records, (unsigned long long)check->records.first);
     const struct {
         size_t count;
         const char *what;
@@ -232,6 +249,8 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     sl_check_params_init(&check.params);
     SL_TRY(sl_params_in(&check.params, sizeof check.params, params, "sl_check_params_init"));
     SL_TRY(sl_params_check_out(report, "sl_check_report"));
+    if (!check.params.bad_ids && check.params.bad_ids_room)
+        return sl_fail(SL_EINVAL, "bad_ids is NULL, with room for %zu", check.params.bad_ids_room);
     if (check.params.k == 0 || check.params.k >= SL_MAX_EF || check.params.ef == 0 || check.params.ef >= SL_MAX_EF)
         return sl_fail(SL_EINVAL, "k is %zu and ef %zu; give 1 to %u", check.params.k, check.params.ef, SL_MAX_EF - 1);
     SL_TRY(sl_reach_settle(index));
@@ -239,11 +258,13 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     check.report.deleted = index->dead_count;
     check.report.sampled_recall = (double)NAN;
     sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,
-                      index->n * (1 + check.params.sample) + (index->store ? index->store->size : 0));
+                      index->n * (1 + check.params.sample + (check.params.scrub && index->sums)) +
+                          (index->store ? index->store->size : 0));
     sl_status status = check_file(&check);
+    if (status == SL_OK) check_records(&check);
     if (status == SL_OK) status = check_graph(&check);
     if (status == SL_OK) status = sl_progress_end(&check.progress);
-    if (status == SL_OK) status = verdict(&check.report);
+    if (status == SL_OK) status = verdict(&check);
     if (status == SL_OK) status = sl_dead_check(index);
     if (status == SL_OK) status = sl_partitions_check(index);
     sl_params_out(report, &check.report, sizeof check.report);

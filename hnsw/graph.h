@@ -73,6 +73,7 @@ struct sl_index {
     sl_replicas *replicas; /* of the upper layers, for a policy and several nodes; NULL: none */
     uint64_t entry;        /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
+    uint32_t *sums; /* of a file that is written in place: a CRC of each node's record, see sums.h; else NULL */
     size_t ordered; /* nodes when they were last numbered anew */
     size_t threads; /* that the last add was asked to use */
     sl_partitions partitions;

@@ -309,6 +309,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
             break;
         case SL_SECTION_TUNED:
         case SL_SECTION_LIVE:
+        case SL_SECTION_SUMS:
         case SL_SECTION_DEAD:
             break;
         }

@@ -53,6 +53,8 @@ static uint64_t room_of(const sl_index *index, sl_section_kind kind, sl_extent r
         return sl_dead_bytes(room.n);
     case SL_SECTION_TUNED:
         return SL_MAX_TUNED * sizeof(sl_tuned_record);
+    case SL_SECTION_SUMS:
+        return room.n * word;
     case SL_SECTION_LIVE:
         return SL_LIVE_SIZE;
     case SL_SECTION_PARTITION_STARTS:
@@ -70,25 +72,30 @@ static sl_section_source *section_for(sl_section_source *sections, size_t *count
     return &sections[(*count)++];
 }
 
-size_t sl_live_describe(const sl_index *index, sl_extent room, const uint64_t *ids, const uint8_t *live,
-                        sl_file_header *header, sl_section_source *sections, size_t count) {
+static void set_data(sl_section_source *section, const void *data, uint64_t size) {
+    section->data = data;
+    section->size = size;
+}
+
+size_t sl_live_describe(const sl_index *index, sl_extent room, const sl_live_parts *parts, sl_file_header *header,
+                        sl_section_source *sections, size_t count) {
     /* The last is SL_SECTION_LIVE, so that the file ends with a whole line. */
     const sl_section_kind kinds[] = {
         SL_SECTION_CODES,       SL_SECTION_REST,   SL_SECTION_COARSE, SL_SECTION_PROJECTION,  SL_SECTION_LINKS,
         SL_SECTION_IDS,         SL_SECTION_REFINE, SL_SECTION_DEAD,   SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START,
-        SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,  SL_SECTION_LIVE};
+        SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,  SL_SECTION_SUMS,   SL_SECTION_LIVE};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         uint64_t bytes = room_of(index, kinds[i], room);
         if (!bytes) continue;
         sl_section_source *section = section_for(sections, &count, kinds[i]);
         section->flags = SL_SECTION_REQUIRED | SL_SECTION_CHANGING;
         section->room = bytes;
-        if (kinds[i] == SL_SECTION_LIVE) section->data = live, section->size = SL_LIVE_SIZE;
-        if (kinds[i] != SL_SECTION_IDS) continue;
-        section->data = index->id_width == sizeof *ids ? index->ids : ids;
-        section->size = index->n * sizeof *ids;
+        if (kinds[i] == SL_SECTION_LIVE) set_data(section, parts->live, SL_LIVE_SIZE);
+        if (kinds[i] == SL_SECTION_SUMS) set_data(section, parts->sums, index->n * sizeof *parts->sums);
+        if (kinds[i] == SL_SECTION_IDS)
+            set_data(section, parts->ids ? parts->ids : index->ids, index->n * sizeof *parts->ids);
     }
-    header->id_width = sizeof *ids;
+    header->id_width = sizeof *parts->ids;
     header->room = room.n;
     header->upper_room = room.slots;
     header->rows_room = room.rows;
@@ -225,6 +232,7 @@ sl_status sl_live_reserve_nodes(const sl_index *index, size_t more) {
     if (index->coarse_rows)
         SL_TRY(sl_live_reserve(live, sl_walked_row(index, (uint32_t)first), more * index->walked->rows.pitch));
     if (index->projection) SL_TRY(sl_live_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
+    SL_TRY(sl_live_reserve(live, index->sums + first, more * sizeof *index->sums));
     return index->refine_pitch
                ? sl_live_reserve(live, sl_refine_row(index, (uint32_t)first), more * index->refine_pitch)
                : SL_OK;

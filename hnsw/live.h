@@ -29,11 +29,17 @@ typedef struct sl_extent {
 /* Room for n vectors: on the upper layers for so many more than are expected that it never runs out sooner. */
 sl_extent sl_live_room(const sl_index *index, size_t n);
 
-/* What sl_describe gave for a file that cannot be written in place, made one that can: with that room, whole ids, which
- * `ids` has where the index keeps none or short ones, and a section of SL_LIVE_SIZE bytes at `live`. Returns the number
- * of sections. */
-size_t sl_live_describe(const sl_index *index, sl_extent room, const uint64_t *ids, const uint8_t *live,
-                        sl_file_header *header, sl_section_source *sections, size_t count);
+/* What only a file has that is written in place. */
+typedef struct sl_live_parts {
+    uint64_t *ids;  /* where the index keeps none or short ones; else NULL */
+    uint32_t *sums; /* one a node */
+    uint8_t *live;  /* SL_LIVE_SIZE bytes */
+} sl_live_parts;
+
+/* What sl_describe gave for a file that cannot be written in place, made one that can: with that room, whole ids, and
+ * these parts. Returns the number of sections. */
+size_t sl_live_describe(const sl_index *index, sl_extent room, const sl_live_parts *parts, sl_file_header *header,
+                        sl_section_source *sections, size_t count);
 
 /* The facts of an index as it is. */
 sl_live_facts sl_live_facts_of(const sl_index *index);

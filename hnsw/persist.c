@@ -4,6 +4,7 @@
 #include "hnsw/placed.h"
 #include "hnsw/reach.h"
 #include "hnsw/settings.h"
+#include "hnsw/sums.h"
 
 #include <string.h>
 
@@ -80,13 +81,25 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
     return count;
 }
 
-/* The ids in the file's width, where that is not the one they have in memory; NULL otherwise. */
-static sl_status ids_of_width(const sl_index *index, size_t width, void **out) {
-    *out = NULL;
+/* Memory for the time of a save. */
+typedef struct save_parts {
+    void *ids; /* in the file's width, where that is not the one they have in memory */
+    size_t id_bytes;
+    sl_live_parts live;
+} save_parts;
+
+static void free_parts(const sl_index *index, const save_parts *parts) {
+    sl_mem_free(&index->allocator, parts->ids, parts->id_bytes);
+    sl_mem_free(&index->allocator, parts->live.sums, sl_sums_bytes(index));
+    sl_mem_free(&index->allocator, parts->live.live, SL_LIVE_SIZE);
+}
+
+static sl_status make_ids(const sl_index *index, size_t width, save_parts *parts) {
     if (width == index->id_width) return SL_OK;
-    SL_TRY(sl_mem_alloc(&index->allocator, index->n * width, out));
-    uint32_t *narrow = *out;
-    uint64_t *whole = *out;
+    parts->id_bytes = index->n * width;
+    SL_TRY(sl_mem_alloc(&index->allocator, parts->id_bytes, &parts->ids));
+    uint32_t *narrow = parts->ids;
+    uint64_t *whole = parts->ids;
     for (size_t node = 0; node < index->n; node++) {
         uint64_t id = sl_id_of(index, (uint32_t)node);
         if (width == sizeof *whole)
@@ -97,21 +110,29 @@ static sl_status ids_of_width(const sl_index *index, size_t width, void **out) {
     return SL_OK;
 }
 
-/* A file as small as it can be, or with room to be written in place; ids and live are memory for the time of the save.
- */
-static sl_status describe_file(const sl_index *index, size_t room, void **ids, uint8_t **live, sl_file_header *header,
-                               sl_section_source *sections, size_t *count) {
-    void *block;
-    *count = sl_describe(index, header, sections);
-    SL_TRY(ids_of_width(index, room ? sizeof(uint64_t) : header->id_width, ids));
-    for (size_t i = 0; *ids && i < *count; i++)
-        if (sections[i].kind == SL_SECTION_IDS) sections[i].data = *ids;
-    if (!room) return SL_OK;
+static sl_status make_live_parts(const sl_index *index, save_parts *parts) {
     sl_live_facts facts = sl_live_facts_of(index);
+    void *block;
     SL_TRY(sl_mem_alloc(&index->allocator, SL_LIVE_SIZE, &block));
-    *live = block;
-    SL_TRY(sl_live_format(*live, &facts, sizeof facts));
-    *count = sl_live_describe(index, sl_live_room(index, room), *ids, *live, header, sections, *count);
+    parts->live.live = block;
+    SL_TRY(sl_live_format(parts->live.live, &facts, sizeof facts));
+    SL_TRY(sl_mem_alloc(&index->allocator, sl_sums_bytes(index), &block));
+    parts->live.sums = block;
+    sl_sums_make(index, parts->live.sums);
+    parts->live.ids = parts->ids;
+    return SL_OK;
+}
+
+/* A file as small as it can be, or with room to be written in place. */
+static sl_status describe_file(const sl_index *index, size_t room, save_parts *parts, sl_file_header *header,
+                               sl_section_source *sections, size_t *count) {
+    *count = sl_describe(index, header, sections);
+    SL_TRY(make_ids(index, room ? sizeof(uint64_t) : header->id_width, parts));
+    for (size_t i = 0; parts->ids && i < *count; i++)
+        if (sections[i].kind == SL_SECTION_IDS) sections[i].data = parts->ids;
+    if (!room) return SL_OK;
+    SL_TRY(make_live_parts(index, parts));
+    *count = sl_live_describe(index, sl_live_room(index, room), &parts->live, header, sections, *count);
     return SL_OK;
 }
 
@@ -139,15 +160,13 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
     sl_order_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
-    void *ids = NULL;
-    uint8_t *live = NULL;
+    save_parts parts = {.ids = NULL};
     sl_status status;
-    SL_TRY_GOTO(describe_file(index, mine.room, &ids, &live, &header, sections, &count), done);
+    SL_TRY_GOTO(describe_file(index, mine.room, &parts, &header, sections, &count), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
     status = sl_store_save(path, &sl_index_file, mine.file_ops, &header, sections, count, &progress);
 done:
-    sl_mem_free(&index->allocator, ids, index->n * header.id_width);
-    sl_mem_free(&index->allocator, live, SL_LIVE_SIZE);
+    free_parts(index, &parts);
     return status;
 }
 
@@ -332,6 +351,17 @@ static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress
     return status;
 }
 
+/* Of a file that is written in place. What is copied is held to them and leaves them; see sl_sums_check. */
+static sl_status load_sums(sl_index *index, const sl_sizes *sizes) {
+    const sl_file_section *section = sl_store_section(index->store, SL_SECTION_SUMS);
+    uint64_t room = sizes->live ? sizes->room.n * sizeof *index->sums : 0;
+    if ((section ? section->size : 0) != room)
+        return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where the header implies %llu", index->store->path,
+                       SL_SECTION_SUMS, (unsigned long long)(section ? section->size : 0), (unsigned long long)room);
+    index->sums = section ? (uint32_t *)(uintptr_t)sl_store_data(index->store, section) : NULL;
+    return SL_OK;
+}
+
 static sl_status check_address_space(const sl_index *index, const sl_file_header *header) {
     uint64_t most, n = header->n > header->room ? header->n : header->room;
     uint64_t rows = header->upper_rows > header->rows_room ? header->upper_rows : header->rows_room;
@@ -353,6 +383,7 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     SL_TRY(read_sizes(index, header, &facts, &sizes));
     index->capacity = index->place == SL_PLACE_DRAM ? sizes.has.n : sizes.room.n;
     SL_TRY(load_layer0(index, &sizes, progress));
+    SL_TRY(load_sums(index, &sizes));
     SL_TRY(load_upper(index, &sizes, progress));
     SL_TRY(sl_partitions_load(index, progress));
     SL_TRY(sl_settings_load(index, sizes.live ? (size_t)facts.tuned : SIZE_MAX, progress));
@@ -370,6 +401,10 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
  * mapped one is checked as it is walked. */
 static sl_status check_writable(const sl_index *index) {
     const sl_upper *upper = &index->upper;
+    sl_sums_found found = sl_sums_check(index, 1, NULL, 0, NULL);
+    if (found.bad)
+        return sl_fail(SL_ECORRUPT, "%zu records are damaged, the first that of id %llu; make it or copy it again",
+                       found.bad, (unsigned long long)found.first);
     if (index->projection && !sl_coarse_is_finite(&index->coarse))
         return sl_fail(SL_ECORRUPT, "the projection is not finite");
     for (size_t link = 0; link < index->n * index->m0; link++)
@@ -418,6 +453,7 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
 static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
     sl_index_params params;
     sl_index *index;
+    int held = -1;
     sl_status status = params_from(&store->header, open, &params);
     if (status != SL_OK) return sl_fail_in(status, "%s", store->path);
     status = sl_index_new(&params, &index);
@@ -431,7 +467,6 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
         sl_fail_in(status, "%s", store->path);
         goto fail;
     }
-    int held = -1;
     SL_TRY_GOTO(take_file(index, open, &held), fail);
     SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
     sl_progress progress;
@@ -448,6 +483,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
         }
         sl_store_close(store, &index->allocator);
         index->store = NULL;
+        index->sums = NULL;
     }
     if (index->live) SL_TRY_GOTO(sl_live_mend(index), fail);
     sl_live_release(held);

@@ -33,7 +33,8 @@ typedef enum sl_section_kind {
     SL_SECTION_PARTITION_STARTS = 12, /* uint32: first node of each partition, and behind the last; not required */
     SL_SECTION_PARTITION_ROWS = 13,   /* a centroid each, a row of I8 codes of floats; not required */
     SL_SECTION_DEAD = 14,             /* (n + 63) / 64 uint64: bit i % 64 of word i / 64 says that node i is deleted */
-    SL_SECTION_LIVE = 15              /* of a file that is written in place: superblocks and what changes, see live.h */
+    SL_SECTION_LIVE = 15,             /* of a file that is written in place: superblocks and what changes, see live.h */
+    SL_SECTION_SUMS = 28              /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {

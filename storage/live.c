@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Blocks are set aside in pieces of this size. */
@@ -36,16 +37,21 @@ static int is_whole(const sl_superblock *super) {
     return memcmp(super->magic, magic, sizeof magic) == 0 && super->crc32c == super_crc(super);
 }
 
-sl_status sl_live_format(uint8_t *section, const void *head, size_t size) {
+sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD]) {
     sl_superblock super = {.sequence = 1, .epoch = 1};
-    memset(section, 0, SL_LIVE_SIZE);
+    memset(pages, 0, SL_LIVE_HEAD);
     memcpy(super.magic, magic, sizeof magic);
     if (getrandom(super.identity, sizeof super.identity, 0) != (ssize_t)sizeof super.identity)
         return sl_fail_errno("cannot get random numbers for the identity of", "the file");
     super.crc32c = super_crc(&super);
-    memcpy(section + SL_LIVE_PAGE, &super, sizeof super);
-    memcpy(section + SL_LIVE_HEAD, head, size);
+    memcpy(pages + SL_LIVE_PAGE, &super, sizeof super);
     return SL_OK;
+}
+
+sl_status sl_live_format(uint8_t *section, const void *head, size_t size) {
+    memset(section, 0, SL_LIVE_SIZE);
+    memcpy(section + SL_LIVE_HEAD, head, size);
+    return sl_live_superblocks(section);
 }
 
 sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
@@ -58,6 +64,42 @@ sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
     }
     if (out->sequence) return SL_OK;
     return sl_fail(SL_ECORRUPT, "%s: both superblocks are damaged; take a copy of the file", store->path);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Locks
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A lock of the open file, not of the process: handles of one process keep one another out too. */
+static int lock_byte(int fd, short kind, sl_live_lock byte) {
+    struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
+    int result;
+    do
+        result = fcntl(fd, F_OFD_SETLK, &lock);
+    while (result != 0 && errno == EINTR);
+    return result;
+}
+
+/* Of a lock that could not be had: whether somebody has it. Where a file system knows no such locks nobody does. */
+static int is_taken(void) {
+    return errno == EAGAIN || errno == EACCES;
+}
+
+sl_status sl_live_pin(int fd, const char *path, sl_progress *progress) {
+    if (lock_byte(fd, F_RDLCK, SL_LIVE_DIRECT) != 0)
+        return is_taken() ? sl_fail(SL_EBUSY,
+                                    "%s: is being written directly in persistent memory, which leaves no log to make a "
+                                    "copy whole by; close its writer first",
+                                    path)
+                          : sl_fail_errno("cannot lock", path);
+    /* A checkpoint takes as long as the file's sync. */
+    while (lock_byte(fd, F_RDLCK, SL_LIVE_CHECKPOINT) != 0) {
+        if (!is_taken()) return sl_fail_errno("cannot lock", path);
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        sl_progress_step(progress, 0);
+        if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
+    }
+    return SL_OK;
 }
 
 /* The next one, over the older of the two, on the device when this returns. */
@@ -89,12 +131,17 @@ static sl_status copy_record(void *ctx, uint64_t offset, const void *data, uint6
     return SL_OK;
 }
 
+sl_status sl_live_replay(const char *of, const sl_superblock *super, uint64_t size, const sl_file_ops *ops, int fd,
+                         const char *path, sl_redo_found *found) {
+    into_file to = {ops, fd, path};
+    return sl_redo_replay(of, super->identity, super->epoch, size, write_record, &to, found);
+}
+
 /* Replays what the log holds into the file, and goes over to the next epoch, so that the log counts no more, whatever
  * is left in it. A crash in between leaves the log in force, and what it says is said again. */
 static sl_status recover(const sl_store *store, const sl_file_ops *ops, int fd, sl_superblock *super) {
-    into_file to = {ops, fd, store->path};
     sl_redo_found found;
-    SL_TRY(sl_redo_replay(store->path, super->identity, super->epoch, store->size, write_record, &to, &found));
+    SL_TRY(sl_live_replay(store->path, super, store->size, ops, fd, store->path, &found));
     super->epoch++;
     if (found.groups) {
         SL_TRY(sl_sync_data(ops, fd, store->path));
@@ -106,26 +153,11 @@ static sl_status recover(const sl_store *store, const sl_file_ops *ops, int fd, 
     return write_super(ops, fd, store->path, section->offset, super);
 }
 
-/* Whether a superblock of this file is of the one that the store has mapped: a header alone may be that of two. */
-static int has_identity(const sl_store *store, int fd) {
-    const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
-    sl_superblock mapped, one;
-    if (sl_live_super(store, &mapped) != SL_OK) return 1; /* is found out again, and reported, in a moment */
-    for (size_t i = 0; i < SL_SUPERBLOCKS; i++)
-        if (pread(fd, &one, sizeof one, (off_t)(section->offset + i * SL_LIVE_PAGE)) == (ssize_t)sizeof one &&
-            is_whole(&one) && memcmp(one.identity, mapped.identity, sizeof one.identity) == 0)
-            return 1;
-    return 0;
-}
-
 /* The file again, to be written to: the same that the store has mapped. */
 static sl_status open_same(const sl_store *store, const sl_file_ops *ops, int *fd) {
-    sl_file_header header;
     *fd = sl_open_retrying(ops, store->path, O_RDWR | O_CLOEXEC, 0);
     if (*fd < 0) return sl_fail_errno("cannot open for writing", store->path);
-    if (pread(*fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
-        memcmp(&header, &store->header, sizeof header) == 0 && has_identity(store, *fd))
-        return SL_OK;
+    if (sl_store_is(store, *fd)) return SL_OK;
     (void)ops->close(ops->ctx, *fd);
     *fd = -1;
     return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", store->path);
@@ -174,11 +206,23 @@ void sl_live_release(int held) {
     if (held >= 0) close(held);
 }
 
+/* The same as a crashed writer's log has it; of one that is at work nothing, since pages that are the reader's own
+ * would not follow it. */
+static sl_status heal_unwritten(sl_store *store) {
+    sl_superblock super;
+    int held;
+    sl_status status = sl_live_hold(store, &held);
+    if (status == SL_OK) status = sl_live_super(store, &super);
+    if (status == SL_OK) status = heal_mapping(store, &super);
+    sl_live_release(held);
+    return status == SL_EBUSY ? SL_OK : status;
+}
+
 /* There is none, or nothing in it: as a writer leaves it that ends as it should. */
 static int log_is_empty(const char *of) {
     char path[PATH_MAX];
     struct stat info;
-    if (snprintf(path, sizeof path, "%s" SL_REDO_ENDING, of) >= (int)sizeof path) return 0;
+    if (sl_redo_name(of, path) != SL_OK) return 0;
     return stat(path, &info) != 0 ? errno == ENOENT : info.st_size == 0;
 }
 
@@ -204,7 +248,7 @@ sl_status sl_live_heal(sl_store *store) {
     sl_file_ops ops = sl_file_ops_of(NULL);
     sl_status status = open_same(store, &ops, &fd);
     if (status == SL_EBUSY) return status;
-    if (status != SL_OK) return heal_mapping(store, &super);
+    if (status != SL_OK) return heal_unwritten(store);
     status = lock_file(fd, LOCK_EX, store->path);
     if (status == SL_OK) status = sl_live_super(store, &super);
     if (status == SL_OK) status = recover(store, &ops, fd, &super);
@@ -259,6 +303,12 @@ static sl_status map_directly(sl_store *store, sl_live *live) {
     return SL_OK;
 }
 
+/* What is written without a log cannot be copied meanwhile. */
+static sl_status keep_copies_off(sl_live *live) {
+    if (lock_byte(live->fd, F_WRLCK, SL_LIVE_DIRECT) == 0 || !is_taken()) return SL_OK;
+    return sl_fail(SL_EBUSY, "%s: a snapshot of it is being taken; let it finish", live->path);
+}
+
 static sl_status prepare_log(sl_store *store, sl_live *live) {
     SL_TRY(sl_redo_open(live->path, &live->allocator, &live->ops, live->super.identity, &live->redo));
     SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
@@ -282,11 +332,12 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
     sl_status status;
     SL_TRY_GOTO(open_same(store, &live->ops, &live->fd), fail);
     SL_TRY_GOTO(lock_file(live->fd, LOCK_EX, live->path), fail);
+    SL_TRY_GOTO(map_directly(store, live), fail);
+    if (live->direct) SL_TRY_GOTO(keep_copies_off(live), fail);
     SL_TRY_GOTO(sl_live_super(store, &live->super), fail);
     SL_TRY_GOTO(recover(store, &live->ops, live->fd, &live->super), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, pieces_bytes(live->size), &block), fail);
     live->allocated = block;
-    SL_TRY_GOTO(map_directly(store, live), fail);
     if (!live->direct) SL_TRY_GOTO(prepare_log(store, live), fail);
     live->base = (uint8_t *)(uintptr_t)store->base;
     *out = live;
@@ -388,9 +439,7 @@ sl_status sl_live_commit(sl_live *live) {
     return live->redo->end > live->log_bytes ? sl_live_checkpoint(live) : SL_OK;
 }
 
-sl_status sl_live_checkpoint(sl_live *live) {
-    SL_TRY(check_failed(live));
-    if (live->direct || live->redo->end == 0) return SL_OK;
+static sl_status checkpoint(sl_live *live) {
     live->failed = 1; /* until all of it is done */
     SL_TRY(sl_sync_data(&live->ops, live->fd, live->path));
     live->super.epoch++;
@@ -399,4 +448,14 @@ sl_status sl_live_checkpoint(sl_live *live) {
     live->failed = 0;
     give_back_pages(live);
     return SL_OK;
+}
+
+sl_status sl_live_checkpoint(sl_live *live) {
+    SL_TRY(check_failed(live));
+    if (live->direct || live->redo->end == 0) return SL_OK;
+    /* A snapshot needs the log as long as it is being taken. */
+    if (lock_byte(live->fd, F_WRLCK, SL_LIVE_CHECKPOINT) != 0 && is_taken()) return SL_OK;
+    sl_status status = checkpoint(live);
+    (void)lock_byte(live->fd, F_UNLCK, SL_LIVE_CHECKPOINT);
+    return status;
 }

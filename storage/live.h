@@ -58,8 +58,17 @@ typedef struct sl_live {
     char path[];
 } sl_live;
 
-/* Superblocks and a head page of size bytes, for the section of a new file, `section` of SL_LIVE_SIZE bytes. SL_EIO
- * where the system has no random numbers for the identity. */
+/* Bytes of the file that are locked for reading or writing (F_OFD_SETLK; nothing else in the file knows of it).
+ *   CHECKPOINT  by a writer while it empties the log; by who copies the file and is to find the log as it was
+ *   DIRECT      by a writer in persistent memory, who has no log, as long as it lives; by who copies */
+typedef enum sl_live_lock { SL_LIVE_CHECKPOINT = 0, SL_LIVE_DIRECT = 1 } sl_live_lock;
+
+/* The superblocks of a new file, with an identity of its own and an empty log. SL_EIO where the system has no random
+ * numbers for it. */
+sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD]);
+
+/* Superblocks and a head page of size bytes, for the section of a new file, `section` of SL_LIVE_SIZE bytes. Fails as
+ * sl_live_superblocks does. */
 sl_status sl_live_format(uint8_t *section, const void *head, size_t size);
 
 /* Takes the store's file for writing: SL_EBUSY where another writer has it. A log that a crash left is replayed into
@@ -72,6 +81,15 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
  * file or, where that may not be written to, into the mapping alone. */
 sl_status sl_live_heal(sl_store *store);
 
+/* For a copy of an open file: from here until it is closed no writer empties the log, so that the log says all that has
+ * changed since it was emptied last, unless a writer is opened anew, which the epoch tells. Waits for a checkpoint.
+ * SL_EBUSY where a writer in persistent memory is at work; SL_ECANCELED. */
+sl_status sl_live_pin(int fd, const char *path, sl_progress *progress);
+
+/* Writes what the log of the file at `of`, of size bytes, holds to fd, which is open on `path`. */
+sl_status sl_live_replay(const char *of, const sl_superblock *super, uint64_t size, const sl_file_ops *ops, int fd,
+                         const char *path, sl_redo_found *found);
+
 /* Keeps writers off the file until it is released: SL_EBUSY where one is at work. */
 sl_status sl_live_hold(const sl_store *store, int *held);
 /* Takes -1. */
@@ -82,8 +100,8 @@ void sl_live_release(int held);
  * log was, every further commit fails: open the file anew. */
 sl_status sl_live_commit(sl_live *live);
 
-/* Syncs the file and empties the log. What was touched and not committed is left out of it, and gone from the mapping.
- */
+/* Syncs the file and empties the log; nothing as long as a snapshot needs the log. What was touched and not committed
+ * is left out of it, and gone from the mapping. */
 sl_status sl_live_checkpoint(sl_live *live);
 
 /* Lets go of the file; what was not committed is lost. Takes NULL. */

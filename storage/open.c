@@ -127,18 +127,16 @@ static sl_status check_sections(const char *path, const sl_file_type *type, cons
  * The file
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status open_file(const char *path, const sl_file_type *type, int *fd, uint64_t *size) {
+static sl_status open_file(const char *path, const sl_file_type *type, int *fd, struct stat *info) {
     /* Not to wait for the other end of a pipe; files know no such waiting. */
     do
         *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (*fd < 0 && errno == EINTR);
     if (*fd < 0) return sl_fail_errno("cannot open", path);
-    struct stat info;
-    if (fstat(*fd, &info) != 0) return sl_fail_errno("cannot look at", path);
-    if (S_ISDIR(info.st_mode)) return sl_fail(SL_EFORMAT, "%s: a folder; name the %s in it", path, bare_name(type));
-    if (!S_ISREG(info.st_mode)) return sl_fail(SL_EFORMAT, "%s: not a regular file; copy it to one", path);
-    if (info.st_size == 0) return sl_fail(SL_EFORMAT, "%s: an empty file; make the %s again", path, bare_name(type));
-    *size = (uint64_t)info.st_size;
+    if (fstat(*fd, info) != 0) return sl_fail_errno("cannot look at", path);
+    if (S_ISDIR(info->st_mode)) return sl_fail(SL_EFORMAT, "%s: a folder; name the %s in it", path, bare_name(type));
+    if (!S_ISREG(info->st_mode)) return sl_fail(SL_EFORMAT, "%s: not a regular file; copy it to one", path);
+    if (info->st_size == 0) return sl_fail(SL_EFORMAT, "%s: an empty file; make the %s again", path, bare_name(type));
     return SL_OK;
 }
 
@@ -160,10 +158,12 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     void *block = NULL, *base = NULL;
     int fd = -1;
     uint64_t size = 0;
+    struct stat info;
     sl_status status;
     SL_TRY_GOTO(sl_mem_alloc(allocator, store_bytes(path), &block), done);
     sl_store *store = block;
-    SL_TRY_GOTO(open_file(path, type, &fd, &size), done);
+    SL_TRY_GOTO(open_file(path, type, &fd, &info), done);
+    size = (uint64_t)info.st_size;
     SL_TRY_GOTO(read_header(fd, path, size, &store->header), done);
     SL_TRY_GOTO(check_header(path, type, &store->header, size), done);
     SL_TRY_GOTO(check_sections(path, type, &store->header), done);
@@ -172,6 +172,8 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     store->medium = medium;
     store->base = base;
     store->size = size;
+    store->device = (uint64_t)info.st_dev;
+    store->inode = (uint64_t)info.st_ino;
     memcpy(store->path, path, strlen(path) + 1);
     *out = store;
 done:
@@ -185,4 +187,9 @@ void sl_store_close(sl_store *store, const sl_allocator *allocator) {
     if (!store) return;
     store->medium->unmap((void *)(uintptr_t)store->base, store->size);
     sl_mem_free(allocator, store, store_bytes(store->path));
+}
+
+int sl_store_is(const sl_store *store, int fd) {
+    struct stat info;
+    return fstat(fd, &info) == 0 && (uint64_t)info.st_dev == store->device && (uint64_t)info.st_ino == store->inode;
 }

@@ -9,12 +9,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER = 1 << 20, VERSION = 1 };
+enum { BUFFER = 1 << 20, WINDOW = 32 << 10, VERSION = 1 };
 #define GROUP_MAGIC   0x50475253u /* "SRGP" */
 #define TRAILER_MAGIC 0x45475253u /* "SRGE" */
 static const char magic[8] = "SLREDO\0";
@@ -37,6 +37,16 @@ static uint32_t group_crc(const sl_redo_group *group) {
  * Writing
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* Beside the file itself, whatever link it was named by: whoever names it otherwise must find the same log. */
+sl_status sl_redo_name(const char *of, char path[PATH_MAX]) {
+    if (!realpath(of, path) && snprintf(path, PATH_MAX, "%s", of) >= PATH_MAX)
+        return sl_fail(SL_EINVAL, "%.60s...: the path is too long", of);
+    size_t length = strlen(path);
+    if (length + sizeof SL_REDO_ENDING > PATH_MAX) return sl_fail(SL_EINVAL, "%.60s...: the path is too long", of);
+    memcpy(path + length, SL_REDO_ENDING, sizeof SL_REDO_ENDING);
+    return SL_OK;
+}
+
 static size_t redo_bytes(const char *path) {
     return sizeof(sl_redo) + strlen(path) + 1;
 }
@@ -44,13 +54,14 @@ static size_t redo_bytes(const char *path) {
 sl_status sl_redo_open(const char *of, const sl_allocator *allocator, const sl_file_ops *ops,
                        const uint8_t identity[SL_REDO_IDENTITY_SIZE], sl_redo **out) {
     *out = NULL;
-    size_t length = strlen(of) + strlen(SL_REDO_ENDING) + 1;
+    char path[PATH_MAX];
+    SL_TRY(sl_redo_name(of, path));
     void *block, *buffer;
-    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_redo) + length, &block));
+    SL_TRY(sl_mem_alloc(allocator, redo_bytes(path), &block));
     sl_redo *redo = block;
     *redo = (sl_redo){.allocator = *allocator, .ops = *ops, .fd = -1};
     memcpy(redo->identity, identity, sizeof redo->identity);
-    snprintf(redo->path, length, "%s%s", of, SL_REDO_ENDING);
+    memcpy(redo->path, path, strlen(path) + 1);
     sl_status status;
     SL_TRY_GOTO(sl_mem_alloc(allocator, BUFFER, &buffer), fail);
     redo->buffer = buffer;
@@ -143,24 +154,56 @@ sl_status sl_redo_reset(sl_redo *redo, uint64_t epoch) {
  * Reading
  * ------------------------------------------------------------------------------------------------------------- */
 
-typedef struct log_view {
-    const uint8_t *bytes;
+/* The log is read and not mapped: its writer may empty it at any time, and a look at what a mapping has lost would end
+ * the process. What is missing is as if it had never been there. */
+typedef struct log_reader {
+    int fd, error; /* errno of a read that failed */
     uint64_t size, file_size;
-} log_view;
+    uint64_t from; /* where the window begins in the log, and its bytes */
+    size_t held;
+    uint8_t window[WINDOW];
+} log_reader;
 
-static int is_head(const log_view *log, const uint8_t *identity, uint64_t epoch) {
+static int fill_window(log_reader *log, uint64_t at) {
+    ssize_t got;
+    do
+        got = pread(log->fd, log->window, WINDOW, (off_t)at);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) log->error = errno;
+    log->from = at;
+    log->held = got > 0 ? (size_t)got : 0;
+    return log->held > 0;
+}
+
+/* Bytes of the log from `at` on, *size of them or fewer, which becomes their number; NULL where there are none. */
+static const uint8_t *peek(log_reader *log, uint64_t at, uint64_t *size) {
+    if ((at < log->from || at >= log->from + log->held) && !fill_window(log, at)) return NULL;
+    uint64_t behind = log->from + log->held - at;
+    if (*size > behind) *size = behind;
+    return log->window + (at - log->from);
+}
+
+static int get(log_reader *log, uint64_t at, void *to, uint64_t size) {
+    for (uint64_t done = 0, some; done < size; done += some) {
+        some = size - done;
+        const uint8_t *bytes = peek(log, at + done, &some);
+        if (!bytes) return 0;
+        memcpy((uint8_t *)to + done, bytes, (size_t)some);
+    }
+    return 1;
+}
+
+static int is_head(log_reader *log, const uint8_t *identity, uint64_t epoch) {
     sl_redo_head head;
-    if (log->size < sizeof head) return 0;
-    memcpy(&head, log->bytes, sizeof head);
-    return memcmp(head.magic, magic, sizeof head.magic) == 0 && head.version == VERSION &&
+    return log->size >= sizeof head && get(log, 0, &head, sizeof head) &&
+           memcmp(head.magic, magic, sizeof head.magic) == 0 && head.version == VERSION &&
            head.endian == SL_FILE_ENDIAN && head.crc32c == head_crc(&head) && head.epoch == epoch &&
            memcmp(head.identity, identity, sizeof head.identity) == 0;
 }
 
 /* The record at `at` of records that end at `end`, and the place of the next; 0 where it cannot be one. */
-static uint64_t record_at(const log_view *log, uint64_t at, uint64_t end, sl_redo_record *record) {
-    if (end - at < sizeof *record) return 0;
-    memcpy(record, log->bytes + at, sizeof *record);
+static uint64_t record_at(log_reader *log, uint64_t at, uint64_t end, sl_redo_record *record) {
+    if (end - at < sizeof *record || !get(log, at, record, sizeof *record)) return 0;
     at += sizeof *record;
     if (record->size > end - at || record->size % 8 || record->size > log->file_size ||
         record->offset > log->file_size - record->size)
@@ -168,18 +211,29 @@ static uint64_t record_at(const log_view *log, uint64_t at, uint64_t end, sl_red
     return at + record->size;
 }
 
+static int sum_of(log_reader *log, uint64_t at, uint64_t end, uint32_t *crc) {
+    *crc = 0;
+    for (uint64_t some; at < end; at += some) {
+        some = end - at;
+        const uint8_t *bytes = peek(log, at, &some);
+        if (!bytes) return 0;
+        *crc = sl_crc32c(*crc, bytes, (size_t)some);
+    }
+    return 1;
+}
+
 /* Behind the whole group `number` at `at`, or 0 where there is none. */
-static uint64_t group_end(const log_view *log, uint64_t at, uint64_t epoch, uint64_t number) {
+static uint64_t group_end(log_reader *log, uint64_t at, uint64_t epoch, uint64_t number) {
     sl_redo_group group;
     sl_redo_trailer trailer;
-    if (log->size - at < sizeof group + sizeof trailer) return 0;
-    memcpy(&group, log->bytes + at, sizeof group);
+    uint32_t crc;
+    if (log->size - at < sizeof group + sizeof trailer || !get(log, at, &group, sizeof group)) return 0;
     if (group.magic != GROUP_MAGIC || group.crc32c != group_crc(&group) || group.epoch != epoch ||
         group.number != number || group.payload > log->size - at - sizeof group - sizeof trailer)
         return 0;
     uint64_t from = at + sizeof group, end = from + group.payload;
-    memcpy(&trailer, log->bytes + end, sizeof trailer);
-    if (trailer.magic != TRAILER_MAGIC || trailer.crc32c != sl_crc32c(0, log->bytes + from, (size_t)group.payload))
+    if (!get(log, end, &trailer, sizeof trailer) || trailer.magic != TRAILER_MAGIC || !sum_of(log, from, end, &crc) ||
+        trailer.crc32c != crc)
         return 0;
     sl_redo_record record;
     while (from < end)
@@ -187,19 +241,29 @@ static uint64_t group_end(const log_view *log, uint64_t at, uint64_t epoch, uint
     return end + sizeof trailer;
 }
 
-static sl_status apply_group(const log_view *log, uint64_t at, uint64_t next, sl_redo_apply apply, void *ctx) {
-    uint64_t end = next - sizeof(sl_redo_trailer);
-    at += sizeof(sl_redo_group);
-    while (at < end) {
-        sl_redo_record record = {0};
-        uint64_t behind = record_at(log, at, end, &record);
-        SL_TRY(apply(ctx, record.offset, log->bytes + at + sizeof record, record.size));
-        at = behind;
+static sl_status apply_record(log_reader *log, uint64_t at, const sl_redo_record *record, sl_redo_apply apply,
+                              void *ctx) {
+    for (uint64_t done = 0, some; done < record->size; done += some) {
+        some = record->size - done;
+        const uint8_t *bytes = peek(log, at + done, &some);
+        if (!bytes) return sl_fail(SL_EIO, "the log became shorter while it was read; try again");
+        SL_TRY(apply(ctx, record->offset + done, bytes, some));
     }
     return SL_OK;
 }
 
-static sl_status replay(const log_view *log, const uint8_t *identity, uint64_t epoch, sl_redo_apply apply, void *ctx,
+static sl_status apply_group(log_reader *log, uint64_t at, uint64_t next, sl_redo_apply apply, void *ctx) {
+    uint64_t end = next - sizeof(sl_redo_trailer), behind;
+    for (at += sizeof(sl_redo_group); at < end; at = behind) {
+        sl_redo_record record;
+        behind = record_at(log, at, end, &record);
+        if (!behind) return sl_fail(SL_EIO, "the log changed while it was read; try again");
+        SL_TRY(apply_record(log, at + sizeof record, &record, apply, ctx));
+    }
+    return SL_OK;
+}
+
+static sl_status replay(log_reader *log, const uint8_t *identity, uint64_t epoch, sl_redo_apply apply, void *ctx,
                         sl_redo_found *found) {
     if (!is_head(log, identity, epoch)) return SL_OK;
     uint64_t at = sizeof(sl_redo_head), next;
@@ -217,8 +281,7 @@ sl_status sl_redo_replay(const char *of, const uint8_t identity[SL_REDO_IDENTITY
     char path[PATH_MAX];
     struct stat info;
     *found = (sl_redo_found){0};
-    if (snprintf(path, sizeof path, "%s%s", of, SL_REDO_ENDING) >= (int)sizeof path)
-        return sl_fail(SL_EINVAL, "%.60s...: the path is too long", of);
+    SL_TRY(sl_redo_name(of, path));
     int fd;
     do
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -227,12 +290,11 @@ sl_status sl_redo_replay(const char *of, const uint8_t identity[SL_REDO_IDENTITY
     sl_status status = SL_OK;
     if (fstat(fd, &info) != 0)
         status = sl_fail_errno("cannot look at the log", path);
-    else if (S_ISREG(info.st_mode) && info.st_size > 0) {
-        void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        log_view log = {bytes, (uint64_t)info.st_size, file_size};
-        status = bytes == MAP_FAILED ? sl_fail_errno("cannot map the log", path)
-                                     : replay(&log, identity, epoch, apply, ctx, found);
-        if (bytes != MAP_FAILED) munmap(bytes, (size_t)info.st_size);
+    else if (S_ISREG(info.st_mode)) {
+        log_reader log = {.fd = fd, .size = (uint64_t)info.st_size, .file_size = file_size};
+        status = replay(&log, identity, epoch, apply, ctx, found);
+        errno = log.error;
+        if (log.error) status = sl_fail_errno("cannot read the log", path);
     }
     close(fd);
     return status;

@@ -13,6 +13,8 @@
 #include "base/memory.h"
 #include "storage/ops.h"
 
+#include <limits.h>
+
 #define SL_REDO_ENDING        ".log" /* of a log's name, behind that of its file */
 #define SL_REDO_IDENTITY_SIZE 16u
 
@@ -59,6 +61,9 @@ typedef struct sl_redo {
     char path[];
 } sl_redo;
 
+/* The name of the log of the file at `of`. */
+sl_status sl_redo_name(const char *of, char path[PATH_MAX]);
+
 /* The log of the file at `of` (its name and an ending), made where there is none and the folder then synced. What it
  * holds stays until sl_redo_reset. */
 sl_status sl_redo_open(const char *of, const sl_allocator *allocator, const sl_file_ops *ops,
@@ -80,11 +85,12 @@ typedef struct sl_redo_found {
     uint64_t groups, bytes; /* bytes of the groups in the log */
 } sl_redo_found;
 
-/* Called for each record of the whole groups, in order. */
+/* Called for the bytes of each record of the whole groups, in order; those of a long one come in pieces. */
 typedef sl_status (*sl_redo_apply)(void *ctx, uint64_t offset, const void *data, uint64_t size);
 
 /* Goes through the log of the file at `of`, whose size is file_size: records that would lie outside it end their
- * group's being whole. apply may be NULL: only to see whether there is anything. No log at all is an empty one. */
+ * group's being whole. apply may be NULL: only to see whether there is anything. No log at all is an empty one. A
+ * writer may be at work on it: found is then what there is of it, unless its epoch is past by then. */
 sl_status sl_redo_replay(const char *of, const uint8_t identity[SL_REDO_IDENTITY_SIZE], uint64_t epoch,
                          uint64_t file_size, sl_redo_apply apply, void *ctx, sl_redo_found *found);
 

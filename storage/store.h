@@ -48,7 +48,8 @@ typedef struct sl_store {
     const sl_medium *medium;
     const uint8_t *base; /* the mapping */
     uint64_t size;
-    sl_file_header header; /* verified copy: the file may change under the mapping, this does not */
+    uint64_t device, inode; /* of the file that is mapped */
+    sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
     char path[];
 } sl_store;
 
@@ -61,6 +62,16 @@ typedef struct sl_store {
 sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place place, const sl_allocator *allocator,
                         sl_store **out);
 void sl_store_close(sl_store *store, const sl_allocator *allocator);
+
+/* Whether fd is open on the file that the store has mapped: not on one that has taken its place. */
+int sl_store_is(const sl_store *store, int fd);
+
+/* A copy of the file at path, put in place of `copy` as by sl_store_save; path may be written in place meanwhile. The
+ * copy has what a sync left no earlier than the call began, an identity of its own and no log. With write operations
+ * of the caller's all bytes go through them; otherwise blocks are shared where the file system can. Holes stay holes. The
+ * progress is started anew, in bytes. */
+sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
+                            sl_progress *progress);
 
 /* The section of a kind, or NULL. */
 const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind);

@@ -358,8 +358,11 @@ static int examine(crash_record *record, const char *path, sl_place place, int w
     sl_check_params_init(&check);
     check.sample = 0;
     check.threads = 1;
+    check.scrub = 1;
     sl_check_report report = {.struct_size = sizeof report};
     if (sl_index_check(index, &check, &report) != SL_OK) WRONG("is not sound: %s", sl_last_error());
+    if (place != SL_PLACE_DRAM && report.records_checked != report.n + report.deleted)
+        WRONG("has %zu records of %zu looked at", report.records_checked, report.n + report.deleted);
     find(record, index, ids);
     if (maybe == stats.deleted && !finds_enough(record, at, ids)) WRONG("finds other vectors than after sync %zu", at);
     if (!same_vectors(record, index, &record->marks[at], maybe)) WRONG("has lost or changed vectors of sync %zu", at);

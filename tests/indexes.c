@@ -73,6 +73,7 @@ sl_check_report indexes_sound(sl_index *index) {
     sl_check_params_init(&params);
     params.sample = 30;
     params.threads = 1;
+    params.scrub = 1;
     sl_check_report report = {.struct_size = sizeof report};
     ck_ok(sl_index_check(index, &params, &report));
     ck_assert_uint_eq(report.n, sl_index_size(index));

@@ -38,7 +38,7 @@ void indexes_exact(sl_metric metric, sl_dtype dtype, size_t dim, const void *bas
 /* Share of the true ids among those found, both (nq, k). */
 double indexes_recall(const uint64_t *found, const uint64_t *truth, size_t nq, size_t k);
 
-/* A check passes; returns its report. */
+/* A check passes, of every record too; returns its report. */
 sl_check_report indexes_sound(sl_index *index);
 
 sl_index_stats indexes_stats(const sl_index *index);

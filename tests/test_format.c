@@ -289,6 +289,8 @@ START_TEST(kinds_are_pinned) {
         ck_assert_int_eq(ranker[i], 16 + i);
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(items[i], 24 + i);
+    ck_assert_int_eq(SL_SECTION_LIVE, 15);
+    ck_assert_int_eq(SL_SECTION_SUMS, 28);
 }
 END_TEST
 

@@ -1,8 +1,10 @@
-"""Every command doing its work: build, search, eval, truth, info, check, convert, cpu, help."""
+"""Every command doing its work: build, search, eval, truth, info, check, snapshot, convert, cpu, help."""
 
+import json
 import math
 import os
 import re
+import struct
 import subprocess
 import unittest
 import xml.etree.ElementTree
@@ -154,6 +156,62 @@ class Build(Indexed):
         out = self.run_ok("build", "base.fbin", "-o", "x.sl", "--metric", "cosine")
         self.assertRegex(out, r"^x\.sl: 600 vectors of 12 f32, cosine, codes i8, refine none, m 16, ef_build 200\n")
         self.assertIn("bytes a vector", out)
+
+
+class Scrub(Indexed):
+    def flip(self, *nodes):
+        """The last byte of these nodes' ids, which are the section of kind 3."""
+        data = bytearray(self.read("live.sl"))
+        table = [struct.unpack_from("<IIQQ", data, 512 + 32 * i) for i in range(data[20])]
+        offset = next(offset for kind, _, offset, _ in table if kind == 3)
+        for node in nodes:
+            data[offset + 8 * node + 1] ^= 0x40
+        self.write("live.sl", data)
+
+    def test_names_damaged_records(self):
+        self.run_ok("build", "base.fbin", "-o", "live.sl", "--metric", "cosine", "--room", 1000)
+        told = self.run_json("check", "live.sl", "--scrub")
+        self.assertEqual((told["ok"], told["records_checked"], told["bad_records"], told["bad_ids"]), (True, N, 0, []))
+        self.assertRegex(self.run_ok("check", "live.sl", "--scrub"), rf"records verified +{N}\n")
+        self.flip(5, 70)
+        done = self.start("check", "live.sl", "--scrub", "--json")
+        told = json.loads(done.stdout)
+        self.assertEqual((done.returncode, told["ok"], told["bad_records"]), (1, False, 2))
+        self.assertEqual(told["bad_ids"], [5 + 0x4000, 70 + 0x4000])
+        self.assertIn("the first that of id 16389", done.stderr)
+        done = self.start("check", "live.sl", "--scrub")
+        self.assertRegex(done.stdout, r"damaged records +2\n(.*\n)*  damaged record of id +16389\n.* 16454\n")
+        self.assertEqual(self.start("check", "live.sl").returncode, 0)
+        self.assertNotIn("bad_records", self.run_json("check", "live.sl"))
+
+    def test_of_a_file_without_records(self):
+        self.build()
+        self.assertEqual(self.run_json("check", "x.sl", "--scrub")["records_checked"], 0)
+        self.assertIn("sections of this file have checksums", self.run_ok("check", "x.sl", "--scrub"))
+
+
+class Snapshot(Indexed):
+    def test_of_a_file_written_in_place(self):
+        self.run_ok("build", "base.fbin", "-o", "live.sl", "--metric", "cosine", "--room", 1000)
+        self.assertEqual(self.run_json("snapshot", "live.sl", "-o", "copy.sl")["n"], N)
+        self.assertEqual(self.run_json("check", "copy.sl", "--scrub")["records_checked"], N)
+        self.assertNotEqual(self.read("copy.sl"), self.read("live.sl"))
+
+    def test_copies(self):
+        built = self.build()
+        told = self.run_json("snapshot", "x.sl", "-o", "copy.sl")
+        self.assertEqual((told["index"], told["copy"], told["n"], told["bytes_total"]),
+                         ("x.sl", "copy.sl", N, built["bytes_total"]))
+        self.assertEqual(self.read("copy.sl"), self.read("x.sl"))
+        self.assertRegex(self.run_ok("snapshot", "x.sl", "-o", "copy.sl"), r"^copy\.sl: 600 vectors of 12 f32, cosine")
+        self.assertEqual([name for name in os.listdir(self.folder) if "tmp" in name], [])
+
+    def test_what_cannot_be_copied(self):
+        self.build()
+        self.run_bad(1, "snapshot", "x.sl", "-o", "x.sl", says=["x.sl", "is the index itself"])
+        self.run_bad(1, "snapshot", "none.sl", "-o", "copy.sl", says=["none.sl", "No such file"])
+        self.run_bad(1, "snapshot", "base.fbin", "-o", "copy.sl", says=["base.fbin", "not a Shortlist index"])
+        self.run_bad(2, "snapshot", "x.sl", says=["--output"])
 
 
 class Search(Indexed):

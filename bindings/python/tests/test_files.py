@@ -138,6 +138,24 @@ def test_a_truncated_file_is_refused(saved):
         assert caught.value.status in ("SL_ECORRUPT", "SL_EFORMAT")
 
 
+def test_snapshot(saved, tmp_path):
+    copy = tmp_path / "copy.sl"
+    copy.write_bytes(b"old")
+    shortlist.snapshot(saved, copy)
+    assert copy.read_bytes() == saved.read_bytes()
+    with pytest.raises(ValueError, match="is the index itself"):
+        shortlist.snapshot(saved, saved)
+    with pytest.raises(FileNotFoundError):
+        shortlist.snapshot(tmp_path / "none.sl", copy)
+    assert copy.read_bytes() == saved.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["copy.sl", "items.sl"]
+
+
+def test_scrub_of_a_file_that_never_changes(saved):
+    report = shortlist.open(saved).check(scrub=True)
+    assert (report.records_checked, report.bad_records, report.bad_ids) == (0, 0, [])
+
+
 def test_check_finds_damage(saved):
     content = bytearray(saved.read_bytes())
     for place in range(8192, len(content), 997):

@@ -2,8 +2,12 @@
 
 #include "filter.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
+
+// Ids of damaged records that a check report lists.
+static constexpr size_t most_bad_ids = 10000;
 
 const char *path_text(const nb::bytes &path) {
     if (std::strlen(path.c_str()) != path.size()) throw nb::value_error("path holds a NUL byte");
@@ -216,7 +220,21 @@ void Index::save(nb::bytes path, size_t room, nb::handle function) {
     progress.check(use(Access::exclusive, [&] { return Outcome(sl_index_save(handle_.get(), name, &params)); }));
 }
 
-nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, nb::handle function) {
+void take_snapshot(nb::bytes path, nb::bytes copy, nb::handle function) {
+    const char *from = path_text(path), *to = path_text(copy);
+    Progress progress(function);
+    sl_snapshot_params params;
+    sl_snapshot_params_init(&params);
+    progress.attach(params);
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_index_snapshot(from, to, &params));
+    }
+    progress.check(outcome);
+}
+
+nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, bool scrub, nb::handle function) {
     Progress progress(function);
     sl_check_params params;
     sl_check_params_init(&params);
@@ -224,6 +242,10 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, nb::ha
     params.k = k;
     params.ef = ef;
     params.threads = batch_threads(threads);
+    std::vector<uint64_t> bad(scrub ? most_bad_ids : 0);
+    params.scrub = scrub;
+    params.bad_ids = bad.data();
+    params.bad_ids_room = bad.size();
     progress.attach(params);
     sl_check_report report{};
     report.struct_size = sizeof report;
@@ -245,6 +267,13 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, nb::ha
     found["mean_degree"] = report.mean_degree;
     found["sampled_recall"] = report.sampled_recall;
     found["sections_checked"] = report.sections_checked;
+    found["records_checked"] = report.records_checked;
+    found["bad_records"] = report.bad_records;
+    bad.resize(std::min(bad.size(), report.bad_records));
+    nb::list ids;
+    for (uint64_t id : bad)
+        ids.append(id);
+    found["bad_ids"] = ids;
     found["deleted"] = report.deleted;
     return found;
 }

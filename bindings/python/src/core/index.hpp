@@ -37,7 +37,7 @@ class Index {
     // Of an index that was: makes durable what was changed.
     void sync();
     // What was found, as a dict; damage is in its "status" and "message", not raised.
-    nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, nb::handle progress);
+    nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, bool scrub, nb::handle progress);
     nb::dict stats();
     // Where layer 0 lies in memory.
     nb::dict numa();
@@ -103,3 +103,6 @@ void load_numpy();
 
 // The path as the library takes it; raises ValueError where it holds a NUL.
 const char *path_text(const nb::bytes &path);
+
+// A copy of an index file, also while it is written.
+void take_snapshot(nb::bytes path, nb::bytes copy, nb::handle progress);

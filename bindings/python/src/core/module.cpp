@@ -63,6 +63,7 @@ NB_MODULE(_core, m) {
     m.def("version", sl_version);
     m.def("system", query_system);
     m.def("parse_numa", parse_numa, nb::arg("text"));
+    m.def("snapshot", take_snapshot, nb::arg("path"), nb::arg("copy"), nb::arg("progress").none());
     m.def("exact", exact_search, nb::arg("x"), nb::arg("q"), nb::arg("dtype"), nb::arg("metric"), nb::arg("dim"),
           nb::arg("k"), nb::arg("threads"), nb::arg("ids_out"), nb::arg("scores_out"));
     nb::class_<Index>(m, "Index")
@@ -88,7 +89,7 @@ NB_MODULE(_core, m) {
         .def("save", &Index::save, nb::arg("path"), nb::arg("room"), nb::arg("progress").none())
         .def("sync", &Index::sync)
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
-             nb::arg("progress").none())
+             nb::arg("scrub"), nb::arg("progress").none())
         .def("stats", &Index::stats)
         .def("numa", &Index::numa)
         .def("close", &Index::close)

@@ -23,7 +23,7 @@ from . import _core
 from ._arrays import NO_ID
 from ._errors import Error
 from ._exact import exact
-from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open
+from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open, snapshot
 from ._items import Items
 from ._ranker import Encoded, Epoch, Feature, Metrics, Ranker, RankerInfo, TrainReport
 from ._recommend import Recommendations, Recommender, recommend
@@ -56,4 +56,5 @@ __all__ = [
     "exact",
     "open",
     "recommend",
+    "snapshot",
 ]

@@ -135,7 +135,8 @@ class CheckReport:
     whose scale or norm is not finite. duplicate_ids. min_degree, max_degree, mean_degree: of layer 0. sampled_recall:
     recall@k of searches for a sample of the vectors against exact search over the same codes, NaN where skipped.
     sections_checked: sections of the file whose checksum was verified, 0 for an index made in memory. deleted: vectors
-    that n leaves out.
+    that n leaves out. records_checked: records that ``scrub`` held to their checksums, 0 without it and where there are
+    none. bad_records: of them, damaged ones; bad_ids: their ids in the file, of the first 10,000.
     """
 
     n: int
@@ -151,6 +152,9 @@ class CheckReport:
     sampled_recall: float
     sections_checked: int
     deleted: int
+    records_checked: int
+    bad_records: int
+    bad_ids: list[int]
 
 
 class Index:
@@ -443,16 +447,28 @@ class Index:
         self._core.sync()
 
     def check(
-        self, sample: int = 200, k: int = 10, ef: int = 200, threads: int = 0, progress: Progress = False
+        self,
+        sample: int = 200,
+        k: int = 10,
+        ef: int = 200,
+        threads: int = 0,
+        progress: Progress = False,
+        scrub: bool = False,
     ) -> CheckReport:
         """Verifies the whole index: its file's checksums, the graph's invariants, that every vector can be reached, and
-        the recall@k at ef of searches for `sample` of its vectors (0 skips that).
+        the recall@k at ef of searches for `sample` of its vectors (0 skips that). scrub: of a mapped file that is
+        written in place, each vector's record is held to a checksum of its own too.
 
         Raises shortlist.Error, whose ``report`` says what was found, where the index is damaged.
         """
         with shown(progress, "checking", "vectors") as tell:
             found = self._core.check(
-                count("sample", sample), count("k", k), count("ef", ef), count("threads", threads), tell
+                count("sample", sample),
+                count("k", k),
+                count("ef", ef),
+                count("threads", threads),
+                bool(scrub),
+                tell,
             )
         status, message = found.pop("status"), found.pop("message")
         report = CheckReport(**found)
@@ -519,3 +535,18 @@ def open(path: StrPath, place: Place = "map", read_only: bool | None = None, num
     index = Index.__new__(Index)
     index._adopt(core, read_only=place != "dram" if read_only is None else read_only)
     return index
+
+
+def snapshot(path: StrPath, copy: StrPath, progress: Progress = False) -> None:
+    """Copies the index file at path to copy, which holds it whole afterwards, or on an exception what it held before.
+
+    The file may be written in place meanwhile, by this process or another: the copy has all that was synced before the
+    call, and stands on its own. FileNotFoundError where there is no such file.
+    """
+    with shown(progress, "copying", "B") as tell:
+        try:
+            _core.snapshot(os.fsencode(path), os.fsencode(copy), tell)
+        except OSError as error:
+            if not os.path.exists(path):
+                raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
+            raise

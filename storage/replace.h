@@ -1,0 +1,30 @@
+/* A file that takes the place of another, or of none, whole or not at all: written under a temporary name in the same
+ * folder (unique, so that two at once do not meet), synced, renamed, the folder synced. */
+#ifndef SL_STORAGE_REPLACE_H
+#define SL_STORAGE_REPLACE_H
+
+#include "base/thread.h"
+#include "storage/ops.h"
+
+#include <limits.h>
+
+typedef struct sl_replacement {
+    sl_file_ops ops;
+    char target[PATH_MAX]; /* links resolved, so that what they point at is replaced and they stay */
+    char folder[PATH_MAX];
+    char temporary[PATH_MAX]; /* "" once it has its place */
+    int fd;                   /* to write to */
+    unsigned mode;            /* of the file that is replaced, so that what few could read stays theirs */
+} sl_replacement;
+
+/* Creates the temporary file. On failure there is none, and nothing to discard. */
+sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_ops *ops);
+
+/* Puts it in place; the progress is ended ahead of the rename, so that what was cancelled changes nothing. Only where
+ * the last sync, that of the folder, fails is the new file in place all the same, and the message says so. */
+sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress);
+
+/* Removes what is left of it; returns the status, with a message that tells where that failed. */
+sl_status sl_replace_discard(sl_replacement *r, sl_status status);
+
+#endif

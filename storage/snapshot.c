@@ -1,0 +1,132 @@
+#define _GNU_SOURCE
+#include "storage/copy.h"
+#include "storage/live.h"
+#include "storage/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* A copy is made again where a writer was opened or a log replayed meanwhile, so many times in all. */
+enum { MOST_TRIES = 16 };
+
+typedef struct snapshot {
+    const sl_store *store;
+    uint64_t section; /* where SL_SECTION_LIVE begins; 0: the file never changes */
+    int fd;           /* the file's; holds the locks too */
+    int kept;         /* what the copy takes the place of, with a lock that keeps writers off; -1: nothing */
+    int by_system;
+    sl_replacement file;
+    sl_progress *progress;
+} snapshot;
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * From where, and to where
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status open_source(snapshot *s) {
+    const sl_file_section *live = sl_store_section(s->store, SL_SECTION_LIVE);
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    s->fd = sl_open_retrying(&ops, s->store->path, O_RDONLY | O_CLOEXEC, 0);
+    if (s->fd < 0) return sl_fail_errno("cannot open", s->store->path);
+    if (!sl_store_is(s->store, s->fd))
+        return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; try again", s->store->path);
+    if (!live) return SL_OK;
+    if (live->size != SL_LIVE_SIZE)
+        return sl_fail(SL_ECORRUPT, "%s: section %u is of a wrong size; make it or copy it again", s->store->path,
+                       live->kind);
+    s->section = live->offset;
+    return sl_live_pin(s->fd, s->store->path, s->progress);
+}
+
+/* Two writers, of a file and of the one that took its place, would write to one log, which goes by the name. */
+static sl_status keep_writers_off(snapshot *s) {
+    s->kept = open(s->file.target, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    /* What may not be read is not the index, which was. */
+    if (s->kept < 0) return errno == ENOENT || errno == EACCES ? SL_OK : sl_fail_errno("cannot open", s->file.target);
+    if (sl_store_is(s->store, s->kept))
+        return sl_fail(SL_EINVAL, "%s is the index itself; give the copy a name of its own", s->file.target);
+    if (flock(s->kept, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return SL_OK;
+    return sl_fail(SL_EBUSY,
+                   "%s: is being written by another process, or by another handle of this one; let it finish, "
+                   "or give the copy another name",
+                   s->file.target);
+}
+
+static sl_status check_target(snapshot *s) {
+    char log[PATH_MAX];
+    SL_TRY(sl_redo_name(s->store->path, log));
+    if (strcmp(log, s->file.target) == 0)
+        return sl_fail(SL_EINVAL, "%s is the name of the index's log; give the copy another", s->file.target);
+    return keep_writers_off(s);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The copy
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status copy_bytes(snapshot *s) {
+    sl_file_copy copy = {.ops = &s->file.ops,
+                         .by_system = s->by_system,
+                         .from = s->fd,
+                         .to = s->file.fd,
+                         .from_path = s->store->path,
+                         .to_path = s->file.temporary,
+                         .size = s->store->size,
+                         .progress = s->progress};
+    return sl_copy_file(&copy);
+}
+
+/* An identity of its own, so that neither file's log is ever taken for the other's. */
+static sl_status make_own(snapshot *s) {
+    uint8_t pages[SL_LIVE_HEAD];
+    SL_TRY(sl_live_superblocks(pages));
+    return sl_write_at(&s->file.ops, s->file.fd, s->file.temporary, pages, sizeof pages, s->section);
+}
+
+/* The bytes of the copy were read at different times. Each of them that changed since the log was emptied is in it, and
+ * is in it before it is in the file: replayed after the copying, the log makes the whole file as of its last group.
+ * That holds as long as it is the same log; where the epoch shows that it is not, once more. */
+static sl_status copy_live(snapshot *s) {
+    const char *path = s->store->path;
+    for (int i = 0; i < MOST_TRIES; i++) {
+        sl_superblock before, after;
+        sl_redo_found found;
+        SL_TRY(sl_live_super(s->store, &before));
+        SL_TRY(copy_bytes(s));
+        sl_status status =
+            sl_live_replay(path, &before, s->store->size, &s->file.ops, s->file.fd, s->file.temporary, &found);
+        SL_TRY(sl_live_super(s->store, &after));
+        if (after.epoch == before.epoch) return status == SL_OK ? make_own(s) : status;
+        sl_progress_start(s->progress, s->progress->tell, s->progress->ctx, s->store->size);
+    }
+    return sl_fail(SL_EBUSY, "%s: was opened to be written %d times while it was copied; try again", path, MOST_TRIES);
+}
+
+static sl_status take(snapshot *s) {
+    SL_TRY(check_target(s));
+    SL_TRY(s->section ? copy_live(s) : copy_bytes(s));
+    return sl_replace_commit(&s->file, s->progress);
+}
+
+sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
+                            sl_progress *progress) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_store *store;
+    SL_TRY(sl_store_open(path, type, SL_PLACE_MAP, &allocator, &store));
+    sl_progress_start(progress, progress->tell, progress->ctx, store->size);
+    snapshot s = {.store = store, .fd = -1, .kept = -1, .progress = progress};
+    s.by_system = !ops || (!ops->write && !ops->pwrite);
+    sl_status status;
+    SL_TRY_GOTO(open_source(&s), done);
+    SL_TRY_GOTO(sl_replace_begin(&s.file, copy, ops), done);
+    status = take(&s);
+    if (status != SL_OK) status = sl_replace_discard(&s.file, status);
+done:
+    if (s.kept >= 0) close(s.kept);
+    if (s.fd >= 0) close(s.fd);
+    sl_store_close(store, &allocator);
+    return status;
+}
