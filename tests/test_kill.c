@@ -97,6 +97,7 @@ START_TEST(killed_again_and_again) {
     sl_save_params_init(&save);
     save.room = 2000000;
     ck_ok(sl_index_save(index, place.path, &save));
+    sl_index_free(index);
     uint64_t safe = START;
     size_t cut = 0;
     for (size_t life = 0; life < kills; life++) {
