@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "storage/pmem.h"
 #include "storage/store.h"
 
 #include <errno.h>
@@ -172,6 +173,8 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     store->medium = medium;
     store->base = base;
     store->size = size;
+    store->dax = sl_pmem_is_dax(fd);
+    store->detached = 0;
     memcpy(store->path, path, strlen(path) + 1);
     *out = store;
 done:

@@ -48,6 +48,8 @@ typedef struct sl_store {
     const sl_medium *medium;
     const uint8_t *base; /* the mapping */
     uint64_t size;
+    int dax;               /* loads from it go to persistent memory itself, and not to copies of its pages */
+    int detached;          /* it is private: pages that are written to become this process's own */
     sl_file_header header; /* verified copy: the file may change under the mapping, this does not */
     char path[];
 } sl_store;
