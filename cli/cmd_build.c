@@ -34,11 +34,6 @@ typedef struct build_state {
     double read_s, add_s, save_s;
 } build_state;
 
-static sl_codes codes_of(const build_options *options, sl_dtype dtype) {
-    if (options->codes >= 0) return (sl_codes)options->codes;
-    return dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
-}
-
 static int report_build(const build_state *state, size_t first, sl_status status) {
     size_t wanted = atomic_load(&state->limit.wanted);
     if (status != SL_ENOMEM || !wanted) return report_rows(state->base_path, first, status);
@@ -56,7 +51,7 @@ static int prepare_index(build_state *state) {
     params.dim = state->base->dim;
     params.metric = (sl_metric)options->metric;
     params.dtype = element_dtype(state->base->type);
-    params.codes = codes_of(options, params.dtype);
+    params.codes = index_codes(options->codes, params.dtype);
     params.refine = (sl_refine)options->refine;
     params.m = options->m;
     params.ef_construction = options->ef_build;

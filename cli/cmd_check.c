@@ -117,7 +117,7 @@ static int run_check(const command *self, int argc, char **argv) {
     OPTIONS_PARSE(self, argc, argv, &options, &path);
     sl_index *index;
     sl_index_stats stats;
-    int status = open_index(path, SL_PLACE_MAP, (numa_choice){0}, 0, &index, &stats);
+    int status = open_index(path, (opening){.place = SL_PLACE_MAP}, &index, &stats);
     if (status == EXIT_DONE) status = check(path, &options, index, &stats);
     sl_index_free(index);
     return status;

@@ -99,8 +99,7 @@ static int tune(tune_state *state) {
     double save_s;
     int status = output_check(state->index_path, inputs);
     if (status == EXIT_DONE)
-        status = open_index(state->index_path, SL_PLACE_MAP, (numa_choice){0}, options->progress, &state->index,
-                            &state->stats);
+        status = open_index(state->index_path, (opening){.place = SL_PLACE_MAP}, &state->index, &state->stats);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->max_ef && options->max_ef < options->k)
         status = report_failure("--max-ef is %zu, -k is %zu; ask for at least -k", options->max_ef, options->k);

@@ -16,18 +16,24 @@ size_text text_of_size(uint64_t bytes) {
     return out;
 }
 
-int open_index(const char *path, sl_place place, numa_choice numa, int progress_wanted, sl_index **out,
-               sl_index_stats *stats) {
+sl_codes index_codes(int choice, sl_dtype dtype) {
+    if (choice >= 0) return (sl_codes)choice;
+    return dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
+}
+
+int open_index(const char *path, opening how, sl_index **out, sl_index_stats *stats) {
     progress progress;
     sl_open_params params;
     sl_open_params_init(&params);
-    params.place = place;
-    params.numa = numa.policy;
-    params.numa_node = numa.node;
+    params.place = how.place;
+    params.numa = how.numa.policy;
+    params.numa_node = how.numa.node;
+    params.prefault = how.prefault;
     params.log = report_log(&params.log_ctx);
     params.progress = progress_step;
     params.progress_ctx = &progress;
-    progress_begin(&progress, "loading", "bytes", 0, progress_wanted && (place == SL_PLACE_DRAM || numa.policy));
+    int reads = how.place == SL_PLACE_DRAM || how.numa.policy || how.prefault;
+    progress_begin(&progress, "loading", "bytes", 0, how.progress && reads);
     sl_status status = sl_index_open(path, &params, out);
     progress_end(&progress, status == SL_OK);
     if (status != SL_OK) return report_status(path, status);
