@@ -1,40 +1,32 @@
 #include "cli/commands.h"
 
+#include "cli/adding.h"
 #include "cli/memory_limit.h"
 #include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/system.h"
-#include "cli/vectors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-/* Adding is spread over the cores within a block, so a block is large; two would not make reading faster. */
-#define BLOCK_SIZE ((size_t)256 << 20)
 
 typedef struct build_options {
     const char *output, *ids;
     int metric, codes, refine, place; /* codes -1: the input's */
     numa_choice numa;
-    size_t m, ef_build, threads, seed, max_memory;
+    size_t m, ef_build, threads, seed, max_memory, room;
     int progress, json;
 } build_options;
 
 typedef struct build_state {
     const build_options *options;
     const char *base_path;
-    vectors *base;
-    element type; /* in which the base is read */
+    adding adding;
     uint64_t *ids;
     memory_limit limit;
     sl_allocator allocator;
-    sl_index *index;
-    void *block;
-    size_t block_rows;
-    double read_s, add_s, save_s;
+    double save_s;
 } build_state;
 
-static int report_build(const build_state *state, size_t first, sl_status status) {
+static int report_build(void *ctx, size_t first, sl_status status) {
+    const build_state *state = ctx;
     size_t wanted = atomic_load(&state->limit.wanted);
     if (status != SL_ENOMEM || !wanted) return report_rows(state->base_path, first, status);
     size_t block = state->options->max_memory - state->limit.limit;
@@ -48,9 +40,9 @@ static int prepare_index(build_state *state) {
     const build_options *options = state->options;
     sl_index_params params;
     sl_index_params_init(&params);
-    params.dim = state->base->dim;
+    params.dim = state->adding.base->dim;
     params.metric = (sl_metric)options->metric;
-    params.dtype = element_dtype(state->base->type);
+    params.dtype = element_dtype(state->adding.base->type);
     params.codes = index_codes(options->codes, params.dtype);
     params.refine = (sl_refine)options->refine;
     params.m = options->m;
@@ -63,63 +55,31 @@ static int prepare_index(build_state *state) {
         state->allocator = memory_limit_allocator(&state->limit);
         params.allocator = &state->allocator;
     }
-    sl_status status = sl_index_create(&params, &state->index);
-    if (status == SL_OK) status = sl_index_reserve(state->index, state->base->n);
+    sl_status status = sl_index_create(&params, &state->adding.index);
+    if (status == SL_OK) status = sl_index_reserve(state->adding.index, state->adding.base->n);
     return status == SL_OK ? EXIT_DONE : report_build(state, 0, status);
 }
 
-/* The block the base is read by; it counts towards --max-memory. */
+/* The block the base is read by counts towards --max-memory. */
 static int prepare_block(build_state *state) {
-    size_t row = state->base->dim * element_size(state->type);
-    size_t size = BLOCK_SIZE, limit = state->options->max_memory;
-    if (limit && limit / 8 < size) size = limit / 8;
-    state->block_rows = size > row ? size / row : 1;
-    if (state->block_rows > state->base->n) state->block_rows = state->base->n;
-    size_t block = state->block_rows * row;
+    size_t limit = state->options->max_memory, block;
+    int status = adding_prepare(&state->adding, limit / 8, &block);
     state->limit.limit = limit > block ? limit - block : 0;
-    state->block = allocate(state->block_rows, row);
-    return state->block ? EXIT_DONE : EXIT_FAILED;
-}
-
-static int add_blocks(build_state *state) {
-    progress progress;
-    sl_add_params params;
-    sl_add_params_init(&params);
-    params.threads = state->options->threads;
-    params.progress = progress_step;
-    params.progress_ctx = &progress;
-    int result = EXIT_DONE;
-    size_t n = state->base->n;
-    progress_begin(&progress, "building", "vectors", n, state->options->progress);
-    for (size_t first = 0; result == EXIT_DONE && first < n; first += state->block_rows) {
-        size_t count = n - first < state->block_rows ? n - first : state->block_rows;
-        double start = now_seconds();
-        result = vectors_read(state->base, first, count, state->type, 0, state->block);
-        if (result != EXIT_DONE) break;
-        double read = now_seconds();
-        progress_part(&progress, first, count);
-        sl_status status = sl_index_add(state->index, state->block, element_dtype(state->type), count, 0,
-                                        state->ids ? state->ids + first : NULL, &params);
-        state->read_s += read - start;
-        state->add_s += now_seconds() - read;
-        if (status != SL_OK) result = report_build(state, first, status);
-    }
-    progress_end(&progress, result == EXIT_DONE);
-    return result;
+    return status;
 }
 
 static int print_result(const build_state *state) {
     sl_index_stats stats = {.struct_size = sizeof stats};
-    sl_status status = sl_index_get_stats(state->index, &stats);
+    sl_status status = sl_index_get_stats(state->adding.index, &stats);
     if (status != SL_OK) return report_status(state->options->output, status);
     size_t threads = thread_count(state->options->threads);
-    double rate = state->add_s > 0 ? (double)stats.n / state->add_s : 0;
+    double rate = state->adding.add_s > 0 ? (double)stats.n / state->adding.add_s : 0;
     if (state->options->json) {
         json json;
         json_begin(&json, stdout);
         json_index(&json, &stats);
-        json_real(&json, "build_s", state->add_s);
-        json_real(&json, "read_s", state->read_s);
+        json_real(&json, "build_s", state->adding.add_s);
+        json_real(&json, "read_s", state->adding.read_s);
         json_real(&json, "save_s", state->save_s);
         json_real(&json, "rows_per_s", rate);
         json_count(&json, "threads", threads);
@@ -131,9 +91,23 @@ static int print_result(const build_state *state) {
         printf("%s: ", state->options->output);
         print_index(&stats);
         printf("built in %.1f s, %.0f vectors/s on %zu threads; quantisation error %.3g mean, %.3g largest\n",
-               state->add_s, rate, threads, stats.quant_error_mean, stats.quant_error_max);
+               state->adding.add_s, rate, threads, stats.quant_error_mean, stats.quant_error_max);
     }
     return report_stdout();
+}
+
+static sl_status save_with_room(void *handle, const char *path, const sl_save_params *params) {
+    const build_state *state = handle;
+    sl_save_params mine = *params;
+    mine.room = state->options->room;
+    return sl_index_save(state->adding.index, path, &mine);
+}
+
+/* Found out before the work rather than after it. */
+static int check_room(const build_state *state) {
+    size_t room = state->options->room, n = state->adding.base->n;
+    if (!room || room >= n) return EXIT_DONE;
+    return report_failure("--room %zu: %s has %zu vectors; give as many or more", room, state->base_path, n);
 }
 
 static int build(build_state *state) {
@@ -142,17 +116,20 @@ static int build(build_state *state) {
         return report_failure("--place %s: this version builds in DRAM only; build with --place dram, and open the "
                               "index with --place map",
                               sl_place_name((sl_place)options->place));
+    adding *adding = &state->adding;
     int status = output_check(options->output, (const char *const[]){state->base_path, options->ids, NULL});
-    if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
+    if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &adding->base);
     if (status != EXIT_DONE) return status;
-    state->type = element_of_dtype(element_dtype(state->base->type));
-    if (options->ids) status = vectors_read_ids(options->ids, state->base->n, state->base_path, &state->ids);
+    adding->type = element_of_dtype(element_dtype(adding->base->type));
+    size_t n = adding->base->n;
+    if (options->ids) status = vectors_read_ids(options->ids, state->base_path, &n, &state->ids);
+    adding->ids = state->ids;
+    if (status == EXIT_DONE) status = check_room(state);
     if (status == EXIT_DONE) status = prepare_block(state);
     if (status == EXIT_DONE) status = prepare_index(state);
-    if (status == EXIT_DONE) status = add_blocks(state);
+    if (status == EXIT_DONE) status = adding_run(adding, "building");
     if (status == EXIT_DONE)
-        status =
-            save_handle(save_index, state->index, state->options->output, state->options->progress, &state->save_s);
+        status = save_handle(save_with_room, state, state->options->output, state->options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;
 }
 
@@ -167,11 +144,15 @@ static int run_build(const command *self, int argc, char **argv) {
     const char *base;
     OPTIONS_PARSE(self, argc, argv, &options, &base);
     build_state state = {.options = &options, .base_path = base};
+    state.adding.threads = options.threads;
+    state.adding.progress = options.progress;
+    state.adding.refused = report_build;
+    state.adding.refused_ctx = &state;
     int status = build(&state);
-    sl_index_free(state.index);
-    free(state.block);
+    sl_index_free(state.adding.index);
+    free(state.adding.block);
     free(state.ids);
-    vectors_close(state.base);
+    vectors_close(state.adding.base);
     return status;
 }
 
@@ -203,6 +184,10 @@ static const option build_table[] = {
      "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it vectors are numbered from 0 in "
      "their order."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(build_options, seed), "Seed of the nodes' levels (default 1)."},
+    {0, "room", OPTION_COUNT, "N", 0, offsetof(build_options, room),
+     "Make a file that 'shortlist add' and 'shortlist delete' change in place, beside others who have it open, with "
+     "room "
+     "for N vectors in all. What is not used takes no space where the file system knows holes."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
      "Fail, before the work where that can be told, rather than take more memory than this; 512M, 16G."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
@@ -216,7 +201,8 @@ const command command_build = {
     .name = "build",
     .summary = "build an index from a file of vectors",
     .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32] [--refine "
-                "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--max-memory BYTES] "
+                "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--room N] "
+                "[--max-memory BYTES] "
                 "[--place dram] [--numa interleave|bind:N|local] [--progress] [--json]",
     .description =
         "Reads the vectors of BASE in blocks, links them into an HNSW graph over their codes, and writes the graph, "

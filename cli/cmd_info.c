@@ -271,7 +271,8 @@ const command command_info = {
         "info --plan --dim N --n N [--codes i8|i16|f32|i4] [--refine none|f32|bf16|i16] [--m N] [--metric "
         "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [-o INDEX] [--json]",
     .description =
-        "Of an index: how many vectors it holds, how they are kept, what each part takes, and the settings that "
+        "Of an index: how many vectors it holds, and how many are deleted, how they are kept, what each part takes, "
+        "and the settings that "
         "'shortlist tune' stored; only the file's header is "
         "read, whatever its size, and 'shortlist check' reads all of it; also what layer 0 lies on: the medium, "
         "whether "

@@ -99,14 +99,13 @@ static int tune(tune_state *state) {
     double save_s;
     int status = output_check(state->index_path, inputs);
     if (status == EXIT_DONE)
-        status = open_index(state->index_path, (opening){.place = SL_PLACE_MAP}, &state->index, &state->stats);
+        status = open_to_change(state->index_path, SL_PLACE_MAP, options->progress, &state->index, &state->stats);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->max_ef && options->max_ef < options->k)
         status = report_failure("--max-ef is %zu, -k is %zu; ask for at least -k", options->max_ef, options->k);
     if (status == EXIT_DONE) status = load(state, &type);
     if (status == EXIT_DONE) status = tune_index(state, type);
-    if (status == EXIT_DONE)
-        status = save_handle(save_index, state->index, state->index_path, options->progress, &save_s);
+    if (status == EXIT_DONE) status = keep_changes(state->index, state->index_path, options->progress, &save_s);
     if (status != EXIT_DONE) return status;
     return options->json ? print_json(state) : print_text(state);
 }
@@ -146,7 +145,8 @@ const command command_tune = {
     .description =
         "Asks INDEX all of QUERIES at many settings, finds for each recall the cheapest that reach it, by distances "
         "computed and candidates re-ranked, and writes them into INDEX, in place of those it held for this -k; the "
-        "file is replaced whole. 'shortlist search --recall' and 'shortlist eval --recall' then use them, and "
+        "file is replaced whole, or, if it was built with --room, changed in place. 'shortlist search --recall' and "
+        "'shortlist eval --recall' then use them, and "
         "'shortlist info' prints them. QUERIES are to be like those that will be asked, some thousand of them: with "
         "few, others meet another recall, and the command says how many are needed.\n"
         "TRUTH.ibin holds the ids of the true neighbours of each query, best first, at least -k a row, as 'shortlist "

@@ -21,21 +21,19 @@ sl_codes index_codes(int choice, sl_dtype dtype) {
     return dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
 }
 
-int open_index(const char *path, opening how, sl_index **out, sl_index_stats *stats) {
+static sl_status open_with(const char *path, sl_open_params *params, int progress_wanted, sl_index **out) {
     progress progress;
-    sl_open_params params;
-    sl_open_params_init(&params);
-    params.place = how.place;
-    params.numa = how.numa.policy;
-    params.numa_node = how.numa.node;
-    params.prefault = how.prefault;
-    params.log = report_log(&params.log_ctx);
-    params.progress = progress_step;
-    params.progress_ctx = &progress;
-    int reads = how.place == SL_PLACE_DRAM || how.numa.policy || how.prefault;
-    progress_begin(&progress, "loading", "bytes", 0, how.progress && reads);
-    sl_status status = sl_index_open(path, &params, out);
+    params->log = report_log(&params->log_ctx);
+    params->progress = progress_step;
+    params->progress_ctx = &progress;
+    int reads = params->place == SL_PLACE_DRAM || params->numa || params->prefault;
+    progress_begin(&progress, "loading", "bytes", 0, progress_wanted && reads);
+    sl_status status = sl_index_open(path, params, out);
     progress_end(&progress, status == SL_OK);
+    return status;
+}
+
+static int describe(const char *path, sl_status status, sl_index **out, sl_index_stats *stats) {
     if (status != SL_OK) return report_status(path, status);
     *stats = (sl_index_stats){.struct_size = sizeof *stats};
     status = sl_index_get_stats(*out, stats);
@@ -43,6 +41,39 @@ int open_index(const char *path, opening how, sl_index **out, sl_index_stats *st
     sl_index_free(*out);
     *out = NULL;
     return report_status(path, status);
+}
+
+int open_index(const char *path, opening how, sl_index **out, sl_index_stats *stats) {
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = how.place;
+    params.numa = how.numa.policy;
+    params.numa_node = how.numa.node;
+    params.prefault = how.prefault;
+    return describe(path, open_with(path, &params, how.progress, out), out, stats);
+}
+
+int open_to_change(const char *path, sl_place otherwise, int progress_wanted, sl_index **out, sl_index_stats *stats) {
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.writable = 1;
+    sl_status status = open_with(path, &params, progress_wanted, out);
+    if (status == SL_EUNSUPPORTED) {
+        params.place = otherwise;
+        params.writable = 0;
+        status = open_with(path, &params, progress_wanted, out);
+    }
+    return describe(path, status, out, stats);
+}
+
+int keep_changes(sl_index *index, const char *path, int progress_wanted, double *seconds) {
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    sl_status status = sl_index_get_stats(index, &stats);
+    if (status == SL_OK && !stats.room) return save_handle(save_index, index, path, progress_wanted, seconds);
+    double start = now_seconds();
+    if (status == SL_OK) status = sl_index_sync(index);
+    *seconds = now_seconds() - start;
+    return status == SL_OK ? EXIT_DONE : report_status(path, status);
 }
 
 int save_handle(save_fn save, void *handle, const char *path, int progress_wanted, double *seconds) {
@@ -69,6 +100,7 @@ static double bytes_per_vector(const sl_index_stats *stats) {
 
 void json_index(json *json, const sl_index_stats *stats) {
     json_count(json, "n", stats->n);
+    json_count(json, "deleted", stats->deleted);
     json_count(json, "dim", stats->dim);
     json_text(json, "metric", sl_metric_name(stats->metric));
     json_text(json, "input", sl_dtype_name(stats->dtype));
@@ -86,6 +118,7 @@ void print_index(const sl_index_stats *stats) {
     printf("%zu vectors of %zu %s, %s, codes %s, refine %s, m %zu, ef_build %zu\n", stats->n, stats->dim,
            sl_dtype_name(stats->dtype), sl_metric_name(stats->metric), sl_codes_name(stats->codes),
            sl_refine_name(stats->refine), stats->m, stats->ef_construction);
+    if (stats->deleted) printf("%zu more are deleted, and take up their memory\n", stats->deleted);
     printf("%s, %.1f bytes a vector\n", text_of_size(stats->bytes_total).text, bytes_per_vector(stats));
 }
 

@@ -7,6 +7,8 @@
 #include "cli/report.h"
 
 extern const command command_build;
+extern const command command_add;
+extern const command command_delete;
 extern const command command_search;
 extern const command command_eval;
 extern const command command_tune;
@@ -41,7 +43,7 @@ int open_index(const char *path, opening how, sl_index **out, sl_index_stats *st
 /* Codes as asked for, or where `choice` is -1 those that vectors of this type get. */
 sl_codes index_codes(int choice, sl_dtype dtype);
 
-/* The members every object about an index begins with: n, dim, metric, … isa. */
+/* The members every object about an index begins with: n, deleted, dim, metric, … isa. */
 void json_index(json *json, const sl_index_stats *stats);
 
 /* One line about an index: "339479 vectors of 100 f32, cosine, codes i8, refine bf16, m 16, ef_build 200". */
@@ -53,6 +55,11 @@ int check_depth(const char *option, size_t value, size_t n, const char *path);
 /* Saves a handle of the library by its call, sl_index_save or another's, telling how far it is; *seconds is what it
  * took. Returns an exit status. */
 typedef sl_status (*save_fn)(void *handle, const char *path, const sl_save_params *params);
+/* The index to be changed: in its file, where that has room, or else opened with this place. And the end of it: what
+ * was changed is synced, or the whole saved in the file's place. */
+int open_to_change(const char *path, sl_place otherwise, int progress, sl_index **out, sl_index_stats *stats);
+int keep_changes(sl_index *index, const char *path, int progress, double *seconds);
+
 sl_status save_index(void *handle, const char *path, const sl_save_params *params);
 int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);
 

@@ -306,7 +306,7 @@ int vectors_match_type(const vectors *vectors, sl_dtype dtype, const char *owner
                           vectors->path, element_name(vectors->type), owner, sl_dtype_name(dtype));
 }
 
-int vectors_read_ids(const char *path, size_t n, const char *base, uint64_t **out) {
+int vectors_read_ids(const char *path, const char *base, size_t *n, uint64_t **out) {
     vectors *file;
     *out = NULL;
     int status = vectors_open(path, VECTORS_BASE, &file);
@@ -314,11 +314,12 @@ int vectors_read_ids(const char *path, size_t n, const char *base, uint64_t **ou
     if (file->dim != 1 || element_is_float(file->type))
         status = report_failure("%s: holds %zu %s a row; ids are one column of whole numbers, as .npy or .ibin", path,
                                 file->dim, element_name(file->type));
-    else if (file->n != n)
+    else if (base && file->n != *n)
         status =
-            report_failure("%s: holds %zu ids for the %zu vectors of %s; give one a vector", path, file->n, n, base);
+            report_failure("%s: holds %zu ids for the %zu vectors of %s; give one a vector", path, file->n, *n, base);
     else if (!(*out = vectors_read_all(file, ELEMENT_U64)))
         status = EXIT_FAILED;
+    *n = file->n;
     vectors_close(file);
     return status;
 }

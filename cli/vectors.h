@@ -41,8 +41,10 @@ int vectors_match_dim(const vectors *vectors, size_t dim, const char *owner);
  * same, floating-point ones may differ. Reported where they do not match. */
 int vectors_match_type(const vectors *vectors, sl_dtype dtype, const char *owner, element *out);
 
-/* n ids from a file of one column. */
-int vectors_read_ids(const char *path, size_t n, const char *base, uint64_t **out);
+/* The ids of a file of one column, allocated, to be freed: *n of them, where `base` names the file of so many vectors
+ * that they are of, or where it is NULL as many as there are, which *n then is. Returns an exit status; *out is NULL on
+ * failure. */
+int vectors_read_ids(const char *path, const char *base, size_t *n, uint64_t **out);
 
 /* A file being written. The element type follows from the ending, and for .npy is the caller's choice. */
 typedef struct vectors_writer vectors_writer;

@@ -24,6 +24,13 @@ void sl_accept_pool(const sl_index *index, const sl_search_params *params, sl_po
     pool->size = kept;
 }
 
+void sl_accept_live(const sl_index *index, sl_pool *pool) {
+    size_t kept = 0;
+    for (size_t i = 0; i < pool->size; i++)
+        if (!sl_is_dead(index, sl_pool_id(pool->keys[i]))) pool->keys[kept++] = pool->keys[i];
+    pool->size = kept;
+}
+
 int sl_accept_enough(size_t kept, size_t seen, size_t k, size_t wanted) {
     return kept >= wanted || (kept >= k && kept >= seen - seen / 4);
 }

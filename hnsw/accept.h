@@ -11,11 +11,20 @@ static inline int sl_accept_given(const sl_search_params *params) {
     return params->accept != NULL || params->accept_bits != NULL;
 }
 
+/* Whether a walk may end by sl_search_params.stop. It counts on the distance of the k-th best: with a filter that is
+ * not the one that is known, and where more than a few are deleted it mostly is not either, see sl_gather. */
+static inline int sl_accept_stops(const sl_index *index, const sl_search_params *params) {
+    return !sl_accept_given(params) && index->dead_count <= index->n / 64;
+}
+
 /* SL_EINVAL for a bitmap of some ids that is not there. */
 sl_status sl_accept_check(const sl_search_params *params);
 
 /* Takes the nodes out of the pool whose ids are not accepted; the others keep their order. */
 void sl_accept_pool(const sl_index *index, const sl_search_params *params, sl_pool *pool);
+
+/* The same for nodes that are deleted. */
+void sl_accept_live(const sl_index *index, sl_pool *pool);
 
 /* Whether `kept` of a pool of `seen` are enough for k results as good as those of a search without a filter: as many
  * as that would have had to rank (`wanted`, at least k), or k where the filter took away no more than a quarter. */

@@ -1,5 +1,6 @@
 #include "base/params.h"
 #include "base/random.h"
+#include "hnsw/gather.h"
 #include "hnsw/live.h"
 #include "hnsw/reach.h"
 #include "hnsw/topk.h"
@@ -122,15 +123,15 @@ static sl_status check_reach(sl_check *check) {
 
 enum { BLOCK = 256 };
 
-/* The score of the k-th nearest of a query among all rows but its own. */
+/* The score of the k-th nearest of a query among all rows but its own and those of deleted nodes. */
 static double exact_kth(const sl_index *index, const sl_query_code *query, uint32_t self, sl_top *top) {
     uint32_t nodes[BLOCK];
     float scores[BLOCK];
     top->size = 0;
-    for (size_t first = 0; first < index->n; first += BLOCK) {
-        size_t count = index->n - first < BLOCK ? index->n - first : BLOCK;
-        for (size_t i = 0; i < count; i++)
-            nodes[i] = (uint32_t)(first + i);
+    for (size_t node = sl_next_live(index, 0); node < index->n;) {
+        size_t count = 0;
+        for (; count < BLOCK && node < index->n; node = sl_next_live(index, node + 1))
+            nodes[count++] = (uint32_t)node;
         index->kernels->score[index->walked->codes](&index->walked->rows, query, nodes, count, 4, scores);
         for (size_t i = 0; i < count; i++)
             if (nodes[i] != self) sl_top_push(top, (double)scores[i], nodes[i]);
@@ -142,12 +143,15 @@ static double exact_kth(const sl_index *index, const sl_query_code *query, uint3
  * vector do not pass for misses. */
 static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i) {
     const sl_index *index = check->index;
-    uint32_t self = (uint32_t)(sl_random_at(index->seed ^ 0x636865636bu, i) % index->n);
+    size_t drawn = sl_next_live(index, sl_random_at(index->seed ^ 0x636865636bu, i) % index->n);
+    if (drawn >= index->n) drawn = sl_next_live(index, 0);
+    if (drawn >= index->n) return 1;
+    uint32_t self = (uint32_t)drawn;
     sl_walk_ask_node(walk, self);
     double kth = exact_kth(index, &walk->query, self, top);
     if (top->size == 0) return 1;
-    sl_walk_layer(walk, 0, sl_walk_descend(walk, sl_entry_get(index), 0), walk->max_ef);
-    sl_pool_finish(&walk->pool, walk->max_ef);
+    walk->pool.size = 0;
+    sl_gather(walk, top->k + 1, &(sl_search_params){.ef = walk->max_ef}, walk->max_ef, walk->max_ef);
     sl_pool_sort(&walk->pool);
     size_t hits = 0, seen = 0;
     for (size_t j = 0; j < walk->pool.size && seen < top->size; j++) {
@@ -161,7 +165,7 @@ static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, s
 static sl_status check_recall(sl_check *check) {
     const sl_index *index = check->index;
     check->report.sampled_recall = (double)NAN;
-    if (check->params.sample == 0 || index->n < 2) return SL_OK;
+    if (check->params.sample == 0 || sl_live_count(index) < 2) return SL_OK;
     size_t k = check->params.k, ef = (check->params.ef > k ? check->params.ef : k) + 1;
     sl_walk walk;
     sl_top top = {.k = k};
@@ -231,7 +235,8 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     if (check.params.k == 0 || check.params.k >= SL_MAX_EF || check.params.ef == 0 || check.params.ef >= SL_MAX_EF)
         return sl_fail(SL_EINVAL, "k is %zu and ef %zu; give 1 to %u", check.params.k, check.params.ef, SL_MAX_EF - 1);
     SL_TRY(sl_reach_settle(index));
-    check.report.n = index->n;
+    check.report.n = sl_live_count(index);
+    check.report.deleted = index->dead_count;
     check.report.sampled_recall = (double)NAN;
     sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,
                       index->n * (1 + check.params.sample) + (index->store ? index->store->size : 0));
@@ -239,6 +244,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     if (status == SL_OK) status = check_graph(&check);
     if (status == SL_OK) status = sl_progress_end(&check.progress);
     if (status == SL_OK) status = verdict(&check.report);
+    if (status == SL_OK) status = sl_dead_check(index);
     if (status == SL_OK) status = sl_partitions_check(index);
     sl_params_out(report, &check.report, sizeof check.report);
     return status;

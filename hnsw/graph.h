@@ -66,19 +66,21 @@ struct sl_index {
     uint8_t *refine_rows;
     void *ids; /* id_width bytes a node; NULL where id_width is 0: id i belongs to node i */
     size_t id_width;
-    uint64_t next_id; /* one above the largest id */
+    uint64_t next_id;  /* one above the largest id */
+    uint64_t *dead;    /* delete.c: a bit a node, and 0 from n on; NULL before the first delete */
+    size_t dead_count; /* how many bits are set; of a mapped file what its header says */
     sl_upper upper;
     sl_replicas *replicas; /* of the upper layers, for a policy and several nodes; NULL: none */
     uint64_t entry;        /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
     size_t ordered; /* nodes when they were last numbered anew */
-    size_t threads;    /* that the last add was asked to use */
+    size_t threads; /* that the last add was asked to use */
     sl_partitions partitions;
-    sl_idle *idle;          /* searchers between batch calls, which may be many at once and see the index as const */
-    sl_store *store;        /* the open file the arrays point into; NULL when they are the index's own */
-    sl_live *live;          /* of an index that is written in place: what was touched, and the log */
+    sl_idle *idle;   /* searchers between batch calls, which may be many at once and see the index as const */
+    sl_store *store; /* the open file the arrays point into; NULL when they are the index's own */
+    sl_live *live;   /* of an index that is written in place: what was touched, and the log */
     const sl_live_facts *facts; /* of one that is mapped while another process may write it: see sl_live_follow */
-    sl_tuned_record *tuned; /* settings that tuning stored, see settings.h; always the index's own */
+    sl_tuned_record *tuned;     /* settings that tuning stored, see settings.h; always the index's own */
     size_t tuned_count;
     /* From here on what may change beside readers; a view (live.h) is a copy of what is above, and has none of it. */
     sl_id_map id_map;
@@ -181,6 +183,23 @@ static inline uint64_t sl_id_of(const sl_index *index, uint32_t node) {
     return node;
 }
 
+/* Whether a node is deleted: it stays in the graph, which others hang on, and is no result any more. */
+static inline int sl_is_dead(const sl_index *index, size_t node) {
+    return index->dead && (index->dead[node / 64] >> (node % 64) & 1);
+}
+/* How many nodes are not. */
+static inline size_t sl_live_count(const sl_index *index) {
+    return index->n - index->dead_count;
+}
+/* delete.c: the first node from `from` on that is not deleted; n, or more where `from` is, where there is none. */
+size_t sl_next_live(const sl_index *index, size_t from);
+/* delete.c: bytes of the marks of n nodes. */
+size_t sl_dead_bytes(size_t n);
+/* delete.c: how many marks there are. */
+size_t sl_dead_marks(const sl_index *index);
+/* delete.c: SL_ECORRUPT where the marks are not as many as dead_count, or of nodes that are not there. */
+sl_status sl_dead_check(const sl_index *index);
+
 /* index.c: an index without arrays, its geometry settled; the parameters have been read. */
 sl_status sl_index_new(const sl_index_params *params, sl_index **out);
 /* index.c: frees whatever is there; store and arrays alike. */
@@ -225,16 +244,17 @@ uint32_t sl_slot_of(const sl_index *index, uint32_t node);
 /* upper.c: the level a node stands on, and its slot, SL_NONE on level 0. */
 uint32_t sl_level_and_slot(const sl_index *index, uint32_t node, uint32_t *slot);
 
-/* ids.c: SL_OK and the node, or SL_ENOTFOUND. Makes the map if there is none. */
+/* ids.c: SL_OK and the node, which is not deleted, or SL_ENOTFOUND. Makes the map if there is none. */
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
-/* ids.c: takes n ids for the nodes from index->n on; ids NULL goes on from next_id. SL_EEXIST names the row. Nothing
- * is changed on failure, and sl_ids_undo, with the next_id from before, undoes it. */
+/* ids.c: takes n ids for the nodes from index->n on; ids NULL goes on from next_id. SL_EEXIST names the row. An id that
+ * a deleted node has is free. Nothing is changed on failure, and sl_ids_undo, with the next_id from before, undoes it.
+ */
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n);
 void sl_ids_undo(sl_index *index, uint64_t next_id);
 void sl_ids_free(sl_index *index);
 /* ids.c: takes over an array of `capacity` whole ids, of which the first n are the nodes'. */
 void sl_ids_adopt(sl_index *index, uint64_t *ids);
-/* ids.c: nodes whose id an earlier node has: 0 unless a file is damaged. */
+/* ids.c: nodes whose id an earlier node has, deleted ones left out: 0 unless a file is damaged. */
 sl_status sl_ids_count_duplicates(const sl_index *index, size_t *duplicates);
 /* ids.c: moves the ids into an array of `capacity` entries. */
 sl_status sl_ids_resize(sl_index *index, size_t capacity);

@@ -52,7 +52,7 @@ sl_status sl_idle_take(const sl_index *index, size_t max_ef, sl_searcher **out) 
 
 void sl_idle_give(const sl_index *index, sl_searcher *searcher) {
     sl_searcher **slots = index->idle->slots;
-    for (size_t i = 0; searcher && i < SLOTS && sl_searcher_room(searcher) <= MOST_EF; i++) {
+    for (size_t i = 0; searcher && i < SLOTS && sl_searcher_depth(searcher) <= MOST_EF; i++) {
         sl_searcher *none = NULL;
         if (__atomic_compare_exchange_n(&slots[i], &none, searcher, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
     }

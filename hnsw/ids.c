@@ -15,15 +15,20 @@ static size_t map_place(const sl_id_map *map, uint64_t id) {
     return (size_t)sl_random_at(id, 0) & (map->size - 1);
 }
 
-/* SL_NONE where the id was not there and now is; else the node that has it. */
+/* The place of an id, or the empty one where it belongs. */
+static size_t map_at(const sl_index *index, const sl_id_map *map, uint64_t id) {
+    size_t at = map_place(map, id);
+    while (map->slots[at] != SL_NONE && sl_id_of(index, map->slots[at]) != id)
+        at = (at + 1) & (map->size - 1);
+    return at;
+}
+
+/* SL_NONE where the id was not there, or that of a deleted node, and now is this one's; else the node that has it. */
 static uint32_t map_put(const sl_index *index, sl_id_map *map, uint64_t id, uint32_t node) {
-    for (size_t at = map_place(map, id);; at = (at + 1) & (map->size - 1)) {
-        if (map->slots[at] == SL_NONE) {
-            map->slots[at] = node;
-            return SL_NONE;
-        }
-        if (sl_id_of(index, map->slots[at]) == id) return map->slots[at];
-    }
+    uint32_t *slot = &map->slots[map_at(index, map, id)];
+    if (*slot != SL_NONE && !sl_is_dead(index, *slot)) return *slot;
+    *slot = node;
+    return SL_NONE;
 }
 
 static void map_free(sl_index *index) {
@@ -34,15 +39,15 @@ static void map_free(sl_index *index) {
     index->id_map.size = 0;
 }
 
-/* A map of the first n nodes with room for more. Of an id that stands twice, which only a damaged file holds, the
- * first node keeps it; *twice counts such ids. */
+/* A map of those of the first n nodes that are not deleted, with room for more. Of an id that stands twice, which only
+ * a damaged file holds, the first node keeps it; *twice counts such ids. */
 static sl_status map_fill(const sl_index *index, sl_id_map *map, size_t n, size_t room, size_t *twice) {
     void *slots;
     map->size = map_size_for(room);
     SL_TRY(sl_mem_alloc(&index->allocator, map->size * sizeof(uint32_t), &slots));
     map->slots = slots;
     memset(slots, 0xff, map->size * sizeof(uint32_t));
-    for (size_t node = 0; node < n; node++)
+    for (size_t node = sl_next_live(index, 0); node < n; node = sl_next_live(index, node + 1))
         *twice += map_put(index, map, sl_id_of(index, (uint32_t)node), (uint32_t)node) != SL_NONE;
     return SL_OK;
 }
@@ -67,18 +72,17 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
     return SL_OK;
 }
 
-static sl_status map_find(const sl_index *index, uint64_t id, uint32_t *node) {
-    const sl_id_map *map = &index->id_map;
-    for (size_t at = map_place(map, id); map->slots[at] != SL_NONE; at = (at + 1) & (map->size - 1))
-        if (sl_id_of(index, map->slots[at]) == id) {
-            *node = map->slots[at];
-            return SL_OK;
-        }
+static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
+    if (index->id_width)
+        *node = index->id_map.slots[map_at(index, &index->id_map, id)];
+    else
+        *node = id < index->n ? (uint32_t)id : SL_NONE;
+    if (*node != SL_NONE && !sl_is_dead(index, *node)) return SL_OK;
     return sl_fail(SL_ENOTFOUND, "id %llu is not in the index", (unsigned long long)id);
 }
 
-/* Nodes that the file's writer has published since the map was made go into it first, which may move it: one caller at a
- * time. */
+/* Nodes that the file's writer has published since the map was made go into it first, which may move it: one caller at
+ * a time. */
 static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
     sl_index view;
     sl_id_map *map = &index->id_map;
@@ -88,26 +92,25 @@ static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
     if (!map->slots || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
     for (; status == SL_OK && map->nodes < n; map->nodes++)
         (void)map_put(index, map, sl_id_of(index, (uint32_t)map->nodes), (uint32_t)map->nodes);
-    if (status == SL_OK) status = map_find(index, id, node);
+    if (status == SL_OK) status = find_in(index, id, node);
+    sl_spin_unlock(&map->lock);
+    return status;
+}
+
+/* The map of an index that keeps its ids, made where there is none. */
+static sl_status map_need(sl_index *index) {
+    sl_id_map *map = &index->id_map;
+    if (index->id_width == 0 || __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) return SL_OK;
+    sl_spin_lock(&map->lock);
+    sl_status status = map->slots ? SL_OK : map_make(index, index->n, index->n);
     sl_spin_unlock(&map->lock);
     return status;
 }
 
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
-    if (index->id_width == 0) {
-        if (id >= index->n) return sl_fail(SL_ENOTFOUND, "id %llu is not in the index", (unsigned long long)id);
-        *node = (uint32_t)id;
-        return SL_OK;
-    }
-    sl_id_map *map = &index->id_map;
     if (index->facts) return find_following(index, id, node);
-    if (!__atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) {
-        sl_spin_lock(&map->lock);
-        sl_status status = map->slots ? SL_OK : map_make(index, index->n, index->n);
-        sl_spin_unlock(&map->lock);
-        SL_TRY(status);
-    }
-    return map_find(index, id, node);
+    SL_TRY(map_need(index));
+    return find_in(index, id, node);
 }
 
 sl_status sl_ids_resize(sl_index *index, size_t capacity) {

@@ -146,6 +146,7 @@ void sl_index_release_arrays(sl_index *index) {
         sl_mem_free(allocator, index->projection, sl_projection_bytes(index));
         sl_mem_free(layer0, index->links, links_bytes(index, index->capacity));
         sl_mem_free(layer0, index->refine_rows, sl_refine_bytes(index, index->capacity));
+        sl_mem_free(layer0, index->dead, sl_dead_bytes(index->capacity));
         sl_upper_free(index);
     }
     sl_store_close(index->store, allocator);
@@ -154,8 +155,8 @@ void sl_index_release_arrays(sl_index *index) {
 
 void sl_index_free(sl_index *index) {
     if (!index) return;
-    if (index->live && sl_live_finish(index) != SL_OK && index->log)
-        index->log(index->log_ctx, SL_LOG_ERROR, sl_last_error());
+    if (index->live && sl_live_checkpoint(index->live) != SL_OK && index->log)
+        index->log(index->log_ctx, SL_LOG_WARN, sl_last_error());
     sl_idle_free(index);
     sl_index_release_arrays(index);
     sl_settings_free(index);
@@ -176,8 +177,9 @@ sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_
 
 sl_status sl_index_writable(const sl_index *index) {
     if (index->place == SL_PLACE_DRAM || index->live) return SL_OK;
-    return sl_fail(SL_EREADONLY, "the index is mapped from its file and read-only; open it with place dram to add, or with "
-                                 "writable set where the file has room");
+    return sl_fail(SL_EREADONLY,
+                   "the index is mapped from its file and read-only; open it with place dram to change it, "
+                   "or with writable set where the file has room");
 }
 
 /* The arrays of layer 0 that a larger capacity needs, all of them or none. */
@@ -185,7 +187,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
     const sl_allocator *allocator = &index->layer0;
     size_t old_rows = sl_codec_rows_size(&index->codec, index->capacity);
     size_t new_rows = sl_codec_rows_size(&index->codec, capacity), bytes;
-    void *rows, *rest = NULL, *coarse = NULL, *links = NULL, *refine = NULL;
+    void *rows, *rest = NULL, *coarse = NULL, *links = NULL, *refine = NULL, *dead = NULL;
     sl_status status;
     if (!new_rows || !sl_mul(capacity, index->m0 * sizeof(uint32_t), &bytes) ||
         !sl_mul(capacity, index->refine_pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP ||
@@ -199,6 +201,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
         SL_TRY_GOTO(sl_mem_alloc(allocator, sl_coarse_bytes(index, capacity), &coarse), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, links_bytes(index, capacity), &links), fail);
     if (index->refine_pitch) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_refine_bytes(index, capacity), &refine), fail);
+    if (index->dead) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_dead_bytes(capacity), &dead), fail);
     SL_TRY_GOTO(sl_ids_resize(index, capacity), fail);
 
     if (index->n) {
@@ -207,6 +210,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
         if (coarse) memcpy(coarse, index->coarse_rows, index->n * index->coarse.codec.rows.pitch);
         memcpy(links, index->links, links_bytes(index, index->n));
         if (refine) memcpy(refine, index->refine_rows, index->n * index->refine_pitch);
+        if (dead) memcpy(dead, index->dead, sl_dead_bytes(index->n));
     }
     memset((char *)links + links_bytes(index, index->n), 0xff, links_bytes(index, capacity - index->n));
     sl_mem_free(allocator, index->rows, old_rows);
@@ -214,6 +218,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
     sl_mem_free(allocator, index->coarse_rows, sl_coarse_bytes(index, index->capacity));
     sl_mem_free(allocator, index->links, links_bytes(index, index->capacity));
     sl_mem_free(allocator, index->refine_rows, sl_refine_bytes(index, index->capacity));
+    sl_mem_free(allocator, index->dead, sl_dead_bytes(index->capacity));
     index->rows = rows;
     index->codec.rows.base = rows;
     index->rest_rows = rest;
@@ -222,6 +227,7 @@ static sl_status move_arrays(sl_index *index, size_t capacity) {
     index->coarse.codec.rows.base = coarse;
     index->links = links;
     index->refine_rows = refine;
+    index->dead = dead;
     index->capacity = capacity;
     return SL_OK;
 fail:
@@ -230,6 +236,7 @@ fail:
     sl_mem_free(allocator, coarse, sl_coarse_bytes(index, capacity));
     sl_mem_free(allocator, links, links_bytes(index, capacity));
     sl_mem_free(allocator, refine, sl_refine_bytes(index, capacity));
+    sl_mem_free(allocator, dead, sl_dead_bytes(capacity));
     return status;
 }
 
@@ -238,14 +245,15 @@ sl_status sl_index_reserve(sl_index *index, size_t n) {
     SL_TRY(sl_index_writable(index));
     if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
     if (n > index->capacity && index->live)
-        return sl_fail(SL_ELIMIT, "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
+        return sl_fail(SL_ELIMIT,
+                       "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
                        index->store->path, index->capacity, n);
     return n > index->capacity ? move_arrays(index, n) : SL_OK;
 }
 
 size_t sl_index_size(const sl_index *index) {
     sl_index view;
-    return index ? sl_live_seen(index, &view)->n : 0;
+    return index ? sl_live_count(sl_live_seen(index, &view)) : 0;
 }
 
 sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
@@ -255,7 +263,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
     index = sl_live_seen(index, &view);
     sl_section_source sections[SL_MAX_SECTIONS];
     sl_file_header header;
-    sl_index_stats mine = {.n = index->n,
+    sl_index_stats mine = {.n = sl_live_count(index),
                            .dim = index->codec.dim,
                            .m = index->m,
                            .ef_construction = index->ef_construction,
@@ -268,7 +276,9 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .max_level = index->n ? sl_entry_get(index).level : 0,
                            .quant_error_max = index->quant_error.max,
                            .isa = sl_isa_name(index->kernels->isa),
-                           .tuned = index->tuned_count};
+                           .tuned = index->tuned_count,
+                           .deleted = index->dead_count,
+                           .room = index->live || index->facts ? index->capacity : 0};
     size_t count = sl_describe(index, &header, sections);
     for (size_t i = 0; i < count; i++) {
         uint64_t size = sections[i].size;
@@ -299,6 +309,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
             break;
         case SL_SECTION_TUNED:
         case SL_SECTION_LIVE:
+        case SL_SECTION_DEAD:
             break;
         }
     }

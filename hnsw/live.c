@@ -49,6 +49,8 @@ static uint64_t room_of(const sl_index *index, sl_section_kind kind, sl_extent r
         return (room.slots + 1) * word;
     case SL_SECTION_UPPER_LINKS:
         return room.rows * index->m * word;
+    case SL_SECTION_DEAD:
+        return sl_dead_bytes(room.n);
     case SL_SECTION_TUNED:
         return SL_MAX_TUNED * sizeof(sl_tuned_record);
     case SL_SECTION_LIVE:
@@ -71,10 +73,10 @@ static sl_section_source *section_for(sl_section_source *sections, size_t *count
 size_t sl_live_describe(const sl_index *index, sl_extent room, const uint64_t *ids, const uint8_t *live,
                         sl_file_header *header, sl_section_source *sections, size_t count) {
     /* The last is SL_SECTION_LIVE, so that the file ends with a whole line. */
-    const sl_section_kind kinds[] = {SL_SECTION_CODES,       SL_SECTION_REST,        SL_SECTION_COARSE,
-                                     SL_SECTION_PROJECTION,  SL_SECTION_LINKS,       SL_SECTION_IDS,
-                                     SL_SECTION_REFINE,      SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START,
-                                     SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,       SL_SECTION_LIVE};
+    const sl_section_kind kinds[] = {
+        SL_SECTION_CODES,       SL_SECTION_REST,   SL_SECTION_COARSE, SL_SECTION_PROJECTION,  SL_SECTION_LINKS,
+        SL_SECTION_IDS,         SL_SECTION_REFINE, SL_SECTION_DEAD,   SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START,
+        SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,  SL_SECTION_LIVE};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         uint64_t bytes = room_of(index, kinds[i], room);
         if (!bytes) continue;
@@ -109,7 +111,8 @@ sl_live_facts sl_live_facts_of(const sl_index *index) {
                            .tuned = index->tuned_count,
                            .quant_error_sum = index->quant_error.sum,
                            .quant_error_max = index->quant_error.max,
-                           .quant_error_count = index->quant_error.count};
+                           .quant_error_count = index->quant_error.count,
+                           .dead = index->dead_count};
 }
 
 sl_live_facts sl_live_read(const sl_live_facts *facts) {
@@ -130,27 +133,30 @@ static int has_entry(uint64_t entry, uint64_t n, uint64_t slots) {
 
 sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_extent room) {
     if (facts->n <= room.n && facts->upper_count <= room.slots && facts->upper_rows <= room.rows &&
-        facts->tuned <= SL_MAX_TUNED && facts->linked <= facts->n && has_entry(facts->entry, facts->n, facts->upper_count))
+        facts->tuned <= SL_MAX_TUNED && facts->linked <= facts->n && facts->dead <= facts->n &&
+        has_entry(facts->entry, facts->n, facts->upper_count))
         return SL_OK;
-    return sl_fail(SL_ECORRUPT,
-                   "%s: the head page says %llu vectors, %llu slots, %llu rows and entry point %llx, with room for %zu, "
-                   "%zu and %zu; take a copy of the file",
-                   index->store->path, (unsigned long long)facts->n, (unsigned long long)facts->upper_count,
-                   (unsigned long long)facts->upper_rows, (unsigned long long)facts->entry, room.n, room.slots,
-                   room.rows);
+    return sl_fail(
+        SL_ECORRUPT,
+        "%s: the head page says %llu vectors, %llu slots, %llu rows and entry point %llx, with room for %zu, "
+        "%zu and %zu; take a copy of the file",
+        index->store->path, (unsigned long long)facts->n, (unsigned long long)facts->upper_count,
+        (unsigned long long)facts->upper_rows, (unsigned long long)facts->entry, room.n, room.slots, room.rows);
 }
 
 void sl_live_follow(sl_index *view) {
     sl_live_facts facts = sl_live_read(view->facts);
     const sl_upper *upper = &view->upper;
     if (facts.n > view->capacity || facts.upper_count > upper->nodes_capacity ||
-        facts.upper_rows > upper->rows_capacity || !has_entry(facts.entry, facts.n, facts.upper_count))
+        facts.upper_rows > upper->rows_capacity || facts.dead > facts.n ||
+        !has_entry(facts.entry, facts.n, facts.upper_count))
         return;
     view->n = (size_t)facts.n;
     view->upper.count = (size_t)facts.upper_count;
     view->upper.rows = (size_t)facts.upper_rows;
     view->entry = facts.entry;
     view->next_id = facts.next_id;
+    view->dead_count = (size_t)facts.dead;
 }
 
 const sl_index *sl_live_seen(const sl_index *index, sl_index *copy) {
@@ -186,7 +192,8 @@ sl_status sl_index_sync(sl_index *index) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     if (!index->live) {
         SL_TRY(sl_index_writable(index));
-        return sl_fail(SL_EUNSUPPORTED, "the index is in memory; save it with room, and open that file with writable set");
+        return sl_fail(SL_EUNSUPPORTED,
+                       "the index is in memory; save it with room, and open that file with writable set");
     }
     sl_live_facts facts = sl_live_facts_of(index);
     if (index->tuned_count)
@@ -217,8 +224,7 @@ sl_status sl_live_reserve_nodes(const sl_index *index, size_t more) {
         SL_TRY(sl_live_reserve(live, sl_rest_row(index, (uint32_t)first), more * index->codec.rest.pitch));
     if (index->coarse_rows)
         SL_TRY(sl_live_reserve(live, sl_walked_row(index, (uint32_t)first), more * index->walked->rows.pitch));
-    if (index->projection)
-        SL_TRY(sl_live_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
+    if (index->projection) SL_TRY(sl_live_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
     return index->refine_pitch
                ? sl_live_reserve(live, sl_refine_row(index, (uint32_t)first), more * index->refine_pitch)
                : SL_OK;
@@ -257,6 +263,22 @@ void sl_live_entry(sl_index *index) {
     if (!sl_index_is_direct(index)) return;
     sl_index_fence(index);
     store_word(index, &facts_in_file(index)->entry, __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE));
+    sl_index_fence(index);
+}
+
+void sl_live_deleting(sl_index *index) {
+    if (!sl_index_is_direct(index)) return;
+    store_word(index, &facts_in_file(index)->deleting, 1);
+    sl_index_fence(index);
+}
+
+void sl_live_deleted(sl_index *index) {
+    if (!sl_index_is_direct(index)) return;
+    sl_live_facts *facts = facts_in_file(index);
+    sl_index_fence(index);
+    store_word(index, &facts->dead, index->dead_count);
+    sl_index_fence(index);
+    store_word(index, &facts->deleting, 0);
     sl_index_fence(index);
 }
 
@@ -328,23 +350,24 @@ static void tidy_round(const sl_index *index, uint32_t node) {
     }
 }
 
-sl_status sl_live_mend(sl_index *index) {
-    size_t linked = (size_t)sl_live_read(facts_in_file(index)).linked;
-    sl_upper_truncate(index, index->n);
-    if (linked >= index->n) return SL_OK;
+static sl_status relink(sl_index *index, size_t linked) {
     for (size_t node = linked; node < index->n; node++)
         tidy_round(index, (uint32_t)node);
     SL_TRY(sl_build_relink(index, linked));
     index->unverified += index->n - linked;
     sl_live_linked(index, index->n);
-    return sl_index_sync(index);
+    return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * The end
- * ------------------------------------------------------------------------------------------------------------- */
-
-sl_status sl_live_finish(sl_index *index) {
-    SL_TRY(sl_index_sync(index));
-    return sl_live_checkpoint(index->live);
+sl_status sl_live_mend(sl_index *index) {
+    sl_live_facts facts = sl_live_read(facts_in_file(index));
+    const sl_upper *upper = &index->upper;
+    sl_upper_truncate(index, index->n);
+    if (facts.deleting) {
+        index->dead_count = sl_dead_marks(index);
+        sl_live_deleted(index);
+    }
+    int whole = facts.linked == index->n && !facts.deleting;
+    if (facts.linked < index->n) SL_TRY(relink(index, (size_t)facts.linked));
+    return whole && upper->count == facts.upper_count && upper->rows == facts.upper_rows ? SL_OK : sl_index_sync(index);
 }

@@ -10,13 +10,15 @@
 struct sl_live_facts {
     uint64_t n;
     uint64_t linked; /* nodes below it have been linked; in persistent memory those from there on may be half so */
-    uint64_t entry; /* as sl_index.entry */
+    uint64_t entry;  /* as sl_index.entry */
     uint64_t next_id;
     uint64_t upper_count, upper_rows;
     uint64_t unverified, ordered;
     uint64_t tuned; /* records of section TUNED that count */
     double quant_error_sum, quant_error_max;
     uint64_t quant_error_count;
+    uint64_t dead;     /* bits that are set of section DEAD */
+    uint64_t deleting; /* 1: in persistent memory, bits are being set that `dead` does not count yet */
 };
 
 /* How many of what an array has, or has room for. */
@@ -45,12 +47,16 @@ sl_live_facts sl_live_read(const sl_live_facts *facts);
 /* In persistent memory, where an add is published step by step; nothing elsewhere.
  * reserve: blocks for nodes [n, n + more) and `slots` and `rows` of the upper layers, before they are written to.
  * publish: there are index->n nodes now, whose rows are written and whose lists are empty.
- * linked: the first so many are linked; a crash has all from there on linked anew. entry: the entry point is what it is now. */
+ * linked: the first so many are linked; a crash has all from there on linked anew. entry: the entry point is what it is
+ * now. */
 sl_status sl_live_reserve_nodes(const sl_index *index, size_t more);
 sl_status sl_live_reserve_upper(const sl_index *index, size_t slots, size_t rows);
 void sl_live_publish(sl_index *index);
 void sl_live_linked(sl_index *index, size_t count);
 void sl_live_entry(sl_index *index);
+/* deleting: marks of deletion are about to be set. deleted: they are, and dead_count is right. */
+void sl_live_deleting(sl_index *index);
+void sl_live_deleted(sl_index *index);
 
 /* Makes a full list of links hold `count` ids and nothing else, at most one of which it has not held: after each store,
  * and so after a crash between any two, every link that stays is there, one of them perhaps twice. */
@@ -59,12 +65,9 @@ void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, cons
 /* Takes away links that stand twice in a list, as a crash may leave them. */
 void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree);
 
-/* Of an index that was just opened to be written: nodes that a crash left half linked are linked, and slots without a node
- * are let go. */
+/* Of an index that was just opened to be written: nodes that a crash left half linked are linked, slots without a node
+ * are let go, and marks of deletion that a crash left uncounted are counted. */
 sl_status sl_live_mend(sl_index *index);
-
-/* Before a handle that writes is freed: what was not synced is, and the log is emptied. */
-sl_status sl_live_finish(sl_index *index);
 
 /* Of a handle that follows a file, a view of it as it is now, made in *copy; of any other the handle itself. Searchers
  * are never made of a view: it is gone before they are. */

@@ -16,6 +16,7 @@ typedef struct sl_order {
     uint32_t *slots; /* old slot -> new slot */
     void *row;       /* room for the longest row of any array */
     void *ids;
+    uint64_t *dead; /* NULL where the index has no marks */
     sl_upper upper;
 } sl_order;
 
@@ -38,6 +39,7 @@ static void order_free(sl_order *order) {
     sl_mem_free(allocator, order->slots, index->upper.count * word);
     sl_mem_free(allocator, order->row, longest_row(index));
     sl_mem_free(&index->layer0, order->ids, index->capacity * sizeof(uint64_t));
+    sl_mem_free(&index->layer0, order->dead, sl_dead_bytes(index->capacity));
     sl_mem_free(allocator, order->upper.nodes, order->upper.nodes_capacity * word);
     sl_mem_free(allocator, order->upper.start, order->upper.start_capacity * word);
     sl_mem_free(allocator, order->upper.links, order->upper.rows_capacity * index->m * word);
@@ -57,6 +59,10 @@ static sl_status order_alloc(sl_order *order) {
     order->slots = block;
     SL_TRY(sl_mem_alloc(allocator, longest_row(index), &order->row));
     SL_TRY(sl_mem_alloc(&index->layer0, index->capacity * sizeof(uint64_t), &order->ids));
+    if (index->dead) {
+        SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->capacity), &block));
+        order->dead = block;
+    }
     SL_TRY(sl_mem_alloc(allocator, index->upper.nodes_capacity * word, &block));
     order->upper.nodes = block;
     order->upper.nodes_capacity = index->upper.nodes_capacity;
@@ -115,6 +121,7 @@ static void move_layer0(sl_order *order) {
         uint32_t *links = index->links + node * index->m0;
         renumber(links, links, index->m0, order->to);
         ids[node] = sl_id_of(index, order->reach.queue[node]);
+        if (sl_is_dead(index, order->reach.queue[node])) order->dead[node / 64] |= (uint64_t)1 << (node % 64);
     }
     move_rows(order, index->links, index->m0 * sizeof(uint32_t));
     move_rows(order, index->rows, index->codec.rows.pitch);
@@ -159,6 +166,9 @@ static void adopt(sl_order *order) {
     order->partitions = partitions;
     sl_ids_adopt(index, order->ids);
     order->ids = NULL;
+    uint64_t *dead = index->dead;
+    index->dead = order->dead;
+    order->dead = dead;
     index->ordered = index->n;
 }
 

@@ -46,7 +46,8 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
                                .next_id = index->next_id,
                                .quant_error_sum = index->quant_error.sum,
                                .quant_error_max = index->quant_error.max,
-                               .quant_error_count = index->quant_error.count};
+                               .quant_error_count = index->quant_error.count,
+                               .dead_count = index->dead_count};
     size_t count = 0;
     const size_t word = sizeof(uint32_t);
 #define SL_PUT(kind, data, bytes) sections[count++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, bytes, 0}
@@ -64,6 +65,7 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
         SL_PUT(SL_SECTION_UPPER_LINKS, upper->links, upper->rows * index->m * word);
     }
     if (index->refine_pitch) SL_PUT(SL_SECTION_REFINE, index->refine_rows, index->n * index->refine_pitch);
+    if (index->dead_count) SL_PUT(SL_SECTION_DEAD, index->dead, sl_dead_bytes(index->n));
 #undef SL_PUT
     const sl_partitions *partitions = &index->partitions;
     if (partitions->count) {
@@ -95,7 +97,8 @@ static sl_status ids_of_width(const sl_index *index, size_t width, void **out) {
     return SL_OK;
 }
 
-/* A file as small as it can be, or with room to be written in place; ids and live are memory for the time of the save. */
+/* A file as small as it can be, or with room to be written in place; ids and live are memory for the time of the save.
+ */
 static sl_status describe_file(const sl_index *index, size_t room, void **ids, uint8_t **live, sl_file_header *header,
                                sl_section_source *sections, size_t *count) {
     void *block;
@@ -113,7 +116,8 @@ static sl_status describe_file(const sl_index *index, size_t room, void **ids, u
 }
 
 static sl_status check_room(const sl_index *index, size_t room) {
-    if (room > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "room for %zu vectors; an index holds up to %u", room, SL_MAX_VECTORS);
+    if (room > SL_MAX_VECTORS)
+        return sl_fail(SL_ELIMIT, "room for %zu vectors; an index holds up to %u", room, SL_MAX_VECTORS);
     if (room && room < index->n)
         return sl_fail(SL_EINVAL, "room for %zu vectors, where there are %zu; give as many or more", room, index->n);
     return SL_OK;
@@ -175,6 +179,9 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
                        header->row_pitch, header->refine_pitch, index->codec.rows.pitch, index->refine_pitch);
     if (header->id_width != 0 && header->id_width != 4 && header->id_width != 8)
         return sl_fail(SL_ECORRUPT, "header says ids of %u bytes", header->id_width);
+    if (header->dead_count > header->n)
+        return sl_fail(SL_ECORRUPT, "header says that %llu of %llu vectors are deleted",
+                       (unsigned long long)header->dead_count, (unsigned long long)header->n);
     if (header->n == 0) return SL_OK;
     int above = header->entry_slot != SL_NONE;
     if (header->entry_node >= header->n || header->max_level > SL_MAX_LEVEL || above != (header->max_level > 0) ||
@@ -187,13 +194,14 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
 /* Whether a section is an array of layer 0. */
 static int is_layer0(uint32_t kind) {
     return kind == SL_SECTION_CODES || kind == SL_SECTION_REST || kind == SL_SECTION_COARSE ||
-           kind == SL_SECTION_LINKS || kind == SL_SECTION_IDS || kind == SL_SECTION_REFINE;
+           kind == SL_SECTION_LINKS || kind == SL_SECTION_IDS || kind == SL_SECTION_REFINE || kind == SL_SECTION_DEAD;
 }
 
 /* How many of everything the index has, and how many its sections have room for: the same where the file is not written
  * in place. */
 typedef struct sl_sizes {
     sl_extent has, room;
+    size_t dead;
     uint64_t id_width;
     int live;
 } sl_sizes;
@@ -207,7 +215,8 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_li
                              .upper_rows = header->upper_rows,
                              .quant_error_sum = header->quant_error_sum,
                              .quant_error_max = header->quant_error_max,
-                             .quant_error_count = header->quant_error_count};
+                             .quant_error_count = header->quant_error_count,
+                             .dead = header->dead_count};
     sizes->id_width = header->id_width;
     sizes->live = sl_live_head(index->store) != NULL;
     if (sizes->live) {
@@ -216,6 +225,7 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_li
         SL_TRY(sl_live_check(index, facts, sizes->room));
     }
     sizes->has = (sl_extent){(size_t)facts->n, (size_t)facts->upper_count, (size_t)facts->upper_rows};
+    sizes->dead = (size_t)facts->dead;
     if (!sizes->live) sizes->room = sizes->has;
     return SL_OK;
 }
@@ -278,8 +288,7 @@ static sl_status load_coarse(sl_index *index, const sl_sizes *sizes, sl_progress
     size_t n = sizes->has.n, pitch = coarse->codec.rows.pitch;
     size_t projection = pitch ? sl_coarse_projection_size(coarse) : 0;
     void *block;
-    sl_status status =
-        load(index, array_of(SL_SECTION_COARSE, n, sizes->room.n, pitch, SL_ROW_STEP), &block, progress);
+    sl_status status = load(index, array_of(SL_SECTION_COARSE, n, sizes->room.n, pitch, SL_ROW_STEP), &block, progress);
     index->coarse_rows = block;
     coarse->codec.rows.base = block;
     SL_TRY(status);
@@ -314,6 +323,12 @@ static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress
     SL_TRY(status);
     status = load(index, array_of(SL_SECTION_REFINE, n, room, index->refine_pitch, SL_ROW_STEP), &block, progress);
     index->refine_rows = block;
+    SL_TRY(status);
+    int marks = sizes->live || sizes->dead;
+    status = load(index, array_of(SL_SECTION_DEAD, marks ? sl_dead_bytes(n) : 0, marks ? sl_dead_bytes(room) : 0, 1, 0),
+                  &block, progress);
+    index->dead = block;
+    index->dead_count = sizes->dead;
     return status;
 }
 
@@ -377,6 +392,7 @@ static sl_status check_writable(const sl_index *index) {
     for (size_t link = 0; link < upper->rows * index->m; link++)
         if (upper->links[link] >= upper->count && upper->links[link] != SL_NONE)
             return sl_fail(SL_ECORRUPT, "row %zu of the upper layers has a link out of range", link / index->m);
+    SL_TRY(sl_dead_check(index));
     return sl_partitions_check(index);
 }
 
@@ -387,7 +403,8 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
     const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
     int writes = open->writable && open->place != SL_PLACE_DRAM;
     if (!section && writes)
-        return sl_fail(SL_EUNSUPPORTED, "%s: has no room to be written in place; save it with room, or open it with place dram",
+        return sl_fail(SL_EUNSUPPORTED,
+                       "%s: has no room to be written in place; save it with room, or open it with place dram",
                        store->path);
     if (!section) return SL_OK;
     if (section->size != SL_LIVE_SIZE || section->offset + section->size + SL_SECTION_SLACK != store->header.file_size)

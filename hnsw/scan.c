@@ -18,6 +18,7 @@ typedef struct sl_ground {
     const sl_code_rows *rows;
     sl_codes codes;
     size_t dim;
+    const uint64_t *dead; /* a bit a row that is not to be found; NULL: there are none */
 } sl_ground;
 
 /* One thread's work on some queries. */
@@ -61,13 +62,21 @@ static size_t most_probes(const sl_sweep *sweep) {
 int sl_scan_serves(const sl_batch *batch) {
     const sl_index *index = batch->index;
     sl_codes codes = index->walked->codes;
+    /* Where most are deleted, a scan reads more of those than of the others. */
     return batch->params->probes && index->partitions.count && index->kernels->tile.scan &&
-           (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !batch->params->accept && !batch->params->accept_bits;
+           (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !batch->params->accept && !batch->params->accept_bits &&
+           index->dead_count <= index->n / 2;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Scanning
  * ------------------------------------------------------------------------------------------------------------- */
+
+/* Scores that are no numbers are not taken. */
+static void leave_out(sl_tile *tile, const uint64_t *dead) {
+    for (size_t i = 0; i < tile->rows; i++)
+        if (dead[(tile->first + i) / 64] >> ((tile->first + i) % 64) & 1) tile->factors[i] = NAN;
+}
 
 static void scan_rows(sl_sweep *sweep, const sl_ground *ground, sl_range range, sl_scan *const *scans, size_t n,
                       size_t keep) {
@@ -78,6 +87,7 @@ static void scan_rows(sl_sweep *sweep, const sl_ground *ground, sl_range range, 
     for (size_t first = range.first; first < range.end && n; first += SL_TILE_ROWS) {
         size_t rows = range.end - first < SL_TILE_ROWS ? range.end - first : SL_TILE_ROWS;
         kernels->pack(tile, ground->rows, (uint32_t)first, rows);
+        if (ground->dead) leave_out(tile, ground->dead);
         kernels->scan(tile, scans, n);
         for (size_t i = 0; i < n; i++)
             if (scans[i]->count > KEEP_ROOM * keep) kernels->best(scans[i], (uint32_t)keep);
@@ -182,8 +192,24 @@ static void scan_tail(sl_sweep *sweep) {
               sweep->count, sweep->keep);
 }
 
-static void sweep_queries(sl_sweep *sweep, size_t *results) {
+/* Ranks what a query has found. Where that is too little since it lies where much is deleted, it walks. */
+static sl_status answer(sl_sweep *sweep, size_t i, size_t *results) {
     sl_batch *batch = sweep->batch;
+    sl_searcher *searcher = sweep->searcher;
+    sl_scan *scan = &sweep->scans[i];
+    const void *query = sl_batch_query(batch, sweep->first + i);
+    batch->index->kernels->tile.best(scan, (uint32_t)sweep->keep);
+    sl_searcher_rank(searcher, query, batch->dtype, batch->k, batch->params, scan);
+    if (sl_searcher_results(searcher) < batch->k && sweep->nodes.dead) {
+        SL_TRY(sl_searcher_run(searcher, query, batch->dtype, batch->k, batch->params));
+        sweep->evaluations += sl_searcher_evaluations(searcher);
+    }
+    sl_batch_write(batch, searcher, sweep->first + i);
+    *results += sl_searcher_results(searcher);
+    return SL_OK;
+}
+
+static sl_status sweep_queries(sl_sweep *sweep, size_t *results) {
     for (size_t i = 0; i < sweep->count; i++)
         ask_nodes(sweep, i);
     for (size_t i = 0; i < sweep->count; i += CHOOSING)
@@ -193,14 +219,10 @@ static void sweep_queries(sl_sweep *sweep, size_t *results) {
     scan_tail(sweep);
     scan_chosen(sweep, 1, UINT32_MAX);
     for (size_t i = 0; i < sweep->count; i++) {
-        sl_scan *scan = &sweep->scans[i];
-        const void *query = sl_batch_query(batch, sweep->first + i);
-        batch->index->kernels->tile.best(scan, (uint32_t)sweep->keep);
-        sl_searcher_rank(sweep->searcher, query, batch->dtype, batch->k, batch->params, scan);
-        sl_batch_write(batch, sweep->searcher, sweep->first + i);
-        *results += sl_searcher_results(sweep->searcher);
-        sl_progress_step(&batch->progress, 1);
+        SL_TRY(answer(sweep, i, results));
+        sl_progress_step(&sweep->batch->progress, 1);
     }
+    return SL_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -248,11 +270,19 @@ static size_t keep_of(const sl_batch *batch) {
     return keep < room ? keep : room;
 }
 
+/* How many partitions a query looks at: more than asked for where a part of what they hold is deleted. */
+static size_t probes_of(const sl_batch *batch) {
+    const sl_index *index = batch->index;
+    size_t probes = batch->params->probes, partitions = index->partitions.count;
+    if (probes >= partitions) return partitions;
+    probes = (size_t)((uint64_t)probes * index->n / sl_live_count(index));
+    return probes < partitions ? probes : partitions;
+}
+
 /* How many queries go together. */
 static size_t most_of(const sl_batch *batch) {
-    const size_t partitions = batch->index->partitions.count, probes = batch->params->probes;
     size_t most = (batch->nq + batch->threads - 1) / batch->threads;
-    size_t room = room_for(keep_of(batch)) + 3 * (probes < partitions ? probes : partitions);
+    size_t room = room_for(keep_of(batch)) + 3 * probes_of(batch);
     size_t fits = MOST_FOUND / room > CHOOSING ? MOST_FOUND / room : CHOOSING;
     if (most > TOGETHER) most = TOGETHER;
     return most < fits ? most : fits;
@@ -262,15 +292,16 @@ static size_t most_of(const sl_batch *batch) {
 static sl_status sweep_init(sl_sweep *sweep, sl_batch *batch, size_t thread, size_t most) {
     const sl_index *index = batch->index;
     const sl_partitions *partitions = &index->partitions;
-    size_t probes = batch->params->probes, size = 0;
+    size_t size = 0;
     sl_piece pieces[PIECES];
     *sweep = (sl_sweep){.batch = batch,
                         .searcher = batch->searchers[thread],
                         .partitions = partitions,
-                        .nodes = {&index->walked->rows, index->walked->codes, index->walked->dim},
-                        .centroids = {&partitions->codec.rows, SL_CODES_I8, index->codec.dim},
+                        .nodes = {&index->walked->rows, index->walked->codes, index->walked->dim,
+                                  index->dead_count ? index->dead : NULL},
+                        .centroids = {&partitions->codec.rows, SL_CODES_I8, index->codec.dim, NULL},
                         .most = most,
-                        .probes = probes < partitions->count ? probes : partitions->count,
+                        .probes = probes_of(batch),
                         .keep = keep_of(batch)};
     pieces_of(sweep, pieces);
     for (size_t i = 0; i < PIECES; i++)
@@ -293,7 +324,7 @@ static sl_status run_thread(sl_batch *batch, size_t thread, size_t most, size_t 
         sweep.first = __atomic_fetch_add(next, most, __ATOMIC_RELAXED);
         if (sweep.first >= batch->nq || sl_progress_cancelled(&batch->progress)) break;
         sweep.count = batch->nq - sweep.first < most ? batch->nq - sweep.first : most;
-        sweep_queries(&sweep, &stats->results);
+        SL_TRY(sweep_queries(&sweep, &stats->results));
     }
     stats->evaluations += sweep.evaluations;
     return SL_OK;

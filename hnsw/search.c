@@ -2,12 +2,12 @@
 
 #include "base/params.h"
 #include "hnsw/accept.h"
+#include "hnsw/gather.h"
 #include "hnsw/idle.h"
 #include "hnsw/live.h"
 #include "hnsw/replicas.h"
 #include "hnsw/scan.h"
 #include "hnsw/settings.h"
-#include "hnsw/walk.h"
 
 #include <math.h>
 
@@ -75,6 +75,10 @@ void sl_searcher_limit(sl_searcher *searcher, size_t deepest) {
 
 size_t sl_searcher_room(const sl_searcher *searcher) {
     return searcher->walk.max_ef;
+}
+
+size_t sl_searcher_depth(const sl_searcher *searcher) {
+    return searcher->walk.depth;
 }
 
 /* How many of the pool's best are scored anew. Codes of 8 bits, or 4, put few true neighbours further behind than
@@ -210,36 +214,8 @@ static sl_status check_search(const sl_index *index, sl_dtype dtype, size_t k, c
     return sl_codec_accepts(&index->codec, dtype);
 }
 
-/* The nodes that may be returned, nearest to the walk's query first, into its pool. Where a filter leaves too few of a
- * full pool, the walk is made again with a pool of twice the size: what a smaller one has dropped is lost to it. */
-static void gather(sl_searcher *searcher, size_t k, const sl_search_params *params) {
-    const sl_index *index = searcher->index;
-    sl_walk *walk = &searcher->walk;
-    size_t ef = params->ef > k ? params->ef : k, wanted = sl_rerank_count(index, k, params);
-    if (wanted > ef) wanted = ef;
-    /* Of what a filter leaves, the k-th best is not the one that is known here. */
-    walk->stop = sl_accept_given(params) ? 0 : (float)params->stop;
-    walk->near = k;
-    uint32_t start = sl_walk_descend(walk, sl_entry_in(index, walk->upper), 0);
-    sl_walk_layer(walk, 0, start, ef);
-    if (!sl_accept_given(params)) {
-        sl_pool_finish(&walk->pool, wanted);
-        return;
-    }
-    for (;;) {
-        sl_pool_finish(&walk->pool, ef);
-        size_t seen = walk->pool.size;
-        sl_accept_pool(index, params, &walk->pool);
-        if (sl_accept_enough(walk->pool.size, seen, k, wanted)) return;
-        if (seen < ef || ef >= searcher->deepest) return;
-        ef = ef < searcher->deepest / 2 ? 2 * ef : searcher->deepest;
-        sl_walk_layer(walk, 0, start, ef);
-    }
-}
-
-/* One query whose parameters have been checked, into the searcher's top. */
-static sl_status search_one(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
-                            const sl_search_params *params) {
+sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                          const sl_search_params *params) {
     const sl_index *index = searcher->index;
     sl_walk *walk = &searcher->walk;
     SL_TRY(sl_vector_check(index->codec.metric, dtype, query, index->codec.dim));
@@ -251,7 +227,7 @@ static sl_status search_one(sl_searcher *searcher, const void *query, sl_dtype d
     walk->pool.size = 0;
     if (index->n) {
         sl_walk_ask(walk, query, dtype);
-        gather(searcher, k, params);
+        sl_gather(walk, k, params, sl_rerank_count(index, k, params), searcher->deepest);
     }
     rank(searcher, query, k, params);
     return SL_OK;
@@ -283,6 +259,10 @@ sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out)
     return SL_OK;
 }
 
+size_t sl_searcher_evaluations(const sl_searcher *searcher) {
+    return searcher->walk.evaluations;
+}
+
 size_t sl_searcher_results(const sl_searcher *searcher) {
     return searcher->top.size;
 }
@@ -308,7 +288,7 @@ sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dt
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
         return sl_fail(SL_EINVAL, "k %zu and ef %zu%s; this searcher was made for %zu: create a larger one", k, mine.ef,
                        mine.recall > 0 ? ", tuned for this recall" : "", searcher->walk.max_ef);
-    SL_TRY(search_one(searcher, query, dtype, k, &mine));
+    SL_TRY(sl_searcher_run(searcher, query, dtype, k, &mine));
     *found = (sl_found){searcher->top.entries, searcher->top.size};
     if (stats) {
         *stats = (sl_search_stats){0};
@@ -338,7 +318,7 @@ void sl_batch_write(const sl_batch *batch, const sl_searcher *searcher, size_t i
 
 static sl_status batch_row(sl_batch *batch, size_t i, size_t thread) {
     sl_searcher *searcher = batch->searchers[thread];
-    SL_TRY(search_one(searcher, sl_batch_query(batch, i), batch->dtype, batch->k, batch->params));
+    SL_TRY(sl_searcher_run(searcher, sl_batch_query(batch, i), batch->dtype, batch->k, batch->params));
     sl_batch_write(batch, searcher, i);
     return SL_OK;
 }

@@ -31,6 +31,8 @@ void sl_searcher_limit(sl_searcher *searcher, size_t deepest);
 
 /* The max_ef it was made with. */
 size_t sl_searcher_room(const sl_searcher *searcher);
+/* The ef that its walks have room for: more, where it has walked among deleted nodes. */
+size_t sl_searcher_depth(const sl_searcher *searcher);
 
 /* For batches that find candidates by other ways than a walk. A query that has passed sl_vector_check, in the form the
  * codes want, until the searcher's next; ranking asks it anew. */
@@ -44,5 +46,11 @@ void sl_searcher_rank(sl_searcher *searcher, const void *query, sl_dtype dtype, 
 /* Memory of at least `size` bytes that stays the searcher's, of any content. */
 sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out);
 size_t sl_searcher_results(const sl_searcher *searcher);
+
+/* A walk for one query with parameters that sl_searcher_find would have found no fault with, ranked. */
+sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                          const sl_search_params *params);
+/* What the last walk evaluated. */
+size_t sl_searcher_evaluations(const sl_searcher *searcher);
 
 #endif

@@ -71,8 +71,8 @@ static sl_status find(const sl_index *index, size_t k, double recall, size_t *ou
 
 /* Whether a search takes the record's stop: it counts on the distance of the k-th best, of this k and among all nodes.
  */
-static int takes_stop(const sl_tuned_record *record, size_t k, int filtered) {
-    return record->stop > 0 && k == record->k && !filtered;
+static int takes_stop(const sl_index *index, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
+    return record->stop > 0 && k == record->k && sl_accept_stops(index, params);
 }
 
 sl_status sl_settings_apply(const sl_index *index, size_t k, sl_search_params *params) {
@@ -81,7 +81,7 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, sl_search_params *p
     size_t i = 0;
     SL_TRY(find(index, k, params->recall, &i));
     const sl_tuned_record *record = &index->tuned[i];
-    int stops = takes_stop(record, k, sl_accept_given(params));
+    int stops = takes_stop(index, record, k, params);
     params->ef = stops || record->stop == 0 ? record->ef : record->ef_alone;
     params->rerank = record->rerank;
     params->stop = stops ? (double)record->stop : 0;
@@ -90,9 +90,9 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, sl_search_params *p
 }
 
 /* As a search for k takes them. */
-static void describe(const sl_tuned_record *record, size_t k, sl_tuned *out) {
+static void describe(const sl_index *index, const sl_tuned_record *record, size_t k, sl_tuned *out) {
     size_t alone = record->stop > 0 ? record->ef_alone : record->ef;
-    int stops = takes_stop(record, k, 0);
+    int stops = takes_stop(index, record, k, &(sl_search_params){0});
     const sl_tuned mine = {.target = record->target,
                            .k = record->k,
                            .least_k = record->least_k,
@@ -115,7 +115,7 @@ sl_status sl_index_get_tuned(const sl_index *index, size_t i, sl_tuned *out) {
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
     if (i >= index->tuned_count)
         return sl_fail(SL_ENOTFOUND, "settings %zu; the index holds %zu", i, index->tuned_count);
-    describe(&index->tuned[i], index->tuned[i].k, out);
+    describe(index, &index->tuned[i], index->tuned[i].k, out);
     return SL_OK;
 }
 
@@ -125,7 +125,7 @@ sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
     size_t i = 0;
     SL_TRY(find(index, k, recall, &i));
-    describe(&index->tuned[i], k, out);
+    describe(index, &index->tuned[i], k, out);
     return SL_OK;
 }
 
@@ -167,8 +167,9 @@ void sl_settings_follow(sl_index *index, const sl_partitions *partitions) {
     for (size_t i = 0; i < index->tuned_count && own->count; i++) {
         sl_tuned_record *record = &index->tuned[i];
         if (!record->probes || !record->n) continue;
-        double in = own->starts[own->count], n = (double)record->n, outside = n > in ? n - in : 0;
-        double share = (outside + in * record->probes / (double)own->count) / n;
+        /* Fewer than the partitions hold, where some of these were deleted. */
+        double in = own->starts[own->count], n = fmax((double)record->n, in);
+        double share = (n - in + in * record->probes / (double)own->count) / n;
         double probes = ceil(share * (double)partitions->count);
         record->probes = probes < (double)partitions->count ? (uint32_t)probes : (uint32_t)partitions->count;
     }

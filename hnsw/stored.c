@@ -119,6 +119,7 @@ static void sum_sections(const sl_section_source *sections, size_t count, sl_pla
             break;
         case SL_SECTION_TUNED:
         case SL_SECTION_LIVE:
+        case SL_SECTION_DEAD:
             break;
         }
     }

@@ -52,7 +52,7 @@ static sl_status take_targets(sl_tune *tune) {
 
 static sl_status take_limits(sl_tune *tune) {
     sl_tune_task *task = &tune->task;
-    const size_t n = task->index->n, k = task->k;
+    const size_t n = sl_live_count(task->index), k = task->k;
     size_t most = tune->params.max_ef;
     if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
     if (k > n) return sl_fail(SL_EINVAL, "k is %zu, but the index holds %zu vectors; tune for a smaller k", k, n);

@@ -1,5 +1,7 @@
 #include "hnsw/tune.h"
 
+#include <math.h>
+
 /* Vectors are brought back from their rows so many bytes at a time. */
 #define BLOCK_BYTES ((size_t)1 << 20)
 
@@ -80,7 +82,8 @@ static sl_status make_scan(const sl_tune_task *task, sl_exact **out) {
     return status;
 }
 
-static sl_status scan(sl_tune_task *task, sl_exact *exact, uint64_t units) {
+/* Compares the queries with all nodes that are not deleted, which are numbered anew for it: nodes[i] is the i-th. */
+static sl_status scan(sl_tune_task *task, sl_exact *exact, uint32_t *nodes, uint64_t units) {
     const sl_index *index = task->index;
     const sl_dtype dtype = exact_type(index);
     size_t row = index->codec.dim * sl_dtype_size(dtype), room = BLOCK_BYTES / row + 1;
@@ -88,12 +91,14 @@ static sl_status scan(sl_tune_task *task, sl_exact *exact, uint64_t units) {
     sl_status status = SL_OK;
     void *block;
     SL_TRY(sl_mem_alloc(&index->allocator, room * row, &block));
-    for (size_t first = 0; first < index->n; first += room) {
-        size_t count = index->n - first < room ? index->n - first : room;
-        for (size_t i = 0; i < count; i++)
-            sl_vector_of(index, (uint32_t)(first + i), dtype, (char *)block + i * row);
+    size_t first = 0, before = 0;
+    for (size_t node = sl_next_live(index, 0), count; node < index->n; first += count, before = node) {
+        for (count = 0; count < room && node < index->n; node = sl_next_live(index, node + 1)) {
+            sl_vector_of(index, (uint32_t)node, dtype, (char *)block + count * row);
+            nodes[first + count++] = (uint32_t)node;
+        }
         SL_TRY_GOTO(sl_exact_scan(exact, block, count, 0, first), done);
-        double done_before = (double)first / (double)index->n, done_now = (double)(first + count) / (double)index->n;
+        double done_before = (double)before / (double)index->n, done_now = fmin(1, (double)node / (double)index->n);
         sl_progress_step(&task->progress,
                          (uint64_t)((double)units * done_now) - (uint64_t)((double)units * done_before));
         if (sl_progress_cancelled(&task->progress)) SL_TRY_GOTO(sl_progress_end(&task->progress), done);
@@ -105,17 +110,22 @@ done:
 
 static sl_status compare_everything(sl_tune_task *task, uint64_t units) {
     const sl_allocator *allocator = &task->index->allocator;
-    size_t bytes = task->nq * task->k * sizeof(uint64_t);
+    size_t all = task->nq * task->k, nodes_bytes = task->index->n * sizeof(uint32_t);
     sl_exact *exact;
-    void *block = NULL;
+    void *block = NULL, *nodes = NULL;
     sl_status status;
     SL_TRY(make_scan(task, &exact));
-    SL_TRY_GOTO(sl_mem_alloc(allocator, bytes, &block), done);
-    SL_TRY_GOTO(scan(task, exact, units), done);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, all * sizeof(uint64_t), &block), done);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, nodes_bytes, &nodes), done);
+    SL_TRY_GOTO(scan(task, exact, nodes, units), done);
     SL_TRY_GOTO(sl_exact_results(exact, block, NULL), done);
-    SL_TRY_GOTO(take_ids(task, block, 1), done);
+    uint64_t *ids = block;
+    for (size_t i = 0; i < all; i++)
+        if (ids[i] != SL_NO_ID) ids[i] = ((const uint32_t *)nodes)[ids[i]];
+    SL_TRY_GOTO(take_ids(task, ids, 1), done);
 done:
-    sl_mem_free(allocator, block, bytes);
+    sl_mem_free(allocator, nodes, nodes_bytes);
+    sl_mem_free(allocator, block, all * sizeof(uint64_t));
     sl_exact_free(exact);
     return status;
 }

@@ -14,7 +14,8 @@ uint32_t sl_level_of(const sl_index *index, uint32_t node) {
 static sl_status grow(const sl_index *index, uint32_t **array, size_t *capacity, size_t need, size_t width) {
     void *block = *array;
     if (index->live && need > *capacity)
-        return sl_fail(SL_ELIMIT, "%s has no room left on the upper layers; save the index to another file with more room",
+        return sl_fail(SL_ELIMIT,
+                       "%s has no room left on the upper layers; save the index to another file with more room",
                        index->store->path);
     if (index->live) return SL_OK;
     sl_status status = sl_mem_grow(&index->allocator, &block, capacity, need, width * sizeof(uint32_t));

@@ -27,7 +27,8 @@ static size_t query_bytes(const sl_index *index) {
 }
 
 sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
-    *walk = (sl_walk){.index = index, .upper = &index->upper, .allocator = index->allocator, .max_ef = max_ef};
+    *walk = (sl_walk){
+        .index = index, .upper = &index->upper, .allocator = index->allocator, .max_ef = max_ef, .depth = max_ef};
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
@@ -52,11 +53,22 @@ void sl_walk_free(sl_walk *walk) {
     const sl_index *index = walk->index;
     if (!index) return;
     sl_visited_free(&walk->visited, allocator);
-    sl_pool_free(&walk->pool, allocator, walk->max_ef);
+    sl_pool_free(&walk->pool, allocator, walk->depth);
     sl_mem_free(allocator, walk->nodes, 3 * (WIDE * index->m0 + PAD) * sizeof(uint32_t));
     sl_mem_free(allocator, walk->query_buffer, query_bytes(index));
     sl_mem_free(allocator, walk->floats, 2 * index->codec.dim * sizeof(float));
     walk->index = NULL;
+}
+
+sl_status sl_walk_deepen(sl_walk *walk, size_t depth) {
+    sl_pool deeper;
+    if (depth <= walk->depth) return SL_OK;
+    if (depth < 2 * walk->depth) depth = 2 * walk->depth;
+    SL_TRY(sl_pool_init(&deeper, &walk->allocator, &walk->index->kernels->walk, depth));
+    sl_pool_free(&walk->pool, &walk->allocator, walk->depth);
+    walk->pool = deeper;
+    walk->depth = depth;
+    return SL_OK;
 }
 
 static void ask_floats(sl_walk *walk) {

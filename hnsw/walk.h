@@ -10,6 +10,7 @@ typedef struct sl_walk {
     const sl_upper *upper; /* that the walk goes down: the index's own, unless somebody gives it a copy */
     sl_allocator allocator;
     size_t max_ef;
+    size_t depth; /* what the pool has room for: max_ef, or more since sl_walk_deepen */
     sl_pool pool;
     sl_visited visited;
     /* Of one turn, the lists of all candidates that are expanded at once and some more. */
@@ -32,6 +33,10 @@ typedef struct sl_walk {
 /* Scratch for pools of up to max_ef. On failure everything is freed. */
 sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef);
 void sl_walk_free(sl_walk *walk);
+
+/* A pool for walks with an ef up to this, or twice what there was, in place of the one there is and what it holds; on
+ * failure nothing is changed. Those who walk among deleted nodes need it; it stays, so that they need it seldom. */
+sl_status sl_walk_deepen(sl_walk *walk, size_t depth);
 
 /* What the walks are for: a vector that has passed sl_vector_check, or a stored one. */
 void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype);

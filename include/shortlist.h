@@ -178,7 +178,8 @@ typedef int (*sl_progress_fn)(void *ctx, uint64_t done, uint64_t total);
  * allowed); allocate sets aside blocks of the file for a range inside it, as posix_fallocate, but with errno set and -1
  * on failure. flush and drain are those of persistent memory, as libpmem's: what was flushed (size bytes at `at`, which
  * are those at `offset` of the file) is durable after the next drain of the same thread. NULL entries use the system's;
- * with flush and drain given, a file opened with place PMEM is taken to lie in persistent memory whatever it lies in. */
+ * with flush and drain given, a file opened with place PMEM is taken to lie in persistent memory whatever it lies in.
+ */
 typedef struct sl_file_ops {
     void *ctx;
     int (*open)(void *ctx, const char *path, int flags, unsigned mode);
@@ -224,11 +225,11 @@ typedef struct sl_numa_ops {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* An HNSW graph over codes (Malkov and Yashunin 2016, arXiv 1603.09320). One handle may be searched from any number
- * of threads at once (one searcher a thread, or the batch call); add, reserve, tune, save and free need the handle to
- * themselves. An index in memory survives fork() in both processes; batch calls of a child whose parent
- * had used several threads use one, since OpenMP's do not survive it. From some thousand vectors on, an add that
- * doubles an index, and a save or tuning of one that grew by more than an eighth, number its vectors anew for speed:
- * ids stay, memory is moved. A save uses as many threads for it as the last add was given. */
+ * of threads at once (one searcher a thread, or the batch call); add, delete, reserve, tune, save and free need the
+ * handle to themselves. An index in memory survives fork() in both processes; batch calls of a child whose parent had
+ * used several threads use one, since OpenMP's do not survive it. From some thousand vectors on, an add that doubles an
+ * index, and a save or tuning of one that grew by more than an eighth, number its vectors anew for speed: ids stay,
+ * memory is moved. A save uses as many threads for it as the last add was given. */
 typedef struct sl_index sl_index;
 
 typedef struct sl_index_params {
@@ -265,7 +266,8 @@ SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_si
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
 SL_API void sl_index_free(sl_index *index);
 
-/* Room for n vectors in all, so that adding them need not make room. Errors: SL_ENOMEM, SL_ELIMIT, SL_EREADONLY. */
+/* Room for n vectors in all, deleted ones counted, so that adding them need not make room. Errors: SL_ENOMEM,
+ * SL_ELIMIT, SL_EREADONLY. */
 SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
 
 typedef struct sl_add_params {
@@ -279,14 +281,22 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
 #define sl_add_params_init(params) sl_add_params_init_sized((params), sizeof *(params))
 
 /* Add n vectors of the index's dimension. `ids` has n entries, or is NULL: the ids then go on from the largest one
- * present plus one, the first being 0. All or nothing: input is checked before anything is added, and a cancelled
- * call leaves the ids as they were; cancelled only once all are in, while they are numbered anew, it leaves them in and
- * numbered as they are, and is SL_OK. Once what was added since the last proof is a sixteenth of the index, every
- * vector is proved to be reachable from the entry point, and linked anew where it is not; sl_index_save and
+ * there has been plus one, the first being 0. All or nothing: input is checked before anything is added, and a
+ * cancelled call leaves the ids as they were; cancelled only once all are in, while they are numbered anew, it leaves
+ * them in and numbered as they are, and is SL_OK. Once what was added since the last proof is a sixteenth of the index,
+ * every vector is proved to be reachable from the entry point, and linked anew where it is not; sl_index_save and
  * sl_index_check do so in any case. params may be NULL. Errors: SL_EVALUE (the message names the row), SL_EEXIST (an id
  * twice, or already present), SL_EINVAL, SL_ETYPE, SL_ENOMEM, SL_ELIMIT, SL_EREADONLY, SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
+
+/* Delete the vectors of n ids. From then on no search returns them, sl_index_get does not find them, and the ids may be
+ * added again, for other vectors. All or nothing: SL_ENOTFOUND, which names the id, where one is not in the index, was
+ * deleted before, or comes twice in `ids`. What is deleted keeps its memory and its place in the graph, through which
+ * searches go on to walk: it is marked, and sl_index_stats.deleted counts it; build anew where it has become most of
+ * the index. Searches find k vectors as long as k are left, and an ef goes as far as it would in an index of these
+ * alone, which takes the more time the more is deleted. Other errors: SL_EINVAL, SL_ENOMEM, SL_EREADONLY. */
+SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
 
 typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 
@@ -296,7 +306,8 @@ typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 
 typedef struct sl_search_params {
     size_t struct_size;
-    size_t ef;      /* candidates kept while walking layer 0; 1 to SL_MAX_EF, default 64; raised to k where smaller */
+    size_t ef; /* candidates kept while walking layer 0, deleted ones not counted; 1 to SL_MAX_EF, default 64; raised
+                  to k where smaller */
     size_t rerank;  /* of those, how many the refine tier, or what I4 codes keep, re-ranks; 0: chosen from k and ef;
                        default 0 */
     size_t threads; /* of a batch call; 0: as many as OpenMP gives; default 1 */
@@ -318,14 +329,15 @@ typedef struct sl_search_params {
     /* Above 0: a walk also ends at a candidate that is more than 1 + stop times as far from the query as the k-th
      * best so far, or where k is above 16 the 16th (under IP: whose score is lower than that one's by more than stop
      * times its magnitude); ef remains the most that is kept. Easy queries end early, hard ones go on, so that a mean
-     * recall costs fewer evaluations than by ef alone (distance adaptive beam search, arXiv 2505.15636). 0 (default):
-     * ef alone. */
+     * recall costs fewer evaluations than by ef alone (distance adaptive beam search, arXiv 2505.15636). 0 (default),
+     * with a filter, and where more than a 64th of the vectors is deleted: ef alone. */
     double stop;
     /* Of a batch call: above 0, so many partitions of the index (or up to a quarter more) are scanned for each
      * query, the ones nearest to it, by products of many queries with many vectors, instead of a walk; ef and stop then
-     * count for nothing, and fewer than k results are found where those partitions hold fewer vectors. From some
-     * hundred queries a thread on that is faster. 0 (default), with a filter, for single searches, and where the index
-     * or the processor does not have what it takes: walks. */
+     * count for nothing, and fewer than k results are found where those partitions hold fewer vectors. Where some
+     * vectors are deleted in proportion more are scanned, and a query that finds fewer than k walks after all. From
+     * some hundred queries a thread on that is faster. 0 (default), with a filter, for single searches, where most
+     * vectors are deleted, and where the index or the processor does not have what it takes: walks. */
     size_t probes;
 } sl_search_params;
 
@@ -348,7 +360,9 @@ SL_API SL_MUST_USE sl_status sl_searcher_create(const sl_index *index, size_t ma
 SL_API void sl_searcher_free(sl_searcher *searcher);
 
 /* The k nearest of one query, best first. ids and scores have k entries each; scores may be NULL. Where fewer than k
- * are found the rest is filled with SL_NO_ID and NaN. Allocates nothing, takes no lock. params and stats may be NULL.
+ * are found the rest is filled with SL_NO_ID and NaN. Allocates nothing (but once after the index has
+ * grown, and where it goes further than it ever has since much near the query is deleted), takes no lock. params and
+ * stats may be NULL.
  * With a filter, ids that it does not accept are left out of what the walk found, before that is re-ranked. Where too
  * few remain (fewer than k; or, where more than a quarter was left out, fewer than would be re-ranked), the walk is
  * made again with ef doubled, up to the searcher's max_ef. So work is bounded, and a filter that accepts few of the
@@ -376,7 +390,7 @@ SL_API SL_MUST_USE sl_status sl_index_get(sl_index *index, const uint64_t *ids, 
 
 typedef struct sl_index_stats {
     size_t struct_size;
-    size_t n, dim, m, ef_construction;
+    size_t n, dim, m, ef_construction; /* n vectors, deleted ones left out */
     uint64_t seed;
     sl_metric metric;
     sl_dtype dtype;
@@ -384,13 +398,17 @@ typedef struct sl_index_stats {
     sl_refine refine;
     sl_place place;
     size_t max_level;
-    uint64_t bytes_codes, bytes_links, bytes_ids, bytes_upper, bytes_refine; /* of n vectors, as a file holds them */
-    uint64_t bytes_total;                                                    /* of the whole file */
+    /* As a file holds them, deleted vectors counted. */
+    uint64_t bytes_codes, bytes_links, bytes_ids, bytes_upper, bytes_refine;
+    uint64_t bytes_total;    /* of the whole file */
     double quant_error_mean; /* |x - decoded| / |x|, mean over the vectors; 0 for exact codes */
     double quant_error_max;
     const char *isa;           /* tier of the kernels in use, static storage */
     size_t tuned;              /* settings that sl_index_tune stored, see sl_index_get_tuned */
     uint64_t bytes_partitions; /* as a file holds them */
+    size_t deleted;            /* vectors that were deleted, and take up their memory */
+    size_t room;               /* of a mapped file that was saved with room: vectors it has room for, deleted ones
+                                  included; 0 of others */
 } sl_index_stats;
 
 /* Fills *out, whose struct_size the caller has set to sizeof *out. */
@@ -472,7 +490,7 @@ typedef struct sl_plan {
  * Errors: as of sl_index_create; SL_ELIMIT (n). */
 SL_API SL_MUST_USE sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out);
 
-/* Number of vectors. */
+/* Number of vectors, deleted ones left out. */
 SL_API size_t sl_index_size(const sl_index *index);
 
 typedef struct sl_check_params {
@@ -501,6 +519,7 @@ typedef struct sl_check_report {
     double sampled_recall;   /* recall@k over codes of the sample against exact search over the same codes; NaN if
                                 skipped */
     size_t sections_checked; /* sections of the file whose CRC was verified; 0 for an index in memory */
+    size_t deleted;          /* vectors that n leaves out; what is counted above is counted of them too */
 } sl_check_report;
 
 /* Whole-index verification: file CRCs, every invariant of the graph, and reachability. SL_OK means all of it holds
@@ -532,15 +551,15 @@ SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, co
 typedef struct sl_open_params {
     size_t struct_size;
     sl_place place; /* default SL_PLACE_MAP: nothing is loaded, the index is read-only. SL_PLACE_DRAM: the file is
-                       copied, its CRCs verified, and the index can be added to (and saved). */
+                       copied, its CRCs verified, and the index can be changed (and saved). */
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;
     sl_progress_fn progress; /* of the copy into DRAM, in bytes; of a mapping with a NUMA policy or prefault, of reading
                                 ahead */
     void *progress_ctx;
-    int writable; /* with place MAP, of a file saved with room: adds change the file, and sl_index_sync makes them durable.
-                     One handle at a time may; others may have the file open to read. Default 0 */
+    int writable; /* with place MAP, of a file saved with room: adds change the file, and sl_index_sync makes them
+                     durable. One handle at a time may; others may have the file open to read. Default 0 */
     const sl_file_ops *file_ops; /* of a writable one; copied; their ctx must outlive the handle. NULL: the system's */
     size_t log_bytes; /* of a writable one: how long its redo log grows before it is emptied; 0 (default): 256 MB */
     /* As of sl_index_params. A mapped file's pages belong to the system's page cache, where no policy of a mapping
@@ -562,18 +581,21 @@ SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size
 /* Opens a saved index. The file is not trusted: header, section table and their CRC are verified here in constant
  * time, counts and links are range-checked where they are read, so a damaged or hostile file gives SL_EFORMAT,
  * SL_EVERSION, SL_ECORRUPT or wrong neighbours, never a crash, as long as nobody shortens the file while it is
- * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EUNSUPPORTED (place PMEM; a NUMA policy as of sl_index_create),
+ * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EBUSY (written by another handle), SL_EUNSUPPORTED (writable
+ * without room; a NUMA policy as of sl_index_create),
  * SL_EINVAL, SL_ECANCELED. params may be NULL. */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
 
 /* Of an index that was opened writable: what was added, tuned and deleted before the call outlives the process and a
  * power loss once it has returned SL_OK, and is found by all who have the file open, from their next search on. Until
- * then it is found by this handle alone, and a crash takes it back whole. Many changes made durable together cost little
- * more than one. sl_index_free does it too, as well as it can: what failed there is told to the log callback only.
- * Changes are first written to a log beside the file (its name and ".log") and synced, then to the file; the log is
- * emptied now and then. Keep the two together. Needs the handle to itself, as add does; not for a child that fork()
- * made. Errors: SL_ENOSPC and SL_EIO, after which it may be tried again unless the message says to open the file anew;
- * SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one that is mapped to be read. */
+ * then it is found by this handle alone, and a crash takes it back whole. Many changes made durable together cost
+ * little more than one. What was not synced when the handle is freed is lost as by a crash, so that a program that
+ * meets an error halfway leaves the file as it was. In persistent memory that is written directly, changes are durable
+ * and seen by others as they are made, and a sync waits for the last of them; of a delete that a crash cut short some
+ * may be deleted. Changes are first written to a log beside the file (its name and ".log") and synced, then to the
+ * file; the log is emptied now and then. Keep the two together. Needs the handle to itself, as add does; not for a
+ * child that fork() made. Errors: SL_ENOSPC and SL_EIO, after which it may be tried again unless the message says to
+ * open the file anew; SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one that is mapped to be read. */
 SL_API SL_MUST_USE sl_status sl_index_sync(sl_index *index);
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -610,8 +632,8 @@ typedef struct sl_tuned {
     double evaluations;    /* distances computed a query, mean */
     size_t n;              /* vectors in the index when it was tuned */
     size_t queries;        /* it was tuned with */
-    size_t ef_alone;       /* reaches the target without stop: for searches with a filter or for fewer than k, which
-                              take it and no stop; ef where stop is 0 */
+    size_t ef_alone;       /* reaches the target without stop: for searches with a filter, for fewer than k, or where
+                              more than a 64th is deleted, which take it and no stop; ef where stop is 0 */
     size_t probes;         /* partitions that a batch of 256 queries or more scans for each instead of walking, see
                               sl_search_params.probes; 0: it walks */
 } sl_tuned;

@@ -106,8 +106,11 @@ static sl_status list_make(const sl_prepare_params *params, int from_index, item
     SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->ids, &block));
     list->ids = block;
     if (!body) {
-        for (; list->n < list->room; list->n++)
-            list->ids[list->n] = sl_id_of(params->index, (uint32_t)list->n);
+        const sl_index *index = params->index;
+        /* A damaged file may count otherwise than it marks. */
+        for (size_t node = 0; from_index && (node = sl_next_live(index, node)) < index->n && list->n < list->room;
+             node++)
+            list->ids[list->n++] = sl_id_of(index, (uint32_t)node);
         return SL_OK;
     }
     SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->refs, &block));

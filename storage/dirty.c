@@ -64,8 +64,7 @@ uint64_t sl_dirty_next(const sl_dirty *dirty, uint64_t *offset, uint64_t most) {
     }
     if (line >= dirty->count) return 0;
     uint64_t first = line;
-    while (line < dirty->count && (line - first) * SL_DIRTY_LINE < most &&
-           (dirty->lines[line / 64] >> (line % 64) & 1))
+    while (line < dirty->count && (line - first) * SL_DIRTY_LINE < most && (dirty->lines[line / 64] >> (line % 64) & 1))
         line++;
     *offset = first * SL_DIRTY_LINE;
     return (line - first) * SL_DIRTY_LINE;

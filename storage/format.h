@@ -31,8 +31,9 @@ typedef enum sl_section_kind {
     SL_SECTION_COARSE = 10,     /* of I4 codes beside I8 or I16 rows: n rows walked on, of one or two cache lines */
     SL_SECTION_PROJECTION = 11, /* what those are made with */
     SL_SECTION_PARTITION_STARTS = 12, /* uint32: first node of each partition, and behind the last; not required */
-    SL_SECTION_PARTITION_ROWS = 13, /* a centroid each, a row of I8 codes of floats; not required */
-    SL_SECTION_LIVE = 15            /* of a file that is written in place: superblocks and what changes, see live.h */
+    SL_SECTION_PARTITION_ROWS = 13,   /* a centroid each, a row of I8 codes of floats; not required */
+    SL_SECTION_DEAD = 14,             /* (n + 63) / 64 uint64: bit i % 64 of word i / 64 says that node i is deleted */
+    SL_SECTION_LIVE = 15              /* of a file that is written in place: superblocks and what changes, see live.h */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {
@@ -110,12 +111,13 @@ typedef struct sl_file_header {
     double quant_error_sum;
     double quant_error_max;
     uint64_t quant_error_count;
+    uint64_t dead_count; /* nodes that are deleted; 0: there is no section DEAD, but in a file that has room */
     /* Of a file that is written in place, what there is room for; 0 in others. n and all that changes are then those of
      * the head page of SL_SECTION_LIVE, and here what they were when the file was made. */
     uint64_t room;
     uint64_t upper_room; /* slots, and one less than the starts */
     uint64_t rows_room;  /* rows of UPPER_LINKS */
-    uint8_t reserved[360];
+    uint8_t reserved[352];
     sl_file_section sections[SL_MAX_SECTIONS];
     uint8_t unused[2556];
     uint32_t crc32c; /* of the header page up to here */
@@ -154,10 +156,11 @@ SL_AT(sl_file_header, next_id, 96);
 SL_AT(sl_file_header, quant_error_sum, 104);
 SL_AT(sl_file_header, quant_error_max, 112);
 SL_AT(sl_file_header, quant_error_count, 120);
-SL_AT(sl_file_header, room, 128);
-SL_AT(sl_file_header, upper_room, 136);
-SL_AT(sl_file_header, rows_room, 144);
-SL_AT(sl_file_header, reserved, 152);
+SL_AT(sl_file_header, dead_count, 128);
+SL_AT(sl_file_header, room, 136);
+SL_AT(sl_file_header, upper_room, 144);
+SL_AT(sl_file_header, rows_room, 152);
+SL_AT(sl_file_header, reserved, 160);
 SL_AT(sl_file_header, sections, 512);
 SL_AT(sl_file_header, unused, 1536);
 SL_AT(sl_file_header, crc32c, 4092);

@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -59,8 +61,7 @@ sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
 }
 
 /* The next one, over the older of the two, on the device when this returns. */
-static sl_status write_super(const sl_file_ops *ops, int fd, const char *path, uint64_t section,
-                             sl_superblock *super) {
+static sl_status write_super(const sl_file_ops *ops, int fd, const char *path, uint64_t section, sl_superblock *super) {
     super->sequence++;
     super->crc32c = super_crc(super);
     uint64_t at = section + super->sequence % SL_SUPERBLOCKS * SL_LIVE_PAGE;
@@ -105,14 +106,28 @@ static sl_status recover(const sl_store *store, const sl_file_ops *ops, int fd, 
     return write_super(ops, fd, store->path, section->offset, super);
 }
 
+/* Whether a superblock of this file is of the one that the store has mapped: a header alone may be that of two. */
+static int has_identity(const sl_store *store, int fd) {
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
+    sl_superblock mapped, one;
+    if (sl_live_super(store, &mapped) != SL_OK) return 1; /* is found out again, and reported, in a moment */
+    for (size_t i = 0; i < SL_SUPERBLOCKS; i++)
+        if (pread(fd, &one, sizeof one, (off_t)(section->offset + i * SL_LIVE_PAGE)) == (ssize_t)sizeof one &&
+            is_whole(&one) && memcmp(one.identity, mapped.identity, sizeof one.identity) == 0)
+            return 1;
+    return 0;
+}
+
 /* The file again, to be written to: the same that the store has mapped. */
 static sl_status open_same(const sl_store *store, const sl_file_ops *ops, int *fd) {
     sl_file_header header;
     *fd = sl_open_retrying(ops, store->path, O_RDWR | O_CLOEXEC, 0);
     if (*fd < 0) return sl_fail_errno("cannot open for writing", store->path);
     if (pread(*fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
-        memcmp(&header, &store->header, sizeof header) == 0)
+        memcmp(&header, &store->header, sizeof header) == 0 && has_identity(store, *fd))
         return SL_OK;
+    (void)ops->close(ops->ctx, *fd);
+    *fd = -1;
     return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", store->path);
 }
 
@@ -150,25 +165,6 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
                           (void *)(uintptr_t)store->base, &found);
 }
 
-sl_status sl_live_heal(sl_store *store) {
-    sl_superblock super;
-    sl_redo_found found;
-    SL_TRY(sl_live_super(store, &super));
-    SL_TRY(sl_redo_replay(store->path, super.identity, super.epoch, store->size, NULL, NULL, &found));
-    if (!found.groups) return SL_OK;
-    sl_file_ops ops = sl_file_ops_of(NULL);
-    int fd;
-    sl_status status = open_same(store, &ops, &fd);
-    if (status == SL_EBUSY) return status;
-    if (status != SL_OK) return heal_mapping(store, &super);
-    /* A writer that is at work has written to the file what its log says, or is about to. */
-    status = lock_file(fd, LOCK_EX, store->path);
-    if (status == SL_OK) status = sl_live_super(store, &super);
-    if (status == SL_OK) status = recover(store, &ops, fd, &super);
-    close(fd);
-    return status == SL_EBUSY ? SL_OK : status;
-}
-
 sl_status sl_live_hold(const sl_store *store, int *held) {
     *held = open(store->path, O_RDONLY | O_CLOEXEC);
     if (*held < 0) return sl_fail_errno("cannot open", store->path);
@@ -177,6 +173,44 @@ sl_status sl_live_hold(const sl_store *store, int *held) {
 
 void sl_live_release(int held) {
     if (held >= 0) close(held);
+}
+
+/* There is none, or nothing in it: as a writer leaves it that ends as it should. */
+static int log_is_empty(const char *of) {
+    char path[PATH_MAX];
+    struct stat info;
+    if (snprintf(path, sizeof path, "%s" SL_REDO_ENDING, of) >= (int)sizeof path) return 0;
+    return stat(path, &info) != 0 ? errno == ENOENT : info.st_size == 0;
+}
+
+/* A writer that is at work has written to the file what its log says, or is about to. */
+static sl_status find_writer(const sl_store *store, int *found) {
+    int held;
+    sl_status status = sl_live_hold(store, &held);
+    sl_live_release(held);
+    *found = status == SL_EBUSY;
+    return *found ? SL_OK : status;
+}
+
+sl_status sl_live_heal(sl_store *store) {
+    sl_superblock super;
+    sl_redo_found found;
+    int writer, fd;
+    if (log_is_empty(store->path)) return SL_OK;
+    SL_TRY(find_writer(store, &writer));
+    if (writer) return SL_OK;
+    SL_TRY(sl_live_super(store, &super));
+    SL_TRY(sl_redo_replay(store->path, super.identity, super.epoch, store->size, NULL, NULL, &found));
+    if (!found.groups) return SL_OK;
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    sl_status status = open_same(store, &ops, &fd);
+    if (status == SL_EBUSY) return status;
+    if (status != SL_OK) return heal_mapping(store, &super);
+    status = lock_file(fd, LOCK_EX, store->path);
+    if (status == SL_OK) status = sl_live_super(store, &super);
+    if (status == SL_OK) status = recover(store, &ops, fd, &super);
+    close(fd);
+    return status == SL_EBUSY ? SL_OK : status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -349,9 +383,7 @@ sl_status sl_live_commit(sl_live *live) {
 
 sl_status sl_live_checkpoint(sl_live *live) {
     SL_TRY(check_failed(live));
-    if (live->direct) return SL_OK;
-    if (live->dirty.marked) SL_TRY(sl_live_commit(live));
-    if (live->redo->end == 0) return SL_OK;
+    if (live->direct || live->redo->end == 0) return SL_OK;
     live->failed = 1; /* until all of it is done */
     SL_TRY(sl_sync_data(&live->ops, live->fd, live->path));
     live->super.epoch++;

@@ -1,8 +1,8 @@
 /*
  * A file that is written in place while others read it, and that survives a crash at any point.
  *
- * The writer maps the file privately: what it changes stays its own until a commit. A commit writes the changed lines to
- * the redo log and syncs it; only then are they written to the file itself, where processes that have it mapped see
+ * The writer maps the file privately: what it changes stays its own until a commit. A commit writes the changed lines
+ * to the redo log and syncs it; only then are they written to the file itself, where processes that have it mapped see
  * them. So the file never holds what the log does not, or has not been synced with, and a crash leaves it as the last
  * commit left it once the log is replayed. From time to time a checkpoint syncs the file and empties the log.
  *
@@ -52,7 +52,7 @@ typedef struct sl_live {
     uint64_t log_bytes;  /* emptied from there on */
     int direct; /* in persistent memory, which is written to as it is: no log, and what is touched is flushed */
     uint64_t commits;
-    int failed;          /* a sync has failed: what the device holds is unknown until the file is opened anew */
+    int failed; /* a sync has failed: what the device holds is unknown until the file is opened anew */
     char path[];
 } sl_live;
 
@@ -60,14 +60,14 @@ typedef struct sl_live {
  * where the system has no random numbers for the identity. */
 sl_status sl_live_format(uint8_t *section, const void *head, size_t size);
 
-/* Takes the store's file for writing: SL_EBUSY where another writer has it. A log that a crash left is replayed into the
- * file first. Of place PMEM, where the file lies in persistent memory, it is written directly. The store's mapping is
- * replaced by one that can be written to; pointers into the old one are void. log_bytes 0: SL_LIVE_LOG_BYTES. */
+/* Takes the store's file for writing: SL_EBUSY where another writer has it. A log that a crash left is replayed into
+ * the file first. Of place PMEM, where the file lies in persistent memory, it is written directly. The store's mapping
+ * is replaced by one that can be written to; pointers into the old one are void. log_bytes 0: SL_LIVE_LOG_BYTES. */
 sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *ops, uint64_t log_bytes,
                        sl_live **out);
 
-/* The same for one who only reads: where a crash left a log and no writer is at work, the log is replayed, into the file
- * or, where that may not be written to, into the mapping alone. */
+/* The same for one who only reads: where a crash left a log and no writer is at work, the log is replayed, into the
+ * file or, where that may not be written to, into the mapping alone. */
 sl_status sl_live_heal(sl_store *store);
 
 /* Keeps writers off the file until it is released: SL_EBUSY where one is at work. */
@@ -76,11 +76,12 @@ sl_status sl_live_hold(const sl_store *store, int *held);
 void sl_live_release(int held);
 
 /* Makes durable and visible what was touched. On SL_ENOSPC and SL_EIO from setting blocks aside or writing the log
- * nothing has changed and it may be tried again; once a sync has failed, or the file could not be written though the log
- * was, every further commit fails: open the file anew. */
+ * nothing has changed and it may be tried again; once a sync has failed, or the file could not be written though the
+ * log was, every further commit fails: open the file anew. */
 sl_status sl_live_commit(sl_live *live);
 
-/* Commits, syncs the file and empties the log. */
+/* Syncs the file and empties the log. What was touched and not committed is left out of it, and gone from the mapping.
+ */
 sl_status sl_live_checkpoint(sl_live *live);
 
 /* Lets go of the file; what was not committed is lost. Takes NULL. */
@@ -104,8 +105,8 @@ static inline void sl_live_touch(sl_live *live, const void *at, size_t size) {
         live->ops.flush(live->ops.ctx, at, size, offset);
 }
 
-/* Before [at, at + size) of the mapping is written to for the first time: in persistent memory a store finds no room too
- * late to say so. Elsewhere a commit sees to it. */
+/* Before [at, at + size) of the mapping is written to for the first time: in persistent memory a store finds no room
+ * too late to say so. Elsewhere a commit sees to it. */
 sl_status sl_live_reserve(sl_live *live, const void *at, size_t size);
 
 /* In persistent memory: what this thread has touched is durable before anything it writes from here on. */

@@ -83,8 +83,8 @@ typedef struct sl_redo_found {
 /* Called for each record of the whole groups, in order. */
 typedef sl_status (*sl_redo_apply)(void *ctx, uint64_t offset, const void *data, uint64_t size);
 
-/* Goes through the log of the file at `of`, whose size is file_size: records that would lie outside it end their group's
- * being whole. apply may be NULL: only to see whether there is anything. No log at all is an empty one. */
+/* Goes through the log of the file at `of`, whose size is file_size: records that would lie outside it end their
+ * group's being whole. apply may be NULL: only to see whether there is anything. No log at all is an empty one. */
 sl_status sl_redo_replay(const char *of, const uint8_t identity[SL_REDO_IDENTITY_SIZE], uint64_t epoch,
                          uint64_t file_size, sl_redo_apply apply, void *ctx, sl_redo_found *found);
 

@@ -119,7 +119,8 @@ static sl_status write_all(saver *s, const void *data, size_t size) {
 static sl_status write_zeros_to(saver *s, uint64_t offset) {
     static const unsigned char zeros[SL_SECTION_ALIGN];
     if (offset > s->at && offset - s->at > CHUNK) {
-        if (lseek(s->fd, (off_t)(offset - sizeof zeros), SEEK_SET) < 0) return sl_fail_errno("cannot move in", s->temporary);
+        if (lseek(s->fd, (off_t)(offset - sizeof zeros), SEEK_SET) < 0)
+            return sl_fail_errno("cannot move in", s->temporary);
         s->at = offset - sizeof zeros;
     }
     while (s->at < offset) {

@@ -72,7 +72,8 @@ const void *sl_store_data(const sl_store *store, const sl_file_section *section)
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress);
 /* Copies it into to (section->size bytes) and verifies the copy. */
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress);
-/* Copies its first size bytes. Where these are not all, or it is written in place, there is no CRC to verify them by. */
+/* Copies its first size bytes. Where these are not all, or it is written in place, there is no CRC to verify them by.
+ */
 sl_status sl_store_copy_first(const sl_store *store, const sl_file_section *section, void *to, uint64_t size,
                               sl_progress *progress);
 

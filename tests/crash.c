@@ -66,8 +66,8 @@ static int64_t record_pwrite(void *ctx, int fd, const void *data, size_t size, u
 static int record_fsync(void *ctx, int fd) {
     crash_record *record = ctx;
     int file = record->files[fd];
-    int lost = (record->lie == CRASH_LOG_NOT_SYNCED && file == LOG) ||
-               (record->lie == CRASH_DATA_NOT_SYNCED && file == DATA);
+    int lost =
+        (record->lie == CRASH_LOG_NOT_SYNCED && file == LOG) || (record->lie == CRASH_DATA_NOT_SYNCED && file == DATA);
     if (!lost) note(record, OP_SYNC, file, 0, NULL, 0);
     return 0;
 }
@@ -115,7 +115,8 @@ static void find(const crash_record *record, const sl_index *index, uint64_t *id
 
 static void mark(crash_record *record, const sl_index *index, size_t begun) {
     crash_mark *here = &record->marks[record->mark_count++];
-    *here = (crash_mark){.begun = begun, .ended = record->count, .n = sl_index_size(index)};
+    sl_index_stats stats = indexes_stats(index);
+    *here = (crash_mark){begun, record->count, stats.n + stats.deleted, stats.deleted, {0}};
     find(record, index, here->ids);
 }
 
@@ -159,7 +160,12 @@ void crash_run(crash_record *record, const char *folder, size_t steps, crash_way
     mark(record, index, 0);
     record->marks[0].ended = 0;
     for (size_t step = 0; step < steps; step++) {
-        ck_ok(indexes_add(index, record->vectors + sl_index_size(index) * CRASH_DIM, SL_F32, 1 + step * 5 % 8, NULL));
+        const crash_mark *last = &record->marks[record->mark_count - 1];
+        const uint64_t gone[] = {last->deleted, last->deleted + 1};
+        if (step % 4 == 3)
+            ck_ok(sl_index_delete(index, gone, 2));
+        else
+            ck_ok(indexes_add(index, record->vectors + last->nodes * CRASH_DIM, SL_F32, 1 + step * 5 % 8, NULL));
         size_t begun = record->count;
         ck_ok(sl_index_sync(index));
         mark(record, index, begun);
@@ -268,10 +274,13 @@ static void make_file(const crash_record *record, size_t at, int which, uint64_t
         goto done;                                                                                                     \
     } while (0)
 
-static int same_vectors(const crash_record *record, sl_index *index, size_t n) {
+/* Ids below `maybe` may be deleted already. */
+static int same_vectors(const crash_record *record, sl_index *index, const crash_mark *mark, size_t maybe) {
     float got[CRASH_DIM];
-    for (uint64_t id = 0; id < n; id++) {
-        if (sl_index_get(index, &id, 1, SL_F32, got) != SL_OK) return 0;
+    for (uint64_t id = 0; id < mark->nodes; id++) {
+        sl_status status = sl_index_get(index, &id, 1, SL_F32, got);
+        if (status == SL_ENOTFOUND && id < maybe) continue;
+        if (status != SL_OK || id < mark->deleted) return 0;
         for (size_t i = 0; i < CRASH_DIM; i++) {
             float off = got[i] - record->vectors[id * CRASH_DIM + i];
             if (!(off * off < 0.01F)) return 0;
@@ -292,10 +301,13 @@ static void no_drain(void *ctx) {
 }
 
 /* Shares of the queries' true nearest. */
-static double recall_of(const crash_record *record, size_t n, const uint64_t *ids) {
+static double recall_of(const crash_record *record, const crash_mark *mark, const uint64_t *ids) {
     const float *queries = record->vectors + (record->vector_count - CRASH_QUERIES) * CRASH_DIM;
     uint64_t truth[CRASH_QUERIES * CRASH_K];
-    indexes_exact(SL_METRIC_L2, SL_F32, CRASH_DIM, record->vectors, n, queries, CRASH_QUERIES, CRASH_K, truth);
+    indexes_exact(SL_METRIC_L2, SL_F32, CRASH_DIM, record->vectors + mark->deleted * CRASH_DIM,
+                  mark->nodes - mark->deleted, queries, CRASH_QUERIES, CRASH_K, truth);
+    for (size_t i = 0; i < CRASH_QUERIES * CRASH_K; i++)
+        truth[i] += mark->deleted;
     return indexes_recall(ids, truth, CRASH_QUERIES, CRASH_K);
 }
 
@@ -304,10 +316,26 @@ static int finds_enough(crash_record *record, size_t at, const uint64_t *ids) {
     const crash_mark *mark = &record->marks[at];
     if (memcmp(ids, mark->ids, sizeof mark->ids) == 0) return 1;
     if (record->way != CRASH_DIRECT) return 0;
-    double found = recall_of(record, mark->n, ids), wanted = recall_of(record, mark->n, mark->ids);
+    double found = recall_of(record, mark, ids), wanted = recall_of(record, mark, mark->ids);
     record->recall += found;
     record->wanted += wanted;
     return found >= wanted - 0.1;
+}
+
+/* The mark of an index of so many nodes and deletes. Written directly, a delete of several that a crash cut short may
+ * have taken some of them: it then is the one before it, and *maybe the next's deletes. */
+static size_t mark_of(const crash_record *record, size_t nodes, size_t deleted, size_t *maybe) {
+    const crash_mark *marks = record->marks;
+    for (size_t at = 0; at < record->mark_count; at++) {
+        if (marks[at].nodes != nodes) continue;
+        *maybe = marks[at].deleted;
+        if (deleted == marks[at].deleted) return at;
+        int cut = record->way == CRASH_DIRECT && at + 1 < record->mark_count && marks[at + 1].nodes == nodes;
+        if (!cut || deleted <= marks[at].deleted || deleted >= marks[at + 1].deleted) continue;
+        *maybe = marks[at + 1].deleted;
+        return at;
+    }
+    return record->mark_count;
 }
 
 /* The index that opens now: which mark it is, or -1 with the reason. */
@@ -322,10 +350,10 @@ static int examine(crash_record *record, const char *path, sl_place place, int w
     uint64_t ids[CRASH_QUERIES * CRASH_K];
     int found = -1;
     if (sl_index_open(path, &params, &index) != SL_OK) WRONG("does not open: %s", sl_last_error());
-    size_t n = sl_index_size(index), at = 0;
-    while (at < record->mark_count && record->marks[at].n != n)
-        at++;
-    if (at == record->mark_count) WRONG("has %zu vectors, as no sync left it", n);
+    sl_index_stats stats = indexes_stats(index);
+    size_t nodes = stats.n + stats.deleted, maybe;
+    size_t at = mark_of(record, nodes, stats.deleted, &maybe);
+    if (at == record->mark_count) WRONG("has %zu vectors, %zu deleted, as no sync left it", nodes, stats.deleted);
     sl_check_params check;
     sl_check_params_init(&check);
     check.sample = 0;
@@ -333,8 +361,8 @@ static int examine(crash_record *record, const char *path, sl_place place, int w
     sl_check_report report = {.struct_size = sizeof report};
     if (sl_index_check(index, &check, &report) != SL_OK) WRONG("is not sound: %s", sl_last_error());
     find(record, index, ids);
-    if (!finds_enough(record, at, ids)) WRONG("finds other vectors than after sync %zu", at);
-    if (!same_vectors(record, index, n)) WRONG("has lost or changed vectors of sync %zu", at);
+    if (maybe == stats.deleted && !finds_enough(record, at, ids)) WRONG("finds other vectors than after sync %zu", at);
+    if (!same_vectors(record, index, &record->marks[at], maybe)) WRONG("has lost or changed vectors of sync %zu", at);
     found = (int)at;
 done:
     sl_index_free(index);
@@ -377,7 +405,8 @@ done:
     if (!good) {
         char what[256];
         snprintf(what, sizeof what, "%s", why);
-        snprintf(why, 256, "image %llu, before op %zu of %zu: %.180s", (unsigned long long)number, at, record->count, what);
+        snprintf(why, 256, "image %llu, before op %zu of %zu: %.180s", (unsigned long long)number, at, record->count,
+                 what);
     }
     (void)unlink(path);
     (void)unlink(log);

@@ -22,8 +22,8 @@ typedef struct crash_op crash_op;
 
 /* The index as a sync left it. */
 typedef struct crash_mark {
-    size_t begun, ended; /* ops before the sync was called, and when it returned */
-    size_t n;
+    size_t begun, ended;   /* ops before the sync was called, and when it returned */
+    size_t nodes, deleted; /* vectors that were added, and how many of them were deleted since: the first, by id */
     uint64_t ids[CRASH_QUERIES * CRASH_K]; /* what searches find */
 } crash_mark;
 
@@ -38,19 +38,20 @@ typedef struct crash_record {
     size_t vector_count;
     crash_way way;
     crash_lie lie;
-    double recall, wanted; /* sums over the images tried: of what they find, and of what the syncs they are of had found */
+    double recall,
+        wanted;    /* sums over the images tried: of what they find, and of what the syncs they are of had found */
     int files[64]; /* by descriptor: what it is open on */
 } crash_record;
 
-/* Runs the workload in this folder, which is empty again afterwards: adds of different sizes, each synced, with a log
- * that is emptied time and again. Failures end the test. */
+/* Runs the workload in this folder, which is empty again afterwards: adds of different sizes and now and then a delete,
+ * each synced, with a log that is emptied time and again. Failures end the test. */
 void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie);
 void crash_free(crash_record *record);
 
-/* Makes the crash image of this number, opens it, and checks it: it opens, `check` passes, it holds the vectors that one
- * sync left, no earlier one than was acknowledged, and finds what it found then, and recovering again changes nothing.
- * Written directly, an add that a crash cut short is linked anew: it may then find others, as near. 1, or 0 with what is wrong in
- * `why` (256 bytes). */
+/* Makes the crash image of this number, opens it, and checks it: it opens, `check` passes, it holds the vectors that
+ * one sync left, no earlier one than was acknowledged, and finds what it found then, and recovering again changes
+ * nothing. Written directly, an add that a crash cut short is linked anew: it may then find others, as near. 1, or 0
+ * with what is wrong in `why` (256 bytes). */
 int crash_try(crash_record *record, uint64_t number, const char *folder, char *why);
 
 #endif

@@ -71,8 +71,8 @@ static int fails(fault_files *faults, fault_kind kind) {
         errno = faults->error;
         return 1;
     }
-    int restartable = kind == FAULT_OPEN || kind == FAULT_WRITE || kind == FAULT_FSYNC ||
-                      kind == FAULT_PWRITE || kind == FAULT_FDATASYNC;
+    int restartable = kind == FAULT_OPEN || kind == FAULT_WRITE || kind == FAULT_FSYNC || kind == FAULT_PWRITE ||
+                      kind == FAULT_FDATASYNC;
     if (restartable && faults->interrupt_every && faults->all_calls % faults->interrupt_every == 0) {
         errno = EINTR;
         return 1;
@@ -150,7 +150,7 @@ void fault_files_init(fault_files *faults) {
 }
 
 const char *fault_kind_name(fault_kind kind) {
-    static const char *const names[] = {"open", "write", "fsync", "close", "rename", "unlink", "pwrite", "fdatasync",
-                                        "ftruncate", "allocate"};
+    static const char *const names[] = {"open",   "write",  "fsync",     "close",     "rename",
+                                        "unlink", "pwrite", "fdatasync", "ftruncate", "allocate"};
     return names[kind];
 }

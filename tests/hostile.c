@@ -25,15 +25,16 @@ static const struct kind {
     sl_refine refine;
     size_t m;
     size_t id_width; /* in the file */
+    size_t deleted;
 } kinds[HOSTILE_KINDS] = {
-    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_BF16, 4, 4},
-    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 3, 0},
-    {SL_METRIC_IP, SL_F32, SL_CODES_F32, SL_REFINE_NONE, 4, 8},
-    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_I16, 2, 0},
-    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32, 16, 0},
-    {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE, 4, 4},
-    {SL_METRIC_L2, SL_F32, SL_CODES_I4, SL_REFINE_I16, 12, 0},
-    {SL_METRIC_L2, SL_U8, SL_CODES_I4, SL_REFINE_NONE, 3, 4},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_BF16, 4, 4, 40},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 3, 0, 0},
+    {SL_METRIC_IP, SL_F32, SL_CODES_F32, SL_REFINE_NONE, 4, 8, 0},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_I16, 2, 0, 116},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32, 16, 0, 0},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE, 4, 4, 4},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I4, SL_REFINE_I16, 12, 0, 0},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I4, SL_REFINE_NONE, 3, 4, 60},
 };
 
 void hostile_build(int number, const char *path) {
@@ -61,6 +62,10 @@ void hostile_build(int number, const char *path) {
     const void *vectors = kind->dtype == SL_U8 ? (const void *)bytes : floats;
     sl_status status = sl_index_add(index, vectors, kind->dtype, HOSTILE_VECTORS, 0, kind->id_width ? ids : NULL, NULL);
     demand(status == SL_OK, "vectors are added");
+    for (size_t i = 0; i < kind->deleted; i++) {
+        uint64_t id = kind->id_width ? ids[i] : i;
+        demand(sl_index_delete(index, &id, 1) == SL_OK, "a vector is deleted");
+    }
     demand(sl_index_save(index, path, NULL) == SL_OK, "it is saved");
     sl_index_free(index);
 }
@@ -111,7 +116,8 @@ static void search(sl_index *index, const sl_index_stats *stats) {
         params.rerank = i == 1 ? 3 : 0;
         status = sl_searcher_search(searcher, some_vector(), stats->dtype, wanted[i], &params, ids, scores, &found);
         demand(status == SL_OK, "a search succeeds over whatever opened");
-        demand(found.results <= wanted[i] && found.results <= stats->n, "results are vectors of the index");
+        demand(found.results <= wanted[i] && found.results <= stats->n + stats->deleted,
+               "results are vectors of the index");
     }
     for (size_t i = 0; i < 20 && ids[i] != SL_NO_ID; i++) {
         status = sl_index_get(index, &ids[i], 1, stats->dtype == SL_U8 ? SL_U8 : SL_F32, vector);
@@ -147,6 +153,12 @@ static void add_and_save(sl_index *index, const sl_index_stats *stats, const cha
         sl_status status = sl_index_add(index, some_vector(), stats->dtype, 1, 0, NULL, &params);
         demand(status == SL_OK || *sl_last_error(), "a refused vector is refused with a reason");
     }
+    for (uint64_t id = 0; id < 40; id++) {
+        size_t before = sl_index_size(index);
+        sl_status status = sl_index_delete(index, &id, 1);
+        demand(status == SL_OK || (status == SL_ENOTFOUND && *sl_last_error()), "an id is deleted or not there");
+        demand(sl_index_size(index) == before - (status == SL_OK), "what is deleted is not counted");
+    }
     sl_file_ops ops = {.fsync = no_sync};
     sl_save_params save;
     sl_save_params_init(&save);
@@ -176,7 +188,8 @@ sl_status hostile_use(const char *path, size_t file_size, sl_place place, const 
     search(index, &stats);
     check(index);
     if (place == SL_PLACE_DRAM) add_and_save(index, &stats, save_path);
-    search(index, &(sl_index_stats){.n = sl_index_size(index), .dtype = stats.dtype});
+    demand(sl_index_get_stats(index, &stats) == SL_OK, "what was changed can be described");
+    search(index, &stats);
     sl_index_free(index);
     demand(memory.live_blocks == 0, "a freed index gives back its memory");
     demand(memory.largest <= ((size_t)16 << 20) + 64 * file_size, "memory is in proportion to the file");

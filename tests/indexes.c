@@ -112,5 +112,6 @@ void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {
     SAME(isa);
     SAME(tuned);
     SAME(bytes_partitions);
+    SAME(deleted);
 #undef SAME
 }

@@ -99,6 +99,7 @@ static void change_header(void) {
         FIELD(quant_error_sum),
         FIELD(quant_error_max),
         FIELD(quant_error_count),
+        FIELD(dead_count),
     };
     const struct field *field = &fields[draw(sizeof fields / sizeof *fields)];
     uint64_t value = odd_value();
@@ -229,6 +230,9 @@ START_TEST(contradicting_headers) {
         {offsetof(sl_file_header, upper_count), 4, header.upper_count + 1},
         {offsetof(sl_file_header, upper_count), 4, UINT32_MAX},
         {offsetof(sl_file_header, upper_rows), 4, header.upper_rows + 1},
+        {offsetof(sl_file_header, dead_count), 8, header.n + 1},
+        {offsetof(sl_file_header, dead_count), 8, UINT64_MAX},
+        {offsetof(sl_file_header, dead_count), 8, header.dead_count ? 0 : 1},
     };
     for (size_t i = 0; i < sizeof contradictions / sizeof *contradictions; i++) {
         memcpy(changed, valid, valid_size);

@@ -99,6 +99,8 @@ static const struct lie {
     {FIELD(upper_count), UINT32_MAX, SL_ECORRUPT},
     {FIELD(upper_rows), 0, SL_ECORRUPT},
     {FIELD(upper_rows), UINT32_MAX, SL_ECORRUPT},
+    {FIELD(dead_count), 1, SL_ECORRUPT},
+    {FIELD(dead_count), UINT64_MAX, SL_ECORRUPT},
     {FIELD(section_count), 0, SL_ECORRUPT},
     {FIELD(section_count), 3, SL_ECORRUPT},
 };
@@ -218,6 +220,52 @@ START_TEST(what_is_copied_is_sound) {
 }
 END_TEST
 
+/* Marks that are more, fewer, or of others than the header says: mapped they are believed, which is wrong and no more,
+ * and a check tells; copied they are not. */
+START_TEST(marks_that_are_miscounted) {
+    static const struct {
+        uint64_t count, word, with;
+        const char *says;
+    } faults[] = {{2, 0, 0x77, "6 vectors are marked as deleted, where the index says 2"},
+                  {N, 0, 0x77, "6 vectors are marked"},
+                  {6, 0, 0, "0 vectors are marked"},
+                  {6, 0, UINT64_MAX, "64 vectors are marked"},
+                  {6, 4, UINT64_C(0x3f) << (N % 64), "12 vectors are marked"},
+                  {12, 4, UINT64_C(0x3f) << (N % 64), "vectors that are not there are marked"}};
+    sl_index *index;
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = SL_PLACE_DRAM;
+    ck_ok(sl_index_open(place.path, &params, &index));
+    ck_ok(sl_index_delete(index, (uint64_t[]){1, 2, 3, 5, 6, 7}, 6));
+    ck_ok(sl_index_save(index, place.path, NULL));
+    sl_index_free(index);
+    free(bytes);
+    bytes = file_read(place.path, &size);
+    sl_file_header header;
+    memcpy(&header, bytes, sizeof header);
+    const sl_file_section *marks = section_of(&header, SL_SECTION_DEAD);
+    ck_assert_uint_eq(header.dead_count, 6);
+    ck_assert_uint_eq(marks->flags, SL_SECTION_REQUIRED);
+    ck_assert_uint_eq(marks->size, (N + 63) / 64 * 8);
+    for (size_t i = 0; i < 6; i++) {
+        uint64_t was, at = marks->offset + 8 * faults[i].word;
+        memcpy(&was, bytes + at, sizeof was);
+        memcpy(bytes + offsetof(sl_file_header, dead_count), &faults[i].count, 8);
+        write_lie(at, &faults[i].with, sizeof was);
+        ck_fails(sl_index_open(place.path, &params, &index), SL_ECORRUPT, faults[i].says);
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), place.path));
+        ck_assert_int_eq(hostile_use(place.path, size, SL_PLACE_MAP, NULL), SL_OK);
+        ck_ok(sl_index_open(place.path, NULL, &index));
+        ck_assert_uint_eq(sl_index_size(index), N - faults[i].count);
+        sl_check_report report = {.struct_size = sizeof report};
+        ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, faults[i].says);
+        sl_index_free(index);
+        write_lie(at, &was, sizeof was);
+    }
+}
+END_TEST
+
 /* A row whose scale is no number is not found: not as the nearest, nor as any other. */
 START_TEST(what_is_no_number_is_not_found) {
     sl_file_header header;
@@ -260,6 +308,7 @@ int main(void) {
     tcase_add_loop_test(tests, section_sizes_must_fit, 0, 2);
     tcase_add_test(tests, the_truth_is_taken);
     tcase_add_test(tests, what_is_copied_is_sound);
+    tcase_add_test(tests, marks_that_are_miscounted);
     tcase_add_loop_test(tests, what_is_no_number_is_not_found, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
     return check_main("lies", &tests, 1);
 }

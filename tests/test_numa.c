@@ -498,23 +498,37 @@ START_TEST(each_node_has_a_copy_and_reads_it) {
 }
 END_TEST
 
-START_TEST(an_add_makes_copies_outdated) {
-    sl_searcher *searcher;
-    sl_index *index = make(SL_NUMA_LOCAL, 0, N);
-    ck_ok(sl_searcher_create(index, EF, &searcher));
-    (void)ask(searcher);
-    ck_ok(indexes_add(index, base + (size_t)N * DIM, SL_F32, N, NULL));
+/* They are gone; until they are made anew, by a batch, searches read the index's own. */
+static void copies_are_outdated(sl_index *index, sl_searcher *searcher) {
     ck_assert_uint_eq(pages_of(index).copies, 0);
     ck_assert_ptr_eq(sl_upper_here(index), &index->upper);
     outcome own = ask(searcher);
-    /* A batch makes them anew, of what there is now. */
     search_on(index, 1, 3);
     ck_assert_uint_eq(pages_of(index).copies, NODES);
+    ck_assert_ptr_ne(sl_upper_here(index), &index->upper);
     ck_assert_uint_eq(sl_upper_here(index)->count, index->upper.count);
     outcome copied = ask(searcher);
     same(&copied, &own);
+}
+
+/* Also when nothing but their numbers changes, as a save does. */
+START_TEST(what_changes_the_upper_layers_makes_copies_outdated) {
+    enum { FIRST = 4200, MORE = 1000 };
+    scratch s;
+    sl_searcher *searcher;
+    sl_index *index = make(SL_NUMA_LOCAL, 0, FIRST);
+    ck_ok(sl_searcher_create(index, EF, &searcher));
+    search_on(index, 1, 3); /* which leaves a searcher for the next batch */
+    ck_ok(indexes_add(index, base + (size_t)FIRST * DIM, SL_F32, MORE, NULL));
+    ck_assert_uint_eq(index->ordered, FIRST);
+    copies_are_outdated(index, searcher);
+    scratch_open(&s);
+    ck_ok(sl_index_save(index, s.path, NULL));
+    ck_assert_uint_eq(index->ordered, FIRST + MORE);
+    copies_are_outdated(index, searcher);
     sl_searcher_free(searcher);
     sl_index_free(index);
+    scratch_close(&s);
 }
 END_TEST
 
@@ -732,7 +746,7 @@ int main(void) {
     tcase_add_test(tests, pages_that_others_hold_stay);
     tcase_add_test(tests, reading_ahead_can_be_cancelled);
     tcase_add_test(tests, each_node_has_a_copy_and_reads_it);
-    tcase_add_test(tests, an_add_makes_copies_outdated);
+    tcase_add_test(tests, what_changes_the_upper_layers_makes_copies_outdated);
     tcase_add_test(tests, copies_where_they_are_of_use);
     tcase_add_test(tests, copies_of_a_mapped_index);
     tcase_add_test(tests, without_memory_for_a_copy);

@@ -237,17 +237,54 @@ START_TEST(mapped_indexes_are_read_only) {
     index = open_at(place.path, SL_PLACE_MAP);
     ck_fails(indexes_add(index, x, SL_F32, 1, NULL), SL_EREADONLY, "open it with place dram");
     ck_fails(sl_index_reserve(index, 10), SL_EREADONLY, "open it with place dram");
+    ck_fails(sl_index_delete(index, &(uint64_t){0}, 1), SL_EREADONLY, "open it with place dram");
     ck_assert_uint_eq(sl_index_size(index), N);
     sl_index_free(index);
 
     sl_open_params open;
     sl_open_params_init(&open);
-    open.place = SL_PLACE_PMEM;
-    ck_fails(sl_index_open(place.path, &open, &index), SL_EUNSUPPORTED, place.path);
-    ck_assert_ptr_null(index);
     open.place = (sl_place)3;
     ck_fails(sl_index_open(place.path, &open, &index), SL_EINVAL, "place 3");
     ck_fails(sl_index_open("/dev/null/nothing", NULL, &index), SL_EIO, "/dev/null/nothing");
+}
+END_TEST
+
+/* What is deleted stays so from file to file, and a file from before there was deleting is one without any. */
+START_TEST(deleted_ones_stay_away) {
+    sl_index_params params;
+    indexes_params(&params, DIM, SL_METRIC_L2);
+    sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
+    uint64_t gone[N / 2];
+    float vector[DIM];
+    for (size_t i = 0; i < N / 2; i++)
+        gone[i] = 2 * i;
+    ck_ok(sl_index_save(index, place.path, NULL));
+    size_t whole = size_of_file(place.path);
+    for (size_t round = 1; round <= 2; round++) {
+        ck_ok(sl_index_delete(index, gone + (round - 1) * N / 4, N / 4));
+        answers wanted = ask(index, x + N * DIM, SL_F32);
+        ck_ok(sl_index_save(index, place.path, NULL));
+        ck_assert_uint_eq(size_of_file(place.path), indexes_stats(index).bytes_total);
+        ck_assert_uint_gt(size_of_file(place.path), whole);
+        sl_index_free(index);
+        for (int where = SL_PLACE_MAP; where >= SL_PLACE_DRAM; where--) {
+            index = open_at(place.path, (sl_place)where);
+            ck_assert_uint_eq(sl_index_size(index), N - round * (N / 4));
+            ck_assert_uint_eq(indexes_sound(index).deleted, round * (N / 4));
+            answers got = ask(index, x + N * DIM, SL_F32);
+            ck_assert_mem_eq(&got, &wanted, sizeof got);
+            ck_fails(sl_index_get(index, gone, 1, SL_F32, vector), SL_ENOTFOUND, "id 0 is not in the index");
+            if (where == SL_PLACE_MAP) sl_index_free(index);
+        }
+    }
+    ck_ok(indexes_add(index, x, SL_F32, N / 2, gone));
+    ck_ok(sl_index_save(index, place.path, NULL));
+    sl_index_free(index);
+    index = open_at(place.path, SL_PLACE_MAP);
+    ck_assert_uint_eq(sl_index_size(index), N);
+    ck_ok(sl_index_get(index, &gone[3], 1, SL_F32, vector));
+    ck_assert_uint_eq(indexes_sound(index).duplicate_ids, 0);
+    sl_index_free(index);
 }
 END_TEST
 
@@ -365,6 +402,7 @@ int main(void) {
     tcase_add_test(tests, opened_indexes_are_saved);
     tcase_add_test(tests, open_more_than_once);
     tcase_add_test(tests, mapped_indexes_are_read_only);
+    tcase_add_test(tests, deleted_ones_stay_away);
     tcase_add_test(tests, cancelled_saves_and_opens);
     tcase_add_test(tests, ids_take_what_they_need);
     tcase_add_test(tests, files_are_small);

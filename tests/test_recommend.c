@@ -486,6 +486,36 @@ START_TEST(the_index_may_grow) {
 }
 END_TEST
 
+/* What is deleted is no candidate, and what is added under its id has its own features. */
+START_TEST(the_index_may_shrink) {
+    enum { GONE = FUNNEL_ITEMS / 2, AGAIN = 5 };
+    uint64_t gone[GONE], ids[N];
+    for (size_t i = 0; i < GONE; i++)
+        gone[i] = f.ids[2 * i];
+    ck_ok(sl_index_delete(f.index, gone, GONE));
+    ck_ok(indexes_add(f.index, f.user_vectors, SL_F32, AGAIN, gone));
+    sl_ranker *ranker = funnel_ranker(&f, MODEL_VECTORS, 1, NULL);
+    sl_recommender *recommender = make(ranker, NULL, SL_ITEM_LAYER, NULL);
+    sl_session *session = session_of(recommender);
+    const sl_recommend_params params = sizes(N, CANDIDATES);
+    for (size_t user = 0; user < FUNNEL_USERS; user++) {
+        sl_request request = funnel_request(&f, user);
+        sl_recommend_stats stats;
+        ck_ok(sl_session_recommend(session, &request, &params, ids, NULL, NULL, &stats));
+        ck_assert_uint_eq(stats.results, N);
+        ck_assert_uint_eq(stats.candidates, CANDIDATES);
+        ck_assert_uint_eq(stats.without_features, 0);
+        for (size_t i = 0; i < N; i++) {
+            size_t row = funnel_row(&f, ids[i]);
+            ck_assert(row % 2 || row < 2 * AGAIN);
+        }
+    }
+    sl_session_free(session);
+    sl_recommender_free(recommender);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
 START_TEST(an_empty_index_gives_nothing) {
     sl_index_params index_params;
     sl_index *index;
@@ -804,6 +834,7 @@ int main(void) {
         tcase_add_test(cases[c], a_batch_is_its_requests);
         tcase_add_loop_test(cases[c], missing_items_are_scored_and_counted, 0, 4);
         tcase_add_test(cases[c], the_index_may_grow);
+        tcase_add_test(cases[c], the_index_may_shrink);
     }
     tcase_add_test(dense, handles_are_kept);
     tcase_add_test(dense, a_mapped_table_serves);

@@ -581,8 +581,8 @@ class Numa(Indexed):
 
 
 class Help(CommandTest):
-    COMMANDS = ("build", "search", "eval", "tune", "truth", "info", "check", "convert", "train", "predict", "evaluate",
-                "items", "recommend", "cpu")
+    COMMANDS = ("build", "add", "delete", "search", "eval", "tune", "truth", "info", "check", "convert", "train",
+                "predict", "evaluate", "items", "recommend", "cpu")
 
     def test_every_page(self):
         for name in self.COMMANDS:

@@ -60,7 +60,7 @@ def test_a_mapped_index_is_read_only(saved, x):
     with pytest.raises(shortlist.Error, match="read-only; open it with place='dram'") as caught:
         ix.add(x)
     assert caught.value.status == "SL_EREADONLY"
-    with pytest.raises(ValueError, match="place='dram'"):
+    with pytest.raises(shortlist.Error, match="no room to be written in place"):
         shortlist.open(saved, place="map", read_only=False)
 
 

@@ -28,6 +28,7 @@ ids, scores = ix.search(x, k=2)
 first: np.uint64 = ids[0, 0]
 score: np.float32 = scores[0, 0]
 total: int = ix.stats()["bytes_total"]
+ix.delete([3, 5])
 mean: float = ix.check().mean_degree
 with shortlist.open("a.sl", place="dram") as again:
     count: int = len(again)
@@ -102,7 +103,7 @@ def test_types_find_mistakes(tmp_path):
     mistakes = [
         'shortlist.Index(4, metric="euclid")',
         "ix.search(x, k='3')",
-        "ix.delete(1)",
+        "ix.remove(1)",
         'shortlist.Recommender(ix, item_part="all")',
         "rk.predict([1.0], threads='all')",
         "rk.report.rows",

@@ -37,12 +37,13 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, s
     return new Index(handle);
 }
 
-Index *Index::open(nb::bytes path, int place, int numa, size_t numa_node) {
+Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t numa_node) {
     const char *name = path_text(path);
     Progress progress{nb::none()};
     sl_open_params params;
     sl_open_params_init(&params);
     params.place = static_cast<sl_place>(place);
+    params.writable = writable;
     params.numa = static_cast<sl_numa_policy>(numa);
     params.numa_node = numa_node;
     progress.attach(params);
@@ -53,7 +54,20 @@ Index *Index::open(nb::bytes path, int place, int numa, size_t numa_node) {
         outcome = Outcome(sl_index_open(name, &params, &handle));
     }
     progress.check(outcome);
-    return new Index(handle);
+    auto *index = new Index(handle);
+    sl_index_stats stats{};
+    stats.struct_size = sizeof stats;
+    index->follows_ = !writable && sl_index_get_stats(handle, &stats) == SL_OK && stats.room > 0;
+    return index;
+}
+
+size_t Index::size() {
+    if (!follows_ || closed_) return size_;
+    ::check(use(Access::shared, [&] {
+        size_ = sl_index_size(handle_.get());
+        return Outcome();
+    }));
+    return size_;
 }
 
 void Index::add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle function) {
@@ -68,6 +82,15 @@ void Index::add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::
     progress.check(use(Access::exclusive, [&] {
         Outcome outcome(sl_index_add(handle_.get(), x.data(), static_cast<sl_dtype>(dtype), x.count(), x.stride(),
                                      labels ? labels->data() : nullptr, &params));
+        size_ = sl_index_size(handle_.get());
+        return outcome;
+    }));
+}
+
+void Index::remove(nb::handle ids, size_t n) {
+    Flat<const uint64_t> labels(ids, n);
+    ::check(use(Access::exclusive, [&] {
+        Outcome outcome(sl_index_delete(handle_.get(), labels.data(), n));
         size_ = sl_index_size(handle_.get());
         return outcome;
     }));
@@ -179,11 +202,16 @@ void Index::get(nb::handle ids, size_t n, int dtype, nb::handle out) {
     }));
 }
 
-void Index::save(nb::bytes path, nb::handle function) {
+void Index::sync() {
+    ::check(use(Access::exclusive, [&] { return Outcome(sl_index_sync(handle_.get())); }));
+}
+
+void Index::save(nb::bytes path, size_t room, nb::handle function) {
     const char *name = path_text(path);
     Progress progress(function);
     sl_save_params params;
     sl_save_params_init(&params);
+    params.room = room;
     progress.attach(params);
     progress.check(use(Access::exclusive, [&] { return Outcome(sl_index_save(handle_.get(), name, &params)); }));
 }
@@ -217,6 +245,7 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, nb::ha
     found["mean_degree"] = report.mean_degree;
     found["sampled_recall"] = report.sampled_recall;
     found["sections_checked"] = report.sections_checked;
+    found["deleted"] = report.deleted;
     return found;
 }
 
@@ -248,6 +277,8 @@ nb::dict Index::stats() {
     out["quant_error_max"] = stats.quant_error_max;
     out["isa"] = stats.isa;
     out["tuned"] = stats.tuned;
+    out["deleted"] = stats.deleted;
+    out["room"] = stats.room;
     return out;
 }
 

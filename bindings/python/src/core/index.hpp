@@ -11,11 +11,12 @@ class Index {
   public:
     static Index *create(size_t dim, int metric, int dtype, int codes, int refine, size_t m, size_t ef_construction,
                          uint64_t seed, int numa, size_t numa_node);
-    static Index *open(nb::bytes path, int place, int numa, size_t numa_node);
+    static Index *open(nb::bytes path, int place, bool writable, int numa, size_t numa_node);
     Index(const Index &) = delete;
     Index &operator=(const Index &) = delete;
 
     void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
+    void remove(nb::handle ids, size_t n);
     // Fills ids_out and scores_out, (nq, k) each. filter: a dict as filter.hpp has it, or None.
     // recall above 0: by the settings tuned for it, ef, rerank, stop and probes not being looked at.
     void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
@@ -31,7 +32,10 @@ class Index {
     // A dict for each setting that the index stores; "limit" is None where its target was reached.
     nb::list tuned();
     void get(nb::handle ids, size_t n, int dtype, nb::handle out);
-    void save(nb::bytes path, nb::handle progress);
+    // With room above 0 a file that can be opened to be written.
+    void save(nb::bytes path, size_t room, nb::handle progress);
+    // Of an index that was: makes durable what was changed.
+    void sync();
     // What was found, as a dict; damage is in its "status" and "message", not raised.
     nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, nb::handle progress);
     nb::dict stats();
@@ -40,10 +44,9 @@ class Index {
     // Frees the index; every later call but close and size raises ValueError.
     void close();
 
-    // Vectors as of the last call that changed it: known without waiting for a call at work.
-    size_t size() const {
-        return size_;
-    }
+    // Vectors as of the last call that changed it: known without waiting for a call at work. Of a file that another
+    // process may be writing, as of now.
+    size_t size();
     bool closed() const {
         return closed_;
     }
@@ -91,6 +94,7 @@ class Index {
     size_t dim_;
     sl_dtype dtype_; // SL_F32 for all floating-point types
     std::atomic<size_t> size_;
+    bool follows_ = false; // a file that another process may be writing
     std::atomic<bool> closed_{false};
 };
 

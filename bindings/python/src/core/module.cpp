@@ -69,9 +69,11 @@ NB_MODULE(_core, m) {
         .def_static("create", &Index::create, nb::arg("dim"), nb::arg("metric"), nb::arg("dtype"), nb::arg("codes"),
                     nb::arg("refine"), nb::arg("m"), nb::arg("ef_construction"), nb::arg("seed"), nb::arg("numa"),
                     nb::arg("numa_node"))
-        .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("numa"), nb::arg("numa_node"))
+        .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("writable"), nb::arg("numa"),
+                    nb::arg("numa_node"))
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
              nb::arg("progress").none())
+        .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
              nb::arg("rerank"), nb::arg("recall"), nb::arg("stop"), nb::arg("probes"), nb::arg("threads"),
              nb::arg("filter").none(), nb::arg("ids_out"), nb::arg("scores_out"))
@@ -83,7 +85,8 @@ NB_MODULE(_core, m) {
              nb::arg("progress").none())
         .def("tuned", &Index::tuned)
         .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
-        .def("save", &Index::save, nb::arg("path"), nb::arg("progress").none())
+        .def("save", &Index::save, nb::arg("path"), nb::arg("room"), nb::arg("progress").none())
+        .def("sync", &Index::sync)
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
              nb::arg("progress").none())
         .def("stats", &Index::stats)

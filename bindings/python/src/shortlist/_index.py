@@ -32,12 +32,12 @@ from ._progress import Progress, shown
 Metric = Literal["ip", "cosine", "l2"]
 Codes = Literal["i8", "i16", "f32", "i4"]
 Refine = Literal["none", "f32", "bf16", "i16"]
-Place = Literal["map", "dram"]
+Place = Literal["map", "dram", "pmem"]
 StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
 class IndexStats(TypedDict):
-    """What ``Index.stats`` gives. Bytes are those of the saved file."""
+    """What ``Index.stats`` gives. Bytes are those of the saved file; n leaves out what is deleted, they do not."""
 
     n: int
     dim: int
@@ -62,6 +62,8 @@ class IndexStats(TypedDict):
     quant_error_max: float
     isa: str
     tuned: int
+    deleted: int
+    room: int
 
 
 class NumaPages(TypedDict):
@@ -85,8 +87,8 @@ class Tuned:
     found, but ranked behind others: a finer refine or finer codes help), "graph" (deeper searches find no more of them:
     a larger m or ef_build helps) or "ef" (max_ef was too small). recall: measured with them on the queries.
     standard_error: of that mean. evaluations: distances computed a query. n: vectors in the index at the time. queries:
-    as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter or
-    for fewer than k; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
+    as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter, for
+    fewer than k, or where more than a 64th is deleted; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
     query instead of walking, 0 where walks are cheaper.
     """
 
@@ -132,7 +134,8 @@ class CheckReport:
     upper layers. unreachable: nodes that no path leads to. no_in_link: nodes nobody links to. bad_vectors: records
     whose scale or norm is not finite. duplicate_ids. min_degree, max_degree, mean_degree: of layer 0. sampled_recall:
     recall@k of searches for a sample of the vectors against exact search over the same codes, NaN where skipped.
-    sections_checked: sections of the file whose checksum was verified, 0 for an index made in memory.
+    sections_checked: sections of the file whose checksum was verified, 0 for an index made in memory. deleted: vectors
+    that n leaves out.
     """
 
     n: int
@@ -147,6 +150,7 @@ class CheckReport:
     mean_degree: float
     sampled_recall: float
     sections_checked: int
+    deleted: int
 
 
 class Index:
@@ -241,7 +245,7 @@ class Index:
 
     @property
     def read_only(self) -> bool:
-        """Whether ``add`` is refused."""
+        """Whether ``add`` and ``delete`` are refused."""
         return self._read_only
 
     @property
@@ -254,15 +258,15 @@ class Index:
     ) -> None:
         """Adds the rows of x, an (n, dim) array.
 
-        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index; None goes on from the largest in it.
+        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index; None goes on from the largest that
+        there has been.
         threads: 0 for all cores. progress: True shows a bar (tqdm where it is installed); a function is told
         (done, total) and cancels by returning True.
 
         All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. ValueError where a vector has NaN or
         infinity, or is zero under cosine, and where an id is taken.
         """
-        if self._read_only:
-            raise Error("SL_EREADONLY", "the index is read-only; open it with place='dram', read_only=False to add")
+        self._refuse_where_read_only("add")
         array, dtype, _ = rows("x", x, self._dim, self._dtype)
         labels = None
         if ids is not None:
@@ -271,6 +275,29 @@ class Index:
                 raise ValueError(f"ids have shape {labels.shape}, but x has {len(array)} rows")
         with shown(progress, "adding", "vectors") as tell:
             self._core.add(array, _core.DTYPES[dtype], labels, count("threads", threads), tell)
+
+    def delete(self, ids: npt.ArrayLike) -> None:
+        """Deletes the vectors of these ids: one, or (n,) of them. No search returns them from then on, and the ids may
+        be added again.
+
+        What is deleted is marked: it keeps its memory and its place in the graph, ``stats()["deleted"]`` counts it, and
+        searches take longer the more there is of it. They find k vectors as long as k are left.
+
+        All or nothing: KeyError, which names the id, where one is not in the index, was deleted before, or comes twice.
+        """
+        self._refuse_where_read_only("delete")
+        labels = id_array(ids)
+        if labels.ndim > 1:
+            raise ValueError(f"ids have shape {labels.shape}; they must be one id or (n,)")
+        self._core.delete(labels, labels.size)
+
+    def _refuse_where_read_only(self, call: str) -> None:
+        if self._read_only:
+            raise Error(
+                "SL_EREADONLY",
+                f"the index is read-only; open it with place='dram', read_only=False to {call}, or, if it was saved with "
+                "room, with place='map', read_only=False",
+            )
 
     def search(
         self,
@@ -396,10 +423,24 @@ class Index:
         self._core.get(labels, labels.size, _core.DTYPES[dtype], out)
         return out.reshape((*labels.shape, self._dim))
 
-    def save(self, path: StrPath, progress: Progress = False) -> None:
-        """Writes the index to path, which afterwards holds it whole, or on an exception what it held before."""
+    def save(self, path: StrPath, progress: Progress = False, room: int = 0) -> None:
+        """Writes the index to path, which afterwards holds it whole, or on an exception what it held before.
+
+        room: above 0, the file can be opened with place="map", read_only=False and then changed in place, beside other
+        processes that have it open, and has room for so many vectors in all. What is not used takes no space where the
+        file system knows holes.
+        """
         with shown(progress, "saving", "B") as tell:
-            self._core.save(os.fsencode(path), tell)
+            self._core.save(os.fsencode(path), count("room", room), tell)
+
+    def sync(self) -> None:
+        """Of an index opened with place="map" or "pmem", read_only=False: what was changed before is durable once this
+        returns, and other processes that have the file open find it from their next search on. What was not synced when
+        the index is closed, or the process ends, is lost.
+
+        After a failure that is no want of space, open the file anew.
+        """
+        self._core.sync()
 
     def check(
         self, sample: int = 200, k: int = 10, ef: int = 200, threads: int = 0, progress: Progress = False
@@ -438,7 +479,7 @@ class Index:
         self.close()
 
     def __len__(self) -> int:
-        """Number of vectors. During an add in another thread: the number before it."""
+        """Number of vectors, deleted ones left out. During a change in another thread: the number before it."""
         return self._core.size
 
     def __repr__(self) -> str:
@@ -456,20 +497,21 @@ class Index:
 def open(path: StrPath, place: Place = "map", read_only: bool | None = None, numa: str | None = None) -> Index:
     """Opens a saved index.
 
-    place "map": the file is mapped: it opens in milliseconds whatever its size, processes share its memory, and it is
-    read-only. "dram": the file is verified and copied into memory, and may be added to.
-    read_only: None is True for "map" and False for "dram".
+    place "map": the file is mapped: it opens in milliseconds whatever its size, and processes share its memory. "pmem":
+    the same of a file that may lie in persistent memory. "dram": the file is verified and copied into memory, and may be
+    added to.
+    read_only: None is True for "map" and "pmem" and False for "dram". False with these two: the file, which was saved with
+    room, is changed in place, and ``sync`` makes that durable; one process at a time may.
     numa: on which of a machine's memory nodes it comes to lie: "interleave", "bind:N" for node N, or "local"; as of
     Index. A mapped file is then read ahead, and its pages are moved, but for those that other processes have mapped too.
 
     FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is not a sound index.
     """
-    if place == "map" and read_only is False:
-        raise ValueError("an index opened with place='map' is read-only; open it with place='dram' to add to it")
     where = choice("place", place, _core.PLACES)
+    writable = place != "dram" and read_only is False
     policy, node = numa_policy(numa)
     try:
-        core = _core.Index.open(os.fsencode(path), where, policy, node)
+        core = _core.Index.open(os.fsencode(path), where, writable, policy, node)
     except (OSError, KeyError) as error:
         if not os.path.exists(path):
             raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None

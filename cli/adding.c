@@ -1,0 +1,45 @@
+#include "cli/adding.h"
+
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/system.h"
+
+/* Adding is spread over the cores within a block, so a block is large; two would not make reading faster. */
+#define BLOCK_SIZE ((size_t)256 << 20)
+
+int adding_prepare(adding *adding, size_t most, size_t *bytes) {
+    size_t row = adding->base->dim * element_size(adding->type);
+    size_t size = most && most < BLOCK_SIZE ? most : BLOCK_SIZE;
+    adding->block_rows = size > row ? size / row : 1;
+    if (adding->block_rows > adding->base->n) adding->block_rows = adding->base->n;
+    if (bytes) *bytes = adding->block_rows * row;
+    adding->block = allocate(adding->block_rows, row);
+    return adding->block ? EXIT_DONE : EXIT_FAILED;
+}
+
+int adding_run(adding *adding, const char *what) {
+    progress progress;
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.threads = adding->threads;
+    params.progress = progress_step;
+    params.progress_ctx = &progress;
+    int result = EXIT_DONE;
+    size_t n = adding->base->n;
+    progress_begin(&progress, what, "vectors", n, adding->progress);
+    for (size_t first = 0; result == EXIT_DONE && first < n; first += adding->block_rows) {
+        size_t count = n - first < adding->block_rows ? n - first : adding->block_rows;
+        double start = now_seconds();
+        result = vectors_read(adding->base, first, count, adding->type, 0, adding->block);
+        if (result != EXIT_DONE) break;
+        double read = now_seconds();
+        progress_part(&progress, first, count);
+        sl_status status = sl_index_add(adding->index, adding->block, element_dtype(adding->type), count, 0,
+                                        adding->ids ? adding->ids + first : NULL, &params);
+        adding->read_s += read - start;
+        adding->add_s += now_seconds() - read;
+        if (status != SL_OK) result = adding->refused(adding->refused_ctx, first, status);
+    }
+    progress_end(&progress, result == EXIT_DONE);
+    return result;
+}

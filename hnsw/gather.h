@@ -1,0 +1,14 @@
+/* What a search may return: walks and, where little else is left, comparisons, until they have found enough that is not
+ * deleted and that a filter accepts. */
+#ifndef SL_HNSW_GATHER_H
+#define SL_HNSW_GATHER_H
+
+#include "hnsw/walk.h"
+
+/* The nodes that may be returned, in any order, into the walk's pool, which the caller has emptied; the walk has been
+ * asked, and the index is not. `wanted` is how many will be ranked. With a filter that leaves too few, walks go on to
+ * an ef of `deepest`; what is deleted is no limit to them: as long as k are left that are not deleted, and no filter is
+ * given, k are found. */
+void sl_gather(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest);
+
+#endif
