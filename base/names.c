@@ -26,3 +26,11 @@ const char *sl_place_name(sl_place place) {
     static const char *const names[] = {[SL_PLACE_DRAM] = "dram", [SL_PLACE_MAP] = "map", [SL_PLACE_PMEM] = "pmem"};
     return NAME_OF(names, place);
 }
+
+const char *sl_mapping_name(sl_mapping mapping) {
+    static const char *const names[] = {[SL_MAPPING_MEMORY] = "memory",
+                                        [SL_MAPPING_SHARED] = "shared",
+                                        [SL_MAPPING_PRIVATE] = "private",
+                                        [SL_MAPPING_DIRECT] = "direct"};
+    return NAME_OF(names, mapping);
+}

@@ -118,6 +118,7 @@ sl_status sl_system_query(sl_system *out) {
         .huge_page_size = huge_page_size(),
         .huge_page_mode = huge_page_mode(),
         .max_threads = sl_thread_limit(),
+        .memory = sl_system_memory(),
     };
     fill_build(&system);
     sl_params_out(out, &system, sizeof system);

@@ -25,11 +25,6 @@ typedef struct build_state {
     double save_s;
 } build_state;
 
-static sl_codes codes_of(const build_options *options, sl_dtype dtype) {
-    if (options->codes >= 0) return (sl_codes)options->codes;
-    return dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
-}
-
 static int report_build(void *ctx, size_t first, sl_status status) {
     const build_state *state = ctx;
     size_t wanted = atomic_load(&state->limit.wanted);
@@ -48,7 +43,7 @@ static int prepare_index(build_state *state) {
     params.dim = state->adding.base->dim;
     params.metric = (sl_metric)options->metric;
     params.dtype = element_dtype(state->adding.base->type);
-    params.codes = codes_of(options, params.dtype);
+    params.codes = index_codes(options->codes, params.dtype);
     params.refine = (sl_refine)options->refine;
     params.m = options->m;
     params.ef_construction = options->ef_build;

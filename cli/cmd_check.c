@@ -175,7 +175,7 @@ static int run_check(const command *self, int argc, char **argv) {
     sl_index *index;
     sl_index_stats stats;
     outcome found = {.bad_ids = NULL};
-    int status = open_index(path, SL_PLACE_MAP, (numa_choice){0}, 0, &index, &stats);
+    int status = open_index(path, (opening){.place = SL_PLACE_MAP}, &index, &stats);
     if (status == EXIT_DONE && options.scrub && !(found.bad_ids = calloc(MOST_TOLD, sizeof *found.bad_ids)))
         status = report_failure("out of memory");
     if (status == EXIT_DONE) status = check(path, &options, index, &stats, &found);

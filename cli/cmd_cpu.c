@@ -36,6 +36,7 @@ static void print_json(const sl_system *system, const part *parts) {
     json_close_array(&json);
     json_count(&json, "cpus", system->cpus);
     json_count(&json, "threads", system->max_threads);
+    json_count(&json, "memory_bytes", system->memory);
     json_count(&json, "numa_nodes", system->numa_nodes);
     json_nodes(&json);
     json_count(&json, "page_size", system->page_size);
@@ -52,6 +53,7 @@ static void print_text(const sl_system *system, const part *parts) {
     for (unsigned isa = 0; isa < SL_ISA_COUNT; isa++)
         if (system->isa_available >> isa & 1) printf(" %s", sl_isa_name((sl_isa)isa));
     printf("\nCPUs        %zu, %zu threads by default\n", system->cpus, system->max_threads);
+    printf("memory      %s\n", text_of_size(system->memory).text);
     printf("NUMA nodes  %zu\n", system->numa_nodes);
     print_nodes();
     printf("pages       %s", text_of_size(system->page_size).text);

@@ -17,6 +17,7 @@ typedef struct eval_options {
     size_t k, rerank, threads, repeat;
     int place; /* -1: DRAM for one process, the mapped file for several */
     numa_choice numa;
+    int prefault;
     int progress, json;
 } eval_options;
 
@@ -366,6 +367,7 @@ static int prepare_task(eval_state *state) {
     task->index_path = state->index_path;
     task->queries_path = state->queries_path;
     task->numa = options->numa;
+    task->prefault = options->prefault;
     task->k = options->k;
     task->truth = state->truth;
     task->threads = options->threads;
@@ -385,10 +387,9 @@ static int eval(eval_state *state) {
     state->task.place = options->place >= 0   ? (sl_place)options->place
                         : runs_alone(options) ? SL_PLACE_DRAM
                                               : SL_PLACE_MAP;
-    sl_place place = runs_alone(options) ? state->task.place : SL_PLACE_MAP;
-    numa_choice numa = runs_alone(options) ? options->numa : (numa_choice){0};
-    if (status == EXIT_DONE)
-        status = open_index(state->index_path, place, numa, options->progress, &state->index, &state->stats);
+    opening how = {.place = SL_PLACE_MAP};
+    if (runs_alone(options)) how = (opening){state->task.place, options->numa, options->prefault, options->progress};
+    if (status == EXIT_DONE) status = open_index(state->index_path, how, &state->index, &state->stats);
     if (status == EXIT_DONE) status = check_options(state);
     if (status == EXIT_DONE) status = load_queries(state);
     if (status == EXIT_DONE) status = load_truth(state);
@@ -446,6 +447,7 @@ static const option eval_table[] = {
      "Copy the index into memory (default for one process), or map its file (default with --procs), which the "
      "processes then share."},
     OPTION_PLACE_NODES(eval_options),
+    OPTION_PREFAULT(eval_options),
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(eval_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and ef."},
     {0, "repeat", OPTION_COUNT, "N", 0, offsetof(eval_options, repeat),
@@ -459,9 +461,10 @@ static const option eval_table[] = {
 const command command_eval = {
     .name = "eval",
     .summary = "measure recall and speed against ground truth",
-    .synopsis = "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--threads N] [--procs LIST] "
-                "[--pin LIST] [--place dram|map] [--numa interleave|bind:N|local] [--rerank N] [--repeat N] [--plot "
-                "F.svg] [--progress] [--json]",
+    .synopsis =
+        "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--threads N] [--procs LIST] "
+        "[--pin LIST] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--prefault] [--rerank N] [--repeat N] "
+        "[--plot F.svg] [--progress] [--json]",
     .description =
         "At each depth asks every query, one a call, and prints recall, queries a second, the 50th, 99th and 99.9th "
         "percentile of a query's time, and the distances computed for it; and asks all queries in one call, which is "

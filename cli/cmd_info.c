@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/ranking.h"
+#include "cli/stored.h"
 #include "cli/tuned.h"
 
 #include <stdio.h>
@@ -8,14 +9,19 @@
 #include <sys/stat.h>
 
 typedef struct info_options {
-    int json, spec;
+    int json, spec, plan;
     int place; /* -1: not given */
     numa_choice numa;
+    plan_options planned;
 } info_options;
 
-/* Whether to tell where an index lies in memory, for which it has to lie there. */
-static int asks_for_pages(const info_options *options) {
-    return options->place >= 0 || options->numa.policy;
+/* On which nodes an index lies, where that is asked for and, with --numa, where it cannot be told, that is a failure.
+ * *told is whether there is anything to tell. */
+static int take_numa(const sl_index *index, const char *path, const info_options *options, sl_index_numa *numa,
+                     int *told) {
+    *numa = (sl_index_numa){.struct_size = sizeof *numa};
+    *told = options->numa.policy || (options->place >= 0 && sl_index_get_numa(index, numa) == SL_OK);
+    return options->numa.policy ? numa_of_index(index, path, numa) : EXIT_DONE;
 }
 
 static int print_index_info(const char *path, const sl_index *index, const sl_index_stats *stats,
@@ -27,8 +33,11 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
                               stats->bytes_upper, stats->bytes_refine, stats->bytes_partitions};
     const size_t parts = sizeof bytes / sizeof *bytes;
     sl_index_numa numa;
-    int status = asks_for_pages(options) ? numa_of_index(index, path, &numa) : EXIT_DONE;
+    sl_index_storage storage = {.struct_size = sizeof storage};
+    int has_numa, status = take_numa(index, path, options, &numa, &has_numa);
     if (status != EXIT_DONE) return status;
+    sl_status asked = sl_index_get_storage(index, &storage);
+    if (asked != SL_OK) return report_status(path, asked);
     if (options->json) {
         json json;
         json_begin(&json, stdout);
@@ -39,7 +48,8 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
             json_count(&json, keys[i], bytes[i]);
         json_real(&json, "quant_error_mean", stats->quant_error_mean);
         json_real(&json, "quant_error_max", stats->quant_error_max);
-        if (asks_for_pages(options)) json_numa(&json, &numa);
+        json_storage(&json, &storage);
+        if (has_numa) json_numa(&json, &numa);
         json_tuned(&json, index, 0, stats->tuned);
         json_end(&json);
         return report_stdout();
@@ -52,7 +62,8 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
                    stats->n ? (double)bytes[i] / (double)stats->n : 0);
     printf("seed %llu, highest layer %zu, quantisation error %.3g mean, %.3g largest\n",
            (unsigned long long)stats->seed, stats->max_level, stats->quant_error_mean, stats->quant_error_max);
-    if (asks_for_pages(options)) print_numa(&numa);
+    print_storage(&storage);
+    if (has_numa) print_numa(&numa);
     if (stats->tuned) {
         printf("\nsettings tuned for a recall\n");
         print_tuned(index, 0, stats->tuned);
@@ -206,38 +217,75 @@ static int print_info(const char *path, const info_options *options) {
 }
 
 static int run_info(const command *self, int argc, char **argv) {
-    info_options options = {.place = -1};
-    const char *path;
+    sl_index_params defaults;
+    sl_index_params_init(&defaults);
+    info_options options = {.place = -1,
+                            .planned = {.m = defaults.m,
+                                        .metric = (int)defaults.metric,
+                                        .dtype = (int)defaults.dtype,
+                                        .codes = -1,
+                                        .refine = (int)defaults.refine}};
+    const char *path = NULL;
     OPTIONS_PARSE(self, argc, argv, &options, &path);
-    return print_info(path, &options);
+    if (!path && !options.plan) return report_usage("FILE is missing");
+    if (path && options.plan) return report_usage("--plan is of an index that is not there yet; leave '%s' out", path);
+    if (!options.plan) return print_info(path, &options);
+    if (!options.planned.dim) return report_usage("--plan misses --dim N");
+    if (!options.planned.n) return report_usage("--plan misses --n N");
+    return print_plan(&options.planned, options.json);
 }
 
-static const char *const operands[] = {"FILE", NULL};
+static const char *const operands[] = {"[FILE]", NULL};
 
-static const option info_table[] = {{0, "spec", OPTION_FLAG, NULL, 0, offsetof(info_options, spec),
-                                     "Print the spec that a model was trained from, and nothing else."},
-                                    {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(info_options, place),
-                                     "Of an index: also tell on which memory nodes the pages of layer 0 lie once it is "
-                                     "copied into memory, or mapped (default), of which only what has been read lies "
-                                     "in memory."},
-                                    OPTION_PLACE_NODES(info_options),
-                                    OPTION_JSON(info_options),
-                                    OPTION_LAST};
+static const option info_table[] = {
+    {0, "spec", OPTION_FLAG, NULL, 0, offsetof(info_options, spec),
+     "Print the spec that a model was trained from, and nothing else."},
+    {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(info_options, place),
+     "Of an index: open it copied into memory, mapped (default), of which only what "
+     "has been read lies in memory, or mapped from persistent memory, and also tell on "
+     "which memory nodes the pages of layer 0 lie."},
+    OPTION_PLACE_NODES(info_options),
+    {0, "plan", OPTION_FLAG, NULL, 0, offsetof(info_options, plan),
+     "Tell what an index of --n vectors of --dim elements would take, without one."},
+    {0, "dim", OPTION_COUNT, "N", 0, offsetof(info_options, planned.dim), "With --plan: elements of a vector."},
+    {0, "n", OPTION_COUNT, "N", 0, offsetof(info_options, planned.n), "With --plan: vectors; 4000000000, or 4e9."},
+    {0, "metric", OPTION_WORD, "ip|cosine|l2", 0, offsetof(info_options, planned.metric),
+     "With --plan (default cosine)."},
+    {0, "input", OPTION_WORD, "f32|f16|bf16|i8|u8|i16", 0, offsetof(info_options, planned.dtype),
+     "With --plan: type of the vectors (default f32)."},
+    {0, "codes", OPTION_WORD, "i8|i16|f32|i4", 0, offsetof(info_options, planned.codes), "With --plan, as of build."},
+    {0, "refine", OPTION_WORD, "none|f32|bf16|i16", 0, offsetof(info_options, planned.refine),
+     "With --plan, as of build."},
+    {0, "m", OPTION_COUNT, "N", 0, offsetof(info_options, planned.m), "With --plan, as of build (default 16)."},
+    {'o', "output", OPTION_TEXT, "INDEX", 0, offsetof(info_options, planned.output),
+     "With --plan: where the file would be, whose folder is asked for its free space "
+     "(default: the current one)."},
+    OPTION_JSON(info_options),
+    OPTION_LAST};
 
 const command command_info = {
     .name = "info",
     .summary = "tell what a file holds",
-    .synopsis = "shortlist info FILE [--spec] [--place dram|map] [--numa interleave|bind:N|local] [--json]",
+    .synopsis =
+        "shortlist info FILE [--spec] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--json]; shortlist "
+        "info --plan --dim N --n N [--codes i8|i16|f32|i4] [--refine none|f32|bf16|i16] [--m N] [--metric "
+        "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [-o INDEX] [--json]",
     .description =
         "Of an index: how many vectors it holds, and how many are deleted, how they are kept, what each part takes, "
         "and the settings that "
         "'shortlist tune' stored; only the file's header is "
-        "read, whatever its size, and 'shortlist check' reads all of it; with --place or --numa it is opened so, and "
-        "the "
-        "memory nodes its pages lie on are told. Of a model: its loss, its weights, its "
+        "read, whatever its size, and 'shortlist check' reads all of it; also what layer 0 lies on: the medium, "
+        "whether "
+        "loads go to persistent memory itself (DAX), the pages, and of a file with room its log and its recoveries. "
+        "With --place or --numa it is opened so, and the memory nodes its pages lie on are told. Of a model: its loss, "
+        "its weights, its "
         "features as they were fitted, and its spec; all of the file is verified. Of an item table: "
-        "its rows and columns.\n",
-    .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info base.sl --place dram --numa "
+        "its rows and columns.\n"
+        "With --plan, of an index that is not there yet: what each part would take in a file, what of it would be in "
+        "which medium for each --place, the page table of a process that maps it, and whether this machine has the "
+        "memory and the folder the space.\n",
+    .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info --plan --dim 100 --n 4e9 "
+                "--codes i4\nshortlist info base.sl --place dram --numa "
                 "interleave\nshortlist info model.slr --spec\n",
     .operands = operands,
     .options = info_table,

@@ -18,6 +18,7 @@ typedef struct search_options {
     size_t k, ef, rerank, probes, threads;
     int place, progress, json;
     numa_choice numa;
+    int prefault;
 } search_options;
 
 typedef struct search_state {
@@ -127,12 +128,11 @@ static int take_settings(const search_state *state, sl_search_params *params) {
 static int search(search_state *state) {
     const search_options *options = state->options;
     const char *const inputs[] = {state->index_path, state->queries_path, NULL};
+    const opening how = {(sl_place)options->place, options->numa, options->prefault, options->progress};
     sl_search_params params;
     sl_search_params_init(&params);
     int status = results_check(options->output, options->scores, inputs);
-    if (status == EXIT_DONE)
-        status = open_index(state->index_path, (sl_place)options->place, options->numa, options->progress,
-                            &state->index, &state->stats);
+    if (status == EXIT_DONE) status = open_index(state->index_path, how, &state->index, &state->stats);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX)
@@ -198,8 +198,9 @@ static const option search_table[] = {
      "codes i16 or f32, or on a processor that has only scalar kernels."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(search_options, place),
-     "Copy the index into memory, or map its file (default), which opens at once."},
+     "Copy the index into memory, or map its file (default), which opens at once, or map it from persistent memory."},
     OPTION_PLACE_NODES(search_options),
+    OPTION_PREFAULT(search_options),
     OPTION_PROGRESS(search_options),
     OPTION_JSON(search_options),
     OPTION_LAST};
@@ -208,8 +209,8 @@ const command command_search = {
     .name = "search",
     .summary = "find the nearest neighbours of a file of queries",
     .synopsis = "shortlist search INDEX QUERIES -k N -o OUT.ibin [--ef N | --recall R] [--scores FILE.fbin] [--rerank "
-                "N] [--stop X] [--probes N] [--threads N] [--place dram|map] [--numa interleave|bind:N|local] "
-                "[--progress] [--json]",
+                "N] [--stop X] [--probes N] [--threads N] [--place dram|map|pmem] [--numa interleave|bind:N|local] "
+                "[--prefault] [--progress] [--json]",
     .description =
         "Asks INDEX for the -k nearest vectors of each row of QUERIES and writes their ids. Queries of an index over "
         "floating-point vectors may be of any floating-point type; those of an index over integers must be of its own. "

@@ -41,7 +41,7 @@ static int run_snapshot(const command *self, int argc, char **argv) {
     sl_index_stats stats;
     int status = take(path, &options, &seconds);
     /* What is told is read from the copy: it is not the file's as it is now. */
-    if (status == EXIT_DONE) status = open_index(options.output, SL_PLACE_MAP, (numa_choice){0}, 0, &copy, &stats);
+    if (status == EXIT_DONE) status = open_index(options.output, (opening){.place = SL_PLACE_MAP}, &copy, &stats);
     if (status == EXIT_DONE) {
         if (options.json) {
             print_json(path, options.output, &stats, seconds);

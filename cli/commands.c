@@ -16,13 +16,18 @@ size_text text_of_size(uint64_t bytes) {
     return out;
 }
 
+sl_codes index_codes(int choice, sl_dtype dtype) {
+    if (choice >= 0) return (sl_codes)choice;
+    return dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
+}
+
 static sl_status open_with(const char *path, sl_open_params *params, int progress_wanted, sl_index **out) {
     progress progress;
     params->log = report_log(&params->log_ctx);
     params->progress = progress_step;
     params->progress_ctx = &progress;
-    progress_begin(&progress, "loading", "bytes", 0,
-                   progress_wanted && (params->place == SL_PLACE_DRAM || params->numa));
+    int reads = params->place == SL_PLACE_DRAM || params->numa || params->prefault;
+    progress_begin(&progress, "loading", "bytes", 0, progress_wanted && reads);
     sl_status status = sl_index_open(path, params, out);
     progress_end(&progress, status == SL_OK);
     return status;
@@ -38,14 +43,14 @@ static int describe(const char *path, sl_status status, sl_index **out, sl_index
     return report_status(path, status);
 }
 
-int open_index(const char *path, sl_place place, numa_choice numa, int progress_wanted, sl_index **out,
-               sl_index_stats *stats) {
+int open_index(const char *path, opening how, sl_index **out, sl_index_stats *stats) {
     sl_open_params params;
     sl_open_params_init(&params);
-    params.place = place;
-    params.numa = numa.policy;
-    params.numa_node = numa.node;
-    return describe(path, open_with(path, &params, progress_wanted, out), out, stats);
+    params.place = how.place;
+    params.numa = how.numa.policy;
+    params.numa_node = how.numa.node;
+    params.prefault = how.prefault;
+    return describe(path, open_with(path, &params, how.progress, out), out, stats);
 }
 
 int open_to_change(const char *path, sl_place otherwise, int progress_wanted, sl_index **out, sl_index_stats *stats) {

@@ -30,9 +30,19 @@ typedef struct size_text {
 } size_text;
 size_text text_of_size(uint64_t bytes);
 
-/* Opens an index and reads its facts; `progress` is --progress, for a copy into DRAM or what --numa reads ahead.
- * Returns an exit status; *out is NULL on failure. */
-int open_index(const char *path, sl_place place, numa_choice numa, int progress, sl_index **out, sl_index_stats *stats);
+/* How a command opens an index. */
+typedef struct opening {
+    sl_place place;
+    numa_choice numa;
+    int prefault;
+    int progress; /* --progress, for a copy into DRAM or what is read ahead */
+} opening;
+
+/* Opens an index and reads its facts. Returns an exit status; *out is NULL on failure. */
+int open_index(const char *path, opening how, sl_index **out, sl_index_stats *stats);
+
+/* Codes as asked for, or where `choice` is -1 those that vectors of this type get. */
+sl_codes index_codes(int choice, sl_dtype dtype);
 
 /* The members every object about an index begins with: n, deleted, dim, metric, … isa. */
 void json_index(json *json, const sl_index_stats *stats);

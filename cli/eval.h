@@ -15,6 +15,7 @@ typedef struct eval_task {
     const char *index_path, *queries_path;
     sl_place place;
     numa_choice numa;
+    int prefault;
     const void *queries; /* nq dense rows */
     sl_dtype dtype;
     size_t nq, row; /* row: bytes of one query */

@@ -64,6 +64,7 @@ static void serve(const eval_task *task, size_t number, int socket, eval_gate *g
     params.place = task->place;
     params.numa = task->numa.policy;
     params.numa_node = task->numa.node;
+    params.prefault = task->prefault;
     params.log = report_log(&params.log_ctx);
     sl_index *index;
     eval_threads *threads = NULL;

@@ -84,8 +84,7 @@ static int create_recommender(const funnel *funnel, sl_ranker *ranker, sl_recomm
 static int open_parts(funnel *funnel) {
     const funnel_task *task = funnel->task;
     sl_ranker_info info;
-    int status =
-        open_index(task->index_path, SL_PLACE_MAP, (numa_choice){0}, task->progress, &funnel->index, &funnel->stats);
+    int status = open_index(task->index_path, (opening){.place = SL_PLACE_MAP}, &funnel->index, &funnel->stats);
     if (status == EXIT_DONE) status = check_task(funnel);
     if (status == EXIT_DONE && strcmp(task->model_path, "none") != 0)
         status = open_model(task->model_path, &funnel->ranker, &info);

@@ -47,6 +47,18 @@ static int parse_count(const char *text, char **stop, size_t *value) {
     return 1;
 }
 
+/* A whole number that may be written as 4e9 or 1.5e6. */
+static int parse_whole(const char *text, size_t *value) {
+    char *stop;
+    if (parse_count(text, &stop, value) && !*stop) return 1;
+    if (!isdigit((unsigned char)*text) || !strpbrk(text, "eE") || strpbrk(text, "xX")) return 0;
+    double number = strtod(text, &stop);
+    /* Up to 2^53 every whole number is one. */
+    if (*stop || !(number <= 9007199254740992.0) || number != floor(number)) return 0;
+    *value = (size_t)number;
+    return 1;
+}
+
 static int parse_bytes(const char *text, size_t *value) {
     static const char units[] = "KMGT";
     char *stop;
@@ -128,7 +140,6 @@ static const char *expected(option_kind kind) {
 /* 0, reported, where the text is no value of the option. */
 static int store(const option *option, const char *text, char *values) {
     void *field = values + option->offset;
-    char *stop;
     int fits = 1;
     switch (option->kind) {
     case OPTION_FLAG:
@@ -139,7 +150,7 @@ static int store(const option *option, const char *text, char *values) {
         fits = *text != '\0';
         break;
     case OPTION_COUNT:
-        fits = parse_count(text, &stop, field) && !*stop;
+        fits = parse_whole(text, field);
         break;
     case OPTION_BYTES:
         fits = parse_bytes(text, field);

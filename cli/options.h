@@ -23,7 +23,7 @@ typedef struct fraction_list {
 typedef enum option_kind {
     OPTION_FLAG,     /* int                         nothing: the field becomes 1 */
     OPTION_TEXT,     /* const char *                any text */
-    OPTION_COUNT,    /* size_t                      1000 */
+    OPTION_COUNT,    /* size_t                      1000, or 4e9 */
     OPTION_BYTES,    /* size_t                      1000, 64K, 16M, 4G, 1T: powers of 1024 */
     OPTION_WORD,     /* int                         one of the words in `argument`; their order is their values */
     OPTION_COUNTS,   /* count_list                  16,32,64 */
@@ -58,6 +58,11 @@ typedef struct option {
             "node N, or on that of the thread that puts it there. Each node that searches then has a copy of the "     \
             "upper layers, and the threads of a batch are spread over the nodes. Of a mapped file layer 0 is read "    \
             "ahead and moved, but for what other processes have mapped too. 'shortlist cpu' shows the nodes."          \
+    }
+#define OPTION_PREFAULT(type)                                                                                          \
+    {                                                                                                                  \
+        0, "prefault", OPTION_FLAG, NULL, 0, offsetof(type, prefault),                                                 \
+            "Of a mapped file, read layer 0 into memory first, so that no search waits for the disk."                  \
     }
 #define OPTION_LOOKUP(type)                                                                                            \
     {                                                                                                                  \

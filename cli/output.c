@@ -29,8 +29,7 @@ static int report_write(const char *path, const char *doing) {
     return report_failure("%s: cannot %s: %s%s", path, doing, strerror(errno), remedy);
 }
 
-/* The folder part of a path, to be freed: "." where there is none. */
-static char *folder_of(const char *path) {
+char *output_folder(const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash) return strdup(".");
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
@@ -44,7 +43,7 @@ int output_check(const char *path, const char *const *inputs) {
     for (; exists && *inputs; inputs++)
         if (stat(*inputs, &input) == 0 && input.st_dev == info.st_dev && input.st_ino == info.st_ino)
             return report_failure("%s: would take the place of the input %s; name another output", path, *inputs);
-    char *folder = folder_of(path);
+    char *folder = output_folder(path);
     if (!folder) return report_failure("out of memory");
     int status = EXIT_DONE;
     if (stat(folder, &info) != 0 || access(folder, W_OK | X_OK) != 0)
@@ -132,7 +131,7 @@ int output_rewrite_start(output *output, const void *data, size_t size) {
 
 /* The rename itself is lost in a power failure unless its folder is synced. */
 static int sync_folder(const output *output) {
-    char *folder = folder_of(output->target);
+    char *folder = output_folder(output->target);
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     free(folder);
     /* Some file systems cannot sync a folder, and say EINVAL. */

@@ -26,4 +26,7 @@ void output_discard(output *output);
  * take the place of. Returns an exit status. */
 int output_check(const char *path, const char *const *inputs);
 
+/* The folder part of a path, to be freed: "." where there is none. NULL for want of memory. */
+char *output_folder(const char *path);
+
 #endif

@@ -127,7 +127,7 @@ int lookup_open(lookup *lookup, const char *path) {
     sl_index_stats stats;
     *lookup = (struct lookup){.path = path};
     if (!path) return EXIT_DONE;
-    int status = open_index(path, SL_PLACE_MAP, (numa_choice){0}, 0, &lookup->index, &stats);
+    int status = open_index(path, (opening){.place = SL_PLACE_MAP}, &lookup->index, &stats);
     if (status == EXIT_DONE) lookup->dim = stats.dim;
     return status;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 int64_t now_ns(void) {
@@ -91,6 +92,11 @@ int cpu_pin(const size_t *cpus, size_t count) {
     CPU_FREE(set);
     errno = error;
     return result;
+}
+
+uint64_t free_space(const char *folder) {
+    struct statvfs system;
+    return statvfs(folder, &system) == 0 ? (uint64_t)system.f_bavail * system.f_frsize : 0;
 }
 
 /* A line is "Name:   1234 kB". */

@@ -32,6 +32,9 @@ int cpu_list_allowed(cpu_list *list);
 /* Binds the calling thread to these CPUs, at least one; -1, with errno, where that is refused. */
 int cpu_pin(const size_t *cpus, size_t count);
 
+/* Bytes that this user may still write to the file system of a folder; 0 where that is not known. */
+uint64_t free_space(const char *folder);
+
 /* What a process holds of memory, in bytes. */
 typedef struct memory_use {
     int known;     /* the system tells */

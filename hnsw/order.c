@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-/* Smaller indexes lie in a second-level cache, in whatever order. */
-enum { SMALL = 4096 };
-
 /* All that is needed before anything is changed. */
 typedef struct sl_order {
     sl_index *index;
@@ -176,7 +173,8 @@ static void adopt(sl_order *order) {
 }
 
 void sl_order_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
-    if (index->place != SL_PLACE_DRAM || index->n < SMALL || (index->n - index->ordered) * 16 <= index->n * most)
+    if (index->place != SL_PLACE_DRAM || index->n < SL_ORDER_LEAST ||
+        (index->n - index->ordered) * 16 <= index->n * most)
         return;
     sl_order order = {.index = index};
     if (order_alloc(&order) == SL_OK && number_nodes(&order, threads, progress) == SL_OK) {

@@ -4,6 +4,9 @@
 
 #include "hnsw/graph.h"
 
+/* Smaller indexes lie in a second-level cache, in whatever order. */
+#define SL_ORDER_LEAST 4096u
+
 /* Renumbers all nodes by partition, those of one in breadth-first order from the entry point, where the index has grown
  * enough since that was last done to be worth it: rows, links and visited marks of neighbours then share cache lines
  * and pages. Vectors keep their ids, and stored settings scan as large a share of the vectors as before. `most` is the

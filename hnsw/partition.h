@@ -37,6 +37,9 @@ static inline sl_range sl_partition_rest(const sl_partitions *partitions, size_t
     return (sl_range){first < n ? first : n, n};
 }
 
+/* partition_learn.c: how many are made of n nodes; those that stay empty are left out later. */
+size_t sl_partition_count(size_t n);
+
 /* partition_learn.c: centroids of the index's nodes by k-means over a sample, and in `of` (n entries) the partition of
  * each node. Depends on the rows, their order and the index's seed, not on the number of threads. Until they are
  * arranged, *out has no starts. `scratch`: n entries. The progress, which may be NULL, is asked whether to go on. On

@@ -43,7 +43,7 @@ struct sl_kmeans {
     sl_progress *progress;
 };
 
-static size_t count_for(size_t n) {
+size_t sl_partition_count(size_t n) {
     size_t count = n / SL_PARTITION_ROWS;
     if (count > SL_MAX_PARTITIONS) count = SL_MAX_PARTITIONS;
     return count ? count : 1;
@@ -353,7 +353,7 @@ sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_progress
                               uint32_t *of, uint32_t *scratch) {
     *out = (sl_partitions){0};
     sl_kmeans kmeans = {.index = index,
-                        .count = count_for(index->n),
+                        .count = sl_partition_count(index->n),
                         .threads = threads,
                         .of = of,
                         .members = scratch,

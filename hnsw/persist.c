@@ -54,9 +54,9 @@ size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_sou
 #define SL_PUT(kind, data, bytes) sections[count++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, bytes, 0}
     SL_PUT(SL_SECTION_CODES, index->rows, index->n * index->codec.rows.pitch);
     if (index->codec.rest.pitch) SL_PUT(SL_SECTION_REST, index->rest_rows, index->n * index->codec.rest.pitch);
-    if (index->coarse_rows) {
+    if (index->coarse.codec.rows.pitch && index->n) {
         SL_PUT(SL_SECTION_COARSE, index->coarse_rows, index->n * index->coarse.codec.rows.pitch);
-        if (index->n) SL_PUT(SL_SECTION_PROJECTION, index->projection, sl_coarse_projection_size(&index->coarse));
+        SL_PUT(SL_SECTION_PROJECTION, index->projection, sl_coarse_projection_size(&index->coarse));
     }
     SL_PUT(SL_SECTION_LINKS, index->links, index->n * index->m0 * word);
     if (header->id_width) SL_PUT(SL_SECTION_IDS, index->ids, index->n * header->id_width);
@@ -472,7 +472,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     sl_progress progress;
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
-    SL_TRY_GOTO(sl_placed_read(index, &progress), fail);
+    SL_TRY_GOTO(sl_placed_read(index, open->prefault, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
     if (index->place != SL_PLACE_DRAM && !index->live) index->facts = sl_live_head(store);
     if (open->place == SL_PLACE_DRAM) {

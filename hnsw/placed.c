@@ -6,20 +6,12 @@
 
 #include <stdio.h>
 
-/* Of a mapped file, what is read before it is moved. */
+/* Of a mapped file, what is read at a time, before it is moved or progress is told. */
 #define WINDOW ((size_t)8 << 20)
 
-typedef struct sl_array {
-    const void *at;
-    size_t size;
-} sl_array;
-
-enum { ARRAYS = 6 };
-
-/* Those of layer 0, in memory with the room they have. */
-static void list_arrays(const sl_index *index, sl_array *out) {
+void sl_layer0_arrays(const sl_index *index, sl_span out[SL_LAYER0_ARRAYS]) {
     size_t n = index->place == SL_PLACE_DRAM ? index->capacity : index->n;
-    const sl_array arrays[ARRAYS] = {
+    const sl_span arrays[SL_LAYER0_ARRAYS] = {
         {index->rows, n * index->codec.rows.pitch},
         {index->rest_rows, n * index->codec.rest.pitch},
         {index->coarse_rows, n * index->coarse.codec.rows.pitch},
@@ -27,7 +19,7 @@ static void list_arrays(const sl_index *index, sl_array *out) {
         {index->ids, n * index->id_width},
         {index->refine_rows, n * index->refine_pitch},
     };
-    for (size_t i = 0; i < ARRAYS; i++)
+    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
         out[i] = arrays[i];
 }
 
@@ -52,17 +44,17 @@ static void touch(sl_index *index, const uint8_t *at, size_t size) {
         (void)*(const volatile uint8_t *)(at + byte);
 }
 
-sl_status sl_placed_read(sl_index *index, sl_progress *progress) {
-    sl_array arrays[ARRAYS];
+sl_status sl_placed_read(sl_index *index, int prefault, sl_progress *progress) {
+    sl_span arrays[SL_LAYER0_ARRAYS];
     uint64_t stayed = 0;
-    if (!index->numa || index->place == SL_PLACE_DRAM) return SL_OK;
-    list_arrays(index, arrays);
-    for (size_t i = 0; i < ARRAYS; i++)
+    if (!(index->numa || prefault) || index->place == SL_PLACE_DRAM) return SL_OK;
+    sl_layer0_arrays(index, arrays);
+    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
         for (size_t at = 0, some; at < arrays[i].size; at += some) {
             const uint8_t *from = (const uint8_t *)arrays[i].at + at;
             some = arrays[i].size - at < WINDOW ? arrays[i].size - at : WINDOW;
             touch(index, from, some);
-            SL_TRY(sl_numa_move(index->numa, from, some, index->store->base, &stayed));
+            if (index->numa) SL_TRY(sl_numa_move(index->numa, from, some, index->store->base, &stayed));
             sl_progress_step(progress, some);
             if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
         }
@@ -81,14 +73,14 @@ sl_status sl_index_get_numa(const sl_index *index, sl_index_numa *out) {
     SL_TRY(sl_params_check_out(out, "sl_index_numa"));
     sl_numa_ops ops = index->numa ? index->numa->ops : sl_numa_ops_of(NULL);
     sl_index_numa mine = {.copies = sl_replicas_count(index)};
-    sl_array arrays[ARRAYS];
+    sl_span arrays[SL_LAYER0_ARRAYS];
     SL_TRY(sl_numa_count_nodes(&ops, &mine.nodes));
     if (index->numa) {
         mine.policy = index->numa->policy;
         mine.node = index->numa->node;
     }
-    list_arrays(index, arrays);
-    for (size_t i = 0; i < ARRAYS; i++)
+    sl_layer0_arrays(index, arrays);
+    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
         if (arrays[i].size) SL_TRY(sl_numa_count(&ops, arrays[i].at, arrays[i].size, mine.bytes, &mine.bytes_absent));
     sl_params_out(out, &mine, sizeof mine);
     return SL_OK;

@@ -429,6 +429,67 @@ typedef struct sl_index_numa {
  * (no libnuma in this build, or the system does not tell). */
 SL_API SL_MUST_USE sl_status sl_index_get_numa(const sl_index *index, sl_index_numa *out);
 
+/* How layer 0 is read.
+ *   MEMORY    from memory of the handle's own: built there, or copied from a file
+ *   SHARED    from the file's mapping: the system's page cache, or persistent memory itself where `dax` says so
+ *   PRIVATE   the same, with pages of its own where a writer, or a recovery that could not write the file, changed them
+ *   DIRECT    from persistent memory that its writer writes as it is */
+typedef enum sl_mapping {
+    SL_MAPPING_MEMORY = 0,
+    SL_MAPPING_SHARED = 1,
+    SL_MAPPING_PRIVATE = 2,
+    SL_MAPPING_DIRECT = 3
+} sl_mapping;
+
+/* "memory", "shared", "private", "direct"; "?" for a value out of range. */
+SL_API const char *sl_mapping_name(sl_mapping mapping);
+
+typedef struct sl_index_storage {
+    size_t struct_size;
+    sl_place place; /* as it was opened */
+    sl_mapping mapping;
+    int dax;               /* loads go to persistent memory itself, and not to copies of its pages in DRAM */
+    int writable;          /* it can be added to */
+    uint64_t bytes_layer0; /* codes, links, ids and refine tier of its vectors; in memory, of those there is room for */
+    int pages_known;       /* 0: the system does not tell (/proc/self/smaps, pagemap), and the next three are 0 */
+    size_t page_size; /* of the mapping that layer 0 begins in, as the system manages it: 4 KB also where some of its
+                         pages are joined to huge ones */
+    uint64_t bytes_resident; /* of layer 0, in whole pages, in memory; of a mapped file what this process has read */
+    uint64_t bytes_huge;     /* of these, on pages of 2 MB or more */
+    /* Of a mapped file that was saved with room; 0 of others. */
+    uint64_t room;       /* vectors it can hold */
+    uint64_t bytes_log;  /* of its redo log now; 0 where it is written directly */
+    uint64_t recoveries; /* times that a log was replayed into it after a crash; by the last of them: */
+    uint64_t recovered_groups, recovered_bytes; /* syncs, and bytes of the log */
+} sl_index_storage;
+
+/* What the index lies on, now. Fills *out, whose struct_size the caller has set. Asks about every page. Safe beside
+ * searches. Errors: SL_EINVAL, SL_ECORRUPT (the superblocks of a file that is written in place). */
+SL_API SL_MUST_USE sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out);
+
+/* Bytes that an index takes, part by part, as a file holds them. */
+typedef struct sl_plan {
+    size_t struct_size;
+    uint64_t n;
+    uint64_t bytes_codes;  /* rows; of I4 those of 4 bits, or of the codes it stands for */
+    uint64_t bytes_rest;   /* of I4: what 4 bits leave over */
+    uint64_t bytes_coarse; /* of I4: the rows that are walked over beside those of other codes */
+    uint64_t bytes_links;
+    uint64_t bytes_ids; /* of ids that count from 0 */
+    uint64_t bytes_refine;
+    uint64_t bytes_layer0;          /* all of the above */
+    uint64_t bytes_upper;           /* expected: which nodes stand above layer 0 is drawn */
+    uint64_t bytes_upper_deviation; /* one standard deviation of that, at most */
+    uint64_t bytes_projection;      /* that coarse rows are made with */
+    uint64_t bytes_partitions;      /* at most: those that stay empty are left out */
+    uint64_t bytes_total;           /* of the file, header and alignment included */
+    uint64_t bytes_with_room;       /* of the file when it is saved with room for so many: its ids have 8 bytes */
+} sl_plan;
+
+/* What n vectors of these parameters will take, before there are any. Fills *out, whose struct_size the caller has set.
+ * Errors: as of sl_index_create; SL_ELIMIT (n). */
+SL_API SL_MUST_USE sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out);
+
 /* Number of vectors, deleted ones left out. */
 SL_API size_t sl_index_size(const sl_index *index);
 
@@ -501,7 +562,8 @@ typedef struct sl_open_params {
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;
-    sl_progress_fn progress; /* of the copy into DRAM, in bytes; of place MAP with a NUMA policy, of reading ahead */
+    sl_progress_fn progress; /* of the copy into DRAM, in bytes; of a mapping with a NUMA policy or prefault, of reading
+                                ahead */
     void *progress_ctx;
     int writable; /* with place MAP, of a file saved with room: adds change the file, and sl_index_sync makes them
                      durable. One handle at a time may; others may have the file open to read. Default 0 */
@@ -515,6 +577,9 @@ typedef struct sl_open_params {
     sl_numa_policy numa;
     size_t numa_node;
     const sl_numa_ops *numa_ops;
+    int prefault; /* with place MAP or PMEM: layer 0 is read ahead here, which takes as long as reading the file, so
+                     that no search waits for it; where it is larger than memory what was read first goes again. Default
+                     0 */
 } sl_open_params;
 
 SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size);
@@ -733,6 +798,7 @@ typedef struct sl_system {
     const char *huge_page_mode;                              /* "always", "madvise", "never" or "none" */
     int has_openmp, has_numa, has_pmem, has_onednn, has_mpi; /* what this build was made with */
     size_t max_threads;                                      /* of a batch call with threads = 0 */
+    uint64_t memory; /* bytes: the machine's, or fewer where a control group limits this process; 0: not known */
 } sl_system;
 
 /* Fills *out, whose struct_size the caller has set. */

@@ -180,6 +180,7 @@ static sl_status map_privately(sl_store *store, int fd) {
     if (base == MAP_FAILED) return sl_fail_errno("cannot map", store->path);
     store->medium->unmap((void *)(uintptr_t)store->base, store->size);
     store->base = base;
+    store->detached = 1;
     store->medium->advise_random(base, store->size);
     return SL_OK;
 }

@@ -18,11 +18,6 @@ static sl_status map_shared(int fd, const char *path, uint64_t size, void **out)
     return SL_OK;
 }
 
-static sl_status map_pmem(int fd, const char *path, uint64_t size, void **out) {
-    int dax;
-    return sl_pmem_map(fd, path, size, out, &dax);
-}
-
 static void unmap(void *base, uint64_t size) {
     munmap(base, (size_t)size);
 }
@@ -55,7 +50,7 @@ const sl_medium *sl_medium_of(sl_place place) {
     static const sl_medium media[] = {
         {SL_PLACE_DRAM, map_shared, unmap, advise_random, advise_soon},
         {SL_PLACE_MAP, map_shared, unmap, advise_random, advise_soon},
-        {SL_PLACE_PMEM, map_pmem, sl_pmem_unmap, advise_random, advise_soon},
+        {SL_PLACE_PMEM, sl_pmem_map, sl_pmem_unmap, advise_random, advise_soon},
     };
     for (size_t i = 0; i < sizeof media / sizeof *media; i++)
         if (media[i].place == place) return &media[i];

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "storage/pmem.h"
 #include "storage/store.h"
 
 #include <errno.h>
@@ -174,6 +175,8 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     store->size = size;
     store->device = (uint64_t)info.st_dev;
     store->inode = (uint64_t)info.st_ino;
+    store->dax = sl_pmem_is_dax(fd);
+    store->detached = 0;
     memcpy(store->path, path, strlen(path) + 1);
     *out = store;
 done:

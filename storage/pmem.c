@@ -1,23 +1,39 @@
 #define _GNU_SOURCE
 #include "storage/pmem.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #ifdef SL_HAVE_PMEM
 #include <libpmem.h>
 #endif
 
-sl_status sl_pmem_map(int fd, const char *path, uint64_t size, void **out, int *dax) {
-    void *base = MAP_FAILED;
-    *out = NULL;
+/* What only such file systems can: a mapping whose stores need no sync of the file. */
+static void *map_sync(int fd, size_t size) {
 #if defined(MAP_SYNC) && defined(MAP_SHARED_VALIDATE)
-    base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+    return mmap(NULL, size, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+#else
+    (void)fd;
+    (void)size;
+    return MAP_FAILED;
 #endif
-    *dax = base != MAP_FAILED;
-    if (!*dax) base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+}
+
+sl_status sl_pmem_map(int fd, const char *path, uint64_t size, void **out) {
+    *out = NULL;
+    void *base = map_sync(fd, (size_t)size);
+    if (base == MAP_FAILED) base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED) return sl_fail_errno("cannot map", path);
     *out = base;
     return SL_OK;
+}
+
+int sl_pmem_is_dax(int fd) {
+    int error = errno;
+    void *base = map_sync(fd, 1);
+    if (base != MAP_FAILED) munmap(base, 1);
+    errno = error;
+    return base != MAP_FAILED;
 }
 
 #ifdef SL_HAVE_PMEM

@@ -7,9 +7,12 @@
 
 #include "base/status.h"
 
-/* Maps an open file to be read, so that it may be on a DAX file system: *dax says whether it is, that is, whether loads
- * go to the memory itself and not to copies of its pages. */
-sl_status sl_pmem_map(int fd, const char *path, uint64_t size, void **out, int *dax);
+/* Maps an open file to be read, so that it may be on a DAX file system. */
+sl_status sl_pmem_map(int fd, const char *path, uint64_t size, void **out);
+
+/* Whether an open file, which is not empty, is on a DAX file system, that is, whether loads from a mapping of it go to
+ * the memory itself and not to copies of its pages. errno stays. */
+int sl_pmem_is_dax(int fd);
 
 /* Maps path to be read and written in place by libpmem. SL_EUNSUPPORTED, without a message for the user, where this
  * build has no libpmem or the file does not lie in persistent memory (PMEM_IS_PMEM_FORCE=1 has the last word, as

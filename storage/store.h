@@ -49,6 +49,8 @@ typedef struct sl_store {
     const uint8_t *base; /* the mapping */
     uint64_t size;
     uint64_t device, inode; /* of the file that is mapped */
+    int dax;                /* loads from it go to persistent memory itself, and not to copies of its pages */
+    int detached;           /* it is private: pages that are written to become this process's own */
     sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
     char path[];
 } sl_store;

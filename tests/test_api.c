@@ -279,6 +279,19 @@ static sl_status call_stats(void *out) {
 static sl_status call_report(void *out) {
     return sl_index_check(shared, NULL, out);
 }
+static sl_status call_storage(void *out) {
+    return sl_index_get_storage(shared, out);
+}
+static sl_status call_plan_params(void *params) {
+    sl_plan out = {.struct_size = sizeof out};
+    return sl_index_plan(params, 1000, &out);
+}
+static sl_status call_plan(void *out) {
+    sl_index_params params;
+    sl_index_params_init(&params);
+    params.dim = DIM;
+    return sl_index_plan(&params, 1000, out);
+}
 static sl_status call_system(void *out) {
     return sl_system_query(out);
 }
@@ -298,6 +311,8 @@ typedef union any_struct {
     sl_tuned tuned;
     sl_index_stats stats;
     sl_check_report report;
+    sl_index_storage storage;
+    sl_plan plan;
     sl_system system;
     unsigned char bytes[600];
 } any_struct;
@@ -321,12 +336,15 @@ static const struct user {
     {call_tuned, sizeof(sl_tuned), SL_OK, 1, "sizeof(sl_tuned)"},
     {call_stats, sizeof(sl_index_stats), SL_OK, 1, "sizeof(sl_index_stats)"},
     {call_report, sizeof(sl_check_report), SL_OK, 1, "sizeof(sl_check_report)"},
+    {call_storage, sizeof(sl_index_storage), SL_OK, 1, "sizeof(sl_index_storage)"},
+    {call_plan_params, sizeof(sl_index_params), SL_OK, 0, "sl_index_params_init"},
+    {call_plan, sizeof(sl_plan), SL_OK, 1, "sizeof(sl_plan)"},
     {call_system, sizeof(sl_system), SL_OK, 1, "sizeof(sl_system)"},
 };
 
 static void prepare(const struct user *user, any_struct *s) {
     memset(s, 0, sizeof *s);
-    if (user->call == call_create) {
+    if (user->call == call_create || user->call == call_plan_params) {
         sl_index_params_init(&s->index);
         s->index.dim = DIM;
     }

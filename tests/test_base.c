@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/params.h"
 #include "base/random.h"
+#include "base/system.h"
 #include "base/thread.h"
 #include "tests/check_main.h"
 #include "tests/faults.h"
@@ -61,6 +62,11 @@ START_TEST(names_of_values) {
     ck_assert_str_eq(sl_place_name(SL_PLACE_DRAM), "dram");
     ck_assert_str_eq(sl_place_name(SL_PLACE_MAP), "map");
     ck_assert_str_eq(sl_place_name(SL_PLACE_PMEM), "pmem");
+    ck_assert_str_eq(sl_mapping_name(SL_MAPPING_MEMORY), "memory");
+    ck_assert_str_eq(sl_mapping_name(SL_MAPPING_SHARED), "shared");
+    ck_assert_str_eq(sl_mapping_name(SL_MAPPING_PRIVATE), "private");
+    ck_assert_str_eq(sl_mapping_name(SL_MAPPING_DIRECT), "direct");
+    ck_assert_str_eq(sl_mapping_name((sl_mapping)4), "?");
     ck_assert_str_eq(sl_metric_name((sl_metric)3), "?");
     ck_assert_str_eq(sl_codes_name((sl_codes)-1), "?");
     ck_assert_str_eq(sl_refine_name((sl_refine)4), "?");
@@ -394,6 +400,7 @@ START_TEST(the_machine_is_described) {
     ck_assert(machine.isa_available >> machine.isa & 1);
     ck_assert_uint_ge(machine.numa_nodes, 1);
     ck_assert_uint_ge(machine.page_size, 4096);
+    ck_assert_uint_eq(machine.memory, sl_system_memory());
     ck_assert_uint_eq(machine.max_threads, sl_thread_count(0));
     const char *mode = machine.huge_page_mode;
     ck_assert(!strcmp(mode, "always") || !strcmp(mode, "madvise") || !strcmp(mode, "never") || !strcmp(mode, "none"));

@@ -97,6 +97,11 @@ static sl_status create(void) {
     return status;
 }
 
+static sl_status plan(void) {
+    sl_plan out = {.struct_size = sizeof out};
+    return sl_index_plan(&params, N, &out);
+}
+
 static sl_status make_searcher(void) {
     sl_searcher *searcher = NULL;
     sl_status status = sl_searcher_create(idx, 50, &searcher);
@@ -165,6 +170,7 @@ static sl_status exact_search(void) {
 
 START_TEST(making) {
     fail_each(create, 1);
+    fail_each(plan, 1);
     fail_each(make_searcher, 6);
     fail_each(exact_search, 9);
 }

@@ -434,6 +434,88 @@ class InfoAndCheck(Indexed):
         for word in ("codes", "links", "refine", "seed 1"):
             self.assertIn(word, out)
 
+    def test_what_an_index_lies_on(self):
+        self.build()
+        told = self.run_json("info", "x.sl")
+        layer0 = told["bytes_codes"] + told["bytes_links"] + told["bytes_ids"]
+        mapped = told["storage"]
+        self.assertEqual((mapped["place"], mapped["mapping"], mapped["dax"], mapped["writable"]),
+                         ("map", "shared", False, False))
+        self.assertEqual(mapped["bytes_layer0"], layer0)
+        self.assertEqual((mapped["room"], mapped["bytes_log"], mapped["recoveries"]), (0, 0, 0))
+        copied = self.run_json("info", "x.sl", "--place", "dram")["storage"]
+        self.assertEqual((copied["place"], copied["mapping"], copied["writable"]), ("dram", "memory", True))
+        if copied["pages_known"]:
+            self.assertGreaterEqual(copied["bytes_resident"], layer0)
+            self.assertGreaterEqual(copied["page_size"], 4096)
+        self.assertEqual(self.run_json("info", "x.sl", "--place", "pmem")["storage"]["place"], "pmem")
+        self.assertIn("copied into memory", self.run_ok("info", "x.sl", "--place", "dram"))
+        self.assertIn("not DAX", self.run_ok("info", "x.sl", "--place", "pmem"))
+
+    def test_prefault_changes_no_answer(self):
+        self.build()
+        self.truth()
+        found = []
+        for options in ((), ("--prefault",), ("--prefault", "--place", "pmem")):
+            self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "-o", "found.ibin", *options)
+            found.append(self.read("found.ibin"))
+        self.assertEqual(found[1:], found[:1] * 2)
+        search = ("search", "x.sl", "queries.fbin", "-k", "5", "-o", "found.ibin", "--progress")
+        self.assertNotIn("loading", self.start(*search).stderr)
+        self.assertIn("loading done", self.start(*search, "--prefault").stderr)
+        measure = ("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 5, "--ef", 20, "--repeat", 1, "--place", "map")
+        plain = self.run_json(*measure)["points"][0]["recall"]
+        pin = min(os.sched_getaffinity(0))
+        for options in ((), ("--procs", 2, "--pin", pin)):
+            self.assertEqual(self.run_json(*measure, "--prefault", *options)["points"][0]["recall"], plain)
+
+    def plan(self, *options):
+        return self.run_json("info", "--plan", *options)
+
+    def test_plan(self):
+        for options in ((), ("--refine", "f32", "--m", 8), ("--codes", "i4")):
+            with self.subTest(options=options):
+                self.build(*options)
+                told = self.run_json("info", "x.sl")
+                plan = self.plan("--dim", DIM, "--n", N, *options)
+                self.assertEqual(plan["bytes_codes"] + plan["bytes_rest"] + plan["bytes_coarse"] +
+                                 plan["bytes_projection"], told["bytes_codes"])
+                for part in ("links", "ids", "refine"):
+                    self.assertEqual(plan["bytes_" + part], told["bytes_" + part])
+                self.assertLessEqual(abs(plan["bytes_total"] - told["bytes_total"]),
+                                     5 * plan["bytes_upper_deviation"] + 4 * 4096)
+        plan = self.plan("--dim", 100, "--n", "4e9")
+        self.assertEqual(plan["n"], 4 * 10**9)
+        self.assertEqual([(p["place"], p["upper"]) for p in plan["places"]],
+                         [("dram", "dram"), ("map", "mapped"), ("map", "dram"), ("pmem", "mapped"), ("pmem", "dram")])
+        for place, medium in zip(plan["places"], ("dram", "page_cache", "page_cache", "pmem", "pmem")):
+            self.assertEqual(place[medium + "_bytes"], plan["bytes_total"])
+        # An entry of 8 bytes a page, and little above it.
+        self.assertAlmostEqual(plan["page_table_bytes_4k"], plan["bytes_total"] / 512, delta=plan["bytes_total"] / 1e5)
+        self.assertAlmostEqual(plan["page_table_bytes_2m"], plan["bytes_total"] / 2**18, delta=plan["bytes_total"] / 1e7)
+        self.assertEqual(plan["fits_memory"], plan["bytes_total"] <= plan["memory_bytes"])
+        self.assertEqual(plan["memory_bytes"], self.run_json("cpu")["memory_bytes"])
+        self.assertEqual(plan["folder"], ".")
+        os.mkdir(self.path("there"))
+        free = os.statvfs(self.path("there"))
+        told = self.plan("--dim", 100, "--n", "1.5e3", "-o", "there/x.sl")
+        self.assertEqual((told["n"], told["folder"]), (1500, "there"))
+        self.assertAlmostEqual(told["free_bytes"], free.f_bavail * free.f_frsize, delta=free.f_frsize * free.f_blocks / 4)
+        self.assertTrue(told["fits_folder"])
+        text = self.run_ok("info", "--plan", "--dim", 100, "--n", "4e9", "--codes", "i4")
+        for word in ("4000000000 vectors of 100 f32", "rest", "expected", "page table", "this machine"):
+            self.assertIn(word, text)
+
+    def test_plans_that_are_none(self):
+        self.build()
+        for wrong, says in ((("--plan", "--n", 5), "--dim"), (("--plan", "--dim", 5), "--n"),
+                            (("--plan", "--dim", 5, "--n", 5, "x.sl"), "x.sl"), ((), "FILE is missing"),
+                            *((("--plan", "--dim", 5, "--n", n), "whole number")
+                              for n in ("1.5", "15e-1", "1e", "e9", "0x1e9", "-1e3", "1e99", "nan"))):
+            self.run_bad(2, "info", *wrong, says=[says])
+        self.run_bad(1, "info", "--plan", "--dim", 5, "--n", "5e9", says=["5000000000 vectors"])
+        self.run_bad(1, "info", "--plan", "--dim", 5, "--n", 5, "--input", "u8", "--refine", "f32", says=["refine"])
+
     def test_check_counts(self):
         self.build()
         told = self.run_json("check", "x.sl", "--sample", 100)

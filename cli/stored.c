@@ -1,0 +1,223 @@
+#include "cli/stored.h"
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/system.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * An index that is open
+ * ------------------------------------------------------------------------------------------------------------- */
+
+void json_storage(json *json, const sl_index_storage *storage) {
+    json_open_object(json, "storage");
+    json_text(json, "place", sl_place_name(storage->place));
+    json_text(json, "mapping", sl_mapping_name(storage->mapping));
+    json_flag(json, "dax", storage->dax);
+    json_flag(json, "writable", storage->writable);
+    json_count(json, "bytes_layer0", storage->bytes_layer0);
+    json_flag(json, "pages_known", storage->pages_known);
+    json_count(json, "page_size", storage->page_size);
+    json_count(json, "bytes_resident", storage->bytes_resident);
+    json_count(json, "bytes_huge", storage->bytes_huge);
+    json_count(json, "room", storage->room);
+    json_count(json, "bytes_log", storage->bytes_log);
+    json_count(json, "recoveries", storage->recoveries);
+    json_count(json, "recovered_groups", storage->recovered_groups);
+    json_count(json, "recovered_bytes", storage->recovered_bytes);
+    json_close_object(json);
+}
+
+static const char *medium_of(const sl_index_storage *storage) {
+    if (storage->mapping == SL_MAPPING_MEMORY) return "copied into memory";
+    if (storage->dax) return "mapped from persistent memory, DAX: loads go to the memory itself";
+    if (storage->place == SL_PLACE_PMEM) return "mapped from its file, by way of the page cache: not DAX";
+    return "mapped from its file, by way of the page cache";
+}
+
+void print_storage(const sl_index_storage *storage) {
+    printf("layer 0 %s\n", medium_of(storage));
+    if (storage->pages_known && storage->page_size)
+        printf("  %s of %s in memory, %s of these on huge pages; pages of %s\n",
+               text_of_size(storage->bytes_resident).text, text_of_size(storage->bytes_layer0).text,
+               text_of_size(storage->bytes_huge).text, text_of_size(storage->page_size).text);
+    if (!storage->room) return;
+    printf("room for %llu vectors; log of %s", (unsigned long long)storage->room,
+           text_of_size(storage->bytes_log).text);
+    if (storage->recoveries)
+        printf("; recovered %llu times, by the last %llu syncs, %s", (unsigned long long)storage->recoveries,
+               (unsigned long long)storage->recovered_groups, text_of_size(storage->recovered_bytes).text);
+    putchar('\n');
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * One that is not there yet
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* What one way of opening takes of each medium. */
+typedef struct placing {
+    sl_place place;
+    int upper_copied; /* the upper layers are in DRAM, as --numa has them, not only where the file is */
+    uint64_t dram, page_cache, pmem;
+} placing;
+
+enum { PLACINGS = 5 };
+
+static void list_placings(const sl_plan *plan, placing *out) {
+    const uint64_t all = plan->bytes_total, upper = plan->bytes_upper;
+    const placing placings[PLACINGS] = {
+        {SL_PLACE_DRAM, 1, all, 0, 0}, {SL_PLACE_MAP, 0, 0, all, 0},      {SL_PLACE_MAP, 1, upper, all, 0},
+        {SL_PLACE_PMEM, 0, 0, 0, all}, {SL_PLACE_PMEM, 1, upper, 0, all},
+    };
+    memcpy(out, placings, sizeof placings);
+}
+
+/* Of a process that has it all mapped, by pages of this size: tables of 4 KB with 512 entries of 8 bytes, on top of one
+ * another until one is enough. */
+static uint64_t page_table(uint64_t bytes, uint64_t page) {
+    uint64_t tables = 0, entries = bytes / page + (bytes % page != 0);
+    while (entries > 1) {
+        entries = (entries + 511) / 512;
+        tables += entries;
+    }
+    return 4096 * tables;
+}
+
+typedef struct part {
+    const char *key, *name;
+    uint64_t bytes;
+    const char *note;
+} part;
+
+enum { PLAN_PARTS = 9 };
+
+static void list_parts(const sl_plan *plan, part *out) {
+    const part parts[PLAN_PARTS] = {
+        {"bytes_codes", "codes", plan->bytes_codes, ""},
+        {"bytes_rest", "rest", plan->bytes_rest, ""},
+        {"bytes_coarse", "coarse", plan->bytes_coarse, ""},
+        {"bytes_links", "links", plan->bytes_links, ""},
+        {"bytes_ids", "ids", plan->bytes_ids, ""},
+        {"bytes_refine", "refine", plan->bytes_refine, ""},
+        {"bytes_upper", "upper layers", plan->bytes_upper, ", expected"},
+        {"bytes_projection", "projection", plan->bytes_projection, ""},
+        {"bytes_partitions", "partitions", plan->bytes_partitions, ", at most"},
+    };
+    memcpy(out, parts, sizeof parts);
+}
+
+/* What this machine has for it. */
+typedef struct machine {
+    uint64_t memory, space; /* 0: not known */
+    const char *folder;
+} machine;
+
+static const char *verdict(uint64_t needed, uint64_t there) {
+    return !there ? "not known" : needed <= there ? "fits" : "does not fit";
+}
+
+static void json_plan(const sl_index_params *params, const sl_plan *plan, const machine *here) {
+    part parts[PLAN_PARTS];
+    placing placings[PLACINGS];
+    json json;
+    list_parts(plan, parts);
+    list_placings(plan, placings);
+    json_begin(&json, stdout);
+    json_count(&json, "n", plan->n);
+    json_count(&json, "dim", params->dim);
+    json_text(&json, "metric", sl_metric_name(params->metric));
+    json_text(&json, "input", sl_dtype_name(params->dtype));
+    json_text(&json, "codes", sl_codes_name(params->codes));
+    json_text(&json, "refine", sl_refine_name(params->refine));
+    json_count(&json, "m", params->m);
+    for (size_t i = 0; i < PLAN_PARTS; i++)
+        json_count(&json, parts[i].key, parts[i].bytes);
+    json_count(&json, "bytes_layer0", plan->bytes_layer0);
+    json_count(&json, "bytes_upper_deviation", plan->bytes_upper_deviation);
+    json_count(&json, "bytes_total", plan->bytes_total);
+    json_count(&json, "bytes_with_room", plan->bytes_with_room);
+    json_real(&json, "bytes_per_vector", plan->n ? (double)plan->bytes_total / (double)plan->n : 0);
+    json_open_array(&json, "places");
+    for (size_t i = 0; i < PLACINGS; i++) {
+        json_open_object(&json, NULL);
+        json_text(&json, "place", sl_place_name(placings[i].place));
+        json_text(&json, "upper", placings[i].upper_copied ? "dram" : "mapped");
+        json_count(&json, "dram_bytes", placings[i].dram);
+        json_count(&json, "page_cache_bytes", placings[i].page_cache);
+        json_count(&json, "pmem_bytes", placings[i].pmem);
+        json_close_object(&json);
+    }
+    json_close_array(&json);
+    json_count(&json, "page_table_bytes_4k", page_table(plan->bytes_total, 4096));
+    json_count(&json, "page_table_bytes_2m", page_table(plan->bytes_total, (uint64_t)2 << 20));
+    json_count(&json, "memory_bytes", here->memory);
+    json_text(&json, "folder", here->folder);
+    json_count(&json, "free_bytes", here->space);
+    json_flag(&json, "fits_memory", plan->bytes_total <= here->memory);
+    json_flag(&json, "fits_folder", plan->bytes_total <= here->space);
+    json_end(&json);
+}
+
+static void print_placings(const sl_plan *plan) {
+    placing placings[PLACINGS];
+    list_placings(plan, placings);
+    printf("\n  %-6s%-18s%14s%14s%14s\n", "place", "upper layers", "DRAM", "page cache", "pmem");
+    for (size_t i = 0; i < PLACINGS; i++)
+        printf("  %-6s%-18s%14s%14s%14s\n", sl_place_name(placings[i].place),
+               placings[i].place == SL_PLACE_DRAM ? "in DRAM"
+               : placings[i].upper_copied         ? "in DRAM (--numa)"
+                                                  : "mapped",
+               text_of_size(placings[i].dram).text, text_of_size(placings[i].page_cache).text,
+               text_of_size(placings[i].pmem).text);
+    printf("the page cache holds what was read, as long as there is memory; copies of --numa are one a memory node\n");
+}
+
+static void print_text(const sl_index_params *params, const sl_plan *plan, const machine *here) {
+    part parts[PLAN_PARTS];
+    list_parts(plan, parts);
+    double n = plan->n ? (double)plan->n : 1;
+    printf("%llu vectors of %zu %s, %s, codes %s, refine %s, m %zu\n", (unsigned long long)plan->n, params->dim,
+           sl_dtype_name(params->dtype), sl_metric_name(params->metric), sl_codes_name(params->codes),
+           sl_refine_name(params->refine), params->m);
+    for (size_t i = 0; i < PLAN_PARTS; i++)
+        if (parts[i].bytes)
+            printf("  %-12s %12s  %8.1f bytes a vector%s\n", parts[i].name, text_of_size(parts[i].bytes).text,
+                   (double)parts[i].bytes / n, parts[i].note);
+    printf("  %-12s %12s  %8.1f bytes a vector; saved with room for as many %s\n", "the file",
+           text_of_size(plan->bytes_total).text, (double)plan->bytes_total / n,
+           text_of_size(plan->bytes_with_room).text);
+    print_placings(plan);
+    printf("page table of each process that maps all of it: %s by pages of 4 KiB, %s by pages of 2 MiB\n",
+           text_of_size(page_table(plan->bytes_total, 4096)).text,
+           text_of_size(page_table(plan->bytes_total, (uint64_t)2 << 20)).text);
+    printf("this machine: memory %s: %s; free in %s %s: %s\n", text_of_size(here->memory).text,
+           verdict(plan->bytes_total, here->memory), here->folder, text_of_size(here->space).text,
+           verdict(plan->bytes_total, here->space));
+}
+
+int print_plan(const plan_options *options, int as_json) {
+    sl_index_params params;
+    sl_plan plan = {.struct_size = sizeof plan};
+    sl_system system = {.struct_size = sizeof system};
+    char *folder = output_folder(options->output ? options->output : "index.sl");
+    if (!folder) return report_failure("out of memory");
+    sl_index_params_init(&params);
+    params.dim = options->dim;
+    params.metric = (sl_metric)options->metric;
+    params.dtype = (sl_dtype)options->dtype;
+    params.codes = index_codes(options->codes, params.dtype);
+    params.refine = (sl_refine)options->refine;
+    params.m = options->m;
+    if (params.ef_construction < params.m) params.ef_construction = params.m;
+    sl_status status = sl_index_plan(&params, options->n, &plan);
+    if (status == SL_OK) status = sl_system_query(&system);
+    machine here = {system.memory, free_space(folder), folder};
+    if (status == SL_OK && as_json)
+        json_plan(&params, &plan, &here);
+    else if (status == SL_OK)
+        print_text(&params, &plan, &here);
+    free(folder);
+    return status == SL_OK ? report_stdout() : report_status("--plan", status);
+}

@@ -1,0 +1,156 @@
+/* What an index lies on, and what one would take. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/params.h"
+#include "hnsw/live.h"
+#include "hnsw/order.h"
+#include "hnsw/placed.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static sl_mapping mapping_of(const sl_index *index) {
+    if (index->place == SL_PLACE_DRAM) return SL_MAPPING_MEMORY;
+    if (sl_index_is_direct(index)) return SL_MAPPING_DIRECT;
+    return index->store->detached ? SL_MAPPING_PRIVATE : SL_MAPPING_SHARED;
+}
+
+/* Of a reader the log is another process's, which may empty it at any time: what stat says. */
+static uint64_t log_bytes(const sl_index *index) {
+    char path[PATH_MAX];
+    struct stat log;
+    if (index->live) return index->live->direct ? 0 : index->live->redo->end;
+    int length = snprintf(path, sizeof path, "%s" SL_REDO_ENDING, index->store->path);
+    return length > 0 && (size_t)length < sizeof path && stat(path, &log) == 0 ? (uint64_t)log.st_size : 0;
+}
+
+static sl_status fill_live(const sl_index *index, sl_index_storage *out) {
+    sl_superblock super;
+    if (index->live)
+        super = index->live->super;
+    else
+        SL_TRY(sl_live_super(index->store, &super));
+    out->room = index->store->header.room;
+    out->bytes_log = log_bytes(index);
+    out->recoveries = super.recoveries;
+    out->recovered_groups = super.recovered_groups;
+    out->recovered_bytes = super.recovered_bytes;
+    return SL_OK;
+}
+
+sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    SL_TRY(sl_params_check_out(out, "sl_index_storage"));
+    sl_index view;
+    index = sl_live_seen(index, &view);
+    sl_index_storage mine = {.place = index->place,
+                             .mapping = mapping_of(index),
+                             .dax = index->store && index->store->dax,
+                             .writable = index->place == SL_PLACE_DRAM || index->live};
+    sl_span arrays[SL_LAYER0_ARRAYS];
+    sl_pages pages;
+    sl_layer0_arrays(index, arrays);
+    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
+        mine.bytes_layer0 += arrays[i].size;
+    mine.pages_known = sl_pages_count(arrays, SL_LAYER0_ARRAYS, &pages);
+    mine.page_size = pages.page_size;
+    mine.bytes_resident = pages.resident;
+    mine.bytes_huge = pages.huge;
+    if (index->store && sl_live_head(index->store)) SL_TRY(fill_live(index, &mine));
+    sl_params_out(out, &mine, sizeof mine);
+    return SL_OK;
+}
+
+/* An index of n vectors as far as its sizes go: it has no arrays. */
+static sl_status expect_nodes(sl_index *index, size_t n) {
+    double count = (double)n, p = 1 / (double)index->m;
+    index->n = n;
+    index->next_id = n;
+    index->id_width = n < SL_ORDER_LEAST ? 0 : sizeof(uint32_t);
+    /* A node stands on level 1 with probability 1/m, and is on 1/(m - 1) upper levels in the mean. */
+    index->upper.count = (size_t)(count * p + 0.5);
+    index->upper.rows = (size_t)(count * p / (1 - p) + 0.5);
+    if (n < SL_ORDER_LEAST) return SL_OK;
+    index->partitions.count = sl_partition_count(n);
+    return sl_partition_codec(index, &index->partitions.codec);
+}
+
+/* Slots and rows rise and fall together, so that the deviation of their sum is no more than the sum of theirs. */
+static uint64_t upper_deviation(const sl_index *index) {
+    double count = (double)index->n, p = 1 / (double)index->m;
+    double slots = sqrt(count * p * (1 - p)), rows = sqrt(count * p) / (1 - p);
+    return (uint64_t)ceil(2 * sizeof(uint32_t) * slots + (double)(index->m * sizeof(uint32_t)) * rows);
+}
+
+static void sum_sections(const sl_section_source *sections, size_t count, sl_plan *plan) {
+    for (size_t i = 0; i < count; i++) {
+        uint64_t size = sections[i].size;
+        switch ((sl_section_kind)sections[i].kind) {
+        case SL_SECTION_CODES:
+            plan->bytes_codes = size;
+            break;
+        case SL_SECTION_REST:
+            plan->bytes_rest = size;
+            break;
+        case SL_SECTION_COARSE:
+            plan->bytes_coarse = size;
+            break;
+        case SL_SECTION_LINKS:
+            plan->bytes_links = size;
+            break;
+        case SL_SECTION_IDS:
+            plan->bytes_ids = size;
+            break;
+        case SL_SECTION_REFINE:
+            plan->bytes_refine = size;
+            break;
+        case SL_SECTION_PROJECTION:
+            plan->bytes_projection = size;
+            break;
+        case SL_SECTION_UPPER_NODES:
+        case SL_SECTION_UPPER_START:
+        case SL_SECTION_UPPER_LINKS:
+            plan->bytes_upper += size;
+            break;
+        case SL_SECTION_PARTITION_STARTS:
+        case SL_SECTION_PARTITION_ROWS:
+            plan->bytes_partitions += size;
+            break;
+        case SL_SECTION_TUNED:
+        case SL_SECTION_LIVE:
+        case SL_SECTION_DEAD:
+        case SL_SECTION_SUMS:
+            break;
+        }
+    }
+    plan->bytes_layer0 = plan->bytes_codes + plan->bytes_rest + plan->bytes_coarse + plan->bytes_links +
+                         plan->bytes_ids + plan->bytes_refine;
+}
+
+sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out) {
+    SL_TRY(sl_params_check_out(out, "sl_plan"));
+    sl_index_params given;
+    sl_index_params_init(&given);
+    SL_TRY(sl_params_in(&given, sizeof given, params, "sl_index_params_init"));
+    if (n > SL_MAX_VECTORS)
+        return sl_fail(SL_ELIMIT, "%llu vectors; an index holds up to %u", (unsigned long long)n, SL_MAX_VECTORS);
+    sl_index *made;
+    SL_TRY(sl_index_new(&given, &made));
+    sl_index index = *made;
+    sl_file_header header;
+    sl_section_source sections[SL_MAX_SECTIONS];
+    sl_status status;
+    SL_TRY_GOTO(expect_nodes(&index, (size_t)n), done);
+    sl_plan mine = {.n = n, .bytes_upper_deviation = upper_deviation(&index)};
+    size_t count = sl_describe(&index, &header, sections);
+    sum_sections(sections, count, &mine);
+    mine.bytes_total = sl_store_file_size(sections, count);
+    const sl_live_parts no_parts = {NULL};
+    count = sl_live_describe(&index, sl_live_room(&index, (size_t)n), &no_parts, &header, sections, count);
+    mine.bytes_with_room = sl_store_file_size(sections, count);
+    sl_params_out(out, &mine, sizeof mine);
+done:
+    sl_index_free(made);
+    return status;
+}
