@@ -500,10 +500,10 @@ typedef struct sl_check_params {
     size_t threads; /* 0: as many as OpenMP gives; default 0 */
     sl_progress_fn progress;
     void *progress_ctx;
-    uint64_t *bad_ids;   /* with scrub: gets the ids of the first bad_ids_room damaged records; NULL (default): nobody */
+    uint64_t *bad_ids; /* with scrub: gets the ids of the first bad_ids_room damaged records; NULL (default): nobody */
     size_t bad_ids_room;
-    int scrub; /* of a mapped file that is written in place, whose sections have no CRC: verifies each vector's record (its
-                  codes, its refine tier, its id) against a CRC of its own. Default 0 */
+    int scrub; /* of a mapped file that is written in place, whose sections have no CRC: verifies each vector's record
+                  (its codes, its refine tier, its id) against a CRC of its own. Default 0 */
 } sl_check_params;
 
 SL_API void sl_check_params_init_sized(sl_check_params *params, size_t struct_size);
@@ -607,8 +607,8 @@ SL_API SL_MUST_USE sl_status sl_index_sync(sl_index *index);
 
 typedef struct sl_snapshot_params {
     size_t struct_size;
-    const sl_file_ops *file_ops; /* of the copy; NULL: the system's. Where write or pwrite is given, all bytes go through
-                                    them; else the system copies by itself, sharing blocks where it can */
+    const sl_file_ops *file_ops; /* of the copy; NULL: the system's. Where write or pwrite is given, all bytes go
+                                    through them; else the system copies by itself, sharing blocks where it can */
     sl_progress_fn progress;     /* in bytes; begins again where the copy does */
     void *progress_ctx;
 } sl_snapshot_params;
@@ -618,13 +618,13 @@ SL_API void sl_snapshot_params_init_sized(sl_snapshot_params *params, size_t str
 
 /* A copy of the index file at path, put in place of `copy` as sl_index_save does it, that stands on its own: whole,
  * durable, without a log, and nothing that is written to the one is ever found in the other. The file may be open, and
- * be written in place meanwhile by another process or a handle of this one: the copy then has all that was synced before
- * the call, perhaps some of what was synced since, and nothing half. What a crashed writer had synced it has too. The
- * writer goes on, and does not empty its log until the copy is made. What is a hole in the file is one in the copy. A
- * writer in persistent memory has no log: while one has the file open, this is SL_EBUSY, as is opening the file so while
- * this is under way. Errors: SL_EBUSY (also where another index is being written at `copy`), SL_EINVAL (`copy` is the
- * file itself, or its log), SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED, and those of opening a file; `copy` is then as
- * it was. params may be NULL. */
+ * be written in place meanwhile by another process or a handle of this one: the copy then has all that was synced
+ * before the call, perhaps some of what was synced since, and nothing half. What a crashed writer had synced it has
+ * too. The writer goes on, and does not empty its log until the copy is made. What is a hole in the file is one in the
+ * copy. A writer in persistent memory has no log: while one has the file open, this is SL_EBUSY, as is opening the file
+ * so while this is under way. Errors: SL_EBUSY (also where another index is being written at `copy`), SL_EINVAL (`copy`
+ * is the file itself, or its log), SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED, and those of opening a file; `copy` is
+ * then as it was. params may be NULL. */
 SL_API SL_MUST_USE sl_status sl_index_snapshot(const char *path, const char *copy, const sl_snapshot_params *params);
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@
 #define SL_LIVE_PAGE      4096u
 #define SL_LIVE_HEAD      (SL_SUPERBLOCKS * SL_LIVE_PAGE) /* of the section: where the head page begins */
 #define SL_LIVE_SIZE      (SL_LIVE_HEAD + SL_LIVE_PAGE)   /* of the section */
-#define SL_LIVE_OWN_PAGES ((uint64_t)1 << 16)  /* more of its own pages are given back by the next commit */
+#define SL_LIVE_OWN_PAGES ((uint64_t)1 << 16)             /* more of its own pages are given back by the next commit */
 #define SL_LIVE_LOG_BYTES ((uint64_t)256 << 20)           /* a log longer than that is emptied by the next commit */
 
 /* No longer than a sector, which devices write whole or not at all. */
@@ -51,7 +51,7 @@ typedef struct sl_live {
     sl_superblock super;
     uint64_t *allocated; /* a bit for each piece of the file that has blocks of its own for sure */
     uint64_t log_bytes;  /* emptied from there on */
-    int direct; /* in persistent memory, which is written to as it is: no log, and what is touched is flushed */
+    int direct;         /* in persistent memory, which is written to as it is: no log, and what is touched is flushed */
     uint64_t own_pages; /* at most so many of the mapping's have become this process's own */
     uint64_t commits;
     int failed; /* a sync has failed: what the device holds is unknown until the file is opened anew */

@@ -70,8 +70,8 @@ int sl_store_is(const sl_store *store, int fd);
 
 /* A copy of the file at path, put in place of `copy` as by sl_store_save; path may be written in place meanwhile. The
  * copy has what a sync left no earlier than the call began, an identity of its own and no log. With write operations
- * of the caller's all bytes go through them; otherwise blocks are shared where the file system can. Holes stay holes. The
- * progress is started anew, in bytes. */
+ * of the caller's all bytes go through them; otherwise blocks are shared where the file system can. Holes stay holes.
+ * The progress is started anew, in bytes. */
 sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
                             sl_progress *progress);
 
