@@ -5,18 +5,21 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Ids of damaged records that are told; of more only the number is. */
 #define MOST_TOLD 10000
 
 typedef struct check_options {
     size_t sample, threads;
-    int scrub, progress, json;
+    int scrub, drop, progress, json;
 } check_options;
 
 typedef struct outcome {
     sl_check_report report;
     uint64_t *bad_ids; /* of the first MOST_TOLD; NULL without --scrub */
+    uint64_t *dropped_ids;
+    size_t dropped;
     int sound;
     double seconds;
 } outcome;
@@ -69,13 +72,19 @@ static void count_or_null(json *json, const char *key, int checked, size_t count
         json_text(json, key, NULL);
 }
 
+static void json_ids(json *json, const char *key, const uint64_t *ids, size_t count) {
+    json_open_array(json, key);
+    for (size_t i = 0; i < count; i++)
+        json_count(json, NULL, ids[i]);
+    json_close_array(json);
+}
+
 static void json_records(json *json, const outcome *found) {
     if (!found->bad_ids) return;
     json_count(json, "records_checked", found->report.records_checked);
-    json_open_array(json, "bad_ids");
-    for (size_t i = 0; i < told_count(found); i++)
-        json_count(json, NULL, found->bad_ids[i]);
-    json_close_array(json);
+    json_ids(json, "bad_ids", found->bad_ids, told_count(found));
+    json_count(json, "dropped", found->dropped);
+    json_ids(json, "dropped_ids", found->dropped_ids, found->dropped < MOST_TOLD ? found->dropped : MOST_TOLD);
 }
 
 static void print_json(const char *path, const sl_index_stats *stats, const outcome *found) {
@@ -110,6 +119,9 @@ static void print_records(const outcome *found) {
     printf("  %-36s %zu\n", "records verified", found->report.records_checked);
     for (size_t i = 0; i < told_count(found); i++)
         printf("  %-36s %llu\n", "damaged record of id", (unsigned long long)found->bad_ids[i]);
+    if (found->dropped) printf("  %-36s %zu\n", "damaged records that were dropped", found->dropped);
+    for (size_t i = 0; i < found->dropped && i < MOST_TOLD; i++)
+        printf("  %-36s %llu\n", "dropped: id", (unsigned long long)found->dropped_ids[i]);
     if (found->report.bad_records > MOST_TOLD)
         printf("  %-36s %zu\n", "more of them", found->report.bad_records - MOST_TOLD);
 }
@@ -166,18 +178,40 @@ static int check(const char *path, const check_options *options, sl_index *index
     return status == SL_OK ? printed : EXIT_FAILED;
 }
 
+/* Which they are is looked at first: afterwards nobody knows. */
+static int drop(const char *path, const check_options *options, sl_index *index, outcome *found) {
+    double seconds;
+    (void)look(options, index, found);
+    memcpy(found->dropped_ids, found->bad_ids, told_count(found) * sizeof *found->bad_ids);
+    sl_status status = sl_index_drop_damaged(index, options->threads, &found->dropped);
+    if (status != SL_OK) return report_status(path, status);
+    return found->dropped ? keep_changes(index, path, 0, &seconds) : EXIT_DONE;
+}
+
+/* To be dropped from, a file has to be one that is changed in place: of another the sections are checked as a whole. */
+static int open_checked(const char *path, const check_options *options, sl_index **index, sl_index_stats *stats) {
+    if (!options->drop) return open_index(path, (opening){.place = SL_PLACE_MAP}, index, stats);
+    int status = open_to_change(path, SL_PLACE_MAP, options->progress, index, stats);
+    if (status != EXIT_DONE || stats->room) return status;
+    return report_failure("%s: --drop is for files that are changed in place (build --room); build this one again",
+                          path);
+}
+
 static int run_check(const command *self, int argc, char **argv) {
     sl_check_params defaults;
     sl_check_params_init(&defaults);
     check_options options = {.sample = defaults.sample};
     const char *path;
     OPTIONS_PARSE(self, argc, argv, &options, &path);
-    sl_index *index;
+    sl_index *index = NULL;
     sl_index_stats stats;
     outcome found = {.bad_ids = NULL};
-    int status = open_index(path, (opening){.place = SL_PLACE_MAP}, &index, &stats);
-    if (status == EXIT_DONE && options.scrub && !(found.bad_ids = calloc(MOST_TOLD, sizeof *found.bad_ids)))
+    if (options.drop && !options.scrub) return report_usage("--drop goes with --scrub, which finds what to drop");
+    int status = open_checked(path, &options, &index, &stats);
+    if (status == EXIT_DONE && options.scrub && !(found.bad_ids = calloc(2 * MOST_TOLD, sizeof *found.bad_ids)))
         status = report_failure("out of memory");
+    if (found.bad_ids) found.dropped_ids = found.bad_ids + MOST_TOLD;
+    if (status == EXIT_DONE && options.drop) status = drop(path, &options, index, &found);
     if (status == EXIT_DONE) status = check(path, &options, index, &stats, &found);
     free(found.bad_ids);
     sl_index_free(index);
@@ -192,6 +226,10 @@ static const option check_table[] = {
     {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
      "Of a file that is written in place, verify each vector's record against a checksum of its own, and list the ids "
      "of those that are damaged, 10000 at most."},
+    {0, "drop", OPTION_FLAG, NULL, 0, offsetof(check_options, drop),
+     "With --scrub: delete the vectors whose records are damaged, list their ids, and check what is left. Add them "
+     "again "
+     "from where they came from."},
     OPTION_THREADS(check_options, "Threads to check with; 0 (default) takes all."),
     OPTION_PROGRESS(check_options),
     OPTION_JSON(check_options),
@@ -200,7 +238,7 @@ static const option check_table[] = {
 const command command_check = {
     .name = "check",
     .summary = "verify a whole index",
-    .synopsis = "shortlist check INDEX [--sample N] [--scrub] [--threads N] [--progress] [--json]",
+    .synopsis = "shortlist check INDEX [--sample N] [--scrub [--drop]] [--threads N] [--progress] [--json]",
     .description =
         "Reads the whole file against its checksums, and the whole graph: links out of range or twice, records of the "
         "upper layers, ids that come twice, vectors that no path leads to from the entry point. Then searches for a "
@@ -209,7 +247,7 @@ const command command_check = {
         "graph "
         "is not looked at.\n",
     .examples = "shortlist check base.sl\nshortlist check base.sl --sample 1000 --json\n"
-                "shortlist check live.sl --scrub\n",
+                "shortlist check live.sl --scrub\nshortlist check live.sl --scrub --drop\n",
     .operands = operands,
     .options = check_table,
     .run = run_check,

@@ -35,7 +35,7 @@ sl_status sl_dead_check(const sl_index *index) {
     return SL_OK;
 }
 
-static void toggle(sl_index *index, uint32_t node) {
+void sl_dead_mark(sl_index *index, uint32_t node) {
     uint64_t *word = &index->dead[node / 64];
     __atomic_store_n(word, *word ^ (uint64_t)1 << (node % 64), __ATOMIC_RELAXED);
     sl_index_touch(index, word, sizeof *word);
@@ -58,7 +58,7 @@ static sl_status mark(sl_index *index, const uint64_t *ids, size_t n, uint32_t *
         sl_status status = sl_id_find(index, ids[*done], &nodes[*done]);
         if (status == SL_ENOTFOUND) return refuse(ids, *done);
         if (status != SL_OK) return status;
-        toggle(index, nodes[*done]);
+        sl_dead_mark(index, nodes[*done]);
     }
     return SL_OK;
 }
@@ -79,7 +79,7 @@ sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     sl_status status = mark(index, ids, n, nodes, &done);
     if (status == SL_OK) index->dead_count += n;
     for (size_t i = 0; i < done && status != SL_OK; i++)
-        toggle(index, nodes[i]);
+        sl_dead_mark(index, nodes[i]);
     sl_live_deleted(index);
     sl_mem_free(allocator, nodes, n * sizeof *nodes);
     return status;

@@ -196,6 +196,9 @@ static inline size_t sl_live_count(const sl_index *index) {
 size_t sl_next_live(const sl_index *index, size_t from);
 /* delete.c: bytes of the marks of n nodes. */
 size_t sl_dead_bytes(size_t n);
+/* delete.c: sets a node's mark, or takes it away where it is set; dead_count is the caller's to follow. The marks must
+ * be there. */
+void sl_dead_mark(sl_index *index, uint32_t node);
 /* delete.c: how many marks there are. */
 size_t sl_dead_marks(const sl_index *index);
 /* delete.c: SL_ECORRUPT where the marks are not as many as dead_count, or of nodes that are not there. */
@@ -253,6 +256,8 @@ sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n);
 void sl_ids_undo(sl_index *index, uint64_t next_id);
 void sl_ids_free(sl_index *index);
+/* ids.c: ids of nodes have changed, or who of several has one: the map is made anew when it is next needed. */
+void sl_ids_forget(sl_index *index);
 /* ids.c: takes over an array of `capacity` whole ids, of which the first n are the nodes'. */
 void sl_ids_adopt(sl_index *index, uint64_t *ids);
 /* ids.c: nodes whose id an earlier node has, deleted ones left out: 0 unless a file is damaged. */

@@ -212,6 +212,10 @@ void sl_ids_undo(sl_index *index, uint64_t next_id) {
     back_out(index);
 }
 
+void sl_ids_forget(sl_index *index) {
+    map_free(index);
+}
+
 void sl_ids_free(sl_index *index) {
     map_free(index);
     if (index->id_width) sl_mem_free(&index->layer0, index->ids, index->capacity * index->id_width);

@@ -21,15 +21,16 @@ void sl_sums_make(const sl_index *index, uint32_t *sums) {
         sums[node] = sl_sum_of(index, (uint32_t)node);
 }
 
-static int is_bad(const sl_index *index, size_t node) {
-    return index->sums[node] != sl_sum_of(index, (uint32_t)node);
+int sl_sum_holds(const sl_index *index, uint32_t node) {
+    return index->sums[node] == sl_sum_of(index, node);
 }
 
 /* Again from the first on, for there are few if any. */
 static void list_bad(const sl_index *index, size_t first, sl_sums_found *found, uint64_t *ids, size_t room) {
+    found->node = first;
     found->first = sl_id_of(index, (uint32_t)first);
     for (size_t node = first, count = 0; count < room && count < found->bad && node < index->n; node++)
-        if (is_bad(index, node)) ids[count++] = sl_id_of(index, (uint32_t)node);
+        if (!sl_sum_holds(index, (uint32_t)node)) ids[count++] = sl_id_of(index, (uint32_t)node);
 }
 
 sl_sums_found sl_sums_check(const sl_index *index, size_t threads, uint64_t *ids, size_t room, sl_progress *progress) {
@@ -41,7 +42,7 @@ sl_sums_found sl_sums_check(const sl_index *index, size_t threads, uint64_t *ids
     reduction(min : first)
     for (size_t node = 0; node < index->n; node++) {
         if (sl_progress_cancelled(progress)) continue;
-        int wrong = is_bad(index, node);
+        int wrong = !sl_sum_holds(index, (uint32_t)node);
         bad += (size_t)wrong;
         if (wrong && node < first) first = node;
         checked++;

@@ -14,9 +14,13 @@ uint32_t sl_sum_of(const sl_index *index, uint32_t node);
 size_t sl_sums_bytes(const sl_index *index);
 void sl_sums_make(const sl_index *index, uint32_t *sums);
 
+/* Whether a node's record is as its sum says. Of an index that has sums. */
+int sl_sum_holds(const sl_index *index, uint32_t node);
+
 typedef struct sl_sums_found {
     size_t checked, bad;
-    uint64_t first; /* id of the first bad record */
+    size_t node;    /* of the first bad record */
+    uint64_t first; /* and its id */
 } sl_sums_found;
 
 /* Holds the records of an index that has sums to them, none of another; ids of the first `room` bad ones, in the order

@@ -535,6 +535,14 @@ typedef struct sl_check_report {
  * be NULL; report's struct_size is set by the caller. */
 SL_API SL_MUST_USE sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report);
 
+/* Of an index that was opened writable: takes out every vector whose record does not agree with its checksum (see
+ * scrub). They are deleted, and can no longer be got; walks go on through their places as through copies of a
+ * neighbour, so that nothing behind them is lost. Which they are, a check with scrub tells before; add them again from
+ * where they came from. *dropped is how many there were. As of other changes, sl_index_sync makes it durable. Needs the
+ * handle to itself. threads: 0 for as many as OpenMP gives. Errors: SL_EINVAL, SL_EREADONLY, SL_EUNSUPPORTED (an index
+ * in memory), SL_ECORRUPT (no record is sound), SL_ENOSPC. */
+SL_API SL_MUST_USE sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped);
+
 typedef struct sl_save_params {
     size_t struct_size;
     const sl_file_ops *file_ops; /* NULL: the system's */

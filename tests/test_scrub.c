@@ -200,6 +200,44 @@ START_TEST(several) {
 }
 END_TEST
 
+/* What is dropped is gone, all else is found, and nothing is damaged any more. */
+START_TEST(dropped) {
+    const size_t nodes[] = {3, 4, 90, 201, 249};
+    float vector[DIM];
+    sl_check_report report;
+    size_t gone;
+    make(&kinds[_i]);
+    sl_index *index = opened(0);
+    for (size_t i = 0; i < 5; i++) {
+        uint32_t kind = i == 2 ? SL_SECTION_IDS : SL_SECTION_CODES;
+        size_t size = row_size(index, kind);
+        for (size_t byte = 0; byte < size; byte++)
+            flip(index, kind, nodes[i] * size + byte);
+    }
+    ck_fails(sl_index_drop_damaged(index, 1, &gone), SL_EREADONLY, "writable");
+    sl_index_free(index);
+    index = opened(1);
+    ck_ok(sl_index_drop_damaged(index, 1 + (size_t)_i % 2, &gone));
+    ck_assert_uint_eq(gone, 5);
+    ck_ok(sl_index_drop_damaged(index, 1, &gone));
+    ck_assert_uint_eq(gone, 0);
+    ck_ok(sl_index_sync(index));
+    sl_index_free(index);
+    index = opened(0);
+    ck_ok(scrub(index, NULL, 0, &report));
+    ck_assert_uint_eq(sl_index_size(index), ALL - 5);
+    for (size_t node = 0; node < ALL; node++) {
+        int is_gone = 0;
+        for (size_t i = 0; i < 5; i++)
+            is_gone |= node == nodes[i];
+        sl_status status = sl_index_get(index, &(uint64_t){id_of(node)}, 1, SL_F32, vector);
+        ck_assert_int_eq(status, is_gone ? SL_ENOTFOUND : SL_OK);
+    }
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Where there are no records of their own
  * ------------------------------------------------------------------------------------------------------------- */
@@ -243,6 +281,7 @@ int main(void) {
     tcase_add_loop_test(cases[0], every_byte_of_a_record, 0, sizeof kinds / sizeof *kinds);
     tcase_add_loop_test(cases[0], nothing_else, 0, sizeof kinds / sizeof *kinds);
     tcase_add_test(cases[0], several);
+    tcase_add_loop_test(cases[0], dropped, 0, sizeof kinds / sizeof *kinds);
     tcase_add_test(cases[1], of_a_file_that_never_changes);
     tcase_add_test(cases[1], of_another_size);
     return check_main("scrub", cases, 2);

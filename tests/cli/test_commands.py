@@ -184,8 +184,20 @@ class Scrub(Indexed):
         self.assertEqual(self.start("check", "live.sl").returncode, 0)
         self.assertNotIn("bad_records", self.run_json("check", "live.sl"))
 
+    def test_drops_damaged_records(self):
+        self.run_ok("build", "base.fbin", "-o", "live.sl", "--metric", "cosine", "--room", 1000)
+        self.flip(5, 70)
+        self.run_bad(2, "check", "live.sl", "--drop", says=["--scrub"])
+        told = self.run_json("check", "live.sl", "--scrub", "--drop")
+        self.assertEqual((told["ok"], told["dropped"], told["dropped_ids"], told["bad_ids"]),
+                         (True, 2, [5 + 0x4000, 70 + 0x4000], []))
+        self.assertEqual(self.run_json("info", "live.sl")["deleted"], 2)
+        told = self.run_json("check", "live.sl", "--scrub", "--drop")
+        self.assertEqual((told["ok"], told["dropped"], told["n"]), (True, 0, N - 2))
+
     def test_of_a_file_without_records(self):
         self.build()
+        self.run_bad(1, "check", "x.sl", "--scrub", "--drop", says=["x.sl", "--room"])
         self.assertEqual(self.run_json("check", "x.sl", "--scrub")["records_checked"], 0)
         self.assertIn("sections of this file have checksums", self.run_ok("check", "x.sl", "--scrub"))
 
