@@ -146,7 +146,7 @@ sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out)
     size_t count = sl_describe(&index, &header, sections);
     sum_sections(sections, count, &mine);
     mine.bytes_total = sl_store_file_size(sections, count);
-    const sl_live_parts no_parts = {NULL};
+    const sl_live_parts no_parts = {.ids = NULL};
     count = sl_live_describe(&index, sl_live_room(&index, (size_t)n), &no_parts, &header, sections, count);
     mine.bytes_with_room = sl_store_file_size(sections, count);
     sl_params_out(out, &mine, sizeof mine);
