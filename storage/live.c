@@ -428,7 +428,6 @@ sl_status sl_live_commit(sl_live *live) {
     if (!live->dirty.marked) return SL_OK;
     SL_TRY(for_each_run(live, 0, live->size, set_aside));
     SL_TRY(write_log(live));
-    live->commits++;
     sl_status status = write_through(live);
     if (status != SL_OK) {
         live->failed = 1;

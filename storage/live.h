@@ -53,8 +53,7 @@ typedef struct sl_live {
     uint64_t log_bytes;  /* emptied from there on */
     int direct;         /* in persistent memory, which is written to as it is: no log, and what is touched is flushed */
     uint64_t own_pages; /* at most so many of the mapping's have become this process's own */
-    uint64_t commits;
-    int failed; /* a sync has failed: what the device holds is unknown until the file is opened anew */
+    int failed;         /* a sync has failed: what the device holds is unknown until the file is opened anew */
     char path[];
 } sl_live;
 
