@@ -27,6 +27,11 @@ const char *sl_place_name(sl_place place) {
     return NAME_OF(names, place);
 }
 
+const char *sl_layout_name(sl_layout layout) {
+    static const char *const names[] = {[SL_LAYOUT_ARRAYS] = "arrays", [SL_LAYOUT_RECORDS] = "records"};
+    return NAME_OF(names, layout);
+}
+
 const char *sl_mapping_name(sl_mapping mapping) {
     static const char *const names[] = {[SL_MAPPING_MEMORY] = "memory",
                                         [SL_MAPPING_SHARED] = "shared",

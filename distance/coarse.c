@@ -21,7 +21,7 @@ sl_status sl_coarse_init(sl_coarse *coarse, size_t dim, sl_metric metric) {
     *coarse = (sl_coarse){.metric = metric};
     SL_TRY(sl_codec_init(&coarse->matrix, dim, SL_METRIC_IP, SL_F32, SL_CODES_I8));
     SL_TRY(sl_codec_init(&coarse->codec, own, SL_METRIC_L2, SL_F32, SL_CODES_I4));
-    coarse->codec.rows.pitch = coarse->codec.rows.width;
+    coarse->codec.rows.pitch = coarse->codec.rows.size = coarse->codec.rows.width;
     return SL_OK;
 }
 

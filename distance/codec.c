@@ -36,6 +36,14 @@ static void init_rest(sl_codec *codec) {
     codec->rest.pitch += 4;
 }
 
+size_t sl_codec_payload(const sl_codec *codec) {
+    const sl_code_rows *rows = &codec->rows;
+    size_t last = rows->bias ? rows->bias : rows->factor;
+    if (codec->norm && !codec->rest.pitch) last = codec->norm;
+    /* What follows an F32 row within its width must be finite: it is the row's own. */
+    return codec->codes == SL_CODES_F32 && last + 4 < rows->width ? rows->width : last + 4;
+}
+
 sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype dtype, sl_codes codes) {
     if (dim == 0) return sl_fail(SL_EINVAL, "dim is 0; it must be 1 to %u", SL_MAX_DIM);
     if (dim > SL_MAX_DIM) return sl_fail(SL_ELIMIT, "dim is %zu; it must be 1 to %u", dim, SL_MAX_DIM);
@@ -59,9 +67,9 @@ sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype 
         codec->norm = payload;
         payload += 4;
     }
-    codec->rows.pitch = pitch_of(payload);
-    /* What follows an F32 row within its width must be finite: it is the row's own. */
-    if (codes == SL_CODES_F32 && codec->rows.pitch < codec->rows.width) codec->rows.pitch = codec->rows.width;
+    codec->rows.pitch = pitch_of(sl_codec_payload(codec));
+    codec->rows.size = codec->rows.pitch;
+    codec->rest.size = codec->rest.pitch;
     return SL_OK;
 }
 

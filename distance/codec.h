@@ -39,6 +39,9 @@ typedef struct sl_codec {
  * hold their whole width. Errors: SL_EINVAL, SL_ETYPE, SL_ELIMIT, SL_EUNSUPPORTED, with what to do instead. */
 sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype dtype, sl_codes codes);
 
+/* Bytes of a row of `rows` that hold something or must be finite: the others are padding. */
+size_t sl_codec_payload(const sl_codec *codec);
+
 /* Bytes of the codes at the beginning of a row. */
 size_t sl_codes_size(size_t dim, sl_codes codes);
 

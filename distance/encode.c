@@ -171,7 +171,7 @@ static void measure_error(const sl_codec *codec, const float *x, const uint8_t *
 
 void sl_encode_row(const sl_codec *codec, const void *vector, sl_dtype dtype, uint8_t *row, float *floats,
                    sl_quant_error *error) {
-    memset(row, 0, codec->rows.pitch);
+    memset(row, 0, codec->rows.size);
     if (codec->dtype != SL_F32) {
         encode_native(codec, vector, row);
         return;

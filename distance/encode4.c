@@ -92,7 +92,7 @@ static void decode_unit(const sl_codec *codec, const uint8_t *row, const uint8_t
 
 float sl_encode_levels(const sl_codec *codec, const float *x, uint8_t *row) {
     float factor, inverse = best_step(x, codec->dim, &factor);
-    memset(row, 0, codec->rows.pitch);
+    memset(row, 0, codec->rows.size);
     put_levels(codec, x, inverse, row);
     sl_field_put(row, codec->rows.factor, (double)factor);
     return factor;
@@ -101,7 +101,7 @@ float sl_encode_levels(const sl_codec *codec, const float *x, uint8_t *row) {
 void sl_encode_row4(const sl_codec *codec, float *x, uint8_t *row, uint8_t *rest, sl_quant_error *error) {
     size_t dim = codec->dim;
     double length = sqrt(sl_dot_double(x, x, dim));
-    memset(rest, 0, codec->rest.pitch);
+    memset(rest, 0, codec->rest.size);
     for (size_t i = 0; i < dim && codec->norm; i++)
         x[i] = (float)((double)x[i] / length);
     float factor = sl_encode_levels(codec, x, row), most = 0;

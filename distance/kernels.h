@@ -21,6 +21,7 @@
 typedef struct sl_code_rows {
     const uint8_t *base;
     size_t pitch;  /* bytes from row to row, a multiple of 4 */
+    size_t size;   /* bytes of a row that are its own: all its pitch, or less, and what lies behind is not */
     size_t width;  /* bytes read of each, a multiple of SL_ROW_STEP */
     size_t factor; /* byte offset of the factor in a row, a multiple of 4 */
     size_t bias;   /* byte offset of the bias, factor + 4, or 0: no bias */

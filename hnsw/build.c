@@ -100,24 +100,25 @@ static void encode_row(sl_build *build, size_t i, size_t thread) {
     sl_index *index = build->index;
     uint32_t node = (uint32_t)(build->first + i);
     encode_vector(build, i, thread);
-    if (index->sums) index->sums[node] = sl_sum_of(index, node);
+    if (index->sums) *sl_sum_at(index, node) = sl_sum_of(index, node);
 }
 
 /* The arrays of nodes [first, first + n) but for the links, which are told of one by one. */
 static void touch_rows(const sl_index *index, size_t first, size_t n) {
-    sl_index_touch(index, sl_row(index, (uint32_t)first), n * index->codec.rows.pitch);
-    if (index->codec.rest.pitch)
-        sl_index_touch(index, sl_rest_row(index, (uint32_t)first), n * index->codec.rest.pitch);
+    const sl_code_rows *rows = &index->codec.rows, *rest = &index->codec.rest;
+    sl_index_touch_each(index, sl_row(index, (uint32_t)first), rows->pitch, rows->size, n);
+    if (rest->pitch) sl_index_touch_each(index, sl_rest_row(index, (uint32_t)first), rest->pitch, rest->size, n);
     if (index->refine_pitch) sl_index_touch(index, sl_refine_row(index, (uint32_t)first), n * index->refine_pitch);
-    if (index->sums) sl_index_touch(index, index->sums + first, n * sizeof *index->sums);
+    if (index->sums)
+        sl_index_touch_each(index, sl_sum_at(index, first), index->sum_step, sizeof *index->sums, n);
 }
 
-/* No links yet. Room in memory is made so; in a file it is zeros. */
+/* No links. Room in memory is made so; in a file it is zeros. */
 static void clear_links(sl_index *index, size_t first, size_t n) {
-    uint32_t *links = index->links + first * index->m0;
-    if (!index->live) return;
-    memset(links, 0xff, n * index->m0 * sizeof *links);
-    sl_index_touch(index, links, n * index->m0 * sizeof *links);
+    const size_t bytes = index->m0 * sizeof *index->links;
+    for (size_t node = first; node < first + n; node++)
+        memset(sl_links(index, node), 0xff, bytes);
+    sl_index_touch_each(index, sl_links(index, first), index->link_step * sizeof *index->links, bytes, n);
 }
 
 static void encode_rows(sl_build *build) {
@@ -125,7 +126,7 @@ static void encode_rows(sl_build *build) {
     for (size_t i = 0; i < build->n; i++)
         encode_row(build, i, sl_thread_number());
     touch_rows(build->index, build->first, build->n);
-    clear_links(build->index, build->first, build->n);
+    if (build->index->live) clear_links(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
         sl_quant_error_merge(&build->index->quant_error, &build->errors[t]);
 }
@@ -169,16 +170,19 @@ static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uin
 /* All nodes there are, linked as if they had come at once. */
 static void link_anew(sl_build *build) {
     sl_index *index = build->index;
-    size_t bytes = index->n * index->m0 * sizeof(uint32_t);
     size_t upper_bytes = index->upper.rows * index->m * sizeof(uint32_t);
-    memset(index->links, 0xff, bytes);
-    sl_index_touch(index, index->links, bytes);
+    clear_links(index, 0, index->n);
     if (upper_bytes) memset(index->upper.links, 0xff, upper_bytes);
     sl_index_touch(index, index->upper.links, upper_bytes);
     build->first = 0;
     build->n = index->n;
     sl_progress_start(&build->progress, NULL, NULL, 0);
     insert_rows(build);
+}
+
+/* Numbers that are kept for a while in the lists of nodes from `first` on. */
+static uint32_t *kept_at(const sl_index *index, size_t first, size_t i) {
+    return sl_links(index, first + i / index->m0) + i % index->m0;
 }
 
 /* Back to the nodes before this build. Links that its nodes had pushed out do not come back; a node that is left with
@@ -188,10 +192,9 @@ static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     uint32_t first = (uint32_t)build->first;
     sl_live_linked(index, 0);
     /* The lists of the nodes that go have room for those: each link that is dropped was made for one of theirs. */
-    uint32_t *poor = index->links + (size_t)first * index->m0;
-    size_t poor_count = 0, poor_bytes = build->n * index->m0 * sizeof *poor;
+    size_t poor = 0;
     for (uint32_t node = 0; node < first; node++)
-        if (drop_links(index, index->links + (size_t)node * index->m0, index->m0, first)) poor[poor_count++] = node;
+        if (drop_links(index, sl_links(index, node), index->m0, first)) *kept_at(index, first, poor++) = node;
     sl_upper_truncate(index, first);
     for (size_t row = 0; row < index->upper.rows; row++)
         (void)drop_links(index, index->upper.links + row * index->m, index->m, (uint32_t)index->upper.count);
@@ -199,12 +202,11 @@ static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     if (index->ordered > first) index->ordered = first;
     sl_ids_undo(index, next_id);
     sl_entry_set(index, entry.level, entry.level ? entry.slot : entry.node);
-    int most = poor_count > first / 2;
+    int most = poor > first / 2;
 #pragma omp parallel for schedule(dynamic, CHUNK) num_threads((int)build->threads) if (build->threads > 1 && !most)
-    for (size_t i = 0; i < poor_count; i++)
-        if (!most) sl_insert_node(&build->inserts[sl_thread_number()], poor[i]);
-    memset(poor, 0xff, poor_bytes);
-    sl_index_touch(index, poor, poor_bytes);
+    for (size_t i = 0; i < poor; i++)
+        if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *kept_at(index, first, i));
+    clear_links(index, first, build->n);
     if (most) link_anew(build);
 }
 

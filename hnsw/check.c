@@ -63,7 +63,7 @@ static void check_layer0(sl_check *check) {
     reduction(+ : bad, vectors, sum) reduction(min : smallest) reduction(max : largest)
     for (size_t node = 0; node < index->n; node++) {
         size_t length;
-        bad += list_faults(index->links + node * index->m0, index->m0, index->n, (uint32_t)node, &length);
+        bad += list_faults(sl_links(index, node), index->m0, index->n, (uint32_t)node, &length);
         vectors += !row_is_finite(index, node);
         sum += length;
         if (length < smallest) smallest = length;
@@ -112,12 +112,13 @@ static sl_status check_reach(sl_check *check) {
     memset(reach.reached, 0, (index->n / 64 + 1) * sizeof(uint64_t));
     size_t named = 0;
     uint32_t entry = sl_entry_get(index).node;
-    for (size_t link = 0; link < index->n * index->m0; link++) {
-        uint32_t to = sl_link_load(index->links + link);
-        if (to >= index->n || to == entry || sl_reach_has(&reach, to)) continue;
-        reach.reached[to / 64] |= (uint64_t)1 << (to % 64);
-        named++;
-    }
+    for (size_t node = 0; node < index->n; node++)
+        for (size_t i = 0; i < index->m0; i++) {
+            uint32_t to = sl_link_load(sl_links(index, node) + i);
+            if (to >= index->n || to == entry || sl_reach_has(&reach, to)) continue;
+            reach.reached[to / 64] |= (uint64_t)1 << (to % 64);
+            named++;
+        }
     check->report.no_in_link = index->n - named - (entry < index->n);
     sl_reach_free(&reach);
     return SL_OK;

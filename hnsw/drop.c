@@ -7,7 +7,7 @@
 /* A sound record near a damaged one, for walks to go by in its place: of a neighbour, or else of anyone. SL_NONE where
  * there is none. */
 static uint32_t stand_in(const sl_index *index, uint32_t node) {
-    const uint32_t *links = index->links + (size_t)node * index->m0;
+    const uint32_t *links = sl_links(index, node);
     for (size_t i = 0; i < index->m0; i++) {
         uint32_t near = sl_link_load(links + i);
         if (near >= index->n) break;
@@ -18,11 +18,12 @@ static uint32_t stand_in(const sl_index *index, uint32_t node) {
     return SL_NONE;
 }
 
-static void copy_row(const sl_index *index, const uint8_t *rows, size_t pitch, uint32_t to, uint32_t from) {
+static void copy_row(const sl_index *index, const uint8_t *rows, size_t pitch, size_t size, uint32_t to,
+                     uint32_t from) {
     if (!pitch) return;
     uint8_t *row = (uint8_t *)(uintptr_t)rows + (size_t)to * pitch;
-    memcpy(row, rows + (size_t)from * pitch, pitch);
-    sl_index_touch(index, row, pitch);
+    memcpy(row, rows + (size_t)from * pitch, size);
+    sl_index_touch(index, row, size);
 }
 
 /* The node stays in the graph, which others hang on, as a deleted copy of another. Its id is left: it may be what is
@@ -32,12 +33,14 @@ static void drop(sl_index *index, uint32_t node, uint32_t from) {
         sl_dead_mark(index, node);
         index->dead_count++;
     }
-    copy_row(index, index->rows, index->codec.rows.pitch, node, from);
-    copy_row(index, index->rest_rows, index->codec.rest.pitch, node, from);
-    copy_row(index, index->coarse_rows, index->coarse.codec.rows.pitch, node, from);
-    copy_row(index, index->refine_rows, index->refine_pitch, node, from);
-    index->sums[node] = sl_sum_of(index, node);
-    sl_index_touch(index, &index->sums[node], sizeof *index->sums);
+    const sl_codec *codec = &index->codec;
+    const size_t coarse = index->coarse.codec.rows.pitch;
+    copy_row(index, index->rows, codec->rows.pitch, codec->rows.size, node, from);
+    copy_row(index, index->rest_rows, codec->rest.pitch, codec->rest.size, node, from);
+    copy_row(index, index->coarse_rows, coarse, coarse, node, from);
+    copy_row(index, index->refine_rows, index->refine_pitch, index->refine_pitch, node, from);
+    *sl_sum_at(index, node) = sl_sum_of(index, node);
+    sl_index_touch(index, sl_sum_at(index, node), sizeof *index->sums);
 }
 
 static sl_status check_droppable(const sl_index *index) {

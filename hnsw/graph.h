@@ -38,6 +38,13 @@ typedef struct sl_replicas sl_replicas; /* replicas.h */
 
 typedef struct sl_live_facts sl_live_facts; /* live.h */
 
+/* Where the parts of a node lie in its record, see record.h; all 0 where they lie in arrays. */
+typedef struct sl_record {
+    size_t pitch; /* bytes of a record */
+    size_t row;   /* of it at the beginning, the node's codes */
+    size_t id, sum, links;
+} sl_record;
+
 struct sl_index {
     sl_allocator allocator;
     sl_allocator layer0; /* of the arrays of layer 0; without a NUMA policy the same */
@@ -58,13 +65,16 @@ struct sl_index {
     sl_place place;
 
     size_t n, capacity;
+    sl_record record;
+    size_t row_pitch, rest_pitch; /* of the codec's rows where they are arrays */
     uint8_t *rows;
     uint8_t *rest_rows; /* of I4 codes: what 4 bits leave over */
     uint8_t *coarse_rows;
     uint8_t *projection; /* of the coarse rows; NULL before there are any */
-    uint32_t *links;     /* m0 a node, filled with SL_NONE */
+    uint32_t *links;     /* m0 a node, filled with SL_NONE: see sl_links */
+    size_t link_step;    /* words from a node's to the next's */
     uint8_t *refine_rows;
-    void *ids; /* id_width bytes a node; NULL where id_width is 0: id i belongs to node i */
+    uint8_t *ids; /* id_width bytes a node; NULL where id_width is 0: id i belongs to node i */
     size_t id_width;
     uint64_t next_id;  /* one above the largest id */
     uint64_t *dead;    /* delete.c: a bit a node, and 0 from n on; NULL before the first delete */
@@ -73,7 +83,8 @@ struct sl_index {
     sl_replicas *replicas; /* of the upper layers, for a policy and several nodes; NULL: none */
     uint64_t entry;        /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
-    uint32_t *sums; /* of a file that is written in place: a CRC of each node's record, see sums.h; else NULL */
+    uint32_t *sums; /* a CRC of each node's data, see sums.h; NULL: the index has none */
+    size_t sum_step; /* bytes from one to the next */
     size_t ordered; /* nodes when they were last numbered anew */
     size_t threads; /* that the last add was asked to use */
     sl_partitions partitions;
@@ -119,10 +130,15 @@ static inline sl_layer sl_layer_at(const sl_index *index, uint32_t level) {
     return sl_layer_in(index, &index->upper, level);
 }
 
+/* The links of a node on layer 0. */
+static inline uint32_t *sl_links(const sl_index *index, size_t node) {
+    return index->links + node * index->link_step;
+}
+
 /* The link row of an id, or NULL where a damaged file says that the id is not on this layer. */
 static inline uint32_t *sl_layer_links(const sl_layer *layer, uint32_t id) {
     const sl_index *index = layer->index;
-    if (layer->level == 0) return index->links + (size_t)id * index->m0;
+    if (layer->level == 0) return sl_links(index, id);
     const sl_upper *upper = layer->upper;
     size_t row = (size_t)upper->start[id] + layer->level - 1;
     if (row >= upper->start[id + 1] || row >= upper->rows) return NULL;
@@ -133,6 +149,11 @@ static inline uint32_t *sl_layer_links(const sl_layer *layer, uint32_t id) {
  * sync makes it durable. From any number of threads. */
 static inline void sl_index_touch(const sl_index *index, const void *at, size_t size) {
     if (index->live) sl_live_touch(index->live, at, size);
+}
+
+/* The same of `size` bytes each of n nodes, `step` bytes from one's to the next's. */
+static inline void sl_index_touch_each(const sl_index *index, const void *at, size_t step, size_t size, size_t n) {
+    if (n) sl_index_touch(index, at, (n - 1) * step + size);
 }
 
 /* What was told of is durable, in persistent memory, before what this thread writes from here on. */
@@ -177,10 +198,23 @@ static inline void sl_refine_prefetch(const sl_index *index, uint32_t node) {
     sl_prefetch(sl_refine_row(index, node), index->refine_pitch);
 }
 
+/* Bytes from a node's id to the next's. */
+static inline size_t sl_id_step(const sl_index *index) {
+    return index->record.pitch ? index->record.pitch : index->id_width;
+}
+static inline uint32_t *sl_sum_at(const sl_index *index, size_t node) {
+    return (uint32_t *)(void *)((uint8_t *)index->sums + node * index->sum_step);
+}
+
+/* Where a node's id is kept, of an index that keeps whole ones. */
+static inline uint64_t *sl_id_at(const sl_index *index, size_t node) {
+    return (uint64_t *)(void *)(index->ids + node * sl_id_step(index));
+}
+
 /* The user's id of a node. */
 static inline uint64_t sl_id_of(const sl_index *index, uint32_t node) {
-    if (index->id_width == 8) return ((const uint64_t *)index->ids)[node];
-    if (index->id_width == 4) return ((const uint32_t *)index->ids)[node];
+    if (index->id_width == 8) return *sl_id_at(index, node);
+    if (index->id_width == 4) return ((const uint32_t *)(const void *)index->ids)[node];
     return node;
 }
 
@@ -232,9 +266,32 @@ void sl_coded_floats(const sl_index *index, uint32_t node, float *out);
 /* get.c: a node's vector as sl_index_get gives it, as floats or as the integers of an integer index. */
 void sl_vector_of(const sl_index *index, uint32_t node, sl_dtype dtype, void *out);
 
-/* persist.c: what a file of the index holds: header fields (but for those the store fills in) and sections, of which
- * there are at most SL_MAX_SECTIONS; returns their number. */
-size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_source *sections);
+/* What a file of an index is to hold besides what the index has as it should be there. */
+typedef struct sl_described_as {
+    sl_layout layout;
+    const void *ids; /* of id_width bytes each; NULL: the index's own */
+    uint32_t id_width;
+    const uint32_t *sums; /* NULL: the index's own, where there are any */
+    void *window;         /* see sl_split_rows; NULL where nothing is going to be written */
+} sl_described_as;
+
+#define SL_DESCRIBED_ROWS 4u
+
+/* A file of an index: header fields (but for those the store fills in) and sections, which point into it. */
+typedef struct sl_description {
+    sl_file_header header;
+    sl_section_source sections[SL_MAX_SECTIONS];
+    size_t count;
+    sl_split_rows rows[SL_DESCRIBED_ROWS];
+    size_t row_count;
+} sl_description;
+
+/* describe.c: the file of an index that cannot be written in place. */
+void sl_describe(const sl_index *index, const sl_described_as *as, sl_description *out);
+/* describe.c: in the layout and with the ids that the index has; only for its sizes. */
+void sl_describe_own(const sl_index *index, sl_description *out);
+/* describe.c: bytes an id takes in a file: none where they are the nodes' numbers, 4 where they fit. */
+uint32_t sl_file_id_width(const sl_index *index);
 
 /* upper.c: level that a node about to be added gets, from the seed and its number alone. */
 uint32_t sl_level_of(const sl_index *index, uint32_t node);

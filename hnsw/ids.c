@@ -122,7 +122,7 @@ sl_status sl_ids_resize(sl_index *index, size_t capacity) {
     for (size_t node = 0; node < index->n; node++)
         wide[node] = sl_id_of(index, (uint32_t)node);
     sl_mem_free(&index->layer0, index->ids, index->capacity * index->id_width);
-    index->ids = wide;
+    index->ids = block;
     index->id_width = sizeof *wide;
     return SL_OK;
 }
@@ -145,7 +145,7 @@ static sl_status make_explicit(sl_index *index) {
     uint64_t *wide = block;
     for (size_t node = 0; node < index->n; node++)
         wide[node] = node;
-    index->ids = wide;
+    index->ids = block;
     index->id_width = sizeof *wide;
     return SL_OK;
 }
@@ -166,6 +166,11 @@ static sl_status refuse(sl_index *index, sl_status status) {
     return status;
 }
 
+/* Those of the n nodes that are being added. */
+static void touch_ids(const sl_index *index, size_t n) {
+    sl_index_touch_each(index, sl_id_at(index, index->n), sl_id_step(index), sizeof(uint64_t), n);
+}
+
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     if (!ids && index->next_id > UINT64_MAX - n)
         return sl_fail(SL_ELIMIT, "no ids are left after %llu; give ids", (unsigned long long)index->next_id - 1);
@@ -175,12 +180,12 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     }
     SL_TRY(make_explicit(index));
     size_t total = index->n + n;
-    uint64_t *wide = index->ids, next = index->next_id;
+    uint64_t next = index->next_id;
     /* Ids that go on from the largest differ from all: where there is no map, none is needed. */
     if (!ids && !index->id_map.slots) {
         for (size_t i = 0; i < n; i++)
-            wide[index->n + i] = next++;
-        sl_index_touch(index, wide + index->n, n * sizeof *wide);
+            *sl_id_at(index, index->n + i) = next++;
+        touch_ids(index, n);
         index->next_id = next;
         return SL_OK;
     }
@@ -192,7 +197,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
         uint64_t id = ids ? ids[i] : index->next_id + i;
         if (id == SL_NO_ID)
             return refuse(index, sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i));
-        wide[index->n + i] = id;
+        *sl_id_at(index, index->n + i) = id;
         uint32_t other = map_put(index, &index->id_map, id, (uint32_t)(index->n + i));
         if (other != SL_NONE && other >= index->n)
             return refuse(index, sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", i,
@@ -202,7 +207,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
                                          (unsigned long long)id));
         if (id >= next) next = id + 1;
     }
-    sl_index_touch(index, wide + index->n, n * sizeof *wide);
+    touch_ids(index, n);
     index->next_id = next;
     return SL_OK;
 }
@@ -225,6 +230,6 @@ void sl_ids_free(sl_index *index) {
 
 void sl_ids_adopt(sl_index *index, uint64_t *ids) {
     sl_ids_free(index);
-    index->ids = ids;
+    index->ids = (uint8_t *)ids;
     index->id_width = sizeof *ids;
 }

@@ -86,6 +86,7 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
                         .refine = params->refine,
                         .m = params->m,
                         .m0 = 2 * params->m,
+                        .link_step = 2 * params->m,
                         .ef_construction = params->ef_construction,
                         .seed = params->seed,
                         .place = SL_PLACE_DRAM};
@@ -261,8 +262,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
     SL_TRY(sl_params_check_out(out, "sl_index_stats"));
     sl_index view;
     index = sl_live_seen(index, &view);
-    sl_section_source sections[SL_MAX_SECTIONS];
-    sl_file_header header;
+    sl_description file;
     sl_index_stats mine = {.n = sl_live_count(index),
                            .dim = index->codec.dim,
                            .m = index->m,
@@ -279,10 +279,10 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .tuned = index->tuned_count,
                            .deleted = index->dead_count,
                            .room = index->live || index->facts ? index->capacity : 0};
-    size_t count = sl_describe(index, &header, sections);
-    for (size_t i = 0; i < count; i++) {
-        uint64_t size = sections[i].size;
-        switch ((sl_section_kind)sections[i].kind) {
+    sl_describe_own(index, &file);
+    for (size_t i = 0; i < file.count; i++) {
+        uint64_t size = file.sections[i].size;
+        switch ((sl_section_kind)file.sections[i].kind) {
         case SL_SECTION_CODES:
         case SL_SECTION_REST:
         case SL_SECTION_COARSE:
@@ -294,6 +294,11 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
             break;
         case SL_SECTION_IDS:
             mine.bytes_ids += size;
+            break;
+        case SL_SECTION_RECORDS:
+            mine.bytes_links += index->n * index->m0 * sizeof(uint32_t);
+            mine.bytes_ids += index->n * sizeof(uint64_t);
+            mine.bytes_codes += size - index->n * (index->m0 * sizeof(uint32_t) + sizeof(uint64_t));
             break;
         case SL_SECTION_REFINE:
             mine.bytes_refine += size;
@@ -314,7 +319,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
             break;
         }
     }
-    mine.bytes_total = sl_store_file_size(sections, count);
+    mine.bytes_total = sl_store_file_size(file.sections, file.count);
     if (index->quant_error.count) mine.quant_error_mean = index->quant_error.sum / (double)index->quant_error.count;
     sl_params_out(out, &mine, sizeof mine);
     return SL_OK;

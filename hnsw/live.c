@@ -10,99 +10,6 @@
 static_assert(sizeof(sl_live_facts) <= SL_LIVE_PAGE, "sl_live_facts");
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Room
- * ------------------------------------------------------------------------------------------------------------- */
-
-/* A node stands on level 1 with probability 1/m and is on 1/(m - 1) upper levels in the mean; ten standard deviations
- * more are never met. */
-sl_extent sl_live_room(const sl_index *index, size_t n) {
-    double count = (double)n, p = 1 / (double)index->m, mean = p / (1 - p);
-    double slots = count * p + 10 * sqrt(count * p * (1 - p)) + 64;
-    double rows = count * mean + 10 * sqrt(count * p) / (1 - p) + SL_MAX_LEVEL;
-    size_t most = SL_NONE - 1;
-    sl_extent room = {n, slots < count ? (size_t)slots : n, rows < (double)most ? (size_t)rows : most};
-    if (room.slots < index->upper.count) room.slots = index->upper.count;
-    if (room.rows < index->upper.rows) room.rows = index->upper.rows;
-    return room;
-}
-
-static uint64_t room_of(const sl_index *index, sl_section_kind kind, sl_extent room) {
-    const uint64_t word = sizeof(uint32_t);
-    switch (kind) {
-    case SL_SECTION_CODES:
-        return room.n * index->codec.rows.pitch;
-    case SL_SECTION_REST:
-        return room.n * index->codec.rest.pitch;
-    case SL_SECTION_COARSE:
-        return room.n * index->coarse.codec.rows.pitch;
-    case SL_SECTION_PROJECTION:
-        return index->coarse.codec.rows.pitch ? sl_coarse_projection_size(&index->coarse) : 0;
-    case SL_SECTION_LINKS:
-        return room.n * index->m0 * word;
-    case SL_SECTION_IDS:
-        return room.n * sizeof(uint64_t);
-    case SL_SECTION_REFINE:
-        return room.n * index->refine_pitch;
-    case SL_SECTION_UPPER_NODES:
-        return room.slots * word;
-    case SL_SECTION_UPPER_START:
-        return (room.slots + 1) * word;
-    case SL_SECTION_UPPER_LINKS:
-        return room.rows * index->m * word;
-    case SL_SECTION_DEAD:
-        return sl_dead_bytes(room.n);
-    case SL_SECTION_TUNED:
-        return SL_MAX_TUNED * sizeof(sl_tuned_record);
-    case SL_SECTION_SUMS:
-        return room.n * word;
-    case SL_SECTION_LIVE:
-        return SL_LIVE_SIZE;
-    case SL_SECTION_PARTITION_STARTS:
-    case SL_SECTION_PARTITION_ROWS:
-        return 0;
-    }
-    return 0;
-}
-
-/* The section of a kind among those described, made where there is none. */
-static sl_section_source *section_for(sl_section_source *sections, size_t *count, sl_section_kind kind) {
-    for (size_t i = 0; i < *count; i++)
-        if (sections[i].kind == (uint32_t)kind) return &sections[i];
-    sections[*count] = (sl_section_source){.kind = kind};
-    return &sections[(*count)++];
-}
-
-static void set_data(sl_section_source *section, const void *data, uint64_t size) {
-    section->data = data;
-    section->size = size;
-}
-
-size_t sl_live_describe(const sl_index *index, sl_extent room, const sl_live_parts *parts, sl_file_header *header,
-                        sl_section_source *sections, size_t count) {
-    /* The last is SL_SECTION_LIVE, so that the file ends with a whole line. */
-    const sl_section_kind kinds[] = {
-        SL_SECTION_CODES,       SL_SECTION_REST,   SL_SECTION_COARSE, SL_SECTION_PROJECTION,  SL_SECTION_LINKS,
-        SL_SECTION_IDS,         SL_SECTION_REFINE, SL_SECTION_DEAD,   SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START,
-        SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,  SL_SECTION_SUMS,   SL_SECTION_LIVE};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        uint64_t bytes = room_of(index, kinds[i], room);
-        if (!bytes) continue;
-        sl_section_source *section = section_for(sections, &count, kinds[i]);
-        section->flags = SL_SECTION_REQUIRED | SL_SECTION_CHANGING;
-        section->room = bytes;
-        if (kinds[i] == SL_SECTION_LIVE) set_data(section, parts->live, SL_LIVE_SIZE);
-        if (kinds[i] == SL_SECTION_SUMS) set_data(section, parts->sums, index->n * sizeof *parts->sums);
-        if (kinds[i] == SL_SECTION_IDS)
-            set_data(section, parts->ids ? parts->ids : index->ids, index->n * sizeof *parts->ids);
-    }
-    header->id_width = sizeof *parts->ids;
-    header->room = room.n;
-    header->upper_room = room.slots;
-    header->rows_room = room.rows;
-    return count;
-}
-
-/* ---------------------------------------------------------------------------------------------------------------
  * Facts
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -225,14 +132,16 @@ sl_status sl_live_reserve_nodes(const sl_index *index, size_t more) {
     size_t first = index->n;
     if (!sl_index_is_direct(index)) return SL_OK;
     SL_TRY(sl_live_reserve(live, sl_row(index, (uint32_t)first), more * index->codec.rows.pitch));
-    SL_TRY(sl_live_reserve(live, index->links + first * index->m0, more * index->m0 * sizeof(uint32_t)));
-    SL_TRY(sl_live_reserve(live, (const uint64_t *)index->ids + first, more * sizeof(uint64_t)));
     if (index->rest_rows)
         SL_TRY(sl_live_reserve(live, sl_rest_row(index, (uint32_t)first), more * index->codec.rest.pitch));
     if (index->coarse_rows)
         SL_TRY(sl_live_reserve(live, sl_walked_row(index, (uint32_t)first), more * index->walked->rows.pitch));
     if (index->projection) SL_TRY(sl_live_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
-    SL_TRY(sl_live_reserve(live, index->sums + first, more * sizeof *index->sums));
+    if (!index->record.pitch) {
+        SL_TRY(sl_live_reserve(live, sl_links(index, first), more * index->m0 * sizeof(uint32_t)));
+        SL_TRY(sl_live_reserve(live, sl_id_at(index, first), more * sizeof(uint64_t)));
+        SL_TRY(sl_live_reserve(live, sl_sum_at(index, first), more * sizeof *index->sums));
+    }
     return index->refine_pitch
                ? sl_live_reserve(live, sl_refine_row(index, (uint32_t)first), more * index->refine_pitch)
                : SL_OK;

@@ -26,20 +26,13 @@ typedef struct sl_extent {
     size_t n, slots, rows;
 } sl_extent;
 
-/* Room for n vectors: on the upper layers for so many more than are expected that it never runs out sooner. */
+/* describe.c: room for n vectors, on the upper layers for so many more than are expected that it never runs out sooner. */
 sl_extent sl_live_room(const sl_index *index, size_t n);
 
-/* What only a file has that is written in place. */
-typedef struct sl_live_parts {
-    uint64_t *ids;  /* where the index keeps none or short ones; else NULL */
-    uint32_t *sums; /* one a node */
-    uint8_t *live;  /* SL_LIVE_SIZE bytes */
-} sl_live_parts;
-
-/* What sl_describe gave for a file that cannot be written in place, made one that can: with that room, whole ids, and
- * these parts. Returns the number of sections. */
-size_t sl_live_describe(const sl_index *index, sl_extent room, const sl_live_parts *parts, sl_file_header *header,
-                        sl_section_source *sections, size_t count);
+/* describe.c: as sl_describe, of a file that can be written in place: with that room, whole ids, sums, and `live` of
+ * SL_LIVE_SIZE bytes. */
+void sl_live_describe(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,
+                      sl_description *out);
 
 /* The facts of an index as it is. */
 sl_live_facts sl_live_facts_of(const sl_index *index);

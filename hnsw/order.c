@@ -118,7 +118,7 @@ static void move_layer0(sl_order *order) {
     sl_index *index = order->index;
     uint64_t *ids = order->ids;
     for (size_t node = 0; node < index->n; node++) {
-        uint32_t *links = index->links + node * index->m0;
+        uint32_t *links = sl_links(index, node);
         renumber(links, links, index->m0, order->to);
         ids[node] = sl_id_of(index, order->reach.queue[node]);
         if (sl_is_dead(index, order->reach.queue[node])) order->dead[node / 64] |= (uint64_t)1 << (node % 64);

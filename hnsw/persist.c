@@ -3,6 +3,7 @@
 #include "hnsw/order.h"
 #include "hnsw/placed.h"
 #include "hnsw/reach.h"
+#include "hnsw/record.h"
 #include "hnsw/settings.h"
 #include "hnsw/sums.h"
 
@@ -18,80 +19,20 @@ void sl_open_params_init_sized(sl_open_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Ids a file needs: none where they are the nodes' numbers, 4 bytes where they fit. */
-static uint32_t file_id_width(const sl_index *index) {
-    if (index->id_width == 0) return 0;
-    return index->id_width == 4 || index->next_id <= (uint64_t)UINT32_MAX + 1 ? 4 : 8;
-}
-
-size_t sl_describe(const sl_index *index, sl_file_header *header, sl_section_source *sections) {
-    sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
-    const sl_upper *upper = &index->upper;
-    *header = (sl_file_header){.n = index->n,
-                               .dim = (uint32_t)index->codec.dim,
-                               .metric = (uint8_t)index->codec.metric,
-                               .dtype = (uint8_t)index->codec.dtype,
-                               .codes = (uint8_t)index->codes,
-                               .refine = (uint8_t)index->refine,
-                               .m = (uint32_t)index->m,
-                               .ef_construction = (uint32_t)index->ef_construction,
-                               .seed = index->seed,
-                               .row_pitch = (uint32_t)index->codec.rows.pitch,
-                               .refine_pitch = (uint32_t)index->refine_pitch,
-                               .id_width = file_id_width(index),
-                               .entry_node = entry.node,
-                               .entry_slot = entry.slot,
-                               .max_level = entry.level,
-                               .upper_count = (uint32_t)upper->count,
-                               .upper_rows = (uint32_t)upper->rows,
-                               .next_id = index->next_id,
-                               .quant_error_sum = index->quant_error.sum,
-                               .quant_error_max = index->quant_error.max,
-                               .quant_error_count = index->quant_error.count,
-                               .dead_count = index->dead_count};
-    size_t count = 0;
-    const size_t word = sizeof(uint32_t);
-#define SL_PUT(kind, data, bytes) sections[count++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, bytes, 0}
-    SL_PUT(SL_SECTION_CODES, index->rows, index->n * index->codec.rows.pitch);
-    if (index->codec.rest.pitch) SL_PUT(SL_SECTION_REST, index->rest_rows, index->n * index->codec.rest.pitch);
-    if (index->coarse.codec.rows.pitch && index->n) {
-        SL_PUT(SL_SECTION_COARSE, index->coarse_rows, index->n * index->coarse.codec.rows.pitch);
-        SL_PUT(SL_SECTION_PROJECTION, index->projection, sl_coarse_projection_size(&index->coarse));
-    }
-    SL_PUT(SL_SECTION_LINKS, index->links, index->n * index->m0 * word);
-    if (header->id_width) SL_PUT(SL_SECTION_IDS, index->ids, index->n * header->id_width);
-    if (upper->count) {
-        SL_PUT(SL_SECTION_UPPER_NODES, upper->nodes, upper->count * word);
-        SL_PUT(SL_SECTION_UPPER_START, upper->start, (upper->count + 1) * word);
-        SL_PUT(SL_SECTION_UPPER_LINKS, upper->links, upper->rows * index->m * word);
-    }
-    if (index->refine_pitch) SL_PUT(SL_SECTION_REFINE, index->refine_rows, index->n * index->refine_pitch);
-    if (index->dead_count) SL_PUT(SL_SECTION_DEAD, index->dead, sl_dead_bytes(index->n));
-#undef SL_PUT
-    const sl_partitions *partitions = &index->partitions;
-    if (partitions->count) {
-        size_t bytes = partitions->count * partitions->codec.rows.pitch;
-        sections[count++] =
-            (sl_section_source){SL_SECTION_PARTITION_STARTS, 0, partitions->starts, (partitions->count + 1) * word, 0};
-        sections[count++] = (sl_section_source){SL_SECTION_PARTITION_ROWS, 0, partitions->rows, bytes, 0};
-    }
-    if (index->tuned_count)
-        sections[count++] =
-            (sl_section_source){SL_SECTION_TUNED, 0, index->tuned, index->tuned_count * sizeof *index->tuned, 0};
-    return count;
-}
-
 /* Memory for the time of a save. */
 typedef struct save_parts {
     void *ids; /* in the file's width, where that is not the one they have in memory */
     size_t id_bytes;
-    sl_live_parts live;
+    uint32_t *sums; /* where the file has them and the index has not */
+    uint8_t *live;
+    void *window;
 } save_parts;
 
 static void free_parts(const sl_index *index, const save_parts *parts) {
     sl_mem_free(&index->allocator, parts->ids, parts->id_bytes);
-    sl_mem_free(&index->allocator, parts->live.sums, sl_sums_bytes(index));
-    sl_mem_free(&index->allocator, parts->live.live, SL_LIVE_SIZE);
+    sl_mem_free(&index->allocator, parts->sums, sl_sums_bytes(index));
+    sl_mem_free(&index->allocator, parts->live, SL_LIVE_SIZE);
+    sl_mem_free(&index->allocator, parts->window, SL_SPLIT_WINDOW);
 }
 
 static sl_status make_ids(const sl_index *index, size_t width, save_parts *parts) {
@@ -110,29 +51,41 @@ static sl_status make_ids(const sl_index *index, size_t width, save_parts *parts
     return SL_OK;
 }
 
-static sl_status make_live_parts(const sl_index *index, save_parts *parts) {
-    sl_live_facts facts = sl_live_facts_of(index);
+/* Those that the index has are kept, so that what is damaged stays known. */
+static sl_status make_sums(const sl_index *index, save_parts *parts) {
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, SL_LIVE_SIZE, &block));
-    parts->live.live = block;
-    SL_TRY(sl_live_format(parts->live.live, &facts, sizeof facts));
+    if (index->sums) return SL_OK;
     SL_TRY(sl_mem_alloc(&index->allocator, sl_sums_bytes(index), &block));
-    parts->live.sums = block;
-    sl_sums_make(index, parts->live.sums);
-    parts->live.ids = parts->ids;
+    parts->sums = block;
+    sl_sums_make(index, parts->sums);
     return SL_OK;
 }
 
+static sl_status make_live(const sl_index *index, save_parts *parts) {
+    sl_live_facts facts = sl_live_facts_of(index);
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->allocator, SL_LIVE_SIZE, &block));
+    parts->live = block;
+    return sl_live_format(parts->live, &facts, sizeof facts);
+}
+
 /* A file as small as it can be, or with room to be written in place. */
-static sl_status describe_file(const sl_index *index, size_t room, save_parts *parts, sl_file_header *header,
-                               sl_section_source *sections, size_t *count) {
-    *count = sl_describe(index, header, sections);
-    SL_TRY(make_ids(index, room ? sizeof(uint64_t) : header->id_width, parts));
-    for (size_t i = 0; parts->ids && i < *count; i++)
-        if (sections[i].kind == SL_SECTION_IDS) sections[i].data = parts->ids;
-    if (!room) return SL_OK;
-    SL_TRY(make_live_parts(index, parts));
-    *count = sl_live_describe(index, sl_live_room(index, room), &parts->live, header, sections, *count);
+static sl_status describe_file(const sl_index *index, const sl_save_params *save, save_parts *parts,
+                               sl_description *out) {
+    int records = save->layout == SL_LAYOUT_RECORDS, whole = records || save->room;
+    sl_described_as as = {.layout = save->layout, .id_width = whole ? sizeof(uint64_t) : sl_file_id_width(index)};
+    SL_TRY(make_ids(index, as.id_width, parts));
+    if (whole) SL_TRY(make_sums(index, parts));
+    if (records || index->record.pitch) SL_TRY(sl_mem_alloc(&index->allocator, SL_SPLIT_WINDOW, &parts->window));
+    as.ids = parts->ids;
+    as.sums = parts->sums;
+    as.window = parts->window;
+    if (!save->room) {
+        sl_describe(index, &as, out);
+        return SL_OK;
+    }
+    SL_TRY(make_live(index, parts));
+    sl_live_describe(index, sl_live_room(index, save->room), &as, parts->live, out);
     return SL_OK;
 }
 
@@ -152,19 +105,20 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     sl_index view;
     index = (sl_index *)(uintptr_t)sl_live_seen(index, &view);
     SL_TRY(check_room(index, mine.room));
+    if ((unsigned)mine.layout > SL_LAYOUT_RECORDS)
+        return sl_fail(SL_EINVAL, "layout %d is none of sl_layout", (int)mine.layout);
     SL_TRY(sl_reach_settle(index));
-    sl_file_header header;
-    sl_section_source sections[SL_MAX_SECTIONS];
-    size_t count = sl_describe(index, &header, sections);
+    sl_description file;
+    sl_describe_own(index, &file);
     sl_progress progress;
-    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
+    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
     sl_order_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
     save_parts parts = {.ids = NULL};
     sl_status status;
-    SL_TRY_GOTO(describe_file(index, mine.room, &parts, &header, sections, &count), done);
-    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
-    status = sl_store_save(path, &sl_index_file, mine.file_ops, &header, sections, count, &progress);
+    SL_TRY_GOTO(describe_file(index, &mine, &parts, &file), done);
+    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
+    status = sl_store_save(path, &sl_index_file, mine.file_ops, &file.header, file.sections, file.count, &progress);
 done:
     free_parts(index, &parts);
     return status;
@@ -193,6 +147,10 @@ static sl_status params_from(const sl_file_header *header, const sl_open_params 
 static sl_status check_header(const sl_index *index, const sl_file_header *header) {
     if (header->n > SL_MAX_VECTORS)
         return sl_fail(SL_ECORRUPT, "header says %llu vectors", (unsigned long long)header->n);
+    size_t record = sl_record_of(index).pitch;
+    if (header->record_pitch && header->record_pitch != record)
+        return sl_fail(SL_ECORRUPT, "header says records of %u bytes, where its parameters make %zu",
+                       header->record_pitch, record);
     if (header->row_pitch != index->codec.rows.pitch || header->refine_pitch != index->refine_pitch)
         return sl_fail(SL_ECORRUPT, "header says rows of %u and %u bytes, where its parameters make %zu and %zu",
                        header->row_pitch, header->refine_pitch, index->codec.rows.pitch, index->refine_pitch);
@@ -222,7 +180,7 @@ typedef struct sl_sizes {
     sl_extent has, room;
     size_t dead;
     uint64_t id_width;
-    int live;
+    int live, records;
 } sl_sizes;
 
 static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_live_facts *facts, sl_sizes *sizes) {
@@ -238,6 +196,7 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_li
                              .dead = header->dead_count};
     sizes->id_width = header->id_width;
     sizes->live = sl_live_head(index->store) != NULL;
+    sizes->records = header->record_pitch != 0;
     if (sizes->live) {
         sizes->room = (sl_extent){(size_t)header->room, (size_t)header->upper_room, (size_t)header->rows_room};
         *facts = sl_live_read(sl_live_head(index->store));
@@ -261,13 +220,20 @@ static sl_array array_of(uint32_t kind, size_t has, size_t room, size_t pitch, s
     return (sl_array){kind, (uint64_t)has * pitch, (uint64_t)room * pitch, pitch ? slack : 0};
 }
 
+/* NULL where there is none and none is due. */
+static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t size, const sl_file_section **out) {
+    *out = sl_store_section(index->store, kind);
+    uint64_t found = *out ? (*out)->size : 0;
+    if (found == size) return SL_OK;
+    return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where the header implies %llu", index->store->path, kind,
+                   (unsigned long long)found, (unsigned long long)size);
+}
+
 /* Into the mapping or into memory, which stays with the index whether or not the copy succeeds. */
 static sl_status load(sl_index *index, sl_array array, void **out, sl_progress *progress) {
-    const sl_file_section *section = sl_store_section(index->store, array.kind);
+    const sl_file_section *section;
     *out = NULL;
-    if ((section ? section->size : 0) != array.room)
-        return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where the header implies %llu", index->store->path,
-                       array.kind, (unsigned long long)(section ? section->size : 0), (unsigned long long)array.room);
+    SL_TRY(find_section(index, array.kind, array.room, &section));
     if (index->place != SL_PLACE_DRAM) {
         *out = section ? (void *)(uintptr_t)sl_store_data(index->store, section) : NULL;
         return SL_OK;
@@ -320,27 +286,77 @@ static sl_status load_coarse(sl_index *index, const sl_sizes *sizes, sl_progress
     return SL_OK;
 }
 
-static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
-    size_t n = sizes->has.n, room = sizes->room.n;
+/* An array with a row a node, which is none where records hold it. */
+static sl_status load_rows(sl_index *index, const sl_sizes *sizes, sl_section_kind kind, size_t pitch, size_t slack,
+                           void **out, sl_progress *progress) {
+    if (sizes->records && sl_record_holds(index, kind)) pitch = 0;
+    return load(index, array_of(kind, sizes->has.n, sizes->room.n, pitch, slack), out, progress);
+}
+
+static sl_status load_arrays_of_nodes(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
     void *block;
-    sl_status status =
-        load(index, array_of(SL_SECTION_CODES, n, room, index->codec.rows.pitch, SL_ROW_STEP), &block, progress);
+    sl_status status = load_rows(index, sizes, SL_SECTION_CODES, index->row_pitch, SL_ROW_STEP, &block, progress);
     index->rows = block;
     index->codec.rows.base = block;
     SL_TRY(status);
-    status = load(index, array_of(SL_SECTION_REST, n, room, index->codec.rest.pitch, SL_ROW_STEP), &block, progress);
+    status = load_rows(index, sizes, SL_SECTION_REST, index->rest_pitch, SL_ROW_STEP, &block, progress);
     index->rest_rows = block;
     index->codec.rest.base = block;
     SL_TRY(status);
-    SL_TRY(load_coarse(index, sizes, progress));
-    status = load(index, array_of(SL_SECTION_LINKS, n, room, index->m0 * sizeof(uint32_t), 0), &block, progress);
+    status = load_rows(index, sizes, SL_SECTION_LINKS, index->m0 * sizeof(uint32_t), 0, &block, progress);
     index->links = block;
     SL_TRY(status);
-    status = load(index, array_of(SL_SECTION_IDS, n, room, sizes->id_width, 0), &block, progress);
+    status = load_rows(index, sizes, SL_SECTION_IDS, sizes->id_width, 0, &block, progress);
     index->ids = block;
     index->id_width = block ? sizes->id_width : 0;
-    SL_TRY(status);
-    status = load(index, array_of(SL_SECTION_REFINE, n, room, index->refine_pitch, SL_ROW_STEP), &block, progress);
+    return status;
+}
+
+/* In memory the parts of records are arrays. */
+static sl_status part_records(sl_index *index, const sl_record *record, const sl_file_section *section, size_t n,
+                              sl_progress *progress) {
+    const size_t links = index->m0 * sizeof(uint32_t);
+    sl_code_rows *rows = index->codec.rest.pitch ? &index->codec.rest : &index->codec.rows;
+    uint8_t **codes = index->codec.rest.pitch ? &index->rest_rows : &index->rows;
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->layer0, n * rows->pitch + SL_ROW_STEP, &block));
+    rows->base = *codes = block;
+    SL_TRY(sl_mem_alloc(&index->layer0, n * links, &block));
+    index->links = block;
+    SL_TRY(sl_mem_alloc(&index->layer0, n * sizeof(uint64_t), &block));
+    index->ids = block;
+    index->id_width = sizeof(uint64_t);
+    const sl_split_rows parts = {.parts = {{*codes, rows->pitch, record->row, 0},
+                                     {index->ids, sizeof(uint64_t), sizeof(uint64_t), record->id},
+                                     {(uint8_t *)index->links, links, links, record->links}},
+                           .count = 3,
+                           .row = record->pitch};
+    SL_TRY(sl_store_copy_rows(index->store, section, &parts, n * record->pitch, progress));
+    /* What the copy is held to. */
+    index->sums = (uint32_t *)(uintptr_t)((const uint8_t *)sl_store_data(index->store, section) + record->sum);
+    index->sum_step = record->pitch;
+    return SL_OK;
+}
+
+static sl_status load_records(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
+    const sl_file_section *section;
+    sl_record record = sl_record_of(index);
+    SL_TRY(find_section(index, SL_SECTION_RECORDS, sizes->records ? sizes->room.n * record.pitch : 0, &section));
+    if (!sizes->records) return SL_OK;
+    if (!section) return sl_fail(SL_ECORRUPT, "%s: there is no section %u", index->store->path, SL_SECTION_RECORDS);
+    if (index->place == SL_PLACE_DRAM) return part_records(index, &record, section, sizes->has.n, progress);
+    sl_record_adopt(index, &record, (uint8_t *)(uintptr_t)sl_store_data(index->store, section));
+    return SL_OK;
+}
+
+static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
+    size_t n = sizes->has.n, room = sizes->room.n;
+    void *block;
+    SL_TRY(load_arrays_of_nodes(index, sizes, progress));
+    SL_TRY(load_records(index, sizes, progress));
+    SL_TRY(load_coarse(index, sizes, progress));
+    sl_status status =
+        load(index, array_of(SL_SECTION_REFINE, n, room, index->refine_pitch, SL_ROW_STEP), &block, progress);
     index->refine_rows = block;
     SL_TRY(status);
     int marks = sizes->live || sizes->dead;
@@ -353,12 +369,12 @@ static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress
 
 /* Of a file that is written in place. What is copied is held to them and leaves them; see sl_sums_check. */
 static sl_status load_sums(sl_index *index, const sl_sizes *sizes) {
-    const sl_file_section *section = sl_store_section(index->store, SL_SECTION_SUMS);
-    uint64_t room = sizes->live ? sizes->room.n * sizeof *index->sums : 0;
-    if ((section ? section->size : 0) != room)
-        return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where the header implies %llu", index->store->path,
-                       SL_SECTION_SUMS, (unsigned long long)(section ? section->size : 0), (unsigned long long)room);
-    index->sums = section ? (uint32_t *)(uintptr_t)sl_store_data(index->store, section) : NULL;
+    const sl_file_section *section;
+    uint64_t room = sizes->live && !sizes->records ? sizes->room.n * sizeof *index->sums : 0;
+    SL_TRY(find_section(index, SL_SECTION_SUMS, room, &section));
+    if (!section) return SL_OK;
+    index->sums = (uint32_t *)(uintptr_t)sl_store_data(index->store, section);
+    index->sum_step = sizeof *index->sums;
     return SL_OK;
 }
 
@@ -366,7 +382,7 @@ static sl_status check_address_space(const sl_index *index, const sl_file_header
     uint64_t most, n = header->n > header->room ? header->n : header->room;
     uint64_t rows = header->upper_rows > header->rows_room ? header->upper_rows : header->rows_room;
     /* The longest row of all: where rows as long fit the address space, every array does. */
-    uint64_t row = index->codec.rows.pitch + index->codec.rest.pitch + index->coarse.codec.rows.pitch +
+    uint64_t row = sl_record_of(index).pitch + index->codec.rows.pitch + index->codec.rest.pitch + index->coarse.codec.rows.pitch +
                    index->m0 * sizeof(uint32_t) + index->refine_pitch + sizeof(uint64_t);
     if (__builtin_mul_overflow(n, row, &most) || most > SIZE_MAX ||
         __builtin_mul_overflow(rows, index->m * sizeof(uint32_t), &most) || most > SIZE_MAX ||
@@ -407,6 +423,7 @@ static sl_status check_writable(const sl_index *index) {
                        found.bad, (unsigned long long)found.first);
     if (index->projection && !sl_coarse_is_finite(&index->coarse))
         return sl_fail(SL_ECORRUPT, "the projection is not finite");
+    /* In memory, links lie one behind the other. */
     for (size_t link = 0; link < index->n * index->m0; link++)
         if (index->links[link] >= index->n && index->links[link] != SL_NONE)
             return sl_fail(SL_ECORRUPT, "vector %zu has a link to %u, out of range", link / index->m0,

@@ -11,12 +11,14 @@
 
 void sl_layer0_arrays(const sl_index *index, sl_span out[SL_LAYER0_ARRAYS]) {
     size_t n = index->place == SL_PLACE_DRAM ? index->capacity : index->n;
+    /* Records begin with a row and hold links and ids. */
+    int apart = index->record.pitch == 0;
     const sl_span arrays[SL_LAYER0_ARRAYS] = {
         {index->rows, n * index->codec.rows.pitch},
         {index->rest_rows, n * index->codec.rest.pitch},
         {index->coarse_rows, n * index->coarse.codec.rows.pitch},
-        {index->links, n * index->m0 * sizeof(uint32_t)},
-        {index->ids, n * index->id_width},
+        {index->links, apart ? n * index->m0 * sizeof(uint32_t) : 0},
+        {index->ids, apart ? n * index->id_width : 0},
         {index->refine_rows, n * index->refine_pitch},
     };
     for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)

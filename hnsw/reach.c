@@ -37,16 +37,21 @@ static void enter(sl_reach *reach, uint32_t node) {
     reach->queue[reach->tail++] = node;
 }
 
+static void mark_tree(sl_reach *reach, size_t link) {
+    reach->tree[link / 64] |= (uint64_t)1 << (link % 64);
+}
+
 /* Everything that can be reached from what is queued. */
 static void spread(sl_reach *reach) {
     const sl_index *index = reach->index;
     while (reach->head < reach->tail) {
         uint32_t node = reach->queue[reach->head++];
+        const uint32_t *links = sl_links(index, node);
         size_t first = (size_t)node * index->m0;
-        for (size_t link = first; link < first + index->m0; link++) {
-            uint32_t to = sl_link_load(index->links + link);
+        for (size_t i = 0; i < index->m0; i++) {
+            uint32_t to = sl_link_load(links + i);
             if (to >= index->n || sl_reach_has(reach, to)) continue;
-            if (reach->tree) reach->tree[link / 64] |= (uint64_t)1 << (link % 64);
+            if (reach->tree) mark_tree(reach, first + i);
             enter(reach, to);
         }
     }
@@ -67,18 +72,19 @@ size_t sl_reach_run(sl_reach *reach) {
 static int attach(sl_reach *reach, uint32_t from, uint32_t to) {
     const sl_index *index = reach->index;
     size_t first = (size_t)from * index->m0, place = SIZE_MAX;
-    for (size_t link = first; link < first + index->m0; link++) {
-        if (sl_link_load(index->links + link) == SL_NONE) {
-            place = link;
+    uint32_t *links = sl_links(index, from);
+    for (size_t i = 0; i < index->m0; i++) {
+        if (sl_link_load(links + i) == SL_NONE) {
+            place = i;
             break;
         }
         /* The last such link: lists are written best first. */
-        if (!(reach->tree[link / 64] >> (link % 64) & 1)) place = link;
+        if (!(reach->tree[(first + i) / 64] >> ((first + i) % 64) & 1)) place = i;
     }
     if (place == SIZE_MAX) return 0;
-    sl_link_store(index->links + place, to);
-    sl_index_touch(index, index->links + place, sizeof to);
-    reach->tree[place / 64] |= (uint64_t)1 << (place % 64);
+    sl_link_store(links + place, to);
+    sl_index_touch(index, links + place, sizeof to);
+    mark_tree(reach, first + place);
     enter(reach, to);
     return 1;
 }

@@ -137,7 +137,7 @@ static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
     float scores[BLOCK];
     const sl_code_rows *finer = codec->rest.pitch ? &codec->rest : &codec->rows;
     for (size_t i = 0; i < count; i++)
-        sl_prefetch(finer->base + (size_t)sl_pool_id(pool->keys[i]) * finer->pitch, finer->pitch);
+        sl_prefetch(finer->base + (size_t)sl_pool_id(pool->keys[i]) * finer->pitch, finer->size);
     for (size_t done = 0, some; done < count; done += some) {
         some = count - done < BLOCK ? count - done : BLOCK;
         for (size_t i = 0; i < some; i++)
@@ -155,7 +155,7 @@ static void rank_one_by_one(sl_searcher *searcher, const void *query, size_t cou
     for (size_t i = 0; i < count && index->refine_pitch; i++)
         sl_refine_prefetch(index, sl_pool_id(pool->keys[i]));
     for (size_t i = 0; i < count && index->coarse_rows && !index->refine_pitch; i++)
-        sl_prefetch(sl_row(index, sl_pool_id(pool->keys[i])), index->codec.rows.pitch);
+        sl_prefetch(sl_row(index, sl_pool_id(pool->keys[i])), index->codec.rows.size);
     for (size_t i = 0; i < count; i++) {
         uint32_t node = sl_pool_id(pool->keys[i]);
         sl_top_push(&searcher->top, rescored(searcher, node, query), node);

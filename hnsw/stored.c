@@ -4,6 +4,7 @@
 #include "hnsw/live.h"
 #include "hnsw/order.h"
 #include "hnsw/placed.h"
+#include "hnsw/record.h"
 
 #include <limits.h>
 #include <math.h>
@@ -47,7 +48,8 @@ sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
     sl_index_storage mine = {.place = index->place,
                              .mapping = mapping_of(index),
                              .dax = index->store && index->store->dax,
-                             .writable = index->place == SL_PLACE_DRAM || index->live};
+                             .writable = index->place == SL_PLACE_DRAM || index->live,
+                             .record_bytes = index->record.pitch};
     sl_span arrays[SL_LAYER0_ARRAYS];
     sl_pages pages;
     sl_layer0_arrays(index, arrays);
@@ -121,6 +123,7 @@ static void sum_sections(const sl_section_source *sections, size_t count, sl_pla
         case SL_SECTION_LIVE:
         case SL_SECTION_DEAD:
         case SL_SECTION_SUMS:
+        case SL_SECTION_RECORDS:
             break;
         }
     }
@@ -138,17 +141,21 @@ sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out)
     sl_index *made;
     SL_TRY(sl_index_new(&given, &made));
     sl_index index = *made;
-    sl_file_header header;
-    sl_section_source sections[SL_MAX_SECTIONS];
+    sl_description file;
+    sl_described_as as;
     sl_status status;
     SL_TRY_GOTO(expect_nodes(&index, (size_t)n), done);
     sl_plan mine = {.n = n, .bytes_upper_deviation = upper_deviation(&index)};
-    size_t count = sl_describe(&index, &header, sections);
-    sum_sections(sections, count, &mine);
-    mine.bytes_total = sl_store_file_size(sections, count);
-    const sl_live_parts no_parts = {.ids = NULL};
-    count = sl_live_describe(&index, sl_live_room(&index, (size_t)n), &no_parts, &header, sections, count);
-    mine.bytes_with_room = sl_store_file_size(sections, count);
+    sl_describe_own(&index, &file);
+    sum_sections(file.sections, file.count, &mine);
+    mine.bytes_total = sl_store_file_size(file.sections, file.count);
+    as = (sl_described_as){.id_width = sizeof(uint64_t)};
+    sl_live_describe(&index, sl_live_room(&index, (size_t)n), &as, NULL, &file);
+    mine.bytes_with_room = sl_store_file_size(file.sections, file.count);
+    mine.record_bytes = sl_record_of(&index).pitch;
+    as.layout = SL_LAYOUT_RECORDS;
+    sl_describe(&index, &as, &file);
+    mine.bytes_in_records = sl_store_file_size(file.sections, file.count);
     sl_params_out(out, &mine, sizeof mine);
 done:
     sl_index_free(made);

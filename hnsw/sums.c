@@ -4,10 +4,17 @@
 
 #include <string.h>
 
+/* In a record the row has no padding, which in an array is zeros. */
+static uint32_t sum_of_row(const sl_index *index, uint32_t node) {
+    static const uint8_t padding[SL_CACHE_LINE];
+    size_t size = index->codec.rows.size;
+    return sl_crc32c(sl_crc32c(0, sl_row(index, node), size), padding, index->row_pitch - size);
+}
+
 uint32_t sl_sum_of(const sl_index *index, uint32_t node) {
     uint64_t id = sl_id_of(index, node);
-    uint32_t crc = sl_crc32c(0, sl_row(index, node), index->codec.rows.pitch);
-    if (index->codec.rest.pitch) crc = sl_crc32c(crc, sl_rest_row(index, node), index->codec.rest.pitch);
+    uint32_t crc = sum_of_row(index, node);
+    if (index->rest_pitch) crc = sl_crc32c(crc, sl_rest_row(index, node), index->rest_pitch);
     if (index->refine_pitch) crc = sl_crc32c(crc, sl_refine_row(index, node), index->refine_pitch);
     return sl_crc32c(crc, &id, sizeof id);
 }
@@ -22,7 +29,7 @@ void sl_sums_make(const sl_index *index, uint32_t *sums) {
 }
 
 int sl_sum_holds(const sl_index *index, uint32_t node) {
-    return index->sums[node] == sl_sum_of(index, node);
+    return *sl_sum_at(index, node) == sl_sum_of(index, node);
 }
 
 /* Again from the first on, for there are few if any. */

@@ -106,7 +106,7 @@ static sl_status make_curves(sl_tune *tune) {
     for (size_t d = 0; d < task->depth_count && task->depth_count > 1; d++)
         task->depths[d] = (size_t)fmin(ceil(depths[d] * (double)task->k), SL_MAX_EF);
     /* Both read memory, and that is most of what they cost. */
-    size_t beside = index->coarse_rows ? index->codec.rows.pitch : index->codec.rest.pitch;
+    size_t beside = index->coarse_rows ? index->codec.rows.size : index->codec.rest.size;
     size_t finer = index->refine_pitch ? index->refine_pitch : beside;
     tune->row_cost = fmax(1, (double)finer / (double)index->walked->rows.pitch);
     return SL_OK;

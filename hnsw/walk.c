@@ -141,14 +141,14 @@ static inline void prefetch_each(const uint8_t *rows, size_t pitch, const uint32
  * which most are, in a loop of their own: there is nothing else to wait for. */
 static void prefetch_rows(const sl_index *index, const uint32_t *nodes, size_t n) {
     const uint8_t *rows = index->walked->rows.base;
-    size_t pitch = index->walked->rows.pitch;
+    size_t pitch = index->walked->rows.pitch, size = index->walked->rows.size;
     if (pitch == SL_PREFETCH_LINE)
         prefetch_each(rows, SL_PREFETCH_LINE, nodes, n, SL_PREFETCH_LINE);
     else if (pitch == 2 * SL_PREFETCH_LINE)
         prefetch_each(rows, 2 * SL_PREFETCH_LINE, nodes, n, 2 * SL_PREFETCH_LINE);
     else
         prefetch_each(rows, pitch, nodes, n,
-                      pitch < PREFETCH_LINES * SL_PREFETCH_LINE ? pitch : PREFETCH_LINES * SL_PREFETCH_LINE);
+                      size < PREFETCH_LINES * SL_PREFETCH_LINE ? size : PREFETCH_LINES * SL_PREFETCH_LINE);
 }
 
 /* The unvisited neighbours of an id, marked, their rows on the way into the cache. Stops at the first word that is no
@@ -176,7 +176,7 @@ static void score(sl_walk *walk, const sl_layer *layer, const uint32_t *ids, siz
         nodes = walk->nodes;
     }
     const sl_codec *codec = index->walked;
-    size_t ahead = layer->level || codec->rows.pitch > PREFETCH_LINES * SL_PREFETCH_LINE ? 4 : 0;
+    size_t ahead = layer->level || codec->rows.size > PREFETCH_LINES * SL_PREFETCH_LINE ? 4 : 0;
     index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes, count, ahead, walk->scores);
 }
 

@@ -12,6 +12,8 @@ sl_status sl_walked_init(sl_index *index, const sl_index_params *params) {
     int coarse = codes == SL_CODES_I4 && sl_coarse_wanted(params->dim, params->metric, dtype);
     if (coarse) codes = dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
     SL_TRY(sl_codec_init(&index->codec, params->dim, params->metric, dtype, codes));
+    index->row_pitch = index->codec.rows.pitch;
+    index->rest_pitch = index->codec.rest.pitch;
     if (!coarse) return SL_OK;
     SL_TRY(sl_coarse_init(&index->coarse, params->dim, params->metric));
     index->walked = &index->coarse.codec;

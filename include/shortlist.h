@@ -112,6 +112,12 @@ typedef enum sl_refine { SL_REFINE_NONE = 0, SL_REFINE_F32 = 1, SL_REFINE_BF16 =
 /* Where layer 0 lives: copied into DRAM, mapped from its file, or persistent memory. */
 typedef enum sl_place { SL_PLACE_DRAM = 0, SL_PLACE_MAP = 1, SL_PLACE_PMEM = 2 } sl_place;
 
+/* How layer 0 lies in a file. ARRAYS: its codes, links and ids each in an array of its own, as in memory; the smallest.
+ * RECORDS: those of one vector, with a checksum, side by side in a record of a multiple of 256 bytes that begins at one,
+ * which is what persistent memory reads at a time: a walk over a slow medium asks it once for a vector. Of codes I4 the
+ * rows of 4 bits stay together, apart from the records. */
+typedef enum sl_layout { SL_LAYOUT_ARRAYS = 0, SL_LAYOUT_RECORDS = 1 } sl_layout;
+
 /* On which of a machine's memory nodes (NUMA) the pages of layer 0 come to lie.
  *   DEFAULT     as the system has it for the process: numactl's wish, or else the node of who touches a page first
  *   INTERLEAVE  in turns on all nodes that the process may use: the same to threads wherever they run
@@ -141,6 +147,7 @@ SL_API const char *sl_dtype_name(sl_dtype dtype);
 SL_API const char *sl_codes_name(sl_codes codes);
 SL_API const char *sl_refine_name(sl_refine refine);
 SL_API const char *sl_place_name(sl_place place);
+SL_API const char *sl_layout_name(sl_layout layout);
 SL_API const char *sl_numa_policy_name(sl_numa_policy policy);
 
 /* "interleave", "bind:2", "local" or "default" as a policy and, of BIND, its node (0 of others); whether this machine
@@ -461,6 +468,7 @@ typedef struct sl_index_storage {
     uint64_t bytes_log;  /* of its redo log now; 0 where it is written directly */
     uint64_t recoveries; /* times that a log was replayed into it after a crash; by the last of them: */
     uint64_t recovered_groups, recovered_bytes; /* syncs, and bytes of the log */
+    uint64_t record_bytes; /* of a mapped file of SL_LAYOUT_RECORDS: of one record; 0 of others */
 } sl_index_storage;
 
 /* What the index lies on, now. Fills *out, whose struct_size the caller has set. Asks about every page. Safe beside
@@ -484,6 +492,8 @@ typedef struct sl_plan {
     uint64_t bytes_partitions;      /* at most: those that stay empty are left out */
     uint64_t bytes_total;           /* of the file, header and alignment included */
     uint64_t bytes_with_room;       /* of the file when it is saved with room for so many: its ids have 8 bytes */
+    uint64_t record_bytes;          /* of a record, in SL_LAYOUT_RECORDS */
+    uint64_t bytes_in_records;      /* of the file in that layout, without room */
 } sl_plan;
 
 /* What n vectors of these parameters will take, before there are any. Fills *out, whose struct_size the caller has set.
@@ -551,6 +561,7 @@ typedef struct sl_save_params {
     size_t room; /* above 0: the file can be opened to be written in place, and has room for so many vectors in all, at
                     least as many as there are. What is not used takes no space where the file system knows holes, but
                     counts in the file's size. 0 (default): the file is as small as it can be and never changes */
+    sl_layout layout; /* default SL_LAYOUT_ARRAYS, also of an index that was opened from records */
 } sl_save_params;
 
 SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size);

@@ -14,7 +14,7 @@ void sl_ranker_open_params_init_sized(sl_ranker_open_params *params, size_t stru
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void put(sl_section_source *sections, size_t *count, uint32_t kind, const void *data, size_t size) {
-    if (size) sections[(*count)++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, size, 0};
+    if (size) sections[(*count)++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, size, 0, NULL};
 }
 
 size_t sl_model_describe(const sl_features *features, const void *features_data, size_t features_size,

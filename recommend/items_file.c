@@ -54,10 +54,10 @@ static sl_status save_part(const sl_items *items, const sl_items_part *part, con
     size_t size;
     SL_TRY(make_directory(items, part, &directory, &size));
     const sl_section_source sections[] = {
-        {SL_SECTION_DIRECTORY, SL_SECTION_REQUIRED, directory, size, 0},
-        {SL_SECTION_ITEM_IDS, SL_SECTION_REQUIRED, part->ids, part->table.rows * sizeof *part->ids, 0},
-        {SL_SECTION_COLUMNS, SL_SECTION_REQUIRED, part->data, part->data_size, 0},
-        {SL_SECTION_TEXT, SL_SECTION_REQUIRED, part->text, part->text_size, 0},
+        {SL_SECTION_DIRECTORY, SL_SECTION_REQUIRED, directory, size, 0, NULL},
+        {SL_SECTION_ITEM_IDS, SL_SECTION_REQUIRED, part->ids, part->table.rows * sizeof *part->ids, 0, NULL},
+        {SL_SECTION_COLUMNS, SL_SECTION_REQUIRED, part->data, part->data_size, 0, NULL},
+        {SL_SECTION_TEXT, SL_SECTION_REQUIRED, part->text, part->text_size, 0, NULL},
     };
     const size_t count = sizeof sections / sizeof *sections;
     sl_progress progress;

@@ -34,7 +34,9 @@ typedef enum sl_section_kind {
     SL_SECTION_PARTITION_ROWS = 13,   /* a centroid each, a row of I8 codes of floats; not required */
     SL_SECTION_DEAD = 14,             /* (n + 63) / 64 uint64: bit i % 64 of word i / 64 says that node i is deleted */
     SL_SECTION_LIVE = 15,             /* of a file that is written in place: superblocks and what changes, see live.h */
-    SL_SECTION_SUMS = 28              /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
+    SL_SECTION_SUMS = 28,    /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
+    SL_SECTION_RECORDS = 29  /* n records of record_pitch bytes, in place of CODES, or of I4 codes without COARSE of
+                                REST, and of LINKS, IDS and SUMS: see hnsw/record.h */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {
@@ -118,7 +120,8 @@ typedef struct sl_file_header {
     uint64_t room;
     uint64_t upper_room; /* slots, and one less than the starts */
     uint64_t rows_room;  /* rows of UPPER_LINKS */
-    uint8_t reserved[352];
+    uint32_t record_pitch; /* 0: codes, links and ids are sections of their own */
+    uint8_t reserved[348];
     sl_file_section sections[SL_MAX_SECTIONS];
     uint8_t unused[2556];
     uint32_t crc32c; /* of the header page up to here */
@@ -161,7 +164,8 @@ SL_AT(sl_file_header, dead_count, 128);
 SL_AT(sl_file_header, room, 136);
 SL_AT(sl_file_header, upper_room, 144);
 SL_AT(sl_file_header, rows_room, 152);
-SL_AT(sl_file_header, reserved, 160);
+SL_AT(sl_file_header, record_pitch, 160);
+SL_AT(sl_file_header, reserved, 164);
 SL_AT(sl_file_header, sections, 512);
 SL_AT(sl_file_header, unused, 1536);
 SL_AT(sl_file_header, crc32c, 4092);

@@ -7,6 +7,8 @@
  * meanwhile, for a mapping read at random has no read-ahead of its own. */
 #define CHUNK ((uint64_t)256 << 10)
 #define AHEAD ((uint64_t)8 << 20)
+/* Of rows that are taken apart: what is summed is what was copied, also where the file changes meanwhile. */
+#define APART ((uint64_t)32 << 10)
 
 const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind) {
     for (uint32_t i = 0; i < store->header.section_count; i++)
@@ -27,16 +29,26 @@ static void read_ahead(const sl_store *store, const uint8_t *data, uint64_t at, 
     store->medium->advise_soon(data + from, size - from < window ? size - from : window);
 }
 
-/* Sums the first size bytes of the section, in the file or, where `to` is given, in the copy made on the way. */
-static sl_status scan(const sl_store *store, const sl_file_section *section, uint8_t *to, uint64_t size,
+/* Where what is scanned is copied to: nowhere, as it is, or as rows in parts. */
+typedef struct target {
+    uint8_t *to;
+    const sl_split_rows *rows;
+} target;
+
+/* Sums the first size bytes of the section, in the file or, where there is one, in the copy made on the way. */
+static sl_status scan(const sl_store *store, const sl_file_section *section, target target, uint64_t size,
                       sl_progress *progress) {
     const uint8_t *data = sl_store_data(store, section);
+    const uint64_t most = target.rows ? APART : CHUNK;
+    uint8_t apart[APART];
     uint32_t crc = 0;
     for (uint64_t at = 0; at < size;) {
-        size_t chunk = (size_t)(size - at < CHUNK ? size - at : CHUNK);
+        size_t chunk = (size_t)(size - at < most ? size - at : most);
         read_ahead(store, data, at, size);
-        if (to) memcpy(to + at, data + at, chunk);
-        crc = sl_crc32c(crc, (to ? to : data) + at, chunk);
+        uint8_t *copy = target.rows ? apart : target.to ? target.to + at : NULL;
+        if (copy) memcpy(copy, data + at, chunk);
+        crc = sl_crc32c(crc, copy ? copy : data + at, chunk);
+        if (target.rows) sl_split_scatter(target.rows, at, chunk, copy);
         at += chunk;
         sl_progress_step(progress, chunk);
         if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
@@ -47,14 +59,19 @@ static sl_status scan(const sl_store *store, const sl_file_section *section, uin
 }
 
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress) {
-    return scan(store, section, NULL, section->size, progress);
+    return scan(store, section, (target){NULL, NULL}, section->size, progress);
 }
 
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress) {
-    return scan(store, section, to, section->size, progress);
+    return scan(store, section, (target){to, NULL}, section->size, progress);
 }
 
 sl_status sl_store_copy_first(const sl_store *store, const sl_file_section *section, void *to, uint64_t size,
                               sl_progress *progress) {
-    return scan(store, section, to, size, progress);
+    return scan(store, section, (target){to, NULL}, size, progress);
+}
+
+sl_status sl_store_copy_rows(const sl_store *store, const sl_file_section *section, const sl_split_rows *rows, uint64_t size,
+                             sl_progress *progress) {
+    return scan(store, section, (target){NULL, rows}, size, progress);
 }

@@ -10,6 +10,7 @@
 /* Bytes between two looks at the progress callback, and of one write: where it is a whole aligned huge page, file
  * systems with large folios keep it as one in the page cache, for those who map the file next. */
 #define CHUNK SL_HUGE_PAGE
+static_assert(SL_SPLIT_WINDOW >= CHUNK, "SL_SPLIT_WINDOW");
 
 typedef struct saver {
     sl_replacement file;
@@ -52,12 +53,18 @@ static sl_status write_zeros_to(saver *s, uint64_t offset) {
     return SL_OK;
 }
 
+/* Bytes [at, at + size) of a section, CHUNK of them at most. */
+static const unsigned char *bytes_of(const sl_section_source *source, uint64_t at, size_t size) {
+    if (!source->rows) return (const unsigned char *)source->data + at;
+    sl_split_gather(source->rows, at, size, source->rows->window);
+    return source->rows->window;
+}
+
 static sl_status write_section(saver *s, const sl_section_source *source) {
-    const unsigned char *data = source->data;
     for (uint64_t done = 0; done < source->size;) {
         size_t room = CHUNK - (size_t)(s->at % CHUNK);
         size_t chunk = source->size - done < room ? (size_t)(source->size - done) : room;
-        SL_TRY(write_all(s, data + done, chunk));
+        SL_TRY(write_all(s, bytes_of(source, done, chunk), chunk));
         done += chunk;
         sl_progress_step(s->progress, chunk);
         if (sl_progress_cancelled(s->progress)) return sl_progress_end(s->progress);
@@ -68,11 +75,10 @@ static sl_status write_section(saver *s, const sl_section_source *source) {
 /* The header comes first in the file and holds the CRCs, and the file is written in order: one pass for them ahead of
  * the writing, at the speed of memory. */
 static sl_status section_crc(saver *s, const sl_section_source *source, uint32_t *out) {
-    const unsigned char *data = source->data;
     uint32_t crc = 0;
     for (uint64_t done = 0; done < source->size;) {
         size_t chunk = source->size - done < CHUNK ? (size_t)(source->size - done) : CHUNK;
-        crc = sl_crc32c(crc, data + done, chunk);
+        crc = sl_crc32c(crc, bytes_of(source, done, chunk), chunk);
         done += chunk;
         sl_progress_step(s->progress, 0);
         if (sl_progress_cancelled(s->progress)) return sl_progress_end(s->progress);

@@ -7,14 +7,35 @@
 #include "base/thread.h"
 #include "storage/format.h"
 
-/* One section to write: size bytes at data; kind and flags go to the table. Where room is larger than size, the section
- * is as long as that, the rest of it zeros that take no blocks where the file system has holes. */
+/* A part of each row of a section, and where the rows' parts lie in memory: `size` bytes at `offset` of a row, `step`
+ * bytes from one row's to the next's. */
+typedef struct sl_part {
+    uint8_t *at;
+    size_t step;
+    size_t size;
+    size_t offset;
+} sl_part;
+
+#define SL_MAX_PARTS    4u
+#define SL_SPLIT_WINDOW ((size_t)2 << 20)
+
+/* Rows of a section that lie in memory in parts; what no part covers is 0. Of reading, parts may leave some out. */
+typedef struct sl_split_rows {
+    sl_part parts[SL_MAX_PARTS];
+    size_t count;
+    size_t row;   /* bytes of one in the section */
+    void *window; /* of writing: scratch of SL_SPLIT_WINDOW bytes */
+} sl_split_rows;
+
+/* One section to write: size bytes at data, or rows; kind and flags go to the table. Where room is larger than size,
+ * the section is as long as that, the rest of it zeros that take no blocks where the file system has holes. */
 typedef struct sl_section_source {
     uint32_t kind;
     uint32_t flags;
     const void *data;
     uint64_t size;
     uint64_t room;
+    const sl_split_rows *rows; /* NULL: data */
 } sl_section_source;
 
 /* Writes a file of this type to path by way of a temporary file in the same folder (unique, so that two saves at once
@@ -87,5 +108,11 @@ sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, v
  */
 sl_status sl_store_copy_first(const sl_store *store, const sl_file_section *section, void *to, uint64_t size,
                               sl_progress *progress);
+/* The same into the parts of rows. */
+sl_status sl_store_copy_rows(const sl_store *store, const sl_file_section *section, const sl_split_rows *rows, uint64_t size,
+                             sl_progress *progress);
+/* Bytes [at, at + size) of a section of these rows, from their parts to `bytes` and back. */
+void sl_split_gather(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *bytes);
+void sl_split_scatter(const sl_split_rows *rows, uint64_t at, size_t size, const uint8_t *bytes);
 
 #endif

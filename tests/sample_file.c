@@ -35,7 +35,7 @@ void sample_init(sample_file *sample, const sl_file_type *type, uint64_t version
     size_t at = 0;
     for (int i = 0; i < SAMPLE_SECTIONS; i++) {
         uint32_t flags = kinds[i] == SAMPLE_UNKNOWN ? 0 : SL_SECTION_REQUIRED;
-        sample->sections[i] = (sl_section_source){kinds[i], flags, sample->data + at, sizes[i], 0};
+        sample->sections[i] = (sl_section_source){kinds[i], flags, sample->data + at, sizes[i], 0, NULL};
         at += sizes[i];
     }
     for (size_t i = 0; i < at; i++)

@@ -71,6 +71,9 @@ START_TEST(names_of_values) {
     ck_assert_str_eq(sl_codes_name((sl_codes)-1), "?");
     ck_assert_str_eq(sl_refine_name((sl_refine)4), "?");
     ck_assert_str_eq(sl_place_name((sl_place)1000), "?");
+    ck_assert_str_eq(sl_layout_name(SL_LAYOUT_ARRAYS), "arrays");
+    ck_assert_str_eq(sl_layout_name(SL_LAYOUT_RECORDS), "records");
+    ck_assert_str_eq(sl_layout_name((sl_layout)1000), "?");
 }
 END_TEST
 

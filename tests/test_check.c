@@ -116,9 +116,8 @@ static void norm_infinite(void) {
     put_float(N - 1, idx->codec.norm, INFINITY);
 }
 static void two_ids_twice(void) {
-    uint64_t *ids = idx->ids;
-    ids[7] = ids[3];
-    ids[N - 1] = ids[3];
+    *sl_id_at(idx, 7) = *sl_id_at(idx, 3);
+    *sl_id_at(idx, N - 1) = *sl_id_at(idx, 3);
 }
 
 typedef enum counter { BAD_LINKS, BAD_UPPER, BAD_VECTORS, DUPLICATES } counter;

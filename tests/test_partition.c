@@ -467,18 +467,18 @@ END_TEST
 
 /* Saves the index with the sizes of these sections changed, where a size of 0 leaves one out. */
 static void save_with(const sl_index *index, uint64_t starts, uint64_t rows) {
-    sl_section_source sections[SL_MAX_SECTIONS];
-    sl_file_header header;
-    size_t count = sl_describe(index, &header, sections), kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        sl_section_source section = sections[i];
+    sl_description file;
+    size_t kept = 0;
+    sl_describe(index, &(sl_described_as){.id_width = (uint32_t)index->id_width}, &file);
+    for (size_t i = 0; i < file.count; i++) {
+        sl_section_source section = file.sections[i];
         if (section.kind == SL_SECTION_PARTITION_STARTS) section.size = starts;
         if (section.kind == SL_SECTION_PARTITION_ROWS) section.size = rows;
-        if (section.size) sections[kept++] = section;
+        if (section.size) file.sections[kept++] = section;
     }
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
-    ck_ok(sl_store_save(place.path, &sl_index_file, NULL, &header, sections, kept, &progress));
+    ck_ok(sl_store_save(place.path, &sl_index_file, NULL, &file.header, file.sections, kept, &progress));
 }
 
 START_TEST(wrong_sizes_are_refused) {
