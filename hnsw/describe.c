@@ -18,13 +18,14 @@ static void put(sl_description *out, sl_section_kind kind, uint32_t flags, const
     out->sections[out->count++] = (sl_section_source){(uint32_t)kind, flags, data, size, 0, NULL};
 }
 
-/* `size` bytes of each node, `step` bytes from one's to the next's: as they lie, or brought together on the way. */
-static void put_each(sl_description *out, sl_section_kind kind, const void *at, size_t step, size_t size,
+/* Rows of `row` bytes, `size` of which, and zeros, lie `step` bytes from one another: as they lie, or brought together
+ * on the way. */
+static void put_each(sl_description *out, sl_section_kind kind, const void *at, size_t step, size_t size, size_t row,
                      const sl_described_as *as) {
-    put(out, kind, SL_SECTION_REQUIRED, at, out->header.n * size);
-    if (step == size) return;
+    put(out, kind, SL_SECTION_REQUIRED, at, out->header.n * row);
+    if (step == row) return;
     sl_split_rows *rows = &out->rows[out->row_count++];
-    *rows = (sl_split_rows){.count = 1, .row = size, .window = as->window};
+    *rows = (sl_split_rows){.count = 1, .row = row, .window = as->window};
     rows->parts[0] = (sl_part){(uint8_t *)(uintptr_t)at, step, size, 0};
     out->sections[out->count - 1].rows = rows;
 }
@@ -50,20 +51,20 @@ static void put_layer0(const sl_index *index, const sl_described_as *as, sl_desc
     int records = as->layout == SL_LAYOUT_RECORDS;
     if (records) put_records(index, as, out);
     if (!records || !sl_record_holds(index, SL_SECTION_CODES))
-        put_each(out, SL_SECTION_CODES, index->rows, codec->rows.pitch, index->row_pitch, as);
+        put_each(out, SL_SECTION_CODES, index->rows, codec->rows.pitch, codec->rows.size, index->row_pitch, as);
     if (codec->rest.pitch && !records)
-        put_each(out, SL_SECTION_REST, index->rest_rows, codec->rest.pitch, index->rest_pitch, as);
+        put_each(out, SL_SECTION_REST, index->rest_rows, codec->rest.pitch, codec->rest.size, index->rest_pitch, as);
     if (index->coarse.codec.rows.pitch && index->n) {
         put(out, SL_SECTION_COARSE, SL_SECTION_REQUIRED, index->coarse_rows,
             index->n * index->coarse.codec.rows.pitch);
         put(out, SL_SECTION_PROJECTION, SL_SECTION_REQUIRED, index->projection,
             sl_coarse_projection_size(&index->coarse));
     }
-    const size_t word = sizeof(uint32_t);
-    if (!records) put_each(out, SL_SECTION_LINKS, index->links, index->link_step * word, index->m0 * word, as);
+    const size_t word = sizeof(uint32_t), links = index->m0 * word;
+    if (!records) put_each(out, SL_SECTION_LINKS, index->links, index->link_step * word, links, links, as);
     if (!records && as->id_width) {
         size_t step = as->ids ? as->id_width : sl_id_step(index);
-        put_each(out, SL_SECTION_IDS, as->ids ? as->ids : index->ids, step, as->id_width, as);
+        put_each(out, SL_SECTION_IDS, as->ids ? as->ids : index->ids, step, as->id_width, as->id_width, as);
     }
     if (index->refine_pitch)
         put(out, SL_SECTION_REFINE, SL_SECTION_REQUIRED, index->refine_rows, index->n * index->refine_pitch);
@@ -192,7 +193,8 @@ static sl_section_source *section_for(sl_description *out, sl_section_kind kind)
 
 static void put_sums(const sl_index *index, const sl_described_as *as, sl_description *out) {
     const size_t word = sizeof(uint32_t);
-    put_each(out, SL_SECTION_SUMS, as->sums ? as->sums : index->sums, as->sums ? word : index->sum_step, word, as);
+    size_t step = as->sums ? word : index->sum_step;
+    put_each(out, SL_SECTION_SUMS, as->sums ? as->sums : index->sums, step, word, word, as);
 }
 
 void sl_live_describe(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,

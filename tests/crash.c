@@ -133,7 +133,7 @@ static void make_first(crash_record *record, const char *path) {
     params.ef_construction = 20;
     params.refine = SL_REFINE_BF16;
     sl_index *index = indexes_make(&params, record->vectors, SL_F32, START, NULL, 1);
-    sl_save_params_init(&save);
+    indexes_save_params(&save);
     save.room = record->vector_count;
     ck_ok(sl_index_save(index, path, &save));
     sl_index_free(index);

@@ -1,5 +1,6 @@
 #include "tests/indexes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void indexes_expect(sl_status got, sl_status wanted, const char *text, const char *call, const char *file, int line) {
@@ -33,6 +34,24 @@ sl_status indexes_add(sl_index *index, const void *vectors, sl_dtype dtype, size
     sl_add_params_init(&add);
     add.threads = 1;
     return sl_index_add(index, vectors, dtype, n, 0, ids, &add);
+}
+
+sl_layout indexes_layout(void) {
+    const char *name = getenv("TEST_LAYOUT");
+    if (!name || strcmp(name, sl_layout_name(SL_LAYOUT_ARRAYS)) == 0) return SL_LAYOUT_ARRAYS;
+    ck_assert_str_eq(name, sl_layout_name(SL_LAYOUT_RECORDS));
+    return SL_LAYOUT_RECORDS;
+}
+
+void indexes_save_params(sl_save_params *params) {
+    sl_save_params_init(params);
+    params->layout = indexes_layout();
+}
+
+sl_status indexes_save(sl_index *index, const char *path) {
+    sl_save_params params;
+    indexes_save_params(&params);
+    return sl_index_save(index, path, &params);
 }
 
 void indexes_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t k, size_t ef,

@@ -27,6 +27,12 @@ sl_index *indexes_make(const sl_index_params *params, const void *vectors, sl_dt
 /* add on one thread, as most tests want it. */
 sl_status indexes_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, const uint64_t *ids);
 
+/* As sl_save_params_init, with the layout that the environment variable TEST_LAYOUT names, so that a test is run again
+ * over files of another; and a save with no more. */
+void indexes_save_params(sl_save_params *params);
+sl_layout indexes_layout(void);
+sl_status indexes_save(sl_index *index, const char *path);
+
 /* Ids of the k nearest of nq queries with this ef, on one thread; scores may be NULL. */
 void indexes_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t k, size_t ef,
                     uint64_t *ids, float *scores);

@@ -94,7 +94,7 @@ START_TEST(killed_again_and_again) {
     sl_save_params save;
     indexes_params(&params, DIM, SL_METRIC_L2);
     sl_index *index = indexes_make(&params, x, SL_F32, START, NULL, 1);
-    sl_save_params_init(&save);
+    indexes_save_params(&save);
     save.room = 2000000;
     ck_ok(sl_index_save(index, place.path, &save));
     sl_index_free(index);

@@ -50,7 +50,7 @@ static void params_of(const struct kind *kind, sl_index_params *params) {
 
 static void save_with_room(sl_index *index, size_t room) {
     sl_save_params params;
-    sl_save_params_init(&params);
+    indexes_save_params(&params);
     params.room = room;
     ck_ok(sl_index_save(index, place.path, &params));
 }
@@ -266,13 +266,13 @@ START_TEST(room_is_what_was_asked) {
     ck_ok(sl_index_sync(writer));
     indexes_sound(writer);
     sl_save_params params;
-    sl_save_params_init(&params);
+    indexes_save_params(&params);
     params.room = N;
     ck_fails(sl_index_save(writer, place.path, &params), SL_EINVAL, "room for 600 vectors, where there are 610");
     sl_index_free(writer);
     sl_index *memory = opened(SL_PLACE_DRAM, 0);
     ck_fails(sl_index_sync(memory), SL_EUNSUPPORTED, "in memory");
-    ck_ok(sl_index_save(memory, place.path, NULL));
+    ck_ok(indexes_save(memory, place.path));
     sl_index_free(memory);
     ck_fails(open_as(SL_PLACE_MAP, 1, NULL, &memory), SL_EUNSUPPORTED, "no room");
 }

@@ -43,7 +43,7 @@ static sl_index *in_memory(size_t n) {
 static void make(const char *path, size_t n, size_t room) {
     sl_index *index = in_memory(n);
     sl_save_params params;
-    sl_save_params_init(&params);
+    indexes_save_params(&params);
     params.room = room;
     ck_ok(sl_index_save(index, path, &params));
     sl_index_free(index);

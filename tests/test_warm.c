@@ -102,7 +102,7 @@ static int subject_make(subject *subject, size_t number) {
     for (size_t i = 0; i < N && number >= SUBJECTS / 2; i += 2)
         ck_ok(sl_index_delete(index, &own[i], 1));
     scratch_open(&subject->scratch);
-    ck_ok(sl_index_save(index, subject->scratch.path, NULL));
+    ck_ok(indexes_save(index, subject->scratch.path));
     sl_index_free(index);
     memset(subject->bits, 0x5d, sizeof subject->bits);
     return 1;
