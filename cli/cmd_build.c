@@ -9,7 +9,7 @@
 
 typedef struct build_options {
     const char *output, *ids;
-    int metric, codes, refine, place; /* codes -1: the input's */
+    int metric, codes, refine, place, layout; /* codes -1: the input's */
     numa_choice numa;
     size_t m, ef_build, threads, seed, max_memory, room;
     int progress, json;
@@ -96,10 +96,11 @@ static int print_result(const build_state *state) {
     return report_stdout();
 }
 
-static sl_status save_with_room(void *handle, const char *path, const sl_save_params *params) {
+static sl_status save_as_asked(void *handle, const char *path, const sl_save_params *params) {
     const build_state *state = handle;
     sl_save_params mine = *params;
     mine.room = state->options->room;
+    mine.layout = (sl_layout)state->options->layout;
     return sl_index_save(state->adding.index, path, &mine);
 }
 
@@ -129,7 +130,7 @@ static int build(build_state *state) {
     if (status == EXIT_DONE) status = prepare_index(state);
     if (status == EXIT_DONE) status = adding_run(adding, "building");
     if (status == EXIT_DONE)
-        status = save_handle(save_with_room, state, state->options->output, state->options->progress, &state->save_s);
+        status = save_handle(save_as_asked, state, state->options->output, state->options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;
 }
 
@@ -188,6 +189,10 @@ static const option build_table[] = {
      "Make a file that 'shortlist add' and 'shortlist delete' change in place, beside others who have it open, with "
      "room "
      "for N vectors in all. What is not used takes no space where the file system knows holes."},
+    {0, "layout", OPTION_WORD, "arrays|records", 0, offsetof(build_options, layout),
+     "How codes, links and ids lie in the file: each in an array of its own (default), the smallest and what memory "
+     "serves best; or those of a vector side by side in a record of a multiple of 256 bytes, for persistent memory and "
+     "other media that are slower and read in blocks."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
      "Fail, before the work where that can be told, rather than take more memory than this; 512M, 16G."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
@@ -201,7 +206,7 @@ const command command_build = {
     .name = "build",
     .summary = "build an index from a file of vectors",
     .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32] [--refine "
-                "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--room N] "
+                "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--room N] [--layout arrays|records] "
                 "[--max-memory BYTES] "
                 "[--place dram] [--numa interleave|bind:N|local] [--progress] [--json]",
     .description =

@@ -22,6 +22,8 @@ void json_storage(json *json, const sl_index_storage *storage) {
     json_count(json, "page_size", storage->page_size);
     json_count(json, "bytes_resident", storage->bytes_resident);
     json_count(json, "bytes_huge", storage->bytes_huge);
+    json_text(json, "layout", sl_layout_name(storage->record_bytes ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS));
+    json_count(json, "record_bytes", storage->record_bytes);
     json_count(json, "room", storage->room);
     json_count(json, "bytes_log", storage->bytes_log);
     json_count(json, "recoveries", storage->recoveries);
@@ -43,6 +45,8 @@ void print_storage(const sl_index_storage *storage) {
         printf("  %s of %s in memory, %s of these on huge pages; pages of %s\n",
                text_of_size(storage->bytes_resident).text, text_of_size(storage->bytes_layer0).text,
                text_of_size(storage->bytes_huge).text, text_of_size(storage->page_size).text);
+    if (storage->record_bytes)
+        printf("  in records of %llu bytes\n", (unsigned long long)storage->record_bytes);
     if (!storage->room) return;
     printf("room for %llu vectors; log of %s", (unsigned long long)storage->room,
            text_of_size(storage->bytes_log).text);
@@ -138,6 +142,8 @@ static void json_plan(const sl_index_params *params, const sl_plan *plan, const 
     json_count(&json, "bytes_upper_deviation", plan->bytes_upper_deviation);
     json_count(&json, "bytes_total", plan->bytes_total);
     json_count(&json, "bytes_with_room", plan->bytes_with_room);
+    json_count(&json, "record_bytes", plan->record_bytes);
+    json_count(&json, "bytes_in_records", plan->bytes_in_records);
     json_real(&json, "bytes_per_vector", plan->n ? (double)plan->bytes_total / (double)plan->n : 0);
     json_open_array(&json, "places");
     for (size_t i = 0; i < PLACINGS; i++) {
@@ -188,6 +194,9 @@ static void print_text(const sl_index_params *params, const sl_plan *plan, const
     printf("  %-12s %12s  %8.1f bytes a vector; saved with room for as many %s\n", "the file",
            text_of_size(plan->bytes_total).text, (double)plan->bytes_total / n,
            text_of_size(plan->bytes_with_room).text);
+    printf("  %-12s %12s  %8.1f bytes a vector, in records of %llu\n", "in records",
+           text_of_size(plan->bytes_in_records).text, (double)plan->bytes_in_records / n,
+           (unsigned long long)plan->record_bytes);
     print_placings(plan);
     printf("page table of each process that maps all of it: %s by pages of 4 KiB, %s by pages of 2 MiB\n",
            text_of_size(page_table(plan->bytes_total, 4096)).text,

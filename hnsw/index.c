@@ -278,7 +278,8 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .isa = sl_isa_name(index->kernels->isa),
                            .tuned = index->tuned_count,
                            .deleted = index->dead_count,
-                           .room = index->live || index->facts ? index->capacity : 0};
+                           .room = index->live || index->facts ? index->capacity : 0,
+                           .layout = index->record.pitch ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
     sl_describe_own(index, &file);
     for (size_t i = 0; i < file.count; i++) {
         uint64_t size = file.sections[i].size;

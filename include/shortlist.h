@@ -416,6 +416,7 @@ typedef struct sl_index_stats {
     size_t deleted;            /* vectors that were deleted, and take up their memory */
     size_t room;               /* of a mapped file that was saved with room: vectors it has room for, deleted ones
                                   included; 0 of others */
+    sl_layout layout; /* of the file it is mapped from; in memory ARRAYS */
 } sl_index_stats;
 
 /* Fills *out, whose struct_size the caller has set to sizeof *out. */

@@ -133,5 +133,6 @@ void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {
     SAME(tuned);
     SAME(bytes_partitions);
     SAME(deleted);
+    SAME(layout);
 #undef SAME
 }

@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from setting import commit, machine  # noqa: E402
 
 def options():
     parser = argparse.ArgumentParser(prog="./dev bench crash")
-    parser.add_argument("--images", type=int, default=100_000, help="crash images of each way of writing")
+    parser.add_argument("--images", type=int, default=100_000, help="crash images of each layout and way of writing")
     parser.add_argument("--kills", type=int, default=200, help="times that a writer at work is killed")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help="folder of the build")
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("bench/results"),
@@ -27,11 +28,11 @@ def options():
     return chosen
 
 
-def run(chosen, test, count):
+def run(chosen, test, count, **environment):
     """What the test printed, how it ended, and how long it took."""
     start = time.monotonic()
     done = subprocess.run([chosen.build / "tests" / test, str(count)], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
+                          stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment})
     return {"output": done.stdout, "status": done.returncode, "seconds": round(time.monotonic() - start, 1)}
 
 
@@ -41,7 +42,8 @@ def main():
     about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
              "commit": commit(), "machine": machine(),
              "parameters": {"images": chosen.images, "kills": chosen.kills}}
-    summary = report.summarise(chosen.images, run(chosen, "test_crash", chosen.images),
+    crashes = {layout: run(chosen, "test_crash", chosen.images, TEST_LAYOUT=layout) for layout in report.LAYOUTS}
+    summary = report.summarise(chosen.images, crashes,
                                chosen.kills, run(chosen, "test_kill", chosen.kills))
     (chosen.results / "crash.json").write_text(json.dumps({**about, **summary}, indent=1) + "\n")
     print(report.table(summary))

@@ -17,32 +17,36 @@ def ran(output, status=0):
     return {"output": output, "status": status, "seconds": 1.5}
 
 
+def both(run):
+    return {"arrays": run, "records": ran(CRASH)}
+
+
 def met(summary):
     return [target["met"] for target in summary["targets"]]
 
 
 class Crash(unittest.TestCase):
     def test_counts(self):
-        summary = report.summarise(500, ran(CRASH), 40, ran(KILL))
-        self.assertEqual(summary["images"]["log"], {"images": 500, "operations": 213, "violations": 0})
-        self.assertEqual(summary["images"]["direct"]["operations"], 900)
+        summary = report.summarise(500, both(ran(CRASH)), 40, ran(KILL))
+        self.assertEqual(summary["images"]["arrays"]["log"], {"images": 500, "operations": 213, "violations": 0})
+        self.assertEqual(summary["images"]["records"]["direct"]["operations"], 900)
         self.assertEqual(summary["kills"]["synced_untold"], 3)
-        self.assertEqual(met(summary), [True] * 4)
+        self.assertEqual(met(summary), [True] * 6)
         self.assertEqual(summary["output"], "")
         self.assertIn("nothing acknowledged was lost", report.table(summary))
 
     def test_violations_are_missed_targets(self):
-        summary = report.summarise(500, ran(CRASH.replace("900 operations, 0", "900 operations, 7"), 1), 40, ran(KILL))
-        self.assertEqual(met(summary), [True, False, False, True])
+        summary = report.summarise(500, both(ran(CRASH.replace("900 operations, 0", "900 operations, 7"), 1)), 40, ran(KILL))
+        self.assertEqual(met(summary), [True, False, True, True, False, True])
         self.assertEqual(summary["targets"][1]["reached"], 7)
         self.assertIn("7 violations", summary["output"])
 
     def test_what_did_not_end_did_not_pass(self):
         for output in ("", CRASH.splitlines()[0] + "\n", CRASH.replace("directly: 500", "directly: 499")):
-            self.assertFalse(met(report.summarise(500, ran(output, 0), 40, ran(KILL)))[1])
+            self.assertFalse(met(report.summarise(500, both(ran(output, 0)), 40, ran(KILL)))[1])
         for output, status in (("", 0), (KILL, 1), (KILL.replace("40", "39"), 0)):
-            self.assertFalse(met(report.summarise(500, ran(CRASH), 40, ran(output, status)))[3])
-        self.assertIn("FAILED", report.table(report.summarise(500, ran(CRASH), 40, ran("Killed", 1))))
+            self.assertFalse(met(report.summarise(500, both(ran(CRASH)), 40, ran(output, status)))[5])
+        self.assertIn("FAILED", report.table(report.summarise(500, both(ran(CRASH)), 40, ran("Killed", 1))))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import statistics
 
 from setting import span, spread
 
-MEDIA = ("dram", "map", "pmem", "pmem forced")
+MEDIA = ("dram", "map", "pmem", "pmem forced", "map, records", "pmem, records")
 OURS = ("dram", "map", "pmem forced")  # of adding; dram is without durability
 PEERS = ("usearch", "hnswlib")
 

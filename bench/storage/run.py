@@ -21,7 +21,8 @@ from setting import commit, machine  # noqa: E402
 GROUP = 1000
 EF = 64
 FORCED = {"PMEM_IS_PMEM_FORCE": "1"}
-MEDIA = {"dram": ("dram", {}), "map": ("map", {}), "pmem": ("pmem", {}), "pmem forced": ("pmem", FORCED)}
+MEDIA = {"dram": ("dram", {}), "map": ("map", {}), "pmem": ("pmem", {}), "pmem forced": ("pmem", FORCED),
+         "map, records": ("map", {}), "pmem, records": ("pmem", FORCED)}
 GIB = 2**30
 
 
@@ -104,9 +105,9 @@ class Stages:
         """The index of all rows with each room, and that of the first ones, which is added to."""
         chosen, work = self.chosen, self.chosen.work
         self.files = {gib: work / f"open-{gib:g}.sl" for gib in chosen.sizes}
-        self.whole, self.start = work / "whole.sl", work / "start.sl"
+        self.whole, self.records, self.start = work / "whole.sl", work / "records.sl", work / "start.sl"
         base = self.data["base.fbin"]
-        self.program("make", base, self.shape()[0], f"{self.whole}=0",
+        self.program("make", base, self.shape()[0], f"{self.whole}=0", f"{self.records}=0,records",
                      *(f"{path}={self.room(gib)}" for gib, path in self.files.items()))
         # With room to spare, so that both ways of adding in place end with as many as in memory.
         self.program("make", base, chosen.start, f"{self.start}={chosen.start + 2 * chosen.groups * GROUP}")
@@ -124,8 +125,8 @@ class Stages:
             events += [{**event, "round": number} for event in self.pinned("copy", self.whole)]
         return events
 
-    def evaluate(self, *arguments, environment=None):
-        return self.command("eval", self.whole, self.data["queries.fbin"], self.data["truth.ibin"], "-k", 10, "--ef",
+    def evaluate(self, *arguments, file=None, environment=None):
+        return self.command("eval", file or self.whole, self.data["queries.fbin"], self.data["truth.ibin"], "-k", 10, "--ef",
                             EF, "--repeat", 3, *arguments, environment=environment)
 
     def media(self):
@@ -133,7 +134,8 @@ class Stages:
         for number in range(self.chosen.rounds):
             for medium in list(MEDIA) if number % 2 == 0 else reversed(list(MEDIA)):
                 place, environment = MEDIA[medium]
-                told = self.evaluate("--place", place, "--pin", self.chosen.cpu, environment=environment)
+                told = self.evaluate("--place", place, "--pin", self.chosen.cpu, environment=environment,
+                                     file=self.records if "records" in medium else self.whole)
                 point = told["points"][0]
                 events.append({"event": "qps", "medium": medium, "round": number,
                                **{name: point[name] for name in ("qps", "recall", "p50_us", "p99_us")}})

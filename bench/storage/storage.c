@@ -1,6 +1,6 @@
 /*
  * One stage of the storage measurements a process; prints a JSON object a line. run.py has the order of them.
- *   make BASE ROWS OUT=ROOM...           an index of the first rows, saved with room for so many, 0: with none
+ *   make BASE ROWS OUT=ROOM[,LAYOUT]...  an index of the first rows, saved with room for so many, 0: with none
  *   open INDEX PLACE QUERIES             from nothing to the first answer, and the queries about the 1,000th
  *   copy INDEX                           place dram beside copying as many bytes
  *   insert INDEX PLACE BASE FIRST GROUPS groups of rows from FIRST on, each made durable where the place is not dram
@@ -47,7 +47,7 @@ static sl_index *open_as(const char *path, sl_place place, int writable) {
  * Making
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* "OUT=ROOM" */
+/* "OUT=ROOM", or "OUT=ROOM,records" */
 static void save_as(sl_index *index, char *target) {
     sl_save_params params;
     sl_save_params_init(&params);
@@ -58,6 +58,8 @@ static void save_as(sl_index *index, char *target) {
     }
     *room++ = '\0';
     params.room = number(room);
+    const char *layout = strchr(room, ',');
+    if (layout && strcmp(layout + 1, sl_layout_name(SL_LAYOUT_RECORDS)) == 0) params.layout = SL_LAYOUT_RECORDS;
     must(sl_index_save(index, target, &params), target);
 }
 

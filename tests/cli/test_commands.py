@@ -464,6 +464,21 @@ class InfoAndCheck(Indexed):
         self.assertIn("copied into memory", self.run_ok("info", "x.sl", "--place", "dram"))
         self.assertIn("not DAX", self.run_ok("info", "x.sl", "--place", "pmem"))
 
+    def test_layouts(self):
+        found = []
+        for layout in ("arrays", "records"):
+            for options in ((), ("--room", N + 50)):
+                self.build("--layout", layout, *options)
+                told = self.run_json("info", "x.sl")["storage"]
+                self.assertEqual((told["layout"], told["record_bytes"] % 256, told["record_bytes"] > 0),
+                                 (layout, 0, layout == "records"))
+                for place in ("dram", "map", "pmem"):
+                    self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "-o", "found.ibin", "--place", place)
+                    found.append(self.read("found.ibin"))
+                self.run_ok("check", "x.sl", "--scrub")
+        self.assertEqual(found[1:], found[:1] * 11)
+        self.assertIn("in records of 256 bytes", self.run_ok("info", "x.sl"))
+
     def test_prefault_changes_no_answer(self):
         self.build()
         self.truth()
@@ -496,6 +511,15 @@ class InfoAndCheck(Indexed):
                     self.assertEqual(plan["bytes_" + part], told["bytes_" + part])
                 self.assertLessEqual(abs(plan["bytes_total"] - told["bytes_total"]),
                                      5 * plan["bytes_upper_deviation"] + 4 * 4096)
+        self.build("--layout", "records")
+        told = self.run_json("info", "x.sl")
+        plan = self.plan("--dim", DIM, "--n", N)
+        self.assertEqual(plan["record_bytes"], told["storage"]["record_bytes"])
+        self.assertLessEqual(abs(plan["bytes_in_records"] - told["bytes_total"]),
+                             5 * plan["bytes_upper_deviation"] + 4 * 4096)
+        plan = self.plan("--dim", 100, "--n", "4e9", "--codes", "i8")
+        self.assertEqual(plan["record_bytes"], 256)
+        self.assertAlmostEqual(plan["bytes_in_records"] / plan["n"], 256 + 5, delta=2)
         plan = self.plan("--dim", 100, "--n", "4e9")
         self.assertEqual(plan["n"], 4 * 10**9)
         self.assertEqual([(p["place"], p["upper"]) for p in plan["places"]],

@@ -175,3 +175,19 @@ def test_saving_where_nothing_can_be_written(ready, tmp_path):
     with pytest.raises(OSError):
         ready.save(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("room", [0, 500])
+@pytest.mark.parametrize("place", ["dram", "map", "pmem"])
+def test_layouts(ready, tmp_path, q, place, room):
+    found = []
+    for layout in ("arrays", "records"):
+        path = tmp_path / layout
+        ready.save(path, room=room and len(ready) + room, layout=layout)
+        opened = shortlist.open(path, place=place)
+        assert opened.stats()["layout"] == (layout if place != "dram" else "arrays")
+        found.append(opened.search(q, k=10))
+        opened.check(scrub=True)
+    np.testing.assert_array_equal(found[0], found[1])
+    with pytest.raises(ValueError, match="layout"):
+        ready.save(tmp_path / "other", layout="rows")

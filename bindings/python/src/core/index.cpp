@@ -210,12 +210,13 @@ void Index::sync() {
     ::check(use(Access::exclusive, [&] { return Outcome(sl_index_sync(handle_.get())); }));
 }
 
-void Index::save(nb::bytes path, size_t room, nb::handle function) {
+void Index::save(nb::bytes path, size_t room, int layout, nb::handle function) {
     const char *name = path_text(path);
     Progress progress(function);
     sl_save_params params;
     sl_save_params_init(&params);
     params.room = room;
+    params.layout = static_cast<sl_layout>(layout);
     progress.attach(params);
     progress.check(use(Access::exclusive, [&] { return Outcome(sl_index_save(handle_.get(), name, &params)); }));
 }
@@ -308,6 +309,7 @@ nb::dict Index::stats() {
     out["tuned"] = stats.tuned;
     out["deleted"] = stats.deleted;
     out["room"] = stats.room;
+    out["layout"] = sl_layout_name(stats.layout);
     return out;
 }
 

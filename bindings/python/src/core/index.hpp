@@ -33,7 +33,7 @@ class Index {
     nb::list tuned();
     void get(nb::handle ids, size_t n, int dtype, nb::handle out);
     // With room above 0 a file that can be opened to be written.
-    void save(nb::bytes path, size_t room, nb::handle progress);
+    void save(nb::bytes path, size_t room, int layout, nb::handle progress);
     // Of an index that was: makes durable what was changed.
     void sync();
     // What was found, as a dict; damage is in its "status" and "message", not raised.

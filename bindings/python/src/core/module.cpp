@@ -58,6 +58,7 @@ NB_MODULE(_core, m) {
     m.attr("CODES") = names(sl_codes_name);
     m.attr("REFINES") = names(sl_refine_name);
     m.attr("PLACES") = names(sl_place_name);
+    m.attr("LAYOUTS") = names(sl_layout_name);
     m.attr("MAX_EF") = SL_MAX_EF;
     m.attr("NO_ID") = SL_NO_ID;
     m.def("version", sl_version);
@@ -86,7 +87,8 @@ NB_MODULE(_core, m) {
              nb::arg("progress").none())
         .def("tuned", &Index::tuned)
         .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
-        .def("save", &Index::save, nb::arg("path"), nb::arg("room"), nb::arg("progress").none())
+        .def("save", &Index::save, nb::arg("path"), nb::arg("room"), nb::arg("layout"),
+             nb::arg("progress").none())
         .def("sync", &Index::sync)
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
              nb::arg("scrub"), nb::arg("progress").none())

@@ -33,6 +33,7 @@ Metric = Literal["ip", "cosine", "l2"]
 Codes = Literal["i8", "i16", "f32", "i4"]
 Refine = Literal["none", "f32", "bf16", "i16"]
 Place = Literal["map", "dram", "pmem"]
+Layout = Literal["arrays", "records"]
 StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
@@ -64,6 +65,7 @@ class IndexStats(TypedDict):
     tuned: int
     deleted: int
     room: int
+    layout: str
 
 
 class NumaPages(TypedDict):
@@ -427,15 +429,20 @@ class Index:
         self._core.get(labels, labels.size, _core.DTYPES[dtype], out)
         return out.reshape((*labels.shape, self._dim))
 
-    def save(self, path: StrPath, progress: Progress = False, room: int = 0) -> None:
+    def save(self, path: StrPath, progress: Progress = False, room: int = 0, layout: Layout = "arrays") -> None:
         """Writes the index to path, which afterwards holds it whole, or on an exception what it held before.
 
         room: above 0, the file can be opened with place="map", read_only=False and then changed in place, beside other
         processes that have it open, and has room for so many vectors in all. What is not used takes no space where the
         file system knows holes.
+
+        layout: how codes, links and ids lie in the file: each in an array of its own ("arrays"), the smallest and what
+        memory serves best; or those of a vector side by side in a record of a multiple of 256 bytes ("records"), for
+        persistent memory and other media that are slower and read in blocks.
         """
+        way = choice("layout", layout, _core.LAYOUTS)
         with shown(progress, "saving", "B") as tell:
-            self._core.save(os.fsencode(path), count("room", room), tell)
+            self._core.save(os.fsencode(path), count("room", room), way, tell)
 
     def sync(self) -> None:
         """Of an index opened with place="map" or "pmem", read_only=False: what was changed before is durable once this
