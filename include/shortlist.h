@@ -571,7 +571,8 @@ SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size
 /* Writes the whole index to path: first to a temporary file beside it, synced, then renamed over path and the folder
  * synced, so that path holds either what it held or the whole new index, whatever happens. Saving over the file the
  * index is mapped from is allowed. Where only the last step, the folder's sync, fails, the new index is in place and
- * the message says so. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED; the temporary file is removed.
+ * the message says so. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED, SL_EBUSY (path is a file that is being
+ * written in place, by this handle or another: sync makes that durable); the temporary file is removed.
  */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
 

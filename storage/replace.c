@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,20 +117,49 @@ static sl_status rename_and_sync_folder(sl_replacement *r) {
     return status;
 }
 
+static sl_status open_replaced(sl_replacement *r) {
+    r->kept = open(r->target, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return r->kept >= 0 || errno == ENOENT || errno == EACCES ? SL_OK : sl_fail_errno("cannot open", r->target);
+}
+
+static void let_go(sl_replacement *r) {
+    if (r->kept >= 0) close(r->kept);
+    r->kept = -1;
+}
+
 sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_ops *ops) {
-    *r = (sl_replacement){.ops = sl_file_ops_of(ops), .fd = -1, .mode = 0666};
+    *r = (sl_replacement){.ops = sl_file_ops_of(ops), .fd = -1, .kept = -1, .mode = 0666};
     SL_TRY(resolve_target(r, path));
     name_folder(r);
-    return create_temporary(r);
+    SL_TRY(open_replaced(r));
+    sl_status status = create_temporary(r);
+    if (status != SL_OK) let_go(r);
+    return status;
+}
+
+sl_status sl_replace_keep_writers_off(sl_replacement *r) {
+    int result = 0;
+    if (r->kept < 0) return SL_OK;
+    do
+        result = flock(r->kept, LOCK_SH | LOCK_NB);
+    while (result != 0 && errno == EINTR);
+    if (result == 0 || errno != EWOULDBLOCK) return SL_OK;
+    return sl_fail(SL_EBUSY,
+                   "%s: is being written by another process, or by a handle of this one; let it finish, or choose "
+                   "another name",
+                   r->target);
 }
 
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress) {
     SL_TRY(sync_and_close(r));
     SL_TRY(sl_progress_end(progress));
-    return rename_and_sync_folder(r);
+    sl_status status = rename_and_sync_folder(r);
+    if (status == SL_OK) let_go(r);
+    return status;
 }
 
 sl_status sl_replace_discard(sl_replacement *r, sl_status status) {
+    let_go(r);
     if (r->fd >= 0) (void)r->ops.close(r->ops.ctx, r->fd);
     if (r->temporary[0] && r->ops.unlink(r->ops.ctx, r->temporary) != 0)
         return sl_fail_in(status, "%s is left behind and can be removed", r->temporary);

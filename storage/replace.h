@@ -14,11 +14,16 @@ typedef struct sl_replacement {
     char folder[PATH_MAX];
     char temporary[PATH_MAX]; /* "" once it has its place */
     int fd;                   /* to write to */
+    int kept;                 /* the file that is replaced, open to read; -1: none, or one that may not be read */
     unsigned mode;            /* of the file that is replaced, so that what few could read stays theirs */
 } sl_replacement;
 
 /* Creates the temporary file. On failure there is none, and nothing to discard. */
 sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_ops *ops);
+
+/* From here on nobody can open the file that is replaced to write it in place: SL_EBUSY where somebody has. What is
+ * written to a file that has lost its name is lost, and its log, which goes by the name, would be taken for another's. */
+sl_status sl_replace_keep_writers_off(sl_replacement *r);
 
 /* Puts it in place; the progress is ended ahead of the rename, so that what was cancelled changes nothing. Only where
  * the last sync, that of the folder, fails is the new file in place all the same, and the message says so. */

@@ -149,6 +149,7 @@ sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_fil
     if (header) memcpy(&mine, header, type->fields_end);
     SL_TRY(sl_replace_begin(&s.file, path, ops));
     sl_status status;
+    SL_TRY_GOTO(sl_replace_keep_writers_off(&s.file), done);
     SL_TRY_GOTO(fill_header(&s, type, &mine, sections, section_count), done);
     SL_TRY_GOTO(write_file(&s, &mine, sections), done);
     status = sl_replace_commit(&s.file, progress);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 /* A copy is made again where a writer was opened or a log replayed meanwhile, so many times in all. */
@@ -16,7 +15,6 @@ typedef struct snapshot {
     const sl_store *store;
     uint64_t section; /* where SL_SECTION_LIVE begins; 0: the file never changes */
     int fd;           /* the file's; holds the locks too */
-    int kept;         /* what the copy takes the place of, with a lock that keeps writers off; -1: nothing */
     int by_system;
     sl_replacement file;
     sl_progress *progress;
@@ -41,26 +39,15 @@ static sl_status open_source(snapshot *s) {
     return sl_live_pin(s->fd, s->store->path, s->progress);
 }
 
-/* Two writers, of a file and of the one that took its place, would write to one log, which goes by the name. */
-static sl_status keep_writers_off(snapshot *s) {
-    s->kept = open(s->file.target, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    /* What may not be read is not the index, which was. */
-    if (s->kept < 0) return errno == ENOENT || errno == EACCES ? SL_OK : sl_fail_errno("cannot open", s->file.target);
-    if (sl_store_is(s->store, s->kept))
-        return sl_fail(SL_EINVAL, "%s is the index itself; give the copy a name of its own", s->file.target);
-    if (flock(s->kept, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return SL_OK;
-    return sl_fail(SL_EBUSY,
-                   "%s: is being written by another process, or by another handle of this one; let it finish, "
-                   "or give the copy another name",
-                   s->file.target);
-}
-
 static sl_status check_target(snapshot *s) {
     char log[PATH_MAX];
     SL_TRY(sl_redo_name(s->store->path, log));
     if (strcmp(log, s->file.target) == 0)
         return sl_fail(SL_EINVAL, "%s is the name of the index's log; give the copy another", s->file.target);
-    return keep_writers_off(s);
+    /* What may not be read is not the index, which was. */
+    if (s->file.kept >= 0 && sl_store_is(s->store, s->file.kept))
+        return sl_fail(SL_EINVAL, "%s is the index itself; give the copy a name of its own", s->file.target);
+    return sl_replace_keep_writers_off(&s->file);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -117,7 +104,7 @@ sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const ch
     sl_store *store;
     SL_TRY(sl_store_open(path, type, SL_PLACE_MAP, &allocator, &store));
     sl_progress_start(progress, progress->tell, progress->ctx, store->size);
-    snapshot s = {.store = store, .fd = -1, .kept = -1, .progress = progress};
+    snapshot s = {.store = store, .fd = -1, .progress = progress};
     s.by_system = !ops || (!ops->write && !ops->pwrite);
     sl_status status;
     SL_TRY_GOTO(open_source(&s), done);
@@ -125,7 +112,6 @@ sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const ch
     status = take(&s);
     if (status != SL_OK) status = sl_replace_discard(&s.file, status);
 done:
-    if (s.kept >= 0) close(s.kept);
     if (s.fd >= 0) close(s.fd);
     sl_store_close(store, &allocator);
     return status;

@@ -43,7 +43,7 @@ typedef struct sl_section_source {
  * type's own are taken, and all others filled in; NULL for a type that has none. ops may be NULL. Steps progress by the
  * bytes of the sections and ends it before the rename, so that a cancelled save never changes path. Cancelled or
  * failed, the temporary file is removed and path is untouched; only where the last sync, that of the folder, fails does
- * path already hold the new file, and the message says so. */
+ * path already hold the new file, and the message says so. SL_EBUSY where path is being written in place. */
 sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_file_ops *ops,
                         const sl_file_header *header, const sl_section_source *sections, size_t section_count,
                         sl_progress *progress);

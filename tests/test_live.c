@@ -258,6 +258,22 @@ START_TEST(one_writer) {
 }
 END_TEST
 
+/* What a writer goes on to write would be written to a file without a name. */
+START_TEST(no_save_over_a_file_being_written) {
+    make_live(N, ROOM);
+    sl_index *writer = opened(SL_PLACE_MAP, 1), *reader = opened(SL_PLACE_MAP, 0);
+    ck_fails(sl_index_save(reader, place.path, NULL), SL_EBUSY, "is being written");
+    ck_fails(sl_index_save(writer, place.path, NULL), SL_EBUSY, "is being written");
+    ck_ok(indexes_add(writer, x, SL_F32, 1, NULL));
+    ck_ok(sl_index_sync(writer));
+    ck_assert_uint_eq(sl_index_size(reader), N + 1);
+    sl_index_free(writer);
+    ck_assert_uint_eq(scratch_count(&place), 1);
+    ck_ok(sl_index_save(reader, place.path, NULL));
+    sl_index_free(reader);
+}
+END_TEST
+
 START_TEST(room_is_what_was_asked) {
     make_live(N, N + 10);
     sl_index *writer = opened(SL_PLACE_MAP, 1);
@@ -510,6 +526,7 @@ int main(void) {
     tcase_add_loop_test(cases[0], in_persistent_memory, 0, sizeof kinds / sizeof *kinds);
     tcase_add_loop_test(cases[0], cancelled, 0, 2);
     tcase_add_test(cases[1], one_writer);
+    tcase_add_test(cases[1], no_save_over_a_file_being_written);
     tcase_add_test(cases[1], room_is_what_was_asked);
     tcase_add_test(cases[1], ids_and_settings_last);
     tcase_add_test(cases[2], unsynced_is_lost_whole);
