@@ -243,6 +243,17 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n);
 /* upper.c: takes them away again for nodes from first on. */
 void sl_upper_truncate(sl_index *index, size_t first);
 void sl_upper_free(sl_index *index);
+/* Some memory, and where a copy of it goes. */
+typedef struct sl_part {
+    const void *from;
+    void *to;
+    size_t size;
+} sl_part;
+#define SL_UPPER_PARTS 3u
+/* upper.c: a copy of the upper layers, of which there are some, in one block of so many bytes: its arrays there, and
+ * what is yet to be copied into them. */
+size_t sl_upper_copy_size(const sl_index *index);
+sl_upper sl_upper_lay_out(const sl_index *index, void *block, sl_part parts[SL_UPPER_PARTS]);
 /* upper.c: the slot of a node that stands above layer 0, or SL_NONE. Slots are in node order. */
 uint32_t sl_slot_of(const sl_index *index, uint32_t node);
 /* upper.c: the level a node stands on, and its slot, SL_NONE on level 0. */
