@@ -38,6 +38,10 @@ typedef struct sl_replicas sl_replicas; /* replicas.h */
 
 typedef struct sl_live_facts sl_live_facts; /* live.h */
 
+/* tier.h */
+typedef struct sl_tier_copy sl_tier_copy;
+typedef struct sl_tier_filler sl_tier_filler;
+
 struct sl_index {
     sl_allocator allocator;
     sl_allocator layer0; /* of the arrays of layer 0; without a NUMA policy the same */
@@ -70,8 +74,10 @@ struct sl_index {
     uint64_t *dead;    /* delete.c: a bit a node, and 0 from n on; NULL before the first delete */
     size_t dead_count; /* how many bits are set; of a mapped file what its header says */
     sl_upper upper;
-    sl_replicas *replicas; /* of the upper layers, for a policy and several nodes; NULL: none */
-    uint64_t entry;        /* atomic while building: see sl_entry */
+    sl_replicas *replicas;    /* of the upper layers, for a policy and several nodes; NULL: none */
+    const sl_tier_copy *tier; /* atomic: what searches of a mapped index read instead, once it is whole; or NULL */
+    sl_tier_filler *filler;   /* of that; NULL: there will be none */
+    uint64_t entry;           /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
     uint32_t *sums; /* of a file that is written in place: a CRC of each node's record, see sums.h; else NULL */
     size_t ordered; /* nodes when they were last numbered anew */

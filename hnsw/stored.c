@@ -4,6 +4,7 @@
 #include "hnsw/live.h"
 #include "hnsw/order.h"
 #include "hnsw/placed.h"
+#include "hnsw/tier.h"
 
 #include <limits.h>
 #include <math.h>
@@ -57,6 +58,7 @@ sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
     mine.page_size = pages.page_size;
     mine.bytes_resident = pages.resident;
     mine.bytes_huge = pages.huge;
+    mine.tier = sl_tier_look(index, &mine.bytes_tier);
     if (index->store && sl_live_head(index->store)) SL_TRY(fill_live(index, &mine));
     sl_params_out(out, &mine, sizeof mine);
     return SL_OK;
@@ -146,6 +148,7 @@ sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out)
     size_t count = sl_describe(&index, &header, sections);
     sum_sections(sections, count, &mine);
     mine.bytes_total = sl_store_file_size(sections, count);
+    mine.bytes_tier = mine.bytes_upper + sl_tier_row_bytes(&index);
     const sl_live_parts no_parts = {.ids = NULL};
     count = sl_live_describe(&index, sl_live_room(&index, (size_t)n), &no_parts, &header, sections, count);
     mine.bytes_with_room = sl_store_file_size(sections, count);
