@@ -30,13 +30,14 @@ sl_allocator sl_allocator_of(const sl_allocator *given) {
     return (sl_allocator){NULL, default_alloc, default_free};
 }
 
+sl_status sl_mem_take(const sl_allocator *allocator, size_t size, void **out) {
+    *out = allocator->alloc(allocator->ctx, size ? size : 1, SL_CACHE_LINE);
+    return *out ? SL_OK : sl_fail(SL_ENOMEM, "cannot allocate %zu bytes; free memory or use a smaller index", size);
+}
+
 sl_status sl_mem_alloc(const sl_allocator *allocator, size_t size, void **out) {
-    *out = NULL;
-    size_t asked = size ? size : 1;
-    void *block = allocator->alloc(allocator->ctx, asked, SL_CACHE_LINE);
-    if (!block) return sl_fail(SL_ENOMEM, "cannot allocate %zu bytes; free memory or use a smaller index", size);
-    memset(block, 0, asked);
-    *out = block;
+    SL_TRY(sl_mem_take(allocator, size, out));
+    memset(*out, 0, size ? size : 1);
     return SL_OK;
 }
 

@@ -13,6 +13,8 @@ sl_allocator sl_allocator_of(const sl_allocator *given);
 /* size bytes, zeroed, cache-line aligned; large blocks on 2 MB pages where granted. *out is NULL on failure. size 0
  * gives a valid block. */
 sl_status sl_mem_alloc(const sl_allocator *allocator, size_t size, void **out);
+/* The same, but it holds anything: its pages are made when they are first written to. */
+sl_status sl_mem_take(const sl_allocator *allocator, size_t size, void **out);
 /* Takes NULL. size as it was asked for. */
 void sl_mem_free(const sl_allocator *allocator, void *block, size_t size);
 /* A block of new_size with the first min(old, new) bytes kept and the rest zeroed; *block is unchanged on failure. */

@@ -32,6 +32,17 @@ const char *sl_layout_name(sl_layout layout) {
     return NAME_OF(names, layout);
 }
 
+const char *sl_tier_name(sl_tier tier) {
+    static const char *const names[] = {[SL_TIER_AUTO] = "auto", [SL_TIER_NONE] = "none", [SL_TIER_DRAM] = "dram"};
+    return NAME_OF(names, tier);
+}
+
+const char *sl_tier_state_name(sl_tier_state state) {
+    static const char *const names[] = {
+        [SL_TIER_STATE_NONE] = "none", [SL_TIER_STATE_FILLING] = "filling", [SL_TIER_STATE_FILLED] = "filled"};
+    return NAME_OF(names, state);
+}
+
 const char *sl_mapping_name(sl_mapping mapping) {
     static const char *const names[] = {[SL_MAPPING_MEMORY] = "memory",
                                         [SL_MAPPING_SHARED] = "shared",

@@ -3,6 +3,7 @@
 #include "cli/eval.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/stored.h"
 #include "cli/truth.h"
 #include "cli/vectors.h"
 
@@ -17,7 +18,7 @@ typedef struct eval_options {
     size_t k, rerank, threads, repeat;
     int place; /* -1: DRAM for one process, the mapped file for several */
     numa_choice numa;
-    int prefault;
+    int prefault, tier;
     int progress, json;
 } eval_options;
 
@@ -368,6 +369,7 @@ static int prepare_task(eval_state *state) {
     task->queries_path = state->queries_path;
     task->numa = options->numa;
     task->prefault = options->prefault;
+    task->tier = (sl_tier)options->tier;
     task->k = options->k;
     task->truth = state->truth;
     task->threads = options->threads;
@@ -387,9 +389,11 @@ static int eval(eval_state *state) {
     state->task.place = options->place >= 0   ? (sl_place)options->place
                         : runs_alone(options) ? SL_PLACE_DRAM
                                               : SL_PLACE_MAP;
-    opening how = {.place = SL_PLACE_MAP};
-    if (runs_alone(options)) how = (opening){state->task.place, options->numa, options->prefault, options->progress};
+    opening how = {.place = SL_PLACE_MAP, .tier = SL_TIER_NONE};
+    if (runs_alone(options))
+        how = (opening){state->task.place, options->numa, options->prefault, (sl_tier)options->tier, options->progress};
     if (status == EXIT_DONE) status = open_index(state->index_path, how, &state->index, &state->stats);
+    if (status == EXIT_DONE) status = await_tier(state->index, state->index_path);
     if (status == EXIT_DONE) status = check_options(state);
     if (status == EXIT_DONE) status = load_queries(state);
     if (status == EXIT_DONE) status = load_truth(state);
@@ -448,6 +452,7 @@ static const option eval_table[] = {
      "processes then share."},
     OPTION_PLACE_NODES(eval_options),
     OPTION_PREFAULT(eval_options),
+    OPTION_TIER(eval_options),
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(eval_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and ef."},
     {0, "repeat", OPTION_COUNT, "N", 0, offsetof(eval_options, repeat),
@@ -463,14 +468,15 @@ const command command_eval = {
     .summary = "measure recall and speed against ground truth",
     .synopsis =
         "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--threads N] [--procs LIST] "
-        "[--pin LIST] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--prefault] [--rerank N] [--repeat N] "
-        "[--plot F.svg] [--progress] [--json]",
+        "[--pin LIST] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--prefault] [--tier auto|none|dram] "
+        "[--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
     .description =
         "At each depth asks every query, one a call, and prints recall, queries a second, the 50th, 99th and 99.9th "
         "percentile of a query's time, and the distances computed for it; and asks all queries in one call, which is "
         "free to work on several at once, for the queries a second in batch. Recall is the share of the true -k "
         "nearest among those returned, averaged over the queries; TRUTH.ibin holds the ids of the true ones, best "
-        "first, at least -k a row, as 'shortlist truth' writes them. A pass that warms the caches goes first. At the "
+        "first, at least -k a row, as 'shortlist truth' writes them. A pass that warms the caches goes first, and a "
+        "tier in memory is waited for. At the "
         "end it tells the memory that the measuring process holds, or with --procs one of them alone and all together: "
         "their proportional shares (PSS), in which a page held by two counts half for each. "
         "With --numa also on which memory nodes the pages of layer 0 lie, as the first process has them.\n"

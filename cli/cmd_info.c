@@ -11,6 +11,7 @@
 typedef struct info_options {
     int json, spec, plan;
     int place; /* -1: not given */
+    int tier;  /* none where it is not given: what is told needs no copies */
     numa_choice numa;
     plan_options planned;
 } info_options;
@@ -191,6 +192,7 @@ static int print_info(const char *path, const info_options *options) {
     if (options->place >= 0) params.place = (sl_place)options->place;
     params.numa = options->numa.policy;
     params.numa_node = options->numa.node;
+    params.tier = (sl_tier)options->tier;
     params.log = report_log(&params.log_ctx);
     sl_status status = sl_index_open(path, &params, &index);
     snprintf(message, sizeof message, "%s", status == SL_OK ? "" : sl_last_error());
@@ -220,6 +222,7 @@ static int run_info(const command *self, int argc, char **argv) {
     sl_index_params defaults;
     sl_index_params_init(&defaults);
     info_options options = {.place = -1,
+                            .tier = SL_TIER_NONE,
                             .planned = {.m = defaults.m,
                                         .metric = (int)defaults.metric,
                                         .dtype = (int)defaults.dtype,
@@ -245,6 +248,9 @@ static const option info_table[] = {
      "has been read lies in memory, or mapped from persistent memory, and also tell on "
      "which memory nodes the pages of layer 0 lie."},
     OPTION_PLACE_NODES(info_options),
+    {0, "tier", OPTION_WORD, "auto|none|dram", 0, offsetof(info_options, tier),
+     "Of an index that is mapped: open it with this tier in memory (default none here, where nothing is searched), and "
+     "tell how far it is filled."},
     {0, "plan", OPTION_FLAG, NULL, 0, offsetof(info_options, plan),
      "Tell what an index of --n vectors of --dim elements would take, without one."},
     {0, "dim", OPTION_COUNT, "N", 0, offsetof(info_options, planned.dim), "With --plan: elements of a vector."},
@@ -266,10 +272,10 @@ static const option info_table[] = {
 const command command_info = {
     .name = "info",
     .summary = "tell what a file holds",
-    .synopsis =
-        "shortlist info FILE [--spec] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--json]; shortlist "
-        "info --plan --dim N --n N [--codes i8|i16|f32|i4] [--refine none|f32|bf16|i16] [--m N] [--metric "
-        "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [-o INDEX] [--json]",
+    .synopsis = "shortlist info FILE [--spec] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--tier "
+                "auto|none|dram] [--json]; shortlist info --plan --dim N --n N [--codes i8|i16|f32|i4] [--refine "
+                "none|f32|bf16|i16] [--m N] [--metric "
+                "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [-o INDEX] [--json]",
     .description =
         "Of an index: how many vectors it holds, and how many are deleted, how they are kept, what each part takes, "
         "and the settings that "

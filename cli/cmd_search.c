@@ -18,7 +18,7 @@ typedef struct search_options {
     size_t k, ef, rerank, probes, threads;
     int place, progress, json;
     numa_choice numa;
-    int prefault;
+    int prefault, tier;
 } search_options;
 
 typedef struct search_state {
@@ -128,7 +128,8 @@ static int take_settings(const search_state *state, sl_search_params *params) {
 static int search(search_state *state) {
     const search_options *options = state->options;
     const char *const inputs[] = {state->index_path, state->queries_path, NULL};
-    const opening how = {(sl_place)options->place, options->numa, options->prefault, options->progress};
+    const opening how = {(sl_place)options->place, options->numa, options->prefault, (sl_tier)options->tier,
+                         options->progress};
     sl_search_params params;
     sl_search_params_init(&params);
     int status = results_check(options->output, options->scores, inputs);
@@ -201,6 +202,7 @@ static const option search_table[] = {
      "Copy the index into memory, or map its file (default), which opens at once, or map it from persistent memory."},
     OPTION_PLACE_NODES(search_options),
     OPTION_PREFAULT(search_options),
+    OPTION_TIER(search_options),
     OPTION_PROGRESS(search_options),
     OPTION_JSON(search_options),
     OPTION_LAST};
@@ -210,7 +212,7 @@ const command command_search = {
     .summary = "find the nearest neighbours of a file of queries",
     .synopsis = "shortlist search INDEX QUERIES -k N -o OUT.ibin [--ef N | --recall R] [--scores FILE.fbin] [--rerank "
                 "N] [--stop X] [--probes N] [--threads N] [--place dram|map|pmem] [--numa interleave|bind:N|local] "
-                "[--prefault] [--progress] [--json]",
+                "[--prefault] [--tier auto|none|dram] [--progress] [--json]",
     .description =
         "Asks INDEX for the -k nearest vectors of each row of QUERIES and writes their ids. Queries of an index over "
         "floating-point vectors may be of any floating-point type; those of an index over integers must be of its own. "

@@ -50,6 +50,7 @@ int open_index(const char *path, opening how, sl_index **out, sl_index_stats *st
     params.numa = how.numa.policy;
     params.numa_node = how.numa.node;
     params.prefault = how.prefault;
+    params.tier = how.tier;
     return describe(path, open_with(path, &params, how.progress, out), out, stats);
 }
 

@@ -35,6 +35,7 @@ typedef struct opening {
     sl_place place;
     numa_choice numa;
     int prefault;
+    sl_tier tier;
     int progress; /* --progress, for a copy into DRAM or what is read ahead */
 } opening;
 

@@ -16,6 +16,7 @@ typedef struct eval_task {
     sl_place place;
     numa_choice numa;
     int prefault;
+    sl_tier tier;
     const void *queries; /* nq dense rows */
     sl_dtype dtype;
     size_t nq, row; /* row: bytes of one query */

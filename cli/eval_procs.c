@@ -1,6 +1,7 @@
 #include "cli/eval.h"
 
 #include "cli/report.h"
+#include "cli/stored.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -65,6 +66,7 @@ static void serve(const eval_task *task, size_t number, int socket, eval_gate *g
     params.numa = task->numa.policy;
     params.numa_node = task->numa.node;
     params.prefault = task->prefault;
+    params.tier = task->tier;
     params.log = report_log(&params.log_ctx);
     sl_index *index;
     eval_threads *threads = NULL;
@@ -74,7 +76,8 @@ static void serve(const eval_task *task, size_t number, int socket, eval_gate *g
     if (opened != SL_OK)
         answer.status = report_status(task->index_path, opened);
     else
-        answer.status = eval_threads_create(task, index, number * task->threads, &threads);
+        answer.status = await_tier(index, task->index_path);
+    if (answer.status == EXIT_DONE) answer.status = eval_threads_create(task, index, number * task->threads, &threads);
     if (answer.status == EXIT_DONE && task->numa.policy)
         answer.status = numa_of_index(index, task->index_path, &answer.numa);
     while (send_all(socket, &answer, sizeof answer) && answer.status == EXIT_DONE &&

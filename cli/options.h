@@ -64,6 +64,13 @@ typedef struct option {
         0, "prefault", OPTION_FLAG, NULL, 0, offsetof(type, prefault),                                                 \
             "Of a mapped file, read layer 0 into memory first, so that no search waits for the disk."                  \
     }
+#define OPTION_TIER(type)                                                                                              \
+    {                                                                                                                  \
+        0, "tier", OPTION_WORD, "auto|none|dram", 0, offsetof(type, tier),                                             \
+            "Of a mapped file, whether what every step of a search reads, the upper layers and the 4-bit rows of "     \
+            "codes i4, is also copied into memory, in the background: where the file lies in persistent memory "       \
+            "(auto, default), never, or always."                                                                       \
+    }
 #define OPTION_LOOKUP(type)                                                                                            \
     {                                                                                                                  \
         0, "index", OPTION_TEXT, "INDEX", 0, offsetof(type, index),                                                    \

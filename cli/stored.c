@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L
 #include "cli/stored.h"
 
 #include "cli/commands.h"
@@ -6,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---------------------------------------------------------------------------------------------------------------
  * An index that is open
@@ -29,6 +31,8 @@ void json_storage(json *json, const sl_index_storage *storage) {
     json_count(json, "recoveries", storage->recoveries);
     json_count(json, "recovered_groups", storage->recovered_groups);
     json_count(json, "recovered_bytes", storage->recovered_bytes);
+    json_text(json, "tier", sl_tier_state_name(storage->tier));
+    json_count(json, "bytes_tier", storage->bytes_tier);
     json_close_object(json);
 }
 
@@ -47,6 +51,9 @@ void print_storage(const sl_index_storage *storage) {
                text_of_size(storage->bytes_huge).text, text_of_size(storage->page_size).text);
     if (storage->record_bytes)
         printf("  in records of %llu bytes\n", (unsigned long long)storage->record_bytes);
+    if (storage->tier != SL_TIER_STATE_NONE)
+        printf("what every step of a search reads is also copied into memory: %s, %s so far\n",
+               sl_tier_state_name(storage->tier), text_of_size(storage->bytes_tier).text);
     if (!storage->room) return;
     printf("room for %llu vectors; log of %s", (unsigned long long)storage->room,
            text_of_size(storage->bytes_log).text);
@@ -56,6 +63,18 @@ void print_storage(const sl_index_storage *storage) {
     putchar('\n');
 }
 
+int await_tier(const sl_index *index, const char *path) {
+    const struct timespec moment = {0, 20000000};
+    for (;;) {
+        sl_index_storage storage = {.struct_size = sizeof storage};
+        sl_status status = sl_index_get_storage(index, &storage);
+        if (status != SL_OK) return report_status(path, status);
+        if (storage.tier != SL_TIER_STATE_FILLING) return EXIT_DONE;
+        if (interrupted()) return report_interrupted();
+        nanosleep(&moment, NULL);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * One that is not there yet
  * ------------------------------------------------------------------------------------------------------------- */
@@ -63,17 +82,21 @@ void print_storage(const sl_index_storage *storage) {
 /* What one way of opening takes of each medium. */
 typedef struct placing {
     sl_place place;
-    int upper_copied; /* the upper layers are in DRAM, as --numa has them, not only where the file is */
+    /* What of it is in DRAM, not only where the file is: with --numa the upper layers, with --tier the 4-bit rows too.
+     */
+    enum { COPIES_NONE, COPIES_NUMA, COPIES_TIER } copies;
     uint64_t dram, page_cache, pmem;
 } placing;
 
-enum { PLACINGS = 5 };
+enum { PLACINGS = 7 };
 
 static void list_placings(const sl_plan *plan, placing *out) {
-    const uint64_t all = plan->bytes_total, upper = plan->bytes_upper;
+    const uint64_t all = plan->bytes_total, upper = plan->bytes_upper, tier = plan->bytes_tier;
     const placing placings[PLACINGS] = {
-        {SL_PLACE_DRAM, 1, all, 0, 0}, {SL_PLACE_MAP, 0, 0, all, 0},      {SL_PLACE_MAP, 1, upper, all, 0},
-        {SL_PLACE_PMEM, 0, 0, 0, all}, {SL_PLACE_PMEM, 1, upper, 0, all},
+        {SL_PLACE_DRAM, COPIES_NONE, all, 0, 0},    {SL_PLACE_MAP, COPIES_NONE, 0, all, 0},
+        {SL_PLACE_MAP, COPIES_NUMA, upper, all, 0}, {SL_PLACE_MAP, COPIES_TIER, tier, all, 0},
+        {SL_PLACE_PMEM, COPIES_NONE, 0, 0, all},    {SL_PLACE_PMEM, COPIES_NUMA, upper, 0, all},
+        {SL_PLACE_PMEM, COPIES_TIER, tier, 0, all},
     };
     memcpy(out, placings, sizeof placings);
 }
@@ -144,12 +167,15 @@ static void json_plan(const sl_index_params *params, const sl_plan *plan, const 
     json_count(&json, "bytes_with_room", plan->bytes_with_room);
     json_count(&json, "record_bytes", plan->record_bytes);
     json_count(&json, "bytes_in_records", plan->bytes_in_records);
+    json_count(&json, "bytes_tier", plan->bytes_tier);
     json_real(&json, "bytes_per_vector", plan->n ? (double)plan->bytes_total / (double)plan->n : 0);
     json_open_array(&json, "places");
     for (size_t i = 0; i < PLACINGS; i++) {
         json_open_object(&json, NULL);
         json_text(&json, "place", sl_place_name(placings[i].place));
-        json_text(&json, "upper", placings[i].upper_copied ? "dram" : "mapped");
+        json_text(&json, "upper",
+                  placings[i].place == SL_PLACE_DRAM || placings[i].copies != COPIES_NONE ? "dram" : "mapped");
+        json_text(&json, "tier", placings[i].copies == COPIES_TIER ? "dram" : "none");
         json_count(&json, "dram_bytes", placings[i].dram);
         json_count(&json, "page_cache_bytes", placings[i].page_cache);
         json_count(&json, "pmem_bytes", placings[i].pmem);
@@ -167,17 +193,18 @@ static void json_plan(const sl_index_params *params, const sl_plan *plan, const 
 }
 
 static void print_placings(const sl_plan *plan) {
+    static const char *const ways[] = {"mapped", "in DRAM (--numa)", "in DRAM (--tier)"};
     placing placings[PLACINGS];
     list_placings(plan, placings);
     printf("\n  %-6s%-18s%14s%14s%14s\n", "place", "upper layers", "DRAM", "page cache", "pmem");
     for (size_t i = 0; i < PLACINGS; i++)
         printf("  %-6s%-18s%14s%14s%14s\n", sl_place_name(placings[i].place),
-               placings[i].place == SL_PLACE_DRAM ? "in DRAM"
-               : placings[i].upper_copied         ? "in DRAM (--numa)"
-                                                  : "mapped",
+               placings[i].place == SL_PLACE_DRAM ? "in DRAM" : ways[placings[i].copies],
                text_of_size(placings[i].dram).text, text_of_size(placings[i].page_cache).text,
                text_of_size(placings[i].pmem).text);
     printf("the page cache holds what was read, as long as there is memory; copies of --numa are one a memory node\n");
+    printf("a tier (--tier dram, in persistent memory by itself) is each process's own%s\n",
+           plan->bytes_tier > plan->bytes_upper ? ", the 4-bit rows with it" : "");
 }
 
 static void print_text(const sl_index_params *params, const sl_plan *plan, const machine *here) {

@@ -10,6 +10,9 @@
 void json_storage(json *json, const sl_index_storage *storage);
 void print_storage(const sl_index_storage *storage);
 
+/* Waits until a tier in memory that is being filled is whole. Returns an exit status. */
+int await_tier(const sl_index *index, const char *path);
+
 /* An index that is not there yet. */
 typedef struct plan_options {
     size_t dim, n, m;

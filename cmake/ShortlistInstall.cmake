@@ -33,7 +33,7 @@ install(FILES ${PROJECT_BINARY_DIR}/shortlist-config.cmake ${PROJECT_BINARY_DIR}
 # A static library hands its own dependencies on to whoever links it.
 set(SL_PC_PUBLIC_LIBS "")
 if(NOT BUILD_SHARED_LIBS)
-  set(SL_PC_PUBLIC_LIBS " -lm ${OpenMP_C_FLAGS}")
+  set(SL_PC_PUBLIC_LIBS " -lm -pthread ${OpenMP_C_FLAGS}")
   if(SL_HAVE_NUMA)
     string(APPEND SL_PC_PUBLIC_LIBS " -lnuma")
   endif()

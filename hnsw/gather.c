@@ -23,7 +23,7 @@ static size_t depth_for(const sl_index *index, size_t ef) {
 /* The best of all nodes that are not deleted, up to `most`, without the graph. */
 static void compare_live(sl_walk *walk, size_t most) {
     const sl_index *index = walk->index;
-    const sl_codec *codec = index->walked;
+    const sl_codec *codec = walk->walked;
     uint32_t nodes[BLOCK + BEHIND] = {0};
     float scores[BLOCK + BEHIND];
     sl_pool_start(&walk->pool, most, 0);

@@ -44,6 +44,9 @@ typedef struct sl_record {
     size_t row;   /* of it at the beginning, the node's codes */
     size_t id, sum, links;
 } sl_record;
+/* tier.h */
+typedef struct sl_tier_copy sl_tier_copy;
+typedef struct sl_tier_filler sl_tier_filler;
 
 struct sl_index {
     sl_allocator allocator;
@@ -80,8 +83,10 @@ struct sl_index {
     uint64_t *dead;    /* delete.c: a bit a node, and 0 from n on; NULL before the first delete */
     size_t dead_count; /* how many bits are set; of a mapped file what its header says */
     sl_upper upper;
-    sl_replicas *replicas; /* of the upper layers, for a policy and several nodes; NULL: none */
-    uint64_t entry;        /* atomic while building: see sl_entry */
+    sl_replicas *replicas;    /* of the upper layers, for a policy and several nodes; NULL: none */
+    const sl_tier_copy *tier; /* atomic: what searches of a mapped index read instead, once it is whole; or NULL */
+    sl_tier_filler *filler;   /* of that; NULL: there will be none */
+    uint64_t entry;           /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
     uint32_t *sums; /* a CRC of each node's data, see sums.h; NULL: the index has none */
     size_t sum_step; /* bytes from one to the next */
@@ -300,6 +305,17 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n);
 /* upper.c: takes them away again for nodes from first on. */
 void sl_upper_truncate(sl_index *index, size_t first);
 void sl_upper_free(sl_index *index);
+/* Some memory, and where a copy of it goes. */
+typedef struct sl_copying {
+    const void *from;
+    void *to;
+    size_t size;
+} sl_copying;
+#define SL_UPPER_PARTS 3u
+/* upper.c: a copy of the upper layers, of which there are some, in one block of so many bytes: its arrays there, and
+ * what is yet to be copied into them. */
+size_t sl_upper_copy_size(const sl_index *index);
+sl_upper sl_upper_lay_out(const sl_index *index, void *block, sl_copying parts[SL_UPPER_PARTS]);
 /* upper.c: the slot of a node that stands above layer 0, or SL_NONE. Slots are in node order. */
 uint32_t sl_slot_of(const sl_index *index, uint32_t node);
 /* upper.c: the level a node stands on, and its slot, SL_NONE on level 0. */

@@ -3,6 +3,7 @@
 #include "hnsw/live.h"
 #include "hnsw/placed.h"
 #include "hnsw/settings.h"
+#include "hnsw/tier.h"
 
 #include <string.h>
 
@@ -158,6 +159,7 @@ void sl_index_free(sl_index *index) {
     if (!index) return;
     if (index->live && sl_live_checkpoint(index->live) != SL_OK && index->log)
         index->log(index->log_ctx, SL_LOG_WARN, sl_last_error());
+    sl_tier_free(index);
     sl_idle_free(index);
     sl_index_release_arrays(index);
     sl_settings_free(index);

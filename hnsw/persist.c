@@ -6,6 +6,7 @@
 #include "hnsw/record.h"
 #include "hnsw/settings.h"
 #include "hnsw/sums.h"
+#include "hnsw/tier.h"
 
 #include <string.h>
 
@@ -484,6 +485,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
         sl_fail_in(status, "%s", store->path);
         goto fail;
     }
+    SL_TRY_GOTO(sl_tier_check(index, open->tier), fail);
     SL_TRY_GOTO(take_file(index, open, &held), fail);
     SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
     sl_progress progress;
@@ -504,6 +506,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     }
     if (index->live) SL_TRY_GOTO(sl_live_mend(index), fail);
     sl_live_release(held);
+    sl_tier_start(index, open->tier);
     *out = index;
     return SL_OK;
 fail:

@@ -53,22 +53,18 @@ void sl_replicas_drop(sl_index *index) {
 }
 
 static sl_status copy_upper(const sl_index *index, sl_replica *replica, size_t size) {
-    const sl_upper *own = &index->upper;
-    const size_t words = own->rows * index->m;
+    sl_copying parts[SL_UPPER_PARTS];
     sl_allocator allocator = sl_numa_allocator(&replica->memory);
     SL_TRY(sl_mem_alloc(&allocator, size, &replica->block));
-    uint32_t *nodes = replica->block, *start = nodes + own->count, *links = start + own->count + 1;
-    memcpy(nodes, own->nodes, own->count * sizeof *nodes);
-    memcpy(start, own->start, (own->count + 1) * sizeof *start);
-    memcpy(links, own->links, words * sizeof *links);
-    replica->upper = (sl_upper){.nodes = nodes, .start = start, .links = links, .count = own->count, .rows = own->rows};
+    replica->upper = sl_upper_lay_out(index, replica->block, parts);
+    for (size_t i = 0; i < SL_UPPER_PARTS; i++)
+        memcpy(parts[i].to, parts[i].from, parts[i].size);
     return SL_OK;
 }
 
 static void copy_to_nodes(const sl_index *index) {
     sl_replicas *replicas = index->replicas;
-    const sl_upper *own = &index->upper;
-    replicas->size = (2 * own->count + 1 + own->rows * index->m) * sizeof(uint32_t);
+    replicas->size = sl_upper_copy_size(index);
     for (size_t node = 0; node < replicas->nodes; node++) {
         if (!sl_numa_serves(index->numa, node) || copy_upper(index, &replicas->on[node], replicas->size) == SL_OK)
             continue;

@@ -1,6 +1,7 @@
 #include "hnsw/scan.h"
 
 #include "hnsw/partition.h"
+#include "hnsw/tier.h"
 #include "hnsw/walk.h"
 
 #include <math.h>
@@ -292,13 +293,14 @@ static size_t most_of(const sl_batch *batch) {
 static sl_status sweep_init(sl_sweep *sweep, sl_batch *batch, size_t thread, size_t most) {
     const sl_index *index = batch->index;
     const sl_partitions *partitions = &index->partitions;
+    const sl_tier_copy *tier = sl_tier_now(index);
+    const sl_codec *walked = tier ? &tier->walked : index->walked;
     size_t size = 0;
     sl_piece pieces[PIECES];
     *sweep = (sl_sweep){.batch = batch,
                         .searcher = batch->searchers[thread],
                         .partitions = partitions,
-                        .nodes = {&index->walked->rows, index->walked->codes, index->walked->dim,
-                                  index->dead_count ? index->dead : NULL},
+                        .nodes = {&walked->rows, walked->codes, walked->dim, index->dead_count ? index->dead : NULL},
                         .centroids = {&partitions->codec.rows, SL_CODES_I8, index->codec.dim, NULL},
                         .most = most,
                         .probes = probes_of(batch),

@@ -8,6 +8,7 @@
 #include "hnsw/replicas.h"
 #include "hnsw/scan.h"
 #include "hnsw/settings.h"
+#include "hnsw/tier.h"
 
 #include <math.h>
 
@@ -131,7 +132,7 @@ static double result_score(const sl_searcher *searcher, float score) {
  * found. */
 static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
     const sl_index *index = searcher->index;
-    const sl_codec *codec = &index->codec;
+    const sl_codec *codec = sl_walk_codec(&searcher->walk);
     const sl_pool *pool = &searcher->walk.pool;
     uint32_t nodes[BLOCK];
     float scores[BLOCK];
@@ -214,6 +215,15 @@ static sl_status check_search(const sl_index *index, sl_dtype dtype, size_t k, c
     return sl_codec_accepts(&index->codec, dtype);
 }
 
+/* Once a search, so that it reads one and the same memory to its end. */
+static void take_copies(sl_walk *walk) {
+    const sl_index *index = walk->index;
+    const sl_tier_copy *tier = sl_tier_now(index);
+    walk->upper = sl_upper_here(index);
+    if (tier && walk->upper == &index->upper) walk->upper = &tier->upper;
+    walk->walked = tier ? &tier->walked : index->walked;
+}
+
 sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                           const sl_search_params *params) {
     const sl_index *index = searcher->index;
@@ -222,7 +232,7 @@ sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dty
     if (searcher->view) sl_live_follow(searcher->view);
     /* Once after the index has grown; from then on a search allocates nothing. */
     SL_TRY(sl_visited_cover(&walk->visited, &index->allocator, index->n));
-    walk->upper = sl_upper_here(index);
+    take_copies(walk);
     walk->evaluations = walk->expansions = 0;
     walk->pool.size = 0;
     if (index->n) {
@@ -243,6 +253,7 @@ const sl_query_code *sl_searcher_query(const sl_searcher *searcher) {
 
 void sl_searcher_rank(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                       const sl_search_params *params, const sl_scan *found) {
+    take_copies(&searcher->walk);
     sl_walk_ask(&searcher->walk, query, dtype);
     sl_pool_fill(&searcher->walk.pool, found->scores, found->ids, found->count);
     rank(searcher, query, k, params);

@@ -5,6 +5,7 @@
 #include "hnsw/order.h"
 #include "hnsw/placed.h"
 #include "hnsw/record.h"
+#include "hnsw/tier.h"
 
 #include <limits.h>
 #include <math.h>
@@ -59,6 +60,7 @@ sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
     mine.page_size = pages.page_size;
     mine.bytes_resident = pages.resident;
     mine.bytes_huge = pages.huge;
+    mine.tier = sl_tier_look(index, &mine.bytes_tier);
     if (index->store && sl_live_head(index->store)) SL_TRY(fill_live(index, &mine));
     sl_params_out(out, &mine, sizeof mine);
     return SL_OK;
@@ -149,6 +151,7 @@ sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out)
     sl_describe_own(&index, &file);
     sum_sections(file.sections, file.count, &mine);
     mine.bytes_total = sl_store_file_size(file.sections, file.count);
+    mine.bytes_tier = mine.bytes_upper + sl_tier_row_bytes(&index);
     as = (sl_described_as){.id_width = sizeof(uint64_t)};
     sl_live_describe(&index, sl_live_room(&index, (size_t)n), &as, NULL, &file);
     mine.bytes_with_room = sl_store_file_size(file.sections, file.count);

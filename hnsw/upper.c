@@ -52,6 +52,21 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     return SL_OK;
 }
 
+size_t sl_upper_copy_size(const sl_index *index) {
+    const sl_upper *own = &index->upper;
+    return (2 * own->count + 1 + own->rows * index->m) * sizeof(uint32_t);
+}
+
+sl_upper sl_upper_lay_out(const sl_index *index, void *block, sl_copying parts[SL_UPPER_PARTS]) {
+    const sl_upper *own = &index->upper;
+    const size_t word = sizeof(uint32_t);
+    uint32_t *nodes = block, *start = nodes + own->count, *links = start + own->count + 1;
+    parts[0] = (sl_copying){own->nodes, nodes, own->count * word};
+    parts[1] = (sl_copying){own->start, start, (own->count + 1) * word};
+    parts[2] = (sl_copying){own->links, links, own->rows * index->m * word};
+    return (sl_upper){.nodes = nodes, .start = start, .links = links, .count = own->count, .rows = own->rows};
+}
+
 /* The first slot whose node is not below the given one. */
 static size_t slot_from(const sl_upper *upper, size_t node) {
     size_t low = 0, high = upper->count;

@@ -27,8 +27,12 @@ static size_t query_bytes(const sl_index *index) {
 }
 
 sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
-    *walk = (sl_walk){
-        .index = index, .upper = &index->upper, .allocator = index->allocator, .max_ef = max_ef, .depth = max_ef};
+    *walk = (sl_walk){.index = index,
+                      .upper = &index->upper,
+                      .walked = index->walked,
+                      .allocator = index->allocator,
+                      .max_ef = max_ef,
+                      .depth = max_ef};
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
@@ -139,9 +143,9 @@ static inline void prefetch_each(const uint8_t *rows, size_t pitch, const uint32
 
 /* What rows have beyond these lines the kernel asks for itself, while it scores the rows before. Rows of a line or two,
  * which most are, in a loop of their own: there is nothing else to wait for. */
-static void prefetch_rows(const sl_index *index, const uint32_t *nodes, size_t n) {
-    const uint8_t *rows = index->walked->rows.base;
-    size_t pitch = index->walked->rows.pitch, size = index->walked->rows.size;
+static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, size_t n) {
+    const uint8_t *rows = walked->base;
+    size_t pitch = walked->pitch, size = walked->size;
     if (pitch == SL_PREFETCH_LINE)
         prefetch_each(rows, SL_PREFETCH_LINE, nodes, n, SL_PREFETCH_LINE);
     else if (pitch == 2 * SL_PREFETCH_LINE)
@@ -160,7 +164,7 @@ static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_
     walk->visited.count += count;
     walk->expansions++;
     walk->evaluations += count;
-    if (!layer->level) prefetch_rows(layer->index, ids, count);
+    if (!layer->level) prefetch_rows(&walk->walked->rows, ids, count);
     return count;
 }
 
@@ -175,7 +179,7 @@ static void score(sl_walk *walk, const sl_layer *layer, const uint32_t *ids, siz
         }
         nodes = walk->nodes;
     }
-    const sl_codec *codec = index->walked;
+    const sl_codec *codec = walk->walked;
     size_t ahead = layer->level || codec->rows.size > PREFETCH_LINES * SL_PREFETCH_LINE ? 4 : 0;
     index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes, count, ahead, walk->scores);
 }

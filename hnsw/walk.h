@@ -7,7 +7,8 @@
 
 typedef struct sl_walk {
     const sl_index *index;
-    const sl_upper *upper; /* that the walk goes down: the index's own, unless somebody gives it a copy */
+    const sl_upper *upper;  /* that the walk goes down: the index's own, unless somebody gives it a copy */
+    const sl_codec *walked; /* whose rows it scores: likewise */
     sl_allocator allocator;
     size_t max_ef;
     size_t depth; /* what the pool has room for: max_ef, or more since sl_walk_deepen */
@@ -37,6 +38,12 @@ void sl_walk_free(sl_walk *walk);
 /* A pool for walks with an ef up to this, or twice what there was, in place of the one there is and what it holds; on
  * failure nothing is changed. Those who walk among deleted nodes need it; it stays, so that they need it seldom. */
 sl_status sl_walk_deepen(sl_walk *walk, size_t depth);
+
+/* The codec of the index's codes, with its rows where the walk reads them. */
+static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
+    const sl_index *index = walk->index;
+    return index->walked == &index->codec ? walk->walked : &index->codec;
+}
 
 /* What the walks are for: a vector that has passed sl_vector_check, or a stored one. */
 void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype);

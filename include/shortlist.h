@@ -130,6 +130,9 @@ typedef enum sl_numa_policy {
     SL_NUMA_LOCAL = 3
 } sl_numa_policy;
 
+/* What of a mapped index is also kept in DRAM: see sl_open_params.tier. */
+typedef enum sl_tier { SL_TIER_AUTO = 0, SL_TIER_NONE = 1, SL_TIER_DRAM = 2 } sl_tier;
+
 /* Limits; beyond them a call returns SL_ELIMIT or SL_EINVAL and says so. */
 #define SL_MAX_DIM     65536u
 #define SL_MAX_M       256u
@@ -148,6 +151,7 @@ SL_API const char *sl_codes_name(sl_codes codes);
 SL_API const char *sl_refine_name(sl_refine refine);
 SL_API const char *sl_place_name(sl_place place);
 SL_API const char *sl_layout_name(sl_layout layout);
+SL_API const char *sl_tier_name(sl_tier tier);
 SL_API const char *sl_numa_policy_name(sl_numa_policy policy);
 
 /* "interleave", "bind:2", "local" or "default" as a policy and, of BIND, its node (0 of others); whether this machine
@@ -452,6 +456,17 @@ typedef enum sl_mapping {
 /* "memory", "shared", "private", "direct"; "?" for a value out of range. */
 SL_API const char *sl_mapping_name(sl_mapping mapping);
 
+/* Of the tier in DRAM: there is none, also where there was nothing to copy; it is being filled, and searches read the
+ * mapping; it is whole, and they read it. */
+typedef enum sl_tier_state {
+    SL_TIER_STATE_NONE = 0,
+    SL_TIER_STATE_FILLING = 1,
+    SL_TIER_STATE_FILLED = 2
+} sl_tier_state;
+
+/* "none", "filling", "filled"; "?" for a value out of range. */
+SL_API const char *sl_tier_state_name(sl_tier_state state);
+
 typedef struct sl_index_storage {
     size_t struct_size;
     sl_place place; /* as it was opened */
@@ -470,6 +485,8 @@ typedef struct sl_index_storage {
     uint64_t recoveries; /* times that a log was replayed into it after a crash; by the last of them: */
     uint64_t recovered_groups, recovered_bytes; /* syncs, and bytes of the log */
     uint64_t record_bytes; /* of a mapped file of SL_LAYOUT_RECORDS: of one record; 0 of others */
+    sl_tier_state tier;
+    uint64_t bytes_tier; /* copied into it so far */
 } sl_index_storage;
 
 /* What the index lies on, now. Fills *out, whose struct_size the caller has set. Asks about every page. Safe beside
@@ -495,6 +512,7 @@ typedef struct sl_plan {
     uint64_t bytes_with_room;       /* of the file when it is saved with room for so many: its ids have 8 bytes */
     uint64_t record_bytes;          /* of a record, in SL_LAYOUT_RECORDS */
     uint64_t bytes_in_records;      /* of the file in that layout, without room */
+    uint64_t bytes_tier;            /* of all this, what a tier in DRAM copies (sl_open_params.tier) */
 } sl_plan;
 
 /* What n vectors of these parameters will take, before there are any. Fills *out, whose struct_size the caller has set.
@@ -601,6 +619,22 @@ typedef struct sl_open_params {
     int prefault; /* with place MAP or PMEM: layer 0 is read ahead here, which takes as long as reading the file, so
                      that no search waits for it; where it is larger than memory what was read first goes again. Default
                      0 */
+    /* With place MAP or PMEM: whether what searches read at every step, the upper layers and of codes I4 the 4-bit rows
+     * that walks go over, is copied into DRAM, so that a slower medium is asked for the rest alone. Opening does not
+     * wait for it: memory for the copies is taken from the allocator here, and a thread of the handle's own fills them
+     * while searches read the mapping. Each search reads the one or the other, and finds the same. The thread takes no
+     * signals, runs on the CPUs that the opening one may run on, and ends when it is done or, within a megabyte, when
+     * the handle is freed. sl_index_storage.tier tells how far it is. Where there is no memory for the copies, or no
+     * thread, there is no tier, and the log says so.
+     *   AUTO  default: a tier where loads go to persistent memory itself (sl_index_storage.dax) and the copies fit into
+     *         half of the memory there is (sl_system.memory). None of other mapped files, of which the page cache
+     *         holds one copy for all processes and a tier would be each process's own
+     *   NONE  never
+     *   DRAM  always. SL_EUNSUPPORTED of a file that was saved with room, since what is copied may change there; of
+     *         such AUTO makes none
+     * A child that fork() made has the copies where they were whole by then, and reads the mapping where not; it frees
+     * its handle as ever. With place DRAM all there is lies in DRAM, and this has no meaning. */
+    sl_tier tier;
 } sl_open_params;
 
 SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size);
@@ -610,7 +644,7 @@ SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size
  * time, counts and links are range-checked where they are read, so a damaged or hostile file gives SL_EFORMAT,
  * SL_EVERSION, SL_ECORRUPT or wrong neighbours, never a crash, as long as nobody shortens the file while it is
  * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EBUSY (written by another handle), SL_EUNSUPPORTED (writable
- * without room; a NUMA policy as of sl_index_create),
+ * without room, a tier in DRAM with it; a NUMA policy as of sl_index_create),
  * SL_EINVAL, SL_ECANCELED. params may be NULL. */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
 

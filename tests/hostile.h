@@ -18,9 +18,9 @@ void hostile_seal(unsigned char *bytes, size_t size);
 void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type);
 
 /* Opens the file and, where that succeeds, describes, searches, reads and checks it, and in DRAM adds to it and saves
- * it to save_path, which may be NULL. Returns what opening gave. Ends the process where the library breaks a promise
- * that holds for any file: a status it may not give, more results than there are vectors, a failure without a message,
- * a block not given back, or a block out of proportion to the file. */
+ * it to save_path, which may be NULL; mapped, searches it with a tier too. Returns what opening gave. Ends the process
+ * where the library breaks a promise that holds for any file: a status it may not give, more results than there are
+ * vectors, a failure without a message, a block not given back, or a block out of proportion to the file. */
 sl_status hostile_use(const char *path, size_t file_size, sl_place place, const char *save_path);
 
 #endif

@@ -1,7 +1,9 @@
+#define _POSIX_C_SOURCE 200809L
 #include "tests/indexes.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void indexes_expect(sl_status got, sl_status wanted, const char *text, const char *call, const char *file, int line) {
     ck_assert_msg(got == wanted, "%s:%d: %s gave %s, not %s; the message is '%s'", file, line, call,
@@ -104,6 +106,20 @@ sl_index_stats indexes_stats(const sl_index *index) {
     sl_index_stats stats = {.struct_size = sizeof stats};
     ck_ok(sl_index_get_stats(index, &stats));
     return stats;
+}
+
+sl_index_storage indexes_storage(const sl_index *index) {
+    sl_index_storage storage = {.struct_size = sizeof storage};
+    ck_ok(sl_index_get_storage(index, &storage));
+    return storage;
+}
+
+void indexes_await_tier(const sl_index *index) {
+    const struct timespec moment = {0, 1000000};
+    for (int i = 0; indexes_storage(index).tier == SL_TIER_STATE_FILLING; i++) {
+        ck_assert_int_lt(i, 60000);
+        nanosleep(&moment, NULL);
+    }
 }
 
 void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {

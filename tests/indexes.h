@@ -49,6 +49,11 @@ sl_check_report indexes_sound(sl_index *index);
 
 sl_index_stats indexes_stats(const sl_index *index);
 
+sl_index_storage indexes_storage(const sl_index *index);
+
+/* Until a tier in DRAM that is being filled is whole. */
+void indexes_await_tier(const sl_index *index);
+
 /* Every field is the same. */
 void indexes_equal(const sl_index_stats *a, const sl_index_stats *b);
 

@@ -4,6 +4,7 @@
 #include "hnsw/placed.h"
 #include "hnsw/replicas.h"
 #include "hnsw/search.h"
+#include "hnsw/tier.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
@@ -583,6 +584,45 @@ START_TEST(copies_of_a_mapped_index) {
 }
 END_TEST
 
+/* Its rows are layer 0's and have the policy; searches on a node read that one's copy of the upper layers, and only
+ * where there is none the tier's. */
+START_TEST(a_tier_beside_the_copies) {
+    scratch s;
+    sl_searcher *searcher;
+    scratch_open(&s);
+    sl_index_params made = params_of(SL_NUMA_DEFAULT, 0);
+    made.codes = SL_CODES_I4;
+    sl_index *index = indexes_make(&made, base, SL_F32, N, NULL, 1);
+    ck_ok(sl_index_save(index, s.path, NULL));
+    sl_index_free(index);
+    sl_allocator allocator = dirty_allocator();
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.numa = SL_NUMA_INTERLEAVE;
+    params.numa_ops = &machine.ops;
+    params.allocator = &allocator;
+    params.tier = SL_TIER_DRAM;
+    ck_ok(sl_index_open(s.path, &params, &index));
+    indexes_await_tier(index);
+    const sl_tier_copy *tier = sl_tier_now(index);
+    lies(tier->walked.rows.base, N * index->walked->rows.pitch, SL_NUMA_INTERLEAVE, 0);
+    ck_assert_ptr_null(topology_find(&machine, tier->upper.links));
+    ck_ok(sl_searcher_create(index, EF, &searcher));
+    outcome sound = ask(searcher);
+    spoil(&tier->upper, index->m);
+    outcome copied = ask(searcher);
+    same(&copied, &sound);
+    sl_replicas_drop(index);
+    outcome spoiled = ask(searcher);
+    ck_assert_uint_ne(spoiled.evaluations, sound.evaluations);
+    sl_searcher_free(searcher);
+    sl_index_free(index);
+    ck_assert_uint_eq(machine.range_count, 0);
+    ck_assert_uint_eq(faults.live_blocks, 0);
+    scratch_close(&s);
+}
+END_TEST
+
 START_TEST(without_memory_for_a_copy) {
     sl_searcher *searcher;
     sl_allocator allocator = dirty_allocator();
@@ -749,6 +789,7 @@ int main(void) {
     tcase_add_test(tests, what_changes_the_upper_layers_makes_copies_outdated);
     tcase_add_test(tests, copies_where_they_are_of_use);
     tcase_add_test(tests, copies_of_a_mapped_index);
+    tcase_add_test(tests, a_tier_beside_the_copies);
     tcase_add_test(tests, without_memory_for_a_copy);
     tcase_add_loop_test(tests, every_allocation_fails_once, SL_PLACE_DRAM, SL_PLACE_MAP + 1);
     tcase_add_loop_test(tests, threads_of_a_batch_run_where_their_part_is, 0, 2);

@@ -27,12 +27,6 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-static sl_index_storage storage_of(const sl_index *index) {
-    sl_index_storage out = {.struct_size = sizeof out};
-    ck_ok(sl_index_get_storage(index, &out));
-    return out;
-}
-
 static sl_index *opened(const sl_open_params *params) {
     sl_index *index;
     ck_ok(sl_index_open(place.path, params, &index));
@@ -112,7 +106,7 @@ START_TEST(in_memory) {
     indexes_params(&params, DIM, SL_METRIC_L2);
     float *x = clusters_make(N, DIM, 0.3, 5);
     sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
-    sl_index_storage s = storage_of(index);
+    sl_index_storage s = indexes_storage(index);
     sl_index_stats stats = indexes_stats(index);
     ck_assert_int_eq(s.place, SL_PLACE_DRAM);
     ck_assert_int_eq(s.mapping, SL_MAPPING_MEMORY);
@@ -144,7 +138,7 @@ START_TEST(read_ahead) {
     sl_open_params_init(&params);
     params.place = where;
     sl_index *index = opened(&params);
-    sl_index_storage s = storage_of(index);
+    sl_index_storage s = indexes_storage(index);
     ck_assert_int_eq(s.place, where);
     ck_assert_int_eq(s.mapping, SL_MAPPING_SHARED);
     ck_assert_int_eq(s.writable, 0);
@@ -156,7 +150,7 @@ START_TEST(read_ahead) {
 
     params.prefault = 1;
     index = opened(&params);
-    s = storage_of(index);
+    s = indexes_storage(index);
     ck_assert_uint_ge(s.bytes_resident, s.bytes_layer0);
     ck_assert_uint_le(s.bytes_huge, s.bytes_resident);
     sl_index_free(index);
@@ -195,30 +189,30 @@ START_TEST(written_in_place) {
     sl_index *reader = opened(&params);
     params.writable = 1;
     sl_index *writer = opened(&params);
-    sl_index_storage s = storage_of(writer);
+    sl_index_storage s = indexes_storage(writer);
     ck_assert_int_eq(s.mapping, SL_MAPPING_PRIVATE);
     ck_assert_int_eq(s.writable, 1);
     ck_assert_uint_eq(s.room, ROOM);
     ck_assert_uint_eq(s.recoveries, 0);
     ck_assert_uint_eq(s.bytes_log, 0);
     add_more(writer);
-    s = storage_of(writer);
+    s = indexes_storage(writer);
     ck_assert_uint_gt(s.bytes_log, MORE * DIM);
-    sl_index_storage r = storage_of(reader);
+    sl_index_storage r = indexes_storage(reader);
     ck_assert_int_eq(r.mapping, SL_MAPPING_SHARED);
     ck_assert_int_eq(r.writable, 0);
     ck_assert_uint_eq(r.room, ROOM);
     ck_assert_uint_eq(r.bytes_log, s.bytes_log);
     ck_assert_uint_eq(r.bytes_layer0, s.bytes_layer0);
     sl_index_free(writer);
-    ck_assert_uint_eq(storage_of(reader).bytes_log, 0);
+    ck_assert_uint_eq(indexes_storage(reader).bytes_log, 0);
     sl_index_free(reader);
 
     const sl_file_ops direct = {.flush = no_flush, .drain = no_drain};
     params.place = SL_PLACE_PMEM;
     params.file_ops = &direct;
     writer = opened(&params);
-    s = storage_of(writer);
+    s = indexes_storage(writer);
     ck_assert_int_eq(s.mapping, SL_MAPPING_DIRECT);
     ck_assert_int_eq(s.dax, 0);
     ck_assert_uint_eq(s.bytes_log, 0);
@@ -245,7 +239,7 @@ START_TEST(recoveries_are_counted) {
     scratch_name(&place, "index.sl.log", log);
     ck_assert_int_eq(stat(log, &left), 0);
     sl_index *index = opened(&params);
-    sl_index_storage s = storage_of(index);
+    sl_index_storage s = indexes_storage(index);
     ck_assert_uint_eq(s.recoveries, 1);
     ck_assert_uint_eq(s.recovered_groups, 1);
     ck_assert_uint_gt(s.recovered_bytes, MORE * DIM);
@@ -295,6 +289,9 @@ static void check_file(const sl_plan *plan, const sl_index_stats *stats) {
     ck_assert_uint_ge(2 * stats->bytes_partitions, plan->bytes_partitions);
     ck_assert_uint_le(gap((uint64_t)file.st_size, plan->bytes_total),
                       spread + plan->bytes_partitions - stats->bytes_partitions + 5 * page);
+    ck_assert_uint_eq(plan->bytes_tier, plan->bytes_upper + (stats->codes != SL_CODES_I4 ? 0
+                                                             : plan->bytes_coarse        ? plan->bytes_coarse
+                                                                                         : plan->bytes_codes));
     ck_assert_uint_eq(plan->bytes_layer0, plan->bytes_codes + plan->bytes_rest + plan->bytes_coarse +
                                               plan->bytes_links + plan->bytes_ids + plan->bytes_refine);
 }

@@ -113,12 +113,23 @@ static void subject_free(subject *subject) {
     scratch_close(&subject->scratch);
 }
 
-static sl_index *subject_open(const subject *subject, sl_place place) {
+/* In memory, mapped, or mapped with a tier in DRAM, which is whole; and searched without a filter or with one. */
+enum { WAYS = 6 };
+
+static const char *way_name(int way) {
+    static const char *const names[] = {"in memory", "mapped", "mapped, with a tier"};
+    return names[way / 2];
+}
+
+static sl_index *subject_open(const subject *subject, int way) {
     sl_open_params params;
     sl_open_params_init(&params);
-    params.place = place;
+    params.place = way / 2 ? SL_PLACE_MAP : SL_PLACE_DRAM;
+    params.tier = way / 2 == 2 ? SL_TIER_DRAM : SL_TIER_NONE;
     sl_index *index;
     ck_ok(sl_index_open(subject->scratch.path, &params, &index));
+    indexes_await_tier(index);
+    ck_assert_int_eq(indexes_storage(index).tier, way / 2 == 2 ? SL_TIER_STATE_FILLED : SL_TIER_STATE_NONE);
     return index;
 }
 
@@ -181,8 +192,8 @@ END_TEST
 START_TEST(a_warm_search_takes_no_memory_and_no_lock) {
     subject subject;
     if (!subject_make(&subject, (size_t)_i)) return;
-    for (int way = 0; way < 4; way++) {
-        sl_index *index = subject_open(&subject, way / 2 ? SL_PLACE_MAP : SL_PLACE_DRAM);
+    for (int way = 0; way < WAYS; way++) {
+        sl_index *index = subject_open(&subject, way);
         asker asker;
         asker_make(&asker, &subject, index, way % 2);
         size_t failed = ask(&asker, QUERIES + OTHERS, 1);
@@ -269,15 +280,14 @@ static int in_child(void (*work)(const void *), const void *argument) {
 
 typedef struct trial {
     const subject *subject;
-    sl_place place;
-    int filtered;
+    int way;
 } trial;
 
 static void search_in_child(const void *argument) {
     const trial *trial = argument;
-    sl_index *index = subject_open(trial->subject, trial->place);
+    sl_index *index = subject_open(trial->subject, trial->way);
     asker asker;
-    asker_make(&asker, trial->subject, index, trial->filtered);
+    asker_make(&asker, trial->subject, index, trial->way % 2);
     found->barred = bar_system_calls();
     found->failed = ask(&asker, QUERIES + OTHERS, 1);
     long before = faults();
@@ -292,20 +302,20 @@ enum { TRIALS = 5 };
 START_TEST(a_warm_search_asks_nothing_of_the_system) {
     subject subject;
     if (!subject_make(&subject, (size_t)_i)) return;
-    for (int way = 0; way < 4; way++) {
-        trial trial = {&subject, way / 2 ? SL_PLACE_MAP : SL_PLACE_DRAM, way % 2};
+    for (int way = 0; way < WAYS; way++) {
+        trial trial = {&subject, way};
         long fewest = LONG_MAX;
         for (int i = 0; i < TRIALS && fewest > 0; i++) {
             ck_assert(in_child(search_in_child, &trial));
-            ck_assert_msg(!found->called, "a search made system call %d (place %s, %sfiltered)", found->call,
-                          sl_place_name(trial.place), way % 2 ? "" : "not ");
+            ck_assert_msg(!found->called, "a search made system call %d (%s, %sfiltered)", found->call, way_name(way),
+                          way % 2 ? "" : "not ");
             ck_assert_int_eq(found->finished, 1);
             ck_assert_int_eq(found->barred, 1);
             ck_assert_uint_eq(found->failed, 0);
             if (found->faults < fewest) fewest = found->faults;
         }
-        ck_assert_msg(fewest == 0, "%ld page faults in %d searches (place %s, %sfiltered)", fewest, QUERIES * ROUNDS,
-                      sl_place_name(trial.place), way % 2 ? "" : "not ");
+        ck_assert_msg(fewest == 0, "%ld page faults in %d searches (%s, %sfiltered)", fewest, QUERIES * ROUNDS,
+                      way_name(way), way % 2 ? "" : "not ");
     }
     subject_free(&subject);
 }

@@ -496,6 +496,36 @@ class InfoAndCheck(Indexed):
         for options in ((), ("--procs", 2, "--pin", pin)):
             self.assertEqual(self.run_json(*measure, "--prefault", *options)["points"][0]["recall"], plain)
 
+    def test_a_tier_in_memory(self):
+        self.build("--codes", "i4")
+        self.truth()
+        told = self.run_json("info", "x.sl")
+        self.assertEqual((told["storage"]["tier"], told["storage"]["bytes_tier"]), ("none", 0))
+        for place in ("map", "pmem"):
+            tiered = self.run_json("info", "x.sl", "--place", place, "--tier", "dram")["storage"]
+            self.assertIn(tiered["tier"], ("filling", "filled"))
+            self.assertLessEqual(tiered["bytes_tier"], told["bytes_upper"] + told["bytes_codes"])
+            self.assertIn("is also copied into memory", self.run_ok("info", "x.sl", "--place", place, "--tier", "dram"))
+        for options in (("--tier", "auto"), ("--tier", "none"), ("--place", "dram", "--tier", "dram")):
+            self.assertEqual(self.run_json("info", "x.sl", *options)["storage"]["tier"], "none")
+            self.assertNotIn("is also copied into memory", self.run_ok("info", "x.sl", *options))
+        found = []
+        for options in ((), ("--tier", "dram"), ("--tier", "dram", "--place", "pmem")):
+            self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "-o", "found.ibin", *options)
+            found.append(self.read("found.ibin"))
+        self.assertEqual(found[1:], found[:1] * 2)
+        measure = ("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 5, "--ef", 20, "--repeat", 1, "--place", "map")
+        plain = self.run_json(*measure)["points"][0]["recall"]
+        pin = min(os.sched_getaffinity(0))
+        for options in ((), ("--procs", 2, "--pin", pin)):
+            self.assertEqual(self.run_json(*measure, "--tier", "dram", *options)["points"][0]["recall"], plain)
+        self.run_bad(2, "info", "x.sl", "--tier", "disk", says=["auto|none|dram"])
+        self.run_ok("build", "base.fbin", "-o", "room.sl", "--metric", "cosine", "--room", 2 * N)
+        for command in (("info", "room.sl"), ("search", "room.sl", "queries.fbin", "-k", 5, "-o", "found.ibin"),
+                        ("eval", "room.sl", *measure[2:]), ("eval", "room.sl", *measure[2:], "--procs", 2, "--pin", pin)):
+            self.run_bad(1, *command, "--tier", "dram", says=["room.sl", "tier none"])
+            self.run_ok(*command, "--tier", "auto")
+
     def plan(self, *options):
         return self.run_json("info", "--plan", *options)
 
@@ -509,6 +539,8 @@ class InfoAndCheck(Indexed):
                                  plan["bytes_projection"], told["bytes_codes"])
                 for part in ("links", "ids", "refine"):
                     self.assertEqual(plan["bytes_" + part], told["bytes_" + part])
+                walked = plan["bytes_codes"] if "i4" in options else 0
+                self.assertEqual(plan["bytes_tier"], plan["bytes_upper"] + walked)
                 self.assertLessEqual(abs(plan["bytes_total"] - told["bytes_total"]),
                                      5 * plan["bytes_upper_deviation"] + 4 * 4096)
         self.build("--layout", "records")
@@ -522,10 +554,13 @@ class InfoAndCheck(Indexed):
         self.assertAlmostEqual(plan["bytes_in_records"] / plan["n"], 256 + 5, delta=2)
         plan = self.plan("--dim", 100, "--n", "4e9")
         self.assertEqual(plan["n"], 4 * 10**9)
-        self.assertEqual([(p["place"], p["upper"]) for p in plan["places"]],
-                         [("dram", "dram"), ("map", "mapped"), ("map", "dram"), ("pmem", "mapped"), ("pmem", "dram")])
-        for place, medium in zip(plan["places"], ("dram", "page_cache", "page_cache", "pmem", "pmem")):
+        mapped = [("mapped", "none"), ("dram", "none"), ("dram", "dram")]
+        self.assertEqual([(p["place"], p["upper"], p["tier"]) for p in plan["places"]],
+                         [("dram", "dram", "none"), *(("map", *m) for m in mapped), *(("pmem", *m) for m in mapped)])
+        for place, medium in zip(plan["places"], ("dram", *["page_cache"] * 3, *["pmem"] * 3)):
             self.assertEqual(place[medium + "_bytes"], plan["bytes_total"])
+        copied = [0, plan["bytes_upper"], plan["bytes_tier"]]
+        self.assertEqual([p["dram_bytes"] for p in plan["places"]], [plan["bytes_total"], *copied, *copied])
         # An entry of 8 bytes a page, and little above it.
         self.assertAlmostEqual(plan["page_table_bytes_4k"], plan["bytes_total"] / 512, delta=plan["bytes_total"] / 1e5)
         self.assertAlmostEqual(plan["page_table_bytes_2m"], plan["bytes_total"] / 2**18, delta=plan["bytes_total"] / 1e7)
@@ -539,7 +574,8 @@ class InfoAndCheck(Indexed):
         self.assertAlmostEqual(told["free_bytes"], free.f_bavail * free.f_frsize, delta=free.f_frsize * free.f_blocks / 4)
         self.assertTrue(told["fits_folder"])
         text = self.run_ok("info", "--plan", "--dim", 100, "--n", "4e9", "--codes", "i4")
-        for word in ("4000000000 vectors of 100 f32", "rest", "expected", "page table", "this machine"):
+        for word in ("4000000000 vectors of 100 f32", "rest", "expected", "page table", "this machine",
+                     "in DRAM (--tier)", "the 4-bit rows with it"):
             self.assertIn(word, text)
 
     def test_plans_that_are_none(self):

@@ -54,6 +54,25 @@ def test_paths_of_any_kind(ready, tmp_path, monkeypatch):
         ready.save(7)
 
 
+@pytest.mark.parametrize("place", ["map", "pmem", "dram"])
+def test_a_tier_in_memory_changes_no_answer(place, ready, saved, q):
+    for tier in ("auto", "none", "dram"):
+        with shortlist.open(saved, place=place, tier=tier) as ix:
+            for _ in range(20):
+                for got, expected in zip(ix.search(q, k=10), ready.search(q, k=10)):
+                    np.testing.assert_array_equal(got, expected)
+
+
+def test_a_tier_needs_a_file_that_stays(ready, saved, tmp_path):
+    ready.save(tmp_path / "room.sl", room=len(ready) + 10)
+    with pytest.raises(shortlist.Error, match="tier none, or save it without room") as caught:
+        shortlist.open(tmp_path / "room.sl", tier="dram")
+    assert caught.value.status == "SL_EUNSUPPORTED"
+    shortlist.open(tmp_path / "room.sl", tier="auto").close()
+    with pytest.raises(ValueError, match="tier is 'disk'; it must be one of auto, none, dram"):
+        shortlist.open(saved, tier="disk")
+
+
 def test_a_mapped_index_is_read_only(saved, x):
     ix = shortlist.open(saved)
     assert ix.read_only

@@ -59,6 +59,7 @@ NB_MODULE(_core, m) {
     m.attr("REFINES") = names(sl_refine_name);
     m.attr("PLACES") = names(sl_place_name);
     m.attr("LAYOUTS") = names(sl_layout_name);
+    m.attr("TIERS") = names(sl_tier_name);
     m.attr("MAX_EF") = SL_MAX_EF;
     m.attr("NO_ID") = SL_NO_ID;
     m.def("version", sl_version);
@@ -72,7 +73,7 @@ NB_MODULE(_core, m) {
                     nb::arg("refine"), nb::arg("m"), nb::arg("ef_construction"), nb::arg("seed"), nb::arg("numa"),
                     nb::arg("numa_node"))
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("writable"), nb::arg("numa"),
-                    nb::arg("numa_node"))
+                    nb::arg("numa_node"), nb::arg("tier"))
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
              nb::arg("progress").none())
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))

@@ -16,6 +16,7 @@ CODES: dict[str, int]
 REFINES: dict[str, int]
 PLACES: dict[str, int]
 LAYOUTS: dict[str, int]
+TIERS: dict[str, int]
 MAX_EF: int
 NO_ID: int
 
@@ -50,7 +51,7 @@ class Index:
         numa_node: int,
     ) -> Index: ...
     @staticmethod
-    def open(path: bytes, place: int, writable: bool, numa: int, numa_node: int) -> Index: ...
+    def open(path: bytes, place: int, writable: bool, numa: int, numa_node: int, tier: int) -> Index: ...
     def add(
         self, rows: object, dtype: int, ids: object | None, threads: int, progress: ProgressFunction | None
     ) -> None: ...

@@ -34,6 +34,7 @@ Codes = Literal["i8", "i16", "f32", "i4"]
 Refine = Literal["none", "f32", "bf16", "i16"]
 Place = Literal["map", "dram", "pmem"]
 Layout = Literal["arrays", "records"]
+Tier = Literal["auto", "none", "dram"]
 StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
@@ -517,7 +518,13 @@ class Index:
         raise TypeError("a shortlist.Index cannot be copied or pickled; save it to a file and open that")
 
 
-def open(path: StrPath, place: Place = "map", read_only: bool | None = None, numa: str | None = None) -> Index:
+def open(
+    path: StrPath,
+    place: Place = "map",
+    read_only: bool | None = None,
+    numa: str | None = None,
+    tier: Tier = "auto",
+) -> Index:
     """Opens a saved index.
 
     place "map": the file is mapped: it opens in milliseconds whatever its size, and processes share its memory. "pmem":
@@ -527,14 +534,18 @@ def open(path: StrPath, place: Place = "map", read_only: bool | None = None, num
     room, is changed in place, and ``sync`` makes that durable; one process at a time may.
     numa: on which of a machine's memory nodes it comes to lie: "interleave", "bind:N" for node N, or "local"; as of
     Index. A mapped file is then read ahead, and its pages are moved, but for those that other processes have mapped too.
+    tier: whether what every step of a search reads of a mapped file, the upper layers and the 4-bit rows of codes "i4",
+    is also copied into memory, in the background, while searches read the file: "auto" where the file lies in persistent
+    memory, "none", or "dram" always. shortlist.Error with status SL_EUNSUPPORTED for "dram" and a file saved with room.
 
     FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is not a sound index.
     """
     where = choice("place", place, _core.PLACES)
     writable = place != "dram" and read_only is False
     policy, node = numa_policy(numa)
+    copied = choice("tier", tier, _core.TIERS)
     try:
-        core = _core.Index.open(os.fsencode(path), where, writable, policy, node)
+        core = _core.Index.open(os.fsencode(path), where, writable, policy, node, copied)
     except (OSError, KeyError) as error:
         if not os.path.exists(path):
             raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
