@@ -133,7 +133,7 @@ static void save_index(const struct kind *kind, sl_metric metric, size_t n, int 
     sl_index *index = indexes_make(&params, vectors, kind->dtype, n, NULL, 1);
     for (uint64_t id = 0; id < n && deleted != NOTHING; id++)
         if (deleted == HALF ? id % 2 : id % 64) ck_ok(sl_index_delete(index, &id, 1));
-    sl_save_params_init(&save);
+    indexes_save_params(&save);
     save.room = room;
     ck_ok(sl_index_save(index, place.path, &save));
     sl_index_free(index);
