@@ -206,7 +206,8 @@ const command command_build = {
     .name = "build",
     .summary = "build an index from a file of vectors",
     .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32] [--refine "
-                "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--room N] [--layout arrays|records] "
+                "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--room N] [--layout "
+                "arrays|records] "
                 "[--max-memory BYTES] "
                 "[--place dram] [--numa interleave|bind:N|local] [--progress] [--json]",
     .description =

@@ -49,8 +49,7 @@ void print_storage(const sl_index_storage *storage) {
         printf("  %s of %s in memory, %s of these on huge pages; pages of %s\n",
                text_of_size(storage->bytes_resident).text, text_of_size(storage->bytes_layer0).text,
                text_of_size(storage->bytes_huge).text, text_of_size(storage->page_size).text);
-    if (storage->record_bytes)
-        printf("  in records of %llu bytes\n", (unsigned long long)storage->record_bytes);
+    if (storage->record_bytes) printf("  in records of %llu bytes\n", (unsigned long long)storage->record_bytes);
     if (storage->tier != SL_TIER_STATE_NONE)
         printf("what every step of a search reads is also copied into memory: %s, %s so far\n",
                sl_tier_state_name(storage->tier), text_of_size(storage->bytes_tier).text);

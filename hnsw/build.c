@@ -109,8 +109,7 @@ static void touch_rows(const sl_index *index, size_t first, size_t n) {
     sl_index_touch_each(index, sl_row(index, (uint32_t)first), rows->pitch, rows->size, n);
     if (rest->pitch) sl_index_touch_each(index, sl_rest_row(index, (uint32_t)first), rest->pitch, rest->size, n);
     if (index->refine_pitch) sl_index_touch(index, sl_refine_row(index, (uint32_t)first), n * index->refine_pitch);
-    if (index->sums)
-        sl_index_touch_each(index, sl_sum_at(index, first), index->sum_step, sizeof *index->sums, n);
+    if (index->sums) sl_index_touch_each(index, sl_sum_at(index, first), index->sum_step, sizeof *index->sums, n);
 }
 
 /* No links. Room in memory is made so; in a file it is zeros. */

@@ -55,8 +55,7 @@ static void put_layer0(const sl_index *index, const sl_described_as *as, sl_desc
     if (codec->rest.pitch && !records)
         put_each(out, SL_SECTION_REST, index->rest_rows, codec->rest.pitch, codec->rest.size, index->rest_pitch, as);
     if (index->coarse.codec.rows.pitch && index->n) {
-        put(out, SL_SECTION_COARSE, SL_SECTION_REQUIRED, index->coarse_rows,
-            index->n * index->coarse.codec.rows.pitch);
+        put(out, SL_SECTION_COARSE, SL_SECTION_REQUIRED, index->coarse_rows, index->n * index->coarse.codec.rows.pitch);
         put(out, SL_SECTION_PROJECTION, SL_SECTION_REQUIRED, index->projection,
             sl_coarse_projection_size(&index->coarse));
     }
@@ -201,9 +200,9 @@ void sl_live_describe(const sl_index *index, sl_extent room, const sl_described_
                       sl_description *out) {
     /* The last is SL_SECTION_LIVE, so that the file ends with a whole line. */
     const sl_section_kind kinds[] = {
-        SL_SECTION_RECORDS,    SL_SECTION_CODES,       SL_SECTION_REST,        SL_SECTION_COARSE, SL_SECTION_PROJECTION,
-        SL_SECTION_LINKS,      SL_SECTION_IDS,         SL_SECTION_REFINE,      SL_SECTION_DEAD,   SL_SECTION_UPPER_NODES,
-        SL_SECTION_UPPER_START, SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,      SL_SECTION_SUMS,   SL_SECTION_LIVE};
+        SL_SECTION_RECORDS,     SL_SECTION_CODES,       SL_SECTION_REST,   SL_SECTION_COARSE, SL_SECTION_PROJECTION,
+        SL_SECTION_LINKS,       SL_SECTION_IDS,         SL_SECTION_REFINE, SL_SECTION_DEAD,   SL_SECTION_UPPER_NODES,
+        SL_SECTION_UPPER_START, SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,  SL_SECTION_SUMS,   SL_SECTION_LIVE};
     int records = as->layout == SL_LAYOUT_RECORDS;
     sl_describe(index, as, out);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

@@ -88,10 +88,10 @@ struct sl_index {
     sl_tier_filler *filler;   /* of that; NULL: there will be none */
     uint64_t entry;           /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
-    uint32_t *sums; /* a CRC of each node's data, see sums.h; NULL: the index has none */
+    uint32_t *sums;  /* a CRC of each node's data, see sums.h; NULL: the index has none */
     size_t sum_step; /* bytes from one to the next */
-    size_t ordered; /* nodes when they were last numbered anew */
-    size_t threads; /* that the last add was asked to use */
+    size_t ordered;  /* nodes when they were last numbered anew */
+    size_t threads;  /* that the last add was asked to use */
     sl_partitions partitions;
     sl_idle *idle;   /* searchers between batch calls, which may be many at once and see the index as const */
     sl_store *store; /* the open file the arrays point into; NULL when they are the index's own */

@@ -26,7 +26,8 @@ typedef struct sl_extent {
     size_t n, slots, rows;
 } sl_extent;
 
-/* describe.c: room for n vectors, on the upper layers for so many more than are expected that it never runs out sooner. */
+/* describe.c: room for n vectors, on the upper layers for so many more than are expected that it never runs out sooner.
+ */
 sl_extent sl_live_room(const sl_index *index, size_t n);
 
 /* describe.c: as sl_describe, of a file that can be written in place: with that room, whole ids, sums, and `live` of

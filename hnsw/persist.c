@@ -328,10 +328,10 @@ static sl_status part_records(sl_index *index, const sl_record *record, const sl
     index->ids = block;
     index->id_width = sizeof(uint64_t);
     const sl_split_rows parts = {.parts = {{*codes, rows->pitch, record->row, 0},
-                                     {index->ids, sizeof(uint64_t), sizeof(uint64_t), record->id},
-                                     {(uint8_t *)index->links, links, links, record->links}},
-                           .count = 3,
-                           .row = record->pitch};
+                                           {index->ids, sizeof(uint64_t), sizeof(uint64_t), record->id},
+                                           {(uint8_t *)index->links, links, links, record->links}},
+                                 .count = 3,
+                                 .row = record->pitch};
     SL_TRY(sl_store_copy_rows(index->store, section, &parts, n * record->pitch, progress));
     /* What the copy is held to. */
     index->sums = (uint32_t *)(uintptr_t)((const uint8_t *)sl_store_data(index->store, section) + record->sum);
@@ -383,8 +383,9 @@ static sl_status check_address_space(const sl_index *index, const sl_file_header
     uint64_t most, n = header->n > header->room ? header->n : header->room;
     uint64_t rows = header->upper_rows > header->rows_room ? header->upper_rows : header->rows_room;
     /* The longest row of all: where rows as long fit the address space, every array does. */
-    uint64_t row = sl_record_of(index).pitch + index->codec.rows.pitch + index->codec.rest.pitch + index->coarse.codec.rows.pitch +
-                   index->m0 * sizeof(uint32_t) + index->refine_pitch + sizeof(uint64_t);
+    uint64_t row = sl_record_of(index).pitch + index->codec.rows.pitch + index->codec.rest.pitch +
+                   index->coarse.codec.rows.pitch + index->m0 * sizeof(uint32_t) + index->refine_pitch +
+                   sizeof(uint64_t);
     if (__builtin_mul_overflow(n, row, &most) || most > SIZE_MAX ||
         __builtin_mul_overflow(rows, index->m * sizeof(uint32_t), &most) || most > SIZE_MAX ||
         header->upper_room >= SL_NONE)

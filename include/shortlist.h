@@ -113,9 +113,9 @@ typedef enum sl_refine { SL_REFINE_NONE = 0, SL_REFINE_F32 = 1, SL_REFINE_BF16 =
 typedef enum sl_place { SL_PLACE_DRAM = 0, SL_PLACE_MAP = 1, SL_PLACE_PMEM = 2 } sl_place;
 
 /* How layer 0 lies in a file. ARRAYS: its codes, links and ids each in an array of its own, as in memory; the smallest.
- * RECORDS: those of one vector, with a checksum, side by side in a record of a multiple of 256 bytes that begins at one,
- * which is what persistent memory reads at a time: a walk over a slow medium asks it once for a vector. Of codes I4 the
- * rows of 4 bits stay together, apart from the records. */
+ * RECORDS: those of one vector, with a checksum, side by side in a record of a multiple of 256 bytes that begins at
+ * one, which is what persistent memory reads at a time: a walk over a slow medium asks it once for a vector. Of codes
+ * I4 the rows of 4 bits stay together, apart from the records. */
 typedef enum sl_layout { SL_LAYOUT_ARRAYS = 0, SL_LAYOUT_RECORDS = 1 } sl_layout;
 
 /* On which of a machine's memory nodes (NUMA) the pages of layer 0 come to lie.
@@ -420,7 +420,7 @@ typedef struct sl_index_stats {
     size_t deleted;            /* vectors that were deleted, and take up their memory */
     size_t room;               /* of a mapped file that was saved with room: vectors it has room for, deleted ones
                                   included; 0 of others */
-    sl_layout layout; /* of the file it is mapped from; in memory ARRAYS */
+    sl_layout layout;          /* of the file it is mapped from; in memory ARRAYS */
 } sl_index_stats;
 
 /* Fills *out, whose struct_size the caller has set to sizeof *out. */
@@ -484,7 +484,7 @@ typedef struct sl_index_storage {
     uint64_t bytes_log;  /* of its redo log now; 0 where it is written directly */
     uint64_t recoveries; /* times that a log was replayed into it after a crash; by the last of them: */
     uint64_t recovered_groups, recovered_bytes; /* syncs, and bytes of the log */
-    uint64_t record_bytes; /* of a mapped file of SL_LAYOUT_RECORDS: of one record; 0 of others */
+    uint64_t record_bytes;                      /* of a mapped file of SL_LAYOUT_RECORDS: of one record; 0 of others */
     sl_tier_state tier;
     uint64_t bytes_tier; /* copied into it so far */
 } sl_index_storage;

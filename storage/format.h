@@ -34,9 +34,9 @@ typedef enum sl_section_kind {
     SL_SECTION_PARTITION_ROWS = 13,   /* a centroid each, a row of I8 codes of floats; not required */
     SL_SECTION_DEAD = 14,             /* (n + 63) / 64 uint64: bit i % 64 of word i / 64 says that node i is deleted */
     SL_SECTION_LIVE = 15,             /* of a file that is written in place: superblocks and what changes, see live.h */
-    SL_SECTION_SUMS = 28,    /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
-    SL_SECTION_RECORDS = 29  /* n records of record_pitch bytes, in place of CODES, or of I4 codes without COARSE of
-                                REST, and of LINKS, IDS and SUMS: see hnsw/record.h */
+    SL_SECTION_SUMS = 28,             /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
+    SL_SECTION_RECORDS = 29 /* n records of record_pitch bytes, in place of CODES, or of I4 codes without COARSE of
+                               REST, and of LINKS, IDS and SUMS: see hnsw/record.h */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {
@@ -118,8 +118,8 @@ typedef struct sl_file_header {
     /* Of a file that is written in place, what there is room for; 0 in others. n and all that changes are then those of
      * the head page of SL_SECTION_LIVE, and here what they were when the file was made. */
     uint64_t room;
-    uint64_t upper_room; /* slots, and one less than the starts */
-    uint64_t rows_room;  /* rows of UPPER_LINKS */
+    uint64_t upper_room;   /* slots, and one less than the starts */
+    uint64_t rows_room;    /* rows of UPPER_LINKS */
     uint32_t record_pitch; /* 0: codes, links and ids are sections of their own */
     uint8_t reserved[348];
     sl_file_section sections[SL_MAX_SECTIONS];

@@ -71,7 +71,7 @@ sl_status sl_store_copy_first(const sl_store *store, const sl_file_section *sect
     return scan(store, section, (target){to, NULL}, size, progress);
 }
 
-sl_status sl_store_copy_rows(const sl_store *store, const sl_file_section *section, const sl_split_rows *rows, uint64_t size,
-                             sl_progress *progress) {
+sl_status sl_store_copy_rows(const sl_store *store, const sl_file_section *section, const sl_split_rows *rows,
+                             uint64_t size, sl_progress *progress) {
     return scan(store, section, (target){NULL, rows}, size, progress);
 }

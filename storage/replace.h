@@ -22,7 +22,8 @@ typedef struct sl_replacement {
 sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_ops *ops);
 
 /* From here on nobody can open the file that is replaced to write it in place: SL_EBUSY where somebody has. What is
- * written to a file that has lost its name is lost, and its log, which goes by the name, would be taken for another's. */
+ * written to a file that has lost its name is lost, and its log, which goes by the name, would be taken for another's.
+ */
 sl_status sl_replace_keep_writers_off(sl_replacement *r);
 
 /* Puts it in place; the progress is ended ahead of the rename, so that what was cancelled changes nothing. Only where

@@ -109,8 +109,8 @@ sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, v
 sl_status sl_store_copy_first(const sl_store *store, const sl_file_section *section, void *to, uint64_t size,
                               sl_progress *progress);
 /* The same into the parts of rows. */
-sl_status sl_store_copy_rows(const sl_store *store, const sl_file_section *section, const sl_split_rows *rows, uint64_t size,
-                             sl_progress *progress);
+sl_status sl_store_copy_rows(const sl_store *store, const sl_file_section *section, const sl_split_rows *rows,
+                             uint64_t size, sl_progress *progress);
 /* Bytes [at, at + size) of a section of these rows, from their parts to `bytes` and back. */
 void sl_split_gather(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *bytes);
 void sl_split_scatter(const sl_split_rows *rows, uint64_t at, size_t size, const uint8_t *bytes);

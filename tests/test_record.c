@@ -56,10 +56,10 @@ START_TEST(a_multiple_of_a_block) {
         size_t dim, m;
         sl_codes codes;
         size_t bytes;
-    } cases[] = {{100, 16, SL_CODES_I8, 256},  {96, 16, SL_CODES_I8, 256},   {104, 16, SL_CODES_I8, 256},
-                 {105, 16, SL_CODES_I8, 512},  {100, 32, SL_CODES_I8, 512},  {128, 16, SL_CODES_I16, 512},
-                 {100, 16, SL_CODES_I4, 256},  {384, 16, SL_CODES_I8, 768},  {768, 32, SL_CODES_I4, 1280},
-                 {100, 16, SL_CODES_F32, 768}, {1, 2, SL_CODES_I8, 256},     {2000, 16, SL_CODES_F32, 8192}};
+    } cases[] = {{100, 16, SL_CODES_I8, 256},  {96, 16, SL_CODES_I8, 256},  {104, 16, SL_CODES_I8, 256},
+                 {105, 16, SL_CODES_I8, 512},  {100, 32, SL_CODES_I8, 512}, {128, 16, SL_CODES_I16, 512},
+                 {100, 16, SL_CODES_I4, 256},  {384, 16, SL_CODES_I8, 768}, {768, 32, SL_CODES_I4, 1280},
+                 {100, 16, SL_CODES_F32, 768}, {1, 2, SL_CODES_I8, 256},    {2000, 16, SL_CODES_F32, 8192}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         sl_index_params params;
         sl_index *index;

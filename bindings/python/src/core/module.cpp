@@ -88,8 +88,7 @@ NB_MODULE(_core, m) {
              nb::arg("progress").none())
         .def("tuned", &Index::tuned)
         .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
-        .def("save", &Index::save, nb::arg("path"), nb::arg("room"), nb::arg("layout"),
-             nb::arg("progress").none())
+        .def("save", &Index::save, nb::arg("path"), nb::arg("room"), nb::arg("layout"), nb::arg("progress").none())
         .def("sync", &Index::sync)
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
              nb::arg("scrub"), nb::arg("progress").none())
