@@ -103,29 +103,34 @@ static void encode_row(sl_build *build, size_t i, size_t thread) {
     if (index->sums) *sl_sum_at(index, node) = sl_sum_of(index, node);
 }
 
-/* The arrays of nodes [first, first + n) but for the links, which are told of one by one. */
-static void touch_rows(const sl_index *index, size_t first, size_t n) {
-    const sl_code_rows *rows = &index->codec.rows, *rest = &index->codec.rest;
-    sl_index_touch_each(index, sl_row(index, (uint32_t)first), rows->pitch, rows->size, n);
-    if (rest->pitch) sl_index_touch_each(index, sl_rest_row(index, (uint32_t)first), rest->pitch, rest->size, n);
+/* All that nodes [first, first + n) have. Rows begin their records and so stand for all that is in them. */
+static void touch_nodes(const sl_index *index, size_t first, size_t n) {
+    sl_index_touch(index, sl_row(index, (uint32_t)first), n * index->codec.rows.pitch);
+    if (index->rest_pitch) sl_index_touch(index, sl_rest_row(index, (uint32_t)first), n * index->codec.rest.pitch);
     if (index->refine_pitch) sl_index_touch(index, sl_refine_row(index, (uint32_t)first), n * index->refine_pitch);
-    if (index->sums) sl_index_touch_each(index, sl_sum_at(index, first), index->sum_step, sizeof *index->sums, n);
+    if (index->record.pitch) return;
+    if (index->sums) sl_index_touch(index, sl_sum_at(index, first), n * sizeof *index->sums);
+    sl_index_touch(index, sl_links(index, first), n * index->m0 * sizeof *index->links);
 }
 
 /* No links. Room in memory is made so; in a file it is zeros. */
-static void clear_links(sl_index *index, size_t first, size_t n) {
-    const size_t bytes = index->m0 * sizeof *index->links;
+static void wipe_links(sl_index *index, size_t first, size_t n) {
     for (size_t node = first; node < first + n; node++)
-        memset(sl_links(index, node), 0xff, bytes);
-    sl_index_touch_each(index, sl_links(index, first), index->link_step * sizeof *index->links, bytes, n);
+        memset(sl_links(index, node), 0xff, index->m0 * sizeof *index->links);
+}
+
+static void clear_links(sl_index *index, size_t first, size_t n) {
+    const size_t word = sizeof *index->links;
+    wipe_links(index, first, n);
+    sl_index_touch_each(index, sl_links(index, first), index->link_step * word, index->m0 * word, n);
 }
 
 static void encode_rows(sl_build *build) {
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = 0; i < build->n; i++)
         encode_row(build, i, sl_thread_number());
-    touch_rows(build->index, build->first, build->n);
-    if (build->index->live) clear_links(build->index, build->first, build->n);
+    if (build->index->live) wipe_links(build->index, build->first, build->n);
+    touch_nodes(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
         sl_quant_error_merge(&build->index->quant_error, &build->errors[t]);
 }

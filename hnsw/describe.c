@@ -23,7 +23,7 @@ static void put(sl_description *out, sl_section_kind kind, uint32_t flags, const
 static void put_each(sl_description *out, sl_section_kind kind, const void *at, size_t step, size_t size, size_t row,
                      const sl_described_as *as) {
     put(out, kind, SL_SECTION_REQUIRED, at, out->header.n * row);
-    if (step == row) return;
+    if (step == row && size == row) return;
     sl_split_rows *rows = &out->rows[out->row_count++];
     *rows = (sl_split_rows){.count = 1, .row = row, .window = as->window};
     rows->parts[0] = (sl_part){(uint8_t *)(uintptr_t)at, step, size, 0};
@@ -33,16 +33,11 @@ static void put_each(sl_description *out, sl_section_kind kind, const void *at, 
 static void put_records(const sl_index *index, const sl_described_as *as, sl_description *out) {
     sl_record record = sl_record_of(index);
     out->header.record_pitch = (uint32_t)record.pitch;
-    uint64_t size = index->n * record.pitch;
-    if (index->record.pitch) {
-        put(out, SL_SECTION_RECORDS, SL_SECTION_REQUIRED, index->codec.rest.pitch ? index->rest_rows : index->rows,
-            size);
-        return;
-    }
+    /* From records too: what lies between the parts is no part of them, and zero in the file. */
     sl_split_rows *rows = &out->rows[out->row_count++];
     *rows = (sl_split_rows){.count = SL_RECORD_PARTS, .row = record.pitch, .window = as->window};
     sl_record_parts(index, &record, as->ids, as->sums, rows->parts);
-    put(out, SL_SECTION_RECORDS, SL_SECTION_REQUIRED, NULL, size);
+    put(out, SL_SECTION_RECORDS, SL_SECTION_REQUIRED, NULL, index->n * record.pitch);
     out->sections[out->count - 1].rows = rows;
 }
 

@@ -166,9 +166,9 @@ static sl_status refuse(sl_index *index, sl_status status) {
     return status;
 }
 
-/* Those of the n nodes that are being added. */
+/* Those of the n nodes that are being added; records are told of whole. */
 static void touch_ids(const sl_index *index, size_t n) {
-    sl_index_touch_each(index, sl_id_at(index, index->n), sl_id_step(index), sizeof(uint64_t), n);
+    if (!index->record.pitch) sl_index_touch(index, sl_id_at(index, index->n), n * sizeof(uint64_t));
 }
 
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {

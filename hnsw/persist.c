@@ -145,17 +145,29 @@ static sl_status params_from(const sl_file_header *header, const sl_open_params 
     return SL_OK;
 }
 
+/* Room is what only a file has that is written in place. */
+static sl_status check_room_in(const sl_index *index, const sl_file_header *header) {
+    int none = header->room == 0 && header->upper_room == 0 && header->rows_room == 0;
+    int sane = header->room <= SL_MAX_VECTORS && header->upper_room < SL_NONE && header->rows_room < SL_NONE;
+    if (none || (sane && sl_live_head(index->store))) return SL_OK;
+    return sl_fail(SL_ECORRUPT, "header says room for %llu vectors, %llu slots and %llu rows",
+                   (unsigned long long)header->room, (unsigned long long)header->upper_room,
+                   (unsigned long long)header->rows_room);
+}
+
 static sl_status check_header(const sl_index *index, const sl_file_header *header) {
     if (header->n > SL_MAX_VECTORS)
         return sl_fail(SL_ECORRUPT, "header says %llu vectors", (unsigned long long)header->n);
     size_t record = sl_record_of(index).pitch;
+    SL_TRY(check_room_in(index, header));
     if (header->record_pitch && header->record_pitch != record)
         return sl_fail(SL_ECORRUPT, "header says records of %u bytes, where its parameters make %zu",
                        header->record_pitch, record);
     if (header->row_pitch != index->codec.rows.pitch || header->refine_pitch != index->refine_pitch)
         return sl_fail(SL_ECORRUPT, "header says rows of %u and %u bytes, where its parameters make %zu and %zu",
                        header->row_pitch, header->refine_pitch, index->codec.rows.pitch, index->refine_pitch);
-    if (header->id_width != 0 && header->id_width != 4 && header->id_width != 8)
+    if ((header->id_width != 0 && header->id_width != 4 && header->id_width != 8) ||
+        (header->record_pitch && header->id_width != 8))
         return sl_fail(SL_ECORRUPT, "header says ids of %u bytes", header->id_width);
     if (header->dead_count > header->n)
         return sl_fail(SL_ECORRUPT, "header says that %llu of %llu vectors are deleted",
@@ -221,10 +233,11 @@ static sl_array array_of(uint32_t kind, size_t has, size_t room, size_t pitch, s
     return (sl_array){kind, (uint64_t)has * pitch, (uint64_t)room * pitch, pitch ? slack : 0};
 }
 
-/* NULL where there is none and none is due. */
+/* NULL where none is due: also where there is one that holds nothing, which nothing must be read from. */
 static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t size, const sl_file_section **out) {
     *out = sl_store_section(index->store, kind);
     uint64_t found = *out ? (*out)->size : 0;
+    if (size == 0) *out = NULL;
     if (found == size) return SL_OK;
     return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where the header implies %llu", index->store->path, kind,
                    (unsigned long long)found, (unsigned long long)size);
@@ -317,22 +330,19 @@ static sl_status load_arrays_of_nodes(sl_index *index, const sl_sizes *sizes, sl
 static sl_status part_records(sl_index *index, const sl_record *record, const sl_file_section *section, size_t n,
                               sl_progress *progress) {
     const size_t links = index->m0 * sizeof(uint32_t);
-    sl_code_rows *rows = index->codec.rest.pitch ? &index->codec.rest : &index->codec.rows;
-    uint8_t **codes = index->codec.rest.pitch ? &index->rest_rows : &index->rows;
+    const size_t pitch = index->rest_pitch ? index->rest_pitch : index->row_pitch;
+    sl_split_rows rows = {.count = SL_RECORD_PARTS - 1, .row = record->pitch};
     void *block;
-    SL_TRY(sl_mem_alloc(&index->layer0, n * rows->pitch + SL_ROW_STEP, &block));
-    rows->base = *codes = block;
+    SL_TRY(sl_mem_alloc(&index->layer0, n * pitch + SL_ROW_STEP, &block));
+    sl_record_set_rows(index, block);
     SL_TRY(sl_mem_alloc(&index->layer0, n * links, &block));
     index->links = block;
     SL_TRY(sl_mem_alloc(&index->layer0, n * sizeof(uint64_t), &block));
     index->ids = block;
     index->id_width = sizeof(uint64_t);
-    const sl_split_rows parts = {.parts = {{*codes, rows->pitch, record->row, 0},
-                                           {index->ids, sizeof(uint64_t), sizeof(uint64_t), record->id},
-                                           {(uint8_t *)index->links, links, links, record->links}},
-                                 .count = 3,
-                                 .row = record->pitch};
-    SL_TRY(sl_store_copy_rows(index->store, section, &parts, n * record->pitch, progress));
+    sl_record_parts(index, record, NULL, NULL, rows.parts);
+    rows.parts[SL_RECORD_SUM] = rows.parts[SL_RECORD_LINKS]; /* sums stay where they are */
+    SL_TRY(sl_store_copy_rows(index->store, section, &rows, n * record->pitch, progress));
     /* What the copy is held to. */
     index->sums = (uint32_t *)(uintptr_t)((const uint8_t *)sl_store_data(index->store, section) + record->sum);
     index->sum_step = record->pitch;
@@ -344,6 +354,7 @@ static sl_status load_records(sl_index *index, const sl_sizes *sizes, sl_progres
     sl_record record = sl_record_of(index);
     SL_TRY(find_section(index, SL_SECTION_RECORDS, sizes->records ? sizes->room.n * record.pitch : 0, &section));
     if (!sizes->records) return SL_OK;
+    section = sl_store_section(index->store, SL_SECTION_RECORDS);
     if (!section) return sl_fail(SL_ECORRUPT, "%s: there is no section %u", index->store->path, SL_SECTION_RECORDS);
     if (index->place == SL_PLACE_DRAM) return part_records(index, &record, section, sizes->has.n, progress);
     sl_record_adopt(index, &record, (uint8_t *)(uintptr_t)sl_store_data(index->store, section));

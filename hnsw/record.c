@@ -1,7 +1,8 @@
 #include "hnsw/record.h"
 
 /* Of I4 codes that have no others beside them, what 4 bits leave over. */
-static const sl_code_rows *finest_rows(const sl_codec *codec) {
+static sl_code_rows *finest_rows(const sl_index *index) {
+    sl_codec *codec = &((sl_index *)(uintptr_t)index)->codec;
     return codec->rest.pitch ? &codec->rest : &codec->rows;
 }
 
@@ -25,14 +26,17 @@ int sl_record_holds(const sl_index *index, sl_section_kind kind) {
     return kind == SL_SECTION_REST || kind == SL_SECTION_IDS || kind == SL_SECTION_LINKS || kind == SL_SECTION_SUMS;
 }
 
+void sl_record_set_rows(sl_index *index, uint8_t *base) {
+    finest_rows(index)->base = base;
+    *(index->rest_pitch ? &index->rest_rows : &index->rows) = base;
+}
+
 void sl_record_adopt(sl_index *index, const sl_record *record, uint8_t *base) {
-    sl_codec *codec = &index->codec;
-    sl_code_rows *rows = codec->rest.pitch ? &codec->rest : &codec->rows;
+    sl_code_rows *rows = finest_rows(index);
     index->record = *record;
-    rows->base = base;
     rows->pitch = record->pitch;
     rows->size = record->row;
-    *(codec->rest.pitch ? &index->rest_rows : &index->rows) = base;
+    sl_record_set_rows(index, base);
     index->ids = base + record->id;
     index->id_width = sizeof(uint64_t);
     index->sums = (uint32_t *)(void *)(base + record->sum);
@@ -43,7 +47,7 @@ void sl_record_adopt(sl_index *index, const sl_record *record, uint8_t *base) {
 
 void sl_record_parts(const sl_index *index, const sl_record *record, const uint64_t *ids, const uint32_t *sums,
                      sl_part parts[SL_RECORD_PARTS]) {
-    const sl_code_rows *rows = finest_rows(&index->codec);
+    const sl_code_rows *rows = finest_rows(index);
     const size_t word = sizeof(uint32_t);
     parts[SL_RECORD_ROW] = (sl_part){(uint8_t *)(uintptr_t)rows->base, rows->pitch, record->row, 0};
     parts[SL_RECORD_ID] = ids ? (sl_part){(uint8_t *)(uintptr_t)ids, sizeof *ids, sizeof *ids, record->id}

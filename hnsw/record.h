@@ -19,6 +19,9 @@ sl_record sl_record_of(const sl_index *index);
 /* Whether a section of this kind is in the records, where there are any, and has no array of its own. */
 int sl_record_holds(const sl_index *index, sl_section_kind kind);
 
+/* Gives the index the rows at base that records hold, as an array or in records. */
+void sl_record_set_rows(sl_index *index, uint8_t *base);
+
 /* From here on the index's parts are those of the records at base. */
 void sl_record_adopt(sl_index *index, const sl_record *record, uint8_t *base);
 

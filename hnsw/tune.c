@@ -106,9 +106,10 @@ static sl_status make_curves(sl_tune *tune) {
     for (size_t d = 0; d < task->depth_count && task->depth_count > 1; d++)
         task->depths[d] = (size_t)fmin(ceil(depths[d] * (double)task->k), SL_MAX_EF);
     /* Both read memory, and that is most of what they cost. */
-    size_t beside = index->coarse_rows ? index->codec.rows.size : index->codec.rest.size;
+    size_t beside = index->coarse_rows ? index->row_pitch : index->rest_pitch;
     size_t finer = index->refine_pitch ? index->refine_pitch : beside;
-    tune->row_cost = fmax(1, (double)finer / (double)index->walked->rows.pitch);
+    size_t walked = index->walked == &index->codec ? index->row_pitch : index->walked->rows.pitch;
+    tune->row_cost = fmax(1, (double)finer / (double)walked);
     return SL_OK;
 }
 

@@ -580,7 +580,8 @@ typedef struct sl_save_params {
     size_t room; /* above 0: the file can be opened to be written in place, and has room for so many vectors in all, at
                     least as many as there are. What is not used takes no space where the file system knows holes, but
                     counts in the file's size. 0 (default): the file is as small as it can be and never changes */
-    sl_layout layout; /* default SL_LAYOUT_ARRAYS, also of an index that was opened from records */
+    sl_layout layout; /* default SL_LAYOUT_ARRAYS, also of an index that was opened from records. Like room, of an index
+                         alone */
 } sl_save_params;
 
 SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size);

@@ -154,13 +154,26 @@ static sl_status recover(const sl_store *store, const sl_file_ops *ops, int fd, 
 }
 
 /* The file again, to be written to: the same that the store has mapped. */
+static sl_status fail_replaced(const sl_store *store) {
+    return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", store->path);
+}
+
 static sl_status open_same(const sl_store *store, const sl_file_ops *ops, int *fd) {
     *fd = sl_open_retrying(ops, store->path, O_RDWR | O_CLOEXEC, 0);
     if (*fd < 0) return sl_fail_errno("cannot open for writing", store->path);
     if (sl_store_is(store, *fd)) return SL_OK;
     (void)ops->close(ops->ctx, *fd);
     *fd = -1;
-    return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", store->path);
+    return fail_replaced(store);
+}
+
+/* From the opening to the lock a save may have put another file in the place of this one, which nobody would find what
+ * is written to. */
+static sl_status check_name(const sl_store *store) {
+    struct stat now;
+    int same =
+        stat(store->path, &now) == 0 && (uint64_t)now.st_dev == store->device && (uint64_t)now.st_ino == store->inode;
+    return same ? SL_OK : fail_replaced(store);
 }
 
 static sl_status lock_file(int fd, int kind, const char *path) {
@@ -254,7 +267,8 @@ sl_status sl_live_heal(sl_store *store) {
     if (status == SL_OK) status = sl_live_super(store, &super);
     if (status == SL_OK) status = recover(store, &ops, fd, &super);
     close(fd);
-    return status == SL_EBUSY ? SL_OK : status;
+    /* A writer, or somebody who only keeps writers off, as a save over the file does. */
+    return status == SL_EBUSY ? heal_unwritten(store) : status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -333,6 +347,7 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
     sl_status status;
     SL_TRY_GOTO(open_same(store, &live->ops, &live->fd), fail);
     SL_TRY_GOTO(lock_file(live->fd, LOCK_EX, live->path), fail);
+    SL_TRY_GOTO(check_name(store), fail);
     SL_TRY_GOTO(map_directly(store, live), fail);
     if (live->direct) SL_TRY_GOTO(keep_copies_off(live), fail);
     SL_TRY_GOTO(sl_live_super(store, &live->super), fail);

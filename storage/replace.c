@@ -150,9 +150,22 @@ sl_status sl_replace_keep_writers_off(sl_replacement *r) {
                    r->target);
 }
 
+/* Another save may have put another file there meanwhile, which somebody has begun to write. */
+static sl_status keep_latest(sl_replacement *r) {
+    struct stat now, kept;
+    int there = stat(r->target, &now) == 0;
+    if (r->kept < 0 ? !there
+                    : there && fstat(r->kept, &kept) == 0 && kept.st_dev == now.st_dev && kept.st_ino == now.st_ino)
+        return SL_OK;
+    let_go(r);
+    SL_TRY(open_replaced(r));
+    return sl_replace_keep_writers_off(r);
+}
+
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress) {
     SL_TRY(sync_and_close(r));
     SL_TRY(sl_progress_end(progress));
+    SL_TRY(keep_latest(r));
     sl_status status = rename_and_sync_folder(r);
     if (status == SL_OK) let_go(r);
     return status;

@@ -131,7 +131,8 @@ static void make_first(crash_record *record, const char *path) {
     indexes_params(&params, CRASH_DIM, SL_METRIC_L2);
     params.m = 4;
     params.ef_construction = 20;
-    params.refine = SL_REFINE_BF16;
+    params.codes = record->codes;
+    params.refine = record->codes == SL_CODES_I8 ? SL_REFINE_BF16 : SL_REFINE_NONE;
     sl_index *index = indexes_make(&params, record->vectors, SL_F32, START, NULL, 1);
     indexes_save_params(&save);
     save.room = record->vector_count;
@@ -140,9 +141,9 @@ static void make_first(crash_record *record, const char *path) {
     record->initial = file_read(path, &record->initial_size);
 }
 
-void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie) {
+void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie, sl_codes codes) {
     char path[SCRATCH_PATH];
-    *record = (crash_record){.way = way, .lie = lie, .vector_count = START + 8 * steps + CRASH_QUERIES};
+    *record = (crash_record){.way = way, .lie = lie, .codes = codes, .vector_count = START + 8 * steps + CRASH_QUERIES};
     record->vectors = clusters_make(record->vector_count, CRASH_DIM, 0.3, 5);
     record->marks = calloc(steps + 1, sizeof *record->marks);
     ck_assert_ptr_nonnull(record->marks);

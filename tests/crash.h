@@ -38,14 +38,15 @@ typedef struct crash_record {
     size_t vector_count;
     crash_way way;
     crash_lie lie;
+    sl_codes codes;
     double recall,
         wanted;    /* sums over the images tried: of what they find, and of what the syncs they are of had found */
     int files[64]; /* by descriptor: what it is open on */
 } crash_record;
 
-/* Runs the workload in this folder, which is empty again afterwards: adds of different sizes and now and then a delete,
- * each synced, with a log that is emptied time and again. Failures end the test. */
-void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie);
+/* Runs the workload in this folder, which is empty again afterwards, on an index of these codes: adds of different
+ * sizes and now and then a delete, each synced, with a log that is emptied time and again. Failures end the test. */
+void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie, sl_codes codes);
 void crash_free(crash_record *record);
 
 /* Makes the crash image of this number, opens it, and checks it: it opens, `check` passes, it holds the vectors that

@@ -26,15 +26,19 @@ static const struct kind {
     size_t m;
     size_t id_width; /* in the file */
     size_t deleted;
+    sl_layout layout;
 } kinds[HOSTILE_KINDS] = {
-    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_BF16, 4, 4, 40},
-    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 3, 0, 0},
-    {SL_METRIC_IP, SL_F32, SL_CODES_F32, SL_REFINE_NONE, 4, 8, 0},
-    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_I16, 2, 0, 116},
-    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32, 16, 0, 0},
-    {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE, 4, 4, 4},
-    {SL_METRIC_L2, SL_F32, SL_CODES_I4, SL_REFINE_I16, 12, 0, 0},
-    {SL_METRIC_L2, SL_U8, SL_CODES_I4, SL_REFINE_NONE, 3, 4, 60},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_BF16, 4, 4, 40, SL_LAYOUT_ARRAYS},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 3, 0, 0, SL_LAYOUT_ARRAYS},
+    {SL_METRIC_IP, SL_F32, SL_CODES_F32, SL_REFINE_NONE, 4, 8, 0, SL_LAYOUT_ARRAYS},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_I16, 2, 0, 116, SL_LAYOUT_ARRAYS},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32, 16, 0, 0, SL_LAYOUT_ARRAYS},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE, 4, 4, 4, SL_LAYOUT_ARRAYS},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I4, SL_REFINE_I16, 12, 0, 0, SL_LAYOUT_ARRAYS},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I4, SL_REFINE_NONE, 3, 4, 60, SL_LAYOUT_ARRAYS},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_BF16, 4, 8, 40, SL_LAYOUT_RECORDS},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I4, SL_REFINE_NONE, 12, 8, 0, SL_LAYOUT_RECORDS},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I4, SL_REFINE_NONE, 3, 8, 60, SL_LAYOUT_RECORDS},
 };
 
 void hostile_build(int number, const char *path) {
@@ -66,7 +70,10 @@ void hostile_build(int number, const char *path) {
         uint64_t id = kind->id_width ? ids[i] : i;
         demand(sl_index_delete(index, &id, 1) == SL_OK, "a vector is deleted");
     }
-    demand(sl_index_save(index, path, NULL) == SL_OK, "it is saved");
+    sl_save_params save;
+    sl_save_params_init(&save);
+    save.layout = kind->layout;
+    demand(sl_index_save(index, path, &save) == SL_OK, "it is saved");
     sl_index_free(index);
 }
 

@@ -6,8 +6,8 @@
 
 #include <shortlist.h>
 
-/* Small valid indexes of every kind of codes, ids and refine tier. */
-#define HOSTILE_KINDS   8
+/* Small valid indexes of every kind of codes, ids and refine tier, and of records. */
+#define HOSTILE_KINDS   11
 #define HOSTILE_VECTORS 120u
 void hostile_build(int kind, const char *path);
 

@@ -16,12 +16,12 @@ enum { STEPS = 24, IMAGES = 2400, LIES = 600 };
 static size_t images = IMAGES;
 
 /* Violations among so many images; the first goes to stderr. */
-static size_t violations(crash_way way, crash_lie lie, size_t count, int tell) {
+static size_t violations(crash_way way, crash_lie lie, sl_codes codes, size_t count, int tell) {
     scratch place;
     crash_record record;
     size_t wrong = 0;
     scratch_open(&place);
-    crash_run(&record, place.folder, STEPS, way, lie);
+    crash_run(&record, place.folder, STEPS, way, lie, codes);
     for (uint64_t number = 0; number < count; number++) {
         char why[256];
         if (crash_try(&record, number, place.folder, why)) continue;
@@ -39,15 +39,21 @@ static size_t violations(crash_way way, crash_lie lie, size_t count, int tell) {
 }
 
 START_TEST(nothing_acknowledged_is_lost) {
-    ck_assert_uint_eq(violations((crash_way)_i, CRASH_HONEST, images, 1), 0);
+    ck_assert_uint_eq(violations((crash_way)_i, CRASH_HONEST, SL_CODES_I8, images, 1), 0);
+}
+END_TEST
+
+/* Rows in two arrays, or in one and in records. */
+START_TEST(nor_of_codes_i4) {
+    ck_assert_uint_eq(violations((crash_way)_i, CRASH_HONEST, SL_CODES_I4, images / 4, 0), 0);
 }
 END_TEST
 
 /* Were the log not synced, the file not before the log is emptied, or nothing drained, these images would show it. */
 START_TEST(a_missing_sync_is_noticed) {
-    ck_assert_uint_gt(violations(CRASH_LOGGED, CRASH_LOG_NOT_SYNCED, LIES, 0), 0);
-    ck_assert_uint_gt(violations(CRASH_LOGGED, CRASH_DATA_NOT_SYNCED, LIES, 0), 0);
-    ck_assert_uint_gt(violations(CRASH_DIRECT, CRASH_NOT_DRAINED, LIES, 0), 0);
+    ck_assert_uint_gt(violations(CRASH_LOGGED, CRASH_LOG_NOT_SYNCED, SL_CODES_I8, LIES, 0), 0);
+    ck_assert_uint_gt(violations(CRASH_LOGGED, CRASH_DATA_NOT_SYNCED, SL_CODES_I8, LIES, 0), 0);
+    ck_assert_uint_gt(violations(CRASH_DIRECT, CRASH_NOT_DRAINED, SL_CODES_I8, LIES, 0), 0);
 }
 END_TEST
 
@@ -58,6 +64,7 @@ int main(int argc, char **argv) {
     TCase *cases[] = {tcase_create("crash")};
     tcase_set_timeout(cases[0], argc > 1 ? 0 : 500);
     tcase_add_loop_test(cases[0], nothing_acknowledged_is_lost, CRASH_LOGGED, CRASH_DIRECT + 1);
+    tcase_add_loop_test(cases[0], nor_of_codes_i4, CRASH_LOGGED, CRASH_DIRECT + 1);
     tcase_add_test(cases[0], a_missing_sync_is_noticed);
     return check_main("crash", cases, 1);
 }

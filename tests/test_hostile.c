@@ -100,6 +100,10 @@ static void change_header(void) {
         FIELD(quant_error_max),
         FIELD(quant_error_count),
         FIELD(dead_count),
+        FIELD(record_pitch),
+        FIELD(room),
+        FIELD(upper_room),
+        FIELD(rows_room),
     };
     const struct field *field = &fields[draw(sizeof fields / sizeof *fields)];
     uint64_t value = odd_value();
@@ -222,6 +226,8 @@ START_TEST(contradicting_headers) {
         {offsetof(sl_file_header, refine_pitch), 4, header.refine_pitch + 4},
         {offsetof(sl_file_header, id_width), 4, 5},
         {offsetof(sl_file_header, id_width), 4, header.id_width ? 0 : 4},
+        {offsetof(sl_file_header, record_pitch), 4, header.record_pitch + 256},
+        {offsetof(sl_file_header, record_pitch), 4, header.record_pitch ? 0 : 256},
         {offsetof(sl_file_header, entry_node), 4, header.n},
         {offsetof(sl_file_header, entry_slot), 4, header.upper_count},
         {offsetof(sl_file_header, entry_slot), 4, SL_NONE},

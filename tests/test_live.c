@@ -9,8 +9,10 @@
 #include "tests/scratch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -274,6 +276,67 @@ START_TEST(no_save_over_a_file_being_written) {
 }
 END_TEST
 
+/* What is saved, and where to, while something else goes on there. */
+typedef struct meanwhile {
+    sl_index *other, *writer;
+    int done;
+} meanwhile;
+
+static int save_and_begin_to_write(void *ctx, uint64_t done, uint64_t total) {
+    meanwhile *now = ctx;
+    (void)done;
+    (void)total;
+    if (now->done++) return 0;
+    save_with_room(now->other, ROOM);
+    now->writer = opened(SL_PLACE_MAP, 1);
+    return 0;
+}
+
+/* Another save has put a file there that is being written by the time that this one would replace it. */
+START_TEST(a_file_begun_during_a_save_is_kept) {
+    meanwhile now = {.done = 0};
+    make_live(N, ROOM);
+    now.other = opened(SL_PLACE_DRAM, 0);
+    sl_index *mine = opened(SL_PLACE_DRAM, 0);
+    ck_ok(indexes_add(now.other, x + N * DIM, SL_F32, 5, NULL));
+    sl_save_params save;
+    indexes_save_params(&save);
+    save.progress = save_and_begin_to_write;
+    save.progress_ctx = &now;
+    ck_fails(sl_index_save(mine, place.path, &save), SL_EBUSY, "is being written");
+    ck_ok(indexes_add(now.writer, x, SL_F32, 1, NULL));
+    ck_ok(sl_index_sync(now.writer));
+    sl_index_free(now.writer);
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    ck_assert_uint_eq(sl_index_size(reader), N + 6);
+    sl_index_free(reader);
+    sl_index_free(now.other);
+    sl_index_free(mine);
+}
+END_TEST
+
+/* The system's, but for a save over the file behind its first opening to be written. */
+static int open_and_be_replaced(void *ctx, const char *path, int flags, unsigned mode) {
+    meanwhile *now = ctx;
+    int fd = open(path, flags, mode);
+    if ((flags & O_ACCMODE) == O_RDWR && !now->done++) save_with_room(now->other, ROOM);
+    return fd;
+}
+
+/* Nobody would ever find what is written to a file that has lost its name. */
+START_TEST(a_file_that_was_replaced_is_not_written) {
+    meanwhile now = {.done = 0};
+    sl_index *writer;
+    make_live(N, ROOM);
+    now.other = opened(SL_PLACE_DRAM, 0);
+    const sl_file_ops ops = {.open = open_and_be_replaced, .ctx = &now};
+    ck_fails(open_as(SL_PLACE_MAP, 1, &ops, &writer), SL_EBUSY, "was replaced");
+    ck_ok(open_as(SL_PLACE_MAP, 1, &ops, &writer));
+    sl_index_free(writer);
+    sl_index_free(now.other);
+}
+END_TEST
+
 START_TEST(room_is_what_was_asked) {
     make_live(N, N + 10);
     sl_index *writer = opened(SL_PLACE_MAP, 1);
@@ -361,6 +424,16 @@ START_TEST(unsynced_is_lost_whole) {
 }
 END_TEST
 
+/* The superblock says which log goes on from it: it must be the one that the writer left. */
+static void take_superblock(unsigned char *old) {
+    sl_store *store;
+    sl_allocator allocator = sl_allocator_of(NULL);
+    ck_ok(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &allocator, &store));
+    size_t section = (size_t)sl_store_section(store, SL_SECTION_LIVE)->offset;
+    memcpy(old + section, store->base + section, sizeof(sl_superblock));
+    sl_store_close(store, &allocator);
+}
+
 /* The log of a writer that died is all there is: the file as it was before. */
 START_TEST(log_alone_brings_it_back) {
     char log[SCRATCH_PATH];
@@ -371,21 +444,39 @@ START_TEST(log_alone_brings_it_back) {
     scratch_name(&place, "index.sl.log", log);
     unsigned char *kept = file_read(log, &log_size);
     for (int writable = 0; writable < 2; writable++) {
-        /* The superblock says which log goes on from it: it must be the one that the writer left. */
-        sl_store *store;
-        sl_superblock super;
-        sl_allocator allocator = sl_allocator_of(NULL);
-        ck_ok(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &allocator, &store));
-        size_t section = (size_t)sl_store_section(store, SL_SECTION_LIVE)->offset;
-        memcpy(&super, store->base + section, sizeof super);
-        if (!writable) memcpy(old + section, &super, sizeof super);
-        sl_store_close(store, &allocator);
+        if (!writable) take_superblock(old);
         file_write(place.path, old, size);
         file_write(log, kept, log_size);
         sl_index *index = opened(SL_PLACE_MAP, writable);
         ck_assert_uint_eq(sl_index_size(index), N + 100);
         indexes_sound(index);
         sl_index_free(index);
+    }
+    free(kept);
+    free(old);
+}
+END_TEST
+
+/* Who saves over a crashed file keeps writers off it, and no reader from what its log has. */
+START_TEST(healed_while_writers_are_kept_off) {
+    char log[SCRATCH_PATH];
+    size_t size, log_size;
+    make_live(N, ROOM);
+    unsigned char *old = file_read(place.path, &size);
+    write_and_die();
+    scratch_name(&place, "index.sl.log", log);
+    unsigned char *kept = file_read(log, &log_size);
+    take_superblock(old);
+    for (int where = SL_PLACE_DRAM; where <= SL_PLACE_MAP; where++) {
+        file_write(place.path, old, size);
+        file_write(log, kept, log_size);
+        int held = open(place.path, O_RDONLY);
+        ck_assert_int_eq(flock(held, LOCK_SH | LOCK_NB), 0);
+        sl_index *index = opened((sl_place)where, 0);
+        ck_assert_uint_eq(sl_index_size(index), N + 100);
+        indexes_sound(index);
+        sl_index_free(index);
+        close(held);
     }
     free(kept);
     free(old);
@@ -527,10 +618,13 @@ int main(void) {
     tcase_add_loop_test(cases[0], cancelled, 0, 2);
     tcase_add_test(cases[1], one_writer);
     tcase_add_test(cases[1], no_save_over_a_file_being_written);
+    tcase_add_test(cases[1], a_file_that_was_replaced_is_not_written);
+    tcase_add_test(cases[1], a_file_begun_during_a_save_is_kept);
     tcase_add_test(cases[1], room_is_what_was_asked);
     tcase_add_test(cases[1], ids_and_settings_last);
     tcase_add_test(cases[2], unsynced_is_lost_whole);
     tcase_add_test(cases[2], log_alone_brings_it_back);
+    tcase_add_test(cases[2], healed_while_writers_are_kept_off);
     tcase_add_test(cases[2], healed_without_writing);
     tcase_add_test(cases[2], every_call_may_fail);
     tcase_add_test(cases[2], damaged_files_do_no_harm);

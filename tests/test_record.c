@@ -148,6 +148,8 @@ START_TEST(as_in_arrays) {
         answers before = {.ids = {0}};
         sl_index *index = make(kind, (sl_metric)metric, rows, wide);
         indexes_search(index, queries, kind->dtype, QUERIES, K, EF, before.ids, before.scores);
+        unsigned char wanted[DIM * 4];
+        ck_ok(sl_index_get(index, &before.ids[0], 1, kind->dtype, wanted));
         save_as(index, arrays, SL_LAYOUT_ARRAYS, 0);
         save_as(index, place.path, SL_LAYOUT_RECORDS, 0);
         sl_index_free(index);
@@ -158,6 +160,7 @@ START_TEST(as_in_arrays) {
             indexes_sound(index);
             unsigned char vector[DIM * 4];
             ck_ok(sl_index_get(index, &before.ids[0], 1, kind->dtype, vector));
+            ck_assert_mem_eq(vector, wanted, DIM * sl_dtype_size(kind->dtype));
             save_as(index, again, SL_LAYOUT_RECORDS, 0);
             same_files(again, place.path);
             save_as(index, again, SL_LAYOUT_ARRAYS, 0);
@@ -171,6 +174,38 @@ START_TEST(as_in_arrays) {
         }
     }
     free(rows);
+}
+END_TEST
+
+/* Where a record is as long as a row of an array, it is no row all the same. */
+START_TEST(as_long_as_rows) {
+    enum { LONG = 240, FEW = 100, ROOM = 150 };
+    char again[SCRATCH_PATH], arrays[SCRATCH_PATH];
+    scratch_name(&place, "again.sl", again);
+    scratch_name(&place, "arrays.sl", arrays);
+    uint64_t ids[FEW];
+    for (size_t i = 0; i < FEW; i++)
+        ids[i] = ((uint64_t)1 << 40) + i;
+    float *wide = clusters_make(FEW, LONG, 0.3, 9);
+    sl_index_params params;
+    indexes_params(&params, LONG, SL_METRIC_L2);
+    params.m = 5;
+    params.codes = SL_CODES_F32;
+    params.ef_construction = 20;
+    sl_index *index = indexes_make(&params, wide, SL_F32, FEW, ids, 1);
+    ck_assert_uint_eq(sl_record_of(index).pitch, index->row_pitch);
+    save_as(index, arrays, SL_LAYOUT_ARRAYS, 0);
+    save_as(index, place.path, SL_LAYOUT_RECORDS, 0);
+    sl_index_free(index);
+    index = open_at(place.path, SL_PLACE_MAP);
+    save_as(index, again, SL_LAYOUT_ARRAYS, 0);
+    same_files(again, arrays);
+    save_as(index, again, SL_LAYOUT_ARRAYS, ROOM);
+    sl_index_free(index);
+    index = open_at(again, SL_PLACE_DRAM);
+    indexes_sound(index);
+    sl_index_free(index);
+    free(wide);
 }
 END_TEST
 
@@ -286,6 +321,38 @@ START_TEST(headers_that_lie) {
 }
 END_TEST
 
+/* A section that nothing is due in is there, and holds nothing. */
+START_TEST(empty_sections) {
+    static const sl_section_kind empty[] = {SL_SECTION_SUMS, SL_SECTION_DEAD, SL_SECTION_IDS, SL_SECTION_REST};
+    sl_index *index = make(&kinds[0], SL_METRIC_COSINE, (const unsigned char *)x, 1);
+    for (size_t i = 0; i < 2 * sizeof empty / sizeof *empty; i++) {
+        sl_file_header header;
+        save_as(index, place.path, i % 2 ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS, 0);
+        if (i == 4) continue; /* arrays have ids */
+        size_t size;
+        unsigned char *bytes = file_read(place.path, &size);
+        memcpy(&header, bytes, sizeof header);
+        size_t at = sl_round_up(size, SL_SECTION_ALIGN), end = at + SL_SECTION_SLACK;
+        bytes = realloc(bytes, end);
+        memset(bytes + size, 0, end - size);
+        header.sections[header.section_count++] =
+            (sl_file_section){.kind = (uint32_t)empty[i / 2], .flags = SL_SECTION_REQUIRED, .offset = at};
+        header.file_size = end;
+        file_write(place.path, bytes, end);
+        free(bytes);
+        put_header(&header);
+        for (int where = SL_PLACE_DRAM; where <= SL_PLACE_PMEM; where++) {
+            float vector[DIM];
+            sl_index *opened = open_at(place.path, (sl_place)where);
+            indexes_sound(opened);
+            ck_ok(sl_index_get(opened, &(uint64_t){(uint64_t)1 << 40}, 1, SL_F32, vector));
+            sl_index_free(opened);
+        }
+    }
+    sl_index_free(index);
+}
+END_TEST
+
 /* A file that never changes has the CRC of the section over all; with room it is the records' own that count. */
 START_TEST(damaged_records) {
     sl_index *index = make(&kinds[0], SL_METRIC_COSINE, (const unsigned char *)x, 1);
@@ -313,10 +380,12 @@ int main(void) {
     }
     tcase_add_test(cases[0], a_multiple_of_a_block);
     tcase_add_loop_test(cases[1], as_in_arrays, 0, 2 * sizeof kinds / sizeof *kinds);
+    tcase_add_test(cases[1], as_long_as_rows);
     tcase_add_test(cases[1], sizes_are_told);
     tcase_add_test(cases[1], empty_ones);
     tcase_add_test(cases[2], layouts_there_are_none_of);
     tcase_add_test(cases[2], headers_that_lie);
+    tcase_add_test(cases[2], empty_sections);
     tcase_add_test(cases[2], damaged_records);
     return check_main("record", cases, 3);
 }

@@ -53,6 +53,21 @@ def options():
     return chosen
 
 
+def warm(path):
+    """Reads all of a file that is no hole, so that it is in the page cache, whatever the system has dropped since."""
+    with open(path, "rb", buffering=0) as file:
+        end, at = path.stat().st_size, 0
+        while at < end:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError:  # only a hole follows
+                return
+            hole = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+            os.lseek(file.fileno(), at, os.SEEK_SET)
+            while at < hole:
+                at += len(file.read(min(hole - at, 2**24)))
+
+
 class Stages:
     def __init__(self, chosen):
         self.chosen = chosen
@@ -114,14 +129,13 @@ class Stages:
 
     def open(self):
         events = []
-        for path in self.files.values():
-            with open(path, "rb") as file:  # what is no hole, into the page cache
-                file.read(min(path.stat().st_size, GIB // 4))
         for number in range(self.chosen.opens):
             turns = [(path, place) for path in self.files.values() for place in ("map", "pmem")]
             for path, place in turns if number % 2 == 0 else reversed(turns):
+                warm(path)
                 event = self.pinned("open", path, place, self.data["queries.fbin"])[0]
                 events.append({**event, "bytes": path.stat().st_size, "round": number})
+            warm(self.whole)
             events += [{**event, "round": number} for event in self.pinned("copy", self.whole)]
         return events
 
@@ -134,6 +148,7 @@ class Stages:
         for number in range(self.chosen.rounds):
             for medium in list(MEDIA) if number % 2 == 0 else reversed(list(MEDIA)):
                 place, environment = MEDIA[medium]
+                warm(self.records if "records" in medium else self.whole)
                 told = self.evaluate("--place", place, "--pin", self.chosen.cpu, environment=environment,
                                      file=self.records if "records" in medium else self.whole)
                 point = told["points"][0]

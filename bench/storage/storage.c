@@ -59,7 +59,11 @@ static void save_as(sl_index *index, char *target) {
     *room++ = '\0';
     params.room = number(room);
     const char *layout = strchr(room, ',');
-    if (layout && strcmp(layout + 1, sl_layout_name(SL_LAYOUT_RECORDS)) == 0) params.layout = SL_LAYOUT_RECORDS;
+    if (layout && strcmp(layout + 1, sl_layout_name(SL_LAYOUT_RECORDS)) != 0) {
+        fprintf(stderr, "bench storage: no layout '%s'\n", layout + 1);
+        exit(1);
+    }
+    if (layout) params.layout = SL_LAYOUT_RECORDS;
     must(sl_index_save(index, target, &params), target);
 }
 
