@@ -21,6 +21,8 @@
 #define PIECE ((uint64_t)1 << 20)
 /* The longest record. */
 #define RUN ((uint64_t)1 << 20)
+/* What is written again rather than left out of a write. */
+#define GAP ((uint64_t)1 << 10)
 
 static const char magic[8] = "SLSUPER";
 static_assert(sizeof(sl_superblock) == 512, "sl_superblock");
@@ -369,15 +371,19 @@ fail:
 
 typedef sl_status (*run_fn)(sl_live *live, uint64_t offset, uint64_t size);
 
-/* Each run of touched lines of [from, to). */
-static sl_status for_each_run(sl_live *live, uint64_t from, uint64_t to, run_fn run) {
-    uint64_t offset = from, size;
+/* Each run of touched lines of [from, to), those with less than `gap` bytes between them as one. */
+static sl_status for_each_run(sl_live *live, uint64_t from, uint64_t to, uint64_t gap, run_fn run) {
+    uint64_t begin = from, end = from, offset = from, size;
     while (offset < to && (size = sl_dirty_next(&live->dirty, &offset, RUN)) != 0 && offset < to) {
         if (size > to - offset) size = to - offset;
-        SL_TRY(run(live, offset, size));
-        offset += size;
+        if (end > begin && (offset - end >= gap || offset + size - begin > RUN)) {
+            SL_TRY(run(live, begin, end - begin));
+            end = begin;
+        }
+        if (end == begin) begin = offset;
+        end = offset += size;
     }
-    return SL_OK;
+    return end > begin ? run(live, begin, end - begin) : SL_OK;
 }
 
 /* Blocks for what will be written, so that a full device is found before the log says that it was. A file system that
@@ -418,16 +424,17 @@ static uint64_t payload_of(sl_live *live) {
 
 static sl_status write_log(sl_live *live) {
     SL_TRY(sl_redo_begin(live->redo, payload_of(live)));
-    SL_TRY(for_each_run(live, 0, live->size, log_run));
+    SL_TRY(for_each_run(live, 0, live->size, 0, log_run));
     return sl_redo_commit(live->redo);
 }
 
-/* The head page last: whoever reads it then finds in place what it speaks of. */
+/* The head page last: whoever reads it then finds in place what it speaks of. Between lines that were touched the
+ * mapping holds what the file does, and writing that again costs less than another call. */
 static sl_status write_through(sl_live *live) {
     uint64_t head = live->section + SL_LIVE_HEAD, behind = head + SL_LIVE_PAGE;
-    SL_TRY(for_each_run(live, 0, head, write_run));
-    SL_TRY(for_each_run(live, behind, live->size, write_run));
-    return for_each_run(live, head, behind, write_run);
+    SL_TRY(for_each_run(live, 0, head, GAP, write_run));
+    SL_TRY(for_each_run(live, behind, live->size, GAP, write_run));
+    return for_each_run(live, head, behind, GAP, write_run);
 }
 
 /* The pages that are this process's own say what the file says, where nothing is touched. */
@@ -441,7 +448,7 @@ sl_status sl_live_commit(sl_live *live) {
     sl_live_fence(live);
     if (live->direct) return SL_OK;
     if (!live->dirty.marked) return SL_OK;
-    SL_TRY(for_each_run(live, 0, live->size, set_aside));
+    SL_TRY(for_each_run(live, 0, live->size, 0, set_aside));
     SL_TRY(write_log(live));
     sl_status status = write_through(live);
     if (status != SL_OK) {
