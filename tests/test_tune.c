@@ -125,6 +125,8 @@ START_TEST(holds_on_other_queries) {
     ck_assert_uint_eq(report.first, 0);
     ck_assert_uint_ge(report.passes, 6);
     ck_assert_uint_gt(report.queries_needed, 100);
+    /* Distances between integers tie, and which of those that tie with the k-th a search keeps is not said. */
+    const double same = kind->dtype == SL_U8 ? 0.003 : 1e-9;
     double before = 0;
     for (size_t i = 0; i < 4; i++) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
@@ -134,7 +136,7 @@ START_TEST(holds_on_other_queries) {
         double here = recall_at(index, asked, exact, truth, HALF, FEW, K, tuned.target);
         double other = recall_at(index, others, exact, truth + HALF * K, HALF, FEW, K, tuned.target);
         double batch = recall_at(index, others, exact, truth + HALF * K, HALF, HALF, K, tuned.target);
-        ck_assert_msg(fabs(here - tuned.recall) < 1e-9, "kind %d: %.4f, not %.4f", _i, here, tuned.recall);
+        ck_assert_msg(fabs(here - tuned.recall) < same, "kind %d: %.4f, not %.4f", _i, here, tuned.recall);
         ck_assert_msg(batch >= tuned.target - 0.005, "kind %d: %g gave %.4f in a batch", _i, tuned.target, batch);
         ck_assert_msg(other >= tuned.target - 0.005, "kind %d: %g gave %.4f", _i, tuned.target, other);
         ck_assert_msg(fabs(other - tuned.recall) <= 0.012, "kind %d: %.4f, then %.4f", _i, tuned.recall, other);
