@@ -434,52 +434,56 @@ static void take_superblock(unsigned char *old) {
     sl_store_close(store, &allocator);
 }
 
-/* The log of a writer that died is all there is: the file as it was before. */
-START_TEST(log_alone_brings_it_back) {
-    char log[SCRATCH_PATH];
-    size_t size, log_size;
+/* What a writer that died has left, with the file as it was before: the log is all there is. */
+typedef struct remains {
+    unsigned char *file, *log;
+    size_t file_size, log_size;
+    char log_path[SCRATCH_PATH];
+} remains;
+
+static void remains_make(remains *left) {
     make_live(N, ROOM);
-    unsigned char *old = file_read(place.path, &size);
+    left->file = file_read(place.path, &left->file_size);
     write_and_die();
-    scratch_name(&place, "index.sl.log", log);
-    unsigned char *kept = file_read(log, &log_size);
-    for (int writable = 0; writable < 2; writable++) {
-        if (!writable) take_superblock(old);
-        file_write(place.path, old, size);
-        file_write(log, kept, log_size);
-        sl_index *index = opened(SL_PLACE_MAP, writable);
-        ck_assert_uint_eq(sl_index_size(index), N + 100);
-        indexes_sound(index);
-        sl_index_free(index);
-    }
-    free(kept);
-    free(old);
+    scratch_name(&place, "index.sl.log", left->log_path);
+    left->log = file_read(left->log_path, &left->log_size);
+    take_superblock(left->file);
+}
+
+static void remains_free(remains *left) {
+    free(left->file);
+    free(left->log);
+}
+
+/* Whoever opens it finds all that was synced. */
+static void remains_are_whole(const remains *left, sl_place where, int writable, int keep_off) {
+    file_write(place.path, left->file, left->file_size);
+    file_write(left->log_path, left->log, left->log_size);
+    int held = open(place.path, O_RDONLY);
+    if (keep_off) ck_assert_int_eq(flock(held, LOCK_SH | LOCK_NB), 0);
+    sl_index *index = opened(where, writable);
+    ck_assert_uint_eq(sl_index_size(index), N + 100);
+    indexes_sound(index);
+    sl_index_free(index);
+    close(held);
+}
+
+START_TEST(log_alone_brings_it_back) {
+    remains left;
+    remains_make(&left);
+    for (int writable = 0; writable < 2; writable++)
+        remains_are_whole(&left, SL_PLACE_MAP, writable, 0);
+    remains_free(&left);
 }
 END_TEST
 
 /* Who saves over a crashed file keeps writers off it, and no reader from what its log has. */
 START_TEST(healed_while_writers_are_kept_off) {
-    char log[SCRATCH_PATH];
-    size_t size, log_size;
-    make_live(N, ROOM);
-    unsigned char *old = file_read(place.path, &size);
-    write_and_die();
-    scratch_name(&place, "index.sl.log", log);
-    unsigned char *kept = file_read(log, &log_size);
-    take_superblock(old);
-    for (int where = SL_PLACE_DRAM; where <= SL_PLACE_MAP; where++) {
-        file_write(place.path, old, size);
-        file_write(log, kept, log_size);
-        int held = open(place.path, O_RDONLY);
-        ck_assert_int_eq(flock(held, LOCK_SH | LOCK_NB), 0);
-        sl_index *index = opened((sl_place)where, 0);
-        ck_assert_uint_eq(sl_index_size(index), N + 100);
-        indexes_sound(index);
-        sl_index_free(index);
-        close(held);
-    }
-    free(kept);
-    free(old);
+    remains left;
+    remains_make(&left);
+    for (int where = SL_PLACE_DRAM; where <= SL_PLACE_MAP; where++)
+        remains_are_whole(&left, (sl_place)where, 0, 1);
+    remains_free(&left);
 }
 END_TEST
 
