@@ -45,6 +45,16 @@ sl_layout indexes_layout(void) {
     return SL_LAYOUT_RECORDS;
 }
 
+sl_index *indexes_open(const char *path, sl_place place) {
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = place;
+    sl_index *index;
+    ck_ok(sl_index_open(path, &params, &index));
+    ck_assert_int_eq(indexes_stats(index).place, place);
+    return index;
+}
+
 void indexes_save_params(sl_save_params *params) {
     sl_save_params_init(params);
     params->layout = indexes_layout();

@@ -33,6 +33,9 @@ void indexes_save_params(sl_save_params *params);
 sl_layout indexes_layout(void);
 sl_status indexes_save(sl_index *index, const char *path);
 
+/* The index at path, opened at this place with nothing else asked for. */
+sl_index *indexes_open(const char *path, sl_place place);
+
 /* Ids of the k nearest of nq queries with this ef, on one thread; scores may be NULL. */
 void indexes_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t k, size_t ef,
                     uint64_t *ids, float *scores);

@@ -22,16 +22,6 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-static sl_index *open_at(const char *path, sl_place where) {
-    sl_open_params params;
-    sl_open_params_init(&params);
-    params.place = where;
-    sl_index *index;
-    ck_ok(sl_index_open(path, &params, &index));
-    ck_assert_int_eq(indexes_stats(index).place, where);
-    return index;
-}
-
 /* Answers of an index, to compare. */
 typedef struct answers {
     uint64_t ids[QUERIES * K];
@@ -86,7 +76,7 @@ START_TEST(opened_as_it_was_saved) {
         sl_index_stats saved = indexes_stats(index);
         ck_assert_uint_eq(saved.bytes_total, size_of_file(place.path));
         for (int where = SL_PLACE_DRAM; where <= SL_PLACE_MAP; where++) {
-            sl_index *opened = open_at(place.path, (sl_place)where);
+            sl_index *opened = indexes_open(place.path, (sl_place)where);
             answers after = ask(opened, queries, kind->dtype);
             ck_assert_mem_eq(&after, &before, sizeof after);
             sl_index_stats stats = indexes_stats(opened);
@@ -119,17 +109,17 @@ START_TEST(opened_and_used_at_once) {
     ck_ok(sl_index_save(index, place.path, NULL));
     sl_index_free(index);
     for (int where = SL_PLACE_DRAM; where <= SL_PLACE_MAP; where++) {
-        index = open_at(place.path, (sl_place)where);
+        index = indexes_open(place.path, (sl_place)where);
         indexes_search(index, x + 5 * DIM, SL_F32, 1, 1, EF, &id, NULL);
         ck_assert_uint_eq(id, 16);
         sl_index_free(index);
-        index = open_at(place.path, (sl_place)where);
+        index = indexes_open(place.path, (sl_place)where);
         ck_ok(sl_index_get(index, &ids[7], 1, SL_F32, vector));
         id = 2;
         ck_fails(sl_index_get(index, &id, 1, SL_F32, vector), SL_ENOTFOUND, "id 2 ");
         sl_index_free(index);
     }
-    index = open_at(place.path, SL_PLACE_DRAM);
+    index = indexes_open(place.path, SL_PLACE_DRAM);
     ck_fails(indexes_add(index, x, SL_F32, 1, &ids[3]), SL_EEXIST, "id 10 is already");
     ck_ok(indexes_add(index, x + N * DIM, SL_F32, 1, NULL));
     indexes_search(index, x + N * DIM, SL_F32, 1, 1, EF, &id, NULL);
@@ -147,7 +137,7 @@ START_TEST(empty_indexes_are_kept) {
     sl_index_free(index);
     for (int round = 0; round < 2; round++) {
         uint64_t id = 0;
-        index = open_at(place.path, SL_PLACE_MAP);
+        index = indexes_open(place.path, SL_PLACE_MAP);
         ck_assert_uint_eq(sl_index_size(index), 0);
         indexes_sound(index);
         indexes_search(index, x, SL_F32, 1, 1, EF, &id, NULL);
@@ -155,7 +145,7 @@ START_TEST(empty_indexes_are_kept) {
         ck_ok(sl_index_save(index, place.path, NULL));
         sl_index_free(index);
     }
-    index = open_at(place.path, SL_PLACE_DRAM);
+    index = indexes_open(place.path, SL_PLACE_DRAM);
     ck_ok(indexes_add(index, x, SL_F32, N, NULL));
     indexes_sound(index);
     sl_index *never_saved = indexes_make(&params, x, SL_F32, N, NULL, 1);
@@ -180,7 +170,7 @@ START_TEST(opened_indexes_are_saved) {
     size_t size, size_now;
     unsigned char *bytes = file_read(place.path, &size);
     for (int where = SL_PLACE_DRAM; where <= SL_PLACE_MAP; where++) {
-        index = open_at(place.path, (sl_place)where);
+        index = indexes_open(place.path, (sl_place)where);
         for (int own = 0; own < 2; own++) {
             ck_ok(sl_index_save(index, own ? place.path : other, NULL));
             unsigned char *now = file_read(own ? place.path : other, &size_now);
@@ -204,8 +194,8 @@ START_TEST(open_more_than_once) {
     sl_index *first = indexes_make(&params, x, SL_F32, N / 2, NULL, 1);
     ck_ok(sl_index_save(first, place.path, NULL));
     sl_index_free(first);
-    first = open_at(place.path, SL_PLACE_MAP);
-    sl_index *second = open_at(place.path, SL_PLACE_MAP), *copy = open_at(place.path, SL_PLACE_DRAM);
+    first = indexes_open(place.path, SL_PLACE_MAP);
+    sl_index *second = indexes_open(place.path, SL_PLACE_MAP), *copy = indexes_open(place.path, SL_PLACE_DRAM);
     answers before = ask(first, x + N * DIM, SL_F32);
     ck_ok(indexes_add(copy, x + N / 2 * DIM, SL_F32, N - N / 2, NULL));
     ck_ok(sl_index_save(copy, place.path, NULL));
@@ -217,7 +207,7 @@ START_TEST(open_more_than_once) {
     ck_assert_mem_eq(&b, &before, sizeof b);
     indexes_sound(second);
     sl_index_free(second);
-    second = open_at(place.path, SL_PLACE_MAP);
+    second = indexes_open(place.path, SL_PLACE_MAP);
     ck_assert_uint_eq(sl_index_size(second), N);
     a = ask(second, x + N * DIM, SL_F32);
     b = ask(copy, x + N * DIM, SL_F32);
@@ -234,7 +224,7 @@ START_TEST(mapped_indexes_are_read_only) {
     sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
     ck_ok(sl_index_save(index, place.path, NULL));
     sl_index_free(index);
-    index = open_at(place.path, SL_PLACE_MAP);
+    index = indexes_open(place.path, SL_PLACE_MAP);
     ck_fails(indexes_add(index, x, SL_F32, 1, NULL), SL_EREADONLY, "open it with place dram");
     ck_fails(sl_index_reserve(index, 10), SL_EREADONLY, "open it with place dram");
     ck_fails(sl_index_delete(index, &(uint64_t){0}, 1), SL_EREADONLY, "open it with place dram");
@@ -268,7 +258,7 @@ START_TEST(deleted_ones_stay_away) {
         ck_assert_uint_gt(size_of_file(place.path), whole);
         sl_index_free(index);
         for (int where = SL_PLACE_MAP; where >= SL_PLACE_DRAM; where--) {
-            index = open_at(place.path, (sl_place)where);
+            index = indexes_open(place.path, (sl_place)where);
             ck_assert_uint_eq(sl_index_size(index), N - round * (N / 4));
             ck_assert_uint_eq(indexes_sound(index).deleted, round * (N / 4));
             answers got = ask(index, x + N * DIM, SL_F32);
@@ -280,7 +270,7 @@ START_TEST(deleted_ones_stay_away) {
     ck_ok(indexes_add(index, x, SL_F32, N / 2, gone));
     ck_ok(sl_index_save(index, place.path, NULL));
     sl_index_free(index);
-    index = open_at(place.path, SL_PLACE_MAP);
+    index = indexes_open(place.path, SL_PLACE_MAP);
     ck_assert_uint_eq(sl_index_size(index), N);
     ck_ok(sl_index_get(index, &gone[3], 1, SL_F32, vector));
     ck_assert_uint_eq(indexes_sound(index).duplicate_ids, 0);
@@ -342,7 +332,7 @@ START_TEST(ids_take_what_they_need) {
         answers before = ask(index, x + N * DIM, SL_F32);
         sl_index_free(index);
         for (int where = SL_PLACE_DRAM; where <= SL_PLACE_MAP; where++) {
-            index = open_at(place.path, (sl_place)where);
+            index = indexes_open(place.path, (sl_place)where);
             answers after = ask(index, x + N * DIM, SL_F32);
             ck_assert_mem_eq(&after, &before, sizeof after);
             ck_assert_uint_eq(indexes_stats(index).bytes_ids, N * cases[c].width);
@@ -350,7 +340,7 @@ START_TEST(ids_take_what_they_need) {
             sl_index_free(index);
         }
         /* Narrow ids become wide ones when one is added that needs it. */
-        index = open_at(place.path, SL_PLACE_DRAM);
+        index = indexes_open(place.path, SL_PLACE_DRAM);
         ck_ok(indexes_add(index, x + N * DIM, SL_F32, 1, (uint64_t[]){(uint64_t)1 << 50}));
         float vector[DIM];
         ck_ok(sl_index_get(index, &ids[N / 3], 1, SL_F32, vector));

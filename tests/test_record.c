@@ -24,15 +24,6 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-static sl_index *open_at(const char *path, sl_place where) {
-    sl_open_params params;
-    sl_open_params_init(&params);
-    params.place = where;
-    sl_index *index;
-    ck_ok(sl_index_open(path, &params, &index));
-    return index;
-}
-
 static void save_as(sl_index *index, const char *path, sl_layout layout, size_t room) {
     sl_save_params params;
     sl_save_params_init(&params);
@@ -154,7 +145,7 @@ START_TEST(as_in_arrays) {
         save_as(index, place.path, SL_LAYOUT_RECORDS, 0);
         sl_index_free(index);
         for (int where = SL_PLACE_DRAM; where <= SL_PLACE_PMEM; where++) {
-            index = open_at(place.path, (sl_place)where);
+            index = indexes_open(place.path, (sl_place)where);
             ck_assert_uint_eq(record_bytes(index), where == SL_PLACE_DRAM ? 0 : sl_record_of(index).pitch);
             same_answers(index, queries, kind->dtype, &before);
             indexes_sound(index);
@@ -167,7 +158,7 @@ START_TEST(as_in_arrays) {
             /* Ids that are their nodes' numbers are kept once they have been written down. */
             if (wide) same_files(again, arrays);
             sl_index_free(index);
-            index = open_at(again, SL_PLACE_MAP);
+            index = indexes_open(again, SL_PLACE_MAP);
             ck_assert_uint_eq(record_bytes(index), 0);
             same_answers(index, queries, kind->dtype, &before);
             sl_index_free(index);
@@ -197,12 +188,12 @@ START_TEST(as_long_as_rows) {
     save_as(index, arrays, SL_LAYOUT_ARRAYS, 0);
     save_as(index, place.path, SL_LAYOUT_RECORDS, 0);
     sl_index_free(index);
-    index = open_at(place.path, SL_PLACE_MAP);
+    index = indexes_open(place.path, SL_PLACE_MAP);
     save_as(index, again, SL_LAYOUT_ARRAYS, 0);
     same_files(again, arrays);
     save_as(index, again, SL_LAYOUT_ARRAYS, ROOM);
     sl_index_free(index);
-    index = open_at(again, SL_PLACE_DRAM);
+    index = indexes_open(again, SL_PLACE_DRAM);
     indexes_sound(index);
     sl_index_free(index);
     free(wide);
@@ -216,7 +207,7 @@ START_TEST(sizes_are_told) {
         sl_index *index = make(&kinds[k], SL_METRIC_COSINE, rows, 1);
         save_as(index, place.path, SL_LAYOUT_RECORDS, 0);
         sl_index_free(index);
-        index = open_at(place.path, SL_PLACE_MAP);
+        index = indexes_open(place.path, SL_PLACE_MAP);
         const sl_file_section *section = sl_store_section(index->store, SL_SECTION_RECORDS);
         size_t size;
         free(file_read(place.path, &size));
@@ -240,13 +231,13 @@ START_TEST(empty_ones) {
     sl_index_free(index);
     for (int where = SL_PLACE_DRAM; where <= SL_PLACE_PMEM; where++) {
         uint64_t id = 0;
-        index = open_at(place.path, (sl_place)where);
+        index = indexes_open(place.path, (sl_place)where);
         indexes_sound(index);
         indexes_search(index, x, SL_F32, 1, 1, EF, &id, NULL);
         ck_assert_uint_eq(id, SL_NO_ID);
         sl_index_free(index);
     }
-    index = open_at(place.path, SL_PLACE_DRAM);
+    index = indexes_open(place.path, SL_PLACE_DRAM);
     ck_ok(indexes_add(index, x, SL_F32, N, NULL));
     indexes_sound(index);
     sl_index_free(index);
@@ -317,7 +308,7 @@ START_TEST(headers_that_lie) {
     put_header(&lying);
     all_refuse("section 1 is");
     put_header(&header);
-    sl_index_free(open_at(place.path, SL_PLACE_MAP));
+    sl_index_free(indexes_open(place.path, SL_PLACE_MAP));
 }
 END_TEST
 
@@ -343,7 +334,7 @@ START_TEST(empty_sections) {
         put_header(&header);
         for (int where = SL_PLACE_DRAM; where <= SL_PLACE_PMEM; where++) {
             float vector[DIM];
-            sl_index *opened = open_at(place.path, (sl_place)where);
+            sl_index *opened = indexes_open(place.path, (sl_place)where);
             indexes_sound(opened);
             ck_ok(sl_index_get(opened, &(uint64_t){(uint64_t)1 << 40}, 1, SL_F32, vector));
             sl_index_free(opened);
@@ -358,7 +349,7 @@ START_TEST(damaged_records) {
     sl_index *index = make(&kinds[0], SL_METRIC_COSINE, (const unsigned char *)x, 1);
     for (size_t room = 0; room <= N; room += N) {
         save_as(index, place.path, SL_LAYOUT_RECORDS, room);
-        sl_index *opened = open_at(place.path, SL_PLACE_MAP);
+        sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
         size_t at = (size_t)sl_store_section(opened->store, SL_SECTION_RECORDS)->offset + 17 * opened->record.pitch;
         sl_index_free(opened);
         file_patch(place.path, at + 3, "\x77\x66", 2);
