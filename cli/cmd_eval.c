@@ -217,7 +217,7 @@ static int find_setting(eval_state *state, double recall, eval_setting *out, int
     sl_tuned tuned = {.struct_size = sizeof tuned};
     *is_tuned = !state->options->rerank &&
                 sl_index_find_tuned(state->index, state->options->k, recall, &tuned) == SL_OK &&
-                tuned.ef <= state->task.max_ef;
+                tuned.ef <= largest_ef(state);
     *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes} : setting_of(state, 0);
     /* A search that is given the recall walks for so few. */
     if (state->task.nq / thread_count(state->task.threads) < SL_SCAN_LEAST) out->probes = 0;
@@ -375,7 +375,6 @@ static int prepare_task(eval_state *state) {
     task->threads = options->threads;
     task->procs = options->procs.values;
     task->groups = options->procs.count;
-    task->max_ef = largest_ef(state);
     task->cpus = (cpu_list){(size_t *)options->pin.values, options->pin.count};
     if (runs_alone(options) || options->pin.count) return EXIT_DONE;
     return cpu_list_allowed(&task->cpus);

@@ -21,7 +21,6 @@ typedef struct eval_task {
     sl_dtype dtype;
     size_t nq, row; /* row: bytes of one query */
     size_t k;
-    size_t max_ef;
     const uint64_t *truth; /* (nq, k): each row the ids of the true k nearest, in rising order */
     size_t threads;        /* a process */
     const size_t *procs;   /* counts of processes to measure side by side */

@@ -29,6 +29,7 @@ struct eval_threads {
     uint64_t *ids; /* (nq, k) of the last pass */
     size_t *cpus;  /* one a worker; NULL: not pinned */
     worker *workers;
+    size_t room; /* the largest ef that the searchers are for; 0: there are none yet */
     /* of the pass under way */
     eval_setting setting;
     eval_gate *gate;
@@ -152,8 +153,6 @@ static int create_workers(eval_threads *threads, size_t first_thread) {
             threads->cpus[i] = cpus->cpus[(first_thread + i) % cpus->count];
             worker->cpu = &threads->cpus[i];
         }
-        sl_status status = sl_searcher_create(threads->index, task->max_ef, &worker->searcher);
-        if (status != SL_OK) return report_status(task->index_path, status);
     }
     return EXIT_DONE;
 }
@@ -172,6 +171,22 @@ int eval_threads_create(const eval_task *task, const sl_index *index, size_t fir
     else
         eval_threads_free(threads);
     return status;
+}
+
+/* Searchers for walks as deep as this, and for some deeper ones, so that few are made while a depth is looked for: room
+ * for the deepest of all would be memory that no process which asks as this one does has to have. */
+static int make_room(eval_threads *threads, size_t ef) {
+    const eval_task *task = threads->task;
+    if (ef <= threads->room) return EXIT_DONE;
+    size_t room = ef < SL_MAX_EF / 2 ? ef + ef / 2 : SL_MAX_EF;
+    for (size_t i = 0; i < task->threads; i++) {
+        sl_searcher **searcher = &threads->workers[i].searcher;
+        sl_searcher_free(*searcher);
+        sl_status status = sl_searcher_create(threads->index, room, searcher);
+        if (status != SL_OK) return report_status(task->index_path, status);
+    }
+    threads->room = room;
+    return EXIT_DONE;
 }
 
 static int contains(const uint64_t *sorted, size_t n, uint64_t id) {
@@ -246,7 +261,9 @@ static int run_batch(eval_threads *threads, eval_pass *pass) {
 
 /* One query a call: the workers' figures together. */
 static int run_single(eval_threads *threads, eval_pass *pass) {
-    int status = run_workers(threads);
+    size_t ef = threads->setting.ef, k = threads->task->k;
+    int status = make_room(threads, ef > k ? ef : k);
+    if (status == EXIT_DONE) status = run_workers(threads);
     if (status != EXIT_DONE) return status;
     pass->began = INT64_MAX;
     for (size_t i = 0; i < threads->task->threads; i++) {
