@@ -11,6 +11,17 @@
 /* A register holds a polynomial over GF(2) bit-reversed: bit 31 is x^0, bit 0 is x^31. */
 #define POLYNOMIAL 0x82f63b78u
 
+/* The product modulo the polynomial. */
+static uint32_t multiply(uint32_t a, uint32_t b) {
+    uint32_t product = 0;
+    for (int i = 0; i < 32; i++) {
+        product ^= b & (0u - (a >> 31));
+        a <<= 1;
+        b = b >> 1 ^ (POLYNOMIAL & (0u - (b & 1)));
+    }
+    return product;
+}
+
 static inline uint64_t load64(const unsigned char *at) {
     uint64_t word;
     memcpy(&word, at, sizeof word);
@@ -105,17 +116,6 @@ static inline uint64_t step1(uint64_t crc, unsigned char byte) {
 #define AFTER_STREAM  0x28461564u /* x^(8 STREAM) modulo the polynomial */
 #define AFTER_STREAMS 0xbf455269u /* x^(16 STREAM) */
 
-/* The product modulo the polynomial. */
-static uint32_t multiply(uint32_t a, uint32_t b) {
-    uint32_t product = 0;
-    for (int i = 0; i < 32; i++) {
-        product ^= b & (0u - (a >> 31));
-        a <<= 1;
-        b = b >> 1 ^ (POLYNOMIAL & (0u - (b & 1)));
-    }
-    return product;
-}
-
 HARDWARE static uint32_t crc32c_hardware(uint32_t crc, const unsigned char *at, size_t size) {
     uint64_t c = (uint32_t)~crc;
     for (; size >= 3 * STREAM; size -= 3 * STREAM, at += 3 * STREAM) {
@@ -140,4 +140,15 @@ uint32_t sl_crc32c(uint32_t crc, const void *data, size_t size) {
     if (sl_cpu_has_crc32c()) return crc32c_hardware(crc, data, size);
 #endif
     return sl_crc32c_portable(crc, data, size);
+}
+
+uint32_t sl_crc32c_behind(uint64_t size) {
+    uint32_t power = 1u << 23, product = 1u << 31; /* x^8, which a byte is worth, and x^0 */
+    for (; size; size >>= 1, power = multiply(power, power))
+        if (size & 1) product = multiply(product, power);
+    return product;
+}
+
+uint32_t sl_crc32c_join(uint32_t first, uint32_t second, uint32_t behind) {
+    return multiply(first, behind) ^ second;
 }

@@ -4,6 +4,7 @@
 #include "hnsw/placed.h"
 #include "hnsw/reach.h"
 #include "hnsw/record.h"
+#include "hnsw/rules.h"
 #include "hnsw/settings.h"
 #include "hnsw/sums.h"
 #include "hnsw/tier.h"
@@ -253,7 +254,9 @@ static sl_status load(sl_index *index, sl_array array, void **out, sl_progress *
         return SL_OK;
     }
     if (array.has + array.slack == 0) return SL_OK;
-    SL_TRY(sl_mem_alloc(is_layer0(array.kind) ? &index->layer0 : &index->allocator, array.has + array.slack, out));
+    SL_TRY(sl_mem_take(is_layer0(array.kind) ? &index->layer0 : &index->allocator, array.has + array.slack, out));
+    size_t copied = section ? (size_t)array.has : 0;
+    memset((uint8_t *)*out + copied, 0, array.has + array.slack - copied);
     if (!section) return SL_OK;
     return sl_store_copy_first(index->store, section, *out, array.has, progress);
 }
@@ -335,9 +338,9 @@ static sl_status part_records(sl_index *index, const sl_record *record, const sl
     void *block;
     SL_TRY(sl_mem_alloc(&index->layer0, n * pitch + SL_ROW_STEP, &block));
     sl_record_set_rows(index, block);
-    SL_TRY(sl_mem_alloc(&index->layer0, n * links, &block));
+    SL_TRY(sl_mem_take(&index->layer0, n * links, &block));
     index->links = block;
-    SL_TRY(sl_mem_alloc(&index->layer0, n * sizeof(uint64_t), &block));
+    SL_TRY(sl_mem_take(&index->layer0, n * sizeof(uint64_t), &block));
     index->ids = block;
     index->id_width = sizeof(uint64_t);
     sl_record_parts(index, record, NULL, NULL, rows.parts);
@@ -426,41 +429,6 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     return SL_OK;
 }
 
-/* An index that may be written to is held to its rules once, here, so that writers need not doubt what they read. A
- * mapped one is checked as it is walked. */
-static sl_status check_writable(const sl_index *index) {
-    const sl_upper *upper = &index->upper;
-    sl_sums_found found = sl_sums_check(index, 1, NULL, 0, NULL);
-    if (found.bad)
-        return sl_fail(SL_ECORRUPT, "%zu records are damaged, the first that of id %llu; make it or copy it again",
-                       found.bad, (unsigned long long)found.first);
-    if (index->projection && !sl_coarse_is_finite(&index->coarse))
-        return sl_fail(SL_ECORRUPT, "the projection is not finite");
-    /* In memory, links lie one behind the other. */
-    for (size_t link = 0; link < index->n * index->m0; link++)
-        if (index->links[link] >= index->n && index->links[link] != SL_NONE)
-            return sl_fail(SL_ECORRUPT, "vector %zu has a link to %u, out of range", link / index->m0,
-                           index->links[link]);
-    sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
-    size_t first = upper->count ? upper->start[0] : 0, end = upper->count ? upper->start[upper->count] : 0;
-    if (first != 0 || end != upper->rows ||
-        (entry.level && upper->start[entry.slot + 1] - upper->start[entry.slot] != entry.level))
-        return sl_fail(SL_ECORRUPT, "the upper layers do not fit together");
-    for (size_t slot = 0; slot < upper->count; slot++)
-        if (upper->nodes[slot] >= index->n || (slot && upper->nodes[slot] <= upper->nodes[slot - 1]) ||
-            upper->start[slot] >= upper->start[slot + 1] || upper->start[slot + 1] > upper->rows ||
-            upper->start[slot + 1] - upper->start[slot] > SL_MAX_LEVEL)
-            return sl_fail(SL_ECORRUPT, "record %zu of the upper layers is broken", slot);
-    for (size_t node = 0; node < index->n; node++)
-        if (sl_id_of(index, (uint32_t)node) >= index->next_id)
-            return sl_fail(SL_ECORRUPT, "vector %zu has an id beyond the largest", node);
-    for (size_t link = 0; link < upper->rows * index->m; link++)
-        if (upper->links[link] >= upper->count && upper->links[link] != SL_NONE)
-            return sl_fail(SL_ECORRUPT, "row %zu of the upper layers has a link out of range", link / index->m);
-    SL_TRY(sl_dead_check(index));
-    return sl_partitions_check(index);
-}
-
 /* Of a file that is written in place: to write it, to read it while another may, or to copy it, for which nobody must;
  * *held then is what keeps others from writing until it is released. */
 static sl_status take_file(sl_index *index, const sl_open_params *open, int *held) {
@@ -500,6 +468,8 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     SL_TRY_GOTO(sl_tier_check(index, open->tier), fail);
     SL_TRY_GOTO(take_file(index, open, &held), fail);
     SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
+    /* What a policy has placed where the thread is that writes it first, this one has to write. */
+    store->threads = open->numa == SL_NUMA_LOCAL ? 1 : open->threads;
     sl_progress progress;
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
@@ -507,7 +477,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
     if (index->place != SL_PLACE_DRAM && !index->live) index->facts = sl_live_head(store);
     if (open->place == SL_PLACE_DRAM) {
-        status = check_writable(index);
+        status = sl_rules_check(index, store->threads);
         if (status != SL_OK) {
             sl_fail_in(status, "%s", store->path);
             goto fail;

@@ -1,8 +1,12 @@
 #include "hnsw/sums.h"
 
 #include "base/crc32c.h"
+#include "base/crew.h"
 
 #include <string.h>
+
+/* Records that a thread looks at in a row. */
+enum { RANGE = 1024 };
 
 /* In a record the row has no padding, which in an array is zeros. */
 static uint32_t sum_of_row(const sl_index *index, uint32_t node) {
@@ -40,23 +44,33 @@ static void list_bad(const sl_index *index, size_t first, sl_sums_found *found, 
         if (!sl_sum_holds(index, (uint32_t)node)) ids[count++] = sl_id_of(index, (uint32_t)node);
 }
 
+typedef struct sl_summing {
+    const sl_index *index;
+    sl_progress *progress;
+    size_t checked, bad; /* atomic */
+    size_t first;        /* atomic: the least of the bad */
+} sl_summing;
+
+static void check_range(void *ctx, size_t from, size_t to) {
+    sl_summing *summing = ctx;
+    size_t checked = 0, bad = 0, first = SIZE_MAX;
+    for (size_t node = from; node < to && !sl_progress_cancelled(summing->progress); node++, checked++) {
+        if (sl_sum_holds(summing->index, (uint32_t)node)) continue;
+        if (!bad++) first = node;
+    }
+    sl_progress_step(summing->progress, checked);
+    __atomic_fetch_add(&summing->checked, checked, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&summing->bad, bad, __ATOMIC_RELAXED);
+    sl_keep_least(&summing->first, first);
+}
+
 sl_sums_found sl_sums_check(const sl_index *index, size_t threads, uint64_t *ids, size_t room, sl_progress *progress) {
     sl_sums_found found = {0};
-    size_t checked = 0, bad = 0, first = SIZE_MAX;
+    sl_summing summing = {.index = index, .progress = progress, .first = SIZE_MAX};
     if (!index->sums) return found;
-    threads = sl_thread_count(threads);
-#pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1) reduction(+ : checked, bad) \
-    reduction(min : first)
-    for (size_t node = 0; node < index->n; node++) {
-        if (sl_progress_cancelled(progress)) continue;
-        int wrong = !sl_sum_holds(index, (uint32_t)node);
-        bad += (size_t)wrong;
-        if (wrong && node < first) first = node;
-        checked++;
-        sl_progress_step(progress, 1);
-    }
-    found.checked = checked;
-    found.bad = bad;
-    if (bad) list_bad(index, first, &found, ids, room);
+    sl_crew_run(threads, index->n, RANGE, check_range, &summing);
+    found.checked = summing.checked;
+    found.bad = summing.bad;
+    if (found.bad) list_bad(index, summing.first, &found, ids, room);
     return found;
 }

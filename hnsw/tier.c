@@ -1,10 +1,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "hnsw/tier.h"
 
+#include "base/crew.h"
 #include "base/system.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -97,18 +96,9 @@ static void *fill(void *ctx) {
     return NULL;
 }
 
-/* Signals are for the program's own threads; but those that a failing read of the mapping raises must come here. */
 static sl_status start_thread(sl_tier_filler *filler) {
-    sigset_t others, before;
-    sigfillset(&others);
-    sigdelset(&others, SIGBUS);
-    sigdelset(&others, SIGSEGV);
-    sigdelset(&others, SIGFPE);
-    sigdelset(&others, SIGILL);
     filler->process = getpid();
-    pthread_sigmask(SIG_BLOCK, &others, &before);
-    int error = pthread_create(&filler->thread, NULL, fill, filler);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = sl_crew_start(&filler->thread, fill, filler);
     if (error) return sl_fail(SL_EUNSUPPORTED, "the system gives no thread to fill it (error %d)", error);
     filler->started = 1;
     return SL_OK;

@@ -636,6 +636,8 @@ typedef struct sl_open_params {
      * A child that fork() made has the copies where they were whole by then, and reads the mapping where not; it frees
      * its handle as ever. With place DRAM all there is lies in DRAM, and this has no meaning. */
     sl_tier tier;
+    size_t threads; /* of the copy into DRAM, which end with it; 0 (default): as many as OpenMP gives. One where
+                       SL_NUMA_LOCAL asks for the opening thread's own memory */
 } sl_open_params;
 
 SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size);

@@ -172,16 +172,18 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     if (place != SL_PLACE_DRAM) medium->advise_random(base, size);
     store->medium = medium;
     store->base = base;
+    store->fd = place == SL_PLACE_DRAM ? fd : -1;
     store->size = size;
     store->device = (uint64_t)info.st_dev;
     store->inode = (uint64_t)info.st_ino;
     store->dax = sl_pmem_is_dax(fd);
+    store->threads = 1;
     store->detached = 0;
     memcpy(store->path, path, strlen(path) + 1);
     *out = store;
 done:
     /* The mapping holds the file by itself. */
-    if (fd >= 0) close(fd);
+    if (fd >= 0 && (status != SL_OK || store->fd < 0)) close(fd);
     if (status != SL_OK) sl_mem_free(allocator, block, store_bytes(path));
     return status;
 }
@@ -189,6 +191,7 @@ done:
 void sl_store_close(sl_store *store, const sl_allocator *allocator) {
     if (!store) return;
     store->medium->unmap((void *)(uintptr_t)store->base, store->size);
+    if (store->fd >= 0) close(store->fd);
     sl_mem_free(allocator, store, store_bytes(store->path));
 }
 

@@ -1,7 +1,11 @@
+#define _POSIX_C_SOURCE 200809L
 #include "base/crc32c.h"
+#include "base/crew.h"
 #include "storage/store.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What is summed at once stays in the cache between the copy and its sum; what is asked for ahead keeps the disk busy
  * meanwhile, for a mapping read at random has no read-ahead of its own. */
@@ -9,6 +13,9 @@
 #define AHEAD ((uint64_t)8 << 20)
 /* Of rows that are taken apart: what is summed is what was copied, also where the file changes meanwhile. */
 #define APART ((uint64_t)32 << 10)
+/* How many chunks are shared out among the threads at a time: their sums are joined in order. Of these a thread takes
+ * as many as fill a huge page of what is copied to, which no two then ask the system for. */
+enum { TURN = 1024, ENDED = -1 };
 
 const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind) {
     for (uint32_t i = 0; i < store->header.section_count; i++)
@@ -35,24 +42,94 @@ typedef struct target {
     const sl_split_rows *rows;
 } target;
 
+typedef struct scanning {
+    const sl_store *store;
+    const uint8_t *data;
+    target target;
+    uint64_t size, chunk;
+    uint64_t first; /* number of the turn's first chunk */
+    uint32_t crcs[TURN];
+    int error; /* atomic: errno's of a read that failed, or ENDED */
+    sl_progress *progress;
+} scanning;
+
+static size_t chunk_size(const scanning *scanning, uint64_t at) {
+    return (size_t)(scanning->size - at < scanning->chunk ? scanning->size - at : scanning->chunk);
+}
+
+static int keep_error(scanning *scanning, int error) {
+    __atomic_store_n(&scanning->error, error, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Where all is copied, by reading: that costs the system less than mapping pages to be read once, and its failure is no
+ * signal. Not where the mapping holds what the file does not yet: see detached. 1, or 0 with the error kept. */
+static int copy_chunk(scanning *scanning, uint64_t at, uint8_t *to, size_t size) {
+    if (scanning->store->fd < 0 || scanning->store->detached) {
+        memcpy(to, scanning->data + at, size);
+        return 1;
+    }
+    uint64_t offset = (uint64_t)(scanning->data - scanning->store->base) + at;
+    for (size_t done = 0; done < size;) {
+        ssize_t got = pread(scanning->store->fd, to + done, size - done, (off_t)(offset + done));
+        if (got > 0) done += (size_t)got;
+        if (got == 0) return keep_error(scanning, ENDED);
+        if (got < 0 && errno != EINTR) return keep_error(scanning, errno);
+    }
+    return 1;
+}
+
+static int is_over(scanning *scanning) {
+    return __atomic_load_n(&scanning->error, __ATOMIC_RELAXED) || sl_progress_cancelled(scanning->progress);
+}
+
+/* Chunks of a turn, which other threads may scan others of. */
+static void scan_chunks(void *ctx, size_t from, size_t to) {
+    scanning *scanning = ctx;
+    const target *target = &scanning->target;
+    uint8_t apart[APART];
+    for (size_t i = from; i < to && !is_over(scanning); i++) {
+        uint64_t at = (scanning->first + i) * scanning->chunk;
+        size_t size = chunk_size(scanning, at);
+        uint8_t *copy = target->rows ? apart : target->to ? target->to + at : NULL;
+        read_ahead(scanning->store, scanning->data, at, scanning->size);
+        if (copy && !copy_chunk(scanning, at, copy, size)) return;
+        scanning->crcs[i] = sl_crc32c(0, copy ? copy : scanning->data + at, size);
+        if (target->rows) sl_split_scatter(target->rows, at, size, copy);
+        sl_progress_step(scanning->progress, size);
+    }
+}
+
+/* The turn that begins at `first`, its sums joined to those before it. */
+static sl_status scan_turn(scanning *scanning, uint64_t chunks, uint32_t *crc) {
+    const sl_store *store = scanning->store;
+    size_t count = (size_t)(chunks - scanning->first < TURN ? chunks - scanning->first : TURN);
+    sl_crew_run(store->threads, count, (size_t)(SL_HUGE_PAGE / scanning->chunk), scan_chunks, scanning);
+    errno = scanning->error;
+    if (errno == ENDED) return sl_fail(SL_ECORRUPT, "%s: became shorter while it was read; open it again", store->path);
+    if (errno) return sl_fail_errno("cannot read", store->path);
+    if (sl_progress_cancelled(scanning->progress)) return sl_progress_end(scanning->progress);
+    const uint32_t behind = sl_crc32c_behind(scanning->chunk);
+    for (size_t i = 0; i < count; i++) {
+        size_t size = chunk_size(scanning, (scanning->first + i) * scanning->chunk);
+        *crc = sl_crc32c_join(*crc, scanning->crcs[i], size == scanning->chunk ? behind : sl_crc32c_behind(size));
+    }
+    return SL_OK;
+}
+
 /* Sums the first size bytes of the section, in the file or, where there is one, in the copy made on the way. */
 static sl_status scan(const sl_store *store, const sl_file_section *section, target target, uint64_t size,
                       sl_progress *progress) {
-    const uint8_t *data = sl_store_data(store, section);
-    const uint64_t most = target.rows ? APART : CHUNK;
-    uint8_t apart[APART];
+    scanning scanning = {.store = store,
+                         .data = sl_store_data(store, section),
+                         .target = target,
+                         .size = size,
+                         .chunk = target.rows ? APART : CHUNK,
+                         .progress = progress};
+    const uint64_t chunks = (size + scanning.chunk - 1) / scanning.chunk;
     uint32_t crc = 0;
-    for (uint64_t at = 0; at < size;) {
-        size_t chunk = (size_t)(size - at < most ? size - at : most);
-        read_ahead(store, data, at, size);
-        uint8_t *copy = target.rows ? apart : target.to ? target.to + at : NULL;
-        if (copy) memcpy(copy, data + at, chunk);
-        crc = sl_crc32c(crc, copy ? copy : data + at, chunk);
-        if (target.rows) sl_split_scatter(target.rows, at, chunk, copy);
-        at += chunk;
-        sl_progress_step(progress, chunk);
-        if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
-    }
+    for (; scanning.first < chunks; scanning.first += TURN)
+        SL_TRY(scan_turn(&scanning, chunks, &crc));
     if (crc == section->crc32c || size < section->size || (section->flags & SL_SECTION_CHANGING)) return SL_OK;
     return sl_fail(SL_ECORRUPT, "%s: section %u is damaged (CRC %08x, not %08x); make it or copy it again", store->path,
                    section->kind, crc, section->crc32c);

@@ -68,9 +68,11 @@ const sl_medium *sl_medium_of(sl_place place);
 typedef struct sl_store {
     const sl_medium *medium;
     const uint8_t *base; /* the mapping */
+    int fd;              /* of place DRAM, which all is copied from; else -1 */
     uint64_t size;
     uint64_t device, inode; /* of the file that is mapped */
     int dax;                /* loads from it go to persistent memory itself, and not to copies of its pages */
+    size_t threads;         /* that copy and sum a section, as of sl_crew_run; 1 */
     int detached;           /* it is private: pages that are written to become this process's own */
     sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
     char path[];

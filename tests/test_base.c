@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/cpu.h"
 #include "base/crc32c.h"
+#include "base/crew.h"
 #include "base/memory.h"
 #include "base/params.h"
 #include "base/random.h"
@@ -14,6 +15,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -267,10 +269,70 @@ START_TEST(crc_of_large_blocks) {
     ck_assert_uint_eq(sl_crc32c_portable(0, data, CRC_LARGE), whole);
     for (uint64_t i = 0; i < 50; i++) {
         size_t cut = (size_t)(sl_random_at(4, i) % CRC_LARGE);
-        uint32_t first = sl_crc32c(0, data, cut);
+        uint32_t first = sl_crc32c(0, data, cut), second = sl_crc32c(0, data + cut, CRC_LARGE - cut);
         ck_assert_uint_eq(sl_crc32c(first, data + cut, CRC_LARGE - cut), whole);
+        ck_assert_uint_eq(sl_crc32c_join(first, second, sl_crc32c_behind(CRC_LARGE - cut)), whole);
     }
     free(data);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Crews
+ * ------------------------------------------------------------------------------------------------------------- */
+
+enum { WORK = 10007 };
+
+typedef struct crew_work {
+    unsigned char times[WORK];
+    size_t longest; /* atomic: WORK less the longest range */
+    pthread_t caller;
+    int others; /* atomic: ranges that another thread worked on */
+    int deaf;   /* atomic: of these, those whose thread would not have been interrupted */
+} crew_work;
+
+static void count_once(void *ctx, size_t from, size_t to) {
+    crew_work *work = ctx;
+    sigset_t blocked;
+    for (size_t i = from; i < to; i++)
+        work->times[i]++;
+    sl_keep_least(&work->longest, WORK - (to - from));
+    if (pthread_equal(pthread_self(), work->caller)) return;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    __atomic_fetch_add(&work->others, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&work->deaf, sigismember(&blocked, SIGTERM) && !sigismember(&blocked, SIGBUS), __ATOMIC_RELAXED);
+}
+
+START_TEST(crews_do_all_of_it_once) {
+    const size_t grains[] = {1, 64, 5000, WORK, 2 * WORK}, counts[] = {0, 1, 64, WORK};
+    for (size_t threads = 0; threads <= 9; threads++)
+        for (size_t grain = 0; grain < sizeof grains / sizeof *grains; grain++)
+            for (size_t count = 0; count < sizeof counts / sizeof *counts; count++) {
+                static crew_work work;
+                work = (crew_work){.longest = WORK, .caller = pthread_self()};
+                sl_crew_run(threads, counts[count], grains[grain], count_once, &work);
+                for (size_t i = 0; i < WORK; i++)
+                    ck_assert_uint_eq(work.times[i], i < counts[count]);
+                ck_assert_uint_ge(work.longest, grains[grain] < WORK ? WORK - grains[grain] : 0);
+                ck_assert_int_eq(work.deaf, work.others);
+                if (threads == 1) ck_assert_int_eq(work.others, 0);
+            }
+}
+END_TEST
+
+static void wait_for_company(void *ctx, size_t from, size_t to) {
+    size_t *there = ctx;
+    (void)from, (void)to;
+    __atomic_fetch_add(there, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(there, __ATOMIC_RELAXED) < 3)
+        sched_yield();
+}
+
+/* Three that wait for one another would wait for ever, were they fewer at a time. */
+START_TEST(crews_work_at_the_same_time) {
+    size_t there = 0;
+    sl_crew_run(3, 3, 1, wait_for_company, &there);
+    ck_assert_uint_eq(there, 3);
 }
 END_TEST
 
@@ -452,6 +514,8 @@ int main(void) {
     tcase_add_test(tests, crc_of_large_blocks);
     tcase_add_test(tests, blocks_are_zeroed_aligned_and_kept);
     tcase_add_test(tests, failed_allocations_change_nothing);
+    tcase_add_test(tests, crews_do_all_of_it_once);
+    tcase_add_test(tests, crews_work_at_the_same_time);
     tcase_add_test(tests, sizes_that_do_not_fit);
     tcase_add_test(tests, progress_is_told_and_cancels);
     tcase_add_test(tests, random_numbers_are_pinned);

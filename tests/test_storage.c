@@ -335,6 +335,9 @@ START_TEST(no_descriptor_stays_open) {
     ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &memory, &store), SL_OK);
     ck_assert_uint_eq(open_descriptors(), before);
     sl_store_close(store, &memory);
+    ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_DRAM, &memory, &store), SL_OK);
+    sl_store_close(store, &memory);
+    ck_assert_uint_eq(open_descriptors(), before);
     forge(&forgeries[0]);
     ck_assert_int_eq(try_open(), SL_EFORMAT);
     ck_assert_uint_eq(open_descriptors(), before);
@@ -376,6 +379,84 @@ START_TEST(reading_can_be_cancelled) {
 }
 END_TEST
 
+/* More than is shared out at a time, of arrays and of rows in parts, and no whole number of anything. */
+enum { LARGE = 2 * (34 << 20) + 333, ROW = 200, SPLIT = 72 };
+
+static void open_large(sl_store **store) {
+    sample_free(&sample);
+    sample_init(&sample, &sl_index_file, 7, LARGE);
+    ck_assert_int_eq(sample_save(&sample, place.path, NULL), SL_OK);
+    ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_DRAM, &memory, store), SL_OK);
+}
+
+static unsigned char *copied_rows(const sl_store *store, const sl_file_section *section, sl_status wanted) {
+    size_t rows = section->size / ROW + 1;
+    unsigned char *whole = calloc(rows, ROW);
+    ck_assert_ptr_nonnull(whole);
+    const sl_split_rows split = {{{whole, ROW, SPLIT, 0}, {whole + SPLIT, ROW, ROW - SPLIT, SPLIT}}, 2, ROW, NULL};
+    ck_assert_int_eq(sl_store_copy_rows(store, section, &split, section->size, NULL), wanted);
+    return whole;
+}
+
+START_TEST(threads_copy_as_one_does) {
+    const size_t counts[] = {1, 3, 8};
+    sl_store *store;
+    open_large(&store);
+    const sl_section_source *source = &sample.sections[0];
+    const sl_file_section *section = sl_store_section(store, source->kind);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        store->threads = counts[i];
+        unsigned char *copy = calloc(1, section->size), *rows = copied_rows(store, section, SL_OK);
+        ck_assert_ptr_nonnull(copy);
+        ck_assert_int_eq(sl_store_copy(store, section, copy, NULL), SL_OK);
+        ck_assert_mem_eq(copy, source->data, source->size);
+        ck_assert_mem_eq(rows, source->data, source->size);
+        free(copy);
+        free(rows);
+    }
+    sl_store_close(store, &memory);
+}
+END_TEST
+
+/* A byte of each kind of chunk: the first, one within, the last. */
+START_TEST(threads_find_what_is_damaged) {
+    sl_store *store;
+    open_large(&store);
+    store->threads = 3;
+    const sl_file_section *section = sl_store_section(store, sample.sections[0].kind);
+    const uint64_t at[] = {0, section->size / 2, section->size - 1};
+    unsigned char *copy = malloc(section->size);
+    ck_assert_ptr_nonnull(copy);
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        unsigned char whole = store->base[section->offset + at[i]], changed = whole ^ 1;
+        file_patch(place.path, section->offset + at[i], &changed, 1);
+        ck_assert_int_eq(sl_store_copy(store, section, copy, NULL), SL_ECORRUPT);
+        free(copied_rows(store, section, SL_ECORRUPT));
+        file_patch(place.path, section->offset + at[i], &whole, 1);
+    }
+    ck_assert_int_eq(sl_store_copy(store, section, copy, NULL), SL_OK);
+    free(copy);
+    sl_store_close(store, &memory);
+}
+END_TEST
+
+/* Of a mapping the system would say so by a signal. */
+START_TEST(files_that_become_shorter) {
+    sl_store *store;
+    open_large(&store);
+    const sl_file_section *section = sl_store_section(store, sample.sections[0].kind);
+    unsigned char *copy = malloc(section->size);
+    ck_assert_ptr_nonnull(copy);
+    ck_assert_int_eq(truncate(place.path, (off_t)(section->offset + section->size - 1)), 0);
+    for (store->threads = 1; store->threads <= 2; store->threads++) {
+        ck_assert_int_eq(sl_store_copy(store, section, copy, NULL), SL_ECORRUPT);
+        ck_assert_msg(strstr(sl_last_error(), "shorter") && strstr(sl_last_error(), place.path), "%s", sl_last_error());
+    }
+    free(copy);
+    sl_store_close(store, &memory);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("storage");
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -395,5 +476,8 @@ int main(void) {
     tcase_add_test(tests, no_descriptor_stays_open);
     tcase_add_test(tests, a_mapping_survives_its_replacement);
     tcase_add_test(tests, reading_can_be_cancelled);
+    tcase_add_test(tests, threads_copy_as_one_does);
+    tcase_add_test(tests, threads_find_what_is_damaged);
+    tcase_add_test(tests, files_that_become_shorter);
     return check_main("storage", &tests, 1);
 }

@@ -136,7 +136,7 @@ class Stages:
                 event = self.pinned("open", path, place, self.data["queries.fbin"])[0]
                 events.append({**event, "bytes": path.stat().st_size, "round": number})
             warm(self.whole)
-            events += [{**event, "round": number} for event in self.pinned("copy", self.whole)]
+            events += [{**event, "round": number} for event in self.program("copy", self.whole)]
         return events
 
     def evaluate(self, *arguments, file=None, environment=None):

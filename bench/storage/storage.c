@@ -2,20 +2,22 @@
  * One stage of the storage measurements a process; prints a JSON object a line. run.py has the order of them.
  *   make BASE ROWS OUT=ROOM[,LAYOUT]...  an index of the first rows, saved with room for so many, 0: with none
  *   open INDEX PLACE QUERIES             from nothing to the first answer, and the queries about the 1,000th
- *   copy INDEX                           place dram beside copying as many bytes
+ *   copy INDEX                           place dram, by all threads and by one, beside memcpy of as many bytes
  *   insert INDEX PLACE BASE FIRST GROUPS groups of rows from FIRST on, each made durable where the place is not dram
  */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include "bench/limit/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
 /* Queries ABOUT - NEAR to ABOUT + NEAR are those about the 1,000th. */
 enum { K = 10, EF = 64, GROUP = 1000, ABOUT = 1000, NEAR = 50, WARM_PASSES = 5, COPIES = 5 };
+#define HUGE_PAGE ((size_t)2 << 20)
 
 static double now_seconds(void) {
     struct timespec t;
@@ -135,50 +137,59 @@ static void open_first(char **argv) {
     free(queries.at);
 }
 
-/* A virtual machine gets pages that it has not had for a while from its host, at a rate that says nothing of what is
- * measured here: had and let go before it begins. */
-static void have_memory(const char *path) {
-    struct stat info;
-    if (stat(path, &info) != 0) {
-        perror(path);
-        exit(1);
-    }
-    size_t size = 2 * (size_t)info.st_size;
-    unsigned char *block = must_alloc(1, size);
-    memset(block, 1, size);
-    block[size / 2] = block[size - 1];
-    free(block);
+/* As the library's memory is: in huge pages where the system grants them. */
+static char *new_block(size_t size) {
+    char *block = aligned_alloc(HUGE_PAGE, (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    if (!block) exit(1);
+    (void)madvise(block, size, MADV_HUGEPAGE);
+    return block;
 }
 
-/* The machine's rate between two blocks that have their pages, and into one that has none, as a copy of a file's. */
-static void copy(char **argv) {
-    sl_index_stats stats = {.struct_size = sizeof stats};
-    have_memory(argv[0]);
+static double opening(const char *path, size_t threads) {
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = SL_PLACE_DRAM;
+    params.threads = threads;
+    sl_index *index;
     double start = now_seconds();
-    sl_index *index = open_as(argv[0], SL_PLACE_DRAM, 0);
-    double open_s = now_seconds() - start, copy_s = 1e9, fresh_s;
-    must(sl_index_get_stats(index, &stats), argv[0]);
+    must(sl_index_open(path, &params, &index), path);
+    double took = now_seconds() - start;
     sl_index_free(index);
-    size_t size = (size_t)stats.bytes_total;
-    char *from = must_alloc(1, size), *to;
-    memset(from, 1, size);
-    to = malloc(size);
-    if (!to) exit(1);
-    start = now_seconds();
+    return took;
+}
+
+/* Into memory that has no pages yet, as a copy of a file's, and once more into the same. */
+static void copying(const char *from, size_t size, double *fresh, double *present) {
+    char *to = new_block(size);
+    double start = now_seconds();
     memcpy(to, from, size);
-    fresh_s = now_seconds() - start;
-    for (int i = 0; i < COPIES; i++) {
-        from[i] = 2;
-        start = now_seconds();
-        memcpy(to, from, size);
-        double took = now_seconds() - start;
-        if (took < copy_s) copy_s = took;
-    }
-    printf("{\"event\": \"copy\", \"bytes\": %zu, \"open_s\": %.6f, \"memcpy_s\": %.6f, \"memcpy_fresh_s\": %.6f, "
-           "\"last\": %d}\n",
-           size, open_s, copy_s, fresh_s, to[size - 1]);
-    free(from);
+    *fresh = now_seconds() - start;
+    start = now_seconds();
+    memcpy(to, from + 1, size - 1);
+    *present = now_seconds() - start;
+    if (to[size / 2] != 1) exit(1);
     free(to);
+}
+
+/* By turns, so that all get memory that was given back a moment ago: a virtual machine's host may take what nobody has
+ * for some seconds, and gives it again slowly. That is what the turn numbered 0 has to wait for. */
+static void copy(char **argv) {
+    struct stat info;
+    if (stat(argv[0], &info) != 0) {
+        perror(argv[0]);
+        exit(1);
+    }
+    size_t size = (size_t)info.st_size;
+    char *from = new_block(size);
+    memset(from, 1, size);
+    for (int turn = 0; turn <= COPIES; turn++) {
+        double fresh, present, all = opening(argv[0], 0), one = opening(argv[0], 1);
+        copying(from, size, &fresh, &present);
+        printf("{\"event\": \"copy\", \"turn\": %d, \"bytes\": %zu, \"open_s\": %.6f, \"open_one_s\": %.6f, "
+               "\"memcpy_fresh_s\": %.6f, \"memcpy_s\": %.6f}\n",
+               turn, size, all, one, fresh, present);
+    }
+    free(from);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

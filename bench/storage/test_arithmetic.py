@@ -14,8 +14,9 @@ def opened(size, place, answer_ms, about=((10.0, 5.0), (6.0, 6.0), (4.0, 5.0))):
             "about": [list(pair) for pair in about], "mapping": "shared", "dax": False}
 
 
-def copied(open_s, memcpy_s):
-    return {"event": "copy", "bytes": 2 * 10**9, "open_s": open_s, "memcpy_s": memcpy_s, "memcpy_fresh_s": 1.0}
+def copied(turn, open_s, memcpy_s):
+    return {"event": "copy", "turn": turn, "bytes": 2 * 10**9, "open_s": open_s, "open_one_s": 2 * open_s,
+            "memcpy_s": memcpy_s, "memcpy_fresh_s": 1.0}
 
 
 def asked(medium, number, qps):
@@ -31,7 +32,8 @@ def group(way, number, add_s, durable_s):
 
 
 EVENTS = [opened(2**30, "map", 1.0), opened(2**30, "map", 3.0), opened(2**30, "map", 2.0), opened(2**33, "map", 2.5),
-          opened(2**33, "pmem", 9.0), copied(2.0, 1.0), copied(4.0, 1.0), copied(1.0, 1.0),
+          opened(2**33, "pmem", 9.0), copied(0, 8.0, 9.0), copied(1, 2.0, 0.5),
+          copied(2, 4.0, 0.5), copied(3, 1.0, 0.5),
           asked("dram", 0, 1000.0), asked("map", 0, 900.0), asked("dram", 1, 500.0), asked("map", 1, 550.0),
           asked("pmem", 1, 250.0), asked("dram", 2, 800.0), asked("map", 2, 800.0),
           several(1, 1000.0, 1.0, 2**28), several(2, 1900.0, 1.9, 2**28 + 2**20),
@@ -59,7 +61,9 @@ class Storage(unittest.TestCase):
         copy = self.summary["copy"]
         self.assertEqual(copy["gb_per_s"]["open_s"], {"median": 1.0, "min": 0.5, "max": 2.0})
         self.assertEqual(copy["share"], {"median": 0.5, "min": 0.25, "max": 1.0})
-        self.assertEqual(copy["share_fresh"]["max"], 1.0)
+        self.assertEqual(copy["share_one"]["max"], 0.5)
+        self.assertEqual(copy["share_present"]["median"], 0.25)
+        self.assertEqual(copy["first_gb_per_s"]["median"], 0.25)
 
     def test_media_are_compared_in_the_same_round(self):
         rows = {row["medium"]: row for row in self.summary["qps"]}
@@ -85,7 +89,7 @@ class Storage(unittest.TestCase):
     def test_the_table_tells_all_of_it(self):
         about = {"data": {"name": "some"}, "machine": {"cpu": "one"}, "file_system": "ext"}
         text = report.table(about, self.summary)
-        for word in ("8.00 GiB", "pmem forced", "usearch", "memcpy at 2.00", "256.0", "10.00"):
+        for word in ("8.00 GiB", "pmem forced", "usearch", "memcpy into new memory at 2.00", "256.0", "10.00"):
             self.assertIn(word, text)
 
 

@@ -63,6 +63,15 @@ def test_a_tier_in_memory_changes_no_answer(place, ready, saved, q):
                     np.testing.assert_array_equal(got, expected)
 
 
+def test_any_number_of_threads_copies_the_same(ready, saved, q):
+    for threads in (0, 1, 3):
+        with shortlist.open(saved, place="dram", threads=threads) as ix:
+            for got, expected in zip(ix.search(q, k=10), ready.search(q, k=10)):
+                np.testing.assert_array_equal(got, expected)
+    with pytest.raises(ValueError, match="threads is -1"):
+        shortlist.open(saved, place="dram", threads=-1)
+
+
 def test_a_tier_needs_a_file_that_stays(ready, saved, tmp_path):
     ready.save(tmp_path / "room.sl", room=len(ready) + 10)
     with pytest.raises(shortlist.Error, match="tier none, or save it without room") as caught:

@@ -41,7 +41,7 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, s
     return new Index(handle);
 }
 
-Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier) {
+Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier, size_t threads) {
     const char *name = path_text(path);
     Progress progress{nb::none()};
     sl_open_params params;
@@ -51,6 +51,7 @@ Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t nu
     params.numa = static_cast<sl_numa_policy>(numa);
     params.numa_node = numa_node;
     params.tier = static_cast<sl_tier>(tier);
+    params.threads = threads;
     progress.attach(params);
     sl_index *handle = nullptr;
     Outcome outcome;

@@ -524,6 +524,7 @@ def open(
     read_only: bool | None = None,
     numa: str | None = None,
     tier: Tier = "auto",
+    threads: int = 0,
 ) -> Index:
     """Opens a saved index.
 
@@ -538,14 +539,16 @@ def open(
     is also copied into memory, in the background, while searches read the file: "auto" where the file lies in persistent
     memory, "none", or "dram" always. shortlist.Error with status SL_EUNSUPPORTED for "dram" and a file saved with room.
 
+    threads: that copy a file into memory (place "dram"), 0 for all cores.
+
     FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is not a sound index.
     """
     where = choice("place", place, _core.PLACES)
     writable = place != "dram" and read_only is False
     policy, node = numa_policy(numa)
-    copied = choice("tier", tier, _core.TIERS)
+    copied, many = choice("tier", tier, _core.TIERS), count("threads", threads)
     try:
-        core = _core.Index.open(os.fsencode(path), where, writable, policy, node, copied)
+        core = _core.Index.open(os.fsencode(path), where, writable, policy, node, copied, many)
     except (OSError, KeyError) as error:
         if not os.path.exists(path):
             raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
