@@ -132,7 +132,8 @@ static int compare_settings(eval_setting a, eval_setting b) {
     int by_ef = (a.ef > b.ef) - (a.ef < b.ef), by_rerank = (a.rerank > b.rerank) - (a.rerank < b.rerank);
     int by_stop = (a.stop > b.stop) - (a.stop < b.stop);
     int by_probes = (a.probes > b.probes) - (a.probes < b.probes);
-    return by_ef ? by_ef : by_rerank ? by_rerank : by_stop ? by_stop : by_probes;
+    int by_one = (a.probes_one > b.probes_one) - (a.probes_one < b.probes_one);
+    return by_ef ? by_ef : by_rerank ? by_rerank : by_stop ? by_stop : by_probes ? by_probes : by_one;
 }
 
 /* The point of this setting, measured if that was not done yet; repeat as of eval_measure. NULL, reported, on
@@ -161,7 +162,7 @@ static eval_point *point_of(eval_state *state, eval_setting setting, size_t repe
 
 /* With an ef of this command's own finding, or of the user's. */
 static eval_setting setting_of(const eval_state *state, size_t ef) {
-    return (eval_setting){ef, state->options->rerank, 0, 0};
+    return (eval_setting){.ef = ef, .rerank = state->options->rerank};
 }
 
 /* The smallest depth of the best recall measured. */
@@ -218,9 +219,10 @@ static int find_setting(eval_state *state, double recall, eval_setting *out, int
     *is_tuned = !state->options->rerank &&
                 sl_index_find_tuned(state->index, state->options->k, recall, &tuned) == SL_OK &&
                 tuned.ef <= largest_ef(state);
-    *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes} : setting_of(state, 0);
-    /* A search that is given the recall walks for so few. */
-    if (state->task.nq / thread_count(state->task.threads) < SL_SCAN_LEAST) out->probes = 0;
+    *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one}
+                     : setting_of(state, 0);
+    /* As a search does that is given the recall. */
+    if (state->task.nq / thread_count(state->task.threads) < SL_SCAN_LEAST) out->probes = out->probes_one;
     return *is_tuned ? EXIT_DONE : find_ef(state, recall, &out->ef);
 }
 

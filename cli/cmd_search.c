@@ -114,7 +114,8 @@ static int take_settings(const search_state *state, sl_search_params *params) {
         params->ef = tuned.ef;
         params->rerank = tuned.rerank;
         params->stop = tuned.stop;
-        params->probes = tuned.probes;
+        int many = state->queries->n / thread_count(options->threads) >= SL_SCAN_LEAST;
+        params->probes = many ? tuned.probes : tuned.probes_one;
         return EXIT_DONE;
     }
     if (options->ef != SIZE_MAX) params->ef = options->ef;

@@ -31,8 +31,9 @@ typedef struct eval_task {
 /* What the queries of a pass are asked with. */
 typedef struct eval_setting {
     size_t ef, rerank;
-    double stop;   /* as of sl_search_params; 0: by ef alone */
-    size_t probes; /* of batches */
+    double stop;       /* as of sl_search_params; 0: by ef alone */
+    size_t probes;     /* of a batch */
+    size_t probes_one; /* of one query a call */
 } eval_setting;
 
 /* What is told of a group of processes, or of this one. */

@@ -62,7 +62,7 @@ static sl_search_params search_params(const eval_threads *threads) {
     params.ef = threads->setting.ef;
     params.rerank = threads->setting.rerank;
     params.stop = threads->setting.stop;
-    params.probes = threads->setting.probes;
+    params.probes = threads->latencies ? threads->setting.probes_one : threads->setting.probes;
     params.threads = threads->task->threads;
     return params;
 }

@@ -11,8 +11,19 @@ void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions
 }
 
 sl_status sl_partition_codec(const sl_index *index, sl_codec *codec) {
-    sl_metric metric = index->codec.metric == SL_METRIC_L2 ? SL_METRIC_L2 : SL_METRIC_IP;
+    /* Under IP too with a bias, which then says how far a partition reaches; see sl_partitions. */
+    sl_metric metric = index->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
     return sl_codec_init(codec, index->codec.dim, metric, SL_F32, SL_CODES_I8);
+}
+
+/* By floats, of which only the direction counts but under L2. */
+void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, void *buffer, float *floats,
+                      sl_query_code *out) {
+    size_t dim = index->codec.dim;
+    float norm2;
+    sl_to_float(dtype, query, floats, dim);
+    sl_encode_query(&index->partitions.codec, floats, SL_F32, buffer, floats + dim, out, &norm2);
+    if (index->codec.metric == SL_METRIC_IP) out->bias_scale = sqrtf(norm2);
 }
 
 sl_status sl_partitions_check(const sl_index *index) {

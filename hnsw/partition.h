@@ -7,6 +7,8 @@
 #include "distance/codec.h"
 
 /* Rows a partition has on average, until there are SL_MAX_PARTITIONS: from then on they grow. */
+/* Under IP half as many: single searches scan there, who read fewer rows of smaller partitions; batches read the same
+ * of either, for they meet at the larger ones. */
 #define SL_PARTITION_ROWS 256u
 #define SL_MAX_PARTITIONS 16384u
 
@@ -15,7 +17,9 @@ typedef struct sl_partitions {
     size_t count;     /* 0: none were made */
     uint32_t *starts; /* count + 1 node numbers, ascending from 0; partition p holds nodes starts[p] to
                          starts[p + 1] - 1. Nodes from the last on were added since and belong to none */
-    sl_codec codec;   /* of the centroids: I8 codes of floats, metric L2 where the index's is L2, else IP */
+    sl_codec codec;   /* of the centroids: I8 codes of floats, of the metric IP where the index's is COSINE, else L2.
+                         Under IP they are of a partition's longest vectors, and their bias is no length but what the
+                         best of these is likely to score above it, for a query of length 1 */
     uint8_t *rows;    /* count code rows; codec.rows.base points here */
 } sl_partitions;
 
@@ -38,7 +42,7 @@ static inline sl_range sl_partition_rest(const sl_partitions *partitions, size_t
 }
 
 /* partition_learn.c: how many are made of n nodes; those that stay empty are left out later. */
-size_t sl_partition_count(size_t n);
+size_t sl_partition_count(sl_metric metric, size_t n);
 
 /* partition_learn.c: centroids of the index's nodes by k-means over a sample, and in `of` (n entries) the partition of
  * each node. Depends on the rows, their order and the index's seed, not on the number of threads. Until they are
@@ -55,6 +59,10 @@ sl_status sl_partitions_arrange(const sl_index *index, sl_partitions *partitions
 
 /* partition.c: the geometry of the centroids' rows. */
 sl_status sl_partition_codec(const sl_index *index, sl_codec *codec);
+
+/* partition.c: a query's code over the centroids. `buffer`: sl_query_size of their codec; `floats`: 2 * dim. */
+void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, void *buffer, float *floats,
+                      sl_query_code *out);
 
 /* partition.c: of the index's own, not those in a mapping. */
 void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions);

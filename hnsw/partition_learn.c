@@ -33,6 +33,7 @@ struct sl_kmeans {
     sl_kmeans *groups;        /* of the centroids; NULL where all are looked at */
     sl_codec codec;           /* of the centroids while they are learnt: Euclidean, but under COSINE by their angle */
     uint8_t *rows;
+    int is_asked; /* the centroids are in the form that queries are compared with */
     size_t count, threads;
     size_t sampled;    /* rows that are looked at: a sample, or all */
     uint32_t *of;      /* the centroid nearest to each */
@@ -43,8 +44,8 @@ struct sl_kmeans {
     sl_progress *progress;
 };
 
-size_t sl_partition_count(size_t n) {
-    size_t count = n / SL_PARTITION_ROWS;
+size_t sl_partition_count(sl_metric metric, size_t n) {
+    size_t count = n / (metric == SL_METRIC_IP ? SL_PARTITION_ROWS / 2 : SL_PARTITION_ROWS);
     if (count > SL_MAX_PARTITIONS) count = SL_MAX_PARTITIONS;
     return count ? count : 1;
 }
@@ -231,20 +232,25 @@ static void sort_members(sl_kmeans *kmeans) {
  * Centroids
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The mean of some rows into learner->floats, under COSINE made unit; returns the mean of their squared lengths. */
-static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count) {
-    size_t dim = kmeans->codec.dim;
+/* The mean of those rows whose squared length is at least `least` into learner->floats, under COSINE made unit; returns
+ * the mean of their squared lengths. */
+static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count,
+                      double least) {
+    size_t dim = kmeans->codec.dim, taken = 0;
     double *sums = learner->sums, norm2 = 0;
     memset(sums, 0, dim * sizeof *sums);
     for (size_t i = 0; i < count; i++) {
         take_vector(kmeans, members[i], learner->floats);
-        norm2 += sl_dot_double(learner->floats, learner->floats, dim);
+        double own = sl_dot_double(learner->floats, learner->floats, dim);
+        if (own < least) continue;
+        norm2 += own;
+        taken++;
         for (size_t j = 0; j < dim; j++)
             sums[j] += (double)learner->floats[j];
     }
     for (size_t j = 0; j < dim; j++)
-        learner->floats[j] = (float)(sums[j] / (double)count);
-    return norm2 / (double)count;
+        learner->floats[j] = (float)(sums[j] / (double)taken);
+    return norm2 / (double)taken;
 }
 
 /* Makes the mean as long as its members are: what is asked by inner product looks at lengths, and a mean of several
@@ -257,10 +263,39 @@ static void stretch_mean(const sl_kmeans *kmeans, const sl_learner *learner, dou
 
 static void put_mean(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
                      size_t count) {
-    double norm2 = mean_of(kmeans, learner, members, count);
-    if (kmeans->codec.metric == SL_METRIC_IP) stretch_mean(kmeans, learner, norm2);
-    sl_encode_row(&kmeans->codec, learner->floats, SL_F32, kmeans->rows + p * kmeans->codec.rows.pitch,
-                  learner->floats + kmeans->codec.dim, NULL);
+    const sl_codec *codec = &kmeans->codec;
+    double norm2 = mean_of(kmeans, learner, members, count, 0);
+    if (codec->metric == SL_METRIC_IP) stretch_mean(kmeans, learner, norm2);
+    sl_encode_row(codec, learner->floats, SL_F32, kmeans->rows + p * codec->rows.pitch, learner->floats + codec->dim,
+                  NULL);
+}
+
+/* The squared length that about a quarter of some rows have, were these lengths spread normally; one has it surely. */
+static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count) {
+    double sum = 0, squares = 0, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        take_vector(kmeans, members[i], learner->floats);
+        double own = sl_dot_double(learner->floats, learner->floats, kmeans->codec.dim);
+        sum += own;
+        squares += own * own;
+        if (own > most) most = own;
+    }
+    double mean = sum / (double)count, variance = squares / (double)count - mean * mean;
+    double least = mean + (variance > 0 ? 0.674 * sqrt(variance) : 0);
+    return least < most ? least : most;
+}
+
+/* By inner product the nearest of a partition are among its longest vectors, above whose mean they lie as far as that
+ * spreads: by three deviations in one direction, if it spreads alike in all. */
+static void put_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
+                      size_t count) {
+    const sl_codec *codec = &kmeans->codec;
+    uint8_t *row = kmeans->rows + p * codec->rows.pitch;
+    double least = long_quarter(kmeans, learner, members, count);
+    double norm2 = mean_of(kmeans, learner, members, count, least);
+    double variance = norm2 - sl_dot_double(learner->floats, learner->floats, codec->dim);
+    sl_encode_row(codec, learner->floats, SL_F32, row, learner->floats + codec->dim, NULL);
+    sl_field_put(row, codec->rows.bias, variance > 0 ? 3 * sqrt(variance / (double)codec->dim) : 0);
 }
 
 /* Centroids that no row was nearest to move to a row of what is largest, counting that they halve it. */
@@ -285,12 +320,13 @@ static void refill(sl_kmeans *kmeans, uint64_t turn) {
 }
 
 static void move_centroids(sl_kmeans *kmeans) {
+    int by_reach = kmeans->is_asked && kmeans->index->codec.metric == SL_METRIC_IP;
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
     for (size_t p = 0; p < kmeans->count; p++) {
         sl_range range = members_of(kmeans, p);
-        if (range.first < range.end)
-            put_mean(kmeans, &kmeans->learners[sl_thread_number()], p, kmeans->members + range.first,
-                     range.end - range.first);
+        if (range.first == range.end) continue;
+        (by_reach ? put_reach : put_mean)(kmeans, &kmeans->learners[sl_thread_number()], p,
+                                          kmeans->members + range.first, range.end - range.first);
     }
 }
 
@@ -345,6 +381,7 @@ static sl_status restate(sl_kmeans *kmeans) {
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
     kmeans->codec = codec;
     kmeans->codec.rows.base = kmeans->rows = rows;
+    kmeans->is_asked = 1;
     move_centroids(kmeans);
     return SL_OK;
 }
@@ -353,7 +390,7 @@ sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_progress
                               uint32_t *of, uint32_t *scratch) {
     *out = (sl_partitions){0};
     sl_kmeans kmeans = {.index = index,
-                        .count = sl_partition_count(index->n),
+                        .count = sl_partition_count(index->codec.metric, index->n),
                         .threads = threads,
                         .of = of,
                         .members = scratch,

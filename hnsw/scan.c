@@ -60,13 +60,29 @@ static size_t most_probes(const sl_sweep *sweep) {
     return sweep->probes + sweep->probes / 4;
 }
 
-int sl_scan_serves(const sl_batch *batch) {
-    const sl_index *index = batch->index;
+int sl_scan_serves(const sl_index *index, const sl_search_params *params) {
     sl_codes codes = index->walked->codes;
     /* Where most are deleted, a scan reads more of those than of the others. */
-    return batch->params->probes && index->partitions.count && index->kernels->tile.scan &&
-           (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !batch->params->accept && !batch->params->accept_bits &&
+    return params->probes && index->partitions.count && index->kernels->tile.scan &&
+           (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !params->accept && !params->accept_bits &&
            index->dead_count <= index->n / 2;
+}
+
+size_t sl_scan_probes(const sl_index *index, const sl_search_params *params) {
+    size_t probes = params->probes, partitions = index->partitions.count;
+    if (probes >= partitions) return partitions;
+    probes = (size_t)((uint64_t)probes * index->n / sl_live_count(index));
+    return probes < partitions ? probes : partitions;
+}
+
+void sl_scan_best_first(sl_scan *nearest) {
+    uint32_t best = 0;
+    if (!nearest->count) return;
+    for (uint32_t i = 1; i < nearest->count; i++)
+        if (nearest->scores[i] > nearest->scores[best]) best = i;
+    uint32_t id = nearest->ids[best];
+    nearest->ids[best] = nearest->ids[0];
+    nearest->ids[0] = id;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -122,16 +138,13 @@ static void ask_nodes(sl_sweep *sweep, size_t i) {
     scan->scores = sweep->scores + i * room_for(sweep->keep);
 }
 
-/* Centroids are asked by floats, of which only the direction counts but under L2. */
 static void ask_centroids(sl_sweep *sweep, size_t i, size_t place) {
     const sl_batch *batch = sweep->batch;
-    size_t dim = batch->index->codec.dim, before = sweep->most * room_for(sweep->keep);
+    size_t before = sweep->most * room_for(sweep->keep);
     sl_scan *nearest = &sweep->nearest[place];
     sl_query_code code;
-    float norm2;
-    sl_to_float(batch->dtype, sl_batch_query(batch, sweep->first + i), sweep->floats, dim);
-    sl_encode_query(&sweep->partitions->codec, sweep->floats, SL_F32, sweep->buffer, sweep->floats + dim, &code,
-                    &norm2);
+    sl_partition_ask(batch->index, sl_batch_query(batch, sweep->first + i), batch->dtype, sweep->buffer, sweep->floats,
+                     &code);
     put_code(&sweep->centroids, &code,
              sweep->codes + sweep->most * code_bytes(&sweep->nodes) + place * code_bytes(&sweep->centroids), nearest);
     nearest->ids = sweep->ids + before + place * room_for(sweep->probes);
@@ -147,15 +160,10 @@ static void choose_partitions(sl_sweep *sweep, size_t from, size_t count) {
     scan_rows(sweep, &sweep->centroids, (sl_range){0, sweep->partitions->count}, sweep->turn, count, sweep->probes);
     for (size_t i = 0; i < count; i++) {
         sl_scan *nearest = &sweep->nearest[i];
-        uint32_t *chosen = sweep->chosen + (from + i) * most_probes(sweep), best = 0;
+        uint32_t *chosen = sweep->chosen + (from + i) * most_probes(sweep);
         sweep->batch->index->kernels->tile.best(nearest, (uint32_t)sweep->probes);
-        for (uint32_t j = 1; j < nearest->count; j++)
-            if (nearest->scores[j] > nearest->scores[best]) best = j;
+        sl_scan_best_first(nearest);
         memcpy(chosen, nearest->ids, nearest->count * sizeof *chosen);
-        if (nearest->count) {
-            chosen[best] = chosen[0];
-            chosen[0] = nearest->ids[best];
-        }
         sweep->counts[from + i] = nearest->count;
     }
 }
@@ -202,7 +210,9 @@ static sl_status answer(sl_sweep *sweep, size_t i, size_t *results) {
     batch->index->kernels->tile.best(scan, (uint32_t)sweep->keep);
     sl_searcher_rank(searcher, query, batch->dtype, batch->k, batch->params, scan);
     if (sl_searcher_results(searcher) < batch->k && sweep->nodes.dead) {
-        SL_TRY(sl_searcher_run(searcher, query, batch->dtype, batch->k, batch->params));
+        sl_search_params walk = *batch->params;
+        walk.probes = 0;
+        SL_TRY(sl_searcher_run(searcher, query, batch->dtype, batch->k, &walk));
         sweep->evaluations += sl_searcher_evaluations(searcher);
     }
     sl_batch_write(batch, searcher, sweep->first + i);
@@ -271,19 +281,10 @@ static size_t keep_of(const sl_batch *batch) {
     return keep < room ? keep : room;
 }
 
-/* How many partitions a query looks at: more than asked for where a part of what they hold is deleted. */
-static size_t probes_of(const sl_batch *batch) {
-    const sl_index *index = batch->index;
-    size_t probes = batch->params->probes, partitions = index->partitions.count;
-    if (probes >= partitions) return partitions;
-    probes = (size_t)((uint64_t)probes * index->n / sl_live_count(index));
-    return probes < partitions ? probes : partitions;
-}
-
 /* How many queries go together. */
 static size_t most_of(const sl_batch *batch) {
     size_t most = (batch->nq + batch->threads - 1) / batch->threads;
-    size_t room = room_for(keep_of(batch)) + 3 * probes_of(batch);
+    size_t room = room_for(keep_of(batch)) + 3 * sl_scan_probes(batch->index, batch->params);
     size_t fits = MOST_FOUND / room > CHOOSING ? MOST_FOUND / room : CHOOSING;
     if (most > TOGETHER) most = TOGETHER;
     return most < fits ? most : fits;
@@ -303,7 +304,7 @@ static sl_status sweep_init(sl_sweep *sweep, sl_batch *batch, size_t thread, siz
                         .nodes = {&walked->rows, walked->codes, walked->dim, index->dead_count ? index->dead : NULL},
                         .centroids = {&partitions->codec.rows, SL_CODES_I8, index->codec.dim, NULL},
                         .most = most,
-                        .probes = probes_of(batch),
+                        .probes = sl_scan_probes(batch->index, batch->params),
                         .keep = keep_of(batch)};
     pieces_of(sweep, pieces);
     for (size_t i = 0; i < PIECES; i++)

@@ -8,8 +8,17 @@
 
 #include "hnsw/batch.h"
 
-/* Whether this index, on this machine, can be scanned for such a batch. */
-int sl_scan_serves(const sl_batch *batch);
+/* Queries a thread below which each is scanned for alone: too few would meet at a partition. */
+#define SL_SCAN_FEW 16u
+
+/* Whether this index, on this machine, can be scanned for such queries. */
+int sl_scan_serves(const sl_index *index, const sl_search_params *params);
+
+/* How many partitions a query looks at: more than asked for where a part of what they hold is deleted. */
+size_t sl_scan_probes(const sl_index *index, const sl_search_params *params);
+
+/* Brings the best of some found partitions to the first place. */
+void sl_scan_best_first(sl_scan *nearest);
 
 /* Every query's results, as sl_index_search writes them, of queries that have passed sl_vector_check. */
 sl_status sl_scan_run(sl_batch *batch, sl_search_stats *stats);

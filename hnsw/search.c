@@ -5,6 +5,7 @@
 #include "hnsw/gather.h"
 #include "hnsw/idle.h"
 #include "hnsw/live.h"
+#include "hnsw/probe.h"
 #include "hnsw/replicas.h"
 #include "hnsw/scan.h"
 #include "hnsw/settings.h"
@@ -224,6 +225,16 @@ static void take_copies(sl_walk *walk) {
     walk->walked = tier ? &tier->walked : index->walked;
 }
 
+static sl_status probe(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                       const sl_search_params *params) {
+    sl_walk *walk = &searcher->walk;
+    size_t keep = sl_rerank_count(walk->index, k, params);
+    uint8_t *scratch;
+    SL_TRY(sl_searcher_scratch(searcher, sl_probe_scratch(walk->index), &scratch));
+    sl_probe(walk, query, dtype, params, keep < walk->depth ? keep : walk->depth, scratch);
+    return SL_OK;
+}
+
 sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                           const sl_search_params *params) {
     const sl_index *index = searcher->index;
@@ -237,7 +248,11 @@ sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dty
     walk->pool.size = 0;
     if (index->n) {
         sl_walk_ask(walk, query, dtype);
-        sl_gather(walk, k, params, sl_rerank_count(index, k, params), searcher->deepest);
+        int scans = sl_scan_serves(index, params);
+        if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
+        /* Where much is deleted a scan may find too little. */
+        if (!scans || (walk->pool.size < k && index->dead_count))
+            sl_gather(walk, k, params, sl_rerank_count(index, k, params), searcher->deepest);
     }
     rank(searcher, query, k, params);
     return SL_OK;
@@ -284,17 +299,24 @@ static void add_stats(const sl_searcher *searcher, sl_search_stats *stats) {
     stats->expansions += searcher->walk.expansions;
 }
 
-/* With ef and rerank as they are to be used, also where a recall was asked for. */
-static sl_status read_params(const sl_index *index, size_t k, const sl_search_params *given, sl_search_params *mine) {
+static size_t threads_for(size_t nq, const sl_search_params *params) {
+    size_t threads = nq > 1 ? sl_thread_count(params->threads) : 1;
+    return threads < nq ? threads : nq > 1 ? nq : 1;
+}
+
+/* As they are to be used, also where a recall was asked for, of searches for nq queries. */
+static sl_status read_params(const sl_index *index, size_t nq, size_t k, const sl_search_params *given,
+                             sl_search_params *mine) {
     sl_search_params_init(mine);
     SL_TRY(sl_params_in(mine, sizeof *mine, given, "sl_search_params_init"));
-    return sl_settings_apply(index, k, mine);
+    if (mine->recall == 0) return SL_OK;
+    return sl_settings_apply(index, k, nq / threads_for(nq, mine), mine);
 }
 
 sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                            const sl_search_params *params, sl_found *found, sl_search_stats *stats) {
     sl_search_params mine;
-    SL_TRY(read_params(searcher->index, k, params, &mine));
+    SL_TRY(read_params(searcher->index, 1, k, params, &mine));
     SL_TRY(check_search(searcher->index, dtype, k, &mine));
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
         return sl_fail(SL_EINVAL, "k %zu and ef %zu%s; this searcher was made for %zu: create a larger one", k, mine.ef,
@@ -402,14 +424,14 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_search_params mine;
     sl_index view;
-    SL_TRY(read_params(index, k, params, &mine));
+    SL_TRY(read_params(index, nq, k, params, &mine));
     SL_TRY(check_search(index, dtype, k, &mine));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
     if (!queries || !ids) return sl_fail(SL_EINVAL, "queries or ids is NULL");
     SL_TRY(sl_check_stride(queries, dtype, index->codec.dim, stride));
     sl_batch batch = {.index = sl_live_seen(index, &view),
-                      .threads = sl_thread_count(mine.threads),
+                      .threads = threads_for(nq, &mine),
                       .queries = queries,
                       .dtype = dtype,
                       .nq = nq,
@@ -418,9 +440,6 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
                       .params = &mine,
                       .ids = ids,
                       .scores = scores};
-    if (batch.threads > nq) batch.threads = nq;
-    /* What tuning found for batches is for batches of many: of a few, each reads its partitions alone. */
-    if (mine.recall > 0 && nq / batch.threads < SL_SCAN_LEAST) mine.probes = 0;
     sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, nq);
     sl_replicas_make(index);
     sl_searcher *alone = NULL;
@@ -428,7 +447,7 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     if (batch.threads > 1) SL_TRY(sl_mem_alloc(&index->allocator, batch.threads * sizeof *batch.searchers, &several));
     batch.searchers = several ? several : &alone;
     sl_status status = SL_OK;
-    int scans = sl_scan_serves(&batch);
+    int scans = nq / batch.threads >= SL_SCAN_FEW && sl_scan_serves(index, &mine);
     size_t room = scans ? sl_rerank_count(index, k, &mine) : sl_accept_room(&mine, k);
     if (room > SL_MAX_EF) room = SL_MAX_EF;
     for (size_t t = 0; t < batch.threads && status == SL_OK; t++)

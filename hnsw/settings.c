@@ -75,9 +75,9 @@ static int takes_stop(const sl_index *index, const sl_tuned_record *record, size
     return record->stop > 0 && k == record->k && sl_accept_stops(index, params);
 }
 
-sl_status sl_settings_apply(const sl_index *index, size_t k, sl_search_params *params) {
+sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_search_params *params) {
     /* A k of 0 is for the search to refuse. */
-    if (params->recall == 0 || k == 0) return SL_OK;
+    if (k == 0) return SL_OK;
     size_t i = 0;
     SL_TRY(find(index, k, params->recall, &i));
     const sl_tuned_record *record = &index->tuned[i];
@@ -85,7 +85,7 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, sl_search_params *p
     params->ef = stops || record->stop == 0 ? record->ef : record->ef_alone;
     params->rerank = record->rerank;
     params->stop = stops ? (double)record->stop : 0;
-    params->probes = k == record->k ? record->probes : 0;
+    params->probes = k != record->k ? 0 : queries < SL_SCAN_LEAST ? record->probes_one : record->probes;
     return SL_OK;
 }
 
@@ -106,7 +106,8 @@ static void describe(const sl_index *index, const sl_tuned_record *record, size_
                            .n = (size_t)record->n,
                            .queries = (size_t)record->queries,
                            .ef_alone = alone,
-                           .probes = k == record->k ? record->probes : 0};
+                           .probes = k == record->k ? record->probes : 0,
+                           .probes_one = k == record->k ? record->probes_one : 0};
     sl_params_out(out, &mine, sizeof mine);
 }
 
@@ -162,16 +163,23 @@ sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_
     return SL_OK;
 }
 
+/* As many of the new partitions as hold the share of all vectors that was scanned, those of no partition included;
+ * `in`: the share that was in one. */
+static uint32_t follow(uint32_t probes, double in, const sl_partitions *own, const sl_partitions *now) {
+    if (!probes) return 0;
+    double share = 1 - in + in * probes / (double)own->count, wanted = ceil(share * (double)now->count);
+    return wanted < (double)now->count ? (uint32_t)wanted : (uint32_t)now->count;
+}
+
 void sl_settings_follow(sl_index *index, const sl_partitions *partitions) {
     const sl_partitions *own = &index->partitions;
     for (size_t i = 0; i < index->tuned_count && own->count; i++) {
         sl_tuned_record *record = &index->tuned[i];
-        if (!record->probes || !record->n) continue;
+        if (!record->n) continue;
         /* Fewer than the partitions hold, where some of these were deleted. */
         double in = own->starts[own->count], n = fmax((double)record->n, in);
-        double share = (n - in + in * record->probes / (double)own->count) / n;
-        double probes = ceil(share * (double)partitions->count);
-        record->probes = probes < (double)partitions->count ? (uint32_t)probes : (uint32_t)partitions->count;
+        record->probes = follow(record->probes, in / n, own, partitions);
+        record->probes_one = follow(record->probes_one, in / n, own, partitions);
     }
 }
 
@@ -185,7 +193,8 @@ static int is_sound(const sl_tuned_record *record) {
            within(record->standard_error, 0, 1) && within(record->evaluations, 0, 1e18) && record->k > 0 &&
            record->k <= SL_MAX_EF && record->least_k > 0 && record->least_k <= record->k && record->ef >= record->k &&
            record->ef <= SL_MAX_EF && record->rerank <= SL_MAX_EF && record->limit <= SL_LIMIT_EF &&
-           record->probes <= SL_MAX_PARTITIONS && within((double)record->stop, 0, MOST_STOP) &&
+           record->probes <= SL_MAX_PARTITIONS && record->probes_one <= SL_MAX_PARTITIONS &&
+           within((double)record->stop, 0, MOST_STOP) &&
            (record->stop > 0 ? record->ef_alone >= record->k && record->ef_alone <= record->ef : !record->ef_alone);
 }
 

@@ -15,9 +15,10 @@ struct sl_tuned_record {
     uint32_t ef, rerank;
     uint32_t limit; /* sl_tune_limit */
     float stop;
-    uint32_t ef_alone; /* without the stop, for searches that it does not serve; 0 where there is none */
-    uint32_t probes;   /* partitions that batches scan instead of walking; 0 where walks are cheaper */
-    uint32_t reserved[4];
+    uint32_t ef_alone;   /* without the stop, for searches that it does not serve; 0 where there is none */
+    uint32_t probes;     /* partitions that batches scan instead of walking; 0 where walks are cheaper */
+    uint32_t probes_one; /* that single searches do */
+    uint32_t reserved[3];
 };
 static_assert(offsetof(sl_tuned_record, target) == 0, "target");
 static_assert(offsetof(sl_tuned_record, recall) == 8, "recall");
@@ -33,12 +34,13 @@ static_assert(offsetof(sl_tuned_record, limit) == 64, "limit");
 static_assert(offsetof(sl_tuned_record, stop) == 68, "stop");
 static_assert(offsetof(sl_tuned_record, ef_alone) == 72, "ef_alone");
 static_assert(offsetof(sl_tuned_record, probes) == 76, "probes");
-static_assert(offsetof(sl_tuned_record, reserved) == 80, "reserved");
+static_assert(offsetof(sl_tuned_record, probes_one) == 80, "probes_one");
+static_assert(offsetof(sl_tuned_record, reserved) == 84, "reserved");
 static_assert(sizeof(sl_tuned_record) == 96, "sl_tuned_record");
 
-/* Puts the settings for params->recall at this k into the parameters' ef, rerank, stop and probes; does nothing where
- * recall is 0. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
-sl_status sl_settings_apply(const sl_index *index, size_t k, sl_search_params *params);
+/* Puts the settings for params->recall at this k, where a thread asks so many queries in one call, into the parameters'
+ * ef, rerank, stop and probes. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
+sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_search_params *params);
 
 /* Takes `count` records of one k, in their order, in place of those the index has for it; *first is the number of the
  * first of them. On failure the index has what it had. Errors: SL_ENOMEM, SL_ELIMIT. */

@@ -76,7 +76,7 @@ static sl_status expect_nodes(sl_index *index, size_t n) {
     index->upper.count = (size_t)(count * p + 0.5);
     index->upper.rows = (size_t)(count * p / (1 - p) + 0.5);
     if (n < SL_ORDER_LEAST) return SL_OK;
-    index->partitions.count = sl_partition_count(n);
+    index->partitions.count = sl_partition_count(index->codec.metric, n);
     return sl_partition_codec(index, &index->partitions.codec);
 }
 

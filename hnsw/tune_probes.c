@@ -1,4 +1,5 @@
-/* How many partitions a batch that scans must look at for each target. */
+/* How many partitions a search that scans must look at for each target: the same number for one query as for a batch,
+ * but worth it at other prices. */
 #include "hnsw/scan.h"
 #include "hnsw/tune.h"
 
@@ -14,6 +15,11 @@ static double rows_an_evaluation(sl_isa isa) {
     default:
         return 4;
     }
+}
+
+/* The same of a scan for one query, which reads its rows from memory for itself: measured as 3 to 5. */
+static double rows_an_evaluation_one(sl_isa isa) {
+    return isa == SL_ISA_AVX512VNNI ? 4 : 3;
 }
 
 /* What a scan takes for a query beside its rows, the walk's own taken off: it finds its partitions, and ranks what each
@@ -58,10 +64,12 @@ static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     return SL_OK;
 }
 
-/* The fewest partitions that reach a target, by doubling and halving; 0 where a walk is cheaper. */
+/* The fewest partitions that reach a target, by doubling and halving; 0 where a walk is cheaper, which it is for one
+ * query where it is for many. */
 static sl_status settle(probing *probing, size_t t, size_t from) {
     sl_tuned_record *record = &probing->tune->records[t];
-    double walk = (record->evaluations - BESIDE_ROWS) * rows_an_evaluation(probing->batch.index->kernels->isa);
+    sl_isa isa = probing->batch.index->kernels->isa;
+    double beyond = record->evaluations - BESIDE_ROWS, walk = beyond * rows_an_evaluation(isa);
     sl_tune_point point;
     size_t low = from - 1, high = from;
     probing->params.rerank = record->rerank;
@@ -82,6 +90,7 @@ static sl_status settle(probing *probing, size_t t, size_t from) {
         }
     }
     if (point.evaluations <= walk) record->probes = (uint32_t)high;
+    if (point.evaluations <= beyond * rows_an_evaluation_one(isa)) record->probes_one = (uint32_t)high;
     return SL_OK;
 }
 
@@ -117,7 +126,7 @@ sl_status sl_tune_probes(sl_tune *tune) {
                         .nodes = 1};
     size_t bytes;
     void *ids;
-    if (!sl_scan_serves(batch)) return SL_OK;
+    if (!sl_scan_serves(batch->index, batch->params)) return SL_OK;
     if (!sl_mul(task->nq, task->k * sizeof *batch->ids, &bytes))
         return sl_fail(SL_ENOMEM, "%zu results of %zu queries do not fit the address space", task->k, task->nq);
     SL_TRY(sl_mem_alloc(&task->index->allocator, bytes, &ids));

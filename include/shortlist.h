@@ -343,12 +343,13 @@ typedef struct sl_search_params {
      * recall costs fewer evaluations than by ef alone (distance adaptive beam search, arXiv 2505.15636). 0 (default),
      * with a filter, and where more than a 64th of the vectors is deleted: ef alone. */
     double stop;
-    /* Of a batch call: above 0, so many partitions of the index (or up to a quarter more) are scanned for each
-     * query, the ones nearest to it, by products of many queries with many vectors, instead of a walk; ef and stop then
-     * count for nothing, and fewer than k results are found where those partitions hold fewer vectors. Where some
-     * vectors are deleted in proportion more are scanned, and a query that finds fewer than k walks after all. From
-     * some hundred queries a thread on that is faster. 0 (default), with a filter, for single searches, where most
-     * vectors are deleted, and where the index or the processor does not have what it takes: walks. */
+    /* Above 0: so many partitions of the index (or up to a quarter more) are scanned for each query, the ones nearest
+     * to it, instead of a walk; ef and stop then count for nothing, and fewer than k results are found where those
+     * partitions hold fewer vectors. Where some vectors are deleted in proportion more are scanned, and a query that
+     * finds fewer than k walks after all. In a batch call of 16 queries a thread or more, many queries meet many
+     * vectors at a time, which from some hundred on is faster than walks; single queries gain where walks go far, as
+     * under IP and at high recall. 0 (default), with a filter, where most vectors are deleted, and where the index or
+     * the processor does not have what it takes: walks. */
     size_t probes;
 } sl_search_params;
 
@@ -723,6 +724,7 @@ typedef struct sl_tuned {
                               more than a 64th is deleted, which take it and no stop; ef where stop is 0 */
     size_t probes;         /* partitions that a batch of 256 queries or more scans for each instead of walking, see
                               sl_search_params.probes; 0: it walks */
+    size_t probes_one;     /* the same of searches for one query, and of smaller batches */
 } sl_tuned;
 
 typedef struct sl_tune_params {

@@ -4,6 +4,7 @@
 #include "hnsw/graph.h"
 #include "hnsw/idle.h"
 #include "hnsw/reach.h"
+#include "hnsw/settings.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
@@ -210,6 +211,89 @@ START_TEST(large_batches) {
         answers_free(&part);
     }
     answers_free(&whole);
+}
+END_TEST
+
+/* Of a searcher, one query a call: what the batch finds, with nothing read but what it reads. */
+START_TEST(one_query_scans_alike) {
+    sl_searcher *searcher;
+    ck_ok(sl_searcher_create(idx, 64, &searcher));
+    for (size_t probes = 1; probes <= idx->partitions.count; probes *= 3) {
+        sl_search_params params = params_of(probes, 1);
+        answers batch = ask(idx, queries, SL_F32, QUERIES, K, &params);
+        sl_search_stats sum = {0};
+        for (size_t i = 0; i < QUERIES; i++) {
+            uint64_t ids[K];
+            float scores[K];
+            sl_search_stats stats;
+            ck_ok(sl_searcher_search(searcher, queries + i * DIM, SL_F32, K, &params, ids, scores, &stats));
+            ck_assert_mem_eq(ids, batch.ids + i * K, sizeof ids);
+            ck_assert_mem_eq(scores, batch.scores + i * K, sizeof scores);
+            ck_assert_uint_eq(stats.expansions, 0);
+            sum.evaluations += stats.evaluations;
+        }
+        ck_assert_uint_eq(sum.evaluations, batch.stats.evaluations);
+        answers_free(&batch);
+    }
+    sl_searcher_free(searcher);
+}
+END_TEST
+
+/* Many queries a thread, few, and one, each as its own number says. */
+START_TEST(settings_tell_one_from_many) {
+    enum { MANY = 300 };
+    const size_t most = idx->partitions.count;
+    for (int which = 0; which < 4; which++) {
+        sl_tuned_record record = {.target = 0.9, .recall = 0.9, .n = N, .queries = 100, .k = K, .least_k = 1, .ef = 50};
+        record.probes = which & 1 ? (uint32_t)most : 0;
+        record.probes_one = which & 2 ? (uint32_t)most : 0;
+        size_t first;
+        ck_ok(sl_settings_put(idx, &record, 1, &first));
+        sl_tuned tuned = {.struct_size = sizeof tuned};
+        ck_ok(sl_index_find_tuned(idx, K, 0.9, &tuned));
+        ck_assert_uint_eq(tuned.probes, record.probes);
+        ck_assert_uint_eq(tuned.probes_one, record.probes_one);
+        const size_t sizes[] = {MANY, SL_SCAN_LEAST - 1, 20, 1};
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            sl_search_params params = params_of(0, 1);
+            params.recall = 0.9;
+            answers found = ask(idx, queries, SL_F32, sizes[i], K, &params);
+            int scans = (i ? record.probes_one : record.probes) > 0;
+            ck_assert_int_eq(found.stats.expansions == 0, scans);
+            if (scans) check_scanned(idx, &found, ALL);
+            answers_free(&found);
+        }
+    }
+}
+END_TEST
+
+static double recall_with(const sl_index *index, const float *asked, const answers *truth, size_t probes) {
+    sl_search_params params = params_of(probes, 1);
+    answers found = ask(index, asked, SL_F32, QUERIES, K, &params);
+    double recall = recall_of(&found, truth);
+    answers_free(&found);
+    return recall;
+}
+
+/* Under IP the best of a partition may be much better than its mean: one that reaches far comes first. */
+START_TEST(partitions_are_chosen_by_their_reach) {
+    enum { LARGE = 8192 };
+    sl_index_params params;
+    float *rows = clusters_make(LARGE + QUERIES, DIM, 0.5, 12);
+    indexes_params(&params, DIM, SL_METRIC_IP);
+    sl_index *index = indexes_make(&params, rows, SL_F32, LARGE, NULL, 2);
+    const float *asked = rows + (size_t)LARGE * DIM;
+    answers truth = answers_new(QUERIES, K);
+    indexes_exact(SL_METRIC_IP, SL_F32, DIM, rows, LARGE, asked, QUERIES, K, truth.ids);
+    double with = recall_with(index, asked, &truth, 3);
+    for (size_t p = 0; p < index->partitions.count; p++)
+        sl_field_put(index->partitions.rows + p * index->partitions.codec.rows.pitch, index->partitions.codec.rows.bias,
+                     0);
+    double without = recall_with(index, asked, &truth, 3);
+    ck_assert_msg(with > without + 0.02, "%.4f with, %.4f without", with, without);
+    answers_free(&truth);
+    sl_index_free(index);
+    free(rows);
 }
 END_TEST
 
@@ -496,6 +580,9 @@ int main(void) {
     tcase_add_loop_test(all, finds_what_walks_do, 0, 3 * KINDS);
     tcase_add_checked_fixture(one, set_up, tear_down);
     tcase_add_test(one, large_batches);
+    tcase_add_test(one, one_query_scans_alike);
+    tcase_add_test(one, settings_tell_one_from_many);
+    tcase_add_test(one, partitions_are_chosen_by_their_reach);
     tcase_add_test(one, later_vectors_are_found);
     tcase_add_test(one, tiers_find_the_same);
     tcase_add_test(one, filters_walk);

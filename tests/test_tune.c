@@ -82,8 +82,8 @@ static void ck_same(const sl_tuned *a, const sl_tuned *b) {
     ck_assert_double_eq(a->standard_error, b->standard_error);
     ck_assert_double_eq(a->evaluations, b->evaluations);
     ck_assert_int_eq(a->limit, b->limit);
-    const size_t x[] = {a->k, a->least_k, a->ef, a->rerank, a->n, a->queries, a->ef_alone, a->probes};
-    const size_t y[] = {b->k, b->least_k, b->ef, b->rerank, b->n, b->queries, b->ef_alone, b->probes};
+    const size_t x[] = {a->k, a->least_k, a->ef, a->rerank, a->n, a->queries, a->ef_alone, a->probes, a->probes_one};
+    const size_t y[] = {b->k, b->least_k, b->ef, b->rerank, b->n, b->queries, b->ef_alone, b->probes, b->probes_one};
     ck_assert_mem_eq(x, y, sizeof x);
 }
 
@@ -227,14 +227,17 @@ START_TEST(batches_scan_for_a_recall) {
         (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST, targets[i], 1, &walked);
         ck_assert_int_eq(walked, tuned.probes == 0);
         (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST - 1, targets[i], 1, &walked);
-        ck_assert_int_eq(walked, 1);
-        (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST, targets[i], 2, &walked);
-        ck_assert_int_eq(walked, 1);
+        ck_assert_int_eq(walked, tuned.probes_one == 0);
+        double alone = scanned_recall(index, kind, asked, truth, SL_SCAN_LEAST, targets[i], 2, &walked);
+        ck_assert_int_eq(walked, tuned.probes_one == 0);
+        ck_assert_msg(alone >= targets[i] - 0.02, "kind %d: %g gave %.4f to single searches", _i, targets[i], alone);
+        ck_assert(tuned.probes_one == 0 || tuned.probes_one == tuned.probes);
         /* What was measured of ten says nothing of how many partitions hold fewer. */
         sl_tuned fewer = {.struct_size = sizeof fewer};
         if (tuned.least_k < K) {
             ck_ok(sl_index_find_tuned(index, K - 1, targets[i], &fewer));
             ck_assert_uint_eq(fewer.probes, 0);
+            ck_assert_uint_eq(fewer.probes_one, 0);
         }
     }
     ck_assert(before || index->kernels->isa != SL_ISA_AVX512VNNI); /* where a scan is worth most */
@@ -713,7 +716,8 @@ static const struct {
              WRONG(stop, 0x3d800000),
              WRONG(ef_alone, K),
              WRONG(probes, SL_MAX_PARTITIONS + 1),
-             WRONG(probes, UINT32_MAX)};
+             WRONG(probes, UINT32_MAX),
+             WRONG(probes_one, SL_MAX_PARTITIONS + 1)};
 
 START_TEST(hostile_records_are_refused) {
     size_t size;

@@ -3,6 +3,7 @@
  * is counted; `test_warm system` counts page faults and system calls, where the system lets itself be asked. */
 #define _GNU_SOURCE
 #include "base/thread.h"
+#include "hnsw/graph.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
@@ -212,6 +213,34 @@ START_TEST(a_warm_search_takes_no_memory_and_no_lock) {
 }
 END_TEST
 
+/* Of an index that has partitions, by which the same queries are scanned for. */
+START_TEST(nor_does_a_warm_scan) {
+    enum { LARGE = 5000 };
+    subject subject = {.dtype = SL_F32};
+    sl_index_params params;
+    float *x = clusters_make(LARGE + N + QUERIES + OTHERS, DIM, 0.3, 6);
+    indexes_params(&params, DIM, (sl_metric)_i);
+    sl_index *index = indexes_make(&params, x, SL_F32, LARGE, NULL, 2);
+    subject.vectors = x + (size_t)LARGE * DIM;
+    asker asker;
+    asker_make(&asker, &subject, index, 0);
+    asker.params.probes = 7;
+    size_t failed = ask(&asker, QUERIES + OTHERS, 1);
+    size_t allocations = system_calls(), locks = lock_calls();
+    failed += ask(&asker, QUERIES, ROUNDS);
+    allocations = system_calls() - allocations;
+    locks = lock_calls() - locks;
+    ck_assert_uint_eq(failed, 0);
+    ck_assert_uint_eq(asker.stats.results, K);
+    ck_assert_int_eq(asker.stats.expansions == 0, index->kernels->tile.scan != NULL);
+    ck_assert_uint_eq(allocations, 0);
+    ck_assert_uint_eq(locks, 0);
+    sl_searcher_free(asker.searcher);
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Page faults and system calls
  * ------------------------------------------------------------------------------------------------------------- */
@@ -349,6 +378,7 @@ int main(int argc, char **argv) {
         TCase *tests = tcase_create("warm");
         tcase_add_test(tests, the_counters_count);
         tcase_add_loop_test(tests, a_warm_search_takes_no_memory_and_no_lock, 0, SUBJECTS);
+        tcase_add_loop_test(tests, nor_does_a_warm_scan, 0, METRICS);
         return check_main("warm", &tests, 1);
     }
     if (strcmp(argv[1], "system") != 0) {

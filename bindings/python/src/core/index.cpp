@@ -193,6 +193,7 @@ nb::list Index::tuned() {
         entry["queries"] = one.queries;
         entry["ef_alone"] = one.ef_alone;
         entry["probes"] = one.probes;
+        entry["probes_one"] = one.probes_one;
         out.append(entry);
     }
     return out;

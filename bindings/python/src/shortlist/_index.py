@@ -92,7 +92,7 @@ class Tuned:
     standard_error: of that mean. evaluations: distances computed a query. n: vectors in the index at the time. queries:
     as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter, for
     fewer than k, or where more than a 64th is deleted; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
-    query instead of walking, 0 where walks are cheaper.
+    query instead of walking, 0 where walks are cheaper; probes_one: the same of fewer queries in a call.
     """
 
     target: float
@@ -109,6 +109,7 @@ class Tuned:
     queries: int
     ef_alone: int
     probes: int
+    probes_one: int
 
     @property
     def reached(self) -> bool:
@@ -329,9 +330,9 @@ class Index:
         probes; KeyError where it stored none. stop: above 0, a search also ends where what lies ahead is more than
         1 + stop times as far as the k-th best so far, or the 16th where k is more (under "ip": lower in score by more
         than stop times its magnitude), so that easy queries take less time at the same ef; some 0.05 to 0.5. 0 for by
-        ef alone. probes: above 0, many queries in one call scan so many of the index's partitions each, the nearest
-        ones, instead of walking; from some hundred queries on that is faster. Fewer than k are found where those hold
-        fewer. Not with a filter.
+        ef alone. probes: above 0, so many of the index's partitions are scanned for each query, the nearest ones,
+        instead of walking; from some hundred queries in a call on that is faster, for one where walks go far. Fewer than
+        k are found where those hold fewer. Not with a filter.
 
         Where fewer than k are found, the rest of a row is filled with the id NO_ID and the score NaN.
         """
