@@ -179,6 +179,7 @@ static int make_room(eval_threads *threads, size_t ef) {
     const eval_task *task = threads->task;
     if (ef <= threads->room) return EXIT_DONE;
     size_t room = ef < SL_MAX_EF / 2 ? ef + ef / 2 : SL_MAX_EF;
+    threads->room = 0;
     for (size_t i = 0; i < task->threads; i++) {
         sl_searcher **searcher = &threads->workers[i].searcher;
         sl_searcher_free(*searcher);

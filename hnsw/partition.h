@@ -7,8 +7,8 @@
 #include "distance/codec.h"
 
 /* Rows a partition has on average, until there are SL_MAX_PARTITIONS: from then on they grow. */
-/* Under IP half as many: single searches scan there, who read fewer rows of smaller partitions; batches read the same
- * of either, for they meet at the larger ones. */
+/* sl_partition_count takes half of it under IP, where single searches scan: they read fewer rows of smaller partitions,
+ * and batches, which meet less often at each, are no slower. */
 #define SL_PARTITION_ROWS 256u
 #define SL_MAX_PARTITIONS 16384u
 

@@ -469,15 +469,17 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     SL_TRY_GOTO(take_file(index, open, &held), fail);
     SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
     /* What a policy has placed where the thread is that writes it first, this one has to write. */
-    store->threads = open->numa == SL_NUMA_LOCAL ? 1 : open->threads;
+    const size_t copying = open->numa == SL_NUMA_LOCAL ? 1 : open->threads;
+    store->threads = copying;
     sl_progress progress;
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
+    store->threads = 1; /* a check has its own */
     SL_TRY_GOTO(sl_placed_read(index, open->prefault, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
     if (index->place != SL_PLACE_DRAM && !index->live) index->facts = sl_live_head(store);
     if (open->place == SL_PLACE_DRAM) {
-        status = sl_rules_check(index, store->threads);
+        status = sl_rules_check(index, copying);
         if (status != SL_OK) {
             sl_fail_in(status, "%s", store->path);
             goto fail;

@@ -40,6 +40,17 @@ static void lay_out(sl_probing *probing, uint8_t *scratch) {
                                         sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE));
 }
 
+/* Those whose score is a number: a file may hold any. */
+static void leave_out(sl_scan *nearest, size_t partitions) {
+    nearest->count = 0;
+    for (size_t p = 0; p < partitions; p++) {
+        float score = nearest->scores[p];
+        if (!(score > -INFINITY)) continue;
+        nearest->ids[nearest->count] = (uint32_t)p;
+        nearest->scores[nearest->count++] = score;
+    }
+}
+
 /* The partitions to look at, the nearest of all first: what it holds sets a threshold that little else passes. */
 static void choose(sl_probing *probing, const void *query, sl_dtype dtype, size_t probes) {
     sl_walk *walk = probing->walk;
@@ -53,7 +64,7 @@ static void choose(sl_probing *probing, const void *query, sl_dtype dtype, size_
     index->kernels->score[SL_CODES_I8](&partitions->codec.rows, &code, nearest->ids, partitions->count, AHEAD,
                                        nearest->scores);
     walk->evaluations += partitions->count;
-    nearest->count = (uint32_t)partitions->count;
+    leave_out(nearest, partitions->count);
     nearest->least = -INFINITY;
     index->kernels->tile.best(nearest, (uint32_t)probes);
     sl_scan_best_first(nearest);

@@ -63,7 +63,7 @@ static size_t most_probes(const sl_sweep *sweep) {
 int sl_scan_serves(const sl_index *index, const sl_search_params *params) {
     sl_codes codes = index->walked->codes;
     /* Where most are deleted, a scan reads more of those than of the others. */
-    return params->probes && index->partitions.count && index->kernels->tile.scan &&
+    return params->probes && index->n && index->partitions.count && index->kernels->tile.scan &&
            (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !params->accept && !params->accept_bits &&
            index->dead_count <= index->n / 2;
 }

@@ -52,6 +52,8 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     searcher->top.entries = block;
     SL_TRY_GOTO(sl_mem_alloc(&index->allocator, index->codec.dim * sizeof(float), &block), fail);
     searcher->candidate = block;
+    uint8_t *scratch;
+    if (index->partitions.count) SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_probe_scratch(index), &scratch), fail);
     sl_replicas_make(index);
     *out = searcher;
     return SL_OK;
@@ -230,8 +232,10 @@ static sl_status probe(sl_searcher *searcher, const void *query, sl_dtype dtype,
     sl_walk *walk = &searcher->walk;
     size_t keep = sl_rerank_count(walk->index, k, params);
     uint8_t *scratch;
+    if (keep > SL_MAX_EF) keep = SL_MAX_EF;
     SL_TRY(sl_searcher_scratch(searcher, sl_probe_scratch(walk->index), &scratch));
-    sl_probe(walk, query, dtype, params, keep < walk->depth ? keep : walk->depth, scratch);
+    SL_TRY(sl_walk_deepen(walk, keep));
+    sl_probe(walk, query, dtype, params, keep, scratch);
     return SL_OK;
 }
 
@@ -356,7 +360,8 @@ static sl_status batch_row(sl_batch *batch, size_t i, size_t thread) {
     return SL_OK;
 }
 
-/* Row i on one of the threads. The only thing that can fail is the query itself; bad is the first that did. */
+/* Row i on one of the threads. What fails is the query itself, or there is no memory for what an index that has grown
+ * needs; bad is the first that did. */
 static void batch_step(sl_batch *batch, size_t i, size_t thread, sl_search_stats *sum, size_t *bad) {
     if (sl_progress_cancelled(&batch->progress)) return;
     if (batch_row(batch, i, thread) == SL_OK)
@@ -412,7 +417,11 @@ static sl_status batch_run(sl_batch *batch, sl_search_stats *stats) {
         for (size_t i = 0; i < batch->nq; i++)
             batch_step(batch, i, 0, &sum, &bad);
     /* Once more, since the message of another thread is not seen on the one that called. */
-    if (bad != SIZE_MAX) return sl_fail_in(batch_row(batch, bad, 0), "query %zu", bad);
+    if (bad != SIZE_MAX) {
+        sl_status status = batch_row(batch, bad, 0);
+        if (status == SL_OK) return sl_fail(SL_ENOMEM, "memory ran out meanwhile; search again");
+        return sl_fail_in(status, "query %zu", bad);
+    }
     SL_TRY(sl_progress_end(&batch->progress));
     if (stats) *stats = sum;
     return SL_OK;
@@ -447,7 +456,7 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     if (batch.threads > 1) SL_TRY(sl_mem_alloc(&index->allocator, batch.threads * sizeof *batch.searchers, &several));
     batch.searchers = several ? several : &alone;
     sl_status status = SL_OK;
-    int scans = nq / batch.threads >= SL_SCAN_FEW && sl_scan_serves(index, &mine);
+    int scans = nq / batch.threads >= SL_SCAN_FEW && sl_scan_serves(batch.index, &mine);
     size_t room = scans ? sl_rerank_count(index, k, &mine) : sl_accept_room(&mine, k);
     if (room > SL_MAX_EF) room = SL_MAX_EF;
     for (size_t t = 0; t < batch.threads && status == SL_OK; t++)

@@ -17,7 +17,7 @@ static double rows_an_evaluation(sl_isa isa) {
     }
 }
 
-/* The same of a scan for one query, which reads its rows from memory for itself: measured as 3 to 5. */
+/* The same of a scan for one query, which reads its rows from memory for itself: measured as 3 to 6, 4 as a rule. */
 static double rows_an_evaluation_one(sl_isa isa) {
     return isa == SL_ISA_AVX512VNNI ? 4 : 3;
 }

@@ -311,8 +311,8 @@ SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *id
 
 typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 
-/* From so many queries a thread on, a batch call that is given a recall scans partitions instead of walking, where
- * tuning found that to be cheaper. */
+/* From so many queries a thread on, a batch call that is given a recall takes what tuning found for batches
+ * (sl_tuned.probes), and below what it found for single queries (sl_tuned.probes_one). */
 #define SL_SCAN_LEAST 256u
 
 typedef struct sl_search_params {
@@ -373,14 +373,14 @@ SL_API void sl_searcher_free(sl_searcher *searcher);
 
 /* The k nearest of one query, best first. ids and scores have k entries each; scores may be NULL. Where fewer than k
  * are found the rest is filled with SL_NO_ID and NaN. Allocates nothing (but once after the index has
- * grown, and where it goes further than it ever has since much near the query is deleted), takes no lock. params and
- * stats may be NULL.
- * With a filter, ids that it does not accept are left out of what the walk found, before that is re-ranked. Where too
- * few remain (fewer than k; or, where more than a quarter was left out, fewer than would be re-ranked), the walk is
- * made again with ef doubled, up to the searcher's max_ef. So work is bounded, and a filter that accepts few of the
- * max_ef nearest, or nothing, gives fewer than k results, or none, and SL_OK. Errors: SL_EINVAL (k = 0, ef = 0, max(k,
- * ef) above max_ef, accept_bits NULL with a count, recall no number from 0 to 1, stop no number or below 0),
- * SL_ENOTFOUND (no settings are stored for this recall), SL_ETYPE, SL_EVALUE. */
+ * grown, and where it goes further than it ever has: since much near the query is deleted, or since a scan is to
+ * re-rank more than max_ef), takes no lock. params and stats may be NULL. With a filter, ids that it does not accept
+ * are left out of what the walk found, before that is re-ranked. Where too few remain (fewer than k; or, where more
+ * than a quarter was left out, fewer than would be re-ranked), the walk is made again with ef doubled, up to the
+ * searcher's max_ef. So work is bounded, and a filter that accepts few of the max_ef nearest, or nothing, gives fewer
+ * than k results, or none, and SL_OK. Errors: SL_EINVAL (k = 0, ef = 0, max(k, ef) above max_ef, accept_bits NULL with
+ * a count, recall no number from 0 to 1, stop no number or below 0), SL_ENOTFOUND (no settings are stored for this
+ * recall), SL_ETYPE, SL_EVALUE. */
 SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                                                 const sl_search_params *params, uint64_t *ids, float *scores,
                                                 sl_search_stats *stats);
@@ -722,9 +722,9 @@ typedef struct sl_tuned {
     size_t queries;        /* it was tuned with */
     size_t ef_alone;       /* reaches the target without stop: for searches with a filter, for fewer than k, or where
                               more than a 64th is deleted, which take it and no stop; ef where stop is 0 */
-    size_t probes;         /* partitions that a batch of 256 queries or more scans for each instead of walking, see
-                              sl_search_params.probes; 0: it walks */
-    size_t probes_one;     /* the same of searches for one query, and of smaller batches */
+    size_t probes;     /* partitions that a batch of 256 queries a thread or more scans for each instead of walking, see
+                          sl_search_params.probes; 0: it walks */
+    size_t probes_one; /* the same of searches for one query, and of smaller batches */
 } sl_tuned;
 
 typedef struct sl_tune_params {

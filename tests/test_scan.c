@@ -9,6 +9,7 @@
 #include "tests/clusters.h"
 #include "tests/faults.h"
 #include "tests/indexes.h"
+#include "tests/scratch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -236,6 +237,62 @@ START_TEST(one_query_scans_alike) {
         answers_free(&batch);
     }
     sl_searcher_free(searcher);
+}
+END_TEST
+
+/* Also more than the searcher was made for: ef has no say, and neither has who searched before. */
+START_TEST(one_query_ranks_as_many) {
+    static const struct { size_t k, rerank; } asked[] = {{K, 0}, {50, 0}, {50, 700}, {K, SIZE_MAX}, {K, 1}};
+    const struct kind *kind = &kinds[5];
+    unsigned char *rows;
+    sl_index *index = make_kind(kind, SL_METRIC_COSINE, &rows);
+    const unsigned char *from = rows + ALL * kind->dim * sl_dtype_size(kind->dtype);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        sl_search_params params = params_of(3, 1);
+        params.ef = 1;
+        params.rerank = asked[i].rerank;
+        answers many = ask(index, from, kind->dtype, 40, asked[i].k, &params);
+        sl_idle_free(index);
+        ck_ok(sl_idle_init(index));
+        answers one = ask(index, from, kind->dtype, 1, asked[i].k, &params);
+        ck_assert_mem_eq(one.ids, many.ids, asked[i].k * sizeof *one.ids);
+        answers_free(&many);
+        answers_free(&one);
+    }
+    sl_index_free(index);
+    free(rows);
+}
+END_TEST
+
+/* A reader's counts are those of when it asks. */
+START_TEST(nothing_is_left_to_scan) {
+    scratch place;
+    sl_save_params save;
+    sl_index *handles[2]; /* a writer, a reader */
+    uint64_t ids[ALL];
+    scratch_open(&place);
+    sl_save_params_init(&save);
+    save.room = ALL;
+    ck_ok(sl_index_save(idx, place.path, &save));
+    for (int reads = 0; reads < 2; reads++) {
+        sl_open_params params;
+        sl_open_params_init(&params);
+        params.writable = !reads;
+        ck_ok(sl_index_open(place.path, &params, &handles[reads]));
+    }
+    for (size_t i = 0; i < ALL; i++)
+        ids[i] = i;
+    ck_ok(sl_index_delete(handles[0], ids, ALL));
+    ck_ok(sl_index_sync(handles[0]));
+    for (size_t nq = 1; nq <= 40; nq += 39) {
+        sl_search_params params = params_of(1, 1);
+        answers found = ask(handles[1], queries, SL_F32, nq, K, &params);
+        ck_assert_uint_eq(found.stats.results, 0);
+        answers_free(&found);
+    }
+    sl_index_free(handles[1]);
+    sl_index_free(handles[0]);
+    scratch_close(&place);
 }
 END_TEST
 
@@ -475,32 +532,39 @@ START_TEST(tells_and_can_be_cancelled) {
 END_TEST
 
 /* Every allocation failing in turn. */
-START_TEST(memory_may_run_out) {
-    for (size_t threads = 1; threads <= 3; threads += 2) {
-        sl_search_params params = params_of(2, threads);
-        answers a = answers_new(QUERIES, K);
+static void run_out(size_t nq, size_t threads) {
+    sl_search_params params = params_of(2, threads);
+    answers a = answers_new(nq, K);
+    forget_searchers();
+    size_t at = 1, blocks = memory.live_blocks;
+    for (;; at++) {
         forget_searchers();
-        size_t at = 1, blocks = memory.live_blocks;
-        for (;; at++) {
-            forget_searchers();
-            /* The message is of this call, whichever thread it was that found no memory. */
-            ck_fails(sl_index_search(idx, queries, SL_F32, 1, 0, 0, &params, a.ids, NULL, NULL), SL_EINVAL, "k is 0");
-            memory.calls = 0;
-            memory.fail_at = at;
-            sl_status status = sl_index_search(idx, queries, SL_F32, QUERIES, 0, K, &params, a.ids, NULL, NULL);
-            int failed = memory.calls >= at;
-            memory.fail_at = 0;
-            if (!failed) {
-                ck_ok(status);
-                break;
-            }
-            ck_fails(status, SL_ENOMEM, "cannot allocate");
-            forget_searchers();
-            ck_assert_uint_eq(memory.live_blocks, blocks);
+        /* The message is of this call, whichever thread it was that found no memory. */
+        ck_fails(sl_index_search(idx, queries, SL_F32, 1, 0, 0, &params, a.ids, NULL, NULL), SL_EINVAL, "k is 0");
+        memory.calls = 0;
+        memory.fail_at = at;
+        sl_status status = sl_index_search(idx, queries, SL_F32, nq, 0, K, &params, a.ids, NULL, NULL);
+        int failed = memory.calls >= at;
+        memory.fail_at = 0;
+        if (!failed) {
+            ck_ok(status);
+            break;
         }
-        ck_assert_uint_gt(at, 10 * threads);
-        answers_free(&a);
+        ck_fails(status, SL_ENOMEM, "");
+        ck_assert(strstr(sl_last_error(), "cannot allocate") || strstr(sl_last_error(), "memory ran out"));
+        forget_searchers();
+        ck_assert_uint_eq(memory.live_blocks, blocks);
     }
+    ck_assert_uint_gt(at, 10 * (threads < nq ? threads : nq));
+    answers_free(&a);
+}
+
+/* Of queries that go together, of few, and of one. */
+START_TEST(memory_may_run_out) {
+    static const size_t sizes[] = {QUERIES, 10, 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t threads = 1; threads <= 3; threads += 2)
+            run_out(sizes[i], threads);
 }
 END_TEST
 
@@ -535,9 +599,9 @@ static void damage(sl_partitions *partitions, unsigned char *nodes, const sl_cod
 }
 
 START_TEST(hostile_partitions_do_no_harm) {
-    const struct kind *kind = &kinds[(size_t)_i];
+    const struct kind *kind = &kinds[(size_t)_i / 3];
     unsigned char *vectors;
-    sl_index *index = make_kind(kind, SL_METRIC_L2, &vectors);
+    sl_index *index = make_kind(kind, (sl_metric)(_i % 3), &vectors);
     const unsigned char *asked = vectors + ALL * kind->dim * sl_dtype_size(kind->dtype);
     sl_partitions *partitions = &index->partitions;
     const sl_code_rows *rows = &index->walked->rows;
@@ -571,6 +635,33 @@ START_TEST(hostile_partitions_do_no_harm) {
 }
 END_TEST
 
+/* By one query as by many, so that nobody scans more than was asked for. */
+START_TEST(centroids_without_a_score_are_left_out) {
+    unsigned char *vectors;
+    sl_index *index = make_kind(&kinds[0], SL_METRIC_IP, &vectors);
+    const unsigned char *asked = vectors + ALL * kinds[0].dim * sizeof(float);
+    const sl_code_rows *centroids = &index->partitions.codec.rows;
+    const float bad[] = {NAN, -INFINITY};
+    for (size_t p = 0; p < index->partitions.count; p += 2)
+        memcpy(index->partitions.rows + p * centroids->pitch + centroids->bias, &bad[p / 2 % 2], sizeof *bad);
+    for (size_t probes = 1; probes <= index->partitions.count; probes *= 2) {
+        sl_search_params params = params_of(probes, 1);
+        answers many = ask(index, asked, SL_F32, 40, K, &params);
+        sl_search_stats sum = {0};
+        for (size_t i = 0; i < 40; i++) {
+            answers one = ask(index, asked + i * kinds[0].dim * sizeof(float), SL_F32, 1, K, &params);
+            ck_assert_mem_eq(one.ids, many.ids + i * K, K * sizeof *one.ids);
+            sum.evaluations += one.stats.evaluations;
+            answers_free(&one);
+        }
+        ck_assert_uint_eq(sum.evaluations, many.stats.evaluations);
+        answers_free(&many);
+    }
+    sl_index_free(index);
+    free(vectors);
+}
+END_TEST
+
 int main(void) {
     if (!sl_kernels_best()->tile.scan) {
         printf("skipped: the %s tier does not scan\n", sl_isa_name(sl_kernels_best()->isa));
@@ -581,6 +672,8 @@ int main(void) {
     tcase_add_checked_fixture(one, set_up, tear_down);
     tcase_add_test(one, large_batches);
     tcase_add_test(one, one_query_scans_alike);
+    tcase_add_test(one, one_query_ranks_as_many);
+    tcase_add_test(one, nothing_is_left_to_scan);
     tcase_add_test(one, settings_tell_one_from_many);
     tcase_add_test(one, partitions_are_chosen_by_their_reach);
     tcase_add_test(one, later_vectors_are_found);
@@ -591,7 +684,8 @@ int main(void) {
     tcase_add_test(one, searchers_serve_again);
     tcase_add_test(one, tells_and_can_be_cancelled);
     tcase_add_test(one, memory_may_run_out);
-    tcase_add_loop_test(hostile, hostile_partitions_do_no_harm, 0, KINDS);
+    tcase_add_loop_test(hostile, hostile_partitions_do_no_harm, 0, 3 * KINDS);
+    tcase_add_test(hostile, centroids_without_a_score_are_left_out);
     TCase *const cases[] = {all, one, hostile};
     return check_main("scan", cases, 3);
 }
