@@ -38,8 +38,10 @@ void sample_init(sample_file *sample, const sl_file_type *type, uint64_t version
         sample->sections[i] = (sl_section_source){kinds[i], flags, sample->data + at, sizes[i], 0, NULL};
         at += sizes[i];
     }
-    for (size_t i = 0; i < at; i++)
-        sample->data[i] = (unsigned char)sl_random_at(version, i);
+    for (size_t i = 0; i < at; i += sizeof(uint64_t)) {
+        uint64_t bytes = sl_random_at(version, i);
+        memcpy(sample->data + i, &bytes, at - i < sizeof bytes ? at - i : sizeof bytes);
+    }
 }
 
 void sample_free(sample_file *sample) {
