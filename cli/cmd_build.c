@@ -68,10 +68,24 @@ static int prepare_block(build_state *state) {
     return status;
 }
 
+/* Of an index in records those of its file: in memory it has arrays. */
+static int get_stats(const build_state *state, sl_index_stats *stats) {
+    const char *path = state->options->output;
+    *stats = (sl_index_stats){.struct_size = sizeof *stats};
+    if (state->options->layout == SL_LAYOUT_RECORDS && !state->options->room) {
+        sl_index *saved;
+        int status = open_index(path, (opening){.place = SL_PLACE_MAP, .tier = SL_TIER_NONE}, &saved, stats);
+        if (status == EXIT_DONE) sl_index_free(saved);
+        return status;
+    }
+    sl_status status = sl_index_get_stats(state->adding.index, stats);
+    return status == SL_OK ? EXIT_DONE : report_status(path, status);
+}
+
 static int print_result(const build_state *state) {
-    sl_index_stats stats = {.struct_size = sizeof stats};
-    sl_status status = sl_index_get_stats(state->adding.index, &stats);
-    if (status != SL_OK) return report_status(state->options->output, status);
+    sl_index_stats stats;
+    int status = get_stats(state, &stats);
+    if (status != EXIT_DONE) return status;
     size_t threads = thread_count(state->options->threads);
     double rate = state->adding.add_s > 0 ? (double)stats.n / state->adding.add_s : 0;
     if (state->options->json) {
@@ -190,8 +204,9 @@ static const option build_table[] = {
      "room "
      "for N vectors in all. What is not used takes no space where the file system knows holes."},
     {0, "layout", OPTION_WORD, "arrays|records", 0, offsetof(build_options, layout),
-     "How codes, links and ids lie in the file: each in an array of its own (default), the smallest and what memory "
-     "serves best; or those of a vector side by side in a record of a multiple of 256 bytes, for persistent memory and "
+     "How codes, links and ids lie in the file: each in an array of its own (default), what memory serves best and "
+     "mostly the smallest; or those of a vector side by side in a record of a multiple of 256 bytes, for persistent "
+     "memory and "
      "other media that are slower and read in blocks."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
      "Fail, before the work where that can be told, rather than take more memory than this; 512M, 16G."},
@@ -205,7 +220,7 @@ static const option build_table[] = {
 const command command_build = {
     .name = "build",
     .summary = "build an index from a file of vectors",
-    .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32] [--refine "
+    .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32|i4] [--refine "
                 "none|f32|bf16|i16] [--m N] [--ef-build N] [--threads N] [--ids FILE] [--seed N] [--room N] [--layout "
                 "arrays|records] "
                 "[--max-memory BYTES] "

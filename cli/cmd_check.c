@@ -224,8 +224,10 @@ static const option check_table[] = {
     {0, "sample", OPTION_COUNT, "N", 0, offsetof(check_options, sample),
      "Vectors searched for and compared with exact search (default 200); 0 leaves that out."},
     {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
-     "Of a file that is written in place, verify each vector's record against a checksum of its own, and list the ids "
-     "of those that are damaged, 10000 at most."},
+     "Of a file that is written in place, verify each vector's codes, refine row and id against a checksum of "
+     "their own, and list the ids of those that are damaged, 10000 at most. Links, which change as vectors are added, "
+     "have "
+     "none: they are held to their rules, as ever. Without this nothing of such a vector's data is verified."},
     {0, "drop", OPTION_FLAG, NULL, 0, offsetof(check_options, drop),
      "With --scrub: delete the vectors whose records are damaged, list their ids, and check what is left. Add them "
      "again "

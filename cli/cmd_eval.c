@@ -387,9 +387,8 @@ static int eval(eval_state *state) {
     const char *const inputs[] = {state->index_path, state->queries_path, state->truth_path, NULL};
     int status = options->plot ? output_check(options->plot, inputs) : EXIT_DONE;
     /* Processes open the index for themselves; here it is then only asked what it holds. */
-    state->task.place = options->place >= 0   ? (sl_place)options->place
-                        : runs_alone(options) ? SL_PLACE_DRAM
-                                              : SL_PLACE_MAP;
+    int copies = runs_alone(options) && options->tier != SL_TIER_DRAM;
+    state->task.place = options->place >= 0 ? (sl_place)options->place : copies ? SL_PLACE_DRAM : SL_PLACE_MAP;
     opening how = {.place = SL_PLACE_MAP, .tier = SL_TIER_NONE};
     if (runs_alone(options))
         how = (opening){state->task.place, options->numa, options->prefault, (sl_tier)options->tier, options->progress};
@@ -449,8 +448,8 @@ static const option eval_table[] = {
      "CPUs to run the threads on, in turn. Without it one process's threads run where the system puts them; numactl "
      "and taskset work as for any program."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(eval_options, place),
-     "Copy the index into memory (default for one process), or map its file (default with --procs), which the "
-     "processes then share."},
+     "Copy the index into memory (default for one process), or map its file (default with --procs, which share it, "
+     "and with --tier dram, which is of a mapped one)."},
     OPTION_PLACE_NODES(eval_options),
     OPTION_PREFAULT(eval_options),
     OPTION_TIER(eval_options),

@@ -67,10 +67,38 @@ int open_to_change(const char *path, sl_place otherwise, int progress_wanted, sl
     return describe(path, status, out, stats);
 }
 
+/* A copy in memory has forgotten how its file was laid out. */
+static sl_layout layout_of(const char *path) {
+    sl_index *index;
+    sl_index_storage storage = {.struct_size = sizeof storage};
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.tier = SL_TIER_NONE;
+    if (sl_index_open(path, &params, &index) != SL_OK) return SL_LAYOUT_ARRAYS;
+    int known = sl_index_get_storage(index, &storage) == SL_OK;
+    sl_index_free(index);
+    return known && storage.record_bytes ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS;
+}
+
+typedef struct kept {
+    sl_index *index;
+    sl_layout layout;
+} kept;
+
+static sl_status save_kept(void *handle, const char *path, const sl_save_params *params) {
+    const kept *kept = handle;
+    sl_save_params mine = *params;
+    mine.layout = kept->layout;
+    return sl_index_save(kept->index, path, &mine);
+}
+
 int keep_changes(sl_index *index, const char *path, int progress_wanted, double *seconds) {
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(index, &stats);
-    if (status == SL_OK && !stats.room) return save_handle(save_index, index, path, progress_wanted, seconds);
+    if (status == SL_OK && !stats.room) {
+        kept kept = {index, layout_of(path)};
+        return save_handle(save_kept, &kept, path, progress_wanted, seconds);
+    }
     double start = now_seconds();
     if (status == SL_OK) status = sl_index_sync(index);
     *seconds = now_seconds() - start;
@@ -89,10 +117,6 @@ int save_handle(save_fn save, void *handle, const char *path, int progress_wante
     progress_end(&progress, status == SL_OK);
     *seconds = now_seconds() - start;
     return status == SL_OK ? EXIT_DONE : report_status(path, status);
-}
-
-sl_status save_index(void *handle, const char *path, const sl_save_params *params) {
-    return sl_index_save(handle, path, params);
 }
 
 static double bytes_per_vector(const sl_index_stats *stats) {

@@ -57,13 +57,12 @@ int check_depth(const char *option, size_t value, size_t n, const char *path);
 /* Saves a handle of the library by its call, sl_index_save or another's, telling how far it is; *seconds is what it
  * took. Returns an exit status. */
 typedef sl_status (*save_fn)(void *handle, const char *path, const sl_save_params *params);
+int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);
+
 /* The index to be changed: in its file, where that has room, or else opened with this place. And the end of it: what
- * was changed is synced, or the whole saved in the file's place. */
+ * was changed is synced, or the whole saved in the file's place, in the layout that this has. */
 int open_to_change(const char *path, sl_place otherwise, int progress, sl_index **out, sl_index_stats *stats);
 int keep_changes(sl_index *index, const char *path, int progress, double *seconds);
-
-sl_status save_index(void *handle, const char *path, const sl_save_params *params);
-int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);
 
 /* Threads a call with `asked` will use. */
 size_t thread_count(size_t asked);

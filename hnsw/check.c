@@ -211,10 +211,11 @@ static void check_records(sl_check *check) {
 static sl_status verdict(const sl_check *check) {
     const sl_check_report *r = &check->report;
     if (r->bad_records)
-        return sl_fail(SL_ECORRUPT,
-                       "%zu records are damaged, the first that of id %llu; build the index again from its vectors, or "
-                       "take a copy of the file",
-                       r->bad_records, (unsigned long long)check->records.first);
+        return sl_fail(
+            SL_ECORRUPT,
+            "%zu records are damaged, the first that of id %llu; drop them, build the index again from its vectors, or "
+            "take a copy of the file",
+            r->bad_records, (unsigned long long)check->records.first);
     const struct {
         size_t count;
         const char *what;

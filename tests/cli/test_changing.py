@@ -49,6 +49,28 @@ class Changing(CommandTest):
         return told
 
 
+class Records(Changing):
+    """Whoever replaces a file keeps its layout."""
+    built_with = ("--layout", "records")
+
+    def layout(self):
+        return self.run_json("info", "x.sl")["storage"]["layout"]
+
+    def test_the_layout_stays(self):
+        self.assertEqual(self.layout(), "records")
+        self.run_json("add", "x.sl", "more.fbin")
+        self.assertEqual(self.layout(), "records")
+        self.delete([5])
+        self.assertEqual(self.layout(), "records")
+        self.vectors("many.fbin", clustered(200, DIM, 14))
+        self.run_json("tune", "x.sl", "many.fbin", "-k", 5, "--recall", 0.9)
+        self.assertEqual(self.layout(), "records")
+
+    def test_the_size_told_is_the_files(self):
+        told = self.run_json("build", "base.fbin", "-o", "y.sl", "--metric", "l2", "--codes", "i8", "--layout", "records")
+        self.assertEqual(told["bytes_total"], os.path.getsize(self.path("y.sl")))
+
+
 class Delete(Changing):
     def test_deleted_are_not_found(self):
         told = self.delete(range(0, N, 2))
