@@ -159,7 +159,7 @@ class Probes(CommandTest):
             self.assertEqual(len(records), len(probes))
             for record, number in zip(records, probes):
                 record[48:self.PROBES] = records[0][48:self.PROBES]
-                struct.pack_into("<I", record, self.PROBES, number)
+                struct.pack_into("<II", record, self.PROBES, *number)
             section = b"".join(records)
             struct.pack_into("<I", header, at + 24, crc32c(section))
             struct.pack_into("<I", header, 4092, crc32c(header[:4092]))
@@ -177,7 +177,7 @@ class Probes(CommandTest):
         for name in ("queries", "few"):
             self.run_ok("truth", "base.fbin", f"{name}.fbin", "-k", K, "--metric", "l2", "-o", f"{name}.ibin")
         self.run_ok("tune", "x.sl", "queries.fbin", "queries.ibin", "-k", K, "--recall", "0.5,0.6")
-        self.rewrite([1, 3])
+        self.rewrite([(1, 0), (3, 0)])
 
         def asked(name):
             told = self.run_json("eval", "x.sl", f"{name}.fbin", f"{name}.ibin", "-k", K, "--recall", "0.5,0.6",
@@ -187,6 +187,10 @@ class Probes(CommandTest):
         self.assertEqual(asked("queries"), [1, 3])
         # A batch of fewer than are scanned walks for both: one and the same point.
         self.assertEqual(asked("few"), [0])
+        # Or scans as single queries do.
+        self.rewrite([(3, 1), (3, 2)])
+        self.assertEqual(asked("queries"), [3, 3])
+        self.assertEqual(asked("few"), [1, 2])
 
 
 if __name__ == "__main__":
