@@ -190,6 +190,19 @@ START_TEST(the_counters_count) {
 }
 END_TEST
 
+/* Once it has asked, it takes no memory and no lock. */
+static void expect_quiet(asker *asker) {
+    size_t failed = ask(asker, QUERIES + OTHERS, 1);
+    size_t allocations = system_calls(), locks = lock_calls();
+    failed += ask(asker, QUERIES, ROUNDS);
+    allocations = system_calls() - allocations;
+    locks = lock_calls() - locks;
+    ck_assert_uint_eq(failed, 0);
+    ck_assert_uint_eq(asker->stats.results, K);
+    ck_assert_uint_eq(allocations, 0);
+    ck_assert_uint_eq(locks, 0);
+}
+
 START_TEST(a_warm_search_takes_no_memory_and_no_lock) {
     subject subject;
     if (!subject_make(&subject, (size_t)_i)) return;
@@ -197,15 +210,7 @@ START_TEST(a_warm_search_takes_no_memory_and_no_lock) {
         sl_index *index = subject_open(&subject, way);
         asker asker;
         asker_make(&asker, &subject, index, way % 2);
-        size_t failed = ask(&asker, QUERIES + OTHERS, 1);
-        size_t allocations = system_calls(), locks = lock_calls();
-        failed += ask(&asker, QUERIES, ROUNDS);
-        allocations = system_calls() - allocations;
-        locks = lock_calls() - locks;
-        ck_assert_uint_eq(failed, 0);
-        ck_assert_uint_eq(asker.stats.results, K);
-        ck_assert_uint_eq(allocations, 0);
-        ck_assert_uint_eq(locks, 0);
+        expect_quiet(&asker);
         sl_searcher_free(asker.searcher);
         sl_index_free(index);
     }
@@ -225,16 +230,8 @@ START_TEST(nor_does_a_warm_scan) {
     asker asker;
     asker_make(&asker, &subject, index, 0);
     asker.params.probes = 7;
-    size_t failed = ask(&asker, QUERIES + OTHERS, 1);
-    size_t allocations = system_calls(), locks = lock_calls();
-    failed += ask(&asker, QUERIES, ROUNDS);
-    allocations = system_calls() - allocations;
-    locks = lock_calls() - locks;
-    ck_assert_uint_eq(failed, 0);
-    ck_assert_uint_eq(asker.stats.results, K);
+    expect_quiet(&asker);
     ck_assert_int_eq(asker.stats.expansions == 0, index->kernels->tile.scan != NULL);
-    ck_assert_uint_eq(allocations, 0);
-    ck_assert_uint_eq(locks, 0);
     sl_searcher_free(asker.searcher);
     sl_index_free(index);
     free(x);
