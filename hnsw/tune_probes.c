@@ -88,7 +88,8 @@ static sl_status settle(probing *probing, size_t t, size_t from) {
         }
     }
     if (point.evaluations <= walk) record->probes = (uint32_t)high;
-    if (point.evaluations <= record->evaluations * ROWS_AN_EVALUATION_ONE) record->probes_one = (uint32_t)high;
+    if (record->probes && point.evaluations <= record->evaluations * ROWS_AN_EVALUATION_ONE)
+        record->probes_one = (uint32_t)high;
     return SL_OK;
 }
 
