@@ -15,7 +15,7 @@ typedef struct search_options {
     const char *output, *scores;
     fraction_list recall;
     double stop; /* below 0: not given */
-    size_t k, ef, rerank, probes, threads;
+    size_t k, ef, rerank, probes, groups, threads;
     int place, progress, json;
     numa_choice numa;
     int prefault, tier;
@@ -88,6 +88,7 @@ static int print_result(const search_state *state, const sl_search_params *param
         json_count(&json, "rerank", params->rerank);
         json_real(&json, "stop", params->stop);
         json_count(&json, "probes", params->probes);
+        json_count(&json, "groups", params->groups);
         if (params->recall > 0) json_real(&json, "target", params->recall);
         json_count(&json, "threads", thread_count(state->options->threads));
         json_count(&json, "results", state->counts.results);
@@ -116,6 +117,7 @@ static int take_settings(const search_state *state, sl_search_params *params) {
         params->stop = tuned.stop;
         int many = state->queries->n / thread_count(options->threads) >= SL_SCAN_LEAST;
         params->probes = many ? tuned.probes : tuned.probes_one;
+        params->groups = many ? 0 : tuned.groups_one;
         return EXIT_DONE;
     }
     if (options->ef != SIZE_MAX) params->ef = options->ef;
@@ -123,6 +125,7 @@ static int take_settings(const search_state *state, sl_search_params *params) {
     params->rerank = options->rerank;
     params->stop = options->stop > 0 ? options->stop : 0;
     params->probes = options->probes;
+    params->groups = options->groups;
     return EXIT_DONE;
 }
 
@@ -164,6 +167,7 @@ static int run_search(const command *self, int argc, char **argv) {
     if (options.recall.count && options.rerank) return report_usage("--rerank and --recall exclude one another");
     if (options.recall.count && options.stop >= 0) return report_usage("--stop and --recall exclude one another");
     if (options.recall.count && options.probes) return report_usage("--probes and --recall exclude one another");
+    if (options.groups && !options.probes) return report_usage("--groups goes with --probes");
     search_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1]};
     int status = search(&state);
     results_discard(state.results);
@@ -198,6 +202,9 @@ static const option search_table[] = {
      "fewer than -k are found where those hold fewer. 0 "
      "(default) walks by --ef and --stop, and so does an index without partitions (of fewer than 4096 vectors), of "
      "codes i16 or f32, or on a processor that has only scalar kernels."},
+    {0, "groups", OPTION_COUNT, "N", 0, offsetof(search_options, groups),
+     "Where fewer than 16 queries a thread are asked, choose the --probes partitions among those of the N nearest "
+     "groups, of some 16 each, instead of among all (0, default): faster from a million vectors on."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(search_options, place),
      "Copy the index into memory, or map its file (default), which opens at once, or map it from persistent memory."},
@@ -212,7 +219,8 @@ const command command_search = {
     .name = "search",
     .summary = "find the nearest neighbours of a file of queries",
     .synopsis = "shortlist search INDEX QUERIES -k N -o OUT.ibin [--ef N | --recall R] [--scores FILE.fbin] [--rerank "
-                "N] [--stop X] [--probes N] [--threads N] [--place dram|map|pmem] [--numa interleave|bind:N|local] "
+                "N] [--stop X] [--probes N [--groups N]] [--threads N] [--place dram|map|pmem] [--numa "
+                "interleave|bind:N|local] "
                 "[--prefault] [--tier auto|none|dram] [--progress] [--json]",
     .description =
         "Asks INDEX for the -k nearest vectors of each row of QUERIES and writes their ids. Queries of an index over "

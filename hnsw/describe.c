@@ -74,12 +74,16 @@ static void put_upper(const sl_index *index, sl_description *out) {
     put(out, SL_SECTION_UPPER_LINKS, SL_SECTION_REQUIRED, upper->links, upper->rows * index->m * word);
 }
 
+static void put_partitions(const sl_partitions *partitions, sl_section_kind starts, sl_section_kind rows,
+                           sl_description *out) {
+    if (!partitions->count) return;
+    put(out, starts, 0, partitions->starts, (partitions->count + 1) * sizeof(uint32_t));
+    put(out, rows, 0, partitions->rows, partitions->count * partitions->codec.rows.pitch);
+}
+
 static void put_optional(const sl_index *index, sl_description *out) {
-    const sl_partitions *partitions = &index->partitions;
-    if (partitions->count) {
-        put(out, SL_SECTION_PARTITION_STARTS, 0, partitions->starts, (partitions->count + 1) * sizeof(uint32_t));
-        put(out, SL_SECTION_PARTITION_ROWS, 0, partitions->rows, partitions->count * partitions->codec.rows.pitch);
-    }
+    put_partitions(&index->partitions, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, out);
+    put_partitions(&index->groups, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, out);
     if (index->tuned_count) put(out, SL_SECTION_TUNED, 0, index->tuned, index->tuned_count * sizeof *index->tuned);
 }
 
@@ -172,6 +176,8 @@ static uint64_t room_of(const sl_index *index, sl_section_kind kind, sl_extent r
         return SL_LIVE_SIZE;
     case SL_SECTION_PARTITION_STARTS:
     case SL_SECTION_PARTITION_ROWS:
+    case SL_SECTION_GROUP_STARTS:
+    case SL_SECTION_GROUP_ROWS:
         return 0;
     }
     return 0;

@@ -93,9 +93,10 @@ struct sl_index {
     size_t ordered;  /* nodes when they were last numbered anew */
     size_t threads;  /* that the last add was asked to use */
     sl_partitions partitions;
-    sl_idle *idle;   /* searchers between batch calls, which may be many at once and see the index as const */
-    sl_store *store; /* the open file the arrays point into; NULL when they are the index's own */
-    sl_live *live;   /* of an index that is written in place: what was touched, and the log */
+    sl_partitions groups; /* of those, see partition.h */
+    sl_idle *idle;        /* searchers between batch calls, which may be many at once and see the index as const */
+    sl_store *store;      /* the open file the arrays point into; NULL when they are the index's own */
+    sl_live *live;        /* of an index that is written in place: what was touched, and the log */
     const sl_live_facts *facts; /* of one that is mapped while another process may write it: see sl_live_follow */
     sl_tuned_record *tuned;     /* settings that tuning stored, see settings.h; always the index's own */
     size_t tuned_count;

@@ -141,6 +141,7 @@ void sl_index_release_arrays(sl_index *index) {
         sl_ids_free(index);
     } else {
         sl_partitions_free(allocator, &index->partitions);
+        sl_partitions_free(allocator, &index->groups);
         sl_ids_free(index);
         sl_mem_free(layer0, index->rows, sl_codec_rows_size(&index->codec, index->capacity));
         sl_mem_free(layer0, index->rest_rows, sl_rest_bytes(index, index->capacity));
@@ -313,6 +314,8 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
             break;
         case SL_SECTION_PARTITION_STARTS:
         case SL_SECTION_PARTITION_ROWS:
+        case SL_SECTION_GROUP_STARTS:
+        case SL_SECTION_GROUP_ROWS:
             mine.bytes_partitions += size;
             break;
         case SL_SECTION_TUNED:

@@ -12,7 +12,7 @@ typedef struct sl_order {
     sl_reach reach; /* its queue: new number -> old number */
     uint32_t *to;   /* old number -> new number */
     uint32_t *of;   /* old number -> partition */
-    sl_partitions partitions;
+    sl_partitions partitions, groups;
     uint32_t *slots; /* old slot -> new slot */
     void *row;       /* room for the longest row of any array */
     void *ids;
@@ -36,6 +36,7 @@ static void order_free(sl_order *order) {
     sl_mem_free(allocator, order->to, index->n * word);
     sl_mem_free(allocator, order->of, index->n * word);
     sl_partitions_free(allocator, &order->partitions);
+    sl_partitions_free(allocator, &order->groups);
     sl_mem_free(allocator, order->slots, index->upper.count * word);
     sl_mem_free(allocator, order->row, longest_row(index));
     sl_mem_free(&index->layer0, order->ids, index->capacity * sizeof(uint64_t));
@@ -83,8 +84,8 @@ static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *prog
     size_t n = index->n, tail = sl_reach_run(reach);
     for (size_t node = 0; node < n; node++)
         if (!sl_reach_has(reach, (uint32_t)node)) reach->queue[tail++] = (uint32_t)node;
-    SL_TRY(sl_partitions_learn(index, sl_thread_count(threads), progress, &order->partitions, order->of, order->to));
-    SL_TRY(sl_partitions_arrange(index, &order->partitions, order->of, reach->queue, order->to));
+    SL_TRY(sl_partitions_make(index, sl_thread_count(threads), progress, reach->queue, order->of, order->to,
+                              &order->partitions, &order->groups));
     for (size_t node = 0; node < n; node++)
         order->to[reach->queue[node]] = (uint32_t)node;
     return SL_OK;
@@ -160,10 +161,12 @@ static void adopt(sl_order *order) {
     sl_replicas_drop(index);
     index->upper = order->upper;
     order->upper = upper;
-    sl_settings_follow(index, &order->partitions);
-    sl_partitions partitions = index->partitions;
+    sl_settings_follow(index, &order->partitions, &order->groups);
+    sl_partitions partitions = index->partitions, groups = index->groups;
     index->partitions = order->partitions;
+    index->groups = order->groups;
     order->partitions = partitions;
+    order->groups = groups;
     sl_ids_adopt(index, order->ids);
     order->ids = NULL;
     uint64_t *dead = index->dead;

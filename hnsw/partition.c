@@ -26,55 +26,72 @@ void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, 
     if (index->codec.metric == SL_METRIC_IP) out->bias_scale = sqrtf(norm2);
 }
 
-sl_status sl_partitions_check(const sl_index *index) {
-    const sl_partitions *partitions = &index->partitions;
+/* `n`: of what is parted, `what` a name for one part of it. */
+static sl_status check(const sl_partitions *partitions, size_t n, const char *what) {
     const sl_code_rows *rows = &partitions->codec.rows;
     const uint32_t *starts = partitions->starts;
     size_t count = partitions->count;
-    if (count && (starts[0] != 0 || starts[count] > index->n))
-        return sl_fail(SL_ECORRUPT, "partitions hold vectors %u to %u; build the index again from its vectors",
-                       starts[0], starts[count]);
+    if (count && (starts[0] != 0 || starts[count] > n))
+        return sl_fail(SL_ECORRUPT, "%ss hold numbers %u to %u of %zu; build the index again from its vectors", what,
+                       starts[0], starts[count], n);
     for (size_t p = 0; p < count; p++) {
         const uint8_t *row = partitions->rows + p * rows->pitch;
         if (starts[p] > starts[p + 1] || !sl_field_is_finite(row, rows->factor) ||
             (rows->bias && !sl_field_is_finite(row, rows->bias)))
-            return sl_fail(SL_ECORRUPT, "partition %zu is broken; build the index again from its vectors", p);
+            return sl_fail(SL_ECORRUPT, "%s %zu is broken; build the index again from its vectors", what, p);
     }
+    return SL_OK;
+}
+
+sl_status sl_partitions_check(const sl_index *index) {
+    const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
+    SL_TRY(check(partitions, index->n, "partition"));
+    SL_TRY(check(groups, partitions->count, "group of partitions"));
+    if (groups->count && groups->starts[groups->count] != partitions->count)
+        return sl_fail(SL_ECORRUPT, "groups hold %u of %zu partitions; build the index again from its vectors",
+                       groups->starts[groups->count], partitions->count);
     return SL_OK;
 }
 
 static sl_status copy(sl_index *index, const sl_file_section *starts, const sl_file_section *rows,
-                      sl_progress *progress) {
-    sl_partitions *partitions = &index->partitions;
+                      sl_progress *progress, sl_partitions *out) {
     void *block;
     SL_TRY(sl_mem_alloc(&index->allocator, (size_t)starts->size, &block));
-    partitions->starts = block;
-    SL_TRY(sl_mem_alloc(&index->allocator, sl_codec_rows_size(&partitions->codec, partitions->count), &block));
-    partitions->rows = block;
-    SL_TRY(sl_store_copy(index->store, starts, partitions->starts, progress));
-    return sl_store_copy(index->store, rows, partitions->rows, progress);
+    out->starts = block;
+    SL_TRY(sl_mem_alloc(&index->allocator, sl_codec_rows_size(&out->codec, out->count), &block));
+    out->rows = block;
+    SL_TRY(sl_store_copy(index->store, starts, out->starts, progress));
+    return sl_store_copy(index->store, rows, out->rows, progress);
 }
 
-sl_status sl_partitions_load(sl_index *index, sl_progress *progress) {
-    sl_partitions *partitions = &index->partitions;
-    const sl_file_section *starts = sl_store_section(index->store, SL_SECTION_PARTITION_STARTS);
-    const sl_file_section *rows = sl_store_section(index->store, SL_SECTION_PARTITION_ROWS);
+/* Parts of n things, `most` at most; `what` a name for these parts. */
+static sl_status load(sl_index *index, sl_section_kind starts_kind, sl_section_kind rows_kind, uint64_t n,
+                      uint64_t most, const char *what, sl_progress *progress, sl_partitions *out) {
+    const sl_file_section *starts = sl_store_section(index->store, starts_kind);
+    const sl_file_section *rows = sl_store_section(index->store, rows_kind);
     if (!starts && !rows) return SL_OK;
     sl_codec codec;
     SL_TRY(sl_partition_codec(index, &codec));
-    uint64_t words = starts ? starts->size / sizeof(uint32_t) : 0, n = index->store->header.n;
-    if (!rows || words < 2 || starts->size % sizeof(uint32_t) || words - 1 > SL_MAX_PARTITIONS || words - 1 > n ||
+    uint64_t words = starts ? starts->size / sizeof(uint32_t) : 0;
+    if (!rows || words < 2 || starts->size % sizeof(uint32_t) || words - 1 > most || words - 1 > n ||
         rows->size != (words - 1) * codec.rows.pitch)
-        return sl_fail(SL_ECORRUPT, "%s: partitions of %llu and %llu bytes do not fit together", index->store->path,
+        return sl_fail(SL_ECORRUPT, "%s: %s of %llu and %llu bytes do not fit together", index->store->path, what,
                        (unsigned long long)(starts ? starts->size : 0), (unsigned long long)(rows ? rows->size : 0));
-    partitions->count = (size_t)words - 1;
-    partitions->codec = codec;
+    out->count = (size_t)words - 1;
+    out->codec = codec;
     if (index->place == SL_PLACE_DRAM) {
-        SL_TRY(copy(index, starts, rows, progress));
+        SL_TRY(copy(index, starts, rows, progress, out));
     } else {
-        partitions->starts = (uint32_t *)(uintptr_t)sl_store_data(index->store, starts);
-        partitions->rows = (uint8_t *)(uintptr_t)sl_store_data(index->store, rows);
+        out->starts = (uint32_t *)(uintptr_t)sl_store_data(index->store, starts);
+        out->rows = (uint8_t *)(uintptr_t)sl_store_data(index->store, rows);
     }
-    partitions->codec.rows.base = partitions->rows;
+    out->codec.rows.base = out->rows;
     return SL_OK;
+}
+
+sl_status sl_partitions_load(sl_index *index, sl_progress *progress) {
+    SL_TRY(load(index, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, index->store->header.n,
+                SL_MAX_PARTITIONS, "partitions", progress, &index->partitions));
+    return load(index, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, index->partitions.count, SL_MAX_GROUPS,
+                "groups of partitions", progress, &index->groups);
 }

@@ -1,5 +1,6 @@
 /* Partitions: near nodes numbered one after another, and a centroid for each run of them, so that a scan reads the runs
- * whose centroids are nearest to a query and nothing else. */
+ * whose centroids are nearest to a query and nothing else. Where there are many, runs of near ones form groups in the
+ * same way, so that one query need not look at all centroids either. */
 #ifndef SL_HNSW_PARTITION_H
 #define SL_HNSW_PARTITION_H
 
@@ -11,8 +12,12 @@
  * and batches, which meet less often at each, are no slower. */
 #define SL_PARTITION_ROWS 256u
 #define SL_MAX_PARTITIONS 16384u
+/* Partitions a group has on average. */
+#define SL_GROUP_PARTITIONS 16u
+#define SL_MAX_GROUPS       (SL_MAX_PARTITIONS / SL_GROUP_PARTITIONS)
 
-/* The arrays may lie in a file that is not trusted: see sl_partition_nodes. */
+/* Of nodes; or groups, of partitions, whose numbers then stand where node numbers do. The arrays may lie in a file that
+ * is not trusted: see sl_partition_nodes. */
 typedef struct sl_partitions {
     size_t count;     /* 0: none were made */
     uint32_t *starts; /* count + 1 node numbers, ascending from 0; partition p holds nodes starts[p] to
@@ -43,19 +48,17 @@ static inline sl_range sl_partition_rest(const sl_partitions *partitions, size_t
 
 /* partition_learn.c: how many are made of n nodes; those that stay empty are left out later. */
 size_t sl_partition_count(sl_metric metric, size_t n);
+/* partition_learn.c: into how many groups so many partitions go; 0 where they are few. */
+size_t sl_partition_groups(size_t partitions);
 
-/* partition_learn.c: centroids of the index's nodes by k-means over a sample, and in `of` (n entries) the partition of
- * each node. Depends on the rows, their order and the index's seed, not on the number of threads. Until they are
- * arranged, *out has no starts. `scratch`: n entries. The progress, which may be NULL, is asked whether to go on. On
- * failure *out has nothing. Errors: SL_ENOMEM, SL_ECANCELED. */
-sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_progress *progress, sl_partitions *out,
-                              uint32_t *of, uint32_t *scratch);
-
-/* partition_learn.c: sorts `order`, which names n nodes, by partition: partitions in the order in which they are first
- * met, the nodes of one as they were. Partitions without nodes are left out. `scratch`: n entries. Errors: SL_ENOMEM,
- * after which nothing is changed. */
-sl_status sl_partitions_arrange(const sl_index *index, sl_partitions *partitions, const uint32_t *of, uint32_t *order,
-                                uint32_t *scratch);
+/* partition_learn.c: partitions of the index's nodes by k-means over a sample, and groups of these where there are
+ * many; none otherwise. Sorts `order`, which names all nodes, by partition: groups in the order in which they are first
+ * met, the partitions of one and the nodes of these in that order too. Partitions without nodes are left out. Depends
+ * on the rows, their order and the index's seed, not on the number of threads. `of`, `scratch`: room for n entries
+ * each. The progress, which may be NULL, is asked whether to go on. `partitions` and `groups` have nothing before, and
+ * are the caller's to free, also on failure. Errors: SL_ENOMEM, SL_ECANCELED. */
+sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress, uint32_t *order,
+                             uint32_t *of, uint32_t *scratch, sl_partitions *partitions, sl_partitions *groups);
 
 /* partition.c: the geometry of the centroids' rows. */
 sl_status sl_partition_codec(const sl_index *index, sl_codec *codec);
@@ -67,11 +70,12 @@ void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, 
 /* partition.c: of the index's own, not those in a mapping. */
 void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions);
 
-/* partition.c: those of the index's store, where it has them: copied where the index is in memory, else as they lie in
- * the mapping. Their number is checked, and what they hold is not. Errors: SL_ECORRUPT, SL_ENOMEM, SL_ECANCELED. */
+/* partition.c: those of the index's store and their groups, where it has them: copied where the index is in memory,
+ * else as they lie in the mapping. Their number is checked, and what they hold is not. Errors: SL_ECORRUPT, SL_ENOMEM,
+ * SL_ECANCELED. */
 sl_status sl_partitions_load(sl_index *index, sl_progress *progress);
 
-/* partition.c: SL_ECORRUPT where they are not what sl_partitions says. */
+/* partition.c: SL_ECORRUPT where they, or their groups, are not what sl_partitions says. */
 sl_status sl_partitions_check(const sl_index *index);
 
 #endif

@@ -18,6 +18,7 @@ enum {
     CHUNK = 64,  /* rows a thread takes at once */
     PROBES = 12  /* groups that are looked at */
 };
+_Static_assert(BLOCK *BLOCK >= SL_MAX_PARTITIONS, "all groups are scored at once");
 
 /* Of one thread. */
 typedef struct sl_learner {
@@ -40,6 +41,7 @@ struct sl_kmeans {
     uint32_t *members; /* their places in the sample, by centroid */
     uint32_t *ends;    /* of each centroid's in `members` */
     uint32_t *splits;  /* of each centroid's, in this turn */
+    uint32_t *all;     /* centroids */
     sl_learner *learners;
     sl_progress *progress;
 };
@@ -50,10 +52,20 @@ size_t sl_partition_count(sl_metric metric, size_t n) {
     return count ? count : 1;
 }
 
+size_t sl_partition_groups(size_t partitions) {
+    return partitions > BLOCK ? partitions / SL_GROUP_PARTITIONS : 0;
+}
+
+static sl_status learnt_codec(const sl_index *index, sl_codec *codec) {
+    sl_metric metric = index->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
+    return sl_codec_init(codec, index->codec.dim, metric, SL_F32, SL_CODES_I8);
+}
+
 static void centroids_free(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->index->allocator;
     sl_mem_free(allocator, kmeans->ends, kmeans->count * sizeof *kmeans->ends);
     sl_mem_free(allocator, kmeans->splits, kmeans->count * sizeof *kmeans->splits);
+    sl_mem_free(allocator, kmeans->all, kmeans->count * sizeof *kmeans->all);
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
 }
 
@@ -64,6 +76,10 @@ static sl_status centroids_alloc(sl_kmeans *kmeans) {
     kmeans->ends = block;
     SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->splits, &block));
     kmeans->splits = block;
+    SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->all, &block));
+    kmeans->all = block;
+    for (size_t p = 0; p < kmeans->count; p++)
+        kmeans->all[p] = (uint32_t)p;
     SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&kmeans->codec, kmeans->count), &block));
     kmeans->rows = block;
     kmeans->codec.rows.base = block;
@@ -98,15 +114,25 @@ static sl_status learners_alloc(sl_kmeans *kmeans) {
 }
 
 static void groups_free(sl_kmeans *groups) {
+    if (!groups->index) return;
     const sl_allocator *allocator = &groups->index->allocator;
     sl_mem_free(allocator, groups->of, groups->sampled * sizeof *groups->of);
     sl_mem_free(allocator, groups->members, groups->sampled * sizeof *groups->members);
     centroids_free(groups);
 }
 
-static sl_status groups_alloc(sl_kmeans *groups) {
-    const sl_allocator *allocator = &groups->index->allocator;
+/* Of a count of groups, of the centroids of `grouped`. What was allocated is for groups_free, also on failure. */
+static sl_status groups_init(sl_kmeans *groups, const sl_kmeans *grouped, size_t count) {
+    const sl_allocator *allocator = &grouped->index->allocator;
     void *block;
+    *groups = (sl_kmeans){.index = grouped->index,
+                          .grouped = grouped,
+                          .count = count,
+                          .threads = grouped->threads,
+                          .sampled = grouped->count,
+                          .learners = grouped->learners,
+                          .progress = grouped->progress};
+    SL_TRY(learnt_codec(grouped->index, &groups->codec));
     SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->of, &block));
     groups->of = block;
     SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->members, &block));
@@ -138,7 +164,8 @@ static void scale(float *x, size_t dim, double factor) {
 static void take_vector(const sl_kmeans *kmeans, size_t i, float *out) {
     size_t dim = kmeans->codec.dim;
     if (kmeans->grouped) {
-        sl_decode_row(&kmeans->codec, kmeans->grouped->rows + i * kmeans->codec.rows.pitch, out);
+        const sl_codec *codec = &kmeans->grouped->codec;
+        sl_decode_row(codec, kmeans->grouped->rows + i * codec->rows.pitch, out);
         return;
     }
     sl_coded_floats(kmeans->index, node_at(kmeans, i), out);
@@ -169,11 +196,10 @@ static sl_range members_of(const sl_kmeans *kmeans, size_t p) {
 }
 
 /* At the centroids of the groups nearest to the query. */
-static void look_at_groups(const sl_kmeans *kmeans, const sl_query_code *query, const uint32_t *all,
-                           sl_nearest *nearest) {
+static void look_at_groups(const sl_kmeans *kmeans, const sl_query_code *query, sl_nearest *nearest) {
     const sl_kmeans *groups = kmeans->groups;
     float scores[BLOCK];
-    kmeans->index->kernels->score[SL_CODES_I8](&groups->codec.rows, query, all, groups->count, 0, scores);
+    kmeans->index->kernels->score[SL_CODES_I8](&groups->codec.rows, query, groups->all, groups->count, 0, scores);
     for (size_t looked = 0; looked < PROBES; looked++) {
         sl_nearest next = {-INFINITY, SL_NONE};
         for (uint32_t group = 0; group < groups->count; group++) {
@@ -190,17 +216,14 @@ static void look_at_groups(const sl_kmeans *kmeans, const sl_query_code *query, 
 static uint32_t nearest_to(const sl_kmeans *kmeans, const sl_learner *learner, size_t i) {
     sl_nearest nearest = {-INFINITY, 0};
     sl_query_code query;
-    uint32_t all[BLOCK];
     float norm2;
     take_vector(kmeans, i, learner->floats);
     sl_encode_query(&kmeans->codec, learner->floats, SL_F32, learner->buffer, learner->floats + kmeans->codec.dim,
                     &query, &norm2);
-    for (uint32_t id = 0; id < BLOCK; id++)
-        all[id] = id;
     if (kmeans->groups)
-        look_at_groups(kmeans, &query, all, &nearest);
+        look_at_groups(kmeans, &query, &nearest);
     else
-        look_at(kmeans, &query, all, kmeans->count, &nearest);
+        look_at(kmeans, &query, kmeans->all, kmeans->count, &nearest);
     return nearest.centroid;
 }
 
@@ -285,8 +308,18 @@ static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, c
     return least < most ? least : most;
 }
 
+/* The mean of the biases of centroids. */
+static double mean_reach(const sl_kmeans *centroids, const uint32_t *members, size_t count) {
+    const sl_code_rows *rows = &centroids->codec.rows;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)sl_field_get(centroids->rows + members[i] * rows->pitch, rows->bias);
+    return sum / (double)count;
+}
+
 /* By inner product the nearest of a partition are among its longest vectors, above whose mean they lie as far as that
- * spreads: by three deviations in one direction, if it spreads alike in all. */
+ * spreads: by three deviations in one direction, if it spreads alike in all. Those of a group lie above its centroids.
+ */
 static void put_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
                       size_t count) {
     const sl_codec *codec = &kmeans->codec;
@@ -294,8 +327,10 @@ static void put_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t
     double least = long_quarter(kmeans, learner, members, count);
     double norm2 = mean_of(kmeans, learner, members, count, least);
     double variance = norm2 - sl_dot_double(learner->floats, learner->floats, codec->dim);
+    double reach = variance > 0 ? 3 * sqrt(variance / (double)codec->dim) : 0;
+    if (kmeans->grouped) reach += mean_reach(kmeans->grouped, members, count);
     sl_encode_row(codec, learner->floats, SL_F32, row, learner->floats + codec->dim, NULL);
-    sl_field_put(row, codec->rows.bias, variance > 0 ? 3 * sqrt(variance / (double)codec->dim) : 0);
+    sl_field_put(row, codec->rows.bias, reach);
 }
 
 /* Centroids that no row was nearest to move to a row of what is largest, counting that they halve it. */
@@ -367,6 +402,14 @@ static void learn(sl_kmeans *kmeans) {
     sort_members(kmeans);
 }
 
+static void learn_groups(sl_kmeans *groups) {
+    start(groups);
+    for (uint64_t number = 0; number < TURNS && !sl_progress_cancelled(groups->progress); number++)
+        turn(groups, number);
+    assign(groups);
+    sort_members(groups);
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Partitions
  * ------------------------------------------------------------------------------------------------------------- */
@@ -386,75 +429,133 @@ static sl_status restate(sl_kmeans *kmeans) {
     return SL_OK;
 }
 
-sl_status sl_partitions_learn(const sl_index *index, size_t threads, sl_progress *progress, sl_partitions *out,
-                              uint32_t *of, uint32_t *scratch) {
-    *out = (sl_partitions){0};
-    sl_kmeans kmeans = {.index = index,
-                        .count = sl_partition_count(index->codec.metric, index->n),
-                        .threads = threads,
-                        .of = of,
-                        .members = scratch,
-                        .progress = progress};
-    sl_metric metric = index->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
-    sl_kmeans groups = {
-        .index = index, .grouped = &kmeans, .threads = threads, .sampled = kmeans.count, .progress = progress};
-    sl_status status;
-    SL_TRY(sl_codec_init(&kmeans.codec, index->codec.dim, metric, SL_F32, SL_CODES_I8));
-    SL_TRY_GOTO(learners_alloc(&kmeans), done);
-    SL_TRY_GOTO(centroids_alloc(&kmeans), done);
-    if (kmeans.count > BLOCK) {
-        groups.count = (size_t)sqrt((double)kmeans.count);
-        groups.codec = kmeans.codec;
-        groups.learners = kmeans.learners;
-        SL_TRY_GOTO(groups_alloc(&groups), done);
-        kmeans.groups = &groups;
+/* Those that have no rows are in no group. */
+static void leave_out_empty(sl_kmeans *groups) {
+    uint32_t kept = 0, from = 0;
+    for (size_t g = 0; g < groups->count; g++) {
+        uint32_t end = groups->ends[g];
+        for (; from < end; from++) {
+            uint32_t p = groups->members[from];
+            sl_range range = members_of(groups->grouped, p);
+            if (range.first < range.end) groups->members[kept++] = p;
+        }
+        groups->ends[g] = kept;
     }
-    learn(&kmeans);
-    if (sl_progress_cancelled(progress)) SL_TRY_GOTO(sl_progress_end(progress), done);
-    SL_TRY_GOTO(restate(&kmeans), done);
-    *out = (sl_partitions){.count = kmeans.count, .codec = kmeans.codec, .rows = kmeans.rows};
-    kmeans.rows = NULL;
-done:
-    groups_free(&groups);
-    learners_free(&kmeans);
-    centroids_free(&kmeans);
-    return status;
 }
 
-sl_status sl_partitions_arrange(const sl_index *index, sl_partitions *partitions, const uint32_t *of, uint32_t *order,
-                                uint32_t *scratch) {
-    const sl_allocator *allocator = &index->allocator;
-    size_t n = index->n, count = partitions->count, pitch = partitions->codec.rows.pitch, met = 0, end = 0;
-    sl_partitions arranged = {.codec = partitions->codec};
+/* Sorts `order`, which names n things, by where they are: in those places that `list` names, in its order, those of one
+ * as they were. `scratch`: n entries. Errors: SL_ENOMEM. */
+static sl_status arrange(const sl_kmeans *kmeans, const uint32_t *of, size_t n, const uint32_t *list, size_t listed,
+                         uint32_t *order, uint32_t *scratch, sl_partitions *out) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t pitch = kmeans->codec.rows.pitch, end = 0;
+    sl_partitions arranged = {.count = listed, .codec = kmeans->codec};
     void *block, *places = NULL;
     sl_status status;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, count * sizeof(uint32_t), &places), done);
-    uint32_t *place_of = places; /* one more than a partition's place; 0: not met yet */
-    for (size_t i = 0; i < n; i++)
-        if (!place_of[of[order[i]]]) place_of[of[order[i]]] = (uint32_t)++met;
-    arranged.count = met;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, (met + 1) * sizeof(uint32_t), &block), done);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, kmeans->count * sizeof(uint32_t), &places), done);
+    uint32_t *place_of = places;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, (listed + 1) * sizeof(uint32_t), &block), done);
     arranged.starts = block;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, sl_codec_rows_size(&arranged.codec, met), &block), done);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, sl_codec_rows_size(&arranged.codec, listed), &block), done);
     arranged.rows = block;
     arranged.codec.rows.base = block;
-    for (size_t p = 0; p < count; p++)
-        if (place_of[p]) memcpy(arranged.rows + (place_of[p] - 1) * pitch, partitions->rows + p * pitch, pitch);
+    for (size_t i = 0; i < listed; i++) {
+        place_of[list[i]] = (uint32_t)i + 1;
+        memcpy(arranged.rows + i * pitch, kmeans->rows + list[i] * pitch, pitch);
+    }
     /* Sizes, a place further on; then begins, which filling moves to the ends: a place further on, begins again. */
     for (size_t i = 0; i < n; i++)
-        if (place_of[of[i]] < met) arranged.starts[place_of[of[i]] + 1]++;
-    for (size_t p = 1; p <= met; p++) {
+        if (place_of[of[order[i]]] < listed) arranged.starts[place_of[of[order[i]]] + 1]++;
+    for (size_t p = 1; p <= listed; p++) {
         end += arranged.starts[p];
         arranged.starts[p] = (uint32_t)end;
     }
     for (size_t i = 0; i < n; i++)
         scratch[arranged.starts[place_of[of[order[i]]]]++] = order[i];
     memcpy(order, scratch, n * sizeof *order);
-    sl_partitions old = *partitions;
-    *partitions = arranged;
-    arranged = old;
+    *out = arranged;
+    arranged = (sl_partitions){.codec = kmeans->codec};
 done:
-    sl_mem_free(allocator, places, count * sizeof(uint32_t));
+    sl_mem_free(allocator, places, kmeans->count * sizeof(uint32_t));
     sl_partitions_free(allocator, &arranged);
+    return status;
+}
+/* The places in `of` that are met in this order, each once, into `list`; returns how many. `seen`: zeroes. */
+static size_t meet(const uint32_t *of, const uint32_t *order, size_t n, uint32_t *seen, uint32_t *list) {
+    size_t met = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t place = of[order[i]];
+        if (!seen[place]) list[met++] = place;
+        seen[place] = 1;
+    }
+    return met;
+}
+
+/* Nodes by partition, these by group, where there are any, and groups as they are met first. */
+static sl_status number(const sl_kmeans *kmeans, const sl_kmeans *groups, uint32_t *order, uint32_t *scratch,
+                        sl_partitions *partitions, sl_partitions *grouped) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t n = kmeans->index->n, count = kmeans->count, size = 4 * count * sizeof(uint32_t);
+    void *block;
+    sl_status status;
+    SL_TRY(sl_mem_alloc(allocator, size, &block));
+    uint32_t *list = block, *seen = list + count, *groups_list = seen + count, *groups_seen = groups_list + count;
+    size_t listed = meet(kmeans->of, order, n, seen, list);
+    if (groups->count) {
+        size_t met = meet(groups->of, list, listed, groups_seen, groups_list);
+        SL_TRY_GOTO(arrange(groups, groups->of, listed, groups_list, met, list, scratch, grouped), done);
+    }
+    status = arrange(kmeans, kmeans->of, n, list, listed, order, scratch, partitions);
+done:
+    sl_mem_free(allocator, block, size);
+    return status;
+}
+
+/* Centroids, and of all rows the partition. Where there are many centroids, they are in groups meanwhile. */
+static sl_status make_partitions(sl_kmeans *kmeans) {
+    sl_kmeans groups = {0};
+    sl_status status;
+    if (kmeans->count > BLOCK) {
+        SL_TRY_GOTO(groups_init(&groups, kmeans, (size_t)sqrt((double)kmeans->count)), done);
+        kmeans->groups = &groups;
+    }
+    learn(kmeans);
+    if (sl_progress_cancelled(kmeans->progress)) SL_TRY_GOTO(sl_progress_end(kmeans->progress), done);
+    status = restate(kmeans);
+done:
+    kmeans->groups = NULL;
+    groups_free(&groups);
+    return status;
+}
+
+/* The groups that queries look at, of centroids as queries are compared with them. */
+static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
+    SL_TRY(groups_init(groups, kmeans, sl_partition_groups(kmeans->count)));
+    learn_groups(groups);
+    if (sl_progress_cancelled(kmeans->progress)) return sl_progress_end(kmeans->progress);
+    leave_out_empty(groups);
+    return restate(groups);
+}
+
+sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress, uint32_t *order,
+                             uint32_t *of, uint32_t *scratch, sl_partitions *partitions, sl_partitions *grouped) {
+    sl_kmeans kmeans = {.index = index,
+                        .count = sl_partition_count(index->codec.metric, index->n),
+                        .threads = threads,
+                        .of = of,
+                        .members = scratch,
+                        .progress = progress};
+    sl_kmeans groups = {0};
+    sl_status status;
+    SL_TRY(learnt_codec(index, &kmeans.codec));
+    SL_TRY_GOTO(learners_alloc(&kmeans), done);
+    SL_TRY_GOTO(centroids_alloc(&kmeans), done);
+    SL_TRY_GOTO(make_partitions(&kmeans), done);
+    if (sl_partition_groups(kmeans.count)) SL_TRY_GOTO(make_groups(&groups, &kmeans), done);
+    status = number(&kmeans, &groups, order, scratch, partitions, grouped);
+done:
+    groups_free(&groups);
+    learners_free(&kmeans);
+    centroids_free(&kmeans);
     return status;
 }

@@ -12,62 +12,86 @@
 enum { BLOCK = 256, AHEAD = 32, BEHIND = 32 };
 _Static_assert(BLOCK <= SL_POOL_TURN, "a block fits the pool's room");
 
-/* Into the scratch: the number of each centroid and its score, the query over them, and as floats. */
+/* Into the scratch: the number of each centroid and its score, of partitions and of groups; the query over them, and as
+ * floats. */
 typedef struct sl_probing {
     sl_walk *walk;
-    sl_scan nearest; /* of the centroids */
+    sl_scan partitions, groups; /* the nearest of them */
     void *buffer;
     float *floats;
     uint32_t nodes[2 * BLOCK + BEHIND];
     size_t count; /* of nodes that wait to be scored */
 } sl_probing;
 
-static size_t places(const sl_index *index) {
-    return (index->partitions.count + BEHIND + 15) / 16 * 16;
+static size_t places(size_t centroids) {
+    return (centroids + BEHIND + 15) / 16 * 16;
+}
+
+static size_t all_places(const sl_index *index) {
+    return places(index->partitions.count) + places(index->groups.count);
 }
 
 size_t sl_probe_scratch(const sl_index *index) {
     size_t query = sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE);
-    return places(index) * (sizeof(uint32_t) + sizeof(float)) + query + 2 * index->codec.dim * sizeof(float);
+    return all_places(index) * (sizeof(uint32_t) + sizeof(float)) + query + 2 * index->codec.dim * sizeof(float);
 }
 
 static void lay_out(sl_probing *probing, uint8_t *scratch) {
     const sl_index *index = probing->walk->index;
-    probing->nearest.ids = (uint32_t *)(void *)scratch;
-    probing->nearest.scores = (float *)(void *)(probing->nearest.ids + places(index));
-    probing->buffer = probing->nearest.scores + places(index);
+    size_t partitions = places(index->partitions.count), all = all_places(index);
+    uint32_t *ids = (uint32_t *)(void *)scratch;
+    float *scores = (float *)(void *)(ids + all);
+    probing->partitions = (sl_scan){.ids = ids, .scores = scores};
+    probing->groups = (sl_scan){.ids = ids + partitions, .scores = scores + partitions};
+    probing->buffer = scores + all;
     probing->floats = (float *)(void *)((uint8_t *)probing->buffer +
                                         sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE));
 }
 
-/* Those whose score is a number: a file may hold any. */
-static void leave_out(sl_scan *nearest, size_t partitions) {
+/* Leaves the nearest of those that wait in `nearest`, about `best` of them. Those whose score is no number are left
+ * out: a file may hold any. */
+static void take_nearest(sl_walk *walk, const sl_partitions *of, const sl_query_code *code, sl_scan *nearest,
+                         size_t best) {
+    const sl_kernels *kernels = walk->index->kernels;
+    size_t count = nearest->count;
+    kernels->score[SL_CODES_I8](&of->codec.rows, code, nearest->ids, count, AHEAD, nearest->scores);
+    walk->evaluations += count;
     nearest->count = 0;
-    for (size_t p = 0; p < partitions; p++) {
-        float score = nearest->scores[p];
+    for (size_t i = 0; i < count; i++) {
+        float score = nearest->scores[i];
         if (!(score > -INFINITY)) continue;
-        nearest->ids[nearest->count] = (uint32_t)p;
+        nearest->ids[nearest->count] = nearest->ids[i];
         nearest->scores[nearest->count++] = score;
     }
+    nearest->least = -INFINITY;
+    kernels->tile.best(nearest, (uint32_t)best);
 }
 
-/* The partitions to look at, the nearest of all first: what it holds sets a threshold that little else passes. */
-static void choose(sl_probing *probing, const void *query, sl_dtype dtype, size_t probes) {
+/* All of a range, but never more than there are, which ranges of a damaged file may seem to hold. */
+static void consider(sl_scan *waiting, sl_range range, size_t all) {
+    for (size_t i = range.first; i < range.end && waiting->count < all; i++)
+        waiting->ids[waiting->count++] = (uint32_t)i;
+}
+
+/* The partitions to look at, the nearest of all first: what it holds sets a threshold that little else passes. They are
+ * chosen among those of the nearest groups, or all. */
+static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const sl_search_params *params) {
     sl_walk *walk = probing->walk;
     const sl_index *index = walk->index;
-    const sl_partitions *partitions = &index->partitions;
-    sl_scan *nearest = &probing->nearest;
+    const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
     sl_query_code code;
     sl_partition_ask(index, query, dtype, probing->buffer, probing->floats, &code);
-    for (size_t p = 0; p < partitions->count; p++)
-        nearest->ids[p] = (uint32_t)p;
-    index->kernels->score[SL_CODES_I8](&partitions->codec.rows, &code, nearest->ids, partitions->count, AHEAD,
-                                       nearest->scores);
-    walk->evaluations += partitions->count;
-    leave_out(nearest, partitions->count);
-    nearest->least = -INFINITY;
-    index->kernels->tile.best(nearest, (uint32_t)probes);
-    sl_scan_best_first(nearest);
+    if (params->groups && params->groups < groups->count) {
+        consider(&probing->groups, (sl_range){0, groups->count}, groups->count);
+        take_nearest(walk, groups, &code, &probing->groups, params->groups);
+        for (uint32_t i = 0; i < probing->groups.count; i++)
+            consider(&probing->partitions, sl_partition_nodes(groups, probing->groups.ids[i], partitions->count),
+                     partitions->count);
+    } else {
+        consider(&probing->partitions, (sl_range){0, partitions->count}, partitions->count);
+    }
+    take_nearest(walk, partitions, &code, &probing->partitions, sl_scan_probes(index, params));
+    sl_scan_best_first(&probing->partitions);
 }
 
 /* Scores the first of the nodes that wait, up to a block of them. Those behind them are asked for first: within a block
@@ -104,10 +128,10 @@ void sl_probe(sl_walk *walk, const void *query, sl_dtype dtype, const sl_search_
     const sl_partitions *partitions = &index->partitions;
     sl_probing probing = {.walk = walk};
     lay_out(&probing, scratch);
-    choose(&probing, query, dtype, sl_scan_probes(index, params));
+    choose(&probing, query, dtype, params);
     sl_pool_start(&walk->pool, keep, 0);
-    for (uint32_t i = 0; i < probing.nearest.count; i++)
-        take_range(&probing, sl_partition_nodes(partitions, probing.nearest.ids[i], index->n));
+    for (uint32_t i = 0; i < probing.partitions.count; i++)
+        take_range(&probing, sl_partition_nodes(partitions, probing.partitions.ids[i], index->n));
     take_range(&probing, sl_partition_rest(partitions, index->n));
     while (probing.count)
         score_block(&probing);

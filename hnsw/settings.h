@@ -18,7 +18,8 @@ struct sl_tuned_record {
     uint32_t ef_alone;   /* without the stop, for searches that it does not serve; 0 where there is none */
     uint32_t probes;     /* partitions that batches scan instead of walking; 0 where walks are cheaper */
     uint32_t probes_one; /* that single searches do */
-    uint32_t reserved[3];
+    uint32_t groups_one; /* groups that these are chosen among; 0: all */
+    uint32_t reserved[2];
 };
 static_assert(offsetof(sl_tuned_record, target) == 0, "target");
 static_assert(offsetof(sl_tuned_record, recall) == 8, "recall");
@@ -35,11 +36,12 @@ static_assert(offsetof(sl_tuned_record, stop) == 68, "stop");
 static_assert(offsetof(sl_tuned_record, ef_alone) == 72, "ef_alone");
 static_assert(offsetof(sl_tuned_record, probes) == 76, "probes");
 static_assert(offsetof(sl_tuned_record, probes_one) == 80, "probes_one");
-static_assert(offsetof(sl_tuned_record, reserved) == 84, "reserved");
+static_assert(offsetof(sl_tuned_record, groups_one) == 84, "groups_one");
+static_assert(offsetof(sl_tuned_record, reserved) == 88, "reserved");
 static_assert(sizeof(sl_tuned_record) == 96, "sl_tuned_record");
 
 /* Puts the settings for params->recall at this k, where a thread asks so many queries in one call, into the parameters'
- * ef, rerank, stop and probes. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
+ * ef, rerank, stop, probes and groups. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
 sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_search_params *params);
 
 /* Takes `count` records of one k, in their order, in place of those the index has for it; *first is the number of the
@@ -50,9 +52,10 @@ sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_
  * Records of a kind this library does not know, told by a reserved word that is not 0, are left out. */
 sl_status sl_settings_load(sl_index *index, size_t most, sl_progress *progress);
 
-/* Before the index takes these partitions in place of its own: the settings scan as many of them as hold the share of
- * the vectors that was scanned when they were tuned, those of no partition then included. */
-void sl_settings_follow(sl_index *index, const sl_partitions *partitions);
+/* Before the index takes these partitions and groups in place of its own: the settings scan as many of them as hold the
+ * share of the vectors that was scanned when they were tuned, those of no partition then included, and look at as large
+ * a share of the groups. */
+void sl_settings_follow(sl_index *index, const sl_partitions *partitions, const sl_partitions *groups);
 
 void sl_settings_free(sl_index *index);
 

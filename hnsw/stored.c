@@ -77,6 +77,8 @@ static sl_status expect_nodes(sl_index *index, size_t n) {
     index->upper.rows = (size_t)(count * p / (1 - p) + 0.5);
     if (n < SL_ORDER_LEAST) return SL_OK;
     index->partitions.count = sl_partition_count(index->codec.metric, n);
+    index->groups.count = sl_partition_groups(index->partitions.count);
+    SL_TRY(sl_partition_codec(index, &index->groups.codec));
     return sl_partition_codec(index, &index->partitions.codec);
 }
 
@@ -119,6 +121,8 @@ static void sum_sections(const sl_section_source *sections, size_t count, sl_pla
             break;
         case SL_SECTION_PARTITION_STARTS:
         case SL_SECTION_PARTITION_ROWS:
+        case SL_SECTION_GROUP_STARTS:
+        case SL_SECTION_GROUP_ROWS:
             plan->bytes_partitions += size;
             break;
         case SL_SECTION_TUNED:

@@ -1,5 +1,5 @@
-/* How many partitions a search that scans must look at for each target: the same number for one query as for a batch,
- * but worth it at other prices. */
+/* How many partitions a search that scans must look at for each target: in a batch, and for one query, which may choose
+ * them among those of a few groups. */
 #include "hnsw/scan.h"
 #include "hnsw/tune.h"
 
@@ -29,7 +29,7 @@ typedef struct probing {
     sl_tune *tune;
     sl_batch batch;
     sl_search_params params;
-    size_t most; /* partitions */
+    double one; /* rows that are worth it to one query: what was found for it until now takes as many */
 } probing;
 
 /* The scan's progress is not the tuning's, which it only asks whether to go on. */
@@ -39,7 +39,8 @@ static int ask_tuning(void *ctx, uint64_t done, uint64_t total) {
     return sl_progress_cancelled(ctx);
 }
 
-/* Recall and its error with so many partitions a query, and the rows looked at. */
+/* Recall and its error with so many partitions a query, and the rows looked at. Queries that look at groups are asked
+ * one by one. */
 static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     sl_tune_task *task = &probing->tune->task;
     sl_batch *batch = &probing->batch;
@@ -48,7 +49,7 @@ static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     uint64_t sum = 0, squares = 0;
     probing->params.probes = probes;
     sl_progress_start(&batch->progress, task->progress.tell ? ask_tuning : NULL, &task->progress, task->nq);
-    SL_TRY(sl_scan_run(batch, &stats));
+    SL_TRY((probing->params.groups ? sl_batch_run : sl_scan_run)(batch, &stats));
     if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
     for (size_t q = 0; q < task->nq; q++) {
         uint64_t hits = 0;
@@ -63,18 +64,18 @@ static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     return SL_OK;
 }
 
-/* The fewest partitions that reach a target, by doubling and halving; 0 where a walk is cheaper, which it is for one
- * query where it is for many. */
-static sl_status settle(probing *probing, size_t t, size_t from) {
-    sl_tuned_record *record = &probing->tune->records[t];
-    double walk = (record->evaluations - BESIDE_ROWS) * rows_an_evaluation(probing->batch.index->kernels->isa);
-    sl_tune_point point;
-    size_t low = from - 1, high = from;
+/* The fewest partitions, `from` of them at least, that reach the record's target, by doubling and halving. out->at is 0
+ * where none do, or none do by `most` evaluations: then out->evaluations is more than that. */
+static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t from, double most, sl_tune_point *out) {
+    size_t all = probing->batch.index->partitions.count, low = from - 1, high = from;
     probing->params.rerank = record->rerank;
-    for (;; low = high, high = 2 * high < probing->most ? 2 * high : probing->most) {
-        SL_TRY(measure(probing, high, &point));
-        if (point.recall >= sl_tune_aim(record->target, &point)) break;
-        if (high == probing->most || point.evaluations > walk) return SL_OK;
+    for (double before = 0;; low = high, high = 2 * high < all ? 2 * high : all) {
+        SL_TRY(measure(probing, high, out));
+        if (out->recall >= sl_tune_aim(record->target, out)) break;
+        out->at = 0;
+        /* As before, where the groups that are looked at hold no more. */
+        if (high == all || out->evaluations > most || out->evaluations == before) return SL_OK;
+        before = out->evaluations;
     }
     while (high - low > 1 + high / 32) {
         size_t middle = low + (high - low) / 2;
@@ -82,34 +83,63 @@ static sl_status settle(probing *probing, size_t t, size_t from) {
         SL_TRY(measure(probing, middle, &here));
         if (here.recall >= sl_tune_aim(record->target, &here)) {
             high = middle;
-            point = here;
+            *out = here;
         } else {
             low = middle;
         }
     }
-    if (point.evaluations <= walk) record->probes = (uint32_t)high;
-    if (record->probes && point.evaluations <= record->evaluations * ROWS_AN_EVALUATION_ONE)
-        record->probes_one = (uint32_t)high;
+    if (out->evaluations > most) out->at = 0;
     return SL_OK;
 }
 
+/* Among all partitions, which one query chooses as a batch does. */
+static sl_status settle_batch(probing *probing, sl_tuned_record *record, size_t from) {
+    double walk = (record->evaluations - BESIDE_ROWS) * rows_an_evaluation(probing->batch.index->kernels->isa);
+    sl_tune_point point;
+    probing->params.groups = 0;
+    SL_TRY(fewest(probing, record, from, walk, &point));
+    record->probes = (uint32_t)point.at;
+    probing->one = record->evaluations * ROWS_AN_EVALUATION_ONE;
+    if (!point.at || point.evaluations > probing->one) return SL_OK;
+    record->probes_one = record->probes;
+    probing->one = point.evaluations;
+    return SL_OK;
+}
+
+/* Among those of fewer and fewer groups as long as that gets cheaper, or is too dear yet. */
+static sl_status settle_groups(probing *probing, sl_tuned_record *record, size_t from) {
+    size_t groups = probing->batch.index->groups.count;
+    while ((groups = groups * 2 / 3) > 0) {
+        sl_tune_point point;
+        probing->params.groups = groups;
+        SL_TRY(fewest(probing, record, from, probing->one, &point));
+        if (!point.at && (record->probes_one || point.evaluations <= probing->one)) break;
+        if (!point.at) continue;
+        from = record->probes_one = (uint32_t)point.at;
+        record->groups_one = (uint32_t)groups;
+        probing->one = point.evaluations;
+    }
+    return SL_OK;
+}
+
+/* Higher targets take more partitions. Where one was left to walks a higher one may not be: what a scan takes beside
+ * its rows counts less there. */
 static sl_status settle_all(probing *probing) {
-    const sl_tune *tune = probing->tune;
+    sl_tune *tune = probing->tune;
     size_t from = 1;
     for (size_t t = 0; t < tune->count; t++) {
-        const sl_tuned_record *record = &tune->records[t];
+        sl_tuned_record *record = &tune->records[t];
         if (record->limit != SL_LIMIT_NONE) continue;
-        SL_TRY(settle(probing, t, from));
-        /* Higher targets take more. Where this one was left to walks a higher one may not be: what a scan takes beside
-         * its rows counts less there. */
+        SL_TRY(settle_batch(probing, record, from));
         if (record->probes) from = record->probes;
+        SL_TRY(settle_groups(probing, record, from));
     }
     return SL_OK;
 }
 
 sl_status sl_tune_probes(sl_tune *tune) {
     sl_tune_task *task = &tune->task;
-    probing probing = {.tune = tune, .most = task->index->partitions.count};
+    probing probing = {.tune = tune};
     sl_batch *batch = &probing.batch;
     sl_search_params_init(&probing.params);
     probing.params.probes = 1;

@@ -106,6 +106,8 @@ class Tune(CommandTest):
                      says=("--stop and --recall",))
         self.run_bad(2, "search", "x.sl", "half.fbin", "-k", K, "--recall", 0.9, "--probes", 5, "-o", "o.ibin",
                      says=("--probes and --recall",))
+        self.run_bad(2, "search", "x.sl", "half.fbin", "-k", K, "--groups", 5, "-o", "o.ibin",
+                     says=("--groups goes with --probes",))
         for stop in ("0.1,0.2", "-1", "nan", "1e999", "x"):
             self.run_bad(2, "search", "x.sl", "half.fbin", "-k", K, "--stop", stop, "-o", "o.ibin", says=("--stop",))
 

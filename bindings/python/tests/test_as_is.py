@@ -13,8 +13,8 @@ class Own(np.ndarray):
     """An array that is not quite numpy's, so that it takes the longer way."""
 
 
-def short_way(ix, q, k=10, ef=64, threads=1, rerank=0, recall=None, stop=0.0, probes=0):
-    return ix._core.search_as_is(q, k, ef, threads, rerank, recall, stop, probes)
+def short_way(ix, q, k=10, ef=64, threads=1, rerank=0, recall=None, stop=0.0, probes=0, groups=0):
+    return ix._core.search_as_is(q, k, ef, threads, rerank, recall, stop, probes, groups)
 
 
 def made(dtype):
@@ -72,7 +72,7 @@ def test_what_does_not(ready, q):
     ]
     for queries in arrays:
         assert short_way(ready, queries) is None
-    for whole in ("k", "ef", "threads", "rerank", "probes"):
+    for whole in ("k", "ef", "threads", "rerank", "probes", "groups"):
         for number in (-1, 2**63, -(2**63), 2**200, True, 3.0, "3", None, np.int64(3)):
             assert short_way(ready, q, **{whole: number}) is None
     assert short_way(ready, q, k=65537) is None

@@ -69,7 +69,7 @@ void load_numpy() {
 }
 
 nb::object Index::search_as_is(nb::handle q, nb::handle k, nb::handle ef, nb::handle threads, nb::handle rerank,
-                               nb::handle recall, nb::handle stop, nb::handle probes) {
+                               nb::handle recall, nb::handle stop, nb::handle probes, nb::handle groups) {
     if (!PyArray_CheckExact(q.ptr())) return nb::none();
     auto *array = reinterpret_cast<PyArrayObject *>(q.ptr());
     Queries queries{PyArray_DATA(array), dtype_, 1, 0};
@@ -83,7 +83,7 @@ nb::object Index::search_as_is(nb::handle q, nb::handle k, nb::handle ef, nb::ha
     sl_search_params_init(&params);
     if (!whole(k, wanted) || wanted > SL_MAX_EF || !whole(ef, params.ef) || !whole(threads, params.threads) ||
         !whole(rerank, params.rerank) || !share(recall, params.recall) || !real(stop, params.stop) ||
-        !whole(probes, params.probes))
+        !whole(probes, params.probes) || !whole(groups, params.groups))
         return nb::none();
 
     npy_intp shape[] = {static_cast<npy_intp>(queries.count), static_cast<npy_intp>(wanted)};

@@ -103,7 +103,8 @@ void Index::remove(nb::handle ids, size_t n) {
 }
 
 void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
-                   size_t probes, size_t threads, nb::handle filter, nb::handle ids_out, nb::handle scores_out) {
+                   size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
+                   nb::handle scores_out) {
     Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
     Flat<uint64_t> ids(ids_out, q.count() * k, true);
     Flat<float> scores(scores_out, q.count() * k, true);
@@ -114,6 +115,7 @@ void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t reran
     params.recall = recall;
     params.stop = stop;
     params.probes = probes;
+    params.groups = groups;
     params.threads = threads;
     std::optional<Filter> accepted;
     if (!filter.is_none()) accepted.emplace(nb::borrow<nb::dict>(filter));
@@ -194,6 +196,7 @@ nb::list Index::tuned() {
         entry["ef_alone"] = one.ef_alone;
         entry["probes"] = one.probes;
         entry["probes_one"] = one.probes_one;
+        entry["groups_one"] = one.groups_one;
         out.append(entry);
     }
     return out;

@@ -18,14 +18,15 @@ class Index {
     void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
     void remove(nb::handle ids, size_t n);
     // Fills ids_out and scores_out, (nq, k) each. filter: a dict as filter.hpp has it, or None.
-    // recall above 0: by the settings tuned for it, ef, rerank, stop and probes not being looked at.
+    // recall above 0: by the settings tuned for it, ef, rerank, stop, probes and groups not being looked at.
     void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
-                size_t probes, size_t threads, nb::handle filter, nb::handle ids_out, nb::handle scores_out);
+                size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
+                nb::handle scores_out);
     // Arrays of ids and scores for a search without a filter, where q is an array of NumPy's that the library can read
     // and the rest are numbers in their ranges; None where anything is otherwise, which is for Python to convert or
     // refuse.
     nb::object search_as_is(nb::handle q, nb::handle k, nb::handle ef, nb::handle threads, nb::handle rerank,
-                            nb::handle recall, nb::handle stop, nb::handle probes);
+                            nb::handle recall, nb::handle stop, nb::handle probes, nb::handle groups);
     // truth: (nq, k) uint64, or None. targets: target_count float64, or None. The report's fields.
     nb::dict tune(nb::handle rows, int dtype, size_t k, nb::handle truth, nb::handle targets, size_t target_count,
                   size_t max_ef, size_t threads, nb::handle progress);

@@ -66,6 +66,7 @@ class Index:
         recall: float,
         stop: float,
         probes: int,
+        groups: int,
         threads: int,
         filter: dict[str, Any] | None,
         ids_out: object,
@@ -81,6 +82,7 @@ class Index:
         recall: object,
         stop: object,
         probes: object,
+        groups: object,
     ) -> tuple[Ids, Scores] | None: ...
     def tune(
         self,

@@ -92,7 +92,8 @@ class Tuned:
     standard_error: of that mean. evaluations: distances computed a query. n: vectors in the index at the time. queries:
     as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter, for
     fewer than k, or where more than a 64th is deleted; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
-    query instead of walking, 0 where walks are cheaper; probes_one: the same of fewer queries in a call.
+    query instead of walking, 0 where walks are cheaper; probes_one: the same of fewer queries in a call; groups_one: as
+    ``groups`` of ``Index.search`` for these.
     """
 
     target: float
@@ -110,6 +111,7 @@ class Tuned:
     ef_alone: int
     probes: int
     probes_one: int
+    groups_one: int
 
     @property
     def reached(self) -> bool:
@@ -318,6 +320,7 @@ class Index:
         recall: float | None = None,
         stop: float = 0.0,
         probes: int = 0,
+        groups: int = 0,
     ) -> tuple[Ids, Scores]:
         """The k nearest of each query, best first: ids (uint64) and scores (float32).
 
@@ -326,18 +329,20 @@ class Index:
         cores. rerank: of the ef candidates, how many the finer copy re-ranks; 0 chooses. filter: the ids that may be
         found: a boolean array over ids (those beyond it may not), its bits packed into uint8 (lowest first, as by
         np.packbits(..., bitorder="little")), or an array of other whole numbers: the ids themselves. recall: the share
-        of the true k nearest to find, by the settings that ``tune`` stored for it, in place of ef, rerank, stop and
-        probes; KeyError where it stored none. stop: above 0, a search also ends where what lies ahead is more than
+        of the true k nearest to find, by the settings that ``tune`` stored for it, in place of ef, rerank, stop,
+        probes and groups; KeyError where it stored none. stop: above 0, a search also ends where what lies ahead is more than
         1 + stop times as far as the k-th best so far, or the 16th where k is more (under "ip": lower in score by more
         than stop times its magnitude), so that easy queries take less time at the same ef; some 0.05 to 0.5. 0 for by
         ef alone. probes: above 0, so many of the index's partitions are scanned for each query, the nearest ones,
         instead of walking; from some hundred queries in a call on that is faster, for one where walks go far. Fewer than
-        k are found where those hold fewer. Not with a filter.
+        k are found where those hold fewer. Not with a filter. groups: above 0, the partitions for fewer than 16 queries
+        a thread are chosen among those of so many groups of some 16 each, instead of among all; faster from a million
+        vectors on.
 
         Where fewer than k are found, the rest of a row is filled with the id NO_ID and the score NaN.
         """
         if filter is None:
-            found = self._core.search_as_is(q, k, ef, threads, rerank, recall, stop, probes)
+            found = self._core.search_as_is(q, k, ef, threads, rerank, recall, stop, probes, groups)
             if found is not None:
                 return found
         array, dtype, one = rows("q", q, self._dim, self._dtype, allow_one=True)
@@ -354,6 +359,7 @@ class Index:
             0.0 if recall is None else share("recall", recall),
             amount("stop", stop),
             count("probes", probes),
+            count("groups", groups),
             count("threads", threads),
             None if filter is None else filter_of("filter", filter),
             ids,

@@ -1,0 +1,431 @@
+/* Groups of partitions: there where partitions are many, the same whatever the number of threads, kept in files that
+ * are not trusted; single queries that look at a few of them read less for it, and tuning says how few will do. */
+#include "hnsw/order.h"
+#include "hnsw/settings.h"
+#include "tests/check_main.h"
+#include "tests/clusters.h"
+#include "tests/faults.h"
+#include "tests/indexes.h"
+#include "tests/scratch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Under IP partitions are smallest, so that fewest vectors have groups. */
+enum { N = 34000, DIM = 8, K = 10, HALF = 400, LEAST_PARTITIONS = 257 };
+
+static float *rows;
+static const float *queries;
+static uint64_t *truth; /* (2 * HALF, K) */
+static scratch place, kept;
+
+/* Once for all tests, which are processes of their own: on one thread, since threads do not live on in those. */
+static void make_once(void) {
+    sl_index_params params;
+    rows = clusters_make(N + 2 * HALF, DIM, 0.3, 21);
+    queries = rows + (size_t)N * DIM;
+    truth = malloc((size_t)2 * HALF * K * sizeof *truth);
+    ck_assert(rows && truth);
+    indexes_params(&params, DIM, SL_METRIC_IP);
+    params.m = 6;
+    params.ef_construction = 20;
+    sl_index *index = indexes_make(&params, rows, SL_F32, N, NULL, 1);
+    indexes_exact(SL_METRIC_IP, SL_F32, DIM, rows, N, queries, (size_t)2 * HALF, K, truth);
+    scratch_open(&kept);
+    ck_ok(sl_index_save(index, kept.path, NULL));
+    sl_index_free(index);
+}
+
+static void free_once(void) {
+    scratch_close(&kept);
+    free(rows);
+    free(truth);
+}
+
+static sl_index *idx;
+
+static void set_up(void) {
+    scratch_open(&place);
+    idx = indexes_open(kept.path, SL_PLACE_DRAM);
+}
+
+static void tear_down(void) {
+    sl_index_free(idx);
+    scratch_close(&place);
+}
+
+/* They hold all partitions, one after another. */
+static void check_groups(const sl_index *index) {
+    const sl_partitions *groups = &index->groups;
+    size_t at = 0, all = index->partitions.count;
+    ck_assert_uint_ge(all, LEAST_PARTITIONS);
+    ck_assert_uint_le(groups->count, all / SL_GROUP_PARTITIONS);
+    ck_assert_uint_ge(groups->count, all / SL_GROUP_PARTITIONS * 9 / 10);
+    for (size_t g = 0; g < groups->count; g++) {
+        sl_range range = sl_partition_nodes(groups, g, all);
+        ck_assert_uint_eq(range.first, at);
+        ck_assert_uint_gt(range.end, range.first);
+        at = range.end;
+    }
+    ck_assert_uint_eq(at, all);
+    ck_ok(sl_partitions_check(index));
+}
+
+static void check_same(const sl_partitions *a, const sl_partitions *b) {
+    ck_assert_uint_eq(a->count, b->count);
+    ck_assert_mem_eq(a->starts, b->starts, (a->count + 1) * sizeof *a->starts);
+    ck_assert_uint_eq(a->codec.rows.pitch, b->codec.rows.pitch);
+    ck_assert_ptr_eq(a->codec.rows.base, a->rows);
+    ck_assert_mem_eq(a->rows, b->rows, a->count * a->codec.rows.pitch);
+}
+
+typedef struct answer {
+    uint64_t ids[HALF * K];
+    double recall, evaluations;
+} answer;
+
+/* The first half of the queries, one a call or all in one. */
+static void ask(const sl_index *index, size_t probes, size_t groups, int together, answer *out) {
+    sl_search_params params;
+    sl_search_stats stats;
+    sl_search_params_init(&params);
+    params.probes = probes;
+    params.groups = groups;
+    out->evaluations = 0;
+    for (size_t q = 0; q < HALF; q += together ? HALF : 1) {
+        ck_ok(sl_index_search(index, queries + q * DIM, SL_F32, together ? HALF : 1, 0, K, &params, out->ids + q * K,
+                              NULL, &stats));
+        out->evaluations += (double)stats.evaluations / HALF;
+    }
+    out->recall = indexes_recall(out->ids, truth, HALF, K);
+}
+
+static int scans(const sl_index *index) {
+    return index->kernels->tile.scan != NULL;
+}
+
+START_TEST(few_have_none) {
+    sl_index_params params;
+    indexes_params(&params, DIM, SL_METRIC_IP);
+    params.m = 4;
+    params.ef_construction = 8;
+    sl_index *small = indexes_make(&params, rows, SL_F32, (LEAST_PARTITIONS - 1) * SL_PARTITION_ROWS / 2, NULL, 2);
+    ck_assert_uint_eq(small->groups.count, 0);
+    ck_assert_uint_gt(small->partitions.count, 0);
+    sl_index_free(small);
+    check_groups(idx);
+    const sl_partitions *groups = &idx->groups, *partitions = &idx->partitions;
+    ck_assert_uint_eq(indexes_stats(idx).bytes_partitions,
+                      (partitions->count + groups->count + 2) * sizeof(uint32_t) +
+                          (partitions->count + groups->count) * partitions->codec.rows.pitch);
+    sl_plan plan = {.struct_size = sizeof plan};
+    indexes_params(&params, DIM, SL_METRIC_IP);
+    ck_ok(sl_index_plan(&params, N, &plan));
+    ck_assert_uint_eq(plan.bytes_partitions, indexes_stats(idx).bytes_partitions);
+}
+END_TEST
+
+/* Of every metric, on one thread and on several. */
+START_TEST(threads_change_nothing) {
+    enum { MANY = (LEAST_PARTITIONS + 1) * SL_PARTITION_ROWS, NARROW = 4 };
+    sl_index_params params;
+    float *narrow = clusters_make(MANY, NARROW, 0.3, 9);
+    indexes_params(&params, NARROW, (sl_metric)_i);
+    params.m = 4;
+    params.ef_construction = 8;
+    sl_index *index = indexes_make(&params, narrow, SL_F32, MANY, NULL, 2);
+    check_groups(index);
+    ck_ok(sl_index_save(index, place.path, NULL));
+    sl_index_free(index);
+    sl_index *settled[2];
+    for (size_t i = 0; i < 2; i++) {
+        settled[i] = indexes_open(place.path, SL_PLACE_DRAM);
+        settled[i]->ordered = 0;
+        sl_order_settle(settled[i], 0, 1 + 2 * i, NULL);
+        check_groups(settled[i]);
+    }
+    check_same(&settled[0]->partitions, &settled[1]->partitions);
+    check_same(&settled[0]->groups, &settled[1]->groups);
+    sl_index_free(settled[0]);
+    sl_index_free(settled[1]);
+    free(narrow);
+}
+END_TEST
+
+/* More groups find more and take more; all of them are as none asked for; and where queries go together they are not
+ * asked. */
+START_TEST(fewer_groups_read_less) {
+    enum { PROBES = 6 };
+    static answer all, some, before;
+    if (!scans(idx)) return;
+    ask(idx, PROBES, 0, 0, &all);
+    size_t count = idx->groups.count;
+    const size_t alike[] = {count, count + 1, SIZE_MAX};
+    for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
+        ask(idx, PROBES, alike[i], 0, &some);
+        ck_assert_mem_eq(some.ids, all.ids, sizeof all.ids);
+        ck_assert_double_eq(some.evaluations, all.evaluations);
+    }
+    before.recall = 0;
+    for (size_t groups = 1; groups < count; groups *= 2) {
+        ask(idx, PROBES, groups, 0, &some);
+        ck_assert_msg(some.recall > before.recall, "%zu groups found %.4f, half as many %.4f", groups, some.recall,
+                      before.recall);
+        before = some;
+    }
+    ask(idx, PROBES, count / 2, 0, &some);
+    ck_assert_msg(some.recall > all.recall - 0.02, "%.4f, of all %.4f", some.recall, all.recall);
+    ck_assert_msg(some.evaluations < all.evaluations - 50, "%.0f, of all %.0f", some.evaluations, all.evaluations);
+    ask(idx, PROBES, 0, 1, &all);
+    ask(idx, PROBES, 1, 1, &some);
+    ck_assert_mem_eq(some.ids, all.ids, sizeof all.ids);
+}
+END_TEST
+
+START_TEST(kept_in_files) {
+    static answer with, without;
+    ask(idx, 4, 5, 0, &with);
+    ck_ok(indexes_save(idx, place.path));
+    static const sl_place places[] = {SL_PLACE_MAP, SL_PLACE_DRAM};
+    for (size_t i = 0; i < 2; i++) {
+        sl_index *opened = indexes_open(place.path, places[i]);
+        check_same(&idx->groups, &opened->groups);
+        check_groups(opened);
+        ask(opened, 4, 5, 0, &without);
+        ck_assert_mem_eq(with.ids, without.ids, sizeof with.ids);
+        indexes_sound(opened);
+        sl_index_free(opened);
+    }
+    /* A file of before there were groups: all partitions are looked at. */
+    ask(idx, 4, 0, 0, &with);
+    sl_partitions_free(&idx->allocator, &idx->groups);
+    ck_ok(indexes_save(idx, place.path));
+    for (size_t i = 0; i < 2; i++) {
+        sl_index *opened = indexes_open(place.path, places[i]);
+        ck_assert_uint_eq(opened->groups.count, 0);
+        ask(opened, 4, 5, 0, &without);
+        ck_assert_mem_eq(with.ids, without.ids, sizeof with.ids);
+        indexes_sound(opened);
+        sl_index_free(opened);
+    }
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Files that lie
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void late_start(sl_partitions *groups) {
+    groups->starts[0] = 1;
+}
+static void early_end(sl_partitions *groups) {
+    groups->starts[groups->count]--;
+}
+static void far_end(sl_partitions *groups) {
+    groups->starts[groups->count] = SL_NONE;
+}
+static void falling(sl_partitions *groups) {
+    groups->starts[3] = groups->starts[4] + 1;
+}
+static void far_within(sl_partitions *groups) {
+    groups->starts[2] = SL_NONE;
+}
+static void no_factor(sl_partitions *groups) {
+    sl_field_put(groups->rows + groups->codec.rows.pitch, groups->codec.rows.factor, NAN);
+}
+static void endless_bias(sl_partitions *groups) {
+    sl_field_put(groups->rows, groups->codec.rows.bias, INFINITY);
+}
+
+static void (*const lies[])(sl_partitions *groups) = {late_start, early_end, far_end,     falling,
+                                                      far_within, no_factor, endless_bias};
+
+/* Refused where the index is to be written to; where it is mapped, what they lead to are vectors, and a check tells. */
+START_TEST(wrong_content_is_found) {
+    static answer found;
+    lies[_i](&idx->groups);
+    ck_ok(indexes_save(idx, place.path));
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = SL_PLACE_DRAM;
+    sl_index *opened;
+    ck_fails(sl_index_open(place.path, &params, &opened), SL_ECORRUPT, "group");
+    opened = indexes_open(place.path, SL_PLACE_MAP);
+    for (size_t groups = 1; groups <= opened->groups.count; groups += 5) {
+        ask(opened, 300, groups, 0, &found);
+        for (size_t i = 0; i < HALF * K; i++)
+            ck_assert(found.ids[i] == SL_NO_ID || found.ids[i] < N);
+    }
+    sl_check_report report = {.struct_size = sizeof report};
+    ck_fails(sl_index_check(opened, NULL, &report), SL_ECORRUPT, "group");
+    sl_index_free(opened);
+}
+END_TEST
+
+/* Saves the index with sections left out or of other sizes; SIZE_MAX leaves one as it is. */
+static void save_with(uint64_t partitions, uint64_t starts, uint64_t codes) {
+    sl_description file;
+    size_t count = 0;
+    sl_describe(idx, &(sl_described_as){.id_width = (uint32_t)idx->id_width}, &file);
+    for (size_t i = 0; i < file.count; i++) {
+        sl_section_source section = file.sections[i];
+        int of_partitions = section.kind == SL_SECTION_PARTITION_STARTS || section.kind == SL_SECTION_PARTITION_ROWS;
+        if (of_partitions && partitions == 0) continue;
+        if (section.kind == SL_SECTION_GROUP_STARTS && starts != SIZE_MAX) section.size = starts;
+        if (section.kind == SL_SECTION_GROUP_ROWS && codes != SIZE_MAX) section.size = codes;
+        if (section.size) file.sections[count++] = section;
+    }
+    sl_progress progress;
+    sl_progress_start(&progress, NULL, NULL, 0);
+    ck_ok(sl_store_save(place.path, &sl_index_file, NULL, &file.header, file.sections, count, &progress));
+}
+
+START_TEST(wrong_sizes_are_refused) {
+    uint64_t pitch = idx->groups.codec.rows.pitch, count = idx->groups.count;
+    const uint64_t sizes[][3] = {{1, 0, SIZE_MAX},         {1, SIZE_MAX, 0},
+                                 {1, count * 4, SIZE_MAX}, {1, SIZE_MAX, count * pitch - 1},
+                                 {1, 4, SIZE_MAX},         {0, SIZE_MAX, SIZE_MAX}};
+    sl_index *opened;
+    save_with(1, SIZE_MAX, SIZE_MAX);
+    sl_index_free(indexes_open(place.path, SL_PLACE_MAP));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        save_with(sizes[i][0], sizes[i][1], sizes[i][2]);
+        for (int at = SL_PLACE_DRAM; at <= SL_PLACE_MAP; at++) {
+            sl_open_params params;
+            sl_open_params_init(&params);
+            params.place = (sl_place)at;
+            ck_fails(sl_index_open(place.path, &params, &opened), SL_ECORRUPT, "groups of partitions of");
+        }
+    }
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Memory, cancelling
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Whatever allocation fails, all stays as it was. */
+START_TEST(without_memory_all_stays) {
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = SL_PLACE_DRAM;
+    params.allocator = &memory.allocator;
+    sl_index *index;
+    ck_ok(sl_index_open(kept.path, &params, &index));
+    index->seed++;
+    size_t at = 1, size = (index->groups.count + 1) * sizeof(uint32_t);
+    for (;; at++) {
+        size_t blocks = memory.live_blocks;
+        index->ordered = 0;
+        memory.calls = 0;
+        memory.fail_at = at;
+        sl_order_settle(index, 0, 2, NULL);
+        int failed = memory.calls >= at;
+        memory.fail_at = 0;
+        ck_assert_uint_eq(memory.live_blocks, blocks);
+        check_groups(index);
+        if (!failed) break;
+        ck_assert_mem_eq(index->groups.starts, idx->groups.starts, size);
+    }
+    ck_assert_uint_gt(at, 40);
+    ck_assert_uint_eq(index->ordered, N);
+    indexes_sound(index);
+    sl_index_free(index);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Settings
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Numbered anew, an index has other groups; settings look at as large a share of them. */
+START_TEST(settings_keep_their_share) {
+    sl_tuned_record record = {.target = 0.9,
+                              .recall = 0.9,
+                              .n = N,
+                              .queries = 100,
+                              .k = K,
+                              .least_k = K,
+                              .ef = 50,
+                              .probes = 5,
+                              .probes_one = 6,
+                              .groups_one = 7};
+    size_t first, before = idx->groups.count;
+    ck_ok(sl_settings_put(idx, &record, 1, &first));
+    ck_ok(indexes_add(idx, rows, SL_F32, N, NULL));
+    idx->ordered = 0;
+    sl_order_settle(idx, 0, 2, NULL);
+    size_t now = idx->groups.count;
+    ck_assert_uint_gt(now, 2 * before - 2);
+    ck_assert_uint_ge(idx->tuned->groups_one * before, 7 * now);
+    ck_assert_uint_lt((idx->tuned->groups_one - 1) * before, 7 * now);
+    /* An index that has none any more. */
+    sl_partitions none = {0};
+    sl_settings_follow(idx, &idx->partitions, &none);
+    ck_assert_uint_eq(idx->tuned->groups_one, 0);
+}
+END_TEST
+
+/* Tuning finds groups that are cheaper than all, for a recall that holds on other queries; batches do without. */
+START_TEST(tuned_for_single_queries) {
+    static const double targets[] = {0.8, 0.9, 0.95};
+    static answer all;
+    sl_tune_params params;
+    sl_tune_params_init(&params);
+    params.targets = targets;
+    params.target_count = 3;
+    ck_ok(sl_index_tune(idx, queries, SL_F32, HALF, 0, truth, K, &params, NULL));
+    ck_ok(indexes_save(idx, place.path));
+    sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t found[HALF * K];
+        sl_tuned tuned = {.struct_size = sizeof tuned};
+        ck_ok(sl_index_get_tuned(opened, i, &tuned));
+        if (!scans(opened)) {
+            ck_assert_uint_eq(tuned.groups_one, 0);
+            continue;
+        }
+        ck_assert_uint_gt(tuned.probes_one, 0);
+        ck_assert_uint_gt(tuned.groups_one, 0);
+        ck_assert_uint_lt(tuned.groups_one, opened->groups.count);
+        sl_search_params search;
+        sl_search_stats stats;
+        double evaluations = 0;
+        sl_search_params_init(&search);
+        search.recall = targets[i];
+        for (size_t q = 0; q < HALF; q++) {
+            ck_ok(sl_index_search(opened, queries + (HALF + q) * DIM, SL_F32, 1, 0, K, &search, found + q * K, NULL,
+                                  &stats));
+            ck_assert_uint_eq(stats.expansions, 0);
+            evaluations += (double)stats.evaluations / HALF;
+        }
+        double recall = indexes_recall(found, truth + (size_t)HALF * K, HALF, K);
+        ck_assert_msg(recall > targets[i] - 0.02, "%g gave %.4f on other queries", targets[i], recall);
+        /* As many partitions, chosen among all, are more to read. */
+        ask(opened, tuned.probes_one, 0, 0, &all);
+        ck_assert_msg(evaluations < all.evaluations - 50, "%g took %.0f, and %.0f of all", targets[i], evaluations,
+                      all.evaluations);
+    }
+    sl_index_free(opened);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("groups");
+    tcase_add_unchecked_fixture(tests, make_once, free_once);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, few_have_none);
+    tcase_add_loop_test(tests, threads_change_nothing, SL_METRIC_IP, SL_METRIC_L2 + 1);
+    tcase_add_test(tests, fewer_groups_read_less);
+    tcase_add_test(tests, kept_in_files);
+    tcase_add_loop_test(tests, wrong_content_is_found, 0, sizeof lies / sizeof *lies);
+    tcase_add_test(tests, wrong_sizes_are_refused);
+    tcase_add_test(tests, without_memory_all_stays);
+    tcase_add_test(tests, settings_keep_their_share);
+    tcase_add_test(tests, tuned_for_single_queries);
+    return check_main("groups", &tests, 1);
+}
