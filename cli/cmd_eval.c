@@ -133,7 +133,7 @@ static int compare_settings(eval_setting a, eval_setting b) {
     int by_stop = (a.stop > b.stop) - (a.stop < b.stop);
     int by_probes = (a.probes > b.probes) - (a.probes < b.probes);
     int by_one = (a.probes_one > b.probes_one) - (a.probes_one < b.probes_one);
-    int by_groups = (a.groups_one > b.groups_one) - (a.groups_one < b.groups_one);
+    int by_groups = (a.groups > b.groups) - (a.groups < b.groups);
     return by_ef       ? by_ef
            : by_rerank ? by_rerank
            : by_stop   ? by_stop
@@ -225,9 +225,8 @@ static int find_setting(eval_state *state, double recall, eval_setting *out, int
     *is_tuned = !state->options->rerank &&
                 sl_index_find_tuned(state->index, state->options->k, recall, &tuned) == SL_OK &&
                 tuned.ef <= largest_ef(state);
-    *out = *is_tuned
-               ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups_one}
-               : setting_of(state, 0);
+    *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups}
+                     : setting_of(state, 0);
     /* As a search does that is given the recall. */
     if (state->task.nq / thread_count(state->task.threads) < SL_SCAN_LEAST) out->probes = out->probes_one;
     return *is_tuned ? EXIT_DONE : find_ef(state, recall, &out->ef);

@@ -117,7 +117,7 @@ static int take_settings(const search_state *state, sl_search_params *params) {
         params->stop = tuned.stop;
         int many = state->queries->n / thread_count(options->threads) >= SL_SCAN_LEAST;
         params->probes = many ? tuned.probes : tuned.probes_one;
-        params->groups = many ? 0 : tuned.groups_one;
+        params->groups = tuned.groups;
         return EXIT_DONE;
     }
     if (options->ef != SIZE_MAX) params->ef = options->ef;
@@ -203,8 +203,8 @@ static const option search_table[] = {
      "(default) walks by --ef and --stop, and so does an index without partitions (of fewer than 4096 vectors), of "
      "codes i16 or f32, or on a processor that has only scalar kernels."},
     {0, "groups", OPTION_COUNT, "N", 0, offsetof(search_options, groups),
-     "Where fewer than 16 queries a thread are asked, choose the --probes partitions among those of the N nearest "
-     "groups, of some 16 each, instead of among all (0, default): faster from a million vectors on."},
+     "Choose the --probes partitions among those of the N groups, of some 16 each, that are nearest to the query, "
+     "instead of among all (0, default): faster from a million vectors on."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(search_options, place),
      "Copy the index into memory, or map its file (default), which opens at once, or map it from persistent memory."},

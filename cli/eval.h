@@ -34,7 +34,7 @@ typedef struct eval_setting {
     double stop;       /* as of sl_search_params; 0: by ef alone */
     size_t probes;     /* of a batch */
     size_t probes_one; /* of one query a call */
-    size_t groups_one; /* among whose partitions it chooses these; 0: among all */
+    size_t groups;     /* among whose partitions these are chosen; 0: among all */
 } eval_setting;
 
 /* What is told of a group of processes, or of this one. */

@@ -43,7 +43,7 @@ void eval_json_point(json *json, const eval_task *task, const eval_point *point)
     json_real(json, "stop", point->setting.stop);
     json_count(json, "probes", point->setting.probes);
     json_count(json, "probes_one", point->setting.probes_one);
-    json_count(json, "groups_one", point->setting.groups_one);
+    json_count(json, "groups", point->setting.groups);
     json_real(json, "recall", point->recall);
     json_real(json, "batch_recall", point->batch_recall);
     json_figures(json, eval_figures(task, point));

@@ -63,7 +63,7 @@ static sl_search_params search_params(const eval_threads *threads) {
     params.rerank = threads->setting.rerank;
     params.stop = threads->setting.stop;
     params.probes = threads->latencies ? threads->setting.probes_one : threads->setting.probes;
-    params.groups = threads->setting.groups_one;
+    params.groups = threads->setting.groups;
     params.threads = threads->task->threads;
     return params;
 }

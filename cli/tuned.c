@@ -20,7 +20,7 @@ void json_tuned(json *json, const sl_index *index, size_t first, size_t count) {
         json_count(json, "ef_alone", tuned.ef_alone);
         json_count(json, "probes", tuned.probes);
         json_count(json, "probes_one", tuned.probes_one);
-        json_count(json, "groups_one", tuned.groups_one);
+        json_count(json, "groups", tuned.groups);
         json_real(json, "recall", tuned.recall);
         json_real(json, "standard_error", tuned.standard_error);
         json_real(json, "evaluations", tuned.evaluations);
@@ -40,8 +40,7 @@ void print_tuned(const sl_index *index, size_t first, size_t count) {
     for (size_t i = first; i < first + count && get(index, i, &tuned); i++) {
         limits |= 1u << tuned.limit;
         printf("%6zu  %8.4g  %7zu  %7zu  %7.4g  %7zu  %7zu  %7zu  %8.4f  %11.0f  ", tuned.k, tuned.target, tuned.ef,
-               tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups_one, tuned.recall,
-               tuned.evaluations);
+               tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups, tuned.recall, tuned.evaluations);
         if (tuned.limit != SL_LIMIT_NONE)
             printf("not reached: %s\n", sl_tune_limit_name(tuned.limit));
         else if (tuned.least_k == tuned.k)

@@ -477,30 +477,41 @@ static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F total
     scan->count += (uint32_t)__builtin_popcount(better);
 }
 
-/* LANE_TILE groups of rows and four queries: each load serves several products. */
-static AI void scan_block(sl_codes codes, const sl_tile *tile, size_t row, sl_scan *const *scans,
+/* So many registers of rows, up to LANE_TILE, and four queries: each load serves several products. */
+static AI void scan_block(sl_codes codes, size_t wide, const sl_tile *tile, size_t row, sl_scan *const *scans,
                           const int32_t *offsets) {
     R8 sums[LANE_TILE][4];
-    for (size_t i = 0; i < LANE_TILE; i++)
+    for (size_t i = 0; i < wide; i++)
         for (size_t q = 0; q < 4; q++)
             sums[i][q] = (R8){0};
     const uint8_t *bytes = tile->bytes + row * 4 * tile->steps;
     const uint8_t *code[4] = {scans[0]->query.code, scans[1]->query.code, scans[2]->query.code, scans[3]->query.code};
     for (size_t k = 0; k < tile->steps; k++) {
         V rows[LANE_TILE];
-        for (size_t i = 0; i < LANE_TILE; i++)
+        for (size_t i = 0; i < wide; i++)
             rows[i] = lane_load(bytes + (i * tile->steps + k) * LANE_F * 4, LANE_F * 4);
         for (size_t q = 0; q < 4; q++) {
             V four = lane_four(code[q] + 4 * k);
-            for (size_t i = 0; i < LANE_TILE; i++)
+            for (size_t i = 0; i < wide; i++)
                 sums[i][q] = codes == SL_CODES_I4 ? lane_row4(sums[i][q], rows[i], four)
                                                   : lane_row8(sums[i][q], rows[i], lane_query8(four));
         }
     }
     for (size_t q = 0; q < 4; q++)
-        for (size_t i = 0; i < LANE_TILE; i++)
+        for (size_t i = 0; i < wide; i++)
             scan_take(tile, scans[q], row + i * LANE_F,
                       lane_totals(sums[i][q], codes == SL_CODES_I4 ? 2 : 1, offsets[q]));
+}
+
+/* Each width is a loop of its own: few rows, as a small partition has and the end of any, are not worth a wide one. */
+static AI void scan_wide(sl_codes codes, size_t wide, const sl_tile *tile, size_t row, sl_scan *const *scans,
+                         const int32_t *offsets) {
+    if (wide == LANE_TILE)
+        scan_block(codes, LANE_TILE, tile, row, scans, offsets);
+    else if (wide == LANE_TILE / 2)
+        scan_block(codes, LANE_TILE / 2, tile, row, scans, offsets);
+    else
+        scan_block(codes, 1, tile, row, scans, offsets);
 }
 
 static AI void tile_scan_codes(sl_codes codes, const sl_tile *tile, sl_scan *const *scans, size_t n) {
@@ -515,8 +526,11 @@ static AI void tile_scan_codes(sl_codes codes, const sl_tile *tile, sl_scan *con
             offsets[i] = codes == SL_CODES_I8 ? lane_offset(&four[i]->query, (4 * tile->steps + 63) / 64 * 64)
                                               : (int32_t)four[i]->query.offset;
         }
-        for (size_t row = 0; row < tile->rows; row += LANE_TILE * LANE_F)
-            scan_block(codes, tile, row, four, offsets);
+        for (size_t row = 0, wide; row < tile->rows; row += wide * LANE_F) {
+            size_t left = tile->rows - row;
+            wide = left > LANE_TILE / 2 * LANE_F ? LANE_TILE : left > LANE_F ? LANE_TILE / 2 : 1;
+            scan_wide(codes, wide, tile, row, four, offsets);
+        }
     }
 }
 

@@ -23,10 +23,6 @@ static inline const void *sl_batch_query(const sl_batch *batch, size_t i) {
     return batch->queries + i * batch->stride;
 }
 
-/* search.c: every query's results, as sl_index_search writes them, of queries asked one by one with parameters that it
- * would have found no fault with. stats may be NULL. */
-sl_status sl_batch_run(sl_batch *batch, sl_search_stats *stats);
-
 /* search.c: what the searcher's top holds as row i of the results. */
 void sl_batch_write(const sl_batch *batch, const sl_searcher *searcher, size_t i);
 

@@ -79,11 +79,12 @@ static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const
     sl_walk *walk = probing->walk;
     const sl_index *index = walk->index;
     const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
+    size_t look = sl_scan_groups(index, params);
     sl_query_code code;
     sl_partition_ask(index, query, dtype, probing->buffer, probing->floats, &code);
-    if (params->groups && params->groups < groups->count) {
+    if (look) {
         consider(&probing->groups, (sl_range){0, groups->count}, groups->count);
-        take_nearest(walk, groups, &code, &probing->groups, params->groups);
+        take_nearest(walk, groups, &code, &probing->groups, look);
         for (uint32_t i = 0; i < probing->groups.count; i++)
             consider(&probing->partitions, sl_partition_nodes(groups, probing->groups.ids[i], partitions->count),
                      partitions->count);

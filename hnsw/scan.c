@@ -22,25 +22,32 @@ typedef struct sl_ground {
     const uint64_t *dead; /* a bit a row that is not to be found; NULL: there are none */
 } sl_ground;
 
+/* What each query chose of some parts: partitions, or groups of them. */
+typedef struct sl_choice {
+    const sl_partitions *parts;
+    size_t wanted;    /* of a query; `best` may leave a quarter more */
+    uint32_t *chosen; /* a query's parts, the nearest of them first, most_of_choice entries a query */
+    uint32_t *counts; /* how many these are */
+} sl_choice;
+
 /* One thread's work on some queries. */
 typedef struct sl_sweep {
     sl_batch *batch;
     sl_searcher *searcher;
-    const sl_partitions *partitions;
-    sl_ground nodes, centroids;
-    size_t first, count; /* of the queries; count is at most `most` */
-    size_t most;
-    size_t probes, keep;
+    sl_ground nodes, centroids, group_centroids;
+    sl_choice partitions, groups; /* groups: none are wanted where all centroids are looked at */
+    size_t first, count;          /* of the queries; count is at most `most` */
+    size_t most, choosing;        /* choosing: how many choose their partitions together */
+    size_t keep;
     sl_tile tile;
-    sl_scan *scans;   /* a query's nodes */
-    sl_scan *nearest; /* a query's partitions, of CHOOSING queries */
-    sl_scan **turn;   /* queries that look at one partition */
-    uint32_t *chosen; /* a query's partitions, the nearest of them first, most_probes entries a query */
-    uint32_t *counts; /* how many these are */
-    uint32_t *starts; /* partition -> its first place in pairs, partitions + 1 */
-    uint32_t *pairs;  /* queries, by partition */
-    uint8_t *codes;   /* of the queries, and behind them of CHOOSING over centroids */
-    uint32_t *ids;    /* room for what is found, in the same order */
+    sl_scan *scans;          /* a query's nodes */
+    sl_scan *nearest;        /* a query's partitions, of `choosing` queries */
+    sl_scan *nearest_groups; /* of CHOOSING queries */
+    sl_scan **turn;          /* queries that look at one part */
+    uint32_t *starts;        /* part -> its first place in pairs, and one more */
+    uint32_t *pairs;         /* queries, by part */
+    uint8_t *codes;          /* of the queries, and behind them of those that choose, over centroids */
+    uint32_t *ids;           /* room for what is found, in the same order, and by those that choose groups */
     float *scores;
     float *floats; /* a query as floats, and as much again */
     void *buffer;  /* its code over centroids */
@@ -56,8 +63,8 @@ static size_t room_for(size_t keep) {
 }
 
 /* What sl_tile_kernels.best may leave. */
-static size_t most_probes(const sl_sweep *sweep) {
-    return sweep->probes + sweep->probes / 4;
+static size_t most_of_choice(const sl_choice *choice) {
+    return choice->wanted + choice->wanted / 4;
 }
 
 int sl_scan_serves(const sl_index *index, const sl_search_params *params) {
@@ -73,6 +80,10 @@ size_t sl_scan_probes(const sl_index *index, const sl_search_params *params) {
     if (probes >= partitions) return partitions;
     probes = (size_t)((uint64_t)probes * index->n / sl_live_count(index));
     return probes < partitions ? probes : partitions;
+}
+
+size_t sl_scan_groups(const sl_index *index, const sl_search_params *params) {
+    return params->groups < index->groups.count ? params->groups : 0;
 }
 
 void sl_scan_best_first(sl_scan *nearest) {
@@ -138,44 +149,67 @@ static void ask_nodes(sl_sweep *sweep, size_t i) {
     scan->scores = sweep->scores + i * room_for(sweep->keep);
 }
 
+/* Room for what a query finds, `number` of those that find `keep`, behind `before` entries. */
+static void give_room(sl_sweep *sweep, sl_scan *scan, size_t before, size_t number, size_t keep) {
+    scan->ids = sweep->ids + before + number * room_for(keep);
+    scan->scores = sweep->scores + before + number * room_for(keep);
+}
+
 static void ask_centroids(sl_sweep *sweep, size_t i, size_t place) {
     const sl_batch *batch = sweep->batch;
-    size_t before = sweep->most * room_for(sweep->keep);
     sl_scan *nearest = &sweep->nearest[place];
     sl_query_code code;
     sl_partition_ask(batch->index, sl_batch_query(batch, sweep->first + i), batch->dtype, sweep->buffer, sweep->floats,
                      &code);
     put_code(&sweep->centroids, &code,
              sweep->codes + sweep->most * code_bytes(&sweep->nodes) + place * code_bytes(&sweep->centroids), nearest);
-    nearest->ids = sweep->ids + before + place * room_for(sweep->probes);
-    nearest->scores = sweep->scores + before + place * room_for(sweep->probes);
+    give_room(sweep, nearest, sweep->most * room_for(sweep->keep), place, sweep->partitions.wanted);
 }
 
-/* The partitions that `count` queries from `from` on look at, the nearest of all first. */
-static void choose_partitions(sl_sweep *sweep, size_t from, size_t count) {
+/* Of what query i has found, the best are its choice, the nearest of all first. */
+static void take_choice(const sl_sweep *sweep, sl_choice *choice, size_t i, sl_scan *found) {
+    uint32_t *chosen = choice->chosen + i * most_of_choice(choice);
+    sweep->batch->index->kernels->tile.best(found, (uint32_t)choice->wanted);
+    sl_scan_best_first(found);
+    memcpy(chosen, found->ids, found->count * sizeof *chosen);
+    choice->counts[i] = found->count;
+}
+
+/* The partitions that `count` queries from `from` on look at, among all. */
+static void choose_among_all(sl_sweep *sweep, size_t from, size_t count) {
     for (size_t i = 0; i < count; i++) {
         ask_centroids(sweep, from + i, i);
         sweep->turn[i] = &sweep->nearest[i];
     }
-    scan_rows(sweep, &sweep->centroids, (sl_range){0, sweep->partitions->count}, sweep->turn, count, sweep->probes);
-    for (size_t i = 0; i < count; i++) {
-        sl_scan *nearest = &sweep->nearest[i];
-        uint32_t *chosen = sweep->chosen + (from + i) * most_probes(sweep);
-        sweep->batch->index->kernels->tile.best(nearest, (uint32_t)sweep->probes);
-        sl_scan_best_first(nearest);
-        memcpy(chosen, nearest->ids, nearest->count * sizeof *chosen);
-        sweep->counts[from + i] = nearest->count;
-    }
+    scan_rows(sweep, &sweep->centroids, (sl_range){0, sweep->partitions.parts->count}, sweep->turn, count,
+              sweep->partitions.wanted);
+    for (size_t i = 0; i < count; i++)
+        take_choice(sweep, &sweep->partitions, from + i, &sweep->nearest[i]);
 }
 
-/* Scans the partitions that queries chose in places `from` up to below `to` of their lists. */
-static void scan_chosen(sl_sweep *sweep, uint32_t from, uint32_t to) {
-    const sl_partitions *partitions = sweep->partitions;
-    size_t count = partitions->count, n = sweep->batch->index->n;
+/* The groups whose centroids `count` queries from `from` on look at. */
+static void choose_groups(sl_sweep *sweep, size_t from, size_t count) {
+    const size_t wanted = sweep->groups.wanted;
+    size_t before = sweep->most * room_for(sweep->keep) + sweep->choosing * room_for(sweep->partitions.wanted);
+    for (size_t i = 0; i < count; i++) {
+        ask_centroids(sweep, from + i, from + i);
+        sl_scan *nearest = &sweep->nearest_groups[i];
+        *nearest = sweep->nearest[from + i];
+        give_room(sweep, nearest, before, i, wanted);
+        sweep->turn[i] = nearest;
+    }
+    scan_rows(sweep, &sweep->group_centroids, (sl_range){0, sweep->groups.parts->count}, sweep->turn, count, wanted);
+    for (size_t i = 0; i < count; i++)
+        take_choice(sweep, &sweep->groups, from + i, &sweep->nearest_groups[i]);
+}
+
+/* Sorts the queries by the parts that they chose in places `from` up to below `to` of their lists. */
+static void pair_up(sl_sweep *sweep, const sl_choice *choice, uint32_t from, uint32_t to) {
+    size_t count = choice->parts->count, most = most_of_choice(choice);
     memset(sweep->starts, 0, (count + 1) * sizeof *sweep->starts);
     for (size_t i = 0; i < sweep->count; i++)
-        for (uint32_t j = from; j < to && j < sweep->counts[i]; j++)
-            sweep->starts[sweep->chosen[i * most_probes(sweep) + j]]++;
+        for (uint32_t j = from; j < to && j < choice->counts[i]; j++)
+            sweep->starts[choice->chosen[i * most + j]]++;
     uint32_t sum = 0;
     for (size_t p = 0; p <= count; p++) {
         uint32_t here = sweep->starts[p];
@@ -183,21 +217,44 @@ static void scan_chosen(sl_sweep *sweep, uint32_t from, uint32_t to) {
         sweep->starts[p] = sum;
     }
     for (size_t i = sweep->count; i-- > 0;)
-        for (uint32_t j = from; j < to && j < sweep->counts[i]; j++)
-            sweep->pairs[--sweep->starts[sweep->chosen[i * most_probes(sweep) + j]]] = (uint32_t)i;
-    for (size_t p = 0; p < count; p++) {
+        for (uint32_t j = from; j < to && j < choice->counts[i]; j++)
+            sweep->pairs[--sweep->starts[choice->chosen[i * most + j]]] = (uint32_t)i;
+}
+
+/* Scans each part for those that chose it, who find in `scans`: `n` rows in all of this ground. */
+static void scan_parts(sl_sweep *sweep, const sl_choice *choice, const sl_ground *ground, size_t n, sl_scan *scans,
+                       size_t keep) {
+    for (size_t p = 0; p < choice->parts->count; p++) {
         size_t queries = sweep->starts[p + 1] - sweep->starts[p];
         for (size_t i = 0; i < queries; i++)
-            sweep->turn[i] = &sweep->scans[sweep->pairs[sweep->starts[p] + i]];
-        scan_rows(sweep, &sweep->nodes, sl_partition_nodes(partitions, p, n), sweep->turn, queries, sweep->keep);
+            sweep->turn[i] = &scans[sweep->pairs[sweep->starts[p] + i]];
+        scan_rows(sweep, ground, sl_partition_nodes(choice->parts, p, n), sweep->turn, queries, keep);
     }
+}
+
+static void choose_partitions(sl_sweep *sweep) {
+    const sl_choice *partitions = &sweep->partitions;
+    void (*choose)(sl_sweep *, size_t, size_t) = sweep->groups.wanted ? choose_groups : choose_among_all;
+    for (size_t i = 0; i < sweep->count; i += CHOOSING)
+        choose(sweep, i, sweep->count - i < CHOOSING ? sweep->count - i : CHOOSING);
+    if (!sweep->groups.wanted) return;
+    pair_up(sweep, &sweep->groups, 0, UINT32_MAX);
+    scan_parts(sweep, &sweep->groups, &sweep->centroids, partitions->parts->count, sweep->nearest, partitions->wanted);
+    for (size_t i = 0; i < sweep->count; i++)
+        take_choice(sweep, &sweep->partitions, i, &sweep->nearest[i]);
+}
+
+/* Scans the partitions that queries chose in places `from` up to below `to` of their lists. */
+static void scan_chosen(sl_sweep *sweep, uint32_t from, uint32_t to) {
+    pair_up(sweep, &sweep->partitions, from, to);
+    scan_parts(sweep, &sweep->partitions, &sweep->nodes, sweep->batch->index->n, sweep->scans, sweep->keep);
 }
 
 /* Nodes that were added after the partitions were made: every query looks at them. */
 static void scan_tail(sl_sweep *sweep) {
     for (size_t i = 0; i < sweep->count; i++)
         sweep->turn[i] = &sweep->scans[i];
-    scan_rows(sweep, &sweep->nodes, sl_partition_rest(sweep->partitions, sweep->batch->index->n), sweep->turn,
+    scan_rows(sweep, &sweep->nodes, sl_partition_rest(sweep->partitions.parts, sweep->batch->index->n), sweep->turn,
               sweep->count, sweep->keep);
 }
 
@@ -223,8 +280,7 @@ static sl_status answer(sl_sweep *sweep, size_t i, size_t *results) {
 static sl_status sweep_queries(sl_sweep *sweep, size_t *results) {
     for (size_t i = 0; i < sweep->count; i++)
         ask_nodes(sweep, i);
-    for (size_t i = 0; i < sweep->count; i += CHOOSING)
-        choose_partitions(sweep, i, sweep->count - i < CHOOSING ? sweep->count - i : CHOOSING);
+    choose_partitions(sweep);
     /* The nearest partitions first: what they hold sets thresholds that little of the others passes. */
     scan_chosen(sweep, 0, 1);
     scan_tail(sweep);
@@ -245,31 +301,40 @@ typedef struct sl_piece {
     size_t size;
 } sl_piece;
 
-enum { PIECES = 14 };
+enum { PIECES = 17 };
 
 static void pieces_of(sl_sweep *sweep, sl_piece *pieces) {
-    size_t most = sweep->most, partitions = sweep->partitions->count, dim = sweep->centroids.dim;
+    const size_t word = sizeof(uint32_t);
+    sl_choice *partitions = &sweep->partitions, *groups = &sweep->groups;
+    size_t most = sweep->most, dim = sweep->centroids.dim;
+    size_t choosing = sweep->choosing, choosing_groups = groups->wanted ? CHOOSING : 0;
     size_t steps = sl_tile_steps(sweep->nodes.codes, sweep->nodes.dim);
     size_t centroid_steps = sl_tile_steps(SL_CODES_I8, dim);
     if (steps < centroid_steps) steps = centroid_steps;
-    size_t codes = most * code_bytes(&sweep->nodes) + CHOOSING * code_bytes(&sweep->centroids);
-    size_t found = most * room_for(sweep->keep) + CHOOSING * room_for(sweep->probes);
-    size_t turn = most > CHOOSING ? most : CHOOSING, word = sizeof(uint32_t);
+    size_t codes = most * code_bytes(&sweep->nodes) + choosing * code_bytes(&sweep->centroids);
+    size_t found = most * room_for(sweep->keep) + choosing * room_for(partitions->wanted) +
+                   choosing_groups * room_for(groups->wanted);
+    size_t turn = most > CHOOSING ? most : CHOOSING;
+    size_t parts = partitions->parts->count > groups->parts->count ? partitions->parts->count : groups->parts->count;
+    size_t chosen = most_of_choice(partitions), chosen_groups = most_of_choice(groups);
     const sl_piece all[PIECES] = {
         {(void **)&sweep->scans, most * sizeof(sl_scan)},
-        {(void **)&sweep->nearest, CHOOSING * sizeof(sl_scan)},
+        {(void **)&sweep->nearest, choosing * sizeof(sl_scan)},
+        {(void **)&sweep->nearest_groups, choosing_groups * sizeof(sl_scan)},
         {(void **)&sweep->turn, turn * sizeof(sl_scan *)},
-        {(void **)&sweep->chosen, most * most_probes(sweep) * word},
-        {(void **)&sweep->counts, most * word},
-        {(void **)&sweep->starts, (partitions + 1) * word},
-        {(void **)&sweep->pairs, most * most_probes(sweep) * word},
+        {(void **)&partitions->chosen, most * chosen * word},
+        {(void **)&partitions->counts, most * word},
+        {(void **)&groups->chosen, most * chosen_groups * word},
+        {(void **)&groups->counts, most * word},
+        {(void **)&sweep->starts, (parts + 1) * word},
+        {(void **)&sweep->pairs, most * (chosen > chosen_groups ? chosen : chosen_groups) * word},
         {(void **)&sweep->codes, codes},
         {(void **)&sweep->ids, found * word},
         {(void **)&sweep->scores, found * sizeof(float)},
         {(void **)&sweep->tile.bytes, SL_TILE_ROWS * 4 * steps},
         {(void **)&sweep->tile.factors, 2 * SL_TILE_ROWS * sizeof(float)},
         {(void **)&sweep->floats, 2 * dim * sizeof(float)},
-        {&sweep->buffer, sl_query_size(&sweep->partitions->codec)},
+        {&sweep->buffer, sl_query_size(&partitions->parts->codec)},
     };
     memcpy(pieces, all, sizeof all);
 }
@@ -284,7 +349,8 @@ static size_t keep_of(const sl_batch *batch) {
 /* How many queries go together. */
 static size_t most_of(const sl_batch *batch) {
     size_t most = (batch->nq + batch->threads - 1) / batch->threads;
-    size_t room = room_for(keep_of(batch)) + 3 * sl_scan_probes(batch->index, batch->params);
+    size_t probes = sl_scan_probes(batch->index, batch->params), groups = sl_scan_groups(batch->index, batch->params);
+    size_t room = room_for(keep_of(batch)) + 3 * probes + (groups ? room_for(probes) + 2 * groups : 0);
     size_t fits = MOST_FOUND / room > CHOOSING ? MOST_FOUND / room : CHOOSING;
     if (most > TOGETHER) most = TOGETHER;
     return most < fits ? most : fits;
@@ -293,19 +359,21 @@ static size_t most_of(const sl_batch *batch) {
 /* All in one block, which stays with the searcher for the next batch: clearing it takes longer than a short scan. */
 static sl_status sweep_init(sl_sweep *sweep, sl_batch *batch, size_t thread, size_t most) {
     const sl_index *index = batch->index;
-    const sl_partitions *partitions = &index->partitions;
+    const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
     const sl_tier_copy *tier = sl_tier_now(index);
     const sl_codec *walked = tier ? &tier->walked : index->walked;
     size_t size = 0;
     sl_piece pieces[PIECES];
     *sweep = (sl_sweep){.batch = batch,
                         .searcher = batch->searchers[thread],
-                        .partitions = partitions,
                         .nodes = {&walked->rows, walked->codes, walked->dim, index->dead_count ? index->dead : NULL},
                         .centroids = {&partitions->codec.rows, SL_CODES_I8, index->codec.dim, NULL},
+                        .group_centroids = {&groups->codec.rows, SL_CODES_I8, index->codec.dim, NULL},
+                        .partitions = {.parts = partitions, .wanted = sl_scan_probes(index, batch->params)},
+                        .groups = {.parts = groups, .wanted = sl_scan_groups(index, batch->params)},
                         .most = most,
-                        .probes = sl_scan_probes(batch->index, batch->params),
                         .keep = keep_of(batch)};
+    sweep->choosing = sweep->groups.wanted ? most : CHOOSING;
     pieces_of(sweep, pieces);
     for (size_t i = 0; i < PIECES; i++)
         size += sl_round_up(pieces[i].size, SL_CACHE_LINE);

@@ -407,7 +407,7 @@ static sl_status batch_scan(sl_batch *batch, sl_search_stats *stats) {
     return SL_OK;
 }
 
-sl_status sl_batch_run(sl_batch *batch, sl_search_stats *stats) {
+static sl_status batch_run(sl_batch *batch, sl_search_stats *stats) {
     size_t bad = SIZE_MAX;
     sl_search_stats sum = {0};
     /* Entering a parallel region takes as long as a good part of a short search, also with one thread. */
@@ -461,7 +461,7 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     if (room > SL_MAX_EF) room = SL_MAX_EF;
     for (size_t t = 0; t < batch.threads && status == SL_OK; t++)
         status = sl_idle_take(index, room, &batch.searchers[t]);
-    if (status == SL_OK) status = scans ? batch_scan(&batch, stats) : sl_batch_run(&batch, stats);
+    if (status == SL_OK) status = scans ? batch_scan(&batch, stats) : batch_run(&batch, stats);
     for (size_t t = 0; t < batch.threads; t++)
         sl_idle_give(index, batch.searchers[t]);
     sl_mem_free(&index->allocator, several, batch.threads * sizeof *batch.searchers);

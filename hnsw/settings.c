@@ -86,7 +86,7 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_
     params->rerank = record->rerank;
     params->stop = stops ? (double)record->stop : 0;
     params->probes = k != record->k ? 0 : queries < SL_SCAN_LEAST ? record->probes_one : record->probes;
-    params->groups = queries < SL_SCAN_LEAST ? record->groups_one : 0;
+    params->groups = record->groups;
     return SL_OK;
 }
 
@@ -109,7 +109,7 @@ static void describe(const sl_index *index, const sl_tuned_record *record, size_
                            .ef_alone = alone,
                            .probes = k == record->k ? record->probes : 0,
                            .probes_one = k == record->k ? record->probes_one : 0,
-                           .groups_one = k == record->k ? record->groups_one : 0};
+                           .groups = k == record->k ? record->groups : 0};
     sl_params_out(out, &mine, sizeof mine);
 }
 
@@ -182,7 +182,7 @@ void sl_settings_follow(sl_index *index, const sl_partitions *partitions, const 
         double in = own->starts[own->count], n = fmax((double)record->n, in);
         record->probes = follow(record->probes, in / n, own, partitions);
         record->probes_one = follow(record->probes_one, in / n, own, partitions);
-        record->groups_one = own_groups->count ? follow(record->groups_one, 1, own_groups, groups) : 0;
+        record->groups = own_groups->count ? follow(record->groups, 1, own_groups, groups) : 0;
     }
 }
 
@@ -197,7 +197,7 @@ static int is_sound(const sl_tuned_record *record) {
            record->k <= SL_MAX_EF && record->least_k > 0 && record->least_k <= record->k && record->ef >= record->k &&
            record->ef <= SL_MAX_EF && record->rerank <= SL_MAX_EF && record->limit <= SL_LIMIT_EF &&
            record->probes <= SL_MAX_PARTITIONS && record->probes_one <= SL_MAX_PARTITIONS &&
-           record->groups_one <= SL_MAX_GROUPS && within((double)record->stop, 0, MOST_STOP) &&
+           record->groups <= SL_MAX_GROUPS && within((double)record->stop, 0, MOST_STOP) &&
            (record->stop > 0 ? record->ef_alone >= record->k && record->ef_alone <= record->ef : !record->ef_alone);
 }
 

@@ -18,7 +18,7 @@ struct sl_tuned_record {
     uint32_t ef_alone;   /* without the stop, for searches that it does not serve; 0 where there is none */
     uint32_t probes;     /* partitions that batches scan instead of walking; 0 where walks are cheaper */
     uint32_t probes_one; /* that single searches do */
-    uint32_t groups_one; /* groups that these are chosen among; 0: all */
+    uint32_t groups;     /* among whose partitions these are chosen; 0: among all */
     uint32_t reserved[2];
 };
 static_assert(offsetof(sl_tuned_record, target) == 0, "target");
@@ -36,7 +36,7 @@ static_assert(offsetof(sl_tuned_record, stop) == 68, "stop");
 static_assert(offsetof(sl_tuned_record, ef_alone) == 72, "ef_alone");
 static_assert(offsetof(sl_tuned_record, probes) == 76, "probes");
 static_assert(offsetof(sl_tuned_record, probes_one) == 80, "probes_one");
-static_assert(offsetof(sl_tuned_record, groups_one) == 84, "groups_one");
+static_assert(offsetof(sl_tuned_record, groups) == 84, "groups");
 static_assert(offsetof(sl_tuned_record, reserved) == 88, "reserved");
 static_assert(sizeof(sl_tuned_record) == 96, "sl_tuned_record");
 

@@ -1,5 +1,5 @@
-/* How many partitions a search that scans must look at for each target: in a batch, and for one query, which may choose
- * them among those of a few groups. */
+/* How many partitions a search that scans must look at for each target, and among those of how many groups it looks for
+ * them: the same for one query as for a batch, but worth it at other prices. */
 #include "hnsw/scan.h"
 #include "hnsw/tune.h"
 
@@ -29,7 +29,6 @@ typedef struct probing {
     sl_tune *tune;
     sl_batch batch;
     sl_search_params params;
-    double one; /* rows that are worth it to one query: what was found for it until now takes as many */
 } probing;
 
 /* The scan's progress is not the tuning's, which it only asks whether to go on. */
@@ -39,8 +38,7 @@ static int ask_tuning(void *ctx, uint64_t done, uint64_t total) {
     return sl_progress_cancelled(ctx);
 }
 
-/* Recall and its error with so many partitions a query, and the rows looked at. Queries that look at groups are asked
- * one by one. */
+/* Recall and its error with so many partitions a query, and the rows looked at. */
 static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     sl_tune_task *task = &probing->tune->task;
     sl_batch *batch = &probing->batch;
@@ -49,7 +47,7 @@ static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     uint64_t sum = 0, squares = 0;
     probing->params.probes = probes;
     sl_progress_start(&batch->progress, task->progress.tell ? ask_tuning : NULL, &task->progress, task->nq);
-    SL_TRY((probing->params.groups ? sl_batch_run : sl_scan_run)(batch, &stats));
+    SL_TRY(sl_scan_run(batch, &stats));
     if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
     for (size_t q = 0; q < task->nq; q++) {
         uint64_t hits = 0;
@@ -92,33 +90,30 @@ static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t 
     return SL_OK;
 }
 
-/* Among all partitions, which one query chooses as a batch does. */
-static sl_status settle_batch(probing *probing, sl_tuned_record *record, size_t from) {
-    double walk = (record->evaluations - BESIDE_ROWS) * rows_an_evaluation(probing->batch.index->kernels->isa);
-    sl_tune_point point;
-    probing->params.groups = 0;
-    SL_TRY(fewest(probing, record, from, walk, &point));
-    record->probes = (uint32_t)point.at;
-    probing->one = record->evaluations * ROWS_AN_EVALUATION_ONE;
-    if (!point.at || point.evaluations > probing->one) return SL_OK;
-    record->probes_one = record->probes;
-    probing->one = point.evaluations;
-    return SL_OK;
-}
-
-/* Among those of fewer and fewer groups as long as that gets cheaper, or is too dear yet. */
-static sl_status settle_groups(probing *probing, sl_tuned_record *record, size_t from) {
-    size_t groups = probing->batch.index->groups.count;
-    while ((groups = groups * 2 / 3) > 0) {
+/* With all partitions to choose among, then with those of fewer and fewer groups as long as that gets cheaper, or is
+ * too dear yet. Compared by rows, of which a quarter of those that every query of a batch looks at is not counted. A
+ * batch can do what single queries do. */
+static sl_status settle(probing *probing, sl_tuned_record *record, size_t *from) {
+    const sl_index *index = probing->batch.index;
+    double walk = (record->evaluations - BESIDE_ROWS) * rows_an_evaluation(index->kernels->isa);
+    double one = record->evaluations * ROWS_AN_EVALUATION_ONE, most = walk > one ? walk : one, evaluations = 0;
+    size_t probes = *from, groups = 0, fewer = index->groups.count;
+    do {
+        double everyones = (double)(groups ? index->groups.count : index->partitions.count);
         sl_tune_point point;
         probing->params.groups = groups;
-        SL_TRY(fewest(probing, record, from, probing->one, &point));
-        if (!point.at && (record->probes_one || point.evaluations <= probing->one)) break;
-        if (!point.at) continue;
-        from = record->probes_one = (uint32_t)point.at;
-        record->groups_one = (uint32_t)groups;
-        probing->one = point.evaluations;
-    }
+        SL_TRY(fewest(probing, record, probes, most + everyones / 4, &point));
+        if (!point.at && (record->groups || point.evaluations <= most + everyones / 4)) break;
+        if (point.at) {
+            probes = record->probes = (uint32_t)point.at;
+            record->groups = (uint32_t)groups;
+            evaluations = point.evaluations;
+            most = evaluations - everyones / 4;
+            if (!groups) *from = probes;
+        }
+        groups = fewer = fewer * 2 / 3;
+    } while (groups);
+    if (evaluations <= one) record->probes_one = record->probes;
     return SL_OK;
 }
 
@@ -130,9 +125,7 @@ static sl_status settle_all(probing *probing) {
     for (size_t t = 0; t < tune->count; t++) {
         sl_tuned_record *record = &tune->records[t];
         if (record->limit != SL_LIMIT_NONE) continue;
-        SL_TRY(settle_batch(probing, record, from));
-        if (record->probes) from = record->probes;
-        SL_TRY(settle_groups(probing, record, from));
+        SL_TRY(settle(probing, record, &from));
     }
     return SL_OK;
 }

@@ -351,10 +351,10 @@ typedef struct sl_search_params {
      * under IP and at high recall. 0 (default), with a filter, where most vectors are deleted, and where the index or
      * the processor does not have what it takes: walks. */
     size_t probes;
-    /* Above 0: a single query's partitions are chosen among those of so many groups of some 16 (or up to a quarter more
-     * groups), the ones nearest to it, so that it is compared with the centroids of these alone; it then takes more
-     * probes for the same recall. Pays from a million vectors on, where all centroids are as much as is scanned. 0
-     * (default), where the index has no groups, and where many queries are scanned for together: among all. */
+    /* Above 0: the partitions are chosen among those of so many groups of some 16 (or up to a quarter more groups), the
+     * ones nearest to the query, so that it is compared with the centroids of these alone; it then takes more probes
+     * for the same recall. Pays from a million vectors on, where all centroids are more than is scanned. 0 (default),
+     * and where the index has no groups: among all. */
     size_t groups;
 } sl_search_params;
 
@@ -730,7 +730,7 @@ typedef struct sl_tuned {
     size_t probes;     /* partitions that a batch of 256 queries a thread or more scans for each instead of walking, see
                           sl_search_params.probes; 0: it walks */
     size_t probes_one; /* the same of searches for one query, and of smaller batches */
-    size_t groups_one; /* among whose partitions these are chosen, see sl_search_params.groups; 0: among all */
+    size_t groups;     /* among whose partitions these are chosen, see sl_search_params.groups; 0: among all */
 } sl_tuned;
 
 typedef struct sl_tune_params {

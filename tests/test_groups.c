@@ -1,5 +1,5 @@
 /* Groups of partitions: there where partitions are many, the same whatever the number of threads, kept in files that
- * are not trusted; single queries that look at a few of them read less for it, and tuning says how few will do. */
+ * are not trusted; queries that look at a few of them read less for it, and tuning says how few will do. */
 #include "hnsw/order.h"
 #include "hnsw/settings.h"
 #include "tests/check_main.h"
@@ -17,21 +17,21 @@ enum { N = 34000, DIM = 8, K = 10, HALF = 400, LEAST_PARTITIONS = 257 };
 
 static float *rows;
 static const float *queries;
-static uint64_t *truth; /* (2 * HALF, K) */
+static uint64_t *truth; /* (HALF, K) */
 static scratch place, kept;
 
 /* Once for all tests, which are processes of their own: on one thread, since threads do not live on in those. */
 static void make_once(void) {
     sl_index_params params;
-    rows = clusters_make(N + 2 * HALF, DIM, 0.3, 21);
+    rows = clusters_make(N + HALF, DIM, 0.3, 21);
     queries = rows + (size_t)N * DIM;
-    truth = malloc((size_t)2 * HALF * K * sizeof *truth);
+    truth = malloc((size_t)HALF * K * sizeof *truth);
     ck_assert(rows && truth);
     indexes_params(&params, DIM, SL_METRIC_IP);
     params.m = 6;
     params.ef_construction = 20;
     sl_index *index = indexes_make(&params, rows, SL_F32, N, NULL, 1);
-    indexes_exact(SL_METRIC_IP, SL_F32, DIM, rows, N, queries, (size_t)2 * HALF, K, truth);
+    indexes_exact(SL_METRIC_IP, SL_F32, DIM, rows, N, queries, HALF, K, truth);
     scratch_open(&kept);
     ck_ok(sl_index_save(index, kept.path, NULL));
     sl_index_free(index);
@@ -153,8 +153,7 @@ START_TEST(threads_change_nothing) {
 }
 END_TEST
 
-/* More groups find more and take more; all of them are as none asked for; and where queries go together they are not
- * asked. */
+/* More groups find more and take more; all of them are as none asked for. */
 START_TEST(fewer_groups_read_less) {
     enum { PROBES = 6 };
     static answer all, some, before;
@@ -177,9 +176,24 @@ START_TEST(fewer_groups_read_less) {
     ask(idx, PROBES, count / 2, 0, &some);
     ck_assert_msg(some.recall > all.recall - 0.02, "%.4f, of all %.4f", some.recall, all.recall);
     ck_assert_msg(some.evaluations < all.evaluations - 50, "%.0f, of all %.0f", some.evaluations, all.evaluations);
-    ask(idx, PROBES, 0, 1, &all);
-    ask(idx, PROBES, 1, 1, &some);
-    ck_assert_mem_eq(some.ids, all.ids, sizeof all.ids);
+}
+END_TEST
+
+/* Many queries find what each finds alone, but for the few partitions more that are left by chance. */
+START_TEST(together_as_alone) {
+    static answer alone, together;
+    if (!scans(idx)) return;
+    for (size_t groups = 1; groups <= idx->groups.count; groups += 3)
+        for (size_t probes = 2; probes <= 200; probes *= 10) {
+            ask(idx, probes, groups, 0, &alone);
+            ask(idx, probes, groups, 1, &together);
+            double off = fabs(alone.recall - together.recall);
+            ck_assert_msg(off < 0.01, "%zu groups, %zu probes: recall %.4f, together %.4f", groups, probes,
+                          alone.recall, together.recall);
+            off = fabs(alone.evaluations / together.evaluations - 1);
+            ck_assert_msg(off < 0.03, "%zu groups, %zu probes: %.0f evaluations, together %.0f", groups, probes,
+                          alone.evaluations, together.evaluations);
+        }
 }
 END_TEST
 
@@ -253,9 +267,11 @@ START_TEST(wrong_content_is_found) {
     ck_fails(sl_index_open(place.path, &params, &opened), SL_ECORRUPT, "group");
     opened = indexes_open(place.path, SL_PLACE_MAP);
     for (size_t groups = 1; groups <= opened->groups.count; groups += 5) {
-        ask(opened, 300, groups, 0, &found);
-        for (size_t i = 0; i < HALF * K; i++)
-            ck_assert(found.ids[i] == SL_NO_ID || found.ids[i] < N);
+        for (int together = 0; together < 2; together++) {
+            ask(opened, 300, groups, together, &found);
+            for (size_t i = 0; i < HALF * K; i++)
+                ck_assert(found.ids[i] == SL_NO_ID || found.ids[i] < N);
+        }
     }
     sl_check_report report = {.struct_size = sizeof report};
     ck_fails(sl_index_check(opened, NULL, &report), SL_ECORRUPT, "group");
@@ -353,7 +369,7 @@ START_TEST(settings_keep_their_share) {
                               .ef = 50,
                               .probes = 5,
                               .probes_one = 6,
-                              .groups_one = 7};
+                              .groups = 7};
     size_t first, before = idx->groups.count;
     ck_ok(sl_settings_put(idx, &record, 1, &first));
     ck_ok(indexes_add(idx, rows, SL_F32, N, NULL));
@@ -361,56 +377,64 @@ START_TEST(settings_keep_their_share) {
     sl_order_settle(idx, 0, 2, NULL);
     size_t now = idx->groups.count;
     ck_assert_uint_gt(now, 2 * before - 2);
-    ck_assert_uint_ge(idx->tuned->groups_one * before, 7 * now);
-    ck_assert_uint_lt((idx->tuned->groups_one - 1) * before, 7 * now);
+    ck_assert_uint_ge(idx->tuned->groups * before, 7 * now);
+    ck_assert_uint_lt((idx->tuned->groups - 1) * before, 7 * now);
     /* An index that has none any more. */
     sl_partitions none = {0};
     sl_settings_follow(idx, &idx->partitions, &none);
-    ck_assert_uint_eq(idx->tuned->groups_one, 0);
+    ck_assert_uint_eq(idx->tuned->groups, 0);
 }
 END_TEST
 
-/* Tuning finds groups that are cheaper than all, for a recall that holds on other queries; batches do without. */
-START_TEST(tuned_for_single_queries) {
-    static const double targets[] = {0.8, 0.9, 0.95};
-    static answer all;
-    sl_tune_params params;
-    sl_tune_params_init(&params);
-    params.targets = targets;
-    params.target_count = 3;
-    ck_ok(sl_index_tune(idx, queries, SL_F32, HALF, 0, truth, K, &params, NULL));
-    ck_ok(indexes_save(idx, place.path));
-    sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
-    for (size_t i = 0; i < 3; i++) {
-        uint64_t found[HALF * K];
+/* Tuning finds groups that are cheaper than all, where there are many, for a recall that holds on other queries, one by
+ * one and together. */
+START_TEST(tuned_for_a_recall) {
+    enum { LARGE = 140000, WIDE = 12 };
+    static const double targets[] = {0.7, 0.8, 0.9};
+    sl_index_params params;
+    float *many = clusters_make(LARGE + 2 * HALF, WIDE, 0.3, 22), *asked = many + (size_t)LARGE * WIDE;
+    uint64_t *nearest = malloc((size_t)2 * HALF * K * sizeof *nearest), *found = malloc(HALF * K * sizeof *found);
+    ck_assert(nearest && found);
+    indexes_params(&params, WIDE, SL_METRIC_IP);
+    params.ef_construction = 20;
+    sl_index *index = indexes_make(&params, many, SL_F32, LARGE, NULL, 2);
+    indexes_exact(SL_METRIC_IP, SL_F32, WIDE, many, LARGE, asked, (size_t)2 * HALF, K, nearest);
+    sl_tune_params tune;
+    sl_tune_params_init(&tune);
+    tune.targets = targets;
+    tune.target_count = 3;
+    ck_ok(sl_index_tune(index, asked, SL_F32, HALF, 0, nearest, K, &tune, NULL));
+    ck_ok(indexes_save(index, place.path));
+    sl_index_free(index);
+    index = indexes_open(place.path, SL_PLACE_MAP);
+    for (size_t i = 0; i < 3 && scans(index); i++) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
-        ck_ok(sl_index_get_tuned(opened, i, &tuned));
-        if (!scans(opened)) {
-            ck_assert_uint_eq(tuned.groups_one, 0);
-            continue;
+        ck_ok(sl_index_get_tuned(index, i, &tuned));
+        ck_assert_uint_gt(tuned.probes, 0);
+        ck_assert_uint_gt(tuned.groups, 0);
+        ck_assert_uint_lt(tuned.groups, index->groups.count);
+        for (size_t together = 0; together < 2; together++) {
+            sl_search_params search;
+            sl_search_stats stats;
+            double evaluations = 0;
+            sl_search_params_init(&search);
+            search.recall = targets[i];
+            for (size_t q = 0, n = together ? HALF : 1; q < HALF; q += n) {
+                ck_ok(sl_index_search(index, asked + (HALF + q) * WIDE, SL_F32, n, 0, K, &search, found + q * K, NULL,
+                                      &stats));
+                ck_assert_int_eq(stats.expansions == 0, (together ? tuned.probes : tuned.probes_one) > 0);
+                evaluations += (double)stats.evaluations / HALF;
+            }
+            double recall = indexes_recall(found, nearest + (size_t)HALF * K, HALF, K);
+            ck_assert_msg(recall > targets[i] - 0.02, "%g gave %.4f on other queries", targets[i], recall);
+            /* All centroids alone would be more. */
+            ck_assert(!together || evaluations < (double)index->partitions.count);
         }
-        ck_assert_uint_gt(tuned.probes_one, 0);
-        ck_assert_uint_gt(tuned.groups_one, 0);
-        ck_assert_uint_lt(tuned.groups_one, opened->groups.count);
-        sl_search_params search;
-        sl_search_stats stats;
-        double evaluations = 0;
-        sl_search_params_init(&search);
-        search.recall = targets[i];
-        for (size_t q = 0; q < HALF; q++) {
-            ck_ok(sl_index_search(opened, queries + (HALF + q) * DIM, SL_F32, 1, 0, K, &search, found + q * K, NULL,
-                                  &stats));
-            ck_assert_uint_eq(stats.expansions, 0);
-            evaluations += (double)stats.evaluations / HALF;
-        }
-        double recall = indexes_recall(found, truth + (size_t)HALF * K, HALF, K);
-        ck_assert_msg(recall > targets[i] - 0.02, "%g gave %.4f on other queries", targets[i], recall);
-        /* As many partitions, chosen among all, are more to read. */
-        ask(opened, tuned.probes_one, 0, 0, &all);
-        ck_assert_msg(evaluations < all.evaluations - 50, "%g took %.0f, and %.0f of all", targets[i], evaluations,
-                      all.evaluations);
     }
-    sl_index_free(opened);
+    sl_index_free(index);
+    free(many);
+    free(nearest);
+    free(found);
 }
 END_TEST
 
@@ -421,11 +445,12 @@ int main(void) {
     tcase_add_test(tests, few_have_none);
     tcase_add_loop_test(tests, threads_change_nothing, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_test(tests, fewer_groups_read_less);
+    tcase_add_test(tests, together_as_alone);
     tcase_add_test(tests, kept_in_files);
     tcase_add_loop_test(tests, wrong_content_is_found, 0, sizeof lies / sizeof *lies);
     tcase_add_test(tests, wrong_sizes_are_refused);
     tcase_add_test(tests, without_memory_all_stays);
     tcase_add_test(tests, settings_keep_their_share);
-    tcase_add_test(tests, tuned_for_single_queries);
+    tcase_add_test(tests, tuned_for_a_recall);
     return check_main("groups", &tests, 1);
 }

@@ -141,6 +141,18 @@ def test_probes_scan_instead_of_walking():
         assert recall(all_of_them, truth) > 0.98  # which no walk of ef 1 reaches
 
 
+@pytest.mark.skipif(shortlist.cpu()["isa"] == "scalar", reason="this tier does not scan")
+def test_fewer_groups_find_less():
+    ix = shortlist.Index(DIM, metric="ip", m=4, ef_build=8)
+    x, queries = clustered(34000), clustered(10, seed=4)
+    ix.add(x, threads=2)
+    truth = shortlist.exact(x, queries, k=10, metric="ip")[0]
+    for asked in (queries, queries.astype(float)):  # the short way, and the long one
+        found = [ix.search(asked, probes=20, groups=groups)[0] for groups in (1, 1000, 0)]
+        assert recall(found[0], truth) < recall(found[1], truth)
+        np.testing.assert_array_equal(found[1], found[2])
+
+
 def test_results_are_their_own(ready, q):
     """Neither a later search nor the queries share their memory."""
     ids, scores = ready.search(q[0])

@@ -196,7 +196,7 @@ nb::list Index::tuned() {
         entry["ef_alone"] = one.ef_alone;
         entry["probes"] = one.probes;
         entry["probes_one"] = one.probes_one;
-        entry["groups_one"] = one.groups_one;
+        entry["groups"] = one.groups;
         out.append(entry);
     }
     return out;

@@ -92,8 +92,8 @@ class Tuned:
     standard_error: of that mean. evaluations: distances computed a query. n: vectors in the index at the time. queries:
     as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter, for
     fewer than k, or where more than a 64th is deleted; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
-    query instead of walking, 0 where walks are cheaper; probes_one: the same of fewer queries in a call; groups_one: as
-    ``groups`` of ``Index.search`` for these.
+    query instead of walking, 0 where walks are cheaper; probes_one: the same of fewer queries in a call; groups: among
+    whose partitions these are chosen, 0 for among all.
     """
 
     target: float
@@ -111,7 +111,7 @@ class Tuned:
     ef_alone: int
     probes: int
     probes_one: int
-    groups_one: int
+    groups: int
 
     @property
     def reached(self) -> bool:
@@ -335,8 +335,8 @@ class Index:
         than stop times its magnitude), so that easy queries take less time at the same ef; some 0.05 to 0.5. 0 for by
         ef alone. probes: above 0, so many of the index's partitions are scanned for each query, the nearest ones,
         instead of walking; from some hundred queries in a call on that is faster, for one where walks go far. Fewer than
-        k are found where those hold fewer. Not with a filter. groups: above 0, the partitions for fewer than 16 queries
-        a thread are chosen among those of so many groups of some 16 each, instead of among all; faster from a million
+        k are found where those hold fewer. Not with a filter. groups: above 0, these partitions are chosen
+        among those of so many groups of some 16 each, the nearest ones, instead of among all; faster from a million
         vectors on.
 
         Where fewer than k are found, the rest of a row is filled with the id NO_ID and the score NaN.
