@@ -57,4 +57,4 @@ def test_the_core_checks_a_filters_length(ready, q):
         {"bits": None, "bits_count": 0, "allowed": np.zeros(1, np.uint64), "allowed_count": 2},
     ):
         with pytest.raises(ValueError, match="length"):
-            ready._core.search(q, f32, 3, 10, 0, 0.0, 0.0, 0, 1, wrong, ids, scores)
+            ready._core.search(q, f32, 3, 10, 0, 0.0, 0.0, 0, 0, 1, wrong, ids, scores)

@@ -101,7 +101,7 @@ def test_python_runs_while_the_library_works(counter, ready, x, q, tmp_path):
     calls = {
         "add": lambda: shortlist.Index(dim=DIM)._core.add(x, f32, None, 1, None),
         "search": lambda: core.search(q, f32, 10, 64, 0, 0.0, 0.0, 0, 0, 1, None, ids, scores),
-        "search as is": lambda: core.search_as_is(q, 10, 64, 1, 0, None, 0.0, 0),
+        "search as is": lambda: core.search_as_is(q, 10, 64, 1, 0, None, 0.0, 0, 0),
         "get": lambda: core.get(numbers, len(numbers), f32, vectors),
         "save": lambda: core.save(name, 0, 0, None),
         "check": lambda: core.check(200, 10, 200, 1, False, None),
