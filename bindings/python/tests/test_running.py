@@ -148,6 +148,29 @@ def test_threads_may_add_search_save_and_read_at_once(tmp_path, q):
     ix.check()
 
 
+def test_a_long_write_is_left_alone(x):
+    """A second writer waits longer than it does at a time, and longer than the first one's pause."""
+    ix, begun, order = shortlist.Index(dim=DIM), threading.Event(), []
+
+    def pause(done, total):
+        if not begun.is_set():
+            begun.set()
+            time.sleep(0.5)
+
+    def first():
+        ix.add(x, threads=1, progress=pause)
+        order.append("first")
+
+    def second():
+        begun.wait()
+        ix.add(clustered(100, seed=7))
+        order.append("second")
+
+    run_together(first, second)
+    assert order == ["first", "second"]
+    ix.check()
+
+
 def test_closing_while_others_search(x, q):
     ix = shortlist.Index(dim=DIM)
     ix.add(x)

@@ -99,8 +99,11 @@ bool Gate::Visit::enter_this() {
     state.writers_waiting++;
     bool got = state.changed.wait_for(lock, patience, [&] { return !state.writing && state.readers == 0; });
     state.writers_waiting--;
-    state.writing = got;
-    if (!got) state.changed.notify_all();
+    // Who has waited in vain leaves the one who writes alone.
+    if (got)
+        state.writing = true;
+    else
+        state.changed.notify_all();
     return got;
 }
 
