@@ -11,6 +11,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Under IP partitions are smallest, so that fewest vectors have groups. */
 enum { N = 34000, DIM = 8, K = 10, HALF = 400, LEAST_PARTITIONS = 257 };
@@ -18,29 +21,43 @@ enum { N = 34000, DIM = 8, K = 10, HALF = 400, LEAST_PARTITIONS = 257 };
 static float *rows;
 static const float *queries;
 static uint64_t *truth; /* (HALF, K) */
+#define TRUTH_BYTES ((size_t)HALF * K * sizeof *truth)
 static scratch place, kept;
 
-/* Once for all tests, which are processes of their own: on one thread, since threads do not live on in those. */
-static void make_once(void) {
+static void make(void) {
     sl_index_params params;
-    rows = clusters_make(N + HALF, DIM, 0.3, 21);
-    queries = rows + (size_t)N * DIM;
-    truth = malloc((size_t)HALF * K * sizeof *truth);
-    ck_assert(rows && truth);
     indexes_params(&params, DIM, SL_METRIC_IP);
     params.m = 6;
     params.ef_construction = 20;
     sl_index *index = indexes_make(&params, rows, SL_F32, N, NULL, 1);
     indexes_exact(SL_METRIC_IP, SL_F32, DIM, rows, N, queries, HALF, K, truth);
-    scratch_open(&kept);
     ck_ok(sl_index_save(index, kept.path, NULL));
     sl_index_free(index);
+}
+
+/* Once for all tests, which are processes of their own, and in one of its own: OpenMP's threads do not live on in the
+ * children of who has had them. */
+static void make_once(void) {
+    int status;
+    rows = clusters_make(N + HALF, DIM, 0.3, 21);
+    ck_assert_ptr_nonnull(rows);
+    queries = rows + (size_t)N * DIM;
+    truth = mmap(NULL, TRUTH_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(truth, MAP_FAILED);
+    scratch_open(&kept);
+    pid_t child = fork();
+    if (child == 0) {
+        make();
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
 }
 
 static void free_once(void) {
     scratch_close(&kept);
     free(rows);
-    free(truth);
+    munmap(truth, TRUTH_BYTES);
 }
 
 static sl_index *idx;
