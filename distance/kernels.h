@@ -114,6 +114,7 @@ typedef struct sl_scan {
 typedef struct sl_tile_kernels {
     /* Fills a tile with rows first to first + n - 1. */
     void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);
+    /* The scans are different ones. */
     void (*scan)(const sl_tile *tile, sl_scan *const *scans, size_t n);
     /* Leaves the `keep` best of what was found, or a quarter more, in the order they were in; what is no better than
      * all these is not taken from then on. */

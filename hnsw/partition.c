@@ -26,13 +26,13 @@ void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, 
     if (index->codec.metric == SL_METRIC_IP) out->bias_scale = sqrtf(norm2);
 }
 
-/* `n`: of what is parted, `what` a name for one part of it. */
-static sl_status check(const sl_partitions *partitions, size_t n, const char *what) {
+/* `n`: of what is parted, `what` and `several` names for one part of it and for more. */
+static sl_status check(const sl_partitions *partitions, size_t n, const char *what, const char *several) {
     const sl_code_rows *rows = &partitions->codec.rows;
     const uint32_t *starts = partitions->starts;
     size_t count = partitions->count;
     if (count && (starts[0] != 0 || starts[count] > n))
-        return sl_fail(SL_ECORRUPT, "%ss hold numbers %u to %u of %zu; build the index again from its vectors", what,
+        return sl_fail(SL_ECORRUPT, "%s hold numbers %u to %u of %zu; build the index again from its vectors", several,
                        starts[0], starts[count], n);
     for (size_t p = 0; p < count; p++) {
         const uint8_t *row = partitions->rows + p * rows->pitch;
@@ -45,8 +45,8 @@ static sl_status check(const sl_partitions *partitions, size_t n, const char *wh
 
 sl_status sl_partitions_check(const sl_index *index) {
     const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
-    SL_TRY(check(partitions, index->n, "partition"));
-    SL_TRY(check(groups, partitions->count, "group of partitions"));
+    SL_TRY(check(partitions, index->n, "partition", "partitions"));
+    SL_TRY(check(groups, partitions->count, "group of partitions", "groups of partitions"));
     if (groups->count && groups->starts[groups->count] != partitions->count)
         return sl_fail(SL_ECORRUPT, "groups hold %u of %zu partitions; build the index again from its vectors",
                        groups->starts[groups->count], partitions->count);

@@ -14,7 +14,7 @@ enum {
     FIRST = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
     MOST = 256, /* until all are looked at, or so many */
     TURNS = 7,
-    BLOCK = 256, /* centroids scored at once; their groups are no more */
+    BLOCK = 256, /* centroids scored at once; the groups that learning puts them in are no more */
     CHUNK = 64,  /* rows a thread takes at once */
     PROBES = 12  /* groups that are looked at */
 };
@@ -54,11 +54,6 @@ size_t sl_partition_count(sl_metric metric, size_t n) {
 
 size_t sl_partition_groups(size_t partitions) {
     return partitions > BLOCK ? partitions / SL_GROUP_PARTITIONS : 0;
-}
-
-static sl_status learnt_codec(const sl_index *index, sl_codec *codec) {
-    sl_metric metric = index->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
-    return sl_codec_init(codec, index->codec.dim, metric, SL_F32, SL_CODES_I8);
 }
 
 static void centroids_free(sl_kmeans *kmeans) {
@@ -132,7 +127,7 @@ static sl_status groups_init(sl_kmeans *groups, const sl_kmeans *grouped, size_t
                           .sampled = grouped->count,
                           .learners = grouped->learners,
                           .progress = grouped->progress};
-    SL_TRY(learnt_codec(grouped->index, &groups->codec));
+    SL_TRY(sl_partition_codec(grouped->index, &groups->codec));
     SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->of, &block));
     groups->of = block;
     SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->members, &block));
@@ -480,6 +475,7 @@ done:
     sl_partitions_free(allocator, &arranged);
     return status;
 }
+
 /* The places in `of` that are met in this order, each once, into `list`; returns how many. `seen`: zeroes. */
 static size_t meet(const uint32_t *of, const uint32_t *order, size_t n, uint32_t *seen, uint32_t *list) {
     size_t met = 0;
@@ -547,7 +543,7 @@ sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress 
                         .progress = progress};
     sl_kmeans groups = {0};
     sl_status status;
-    SL_TRY(learnt_codec(index, &kmeans.codec));
+    SL_TRY(sl_partition_codec(index, &kmeans.codec));
     SL_TRY_GOTO(learners_alloc(&kmeans), done);
     SL_TRY_GOTO(centroids_alloc(&kmeans), done);
     SL_TRY_GOTO(make_partitions(&kmeans), done);

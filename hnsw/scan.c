@@ -75,15 +75,20 @@ int sl_scan_serves(const sl_index *index, const sl_search_params *params) {
            index->dead_count <= index->n / 2;
 }
 
+/* As many more as nodes are deleted, of so many parts. */
+static size_t among_live(const sl_index *index, size_t wanted, size_t parts) {
+    if (wanted >= parts) return parts;
+    wanted = (size_t)((uint64_t)wanted * index->n / sl_live_count(index));
+    return wanted < parts ? wanted : parts;
+}
+
 size_t sl_scan_probes(const sl_index *index, const sl_search_params *params) {
-    size_t probes = params->probes, partitions = index->partitions.count;
-    if (probes >= partitions) return partitions;
-    probes = (size_t)((uint64_t)probes * index->n / sl_live_count(index));
-    return probes < partitions ? probes : partitions;
+    return among_live(index, params->probes, index->partitions.count);
 }
 
 size_t sl_scan_groups(const sl_index *index, const sl_search_params *params) {
-    return params->groups < index->groups.count ? params->groups : 0;
+    size_t groups = among_live(index, params->groups, index->groups.count);
+    return groups < index->groups.count ? groups : 0;
 }
 
 void sl_scan_best_first(sl_scan *nearest) {
@@ -221,13 +226,15 @@ static void pair_up(sl_sweep *sweep, const sl_choice *choice, uint32_t from, uin
             sweep->pairs[--sweep->starts[choice->chosen[i * most + j]]] = (uint32_t)i;
 }
 
-/* Scans each part for those that chose it, who find in `scans`: `n` rows in all of this ground. */
+/* Scans each part for those that chose it, who find in `scans`: `n` rows in all of this ground. Each once: groups of a
+ * damaged file may hold the same partitions, and there is room for one tile's rows more than are kept. */
 static void scan_parts(sl_sweep *sweep, const sl_choice *choice, const sl_ground *ground, size_t n, sl_scan *scans,
                        size_t keep) {
     for (size_t p = 0; p < choice->parts->count; p++) {
-        size_t queries = sweep->starts[p + 1] - sweep->starts[p];
-        for (size_t i = 0; i < queries; i++)
-            sweep->turn[i] = &scans[sweep->pairs[sweep->starts[p] + i]];
+        size_t first = sweep->starts[p], queries = 0;
+        for (size_t at = first; at < sweep->starts[p + 1]; at++)
+            if (at == first || sweep->pairs[at] != sweep->pairs[at - 1])
+                sweep->turn[queries++] = &scans[sweep->pairs[at]];
         scan_rows(sweep, ground, sl_partition_nodes(choice->parts, p, n), sweep->turn, queries, keep);
     }
 }

@@ -17,7 +17,7 @@ int sl_scan_serves(const sl_index *index, const sl_search_params *params);
 /* How many partitions a query looks at: more than asked for where a part of what they hold is deleted. */
 size_t sl_scan_probes(const sl_index *index, const sl_search_params *params);
 
-/* In how many groups it looks for them; 0: among all partitions. */
+/* In how many groups it looks for them, more where some are deleted; 0: among all partitions. */
 size_t sl_scan_groups(const sl_index *index, const sl_search_params *params);
 
 /* Brings the best of some found partitions to the first place. */

@@ -3,6 +3,8 @@
 #include "hnsw/scan.h"
 #include "hnsw/tune.h"
 
+#include <math.h>
+
 /* Rows that are scanned in the time of one evaluation of a walk, which waits for its row and serves one query. Measured
  * ratios are 10 to 19 with VNNI in 512 bits, the fewer the longer the rows. */
 static double rows_an_evaluation(sl_isa isa) {
@@ -91,24 +93,25 @@ static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t 
 }
 
 /* With all partitions to choose among, then with those of fewer and fewer groups as long as that gets cheaper, or is
- * too dear yet. Compared by rows, of which a quarter of those that every query of a batch looks at is not counted. A
- * batch can do what single queries do. */
+ * too dear yet. A batch is served by what is worth it to it, or to single queries. It counts a quarter less of what
+ * every query looks at, and so do numbers of groups when they are compared. */
 static sl_status settle(probing *probing, sl_tuned_record *record, size_t *from) {
     const sl_index *index = probing->batch.index;
     double walk = (record->evaluations - BESIDE_ROWS) * rows_an_evaluation(index->kernels->isa);
-    double one = record->evaluations * ROWS_AN_EVALUATION_ONE, most = walk > one ? walk : one, evaluations = 0;
+    double one = record->evaluations * ROWS_AN_EVALUATION_ONE, evaluations = 0, least = 0;
     size_t probes = *from, groups = 0, fewer = index->groups.count;
     do {
-        double everyones = (double)(groups ? index->groups.count : index->partitions.count);
+        double saved = (double)(groups ? index->groups.count : index->partitions.count) / 4;
+        double most = record->probes ? least + saved : fmax(walk + saved, one);
         sl_tune_point point;
         probing->params.groups = groups;
-        SL_TRY(fewest(probing, record, probes, most + everyones / 4, &point));
-        if (!point.at && (record->groups || point.evaluations <= most + everyones / 4)) break;
+        SL_TRY(fewest(probing, record, probes, most, &point));
+        if (!point.at && (record->groups || point.evaluations <= most)) break;
         if (point.at) {
             probes = record->probes = (uint32_t)point.at;
             record->groups = (uint32_t)groups;
             evaluations = point.evaluations;
-            most = evaluations - everyones / 4;
+            least = evaluations - saved;
             if (!groups) *from = probes;
         }
         groups = fewer = fewer * 2 / 3;

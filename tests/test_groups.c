@@ -1,6 +1,7 @@
 /* Groups of partitions: there where partitions are many, the same whatever the number of threads, kept in files that
  * are not trusted; queries that look at a few of them read less for it, and tuning says how few will do. */
 #include "hnsw/order.h"
+#include "hnsw/scan.h"
 #include "hnsw/settings.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
@@ -197,6 +198,26 @@ START_TEST(fewer_groups_read_less) {
 }
 END_TEST
 
+/* As many more groups, so that a query finds among those that are left what it found among all. */
+START_TEST(more_groups_where_some_are_deleted) {
+    enum { GONE = N / 5 * 2 };
+    if (!scans(idx)) return;
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.groups = 6;
+    ck_assert_uint_eq(sl_scan_groups(idx, &params), 6);
+    uint64_t *ids = malloc(GONE * sizeof *ids);
+    ck_assert_ptr_nonnull(ids);
+    for (size_t i = 0; i < GONE; i++)
+        ids[i] = i;
+    ck_ok(sl_index_delete(idx, ids, GONE));
+    ck_assert_uint_eq(sl_scan_groups(idx, &params), 10);
+    params.groups = idx->groups.count - 1;
+    ck_assert_uint_eq(sl_scan_groups(idx, &params), 0);
+    free(ids);
+}
+END_TEST
+
 /* Many queries find what each finds alone, but for the few partitions more that are left by chance. */
 START_TEST(together_as_alone) {
     static answer alone, together;
@@ -297,6 +318,29 @@ START_TEST(wrong_content_is_found) {
 }
 END_TEST
 
+/* Every other group seems to hold all partitions: whoever chose several of these is still scanned for once a partition,
+ * for which alone there is room; or twice the one that is nearest, which goes first. */
+START_TEST(groups_may_overlap) {
+    static answer found;
+    sl_partitions *groups = &idx->groups;
+    if (!scans(idx)) return;
+    for (size_t g = 0; g < groups->count; g++)
+        groups->starts[g] = g % 2 ? (uint32_t)idx->partitions.count : 0;
+    idx->partitions.starts[1] = 1;
+    ck_ok(indexes_save(idx, place.path));
+    sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
+    for (size_t probes = 1; probes <= 300; probes = 3 * probes + 1) {
+        ask(opened, probes, groups->count - 1, 1, &found);
+        for (size_t i = 0; i < HALF * K; i++)
+            for (size_t j = i - i % K, before = 0; j < i; j++) {
+                before += found.ids[j] == found.ids[i];
+                ck_assert(before < 2 || found.ids[i] == SL_NO_ID);
+            }
+    }
+    sl_index_free(opened);
+}
+END_TEST
+
 /* Saves the index with sections left out or of other sizes; SIZE_MAX leaves one as it is. */
 static void save_with(uint64_t partitions, uint64_t starts, uint64_t codes) {
     sl_description file;
@@ -369,6 +413,26 @@ START_TEST(without_memory_all_stays) {
     indexes_sound(index);
     sl_index_free(index);
     ck_assert_uint_eq(memory.live_blocks, 0);
+}
+END_TEST
+
+/* From the second search on, alone or in a batch. */
+START_TEST(warm_searches_allocate_nothing) {
+    static answer found;
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.allocator = &memory.allocator;
+    sl_index *index;
+    ck_ok(sl_index_open(kept.path, &params, &index));
+    for (int together = 0; together < 2; together++) {
+        ask(index, 5, 4, together, &found);
+        memory.calls = 0;
+        ask(index, 5, 4, together, &found);
+        ck_assert_uint_eq(memory.calls, 0);
+    }
+    sl_index_free(index);
 }
 END_TEST
 
@@ -467,8 +531,11 @@ int main(void) {
     tcase_add_test(tests, together_as_alone);
     tcase_add_test(tests, kept_in_files);
     tcase_add_loop_test(tests, wrong_content_is_found, 0, sizeof lies / sizeof *lies);
+    tcase_add_test(tests, groups_may_overlap);
     tcase_add_test(tests, wrong_sizes_are_refused);
     tcase_add_test(tests, without_memory_all_stays);
+    tcase_add_test(tests, warm_searches_allocate_nothing);
+    tcase_add_test(tests, more_groups_where_some_are_deleted);
     tcase_add_test(tests, settings_keep_their_share);
     tcase_add_test(tests, tuned_for_a_recall);
     return check_main("groups", &tests, 1);
