@@ -190,7 +190,7 @@ static const option search_table[] = {
      "neighbours in more time."},
     {0, "recall", OPTION_FRACTIONS, "R", 0, offsetof(search_options, recall),
      "The recall to reach, by the settings that 'shortlist tune' stored in the index for it, instead of --ef, "
-     "--rerank, --stop and --probes."},
+     "--rerank, --stop, --probes and --groups."},
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(search_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and --ef."},
     {0, "stop", OPTION_REAL, "X", 0, offsetof(search_options, stop),
