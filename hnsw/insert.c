@@ -73,11 +73,15 @@ static void choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node,
     sl_links_become(layer->index, links, layer->degree, select->nodes, select->chosen_count);
 }
 
+static sl_spin *lock_of(const sl_insert *insert, uint32_t node) {
+    return &insert->locks->nodes[node % SL_LOCK_STRIPES];
+}
+
 void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id) {
     uint32_t node = node_of(layer, to);
     uint32_t *links = sl_layer_links(layer, to);
     if (!links) return;
-    sl_spin *lock = &insert->locks->nodes[node % SL_LOCK_STRIPES];
+    sl_spin *lock = lock_of(insert, node);
     sl_spin_lock(lock);
     size_t at = 0;
     while (at < layer->degree && sl_link_load(links + at) != SL_NONE && sl_link_load(links + at) != id)
@@ -88,6 +92,14 @@ void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, 
         sl_link_store(links + at, id);
         sl_index_touch(layer->index, links + at, sizeof *links);
     }
+    sl_spin_unlock(lock);
+}
+
+/* A node that is linked anew stands in the graph already, and others write their back links into its list meanwhile. */
+static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
+    sl_spin *lock = lock_of(insert, node);
+    sl_spin_lock(lock);
+    write_selection(&insert->select, layer, links);
     sl_spin_unlock(lock);
 }
 
@@ -104,7 +116,7 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
         sl_pool_sort(&walk->pool);
         candidates_from_pool(insert, &layer, node);
         sl_select_run(&insert->select, node, index->m);
-        write_selection(&insert->select, &layer, sl_layer_links(&layer, level ? slot : node));
+        write_own_list(insert, &layer, node, sl_layer_links(&layer, level ? slot : node));
         if (level == 0) break;
         start = walk->pool.size ? sl_pool_id(walk->pool.keys[0]) : start;
         if (level == 1) start = index->upper.nodes[start];

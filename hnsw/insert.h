@@ -5,7 +5,7 @@
 #include "hnsw/select.h"
 #include "hnsw/walk.h"
 
-/* What all threads of one build share. A writer holds one lock at a time, for one node's list. */
+/* What all threads of one build share. Whoever writes a node's list holds its lock, and one lock at a time. */
 #define SL_LOCK_STRIPES 4096u
 typedef struct sl_build_locks {
     sl_spin nodes[SL_LOCK_STRIPES];
@@ -23,7 +23,8 @@ typedef struct sl_insert {
 sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks);
 void sl_insert_free(sl_insert *insert);
 
-/* Links a node whose row and slot are there already. Until its own lists are written nobody can come upon it. */
+/* Links a node whose row and slot are there already; nobody comes upon a new one until its own lists are written. One
+ * that others link to already is linked anew. */
 void sl_insert_node(sl_insert *insert, uint32_t node);
 
 /* Adds `id` to the list of `to` on a layer, choosing the list anew where it is full. */

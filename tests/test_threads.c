@@ -1,6 +1,7 @@
 /* Many threads: of a build, of searches beside one another and beside a check, of builds beside one another, and a
  * child process. Written for the thread sanitizer, which sees what happens too seldom to fail. */
 #define _GNU_SOURCE
+#include "hnsw/insert.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { N = 2000, DIM = 16, K = 10, QUERIES = 100, THREADS = 4 };
@@ -82,6 +84,40 @@ START_TEST(threads_add_copies) {
         memcpy(x + i * DIM, x, DIM * sizeof *x);
     sl_index *index = build(THREADS);
     indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
+enum { AGAIN = 7 };
+
+static void *link_again(void *ctx) {
+    sl_insert_node(ctx, AGAIN);
+    return NULL;
+}
+
+/* What is taken back after a cancelled add, and what a crash left half linked, is linked anew by several threads: one
+ * chooses a node's list while another writes its back link there. Both must hold the node's lock, or a link may come
+ * to stand there twice. */
+START_TEST(linking_anew_waits_for_others) {
+    sl_index *index = build(1);
+    sl_build_locks *locks = calloc(1, sizeof *locks);
+    sl_insert insert;
+    ck_ok(sl_insert_init(&insert, index, locks));
+    uint32_t *links = sl_links(index, AGAIN), kept = links[0];
+    for (size_t i = 1; i < index->m0; i++)
+        sl_link_store(links + i, SL_NONE);
+    sl_spin_lock(&locks->nodes[AGAIN]);
+    pthread_t other;
+    start(&other, 1, link_again, &insert);
+    nanosleep(&(struct timespec){0, 100000000}, NULL);
+    ck_assert_uint_eq(sl_link_load(links), kept);
+    ck_assert_uint_eq(sl_link_load(links + 1), SL_NONE);
+    sl_spin_unlock(&locks->nodes[AGAIN]);
+    join(&other, 1);
+    ck_assert_uint_lt(links[1], index->n);
+    indexes_sound(index);
+    sl_insert_free(&insert);
+    free(locks);
     sl_index_free(index);
 }
 END_TEST
@@ -281,6 +317,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, threads_add, 0, 2);
     tcase_add_test(tests, threads_add_copies);
+    tcase_add_test(tests, linking_anew_waits_for_others);
     tcase_add_test(tests, builds_beside_one_another);
     tcase_add_test(tests, searches_beside_one_another);
     tcase_add_test(tests, mending_beside_searches);
