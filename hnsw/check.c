@@ -154,7 +154,7 @@ static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, s
     double kth = exact_kth(index, &walk->query, self, top);
     if (top->size == 0) return 1;
     walk->pool.size = 0;
-    sl_gather(walk, top->k + 1, &(sl_search_params){.ef = walk->max_ef}, walk->max_ef, walk->max_ef);
+    sl_gather(walk, top->k + 1, &(sl_search_params){.ef = walk->max_ef}, walk->max_ef, walk->max_ef, (sl_range){0, 0});
     sl_pool_sort(&walk->pool);
     size_t hits = 0, seen = 0;
     for (size_t j = 0; j < walk->pool.size && seen < top->size; j++) {

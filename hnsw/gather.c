@@ -9,7 +9,7 @@ typedef struct sl_gathering {
     sl_walk *walk;
     const sl_search_params *params;
     size_t k, wanted, deepest;
-    uint32_t start;
+    sl_range start;
     int whole; /* the last look saw all there is to be found */
 } sl_gathering;
 
@@ -124,13 +124,14 @@ static void gather_any(sl_gathering *gathering, size_t ef) {
     }
 }
 
-void sl_gather(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest) {
+void sl_gather(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest, sl_range near) {
     const sl_index *index = walk->index;
     size_t ef = params->ef > k ? params->ef : k;
     sl_gathering gathering = {
-        .walk = walk, .params = params, .k = k, .wanted = wanted < ef ? wanted : ef, .deepest = deepest};
+        .walk = walk, .params = params, .k = k, .wanted = wanted < ef ? wanted : ef, .deepest = deepest, .start = near};
     walk->stop = 0;
-    gathering.start = sl_walk_descend(walk, sl_entry_in(index, walk->upper), 0);
+    if (near.first >= near.end)
+        gathering.start = sl_walk_from(sl_walk_descend(walk, sl_entry_in(index, walk->upper), 0));
     if (!index->dead_count)
         gather_any(&gathering, ef);
     else if (sl_live_count(index))

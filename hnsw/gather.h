@@ -8,7 +8,7 @@
 /* The nodes that may be returned, in any order, into the walk's pool, which the caller has emptied; the walk has been
  * asked, and the index is not. `wanted` is how many will be ranked. With a filter that leaves too few, walks go on to
  * an ef of `deepest`; what is deleted is no limit to them: as long as k are left that are not deleted, and no filter is
- * given, k are found. */
-void sl_gather(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest);
+ * given, k are found. Walks start from `near`, or where it is empty from where the way down the upper layers leads. */
+void sl_gather(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest, sl_range near);
 
 #endif

@@ -111,7 +111,7 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
     uint32_t start = sl_walk_descend(walk, entry, top);
     for (uint32_t level = top;; level--) {
         sl_layer layer = sl_layer_at(index, level);
-        sl_walk_layer(walk, level, start, index->ef_construction);
+        sl_walk_layer(walk, level, sl_walk_from(start), index->ef_construction);
         sl_pool_finish(&walk->pool, index->ef_construction);
         sl_pool_sort(&walk->pool);
         candidates_from_pool(insert, &layer, node);

@@ -96,7 +96,7 @@ static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
     const sl_index *index = reach->index;
     sl_walk *walk = &insert->walk;
     sl_walk_ask_node(walk, node);
-    sl_walk_layer(walk, 0, sl_walk_descend(walk, sl_entry_get(index), 0), index->ef_construction);
+    sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(index), 0)), index->ef_construction);
     sl_pool_finish(&walk->pool, index->ef_construction);
     sl_pool_sort(&walk->pool);
     for (size_t i = 0; i < walk->pool.size; i++) {

@@ -9,6 +9,7 @@
 #include "hnsw/replicas.h"
 #include "hnsw/scan.h"
 #include "hnsw/settings.h"
+#include "hnsw/start.h"
 #include "hnsw/tier.h"
 
 #include <math.h>
@@ -24,11 +25,20 @@ struct sl_searcher {
     float *candidate; /* a vector brought back from its row, to be scored */
     void *scratch;    /* of a batch that scans */
     size_t scratch_size;
+    void *start_scratch; /* of where a walk begins, which one of a batch that scans may make */
+    size_t start_scratch_size;
 };
 
 void sl_search_params_init_sized(sl_search_params *params, size_t struct_size) {
     const sl_search_params mine = {.struct_size = sizeof mine, .ef = 64, .threads = 1};
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+/* Once more where the index has come to have partitions since. */
+static sl_status start_scratch(sl_searcher *searcher) {
+    size_t size = sl_start_scratch(searcher->index);
+    if (!size) return SL_OK;
+    return sl_mem_grow(&searcher->index->allocator, &searcher->start_scratch, &searcher->start_scratch_size, size, 1);
 }
 
 sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher **out) {
@@ -53,7 +63,10 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     SL_TRY_GOTO(sl_mem_alloc(&index->allocator, index->codec.dim * sizeof(float), &block), fail);
     searcher->candidate = block;
     uint8_t *scratch;
-    if (index->partitions.count) SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_probe_scratch(index), &scratch), fail);
+    if (index->partitions.count) {
+        SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_probe_scratch(index), &scratch), fail);
+        SL_TRY_GOTO(start_scratch(searcher), fail);
+    }
     sl_replicas_make(index);
     *out = searcher;
     return SL_OK;
@@ -68,6 +81,7 @@ void sl_searcher_free(sl_searcher *searcher) {
     sl_mem_free(&allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
     sl_mem_free(&allocator, searcher->candidate, searcher->index->codec.dim * sizeof(float));
     sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
+    sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
     sl_walk_free(&searcher->walk);
     sl_mem_free(&allocator, searcher->view, sizeof *searcher->view);
     sl_mem_free(&allocator, searcher, sizeof *searcher);
@@ -255,8 +269,11 @@ sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dty
         int scans = sl_scan_serves(index, params);
         if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
         /* Where much is deleted a scan may find too little. */
-        if (!scans || (walk->pool.size < k && index->dead_count))
-            sl_gather(walk, k, params, sl_rerank_count(index, k, params), searcher->deepest);
+        if (!scans || (walk->pool.size < k && index->dead_count)) {
+            SL_TRY(start_scratch(searcher));
+            sl_range near = sl_start_near(walk, query, dtype, searcher->start_scratch);
+            sl_gather(walk, k, params, sl_rerank_count(index, k, params), searcher->deepest, near);
+        }
     }
     rank(searcher, query, k, params);
     return SL_OK;
@@ -279,12 +296,7 @@ void sl_searcher_rank(sl_searcher *searcher, const void *query, sl_dtype dtype, 
 }
 
 sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out) {
-    if (size > searcher->scratch_size) {
-        sl_mem_free(&searcher->index->allocator, searcher->scratch, searcher->scratch_size);
-        searcher->scratch_size = 0;
-        SL_TRY(sl_mem_alloc(&searcher->index->allocator, size, &searcher->scratch));
-        searcher->scratch_size = size;
-    }
+    SL_TRY(sl_mem_grow(&searcher->index->allocator, &searcher->scratch, &searcher->scratch_size, size, 1));
     *out = searcher->scratch;
     return SL_OK;
 }

@@ -1,6 +1,7 @@
 /* How many partitions a search that scans must look at for each target, and among those of how many groups it looks for
  * them: the same for one query as for a batch, but worth it at other prices. */
 #include "hnsw/scan.h"
+#include "hnsw/start.h"
 #include "hnsw/tune.h"
 
 #include <math.h>
@@ -97,8 +98,10 @@ static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t 
  * every query looks at, and so do numbers of groups when they are compared. */
 static sl_status settle(probing *probing, sl_tuned_record *record, size_t *from) {
     const sl_index *index = probing->batch.index;
-    double walk = (record->evaluations - BESIDE_ROWS) * rows_an_evaluation(index->kernels->isa);
-    double one = record->evaluations * ROWS_AN_EVALUATION_ONE, evaluations = 0, least = 0;
+    /* What a walk begins with it reads as a scan for one query does. */
+    double walked = record->evaluations - (double)sl_start_evaluations(index) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
+    double walk = (walked - BESIDE_ROWS) * rows_an_evaluation(index->kernels->isa);
+    double one = walked * ROWS_AN_EVALUATION_ONE, evaluations = 0, least = 0;
     size_t probes = *from, groups = 0, fewer = index->groups.count;
     do {
         double saved = (double)(groups ? index->groups.count : index->partitions.count) / 4;

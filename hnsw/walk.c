@@ -37,7 +37,7 @@ sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
     sl_status status;
     void *block;
     size_t covers = index->capacity > index->n ? index->capacity : index->n, row = WIDE * index->m0 + PAD;
-    SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef, row), fail);
+    SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef + SL_PARTITION_ROWS, row), fail);
     SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, &index->kernels->walk, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * row * sizeof(uint32_t), &block), fail);
     walk->nodes = block;
@@ -224,16 +224,23 @@ static void take(sl_walk *walk, const sl_layer *layer, sl_ids found) {
     sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
 }
 
-/* Where a walk begins. The entry point too: reachability is proved from there, and links lead one way. */
-static sl_ids seed(sl_walk *walk, const sl_layer *layer, uint32_t start) {
+/* Takes the ids from `first` on, as many as a turn may have, that the walk has not seen. Returns where it stopped. */
+static size_t seed_some(sl_walk *walk, const sl_layer *layer, size_t first, size_t end) {
     sl_ids seeds = {sl_visited_place(&walk->visited), 0};
-    uint32_t entry = layer->level ? start : sl_entry_in(walk->index, walk->upper).node;
-    (void)sl_visited_mark(&walk->visited, start);
-    seeds.ids[seeds.count++] = start;
-    if (entry < layer->count && !sl_visited_mark(&walk->visited, entry)) seeds.ids[seeds.count++] = entry;
+    for (; first < end && seeds.count < layer->degree; first++)
+        if (!sl_visited_mark(&walk->visited, (uint32_t)first)) seeds.ids[seeds.count++] = (uint32_t)first;
     walk->visited.count += seeds.count;
     walk->evaluations += seeds.count;
-    return seeds;
+    take(walk, layer, seeds);
+    return first;
+}
+
+/* Where a walk begins. The entry point too: reachability is proved from there, and links lead one way. */
+static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
+    uint32_t entry = layer->level ? SL_NONE : sl_entry_in(walk->index, walk->upper).node;
+    for (size_t first = start.first; first < start.end;)
+        first = seed_some(walk, layer, first, start.end);
+    if (entry < layer->count) (void)seed_some(walk, layer, entry, (size_t)entry + 1);
 }
 
 /* Whether the candidate popped last is too far away for what it leads to to matter: see sl_search_params.stop. A score
@@ -246,12 +253,12 @@ static int is_too_far(const sl_walk *walk) {
     return origin - popped > (farthest > 0 ? farthest : 0);
 }
 
-void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef) {
+void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
     sl_layer layer = sl_layer_in(walk->index, walk->upper, level);
     sl_visited_clear(&walk->visited);
     sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->near : 0);
-    if (start >= layer.count) return;
-    take(walk, &layer, seed(walk, &layer, start));
+    if (start.first >= layer.count) return;
+    seed(walk, &layer, start);
 
     /* Three steps, each a turn behind the one before, so that what a step reads was asked for a turn ago: candidates
      * are chosen and their links asked for; the links of those chosen before are read and the rows they lead to asked

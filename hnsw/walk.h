@@ -49,12 +49,18 @@ static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
 void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype);
 void sl_walk_ask_node(sl_walk *walk, uint32_t node);
 
+/* The one id as where a walk of its layer starts. */
+static inline sl_range sl_walk_from(uint32_t id) {
+    return (sl_range){id, (size_t)id + 1};
+}
+
 /* Down the layers above `level`, from the entry point to the id on `level` that the greedy walk ends at: a slot, or on
  * level 0 a node. The entry point must stand at or above `level`. */
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level);
 
-/* The ef best of a layer that a walk from `start` finds, left in walk->pool, for sl_pool_finish. On layer 0 it starts
- * from the entry point as well, so that an ef as large as the index finds all that can be reached from there. */
-void sl_walk_layer(sl_walk *walk, uint32_t level, uint32_t start, size_t ef);
+/* The ef best of a layer that a walk from the ids of `start` finds, left in walk->pool, for sl_pool_finish. On layer 0
+ * it starts from the entry point as well, so that an ef as large as the index finds all that can be reached from there.
+ */
+void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef);
 
 #endif

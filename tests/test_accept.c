@@ -158,14 +158,14 @@ START_TEST(a_filter_costs_no_recall) {
     accept_every(1, 7);
     truth(SL_METRIC_COSINE, wanted);
     sl_search_params_init(&params);
-    params.ef = 22;
+    params.ef = 16;
     ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &plain));
     double unfiltered = indexes_recall(ids, wanted, Q, K);
     ck_assert(unfiltered > 0.7 && unfiltered < 1);
     for (size_t share = 1; share <= 64; share *= 2) {
         accept_every(share, 8);
         truth(SL_METRIC_COSINE, wanted);
-        params_of(&params, 22, 1, 0);
+        params_of(&params, 16, 1, 0);
         ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &stats));
         expect_lawful(ids, scores);
         double recall = indexes_recall(ids, wanted, Q, K);

@@ -3,6 +3,7 @@
 #include "hnsw/order.h"
 #include "hnsw/scan.h"
 #include "hnsw/settings.h"
+#include "hnsw/start.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
@@ -159,6 +160,32 @@ START_TEST(fewer_groups_read_less) {
     ask(idx, PROBES, count / 2, 0, &some);
     ck_assert_msg(some.recall > all.recall - 0.02, "%.4f, of all %.4f", some.recall, all.recall);
     ck_assert_msg(some.evaluations < all.evaluations - 50, "%.0f, of all %.0f", some.evaluations, all.evaluations);
+}
+END_TEST
+
+/* A walk begins in a partition of one group, having looked at no others. */
+START_TEST(walks_begin_in_a_group) {
+    const sl_partitions *partitions = &idx->partitions, *groups = &idx->groups;
+    size_t size = sl_round_up(sl_start_scratch(idx), 64), most = 0;
+    uint8_t *scratch = aligned_alloc(64, size);
+    sl_walk walk;
+    ck_assert_ptr_nonnull(scratch);
+    ck_ok(sl_walk_init(&walk, idx, K));
+    for (size_t g = 0; g < groups->count; g++)
+        if (groups->starts[g + 1] - groups->starts[g] > most) most = groups->starts[g + 1] - groups->starts[g];
+    for (size_t q = 0; q < HALF; q++) {
+        walk.evaluations = 0;
+        sl_walk_ask(&walk, queries + q * DIM, SL_F32);
+        sl_range range = sl_start_near(&walk, queries + q * DIM, SL_F32, scratch);
+        size_t p = 0;
+        while (p < partitions->count && partitions->starts[p] != range.first)
+            p++;
+        ck_assert_uint_le(range.end, partitions->starts[p + 1]);
+        ck_assert_uint_gt(walk.evaluations, groups->count);
+        ck_assert_uint_le(walk.evaluations, groups->count + most);
+    }
+    sl_walk_free(&walk);
+    free(scratch);
 }
 END_TEST
 
@@ -381,7 +408,7 @@ START_TEST(without_memory_all_stays) {
 }
 END_TEST
 
-/* From the second search on, alone or in a batch. */
+/* From the second search on, alone or in a batch, by scans or walks. */
 START_TEST(warm_searches_allocate_nothing) {
     static answer found;
     fault_allocator memory;
@@ -391,10 +418,11 @@ START_TEST(warm_searches_allocate_nothing) {
     params.allocator = &memory.allocator;
     sl_index *index;
     ck_ok(sl_index_open(kept.path, &params, &index));
-    for (int together = 0; together < 2; together++) {
-        ask(index, 5, 4, together, &found);
+    for (int i = 0; i < 4; i++) {
+        size_t probes = i < 2 ? 5 : 0;
+        ask(index, probes, 4, i % 2, &found);
         memory.calls = 0;
-        ask(index, 5, 4, together, &found);
+        ask(index, probes, 4, i % 2, &found);
         ck_assert_uint_eq(memory.calls, 0);
     }
     sl_index_free(index);
@@ -492,6 +520,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, few_have_none);
     tcase_add_test(tests, fewer_groups_read_less);
+    tcase_add_test(tests, walks_begin_in_a_group);
     tcase_add_test(tests, together_as_alone);
     tcase_add_test(tests, kept_in_files);
     tcase_add_loop_test(tests, wrong_content_is_found, 0, sizeof lies / sizeof *lies);

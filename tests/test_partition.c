@@ -392,18 +392,18 @@ START_TEST(kept_in_files) {
         indexes_sound(opened);
         sl_index_free(opened);
     }
-    /* A file without them opens as it always did, and answers the same. */
-    uint64_t with[QUERIES * K], without[QUERIES * K];
+    /* A file without them opens as it always did, and answers as the index did that was saved. */
+    uint64_t saved[QUERIES * K], found[QUERIES * K];
     const float *queries = x + 2 * N * DIM;
-    indexes_search(index, queries, SL_F32, QUERIES, K, EF, with, NULL);
     sl_partitions_free(&index->allocator, &index->partitions);
+    indexes_search(index, queries, SL_F32, QUERIES, K, EF, saved, NULL);
     ck_ok(sl_index_save(index, place.path, NULL));
     sl_index_free(index);
     for (size_t i = 0; i < 2; i++) {
         sl_index *opened = open_at(place.path, places[i]);
         ck_assert_uint_eq(opened->partitions.count, 0);
-        indexes_search(opened, queries, SL_F32, QUERIES, K, EF, without, NULL);
-        ck_assert_mem_eq(with, without, sizeof with);
+        indexes_search(opened, queries, SL_F32, QUERIES, K, EF, found, NULL);
+        ck_assert_mem_eq(saved, found, sizeof saved);
         indexes_sound(opened);
         sl_index_free(opened);
     }

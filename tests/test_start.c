@@ -1,0 +1,208 @@
+/* Where walks begin: at the nodes of the nearest partition, whatever the upper layers say, or where there is none that
+ * serves by the way down. */
+#include "hnsw/start.h"
+#include "tests/check_main.h"
+#include "tests/clusters.h"
+#include "tests/indexes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 6000, DIM = 12, K = 10, QUERIES = 60, EF = 24 };
+
+static float *x;
+static const float *queries;
+static sl_index *idx;
+
+static sl_index *make(sl_metric metric, sl_codes codes) {
+    sl_index_params params;
+    indexes_params(&params, DIM, metric);
+    params.codes = codes;
+    params.ef_construction = 30;
+    return indexes_make(&params, x, SL_F32, N, NULL, 1);
+}
+
+static void set_up(void) {
+    x = clusters_make(N + QUERIES, DIM, 0.3, 11);
+    ck_assert_ptr_nonnull(x);
+    queries = x + (size_t)N * DIM;
+    idx = make(SL_METRIC_L2, SL_CODES_I8);
+    ck_assert_uint_gt(idx->partitions.count, 10);
+    ck_assert_uint_eq(idx->groups.count, 0);
+}
+
+static void tear_down(void) {
+    sl_index_free(idx);
+    free(x);
+}
+
+static void no_partitions(sl_index *index) {
+    sl_partitions_free(&index->allocator, &index->partitions);
+}
+
+/* The number of the partition that begins there, or count where none does. */
+static size_t partition_at(const sl_index *index, size_t node) {
+    size_t p = 0;
+    while (p < index->partitions.count && index->partitions.starts[p] != node)
+        p++;
+    return p;
+}
+
+/* The centroid with the best score, one by one on the scalar tier. */
+static size_t nearest_of_all(const sl_index *index, const float *query) {
+    const sl_partitions *partitions = &index->partitions;
+    void *buffer = aligned_alloc(64, sl_round_up(sl_query_size(&partitions->codec), 64));
+    float floats[2 * DIM], scores[64], best = 0;
+    size_t found = 0;
+    sl_query_code code;
+    sl_partition_ask(index, query, SL_F32, buffer, floats, &code);
+    for (size_t p = 0; p < partitions->count; p++) {
+        const uint32_t one[64] = {(uint32_t)p};
+        sl_kernels_of(SL_ISA_SCALAR)->score[SL_CODES_I8](&partitions->codec.rows, &code, one, 1, 0, scores);
+        if (p == 0 || scores[0] > best) {
+            best = scores[0];
+            found = p;
+        }
+    }
+    free(buffer);
+    return found;
+}
+
+static sl_range start_of(sl_walk *walk, const float *query) {
+    uint8_t *scratch = aligned_alloc(64, sl_round_up(sl_start_scratch(walk->index) + 1, 64));
+    sl_walk_ask(walk, query, SL_F32);
+    sl_range range = sl_start_near(walk, query, SL_F32, scratch);
+    free(scratch);
+    return range;
+}
+
+START_TEST(nearest_partition) {
+    static const sl_codes codes[] = {SL_CODES_I8, SL_CODES_I16, SL_CODES_F32, SL_CODES_I4};
+    sl_index *index = make((sl_metric)(_i / 4), codes[_i % 4]);
+    const sl_partitions *partitions = &index->partitions;
+    sl_walk walk;
+    size_t mean = 0;
+    ck_ok(sl_walk_init(&walk, index, EF));
+    for (size_t q = 0; q < QUERIES; q++) {
+        walk.evaluations = 0;
+        const sl_range range = start_of(&walk, queries + q * DIM);
+        size_t p = partition_at(index, range.first);
+        ck_assert_uint_eq(p, nearest_of_all(index, queries + q * DIM));
+        ck_assert_uint_gt(range.end, range.first);
+        ck_assert_uint_le(range.end, partitions->starts[p + 1]);
+        ck_assert_uint_le((range.end - range.first) * index->walked->rows.pitch, 32 * 1024);
+        ck_assert_uint_eq(walk.evaluations, partitions->count);
+        mean += walk.evaluations + range.end - range.first;
+    }
+    mean /= QUERIES;
+    ck_assert_uint_le(sl_start_evaluations(index), 2 * mean);
+    ck_assert_uint_ge(2 * sl_start_evaluations(index), mean);
+    sl_walk_free(&walk);
+    sl_index_free(index);
+}
+END_TEST
+
+/* No link leads to a partition from elsewhere, nor does the way down. */
+static void cut_off(sl_range island) {
+    for (size_t node = 0; node < N; node++) {
+        uint32_t *links = sl_links(idx, node);
+        size_t kept = 0;
+        for (size_t i = 0; i < idx->m0 && links[i] < N; i++) {
+            int inside = links[i] >= island.first && links[i] < island.end;
+            if (!inside || (node >= island.first && node < island.end)) links[kept++] = links[i];
+        }
+        while (kept < idx->m0)
+            links[kept++] = SL_NONE;
+    }
+    for (size_t slot = 0; slot < idx->upper.count; slot++)
+        if (idx->upper.nodes[slot] >= island.first && idx->upper.nodes[slot] < island.end)
+            idx->upper.nodes[slot] = island.first ? 0 : N - 1;
+}
+
+START_TEST(an_island_is_found) {
+    const size_t p = nearest_of_all(idx, queries);
+    const sl_range island = sl_partition_nodes(&idx->partitions, p, N);
+    uint64_t found[K];
+    size_t inside[2] = {0, 0};
+    cut_off(island);
+    for (int without = 0; without < 2; without++) {
+        if (without) no_partitions(idx);
+        indexes_search(idx, queries, SL_F32, 1, K, EF, found, NULL);
+        for (size_t i = 0; i < K; i++)
+            for (size_t node = island.first; node < island.end; node++)
+                inside[without] += sl_id_of(idx, (uint32_t)node) == found[i];
+    }
+    ck_assert_uint_gt(inside[0], K / 2);
+    ck_assert_uint_eq(inside[1], 0);
+}
+END_TEST
+
+/* The same evaluations or fewer find as much: what is near is known from the beginning. */
+START_TEST(walks_find_more) {
+    static uint64_t truth[QUERIES * K], found[QUERIES * K];
+    double recall[2];
+    indexes_exact(SL_METRIC_L2, SL_F32, DIM, x, N, queries, QUERIES, K, truth);
+    for (int without = 0; without < 2; without++) {
+        if (without) no_partitions(idx);
+        indexes_search(idx, queries, SL_F32, QUERIES, K, K, found, NULL);
+        recall[without] = indexes_recall(found, truth, QUERIES, K);
+    }
+    ck_assert_msg(recall[0] >= recall[1] + 0.01, "%g, by the way down %g", recall[0], recall[1]);
+}
+END_TEST
+
+static void answers_as_without(void) {
+    static uint64_t with[QUERIES * K], without[QUERIES * K];
+    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, with, NULL);
+    no_partitions(idx);
+    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, without, NULL);
+    ck_assert_mem_eq(with, without, sizeof with);
+}
+
+/* As many partitions as there may be, of so many vectors that each holds a lot. */
+START_TEST(large_partitions_are_left) {
+    sl_partitions *partitions = &idx->partitions;
+    const size_t count = partitions->count;
+    const uint32_t last = partitions->starts[1];
+    partitions->count = N / (2 * SL_PARTITION_ROWS + 1);
+    ck_assert_uint_eq(sl_start_scratch(idx), 0);
+    ck_assert_uint_eq(sl_start_evaluations(idx), 0);
+    partitions->count = 1;
+    partitions->starts[1] = N;
+    static uint64_t before[QUERIES * K], after[QUERIES * K];
+    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, before, NULL);
+    partitions->starts[1] = last;
+    partitions->count = count;
+    no_partitions(idx);
+    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, after, NULL);
+    ck_assert_mem_eq(before, after, sizeof before);
+}
+END_TEST
+
+/* What a file may say: partitions of no nodes, or of ones that are not there, and centroids that are no numbers. */
+START_TEST(lies_do_no_harm) {
+    const sl_partitions *partitions = &idx->partitions;
+    for (size_t p = 0; p <= partitions->count; p++)
+        partitions->starts[p] = _i == 0 ? 0 : _i == 1 ? UINT32_MAX : (uint32_t)(partitions->count - p);
+    if (_i < 2) {
+        answers_as_without();
+        return;
+    }
+    memset(partitions->rows, 0xff, sl_codec_rows_size(&partitions->codec, partitions->count));
+    uint64_t found[QUERIES * K];
+    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, found, NULL);
+    for (size_t i = 0; i < QUERIES * K; i++)
+        ck_assert_uint_lt(found[i], N);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("start");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, nearest_partition, 0, 12);
+    tcase_add_test(tests, an_island_is_found);
+    tcase_add_test(tests, walks_find_more);
+    tcase_add_test(tests, large_partitions_are_left);
+    tcase_add_loop_test(tests, lies_do_no_harm, 0, 3);
+    return check_main("start", &tests, 1);
+}
