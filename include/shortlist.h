@@ -363,7 +363,7 @@ SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_
 
 typedef struct sl_search_stats {
     size_t results;     /* results written before the fill */
-    size_t evaluations; /* distances computed over codes, by all walks of a search; or by scans, to centroids too */
+    size_t evaluations; /* distances computed over codes, by all walks of a search or by scans, to centroids too */
     size_t expansions;  /* nodes whose links were read */
 } sl_search_stats;
 
