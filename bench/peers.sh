@@ -38,6 +38,10 @@ module() {
 }
 
 main() {
+    local word
+    for word in "$@"; do
+        [[ $word != -h && $word != --help ]] || exec python3 bench/peers/options.py "$@"
+    done
     mkdir -p "$PEERS"
     environment
     module

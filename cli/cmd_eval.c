@@ -332,6 +332,16 @@ static void print_procs(const count_list *procs) {
     printf(" process%s", procs->count == 1 && procs->values[0] == 1 ? "" : "es");
 }
 
+/* The rows below tell an ef, which those that scan do not use. */
+static void print_tuned_heading(double recall, const eval_setting *setting) {
+    printf("\nas tuned for recall %.4g, re-ranking %zu", recall, setting->rerank);
+    if (setting->probes) printf("; batches scan %zu partitions", setting->probes);
+    if (setting->probes_one) printf("; single queries scan %zu partitions", setting->probes_one);
+    if (setting->groups && (setting->probes || setting->probes_one))
+        printf(" of the %zu nearest groups", setting->groups);
+    putchar('\n');
+}
+
 static void print_text(const eval_state *state) {
     const eval_options *options = state->options;
     printf("%s: ", state->index_path);
@@ -346,8 +356,7 @@ static void print_text(const eval_state *state) {
     for (size_t i = 0; i < options->recall.count; i++) {
         const target *target = &state->targets[i];
         if (target->tuned)
-            printf("\nas tuned for recall %.4g, re-ranking %zu\n", target->recall,
-                   state->points[target->point].setting.rerank);
+            print_tuned_heading(target->recall, &state->points[target->point].setting);
         else
             printf("\n%s %.4g%s\n", target->reached ? "smallest ef for recall" : "recall", target->recall,
                    target->reached ? "" : " is not reached; the best is");

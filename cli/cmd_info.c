@@ -47,6 +47,8 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
         json_count(&json, "max_level", stats->max_level);
         for (size_t i = 0; i < parts; i++)
             json_count(&json, keys[i], bytes[i]);
+        json_count(&json, "partitions", stats->partitions);
+        json_count(&json, "groups", stats->groups);
         json_real(&json, "quant_error_mean", stats->quant_error_mean);
         json_real(&json, "quant_error_max", stats->quant_error_max);
         json_storage(&json, &storage);
@@ -61,6 +63,11 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
         if (bytes[i])
             printf("  %-12s %12s  %8.1f bytes a vector\n", names[i], text_of_size(bytes[i]).text,
                    stats->n ? (double)bytes[i] / (double)stats->n : 0);
+    if (stats->partitions) {
+        printf("%zu partitions", stats->partitions);
+        if (stats->groups) printf(" in %zu groups", stats->groups);
+        putchar('\n');
+    }
     printf("seed %llu, highest layer %zu, quantisation error %.3g mean, %.3g largest\n",
            (unsigned long long)stats->seed, stats->max_level, stats->quant_error_mean, stats->quant_error_max);
     print_storage(&storage);

@@ -281,6 +281,8 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .isa = sl_isa_name(index->kernels->isa),
                            .tuned = index->tuned_count,
                            .deleted = index->dead_count,
+                           .partitions = index->partitions.count,
+                           .groups = index->groups.count,
                            .room = index->live || index->facts ? index->capacity : 0,
                            .layout = index->record.pitch ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
     sl_describe_own(index, &file);

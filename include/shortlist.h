@@ -427,6 +427,8 @@ typedef struct sl_index_stats {
     size_t room;               /* of a mapped file that was saved with room: vectors it has room for, deleted ones
                                   included; 0 of others */
     sl_layout layout;          /* of the file it is mapped from; in memory ARRAYS */
+    size_t partitions;         /* of near vectors, see sl_search_params.probes; 0: none were made */
+    size_t groups;             /* of partitions, see sl_search_params.groups */
 } sl_index_stats;
 
 /* Fills *out, whose struct_size the caller has set to sizeof *out. */

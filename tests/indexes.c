@@ -158,6 +158,8 @@ void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {
     SAME(isa);
     SAME(tuned);
     SAME(bytes_partitions);
+    SAME(partitions);
+    SAME(groups);
     SAME(deleted);
     SAME(layout);
 #undef SAME

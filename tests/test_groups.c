@@ -127,6 +127,8 @@ START_TEST(few_have_none) {
     sl_index_free(small);
     check_groups(idx);
     const sl_partitions *groups = &idx->groups, *partitions = &idx->partitions;
+    ck_assert_uint_eq(indexes_stats(idx).partitions, partitions->count);
+    ck_assert_uint_eq(indexes_stats(idx).groups, groups->count);
     ck_assert_uint_eq(indexes_stats(idx).bytes_partitions,
                       (partitions->count + groups->count + 2) * sizeof(uint32_t) +
                           (partitions->count + groups->count) * partitions->codec.rows.pitch);

@@ -227,6 +227,7 @@ START_TEST(made_when_an_index_has_grown) {
     ck_assert_uint_eq(index->partitions.count, LEAST / SL_PARTITION_ROWS);
     check_ranges(index, LEAST);
     const sl_partitions *partitions = &index->partitions;
+    ck_assert_uint_eq(indexes_stats(index).partitions, LEAST / SL_PARTITION_ROWS);
     ck_assert_uint_eq(indexes_stats(index).bytes_partitions,
                       (partitions->count + 1) * 4 + partitions->count * partitions->codec.rows.pitch);
     ck_ok(indexes_add(index, x + LEAST * DIM, SL_F32, 500, NULL));

@@ -193,6 +193,11 @@ class Probes(CommandTest):
         self.rewrite([(3, 1), (3, 2)])
         self.assertEqual(asked("queries"), [3, 3])
         self.assertEqual(asked("few"), [1, 2])
+        text = self.run_ok("eval", "x.sl", "queries.fbin", "queries.ibin", "-k", K, "--recall", "0.6", "--threads", 1,
+                           "--repeat", 1)
+        self.assertRegex(text, "; batches scan 3 partitions; single queries scan 2 partitions\n")
+        self.assertEqual((self.run_json("info", "x.sl")["partitions"], self.run_json("info", "x.sl")["groups"]), (19, 0))
+        self.assertIn("\n19 partitions\n", self.run_ok("info", "x.sl"))
 
 
 if __name__ == "__main__":

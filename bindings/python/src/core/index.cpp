@@ -307,6 +307,8 @@ nb::dict Index::stats() {
     out["bytes_upper"] = stats.bytes_upper;
     out["bytes_refine"] = stats.bytes_refine;
     out["bytes_partitions"] = stats.bytes_partitions;
+    out["partitions"] = stats.partitions;
+    out["groups"] = stats.groups;
     out["bytes_total"] = stats.bytes_total;
     out["bytes_per_vector"] = stats.n ? static_cast<double>(stats.bytes_total) / static_cast<double>(stats.n) : 0.0;
     out["quant_error_mean"] = stats.quant_error_mean;

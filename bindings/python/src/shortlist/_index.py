@@ -58,6 +58,8 @@ class IndexStats(TypedDict):
     bytes_upper: int
     bytes_refine: int
     bytes_partitions: int
+    partitions: int
+    groups: int
     bytes_total: int
     bytes_per_vector: float
     quant_error_mean: float
