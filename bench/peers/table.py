@@ -39,8 +39,8 @@ def markdown(record):
     machine = record["machine"]
     isa = record["parameters"]["max_isa"]
     held = f", ours held to {isa}" if isa else ""
-    lines = [f"**{data['name']}**: {data['rows']:,} × {data['dim']}, {data['metric']}; {machine['cpu']}, one core; "
-             f"{record['date'][:10]}, commit {record['commit'][:12]}{held}. Queries a second at recall@10 "
+    lines = [f"#### {data['name']}: {data['rows']:,} × {data['dim']}, {data['metric']}{held}", "",
+             f"{machine['cpu']}, one core; {record['date'][:10]}, commit {record['commit'][:12]}. Queries a second at recall@10 "
              f"{' / '.join(TARGETS)}; in brackets the recall measured where it is off by more than {OFF}.", "",
              "| | version | bytes a vector | one query a call | the batch call | build, s |",
              "|---|---|---:|---:|---:|---:|"]
