@@ -5,7 +5,8 @@
 /* Centroids that are scored together; kernels read and write whole registers behind them. */
 enum { BLOCK = 256, AHEAD = 8, BEHIND = 32 };
 
-/* Bytes of rows that are read, of 16 at least: more cost more than they help. */
+/* Bytes of codes that are read, of 16 rows at least: more cost more than they help. A row's pitch is another where it
+ * lies in a record, and a search begins at the same nodes wherever they lie. */
 #define MOST_BYTES ((size_t)32 * 1024)
 
 /* Partitions of twice the usual size are of an index that has as many as there may be. What a few of a partition's many
@@ -24,7 +25,7 @@ size_t sl_start_scratch(const sl_index *index) {
 
 /* How many nodes a walk begins at, at most. */
 static size_t most_nodes(const sl_codec *walked) {
-    size_t most = MOST_BYTES / walked->rows.pitch;
+    size_t most = MOST_BYTES / walked->rows.width;
     return most > 16 ? most : 16;
 }
 

@@ -4,11 +4,12 @@
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
+#include "tests/scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 6000, DIM = 12, K = 10, QUERIES = 60, EF = 24 };
+enum { N = 6000, DIM = 48, K = 10, QUERIES = 60, EF = 24 };
 
 static float *x;
 static const float *queries;
@@ -90,7 +91,7 @@ START_TEST(nearest_partition) {
         ck_assert_uint_eq(p, nearest_of_all(index, queries + q * DIM));
         ck_assert_uint_gt(range.end, range.first);
         ck_assert_uint_le(range.end, partitions->starts[p + 1]);
-        ck_assert_uint_le((range.end - range.first) * index->walked->rows.pitch, 32 * 1024);
+        ck_assert_uint_le((range.end - range.first) * index->walked->rows.width, 32 * 1024);
         ck_assert_uint_eq(walk.evaluations, partitions->count);
         mean += walk.evaluations + range.end - range.first;
     }
@@ -151,6 +152,28 @@ START_TEST(walks_find_more) {
 }
 END_TEST
 
+/* Also where more nodes are near than it begins at. */
+START_TEST(wherever_rows_lie) {
+    static uint64_t before[QUERIES * K], after[QUERIES * K];
+    scratch place;
+    scratch_open(&place);
+    sl_index *index = make(SL_METRIC_COSINE, _i ? SL_CODES_F32 : SL_CODES_I8);
+    indexes_search(index, queries, SL_F32, QUERIES, K, K, before, NULL);
+    for (int layout = SL_LAYOUT_ARRAYS; layout <= SL_LAYOUT_RECORDS; layout++) {
+        sl_save_params params;
+        sl_save_params_init(&params);
+        params.layout = (sl_layout)layout;
+        ck_ok(sl_index_save(index, place.path, &params));
+        sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
+        indexes_search(opened, queries, SL_F32, QUERIES, K, K, after, NULL);
+        ck_assert_mem_eq(before, after, sizeof before);
+        sl_index_free(opened);
+    }
+    sl_index_free(index);
+    scratch_close(&place);
+}
+END_TEST
+
 static void answers_as_without(void) {
     static uint64_t with[QUERIES * K], without[QUERIES * K];
     indexes_search(idx, queries, SL_F32, QUERIES, K, EF, with, NULL);
@@ -202,6 +225,7 @@ int main(void) {
     tcase_add_loop_test(tests, nearest_partition, 0, 12);
     tcase_add_test(tests, an_island_is_found);
     tcase_add_test(tests, walks_find_more);
+    tcase_add_loop_test(tests, wherever_rows_lie, 0, 2);
     tcase_add_test(tests, large_partitions_are_left);
     tcase_add_loop_test(tests, lies_do_no_harm, 0, 3);
     return check_main("start", &tests, 1);
