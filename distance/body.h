@@ -302,10 +302,17 @@ static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const
 
 static void score_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
-    if (rows->width == 64)
+    switch (rows->width) {
+    case 64:
         score_short(SL_CODES_I4, 64, rows, query, ids, n, ahead, out);
-    else
+        break;
+    case 128:
+        score_short(SL_CODES_I4, 128, rows, query, ids, n, ahead, out);
+        break;
+    default:
         score_rows(SL_CODES_I4, rows->width, rows, query, ids, n, ahead, out);
+        break;
+    }
 }
 
 static void score_i16(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,

@@ -231,6 +231,10 @@ static size_t seed_some(sl_walk *walk, const sl_layer *layer, size_t first, size
         if (!sl_visited_mark(&walk->visited, (uint32_t)first)) seeds.ids[seeds.count++] = (uint32_t)first;
     walk->visited.count += seeds.count;
     walk->evaluations += seeds.count;
+    /* The next turn's rows. Only on layer 0, where ids are nodes, does a walk start from several. */
+    const sl_code_rows *rows = &walk->walked->rows;
+    for (size_t next = first; next < end && next < first + layer->degree; next++)
+        sl_prefetch(rows->base + next * rows->pitch, rows->size);
     take(walk, layer, seeds);
     return first;
 }
