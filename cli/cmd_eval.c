@@ -332,10 +332,10 @@ static void print_procs(const count_list *procs) {
     printf(" process%s", procs->count == 1 && procs->values[0] == 1 ? "" : "es");
 }
 
-/* The rows below tell an ef, which those that scan do not use. */
+/* The rows below tell an ef, which those that scan do not use; on a processor that cannot scan they walk by it. */
 static void print_tuned_heading(double recall, const eval_setting *setting) {
     printf("\nas tuned for recall %.4g, re-ranking %zu", recall, setting->rerank);
-    if (setting->probes) printf("; batches scan %zu partitions", setting->probes);
+    if (setting->probes) printf("; this batch scans %zu partitions", setting->probes);
     if (setting->probes_one) printf("; single queries scan %zu partitions", setting->probes_one);
     if (setting->groups && (setting->probes || setting->probes_one))
         printf(" of the %zu nearest groups", setting->groups);

@@ -105,6 +105,9 @@ static void gather_any(sl_gathering *gathering, size_t ef) {
     sl_walk *walk = gathering->walk;
     const sl_search_params *params = gathering->params;
     const size_t deepest = gathering->deepest, wanted = gathering->wanted;
+    /* Searchers that scan have room for what they rank, and come here where a followed file says that what was deleted
+     * no longer is. */
+    if (ef > walk->depth && sl_walk_deepen(walk, ef) != SL_OK) ef = walk->depth;
     /* Of what a filter leaves, the k-th best is not the one that is known here. */
     walk->stop = sl_accept_given(params) ? 0 : (float)params->stop;
     walk->near = gathering->k;

@@ -1,4 +1,4 @@
-/* Copies of the upper layers, one on each memory node: every query reads them, wherever it runs. The index's own are
+/* Copies of the upper layers, one on each memory node: queries read them, wherever they run. The index's own are
  * those that are written to and saved. */
 #ifndef SL_HNSW_REPLICAS_H
 #define SL_HNSW_REPLICAS_H

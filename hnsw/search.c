@@ -34,11 +34,22 @@ void sl_search_params_init_sized(sl_search_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
+/* A larger block in place of a smaller one, if that is wanted, and of what it holds. */
+static sl_status renew(const sl_searcher *searcher, size_t size, void **block, size_t *has) {
+    const sl_allocator *allocator = &searcher->index->allocator;
+    if (size <= *has) return SL_OK;
+    sl_mem_free(allocator, *block, *has);
+    *block = NULL;
+    *has = 0;
+    SL_TRY(sl_mem_alloc(allocator, size, block));
+    *has = size;
+    return SL_OK;
+}
+
 /* Once more where the index has come to have partitions since. */
 static sl_status start_scratch(sl_searcher *searcher) {
     size_t size = sl_start_scratch(searcher->index);
-    if (!size) return SL_OK;
-    return sl_mem_grow(&searcher->index->allocator, &searcher->start_scratch, &searcher->start_scratch_size, size, 1);
+    return renew(searcher, size, &searcher->start_scratch, &searcher->start_scratch_size);
 }
 
 sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher **out) {
@@ -296,7 +307,7 @@ void sl_searcher_rank(sl_searcher *searcher, const void *query, sl_dtype dtype, 
 }
 
 sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out) {
-    SL_TRY(sl_mem_grow(&searcher->index->allocator, &searcher->scratch, &searcher->scratch_size, size, 1));
+    SL_TRY(renew(searcher, size, &searcher->scratch, &searcher->scratch_size));
     *out = searcher->scratch;
     return SL_OK;
 }

@@ -9,10 +9,13 @@ enum { BLOCK = 256, AHEAD = 8, BEHIND = 32 };
  * lies in a record, and a search begins at the same nodes wherever they lie. */
 #define MOST_BYTES ((size_t)32 * 1024)
 
-/* Partitions of twice the usual size are of an index that has as many as there may be. What a few of a partition's many
- * nodes are worth there was not measured. */
+/* Larger partitions are of an index that has as many as there may be, or has outgrown them: what a few of the many
+ * nodes of one are worth was not measured. Many partitions without groups are of a file that was made before there were
+ * any, and take longer to look at than the way down. */
 static int serves(const sl_index *index) {
-    return index->partitions.count && index->n / index->partitions.count <= 2 * (size_t)SL_PARTITION_ROWS;
+    size_t partitions = index->partitions.count;
+    return partitions && index->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&
+           (index->groups.count || !sl_partition_groups(partitions));
 }
 
 static size_t query_bytes(const sl_index *index) {

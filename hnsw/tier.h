@@ -1,4 +1,4 @@
-/* Copies in DRAM of what searches of a mapped index read at every step: the upper layers, and of codes I4 the rows that
+/* Copies in DRAM of what searches of a mapped index read most: the upper layers, and of codes I4 the rows that
  * walks score. A thread of the handle's own makes them while the index answers from the mapping. */
 #ifndef SL_HNSW_TIER_H
 #define SL_HNSW_TIER_H

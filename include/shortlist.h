@@ -557,8 +557,8 @@ typedef struct sl_check_report {
     size_t duplicate_ids;
     size_t min_degree, max_degree;
     double mean_degree;
-    double sampled_recall;   /* recall@k over codes of the sample against exact search over the same codes; NaN if
-                                skipped */
+    double sampled_recall;   /* recall@k over codes of the sample, by walks from the upper layers, against exact search
+                                over the same codes; NaN if skipped */
     size_t sections_checked; /* sections of the file that were read, and verified where they have a CRC; 0 for an index
                                 in memory */
     size_t deleted;          /* vectors that n leaves out; what is counted is counted of them too */
@@ -628,7 +628,7 @@ typedef struct sl_open_params {
     int prefault; /* with place MAP or PMEM: layer 0 is read ahead here, which takes as long as reading the file, so
                      that no search waits for it; where it is larger than memory what was read first goes again. Default
                      0 */
-    /* With place MAP or PMEM: whether what searches read at every step, the upper layers and of codes I4 the 4-bit rows
+    /* With place MAP or PMEM: whether what searches read most, the upper layers and of codes I4 the 4-bit rows
      * that walks go over, is copied into DRAM, so that a slower medium is asked for the rest alone. Opening does not
      * wait for it: memory for the copies is taken from the allocator here, and a thread of the handle's own fills them
      * while searches read the mapping. Each search reads the one or the other, and finds the same. The thread takes no

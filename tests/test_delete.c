@@ -1,7 +1,7 @@
 /* Deleting: what is left is found as if the rest had never been there, however much that is, and the deleted stay gone
  * through adding, cancelling, numbering anew, tuning and batches. */
 #include "base/random.h"
-#include "hnsw/graph.h"
+#include "hnsw/live.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
@@ -575,6 +575,43 @@ START_TEST(partitions_that_are_gone) {
 }
 END_TEST
 
+static sl_live_facts facts;
+
+static int forget_deaths(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx, (void)total;
+    if (done) facts.dead = 0;
+    return 0;
+}
+
+/* A batch that scans has searchers with room for what it ranks. Where a query walks after all, and a damaged head page
+ * says meanwhile that nothing is deleted, the walk is as deep as ef nevertheless. */
+START_TEST(deaths_that_are_forgotten) {
+    sl_index *index = make_any();
+    if (index->kernels->tile.scan) {
+        const sl_partitions *partitions = &index->partitions;
+        for (size_t p = 0; p < partitions->count; p++) {
+            const sl_range nodes = sl_partition_nodes(partitions, p, index->n);
+            for (size_t node = nodes.first; node < nodes.end && 2 * nodes.end < N; node++)
+                delete_rows(index, &(size_t){row_of(sl_id_of(index, (uint32_t)node))}, 1);
+        }
+        facts = sl_live_facts_of(index);
+        index->facts = &facts;
+        index->place = SL_PLACE_MAP;
+        sl_search_params params = params_of(3000);
+        params.probes = 1;
+        params.progress = forget_deaths;
+        uint64_t *ids = malloc(Q * K * sizeof *ids);
+        ck_assert_ptr_nonnull(ids);
+        ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL));
+        ck_assert_uint_eq(facts.dead, 0);
+        free(ids);
+        index->facts = NULL;
+        index->place = SL_PLACE_DRAM;
+    }
+    sl_index_free(index);
+}
+END_TEST
+
 /* Tuned before and tuned after, a recall is reached among what is left; the truth is that of what is left. */
 START_TEST(tuning) {
     sl_index *index = make_any();
@@ -646,6 +683,7 @@ int main(void) {
     tcase_add_test(tests, churn);
     tcase_add_loop_test(tests, batches_that_scan, 0, 2);
     tcase_add_test(tests, partitions_that_are_gone);
+    tcase_add_test(tests, deaths_that_are_forgotten);
     tcase_add_test(tests, tuning);
     tcase_add_test(tests, checks);
     return check_main("delete", &tests, 1);

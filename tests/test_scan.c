@@ -617,8 +617,8 @@ START_TEST(hostile_partitions_do_no_harm) {
     }
     for (size_t round = 0; round < 60; round++) {
         damage(partitions, nodes, rows);
-        static const size_t probes[] = {1, 4, SIZE_MAX};
-        sl_search_params params = params_of(probes[round % 3], 1 + round % 2);
+        static const size_t probes[] = {1, 4, SIZE_MAX, 0};
+        sl_search_params params = params_of(probes[round % 4], 1 + round % 2);
         params.rerank = round % 5 ? 0 : 5000;
         answers found = ask(index, asked, kind->dtype, 30, K, &params);
         for (size_t i = 0; i < 30 * K; i++)

@@ -184,6 +184,7 @@ static void answers_as_without(void) {
 
 /* As many partitions as there may be, of so many vectors that each holds a lot. */
 START_TEST(large_partitions_are_left) {
+    ck_assert_uint_gt(sl_start_scratch(idx), 0);
     sl_partitions *partitions = &idx->partitions;
     const size_t count = partitions->count;
     const uint32_t last = partitions->starts[1];
@@ -202,17 +203,31 @@ START_TEST(large_partitions_are_left) {
 }
 END_TEST
 
-/* What a file may say: partitions of no nodes, or of ones that are not there, and centroids that are no numbers. */
+/* What a file may say: partitions of no nodes, or of ones that are not there. */
+START_TEST(empty_ones_are_left) {
+    for (size_t p = 0; p <= idx->partitions.count; p++)
+        idx->partitions.starts[p] = _i == 0 ? 0 : _i == 1 ? UINT32_MAX : (uint32_t)(idx->partitions.count - p);
+    answers_as_without();
+}
+END_TEST
+
+/* Partitions that go on behind the last node, and centroids that are no numbers. */
 START_TEST(lies_do_no_harm) {
     const sl_partitions *partitions = &idx->partitions;
-    for (size_t p = 0; p <= partitions->count; p++)
-        partitions->starts[p] = _i == 0 ? 0 : _i == 1 ? UINT32_MAX : (uint32_t)(partitions->count - p);
-    if (_i < 2) {
-        answers_as_without();
-        return;
-    }
-    memset(partitions->rows, 0xff, sl_codec_rows_size(&partitions->codec, partitions->count));
+    for (size_t p = 0; _i == 0 && p <= partitions->count; p++)
+        partitions->starts[p] = p % 2 ? UINT32_MAX : N - 5;
+    if (_i == 1) memset(partitions->rows, 0xff, partitions->count * partitions->codec.rows.pitch);
     uint64_t found[QUERIES * K];
+    sl_walk walk;
+    ck_ok(sl_walk_init(&walk, idx, EF));
+    size_t some = 0;
+    for (size_t q = 0; q < QUERIES; q++) {
+        const sl_range range = start_of(&walk, queries + q * DIM);
+        ck_assert_uint_le(range.end, N);
+        some += range.first < range.end;
+    }
+    ck_assert_uint_gt(some, 0);
+    sl_walk_free(&walk);
     indexes_search(idx, queries, SL_F32, QUERIES, K, EF, found, NULL);
     for (size_t i = 0; i < QUERIES * K; i++)
         ck_assert_uint_lt(found[i], N);
@@ -227,6 +242,7 @@ int main(void) {
     tcase_add_test(tests, walks_find_more);
     tcase_add_loop_test(tests, wherever_rows_lie, 0, 2);
     tcase_add_test(tests, large_partitions_are_left);
-    tcase_add_loop_test(tests, lies_do_no_harm, 0, 3);
+    tcase_add_loop_test(tests, empty_ones_are_left, 0, 3);
+    tcase_add_loop_test(tests, lies_do_no_harm, 0, 2);
     return check_main("start", &tests, 1);
 }

@@ -195,7 +195,9 @@ class Probes(CommandTest):
         self.assertEqual(asked("few"), [1, 2])
         text = self.run_ok("eval", "x.sl", "queries.fbin", "queries.ibin", "-k", K, "--recall", "0.6", "--threads", 1,
                            "--repeat", 1)
-        self.assertRegex(text, "; batches scan 3 partitions; single queries scan 2 partitions\n")
+        self.assertRegex(text, "; this batch scans 3 partitions; single queries scan 2 partitions\n")
+        few = self.run_ok("eval", "x.sl", "few.fbin", "few.ibin", "-k", K, "--recall", "0.6", "--threads", 1, "--repeat", 1)
+        self.assertRegex(few, "; this batch scans 2 partitions; single queries scan 2 partitions\n")
         self.assertEqual((self.run_json("info", "x.sl")["partitions"], self.run_json("info", "x.sl")["groups"]), (19, 0))
         self.assertIn("\n19 partitions\n", self.run_ok("info", "x.sl"))
 
