@@ -4,6 +4,7 @@
 #include "hnsw/scan.h"
 #include "hnsw/settings.h"
 #include "hnsw/start.h"
+#include "tests/centroids.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
@@ -165,25 +166,6 @@ START_TEST(fewer_groups_read_less) {
 }
 END_TEST
 
-/* Of a range of centroids the one with the best score, one by one on the scalar tier. */
-static size_t nearest_of(const sl_partitions *parts, sl_range range, const float *query) {
-    void *buffer = aligned_alloc(64, sl_round_up(sl_query_size(&parts->codec), 64));
-    float floats[2 * DIM], scores[64], best = 0;
-    size_t found = range.first;
-    sl_query_code code;
-    ck_assert_ptr_nonnull(buffer);
-    sl_partition_ask(idx, query, SL_F32, buffer, floats, &code);
-    for (size_t i = range.first; i < range.end; i++) {
-        const uint32_t one[64] = {(uint32_t)i};
-        sl_kernels_of(SL_ISA_SCALAR)->score[SL_CODES_I8](&parts->codec.rows, &code, one, 1, 0, scores);
-        if (i > range.first && scores[0] <= best) continue;
-        best = scores[0];
-        found = i;
-    }
-    free(buffer);
-    return found;
-}
-
 /* A walk begins in the nearest partition of the nearest group, having looked at no others. */
 START_TEST(walks_begin_in_a_group) {
     const sl_partitions *partitions = &idx->partitions, *groups = &idx->groups;
@@ -199,8 +181,8 @@ START_TEST(walks_begin_in_a_group) {
         sl_walk_ask(&walk, queries + q * DIM, SL_F32);
         sl_range range = sl_start_near(&walk, queries + q * DIM, SL_F32, scratch);
         sl_range near = {0, groups->count};
-        near = sl_partition_nodes(groups, nearest_of(groups, near, queries + q * DIM), partitions->count);
-        size_t p = nearest_of(partitions, near, queries + q * DIM);
+        near = sl_partition_nodes(groups, centroids_nearest(idx, groups, near, queries + q * DIM), partitions->count);
+        size_t p = centroids_nearest(idx, partitions, near, queries + q * DIM);
         ck_assert_uint_eq(range.first, partitions->starts[p]);
         ck_assert_uint_le(range.end, partitions->starts[p + 1]);
         ck_assert_uint_gt(walk.evaluations, groups->count);

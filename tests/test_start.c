@@ -1,6 +1,7 @@
 /* Where walks begin: at the nodes of the nearest partition, whatever the upper layers say, or where there is none that
  * serves by the way down. */
 #include "hnsw/start.h"
+#include "tests/centroids.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
@@ -49,24 +50,9 @@ static size_t partition_at(const sl_index *index, size_t node) {
     return p;
 }
 
-/* The centroid with the best score, one by one on the scalar tier. */
 static size_t nearest_of_all(const sl_index *index, const float *query) {
     const sl_partitions *partitions = &index->partitions;
-    void *buffer = aligned_alloc(64, sl_round_up(sl_query_size(&partitions->codec), 64));
-    float floats[2 * DIM], scores[64], best = 0;
-    size_t found = 0;
-    sl_query_code code;
-    sl_partition_ask(index, query, SL_F32, buffer, floats, &code);
-    for (size_t p = 0; p < partitions->count; p++) {
-        const uint32_t one[64] = {(uint32_t)p};
-        sl_kernels_of(SL_ISA_SCALAR)->score[SL_CODES_I8](&partitions->codec.rows, &code, one, 1, 0, scores);
-        if (p == 0 || scores[0] > best) {
-            best = scores[0];
-            found = p;
-        }
-    }
-    free(buffer);
-    return found;
+    return centroids_nearest(index, partitions, (sl_range){0, partitions->count}, query);
 }
 
 static sl_range start_of(sl_walk *walk, const float *query) {
