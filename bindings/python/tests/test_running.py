@@ -156,10 +156,11 @@ def test_a_long_write_is_left_alone(x):
         if not begun.is_set():
             begun.set()
             time.sleep(0.5)
+            # Told from within the add: once it has returned, the second may be told of before it.
+            order.append("first")
 
     def first():
         ix.add(x, threads=1, progress=pause)
-        order.append("first")
 
     def second():
         begun.wait()
