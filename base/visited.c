@@ -58,3 +58,17 @@ void sl_visited_clear(sl_visited *visited) {
     visited->count = 0;
     visited->lost = 0;
 }
+
+void sl_visited_mark_run(sl_visited *visited, uint32_t first, size_t n, uint32_t *ids) {
+    for (size_t i = 0; i < n; i++)
+        ids[i] = first + (uint32_t)i;
+    /* The same bit of words side by side, up to the last word. */
+    for (size_t done = 0, some; done < n; done += some) {
+        uint32_t id = first + (uint32_t)done, bit = (uint32_t)1 << (id >> visited->shift & 31);
+        uint32_t *words = visited->words + (id & visited->mask);
+        some = (size_t)visited->mask + 1 - (id & visited->mask);
+        if (some > n - done) some = n - done;
+        for (size_t i = 0; i < some; i++)
+            words[i] |= bit;
+    }
+}

@@ -48,4 +48,7 @@ static inline int sl_visited_mark(sl_visited *visited, uint32_t id) {
     return (int)(before >> bit & 1);
 }
 
+/* Marks n ids from `first` on, none of which is marked, and puts them at `ids`. */
+void sl_visited_mark_run(sl_visited *visited, uint32_t first, size_t n, uint32_t *ids);
+
 #endif

@@ -67,7 +67,8 @@ static void project(const sl_coarse *coarse, const sl_kernels *kernels, float *x
         ids[i] = i;
     sl_take_byte(x, dim, 1, buffer, &code);
     memset((uint8_t *)buffer + dim, 0, rows->width - dim);
-    kernels->score[SL_CODES_I8](rows, &code, ids, coarse->codec.dim, 4, x);
+    /* One behind the other, which the processor sees for itself: asking for them took a third of the time. */
+    kernels->score[SL_CODES_I8](rows, &code, ids, coarse->codec.dim, 0, x);
 }
 
 /* Made unit under cosine. What is not finite, which only a damaged file can bring, becomes zero. */

@@ -224,6 +224,13 @@ static inline uint64_t sl_id_of(const sl_index *index, uint32_t node) {
     return node;
 }
 
+static inline void sl_id_prefetch(const sl_index *index, uint32_t node) {
+    if (index->id_width == 8)
+        sl_prefetch(sl_id_at(index, node), sizeof(uint64_t));
+    else if (index->id_width == 4)
+        sl_prefetch(index->ids + (size_t)node * sizeof(uint32_t), sizeof(uint32_t));
+}
+
 /* Whether a node is deleted: it stays in the graph, which others hang on, and is no result any more. */
 static inline int sl_is_dead(const sl_index *index, size_t node) {
     return index->dead && (index->dead[node / 64] >> (node % 64) & 1);

@@ -1,3 +1,4 @@
+#include "distance/double.h"
 #include "hnsw/graph.h"
 
 #include <math.h>
@@ -16,14 +17,15 @@ sl_status sl_partition_codec(const sl_index *index, sl_codec *codec) {
     return sl_codec_init(codec, index->codec.dim, metric, SL_F32, SL_CODES_I8);
 }
 
-/* By floats, of which only the direction counts but under L2. */
+/* The same bits as the first eight of sl_encode_query4, and the same scores but for a factor under COSINE. */
 void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, void *buffer, float *floats,
                       sl_query_code *out) {
     size_t dim = index->codec.dim;
-    float norm2;
     sl_to_float(dtype, query, floats, dim);
-    sl_encode_query(&index->partitions.codec, floats, SL_F32, buffer, floats + dim, out, &norm2);
-    if (index->codec.metric == SL_METRIC_IP) out->bias_scale = sqrtf(norm2);
+    float norm2 = (float)sl_dot_double(floats, floats, dim);
+    memset(buffer, 0, sl_query_size(&index->partitions.codec));
+    sl_take_byte(floats, dim, 1, buffer, out);
+    out->bias_scale = index->codec.metric == SL_METRIC_IP ? sqrtf(norm2) : 1;
 }
 
 /* `n`: of what is parted, `what` and `several` names for one part of it and for more. */

@@ -63,7 +63,7 @@ sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress 
 /* partition.c: the geometry of the centroids' rows. */
 sl_status sl_partition_codec(const sl_index *index, sl_codec *codec);
 
-/* partition.c: a query's code over the centroids. `buffer`: sl_query_size of their codec; `floats`: 2 * dim. */
+/* partition.c: a query's code over the centroids. `buffer`: sl_query_size of their codec; `floats`: dim. */
 void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, void *buffer, float *floats,
                       sl_query_code *out);
 

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows that are scored together, and how far ahead of its scoring one of them is asked for; kernels read and write
- * whole registers behind them. */
+/* Rows that are scored together, and how far ahead of its scoring one of them is asked for, since partitions lie
+ * anywhere; kernels read and write whole registers behind them. */
 enum { BLOCK = 256, AHEAD = 32, BEHIND = 32 };
 _Static_assert(BLOCK <= SL_POOL_TURN, "a block fits the pool's room");
 
@@ -33,7 +33,7 @@ static size_t all_places(const sl_index *index) {
 
 size_t sl_probe_scratch(const sl_index *index) {
     size_t query = sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE);
-    return all_places(index) * (sizeof(uint32_t) + sizeof(float)) + query + 2 * index->codec.dim * sizeof(float);
+    return all_places(index) * (sizeof(uint32_t) + sizeof(float)) + query + index->codec.dim * sizeof(float);
 }
 
 static void lay_out(sl_probing *probing, uint8_t *scratch) {
@@ -54,7 +54,7 @@ static void take_nearest(sl_walk *walk, const sl_partitions *of, const sl_query_
                          size_t best) {
     const sl_kernels *kernels = walk->index->kernels;
     size_t count = nearest->count;
-    kernels->score[SL_CODES_I8](&of->codec.rows, code, nearest->ids, count, AHEAD, nearest->scores);
+    kernels->score[SL_CODES_I8](&of->codec.rows, code, nearest->ids, count, 0, nearest->scores);
     walk->evaluations += count;
     nearest->count = 0;
     for (size_t i = 0; i < count; i++) {
@@ -81,7 +81,7 @@ static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const
     const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
     size_t look = sl_scan_groups(index, params);
     sl_query_code code;
-    sl_partition_ask(index, query, dtype, probing->buffer, probing->floats, &code);
+    sl_walk_ask_partitions(walk, query, dtype, probing->buffer, probing->floats, &code);
     if (look) {
         consider(&probing->groups, (sl_range){0, groups->count}, groups->count);
         take_nearest(walk, groups, &code, &probing->groups, look);
@@ -112,13 +112,28 @@ static void score_block(sl_probing *probing) {
     probing->count = left;
 }
 
+/* Leaves those out that are deleted, of the nodes that wait from the first of these on. */
+static void leave_dead(sl_probing *probing, const uint64_t *dead, size_t first) {
+    uint32_t *nodes = probing->nodes;
+    size_t kept = first;
+    for (size_t i = first; i < probing->count; i++) {
+        uint32_t node = nodes[i];
+        nodes[kept] = node;
+        kept += !(dead[node / 64] >> (node % 64) & 1);
+    }
+    probing->count = kept;
+}
+
 /* Nodes of several partitions wait together, so that the next one's first rows are asked for in time. */
 static void take_range(sl_probing *probing, sl_range range) {
     const sl_index *index = probing->walk->index;
-    const uint64_t *dead = index->dead_count ? index->dead : NULL;
-    for (size_t node = range.first; node < range.end; node++) {
-        if (dead && dead[node / 64] >> (node % 64) & 1) continue;
-        probing->nodes[probing->count++] = (uint32_t)node;
+    for (size_t first = range.first, some; first < range.end; first += some) {
+        size_t before = probing->count, room = 2 * BLOCK - before;
+        some = range.end - first < room ? range.end - first : room;
+        for (size_t i = 0; i < some; i++)
+            probing->nodes[before + i] = (uint32_t)(first + i);
+        probing->count += some;
+        if (index->dead_count) leave_dead(probing, index->dead, before);
         if (probing->count == 2 * BLOCK) score_block(probing);
     }
 }

@@ -49,7 +49,7 @@ typedef struct sl_sweep {
     uint8_t *codes;          /* of the queries, and behind them of those that choose, over centroids */
     uint32_t *ids;           /* room for what is found, in the same order, and by those that choose groups */
     float *scores;
-    float *floats; /* a query as floats, and as much again */
+    float *floats; /* a query as floats */
     void *buffer;  /* its code over centroids */
     size_t evaluations;
 } sl_sweep;
@@ -340,7 +340,7 @@ static void pieces_of(sl_sweep *sweep, sl_piece *pieces) {
         {(void **)&sweep->scores, found * sizeof(float)},
         {(void **)&sweep->tile.bytes, SL_TILE_ROWS * 4 * steps},
         {(void **)&sweep->tile.factors, 2 * SL_TILE_ROWS * sizeof(float)},
-        {(void **)&sweep->floats, 2 * dim * sizeof(float)},
+        {(void **)&sweep->floats, dim * sizeof(float)},
         {&sweep->buffer, sl_query_size(&partitions->parts->codec)},
     };
     memcpy(pieces, all, sizeof all);

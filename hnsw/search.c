@@ -169,8 +169,10 @@ static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
         sl_prefetch(finer->base + (size_t)sl_pool_id(pool->keys[i]) * finer->pitch, finer->size);
     for (size_t done = 0, some; done < count; done += some) {
         some = count - done < BLOCK ? count - done : BLOCK;
-        for (size_t i = 0; i < some; i++)
+        for (size_t i = 0; i < some; i++) {
             nodes[i] = sl_pool_id(pool->keys[done + i]);
+            sl_id_prefetch(index, nodes[i]);
+        }
         sl_score4(index->kernels, codec, &searcher->walk.query4, nodes, some, scores);
         for (size_t i = 0; i < some; i++)
             sl_top_push(&searcher->top, result_score(searcher, scores[i]), nodes[i]);
@@ -276,7 +278,7 @@ sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dty
     walk->evaluations = walk->expansions = 0;
     walk->pool.size = 0;
     if (index->n) {
-        sl_walk_ask(walk, query, dtype);
+        sl_walk_ask(walk, query, dtype, SL_ASK_BOTH);
         int scans = sl_scan_serves(index, params);
         if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
         /* Where much is deleted a scan may find too little. */
@@ -291,7 +293,7 @@ sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dty
 }
 
 void sl_searcher_ask(sl_searcher *searcher, const void *query, sl_dtype dtype) {
-    sl_walk_ask(&searcher->walk, query, dtype);
+    sl_walk_ask(&searcher->walk, query, dtype, SL_ASK_WALK);
 }
 
 const sl_query_code *sl_searcher_query(const sl_searcher *searcher) {
@@ -301,7 +303,7 @@ const sl_query_code *sl_searcher_query(const sl_searcher *searcher) {
 void sl_searcher_rank(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                       const sl_search_params *params, const sl_scan *found) {
     take_copies(&searcher->walk);
-    sl_walk_ask(&searcher->walk, query, dtype);
+    sl_walk_ask(&searcher->walk, query, dtype, SL_ASK_RANK);
     sl_pool_fill(&searcher->walk.pool, found->scores, found->ids, found->count);
     rank(searcher, query, k, params);
 }

@@ -2,8 +2,9 @@
 
 #include <math.h>
 
-/* Centroids that are scored together; kernels read and write whole registers behind them. */
-enum { BLOCK = 256, AHEAD = 8, BEHIND = 32 };
+/* Centroids that are scored together; kernels read and write whole registers behind them. They are not asked for
+ * before: one lies behind the other, which the processor sees for itself. */
+enum { BLOCK = 256, BEHIND = 32 };
 
 /* Bytes of codes that are read, of 16 rows at least: more cost more than they help. A row's pitch is another where it
  * lies in a record, and a search begins at the same nodes wherever they lie. */
@@ -23,7 +24,7 @@ static size_t query_bytes(const sl_index *index) {
 }
 
 size_t sl_start_scratch(const sl_index *index) {
-    return serves(index) ? query_bytes(index) + 2 * index->codec.dim * sizeof(float) : 0;
+    return serves(index) ? query_bytes(index) + index->codec.dim * sizeof(float) : 0;
 }
 
 /* How many nodes a walk begins at, at most. */
@@ -49,7 +50,7 @@ static size_t nearest(sl_walk *walk, const sl_partitions *of, sl_range range, co
         count = range.end - first < BLOCK ? range.end - first : BLOCK;
         for (size_t i = 0; i < count; i++)
             ids[i] = (uint32_t)(first + i);
-        walk->index->kernels->score[SL_CODES_I8](&of->codec.rows, code, ids, count, AHEAD, scores);
+        walk->index->kernels->score[SL_CODES_I8](&of->codec.rows, code, ids, count, 0, scores);
         walk->evaluations += count;
         for (size_t i = 0; i < count; i++)
             if (scores[i] > best) {
@@ -66,7 +67,7 @@ sl_range sl_start_near(sl_walk *walk, const void *query, sl_dtype dtype, uint8_t
     sl_range range = {0, partitions->count};
     sl_query_code code;
     if (!serves(index)) return (sl_range){0, 0};
-    sl_partition_ask(index, query, dtype, scratch, (float *)(void *)(scratch + query_bytes(index)), &code);
+    sl_walk_ask_partitions(walk, query, dtype, scratch, (float *)(void *)(scratch + query_bytes(index)), &code);
     if (groups->count) {
         size_t group = nearest(walk, groups, (sl_range){0, groups->count}, &code);
         range = sl_partition_nodes(groups, group, partitions->count);

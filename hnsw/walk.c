@@ -6,7 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { PREFETCH_LINES = 4 };
+enum { PREFETCH_LINES = 4, AHEAD = 4 };
+
+/* Rows that are scored at once, and cache lines that are asked for meanwhile. A core waits for so many lines at a time,
+ * some two dozen on a Zen 4, where these numbers were found. What is asked for beyond them holds up all that follows,
+ * so that a turn's rows asked for in one go have nothing scored while most of them come. */
+enum { STEP = 16, LINES = 16 };
 
 /* Vectors are stored whole, over the end of what they hold. */
 enum { PAD = 16 };
@@ -90,21 +95,17 @@ static double ask_coarse(sl_walk *walk) {
     float *scratch = walk->floats + index->codec.dim;
     memcpy(scratch, walk->floats, index->codec.dim * sizeof *scratch);
     sl_coarse_ask(&index->coarse, index->kernels, scratch, walk->query_buffer, &walk->query, &norm2, &walk->origin);
-    walk->query_norm2 = (float)norm2;
     return norm2;
 }
 
-void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype) {
-    const sl_index *index = walk->index;
+/* Whether a query comes in all the bits there are: to be ranked by. */
+static int has_all_bits(const sl_index *index) {
     const sl_codec *codec = &index->codec;
-    if (has_coarse(index)) {
-        sl_to_float(dtype, vector, walk->floats, codec->dim);
-        double norm2 = ask_coarse(walk);
-        if (codec->dtype != SL_F32 || index->refine_pitch) return;
-        sl_encode_query4(codec, walk->floats, (uint8_t *)walk->query_buffer + sl_coarse_query_size(&index->coarse),
-                         walk->floats + codec->dim, &walk->query4, norm2);
-        return;
-    }
+    return codec->codes == SL_CODES_I4 || (has_coarse(index) && codec->dtype == SL_F32 && !index->refine_pitch);
+}
+
+static void ask_codes(sl_walk *walk, const void *vector, sl_dtype dtype) {
+    const sl_codec *codec = &walk->index->codec;
     if (codec->codes == SL_CODES_I4) {
         sl_to_float(dtype, vector, walk->floats, codec->dim);
         ask_floats(walk);
@@ -114,11 +115,37 @@ void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype) {
     walk->origin = codec->metric == SL_METRIC_IP ? 0 : codec->metric == SL_METRIC_L2 ? walk->query_norm2 / 2 : 1;
 }
 
+void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned what) {
+    const sl_index *index = walk->index;
+    const sl_codec *codec = &index->codec;
+    if (!has_coarse(index)) {
+        ask_codes(walk, vector, dtype);
+        return;
+    }
+    sl_to_float(dtype, vector, walk->floats, codec->dim);
+    double norm2 = what & SL_ASK_WALK ? ask_coarse(walk) : sl_dot_double(walk->floats, walk->floats, codec->dim);
+    walk->query_norm2 = (float)norm2;
+    if (what & SL_ASK_RANK && has_all_bits(index))
+        sl_encode_query4(codec, walk->floats, (uint8_t *)walk->query_buffer + sl_coarse_query_size(&index->coarse),
+                         walk->floats + codec->dim, &walk->query4, norm2);
+}
+
+void sl_walk_ask_partitions(sl_walk *walk, const void *vector, sl_dtype dtype, void *buffer, float *floats,
+                            sl_query_code *out) {
+    const sl_index *index = walk->index;
+    if (!has_all_bits(index)) {
+        sl_partition_ask(index, vector, dtype, buffer, floats, out);
+        return;
+    }
+    *out = walk->query4.rest[0];
+    out->bias_scale = index->codec.metric == SL_METRIC_IP ? sqrtf(walk->query_norm2) : 1;
+}
+
 void sl_walk_ask_node(sl_walk *walk, uint32_t node) {
     const sl_index *index = walk->index;
     if (has_coarse(index)) {
         sl_coded_floats(index, node, walk->floats);
-        (void)ask_coarse(walk);
+        walk->query_norm2 = (float)ask_coarse(walk);
     } else if (index->codec.codes == SL_CODES_I4) {
         sl_coded_floats(index, node, walk->floats);
         ask_floats(walk);
@@ -141,6 +168,15 @@ static inline void prefetch_each(const uint8_t *rows, size_t pitch, const uint32
         sl_prefetch(rows + (size_t)nodes[i] * pitch, bytes);
 }
 
+static sl_ids nothing(const sl_walk *walk) {
+    return (sl_ids){walk->nodes, 0};
+}
+
+/* Rows of which what lies beyond the lines that are asked for here is left to the kernel. */
+static int is_long(const sl_code_rows *walked) {
+    return walked->size > PREFETCH_LINES * SL_PREFETCH_LINE;
+}
+
 /* What rows have beyond these lines the kernel asks for itself, while it scores the rows before. Rows of a line or two,
  * which most are, in a loop of their own: there is nothing else to wait for. */
 static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, size_t n) {
@@ -151,12 +187,11 @@ static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, siz
     else if (pitch == 2 * SL_PREFETCH_LINE)
         prefetch_each(rows, 2 * SL_PREFETCH_LINE, nodes, n, 2 * SL_PREFETCH_LINE);
     else
-        prefetch_each(rows, pitch, nodes, n,
-                      size < PREFETCH_LINES * SL_PREFETCH_LINE ? size : PREFETCH_LINES * SL_PREFETCH_LINE);
+        prefetch_each(rows, pitch, nodes, n, is_long(walked) ? PREFETCH_LINES * SL_PREFETCH_LINE : size);
 }
 
-/* The unvisited neighbours of an id, marked, their rows on the way into the cache. Stops at the first word that is no
- * id of the layer: the end of the list, or what a damaged file holds. */
+/* The unvisited neighbours of an id, marked. Stops at the first word that is no id of the layer: the end of the list,
+ * or what a damaged file holds. */
 static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
     if (!links) return 0;
@@ -164,24 +199,18 @@ static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_
     walk->visited.count += count;
     walk->expansions++;
     walk->evaluations += count;
-    if (!layer->level) prefetch_rows(&walk->walked->rows, ids, count);
     return count;
 }
 
-/* Scores ids of a layer into walk->scores; slots go by way of their nodes. */
-static void score(sl_walk *walk, const sl_layer *layer, const uint32_t *ids, size_t count) {
+/* Scores slots of a layer above 0 into walk->scores, by way of their nodes. */
+static void score_slots(sl_walk *walk, const sl_layer *layer, const uint32_t *slots, size_t count) {
     const sl_index *index = layer->index;
-    const uint32_t *nodes = ids;
-    if (layer->level) {
-        for (size_t i = 0; i < count; i++) {
-            uint32_t node = layer->upper->nodes[ids[i]];
-            walk->nodes[i] = node < index->n ? node : 0;
-        }
-        nodes = walk->nodes;
-    }
     const sl_codec *codec = walk->walked;
-    size_t ahead = layer->level || codec->rows.size > PREFETCH_LINES * SL_PREFETCH_LINE ? 4 : 0;
-    index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes, count, ahead, walk->scores);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t node = layer->upper->nodes[slots[i]];
+        walk->nodes[i] = node < index->n ? node : 0;
+    }
+    index->kernels->score[codec->codes](&codec->rows, &walk->query, walk->nodes, count, AHEAD, walk->scores);
 }
 
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
@@ -190,7 +219,7 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
     if (entry.level == 0) return entry.node;
     uint32_t at = entry.slot;
     sl_layer top = sl_layer_in(index, upper, entry.level);
-    score(walk, &top, &at, 1);
+    score_slots(walk, &top, &at, 1);
     float best = walk->scores[0];
     sl_layer bottom = sl_layer_in(index, upper, 0);
     walk->evaluations++;
@@ -205,7 +234,7 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
                 if (slot >= layer.count) break;
                 walk->slots[count++] = slot;
             }
-            score(walk, &layer, walk->slots, count);
+            score_slots(walk, &layer, walk->slots, count);
             walk->evaluations += count;
             for (size_t i = 0; i < count; i++)
                 if (walk->scores[i] > best) {
@@ -219,32 +248,72 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
     return level ? at : upper->nodes[at];
 }
 
-static void take(sl_walk *walk, const sl_layer *layer, sl_ids found) {
-    score(walk, layer, found.ids, found.count);
-    sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
+/* How many rows are asked for while STEP of them are scored. */
+static size_t rows_a_step(const sl_code_rows *rows) {
+    size_t lines = (rows->size + SL_PREFETCH_LINE - 1) / SL_PREFETCH_LINE;
+    return LINES / (lines < PREFETCH_LINES ? lines : PREFETCH_LINES);
 }
 
-/* Takes the ids from `first` on, as many as a turn may have, that the walk has not seen. Returns where it stopped. */
-static size_t seed_some(sl_walk *walk, const sl_layer *layer, size_t first, size_t end) {
-    sl_ids seeds = {sl_visited_place(&walk->visited), 0};
-    for (; first < end && seeds.count < layer->degree; first++)
-        if (!sl_visited_mark(&walk->visited, (uint32_t)first)) seeds.ids[seeds.count++] = (uint32_t)first;
+/* Of long rows what prefetch_rows leaves: of the first ones of a step, which the kernel would ask for too late. */
+static void prefetch_ends(const sl_code_rows *walked, const uint32_t *nodes, size_t n) {
+    const size_t begin = PREFETCH_LINES * SL_PREFETCH_LINE;
+    for (size_t i = 0; i < n && i < AHEAD; i++)
+        sl_prefetch(walked->base + (size_t)nodes[i] * walked->pitch + begin, walked->size - begin);
+}
+
+/* Scores nodes into walk->scores, and meanwhile asks for the rows of those that come next; what is left of them when
+ * all are scored in one go. */
+static void score_asking(sl_walk *walk, sl_ids nodes, sl_ids next) {
+    const sl_index *index = walk->index;
+    const sl_codec *codec = walk->walked;
+    size_t ahead = is_long(&codec->rows) ? AHEAD : 0, each = rows_a_step(&codec->rows), asked = 0;
+    for (size_t i = 0; i < nodes.count; i += STEP) {
+        size_t left = nodes.count - i, some = left < STEP ? left : STEP;
+        size_t more = next.count - asked < each ? next.count - asked : each;
+        prefetch_rows(&codec->rows, next.ids + asked, more);
+        asked += more;
+        if (ahead) prefetch_ends(&codec->rows, nodes.ids + i + some, left - some);
+        index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes.ids + i, some, ahead, walk->scores + i);
+    }
+    prefetch_rows(&codec->rows, next.ids + asked, next.count - asked);
+}
+
+/* Takes in what was found a turn ago, and on layer 0, where ids are nodes, has the rows of what is found now come. */
+static void take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next) {
+    if (layer->level)
+        score_slots(walk, layer, found.ids, found.count);
+    else
+        score_asking(walk, found, next);
+    if (found.count) sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
+}
+
+/* Ids that the walk begins at, from *first on, as many as a turn may have; *first becomes the one behind them. */
+static sl_ids mark_seeds(sl_walk *walk, const sl_layer *layer, size_t *first, size_t end) {
+    size_t left = end - *first;
+    sl_ids seeds = {sl_visited_place(&walk->visited), left < layer->degree ? left : layer->degree};
+    sl_visited_mark_run(&walk->visited, (uint32_t)*first, seeds.count, seeds.ids);
     walk->visited.count += seeds.count;
     walk->evaluations += seeds.count;
-    /* The next turn's rows. Only on layer 0, where ids are nodes, does a walk start from several. */
-    const sl_code_rows *rows = &walk->walked->rows;
-    for (size_t next = first; next < end && next < first + layer->degree; next++)
-        sl_prefetch(rows->base + next * rows->pitch, rows->size);
-    take(walk, layer, seeds);
-    return first;
+    *first += seeds.count;
+    return seeds;
 }
 
 /* Where a walk begins. The entry point too: reachability is proved from there, and links lead one way. */
 static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
     uint32_t entry = layer->level ? SL_NONE : sl_entry_in(walk->index, walk->upper).node;
-    for (size_t first = start.first; first < start.end;)
-        first = seed_some(walk, layer, first, start.end);
-    if (entry < layer->count) (void)seed_some(walk, layer, entry, (size_t)entry + 1);
+    sl_ids waiting = nothing(walk);
+    for (size_t first = start.first; first < start.end;) {
+        sl_ids next = mark_seeds(walk, layer, &first, start.end);
+        take(walk, layer, waiting, next);
+        waiting = next;
+    }
+    if (entry < layer->count && (entry < start.first || entry >= start.end)) {
+        size_t first = entry;
+        sl_ids next = mark_seeds(walk, layer, &first, first + 1);
+        take(walk, layer, waiting, next);
+        waiting = next;
+    }
+    take(walk, layer, waiting, nothing(walk));
 }
 
 /* Whether the candidate popped last is too far away for what it leads to to matter: see sl_search_params.stop. A score
@@ -269,7 +338,7 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
      * for; the rows asked for before are scored. */
     uint32_t chosen[WIDE], next[WIDE];
     size_t count = 0;
-    sl_ids waiting = {0};
+    sl_ids waiting = nothing(walk);
     for (;;) {
         size_t wide = 0;
         while (wide < WIDE && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
@@ -279,7 +348,7 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
         sl_ids found = {sl_visited_place(&walk->visited), 0};
         for (size_t i = 0; i < count; i++)
             found.count += collect(walk, &layer, chosen[i], found.ids + found.count);
-        if (waiting.count) take(walk, &layer, waiting);
+        take(walk, &layer, waiting, found);
         if (!wide && !count && !waiting.count) break;
         memcpy(chosen, next, sizeof chosen);
         count = wide;

@@ -45,9 +45,19 @@ static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
     return index->walked == &index->codec ? walk->walked : &index->codec;
 }
 
-/* What the walks are for: a vector that has passed sl_vector_check, or a stored one. */
-void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype);
+/* What the walks are for: a vector that has passed sl_vector_check, or a stored one. A vector is brought into the form
+ * that walks want, or that in which their results are ranked, or both; where there are no coarse rows the two are one,
+ * and it is made whatever is asked for. */
+#define SL_ASK_WALK 1u
+#define SL_ASK_RANK 2u
+#define SL_ASK_BOTH (SL_ASK_WALK | SL_ASK_RANK)
+void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned what);
 void sl_walk_ask_node(sl_walk *walk, uint32_t node);
+
+/* The same vector, over the centroids of partitions: in 8 bits, which ranking has where it takes more. The last that
+ * was asked was this one, for ranking too. `buffer`, `floats`: as sl_partition_ask has them. */
+void sl_walk_ask_partitions(sl_walk *walk, const void *vector, sl_dtype dtype, void *buffer, float *floats,
+                            sl_query_code *out);
 
 /* The one id as where a walk of its layer starts. */
 static inline sl_range sl_walk_from(uint32_t id) {

@@ -178,7 +178,7 @@ START_TEST(walks_begin_in_a_group) {
         if (groups->starts[g + 1] - groups->starts[g] > most) most = groups->starts[g + 1] - groups->starts[g];
     for (size_t q = 0; q < HALF; q++) {
         walk.evaluations = 0;
-        sl_walk_ask(&walk, queries + q * DIM, SL_F32);
+        sl_walk_ask(&walk, queries + q * DIM, SL_F32, SL_ASK_BOTH);
         sl_range range = sl_start_near(&walk, queries + q * DIM, SL_F32, scratch);
         sl_range near = {0, groups->count};
         near = sl_partition_nodes(groups, centroids_nearest(idx, groups, near, queries + q * DIM), partitions->count);

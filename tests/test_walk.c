@@ -468,6 +468,42 @@ START_TEST(visited_covers_more) {
 }
 END_TEST
 
+/* Runs from any id on and of any length, over the end of the words too: these ids are marked, and no others. */
+START_TEST(runs_are_marked) {
+    enum { MOST = 80 };
+    static const uint32_t counts[] = {1, 31, 64, 80, 1000, 20000, UINT32_MAX};
+    sl_allocator allocator = sl_allocator_of(NULL);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        sl_visited visited;
+        const uint32_t n = counts[c];
+        ck_ok(sl_visited_init(&visited, &allocator, n, 2000, MOST));
+        const size_t rounds = n > SL_VISITED_MOST ? 10 : 200;
+        for (size_t round = 0; round < rounds; round++) {
+            uint32_t first = (uint32_t)(sl_random_at(round, 0) % n);
+            /* Every other one over the end of the words, or near it. */
+            if (round % 2 && (first | visited.mask) < n) first = (first | visited.mask) - (visited.mask < 20 ? 0 : 20);
+            uint32_t left = n - first < MOST ? n - first : MOST;
+            uint32_t length = (uint32_t)(sl_random_at(round, 1) % (left + 1));
+            sl_visited_clear(&visited);
+            ck_assert_uint_eq(words_set(&visited), 0);
+            uint32_t *ids = sl_visited_place(&visited);
+            sl_visited_mark_run(&visited, first, length, ids);
+            visited.count += length;
+            size_t wrong = 0;
+            for (uint32_t i = 0; i < length; i++)
+                wrong += ids[i] != first + i;
+            uint32_t from = first < MOST ? 0 : first - MOST, end = n - first < 2 * MOST ? n : first + 2 * MOST;
+            for (uint32_t id = from; id < end; id++) {
+                uint32_t word = visited.words[id & visited.mask], bit = id >> visited.shift & 31;
+                wrong += (word >> bit & 1) != (id >= first && id - first < length);
+            }
+            ck_assert_uint_eq(wrong, 0);
+        }
+        sl_visited_free(&visited, &allocator);
+    }
+}
+END_TEST
+
 /* Of all the ids there can be: memory stays bounded, and what was marked is never said not to have been. */
 START_TEST(far_ids_share_a_mark) {
     fault_allocator memory;
@@ -592,6 +628,7 @@ int main(void) {
     tcase_add_test(tests, keys_order_as_scores);
     tcase_add_test(tests, top_is_a_sort);
     tcase_add_test(tests, visited_is_exact);
+    tcase_add_test(tests, runs_are_marked);
     tcase_add_test(tests, lists_of_two_turns_stand_side_by_side);
     tcase_add_test(tests, visited_covers_more);
     tcase_add_test(tests, far_ids_share_a_mark);
