@@ -21,6 +21,7 @@ void json_tuned(json *json, const sl_index *index, size_t first, size_t count) {
         json_count(json, "probes", tuned.probes);
         json_count(json, "probes_one", tuned.probes_one);
         json_count(json, "groups", tuned.groups);
+        json_flag(json, "scan_only", tuned.scan_only);
         json_real(json, "recall", tuned.recall);
         json_real(json, "standard_error", tuned.standard_error);
         json_real(json, "evaluations", tuned.evaluations);
@@ -43,6 +44,8 @@ void print_tuned(const sl_index *index, size_t first, size_t count) {
                tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups, tuned.recall, tuned.evaluations);
         if (tuned.limit != SL_LIMIT_NONE)
             printf("not reached: %s\n", sl_tune_limit_name(tuned.limit));
+        else if (tuned.scan_only)
+            printf("%7zu, by scans alone\n", tuned.k);
         else if (tuned.least_k == tuned.k)
             printf("%7zu\n", tuned.k);
         else

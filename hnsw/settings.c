@@ -2,6 +2,7 @@
 
 #include "base/params.h"
 #include "hnsw/accept.h"
+#include "hnsw/scan.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,7 +35,7 @@ const char *sl_tune_limit_text(sl_tune_limit limit) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static int serves(const sl_tuned_record *record, size_t k, double recall) {
-    return record->limit == SL_LIMIT_NONE && k <= record->k && k >= record->least_k &&
+    return sl_settings_reach(record) && k <= record->k && k >= record->least_k &&
            record->target >= recall - SAME_RECALL;
 }
 
@@ -44,7 +45,7 @@ static sl_status none_serves(const sl_index *index, size_t k, double recall) {
     for (size_t i = 0; i < index->tuned_count; i++) {
         const sl_tuned_record *record = &index->tuned[i];
         if (record->k != k) continue;
-        if (record->limit == SL_LIMIT_NONE)
+        if (sl_settings_reach(record))
             highest = record;
         else if (!missed || missed->target < recall - SAME_RECALL)
             missed = record;
@@ -87,11 +88,17 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_
     params->stop = stops ? (double)record->stop : 0;
     params->probes = k != record->k ? 0 : queries < SL_SCAN_LEAST ? record->probes_one : record->probes;
     params->groups = record->groups;
+    if (record->limit != SL_LIMIT_NONE && !sl_scan_serves(index, params))
+        return sl_fail(SL_ENOTFOUND,
+                       "recall %g at k %zu was reached by scanning alone, which serves no search with a filter, none "
+                       "where most is deleted, and not every processor; ask for less, or give ef instead of recall",
+                       params->recall, k);
     return SL_OK;
 }
 
 /* As a search for k takes them. */
 static void describe(const sl_index *index, const sl_tuned_record *record, size_t k, sl_tuned *out) {
+    int reached = sl_settings_reach(record);
     size_t alone = record->stop > 0 ? record->ef_alone : record->ef;
     int stops = takes_stop(index, record, k, &(sl_search_params){0});
     const sl_tuned mine = {.target = record->target,
@@ -100,7 +107,7 @@ static void describe(const sl_index *index, const sl_tuned_record *record, size_
                            .ef = stops ? record->ef : alone,
                            .rerank = record->rerank,
                            .stop = stops ? (double)record->stop : 0,
-                           .limit = (sl_tune_limit)record->limit,
+                           .limit = reached ? SL_LIMIT_NONE : (sl_tune_limit)record->limit,
                            .recall = record->recall,
                            .standard_error = record->standard_error,
                            .evaluations = record->evaluations,
@@ -109,7 +116,8 @@ static void describe(const sl_index *index, const sl_tuned_record *record, size_
                            .ef_alone = alone,
                            .probes = k == record->k ? record->probes : 0,
                            .probes_one = k == record->k ? record->probes_one : 0,
-                           .groups = k == record->k ? record->groups : 0};
+                           .groups = k == record->k ? record->groups : 0,
+                           .scan_only = reached && record->limit != SL_LIMIT_NONE};
     sl_params_out(out, &mine, sizeof mine);
 }
 

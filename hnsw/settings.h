@@ -13,7 +13,7 @@ struct sl_tuned_record {
     uint64_t n, queries;
     uint32_t k, least_k;
     uint32_t ef, rerank;
-    uint32_t limit; /* sl_tune_limit */
+    uint32_t limit; /* sl_tune_limit, of walks; where it is not NONE, and probes_one is not 0, all else is of scans */
     float stop;
     uint32_t ef_alone;   /* without the stop, for searches that it does not serve; 0 where there is none */
     uint32_t probes;     /* partitions that batches scan instead of walking; 0 where walks are cheaper */
@@ -39,6 +39,11 @@ static_assert(offsetof(sl_tuned_record, probes_one) == 80, "probes_one");
 static_assert(offsetof(sl_tuned_record, groups) == 84, "groups");
 static_assert(offsetof(sl_tuned_record, reserved) == 88, "reserved");
 static_assert(sizeof(sl_tuned_record) == 96, "sl_tuned_record");
+
+/* Whether they reach the target, walking or scanning. */
+static inline int sl_settings_reach(const sl_tuned_record *record) {
+    return record->limit == SL_LIMIT_NONE || record->probes_one;
+}
 
 /* Puts the settings for params->recall at this k, where a thread asks so many queries in one call, into the parameters'
  * ef, rerank, stop, probes and groups. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */

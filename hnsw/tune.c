@@ -157,7 +157,7 @@ static void fill_report(const sl_tune *tune, size_t first, sl_tune_report *repor
     sl_tune_report mine = {.targets = tune->count, .first = first, .passes = tune->task.passes};
     for (size_t t = 0; t < tune->count; t++) {
         const sl_tuned_record *record = &tune->records[t];
-        if (record->limit != SL_LIMIT_NONE) continue;
+        if (!sl_settings_reach(record)) continue;
         double ratio = 2 * record->standard_error / TOLERANCE;
         size_t needed = (size_t)ceil(ratio * ratio * (double)tune->task.nq);
         mine.reached++;

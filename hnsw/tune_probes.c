@@ -93,33 +93,71 @@ static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t 
     return SL_OK;
 }
 
+/* What scanning may cost, in rows: to a batch, and to single queries. */
+typedef struct budget {
+    double batch, one;
+} budget;
+
 /* With all partitions to choose among, then with those of fewer and fewer groups as long as that gets cheaper, or is
  * too dear yet. A batch is served by what is worth it to it, or to single queries. It counts a quarter less of what
- * every query looks at, and so do numbers of groups when they are compared. */
-static sl_status settle(probing *probing, sl_tuned_record *record, size_t *from) {
+ * every query looks at, and so do numbers of groups when they are compared. *kept is what was measured with the number
+ * of partitions that the record gets, `at` 0 where it gets none. */
+static sl_status settle(probing *probing, sl_tuned_record *record, budget budget, size_t *from, sl_tune_point *kept) {
     const sl_index *index = probing->batch.index;
-    /* What a walk begins with it reads as a scan for one query does. */
-    double walked = record->evaluations - (double)sl_start_evaluations(index) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
-    double walk = (walked - BESIDE_ROWS) * rows_an_evaluation(index->kernels->isa);
-    double one = walked * ROWS_AN_EVALUATION_ONE, evaluations = 0, least = 0;
+    double least = 0;
     size_t probes = *from, groups = 0, fewer = index->groups.count;
+    *kept = (sl_tune_point){0};
     do {
         double saved = (double)(groups ? index->groups.count : index->partitions.count) / 4;
-        double most = record->probes ? least + saved : fmax(walk + saved, one);
+        double most = record->probes ? least + saved : fmax(budget.batch + saved, budget.one);
         sl_tune_point point;
         probing->params.groups = groups;
         SL_TRY(fewest(probing, record, probes, most, &point));
         if (!point.at && (record->groups || point.evaluations <= most)) break;
         if (point.at) {
+            *kept = point;
             probes = record->probes = (uint32_t)point.at;
             record->groups = (uint32_t)groups;
-            evaluations = point.evaluations;
-            least = evaluations - saved;
+            least = point.evaluations - saved;
             if (!groups) *from = probes;
         }
         groups = fewer = fewer * 2 / 3;
     } while (groups);
-    if (evaluations <= one) record->probes_one = record->probes;
+    if (kept->evaluations <= budget.one) record->probes_one = record->probes;
+    return SL_OK;
+}
+
+/* What walks reach, scans serve where they are cheaper. */
+static sl_status settle_reached(probing *probing, sl_tuned_record *record, size_t *from) {
+    const sl_index *index = probing->batch.index;
+    /* What a walk begins with it reads as a scan for one query does. */
+    double walked = record->evaluations - (double)sl_start_evaluations(index) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
+    const budget budget = {(walked - BESIDE_ROWS) * rows_an_evaluation(index->kernels->isa),
+                           walked * ROWS_AN_EVALUATION_ONE};
+    sl_tune_point kept;
+    return settle(probing, record, budget, from, &kept);
+}
+
+/* What walks do not reach, scans may: they depend on no links. They may cost what the deepest walk did, and re-rank no
+ * more than loses a sixteenth of what is allowed to be missing. The record is one of scans from then on. */
+static sl_status settle_missed(probing *probing, sl_tuned_record *record, size_t *from) {
+    const sl_tune *tune = probing->tune;
+    const size_t depths = tune->task.depth_count, last = tune->curves[0].count - 1;
+    const sl_tune_point *deepest = &tune->curves[depths - 1].points[last];
+    const budget budget = {0, deepest->evaluations * ROWS_AN_EVALUATION_ONE};
+    size_t depth = 0;
+    sl_tuned_record scanned = *record;
+    sl_tune_point kept;
+    while (tune->curves[depth].points[last].recall < deepest->recall - (1 - record->target) / 16)
+        depth++;
+    scanned.rerank = (uint32_t)(tune->task.depths[depth] < deepest->at ? tune->task.depths[depth] : deepest->at);
+    SL_TRY(settle(probing, &scanned, budget, from, &kept));
+    if (!scanned.probes_one) return SL_OK;
+    scanned.recall = kept.recall;
+    scanned.standard_error = kept.error;
+    scanned.evaluations = kept.evaluations;
+    scanned.ef = scanned.rerank > scanned.k ? scanned.rerank : scanned.k;
+    *record = scanned;
     return SL_OK;
 }
 
@@ -130,8 +168,9 @@ static sl_status settle_all(probing *probing) {
     size_t from = 1;
     for (size_t t = 0; t < tune->count; t++) {
         sl_tuned_record *record = &tune->records[t];
-        if (record->limit != SL_LIMIT_NONE) continue;
-        SL_TRY(settle(probing, record, &from));
+        /* Scans see the same codes, and rank by the same. */
+        if (record->limit == SL_LIMIT_CODES) continue;
+        SL_TRY((record->limit == SL_LIMIT_NONE ? settle_reached : settle_missed)(probing, record, &from));
     }
     return SL_OK;
 }

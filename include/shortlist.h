@@ -733,6 +733,8 @@ typedef struct sl_tuned {
                           sl_search_params.probes; 0: it walks */
     size_t probes_one; /* the same of searches for one query, and of smaller batches */
     size_t groups;     /* among whose partitions these are chosen, see sl_search_params.groups; 0: among all */
+    int scan_only; /* 1: walks do not reach the target and scans do, which the figures are of. A search for it that no
+                      scan serves is SL_ENOTFOUND: one with a filter, or where more than half is deleted */
 } sl_tuned;
 
 typedef struct sl_tune_params {
@@ -766,7 +768,8 @@ typedef struct sl_tune_report {
  * as a rising curve, and half a standard error, 0.002 at most, is asked beyond the target. A stop is stored only where
  * the queries that find least, the worst 1 % and 5 %, find as much with it as by ef alone; ef is then twice that which
  * reaches the target alone, so that no search costs more than one with that ef. Probes are
- * stored where a batch of many queries is expected to take less time by scanning so many partitions.
+ * stored where a batch of many queries is expected to take less time by scanning so many partitions, and where walks do
+ * not reach the target and scans do, with no more rows than the time of the deepest walk is expected to be worth.
  * truth: (nq, k), each row the ids of the true k nearest, best first. NULL: they are found by comparing every query
  * with every vector as sl_index_get gives it; without a refine tier that is what the codes have kept of it, and recall
  * against it does not count what they lost.

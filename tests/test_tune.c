@@ -1,5 +1,6 @@
 /* Settings for a recall: found on some queries and right for others, kept, refused, stored and read back. */
 #include "base/random.h"
+#include "hnsw/reach.h"
 #include "hnsw/settings.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
@@ -251,6 +252,88 @@ START_TEST(batches_scan_for_a_recall) {
 }
 END_TEST
 
+static sl_tuned tuned_at(const sl_index *index, size_t i) {
+    sl_tuned tuned = {.struct_size = sizeof tuned};
+    ck_ok(sl_index_get_tuned(index, i, &tuned));
+    return tuned;
+}
+
+/* Every sixteenth node is one that no link leads to. */
+static void cut_off_some(sl_index *index) {
+    for (size_t node = 0; node < index->n; node++) {
+        uint32_t *links = sl_links(index, node);
+        size_t kept = 0;
+        for (size_t i = 0; i < index->m0; i++)
+            if (links[i] % 16) links[kept++] = links[i];
+        memset(links + kept, 0xff, (index->m0 - kept) * sizeof *links);
+    }
+}
+
+static int is_even(void *ctx, uint64_t id) {
+    (void)ctx;
+    return id % 2 == 0;
+}
+
+/* What no walk reaches, scans do, and are all that serves it. */
+START_TEST(scans_reach_what_walks_do_not) {
+    enum { LARGE = 5000 };
+    static const double targets[] = {0.6, 0.97};
+    const struct kind *kind = &scanned[_i];
+    float *floats = cube_make(LARGE + HALF);
+    unsigned char *rows = clusters_as(kind->dtype, floats, (LARGE + HALF) * DIM);
+    const unsigned char *asked = rows + LARGE * DIM * sl_dtype_size(kind->dtype);
+    uint64_t *truth = malloc(HALF * K * sizeof *truth), ids[K];
+    ck_assert_ptr_nonnull(truth);
+    sl_index_params params;
+    indexes_params(&params, DIM, kind->metric);
+    params.dtype = kind->dtype;
+    params.codes = kind->codes;
+    params.refine = kind->refine;
+    sl_index *index = indexes_make(&params, rows, kind->dtype, LARGE, NULL, 2);
+    indexes_exact(kind->metric, kind->dtype, DIM, rows, LARGE, asked, HALF, K, truth);
+    ck_ok(sl_reach_settle(index));
+    cut_off_some(index);
+    sl_tune_params with;
+    sl_tune_report report = {.struct_size = sizeof report};
+    sl_tune_params_init(&with);
+    with.targets = targets;
+    with.target_count = 2;
+    ck_ok(sl_index_tune(index, asked, kind->dtype, HALF, 0, truth, K, &with, &report));
+    sl_tuned low = tuned_at(index, 0), high = tuned_at(index, 1);
+    ck_assert(low.limit == SL_LIMIT_NONE && !low.scan_only);
+    sl_search_params search;
+    sl_search_params_init(&search);
+    search.recall = targets[1];
+    int walked;
+    if (!index->kernels->tile.scan) {
+        ck_assert_uint_eq(report.reached, 1);
+        ck_assert(high.limit == SL_LIMIT_GRAPH && !high.scan_only && !high.probes && !high.probes_one);
+        ck_fails(sl_index_search(index, asked, kind->dtype, 1, 0, K, &search, ids, NULL, NULL), SL_ENOTFOUND,
+                 "larger m");
+    } else {
+        ck_assert_uint_eq(report.reached, 2);
+        ck_assert(high.limit == SL_LIMIT_NONE && high.scan_only && high.least_k == K);
+        ck_assert(high.probes > 0 && high.probes_one == high.probes && high.recall >= targets[1]);
+        for (size_t threads = 1; threads <= 2; threads++) {
+            double recall = scanned_recall(index, kind, asked, truth, HALF, targets[1], threads, &walked);
+            ck_assert(!walked && fabs(recall - high.recall) < 0.002);
+        }
+        ck_assert(scanned_recall(index, kind, asked, truth, 1, targets[1], 1, &walked) > 0.5 && !walked);
+        search.accept = is_even;
+        ck_fails(sl_index_search(index, asked, kind->dtype, 1, 0, K, &search, ids, NULL, NULL), SL_ENOTFOUND,
+                 "scanning alone");
+        search.recall = targets[0];
+        ck_ok(sl_index_search(index, asked, kind->dtype, 1, 0, K, &search, ids, NULL, NULL));
+        sl_tuned fewer = {.struct_size = sizeof fewer};
+        ck_fails(sl_index_find_tuned(index, K - 1, targets[1], &fewer), SL_ENOTFOUND, "no tuned settings");
+    }
+    sl_index_free(index);
+    free(truth);
+    free(rows);
+    free(floats);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * A small index
  * ------------------------------------------------------------------------------------------------------------- */
@@ -297,12 +380,6 @@ static sl_status tune(sl_index *index, size_t k, const double *targets) {
 }
 
 static const double two[] = {0.9, 0.7, 0};
-
-static sl_tuned tuned_at(const sl_index *index, size_t i) {
-    sl_tuned tuned = {.struct_size = sizeof tuned};
-    ck_ok(sl_index_get_tuned(index, i, &tuned));
-    return tuned;
-}
 
 static sl_tuned tuned_for(const sl_index *index, size_t k, double recall) {
     sl_tuned tuned = {.struct_size = sizeof tuned};
@@ -805,6 +882,7 @@ int main(void) {
     TCase *held_out = tcase_create("held out"), *tests = tcase_create("tune");
     tcase_add_loop_test(held_out, holds_on_other_queries, 0, sizeof kinds / sizeof *kinds);
     tcase_add_loop_test(held_out, batches_scan_for_a_recall, 0, sizeof scanned / sizeof *scanned);
+    tcase_add_loop_test(held_out, scans_reach_what_walks_do_not, 0, sizeof scanned / sizeof *scanned);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, finds_what_serves);
     tcase_add_test(tests, fewer_neighbours_are_served_as_measured);

@@ -197,6 +197,7 @@ nb::list Index::tuned() {
         entry["probes"] = one.probes;
         entry["probes_one"] = one.probes_one;
         entry["groups"] = one.groups;
+        entry["scan_only"] = one.scan_only != 0;
         out.append(entry);
     }
     return out;

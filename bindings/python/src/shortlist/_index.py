@@ -95,7 +95,8 @@ class Tuned:
     as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter, for
     fewer than k, or where more than a 64th is deleted; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
     query instead of walking, 0 where walks are cheaper; probes_one: the same of fewer queries in a call; groups: among
-    whose partitions these are chosen, 0 for among all.
+    whose partitions these are chosen, 0 for among all. scan_only: whether walks do not reach the target and scans do;
+    a search for it that no scan serves, one with a filter or where more than half is deleted, is an error then.
     """
 
     target: float
@@ -114,6 +115,7 @@ class Tuned:
     probes: int
     probes_one: int
     groups: int
+    scan_only: bool
 
     @property
     def reached(self) -> bool:
