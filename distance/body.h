@@ -414,10 +414,12 @@ static size_t lane_sift(float *scores, float *open, uint32_t *ids, size_t n, flo
 
 #ifdef LANE_TILE
 
-/* Rows behind the last get a factor that is no number, and so scores that are above nothing. */
+/* Rows behind the last, up to a whole register, get a factor that is no number, and so scores that are above nothing.
+ */
 static void tile_terms(sl_tile *tile, const sl_code_rows *rows) {
     const uint8_t *row = rows->base + (size_t)tile->first * rows->pitch;
-    for (size_t i = 0; i < SL_TILE_ROWS; i++, row += rows->pitch) {
+    const size_t whole = (tile->rows + LANE_F - 1) / LANE_F * LANE_F;
+    for (size_t i = 0; i < whole; i++, row += rows->pitch) {
         int there = i < tile->rows;
         tile->factors[i] = there ? load_float(row + rows->factor) : NAN;
         tile->biases[i] = there && rows->bias ? load_float(row + rows->bias) : 0;
@@ -484,71 +486,81 @@ static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F total
     scan->count += (uint32_t)__builtin_popcount(better);
 }
 
-/* So many registers of rows, up to LANE_TILE, and four queries: each load serves several products. */
-static AI void scan_block(sl_codes codes, size_t wide, const sl_tile *tile, size_t row, sl_scan *const *scans,
+/* So many registers of rows, up to LANE_TILE, and so many queries, up to four: each load serves several products. */
+static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *tile, size_t row, sl_scan *const *scans,
                           const int32_t *offsets) {
     R8 sums[LANE_TILE][4];
     for (size_t i = 0; i < wide; i++)
-        for (size_t q = 0; q < 4; q++)
+        for (size_t q = 0; q < queries; q++)
             sums[i][q] = (R8){0};
-    const uint8_t *bytes = tile->bytes + row * 4 * tile->steps;
-    const uint8_t *code[4] = {scans[0]->query.code, scans[1]->query.code, scans[2]->query.code, scans[3]->query.code};
-    for (size_t k = 0; k < tile->steps; k++) {
+    const uint8_t *bytes = tile->bytes + row * 4 * tile->steps, *code[4];
+    for (size_t q = 0; q < queries; q++)
+        code[q] = scans[q]->query.code;
+    const uint8_t *ahead = tile->ahead, *const ahead_end = tile->ahead_end;
+    size_t k = 0;
+    do {
         V rows[LANE_TILE];
+        sl_prefetch(ahead, 1);
+        ahead += ahead < ahead_end ? SL_CACHE_LINE : 0;
         for (size_t i = 0; i < wide; i++)
             rows[i] = lane_load(bytes + (i * tile->steps + k) * LANE_F * 4, LANE_F * 4);
-        for (size_t q = 0; q < 4; q++) {
+        for (size_t q = 0; q < queries; q++) {
             V four = lane_four(code[q] + 4 * k);
             for (size_t i = 0; i < wide; i++)
                 sums[i][q] = codes == SL_CODES_I4 ? lane_row4(sums[i][q], rows[i], four)
                                                   : lane_row8(sums[i][q], rows[i], lane_query8(four));
         }
-    }
-    for (size_t q = 0; q < 4; q++)
+    } while (++k < tile->steps);
+    tile->ahead = ahead;
+#pragma GCC unroll 4
+    for (size_t q = 0; q < queries; q++)
+#pragma GCC unroll 4
         for (size_t i = 0; i < wide; i++)
             scan_take(tile, scans[q], row + i * LANE_F,
                       lane_totals(sums[i][q], codes == SL_CODES_I4 ? 2 : 1, offsets[q]));
 }
 
 /* Each width is a loop of its own: few rows, as a small partition has and the end of any, are not worth a wide one. */
-static AI void scan_wide(sl_codes codes, size_t wide, const sl_tile *tile, size_t row, sl_scan *const *scans,
-                         const int32_t *offsets) {
-    if (wide == LANE_TILE)
-        scan_block(codes, LANE_TILE, tile, row, scans, offsets);
-    else if (wide == LANE_TILE / 2)
-        scan_block(codes, LANE_TILE / 2, tile, row, scans, offsets);
-    else
-        scan_block(codes, 1, tile, row, scans, offsets);
-}
-
-static AI void tile_scan_codes(sl_codes codes, const sl_tile *tile, sl_scan *const *scans, size_t n) {
-    /* Takes the places of queries that are missing, and finds nothing. */
-    sl_scan none = *scans[0];
-    none.least = INFINITY;
-    for (size_t q = 0; q < n; q += 4) {
-        sl_scan *four[4];
-        int32_t offsets[4];
-        for (size_t i = 0; i < 4; i++) {
-            four[i] = q + i < n ? scans[q + i] : &none;
-            offsets[i] = codes == SL_CODES_I8 ? lane_offset(&four[i]->query, (4 * tile->steps + 63) / 64 * 64)
-                                              : (int32_t)four[i]->query.offset;
-        }
-        for (size_t row = 0, wide; row < tile->rows; row += wide * LANE_F) {
-            size_t left = tile->rows - row;
-            wide = left > LANE_TILE / 2 * LANE_F ? LANE_TILE : left > LANE_F ? LANE_TILE / 2 : 1;
-            scan_wide(codes, wide, tile, row, four, offsets);
-        }
+static AI void scan_few(sl_codes codes, size_t queries, sl_tile *tile, sl_scan *const *scans) {
+    int32_t offsets[4];
+    for (size_t q = 0; q < queries; q++)
+        offsets[q] = codes == SL_CODES_I8 ? lane_offset(&scans[q]->query, (4 * tile->steps + 63) / 64 * 64)
+                                          : (int32_t)scans[q]->query.offset;
+    for (size_t row = 0; row < tile->rows; row += LANE_TILE * LANE_F) {
+        size_t left = tile->rows - row;
+        if (left <= LANE_F)
+            scan_block(codes, 1, queries, tile, row, scans, offsets);
+        else if (left <= 2 * LANE_F || LANE_TILE == 2)
+            scan_block(codes, 2, queries, tile, row, scans, offsets);
+        else if (left <= 3 * LANE_F)
+            scan_block(codes, 3, queries, tile, row, scans, offsets);
+        else
+            scan_block(codes, LANE_TILE, queries, tile, row, scans, offsets);
     }
 }
 
-static void tile_best(sl_scan *scan, uint32_t keep) {
-    sl_bound bound = bound_of_best(scan->scores, scan->count, keep, keep + keep / 4);
+/* So is each number of queries: of those that look at a partition, the last are as often one as four. */
+static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
+    size_t q = 0;
+    for (; n - q >= 4; q += 4)
+        scan_few(codes, 4, tile, scans + q);
+    if (n - q == 3)
+        scan_few(codes, 3, tile, scans + q);
+    else if (n - q == 2)
+        scan_few(codes, 2, tile, scans + q);
+    else if (n - q == 1)
+        scan_few(codes, 1, tile, scans + q);
+}
+
+static void tile_best(sl_scan *scan, uint32_t keep, uint32_t most) {
+    sl_bound bound = bound_of_best(scan->scores, scan->count, keep, most);
     if (bound.kept == scan->count) return;
+    if (most == keep && count_from(scan->scores, scan->count, bound.least) > keep) return;
     scan->count = (uint32_t)lane_sift(scan->scores, NULL, scan->ids, scan->count, bound.least, bound.alike);
     scan->least = bound.least;
 }
 
-static void tile_scan(const sl_tile *tile, sl_scan *const *scans, size_t n) {
+static void tile_scan(sl_tile *tile, sl_scan *const *scans, size_t n) {
     if (n == 0) return;
     if (tile->codes == SL_CODES_I4)
         tile_scan_codes(SL_CODES_I4, tile, scans, n);

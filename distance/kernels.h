@@ -94,6 +94,8 @@ typedef struct sl_tile {
     uint32_t first;          /* number of its first row; the others follow */
     uint8_t *bytes;          /* SL_TILE_ROWS * 4 * steps, aligned to 64 */
     float *factors, *biases; /* SL_TILE_ROWS each */
+    /* What is read after this tile, which scanning asks for a line at a time; the same where nothing is. */
+    const uint8_t *ahead, *ahead_end;
 } sl_tile;
 
 static inline size_t sl_tile_steps(sl_codes codes, size_t dim) {
@@ -115,10 +117,11 @@ typedef struct sl_tile_kernels {
     /* Fills a tile with rows first to first + n - 1. */
     void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);
     /* The scans are different ones. */
-    void (*scan)(const sl_tile *tile, sl_scan *const *scans, size_t n);
-    /* Leaves the `keep` best of what was found, or a quarter more, in the order they were in; what is no better than
-     * all these is not taken from then on. */
-    void (*best)(sl_scan *scan, uint32_t keep);
+    void (*scan)(sl_tile *tile, sl_scan *const *scans, size_t n);
+    /* Leaves the `keep` best of what was found, or more of the best up to `most`, in the order they were in; what is no
+     * better than all these is not taken from then on. Which of those that score alike go is left open, but where
+     * `most` is `keep` nothing goes if that would decide. */
+    void (*best)(sl_scan *scan, uint32_t keep, uint32_t most);
 } sl_tile_kernels;
 
 /* Re-ranking: a row of one type against a float query, dim elements, no alignment asked, nothing read behind dim. The

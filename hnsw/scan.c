@@ -111,8 +111,17 @@ static void leave_out(sl_tile *tile, const uint64_t *dead) {
         if (dead[(tile->first + i) / 64] >> ((tile->first + i) % 64) & 1) tile->factors[i] = NAN;
 }
 
-static void scan_rows(sl_sweep *sweep, const sl_ground *ground, sl_range range, sl_scan *const *scans, size_t n,
-                      size_t keep) {
+/* What is read once this tile is scanned: the rows behind it, or the first of the next range. */
+static void look_ahead(sl_tile *tile, const sl_code_rows *rows, sl_range behind, sl_range next) {
+    if (behind.first == behind.end) behind = next;
+    size_t n = behind.end - behind.first < SL_TILE_ROWS ? behind.end - behind.first : SL_TILE_ROWS;
+    tile->ahead = n ? rows->base + behind.first * rows->pitch : tile->bytes;
+    tile->ahead_end = n ? tile->ahead + n * rows->pitch : tile->bytes;
+}
+
+/* The rows of a range for n queries; `next` is the range that comes after it, or an empty one. */
+static void scan_rows(sl_sweep *sweep, const sl_ground *ground, sl_range range, sl_range next, sl_scan *const *scans,
+                      size_t n, size_t keep) {
     const sl_tile_kernels *kernels = &sweep->batch->index->kernels->tile;
     sl_tile *tile = &sweep->tile;
     tile->codes = ground->codes;
@@ -121,9 +130,11 @@ static void scan_rows(sl_sweep *sweep, const sl_ground *ground, sl_range range, 
         size_t rows = range.end - first < SL_TILE_ROWS ? range.end - first : SL_TILE_ROWS;
         kernels->pack(tile, ground->rows, (uint32_t)first, rows);
         if (ground->dead) leave_out(tile, ground->dead);
+        look_ahead(tile, ground->rows, (sl_range){first + rows, range.end}, next);
         kernels->scan(tile, scans, n);
         for (size_t i = 0; i < n; i++)
-            if (scans[i]->count > KEEP_ROOM * keep) kernels->best(scans[i], (uint32_t)keep);
+            if (scans[i]->count > KEEP_ROOM * keep)
+                kernels->best(scans[i], (uint32_t)keep, (uint32_t)(keep + keep / 4));
         sweep->evaluations += rows * n;
     }
 }
@@ -174,7 +185,7 @@ static void ask_centroids(sl_sweep *sweep, size_t i, size_t place) {
 /* Of what query i has found, the best are its choice, the nearest of all first. */
 static void take_choice(const sl_sweep *sweep, sl_choice *choice, size_t i, sl_scan *found) {
     uint32_t *chosen = choice->chosen + i * most_of_choice(choice);
-    sweep->batch->index->kernels->tile.best(found, (uint32_t)choice->wanted);
+    sweep->batch->index->kernels->tile.best(found, (uint32_t)choice->wanted, (uint32_t)most_of_choice(choice));
     sl_scan_best_first(found);
     memcpy(chosen, found->ids, found->count * sizeof *chosen);
     choice->counts[i] = found->count;
@@ -186,8 +197,8 @@ static void choose_among_all(sl_sweep *sweep, size_t from, size_t count) {
         ask_centroids(sweep, from + i, i);
         sweep->turn[i] = &sweep->nearest[i];
     }
-    scan_rows(sweep, &sweep->centroids, (sl_range){0, sweep->partitions.parts->count}, sweep->turn, count,
-              sweep->partitions.wanted);
+    scan_rows(sweep, &sweep->centroids, (sl_range){0, sweep->partitions.parts->count}, (sl_range){0}, sweep->turn,
+              count, sweep->partitions.wanted);
     for (size_t i = 0; i < count; i++)
         take_choice(sweep, &sweep->partitions, from + i, &sweep->nearest[i]);
 }
@@ -203,7 +214,8 @@ static void choose_groups(sl_sweep *sweep, size_t from, size_t count) {
         give_room(sweep, nearest, before, i, wanted);
         sweep->turn[i] = nearest;
     }
-    scan_rows(sweep, &sweep->group_centroids, (sl_range){0, sweep->groups.parts->count}, sweep->turn, count, wanted);
+    scan_rows(sweep, &sweep->group_centroids, (sl_range){0, sweep->groups.parts->count}, (sl_range){0}, sweep->turn,
+              count, wanted);
     for (size_t i = 0; i < count; i++)
         take_choice(sweep, &sweep->groups, from + i, &sweep->nearest_groups[i]);
 }
@@ -226,16 +238,26 @@ static void pair_up(sl_sweep *sweep, const sl_choice *choice, uint32_t from, uin
             sweep->pairs[--sweep->starts[choice->chosen[i * most + j]]] = (uint32_t)i;
 }
 
+/* The first part from p on that a query chose; their number where there is none. */
+static size_t chosen_from(const sl_sweep *sweep, const sl_choice *choice, size_t p) {
+    while (p < choice->parts->count && sweep->starts[p] == sweep->starts[p + 1])
+        p++;
+    return p;
+}
+
 /* Scans each part for those that chose it, who find in `scans`: `n` rows in all of this ground. Each once: groups of a
  * damaged file may hold the same partitions, and there is room for one tile's rows more than are kept. */
 static void scan_parts(sl_sweep *sweep, const sl_choice *choice, const sl_ground *ground, size_t n, sl_scan *scans,
                        size_t keep) {
-    for (size_t p = 0; p < choice->parts->count; p++) {
+    const size_t count = choice->parts->count;
+    for (size_t p = chosen_from(sweep, choice, 0), behind; p < count; p = behind) {
         size_t first = sweep->starts[p], queries = 0;
+        behind = chosen_from(sweep, choice, p + 1);
+        sl_range next = behind < count ? sl_partition_nodes(choice->parts, behind, n) : (sl_range){0};
         for (size_t at = first; at < sweep->starts[p + 1]; at++)
             if (at == first || sweep->pairs[at] != sweep->pairs[at - 1])
                 sweep->turn[queries++] = &scans[sweep->pairs[at]];
-        scan_rows(sweep, ground, sl_partition_nodes(choice->parts, p, n), sweep->turn, queries, keep);
+        scan_rows(sweep, ground, sl_partition_nodes(choice->parts, p, n), next, sweep->turn, queries, keep);
     }
 }
 
@@ -261,8 +283,8 @@ static void scan_chosen(sl_sweep *sweep, uint32_t from, uint32_t to) {
 static void scan_tail(sl_sweep *sweep) {
     for (size_t i = 0; i < sweep->count; i++)
         sweep->turn[i] = &sweep->scans[i];
-    scan_rows(sweep, &sweep->nodes, sl_partition_rest(sweep->partitions.parts, sweep->batch->index->n), sweep->turn,
-              sweep->count, sweep->keep);
+    scan_rows(sweep, &sweep->nodes, sl_partition_rest(sweep->partitions.parts, sweep->batch->index->n), (sl_range){0},
+              sweep->turn, sweep->count, sweep->keep);
 }
 
 /* Ranks what a query has found. Where that is too little since it lies where much is deleted, it walks. */
@@ -271,7 +293,8 @@ static sl_status answer(sl_sweep *sweep, size_t i, size_t *results) {
     sl_searcher *searcher = sweep->searcher;
     sl_scan *scan = &sweep->scans[i];
     const void *query = sl_batch_query(batch, sweep->first + i);
-    batch->index->kernels->tile.best(scan, (uint32_t)sweep->keep);
+    /* As many as are ranked, so that they need not be sorted to tell which those are. */
+    batch->index->kernels->tile.best(scan, (uint32_t)sweep->keep, (uint32_t)sweep->keep);
     sl_searcher_rank(searcher, query, batch->dtype, batch->k, batch->params, scan);
     if (sl_searcher_results(searcher) < batch->k && sweep->nodes.dead) {
         sl_search_params walk = *batch->params;
