@@ -552,10 +552,13 @@ static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *sc
         scan_few(codes, 1, tile, scans + q);
 }
 
-static void tile_best(sl_scan *scan, uint32_t keep, uint32_t most) {
-    sl_bound bound = bound_of_best(scan->scores, scan->count, keep, most);
+static void tile_best(sl_scan *scan, uint32_t keep, int exact) {
+    const uint32_t most = keep + keep / 4;
+    sl_bound bound = bound_of_best(scan->scores, scan->count, keep, exact ? keep : most);
+    /* Which of those that are alike go would depend on their order. */
+    if (exact && bound.kept < scan->count && count_from(scan->scores, scan->count, bound.least) > keep)
+        bound = bound_of_best(scan->scores, scan->count, keep, most);
     if (bound.kept == scan->count) return;
-    if (most == keep && count_from(scan->scores, scan->count, bound.least) > keep) return;
     scan->count = (uint32_t)lane_sift(scan->scores, NULL, scan->ids, scan->count, bound.least, bound.alike);
     scan->least = bound.least;
 }

@@ -118,10 +118,10 @@ typedef struct sl_tile_kernels {
     void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);
     /* The scans are different ones. */
     void (*scan)(sl_tile *tile, sl_scan *const *scans, size_t n);
-    /* Leaves the `keep` best of what was found, or more of the best up to `most`, in the order they were in; what is no
-     * better than all these is not taken from then on. Which of those that score alike go is left open, but where
-     * `most` is `keep` nothing goes if that would decide. */
-    void (*best)(sl_scan *scan, uint32_t keep, uint32_t most);
+    /* Leaves the `keep` best of what was found, or a quarter more, in the order they were in; what is no better than
+     * all these is not taken from then on. `exact`: no more than `keep`, but where several score as the last of them
+     * do, as without it. */
+    void (*best)(sl_scan *scan, uint32_t keep, int exact);
 } sl_tile_kernels;
 
 /* Re-ranking: a row of one type against a float query, dim elements, no alignment asked, nothing read behind dim. The

@@ -64,7 +64,7 @@ static void take_nearest(sl_walk *walk, const sl_partitions *of, const sl_query_
         nearest->scores[nearest->count++] = score;
     }
     nearest->least = -INFINITY;
-    kernels->tile.best(nearest, (uint32_t)best, (uint32_t)(best + best / 4));
+    kernels->tile.best(nearest, (uint32_t)best, 0);
 }
 
 /* All of a range, but never more than there are, which ranges of a damaged file may seem to hold. */

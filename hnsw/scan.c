@@ -133,8 +133,7 @@ static void scan_rows(sl_sweep *sweep, const sl_ground *ground, sl_range range, 
         look_ahead(tile, ground->rows, (sl_range){first + rows, range.end}, next);
         kernels->scan(tile, scans, n);
         for (size_t i = 0; i < n; i++)
-            if (scans[i]->count > KEEP_ROOM * keep)
-                kernels->best(scans[i], (uint32_t)keep, (uint32_t)(keep + keep / 4));
+            if (scans[i]->count > KEEP_ROOM * keep) kernels->best(scans[i], (uint32_t)keep, 0);
         sweep->evaluations += rows * n;
     }
 }
@@ -185,7 +184,7 @@ static void ask_centroids(sl_sweep *sweep, size_t i, size_t place) {
 /* Of what query i has found, the best are its choice, the nearest of all first. */
 static void take_choice(const sl_sweep *sweep, sl_choice *choice, size_t i, sl_scan *found) {
     uint32_t *chosen = choice->chosen + i * most_of_choice(choice);
-    sweep->batch->index->kernels->tile.best(found, (uint32_t)choice->wanted, (uint32_t)most_of_choice(choice));
+    sweep->batch->index->kernels->tile.best(found, (uint32_t)choice->wanted, 0);
     sl_scan_best_first(found);
     memcpy(chosen, found->ids, found->count * sizeof *chosen);
     choice->counts[i] = found->count;
@@ -294,7 +293,7 @@ static sl_status answer(sl_sweep *sweep, size_t i, size_t *results) {
     sl_scan *scan = &sweep->scans[i];
     const void *query = sl_batch_query(batch, sweep->first + i);
     /* As many as are ranked, so that they need not be sorted to tell which those are. */
-    batch->index->kernels->tile.best(scan, (uint32_t)sweep->keep, (uint32_t)sweep->keep);
+    batch->index->kernels->tile.best(scan, (uint32_t)sweep->keep, 1);
     sl_searcher_rank(searcher, query, batch->dtype, batch->k, batch->params, scan);
     if (sl_searcher_results(searcher) < batch->k && sweep->nodes.dead) {
         sl_search_params walk = *batch->params;

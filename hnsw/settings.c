@@ -34,9 +34,16 @@ const char *sl_tune_limit_text(sl_tune_limit limit) {
  * Finding
  * ------------------------------------------------------------------------------------------------------------- */
 
-static int serves(const sl_tuned_record *record, size_t k, double recall) {
+static int fits(const sl_tuned_record *record, size_t k, double recall) {
     return sl_settings_reach(record) && k <= record->k && k >= record->least_k &&
            record->target >= recall - SAME_RECALL;
+}
+
+/* A record of scans alone is for searches that can scan. */
+static int serves(const sl_index *index, const sl_tuned_record *record, const sl_search_params *params) {
+    sl_search_params scan = *params;
+    scan.probes = record->probes_one;
+    return record->limit == SL_LIMIT_NONE || sl_scan_serves(index, &scan);
 }
 
 /* Says why no record serves: the highest target of this k, reached or not, tells it best. */
@@ -44,6 +51,13 @@ static sl_status none_serves(const sl_index *index, size_t k, double recall) {
     const sl_tuned_record *highest = NULL, *missed = NULL;
     for (size_t i = 0; i < index->tuned_count; i++) {
         const sl_tuned_record *record = &index->tuned[i];
+        if (fits(record, k, recall))
+            return sl_fail(
+                SL_ENOTFOUND,
+                "recall %g at k %zu was reached by scanning alone, which serves no search with a filter, none "
+                "where more than half is deleted, and not every processor; ask for less, or give ef instead "
+                "of recall",
+                recall, k);
         if (record->k != k) continue;
         if (sl_settings_reach(record))
             highest = record;
@@ -62,11 +76,11 @@ static sl_status none_serves(const sl_index *index, size_t k, double recall) {
     return sl_fail(SL_ENOTFOUND, "the index holds no tuned settings for recall %g; " TUNE_IT, recall);
 }
 
-/* The number of the record that serves; records are in the order in which they are to be preferred. */
-static sl_status find(const sl_index *index, size_t k, double recall, size_t *out) {
+/* The number of the record that serves such a search; records are in the order in which they are to be preferred. */
+static sl_status find(const sl_index *index, size_t k, double recall, const sl_search_params *params, size_t *out) {
     if (!(recall > 0 && recall <= 1)) return sl_fail(SL_EINVAL, "recall is %g; give above 0 and up to 1", recall);
     for (*out = 0; *out < index->tuned_count; ++*out)
-        if (serves(&index->tuned[*out], k, recall)) return SL_OK;
+        if (fits(&index->tuned[*out], k, recall) && serves(index, &index->tuned[*out], params)) return SL_OK;
     return none_serves(index, k, recall);
 }
 
@@ -80,7 +94,7 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_
     /* A k of 0 is for the search to refuse. */
     if (k == 0) return SL_OK;
     size_t i = 0;
-    SL_TRY(find(index, k, params->recall, &i));
+    SL_TRY(find(index, k, params->recall, params, &i));
     const sl_tuned_record *record = &index->tuned[i];
     int stops = takes_stop(index, record, k, params);
     params->ef = stops || record->stop == 0 ? record->ef : record->ef_alone;
@@ -88,11 +102,6 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_
     params->stop = stops ? (double)record->stop : 0;
     params->probes = k != record->k ? 0 : queries < SL_SCAN_LEAST ? record->probes_one : record->probes;
     params->groups = record->groups;
-    if (record->limit != SL_LIMIT_NONE && !sl_scan_serves(index, params))
-        return sl_fail(SL_ENOTFOUND,
-                       "recall %g at k %zu was reached by scanning alone, which serves no search with a filter, none "
-                       "where most is deleted, and not every processor; ask for less, or give ef instead of recall",
-                       params->recall, k);
     return SL_OK;
 }
 
@@ -135,7 +144,7 @@ sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl
     if (k == 0) return sl_fail(SL_EINVAL, "k is 0; give at least 1");
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
     size_t i = 0;
-    SL_TRY(find(index, k, recall, &i));
+    SL_TRY(find(index, k, recall, &(sl_search_params){0}, &i));
     describe(index, &index->tuned[i], k, out);
     return SL_OK;
 }
@@ -205,6 +214,8 @@ static int is_sound(const sl_tuned_record *record) {
            record->k <= SL_MAX_EF && record->least_k > 0 && record->least_k <= record->k && record->ef >= record->k &&
            record->ef <= SL_MAX_EF && record->rerank <= SL_MAX_EF && record->limit <= SL_LIMIT_EF &&
            record->probes <= SL_MAX_PARTITIONS && record->probes_one <= SL_MAX_PARTITIONS &&
+           (record->limit == SL_LIMIT_NONE || !record->probes_one ||
+            (record->probes && record->stop == 0 && record->least_k == record->k)) &&
            record->groups <= SL_MAX_GROUPS && within((double)record->stop, 0, MOST_STOP) &&
            (record->stop > 0 ? record->ef_alone >= record->k && record->ef_alone <= record->ef : !record->ef_alone);
 }

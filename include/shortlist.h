@@ -733,8 +733,9 @@ typedef struct sl_tuned {
                           sl_search_params.probes; 0: it walks */
     size_t probes_one; /* the same of searches for one query, and of smaller batches */
     size_t groups;     /* among whose partitions these are chosen, see sl_search_params.groups; 0: among all */
-    int scan_only; /* 1: walks do not reach the target and scans do, which the figures are of. A search for it that no
-                      scan serves is SL_ENOTFOUND: one with a filter, or where more than half is deleted */
+    int scan_only;     /* 1: walks do not reach the target and scans do, which the figures are of. It serves no search
+                          that cannot scan: one with a filter, where more than half is deleted, or on a processor for
+                          which there is no scan; ef is what a search walks with whose scan found fewer than k */
 } sl_tuned;
 
 typedef struct sl_tune_params {

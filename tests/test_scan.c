@@ -662,6 +662,94 @@ START_TEST(centroids_without_a_score_are_left_out) {
 }
 END_TEST
 
+/* Where everything scores alike, which of it is left is open, but not how much: no more than there is room for. */
+START_TEST(what_scores_alike_has_room) {
+    enum { ALIKE = 5000, MANY = 300 };
+    static const size_t keeps[] = {1, 2, 3, 10, 2048, 4000};
+    float *same = calloc((ALIKE + MANY) * DIM, sizeof *same);
+    ck_assert_ptr_nonnull(same);
+    for (size_t i = 0; i < ALIKE; i++)
+        same[i * DIM] = 1; /* the queries behind them are zero: every product is 0 */
+    for (int queries_too = 0; queries_too < 2; queries_too++) {
+        sl_index_params with;
+        indexes_params(&with, DIM, SL_METRIC_IP);
+        with.codes = queries_too ? SL_CODES_I8 : SL_CODES_I4;
+        with.ef_construction = 24;
+        sl_index *index = indexes_make(&with, same, SL_F32, ALIKE, NULL, 2);
+        const float *asked = queries_too ? same : same + ALIKE * DIM;
+        for (size_t i = 0; i < sizeof keeps / sizeof *keeps; i++)
+            for (size_t probes = 1; probes <= index->partitions.count; probes = 2 * probes + 1) {
+                size_t k = keeps[i] < 10 ? keeps[i] : 10;
+                sl_search_params params = params_of(probes, 1);
+                params.rerank = keeps[i];
+                params.groups = probes % 4;
+                answers found = ask(index, asked, SL_F32, MANY, k, &params);
+                for (size_t j = 0; j < MANY * k; j++)
+                    ck_assert(found.ids[j] < ALIKE || found.ids[j] == SL_NO_ID);
+                answers_free(&found);
+            }
+        sl_index_free(index);
+    }
+    free(same);
+}
+END_TEST
+
+/* Where only scans reached a recall, that is no setting for a search that cannot scan: another may serve it. */
+START_TEST(records_of_scans_are_for_scans) {
+    const sl_tuned_record scans = {.target = 0.9,
+                                   .recall = 0.9,
+                                   .n = N,
+                                   .queries = 100,
+                                   .k = K,
+                                   .least_k = K,
+                                   .ef = K,
+                                   .limit = SL_LIMIT_GRAPH,
+                                   .probes = 3,
+                                   .probes_one = 3};
+    const sl_tuned_record walks = {
+        .target = 0.9, .recall = 0.9, .n = N, .queries = 100, .k = 2 * K, .least_k = 1, .ef = 50};
+    uint64_t ids[K];
+    sl_search_stats stats;
+    sl_search_params plain = params_of(0, 1), filtered = plain;
+    plain.recall = filtered.recall = 0.9;
+    uint64_t every = UINT64_MAX;
+    filtered.accept_bits = &every;
+    filtered.accept_bits_count = 64;
+    size_t first;
+    ck_ok(sl_settings_put(idx, &scans, 1, &first));
+    ck_ok(sl_index_search(idx, queries, SL_F32, 1, 0, K, &plain, ids, NULL, &stats));
+    ck_assert_uint_eq(stats.expansions, 0);
+    ck_fails(sl_index_search(idx, queries, SL_F32, 1, 0, K, &filtered, ids, NULL, NULL), SL_ENOTFOUND,
+             "scanning alone");
+    ck_ok(sl_settings_put(idx, &walks, 1, &first));
+    ck_ok(sl_index_search(idx, queries, SL_F32, 1, 0, K, &plain, ids, NULL, &stats));
+    ck_assert_uint_eq(stats.expansions, 0);
+    ck_ok(sl_index_search(idx, queries, SL_F32, 1, 0, K, &filtered, ids, NULL, &stats));
+    ck_assert_uint_gt(stats.expansions, 0);
+    /* With none for batches it is a file's lie. */
+    sl_tuned_record half = scans;
+    half.probes = 0;
+    scratch place;
+    sl_index *opened;
+    scratch_open(&place);
+    ck_ok(sl_settings_put(idx, &half, 1, &first));
+    ck_ok(sl_index_save(idx, place.path, NULL));
+    ck_fails(sl_index_open(place.path, NULL, &opened), SL_ECORRUPT, "out of range");
+    scratch_close(&place);
+    ck_ok(sl_settings_put(idx, &scans, 1, &first));
+    uint64_t gone[ALL];
+    size_t most = ALL / 2 + 1;
+    for (size_t i = 0; i < most; i++)
+        gone[i] = i;
+    sl_tuned tuned = {.struct_size = sizeof tuned};
+    ck_ok(sl_index_find_tuned(idx, K, 0.9, &tuned));
+    ck_assert(tuned.scan_only && tuned.k == K);
+    ck_ok(sl_index_delete(idx, gone, most));
+    ck_ok(sl_index_find_tuned(idx, K, 0.9, &tuned));
+    ck_assert(!tuned.scan_only && tuned.k == 2 * K);
+}
+END_TEST
+
 int main(void) {
     if (!sl_kernels_best()->tile.scan) {
         printf("skipped: the %s tier does not scan\n", sl_isa_name(sl_kernels_best()->isa));
@@ -673,8 +761,10 @@ int main(void) {
     tcase_add_test(one, large_batches);
     tcase_add_test(one, one_query_scans_alike);
     tcase_add_test(one, one_query_ranks_as_many);
+    tcase_add_test(one, what_scores_alike_has_room);
     tcase_add_test(one, nothing_is_left_to_scan);
     tcase_add_test(one, settings_tell_one_from_many);
+    tcase_add_test(one, records_of_scans_are_for_scans);
     tcase_add_test(one, partitions_are_chosen_by_their_reach);
     tcase_add_test(one, later_vectors_are_found);
     tcase_add_test(one, tiers_find_the_same);

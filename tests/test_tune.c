@@ -83,8 +83,10 @@ static void ck_same(const sl_tuned *a, const sl_tuned *b) {
     ck_assert_double_eq(a->standard_error, b->standard_error);
     ck_assert_double_eq(a->evaluations, b->evaluations);
     ck_assert_int_eq(a->limit, b->limit);
-    const size_t x[] = {a->k, a->least_k, a->ef, a->rerank, a->n, a->queries, a->ef_alone, a->probes, a->probes_one};
-    const size_t y[] = {b->k, b->least_k, b->ef, b->rerank, b->n, b->queries, b->ef_alone, b->probes, b->probes_one};
+    const size_t x[] = {a->k,      a->least_k,    a->ef,     a->rerank,           a->n, a->queries, a->ef_alone,
+                        a->probes, a->probes_one, a->groups, (size_t)a->scan_only};
+    const size_t y[] = {b->k,      b->least_k,    b->ef,     b->rerank,           b->n, b->queries, b->ef_alone,
+                        b->probes, b->probes_one, b->groups, (size_t)b->scan_only};
     ck_assert_mem_eq(x, y, sizeof x);
 }
 
@@ -258,6 +260,8 @@ static sl_tuned tuned_at(const sl_index *index, size_t i) {
     return tuned;
 }
 
+static scratch place;
+
 /* Every sixteenth node is one that no link leads to. */
 static void cut_off_some(sl_index *index) {
     for (size_t node = 0; node < index->n; node++) {
@@ -274,7 +278,34 @@ static int is_even(void *ctx, uint64_t id) {
     return id % 2 == 0;
 }
 
-/* What no walk reaches, scans do, and are all that serves it. */
+/* Tuned for a recall that scans alone reach: as reported, and as searched for. */
+static void check_scanned_target(const sl_index *index, const struct kind *kind, const unsigned char *asked,
+                                 const uint64_t *truth, double target) {
+    sl_tuned tuned = tuned_at(index, 1), fewer = {.struct_size = sizeof fewer};
+    uint64_t ids[K];
+    int walked;
+    ck_assert(tuned.limit == SL_LIMIT_NONE && tuned.scan_only && tuned.least_k == K);
+    ck_assert(tuned.probes > 0 && tuned.probes_one == tuned.probes && tuned.recall >= target);
+    for (size_t threads = 1; threads <= 2; threads++) {
+        double recall = scanned_recall(index, kind, asked, truth, HALF, target, threads, &walked);
+        ck_assert(!walked && fabs(recall - tuned.recall) < 0.002);
+    }
+    ck_assert(scanned_recall(index, kind, asked, truth, 1, target, 1, &walked) > 0.5 && !walked);
+    sl_search_params search;
+    sl_search_params_init(&search);
+    search.recall = target;
+    search.accept = is_even;
+    ck_fails(sl_index_search(index, asked, kind->dtype, 1, 0, K, &search, ids, NULL, NULL), SL_ENOTFOUND,
+             "scanning alone");
+    ck_fails(sl_index_find_tuned(index, K - 1, target, &fewer), SL_ENOTFOUND, "no tuned settings");
+    sl_searcher *small_one;
+    ck_ok(sl_searcher_create(index, tuned.ef, &small_one));
+    search.accept = NULL;
+    ck_ok(sl_searcher_search(small_one, asked, kind->dtype, K, &search, ids, NULL, NULL));
+    sl_searcher_free(small_one);
+}
+
+/* What no walk reaches, scans do, and are all that serves it; so it is of the file, too. */
 START_TEST(scans_reach_what_walks_do_not) {
     enum { LARGE = 5000 };
     static const double targets[] = {0.6, 0.97};
@@ -282,14 +313,14 @@ START_TEST(scans_reach_what_walks_do_not) {
     float *floats = cube_make(LARGE + HALF);
     unsigned char *rows = clusters_as(kind->dtype, floats, (LARGE + HALF) * DIM);
     const unsigned char *asked = rows + LARGE * DIM * sl_dtype_size(kind->dtype);
-    uint64_t *truth = malloc(HALF * K * sizeof *truth), ids[K];
+    uint64_t *truth = malloc(HALF * K * sizeof *truth);
     ck_assert_ptr_nonnull(truth);
     sl_index_params params;
     indexes_params(&params, DIM, kind->metric);
     params.dtype = kind->dtype;
     params.codes = kind->codes;
     params.refine = kind->refine;
-    sl_index *index = indexes_make(&params, rows, kind->dtype, LARGE, NULL, 2);
+    sl_index *index = indexes_make(&params, rows, kind->dtype, LARGE, NULL, 2), *opened;
     indexes_exact(kind->metric, kind->dtype, DIM, rows, LARGE, asked, HALF, K, truth);
     ck_ok(sl_reach_settle(index));
     cut_off_some(index);
@@ -301,31 +332,20 @@ START_TEST(scans_reach_what_walks_do_not) {
     ck_ok(sl_index_tune(index, asked, kind->dtype, HALF, 0, truth, K, &with, &report));
     sl_tuned low = tuned_at(index, 0), high = tuned_at(index, 1);
     ck_assert(low.limit == SL_LIMIT_NONE && !low.scan_only);
-    sl_search_params search;
-    sl_search_params_init(&search);
-    search.recall = targets[1];
-    int walked;
-    if (!index->kernels->tile.scan) {
+    if (index->kernels->tile.scan) {
+        ck_assert_uint_eq(report.reached, 2);
+        check_scanned_target(index, kind, asked, truth, targets[1]);
+        scratch_open(&place);
+        ck_ok(sl_index_save(index, place.path, NULL));
+        ck_ok(sl_index_open(place.path, NULL, &opened));
+        sl_tuned kept = tuned_at(opened, 1);
+        ck_same(&kept, &high);
+        check_scanned_target(opened, kind, asked, truth, targets[1]);
+        sl_index_free(opened);
+        scratch_close(&place);
+    } else {
         ck_assert_uint_eq(report.reached, 1);
         ck_assert(high.limit == SL_LIMIT_GRAPH && !high.scan_only && !high.probes && !high.probes_one);
-        ck_fails(sl_index_search(index, asked, kind->dtype, 1, 0, K, &search, ids, NULL, NULL), SL_ENOTFOUND,
-                 "larger m");
-    } else {
-        ck_assert_uint_eq(report.reached, 2);
-        ck_assert(high.limit == SL_LIMIT_NONE && high.scan_only && high.least_k == K);
-        ck_assert(high.probes > 0 && high.probes_one == high.probes && high.recall >= targets[1]);
-        for (size_t threads = 1; threads <= 2; threads++) {
-            double recall = scanned_recall(index, kind, asked, truth, HALF, targets[1], threads, &walked);
-            ck_assert(!walked && fabs(recall - high.recall) < 0.002);
-        }
-        ck_assert(scanned_recall(index, kind, asked, truth, 1, targets[1], 1, &walked) > 0.5 && !walked);
-        search.accept = is_even;
-        ck_fails(sl_index_search(index, asked, kind->dtype, 1, 0, K, &search, ids, NULL, NULL), SL_ENOTFOUND,
-                 "scanning alone");
-        search.recall = targets[0];
-        ck_ok(sl_index_search(index, asked, kind->dtype, 1, 0, K, &search, ids, NULL, NULL));
-        sl_tuned fewer = {.struct_size = sizeof fewer};
-        ck_fails(sl_index_find_tuned(index, K - 1, targets[1], &fewer), SL_ENOTFOUND, "no tuned settings");
     }
     sl_index_free(index);
     free(truth);
@@ -338,7 +358,6 @@ END_TEST
  * A small index
  * ------------------------------------------------------------------------------------------------------------- */
 
-static scratch place;
 static float *x, *queries;
 static fault_allocator memory;
 static sl_index *idx;

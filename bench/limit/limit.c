@@ -158,7 +158,12 @@ static sl_tuned settings_of(const bench *b, double target) {
     sl_tuned tuned = {.struct_size = sizeof tuned};
     for (size_t i = 0;; i++) {
         must(sl_index_get_tuned(b->index, i, &tuned), "the settings of a target");
-        if (tuned.target == target && tuned.k == K) return tuned;
+        if (tuned.target != target || tuned.k != K) continue;
+        if (tuned.scan_only) {
+            fprintf(stderr, "limit: walks do not reach %g, only scans do; give other recalls\n", target);
+            exit(1);
+        }
+        return tuned;
     }
 }
 

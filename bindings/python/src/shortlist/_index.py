@@ -96,7 +96,8 @@ class Tuned:
     fewer than k, or where more than a 64th is deleted; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
     query instead of walking, 0 where walks are cheaper; probes_one: the same of fewer queries in a call; groups: among
     whose partitions these are chosen, 0 for among all. scan_only: whether walks do not reach the target and scans do;
-    a search for it that no scan serves, one with a filter or where more than half is deleted, is an error then.
+    it serves no search then that cannot scan: one with a filter, where more than half is deleted, or on a processor for
+    which there is no scan.
     """
 
     target: float
