@@ -180,6 +180,15 @@ static double scanned_recall(const sl_index *index, const struct kind *kind, con
     return share;
 }
 
+static sl_index *scanned_make(const struct kind *kind, const unsigned char *rows, size_t n) {
+    sl_index_params params;
+    indexes_params(&params, DIM, kind->metric);
+    params.dtype = kind->dtype;
+    params.codes = kind->codes;
+    params.refine = kind->refine;
+    return indexes_make(&params, rows, kind->dtype, n, NULL, 2);
+}
+
 /* Spread over all dimensions, so that walks have far to go. */
 static float *cube_make(size_t n) {
     float *out = malloc(n * DIM * sizeof *out);
@@ -200,12 +209,7 @@ START_TEST(batches_scan_for_a_recall) {
     const unsigned char *other = asked + HALF * DIM * sl_dtype_size(kind->dtype);
     uint64_t *truth = malloc(2 * HALF * K * sizeof *truth);
     ck_assert_ptr_nonnull(truth);
-    sl_index_params params;
-    indexes_params(&params, DIM, kind->metric);
-    params.dtype = kind->dtype;
-    params.codes = kind->codes;
-    params.refine = kind->refine;
-    sl_index *index = indexes_make(&params, rows, kind->dtype, LARGE, NULL, 2);
+    sl_index *index = scanned_make(kind, rows, LARGE);
     indexes_exact(kind->metric, kind->dtype, DIM, rows, LARGE, asked, 2 * HALF, K, truth);
     sl_tune_params with;
     sl_tune_params_init(&with);
@@ -315,12 +319,7 @@ START_TEST(scans_reach_what_walks_do_not) {
     const unsigned char *asked = rows + LARGE * DIM * sl_dtype_size(kind->dtype);
     uint64_t *truth = malloc(HALF * K * sizeof *truth);
     ck_assert_ptr_nonnull(truth);
-    sl_index_params params;
-    indexes_params(&params, DIM, kind->metric);
-    params.dtype = kind->dtype;
-    params.codes = kind->codes;
-    params.refine = kind->refine;
-    sl_index *index = indexes_make(&params, rows, kind->dtype, LARGE, NULL, 2), *opened;
+    sl_index *index = scanned_make(kind, rows, LARGE), *opened;
     indexes_exact(kind->metric, kind->dtype, DIM, rows, LARGE, asked, HALF, K, truth);
     ck_ok(sl_reach_settle(index));
     cut_off_some(index);
