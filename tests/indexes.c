@@ -164,3 +164,24 @@ void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {
     SAME(layout);
 #undef SAME
 }
+
+sl_tuned indexes_tuned(const sl_index *index, size_t i) {
+    sl_tuned tuned = {.struct_size = sizeof tuned};
+    ck_ok(sl_index_get_tuned(index, i, &tuned));
+    return tuned;
+}
+
+/* Field by field: what lies between them is nobody's. */
+void ck_same_tuned(const sl_tuned *a, const sl_tuned *b) {
+    ck_assert_double_eq(a->target, b->target);
+    ck_assert_double_eq(a->stop, b->stop);
+    ck_assert_double_eq(a->recall, b->recall);
+    ck_assert_double_eq(a->standard_error, b->standard_error);
+    ck_assert_double_eq(a->evaluations, b->evaluations);
+    ck_assert_int_eq(a->limit, b->limit);
+    const size_t x[] = {a->k,      a->least_k,    a->ef,     a->rerank,           a->n, a->queries, a->ef_alone,
+                        a->probes, a->probes_one, a->groups, (size_t)a->scan_only};
+    const size_t y[] = {b->k,      b->least_k,    b->ef,     b->rerank,           b->n, b->queries, b->ef_alone,
+                        b->probes, b->probes_one, b->groups, (size_t)b->scan_only};
+    ck_assert_mem_eq(x, y, sizeof x);
+}

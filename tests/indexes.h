@@ -60,4 +60,10 @@ void indexes_await_tier(const sl_index *index);
 /* Every field is the same. */
 void indexes_equal(const sl_index_stats *a, const sl_index_stats *b);
 
+/* The settings with this number, which must be there. */
+sl_tuned indexes_tuned(const sl_index *index, size_t i);
+
+/* Fails the test where two settings differ. */
+void ck_same_tuned(const sl_tuned *a, const sl_tuned *b);
+
 #endif
