@@ -199,7 +199,7 @@ static const option search_table[] = {
      "time. Some 0.05 to 0.5; 0 (default) leaves it to --ef alone."},
     {0, "probes", OPTION_COUNT, "N", 0, offsetof(search_options, probes),
      "Scan the N partitions nearest to each query instead of walking the graph: faster for many queries at once, and "
-     "fewer than -k are found where those hold fewer. 0 "
+     "fewer than -k are found where fewer are scanned. Under ip the longest vectors of more partitions count as N. 0 "
      "(default) walks by --ef and --stop, and so does an index without partitions (of fewer than 4096 vectors), of "
      "codes i16 or f32, or on a processor that has only scalar kernels."},
     {0, "groups", OPTION_COUNT, "N", 0, offsetof(search_options, groups),

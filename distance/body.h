@@ -482,6 +482,7 @@ static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F total
     score = lane_add(score, lane_mul(lane_f32(tile->biases + row, LANE_F), lane_splat(scan->query.bias_scale)));
     uint32_t better = lane_above(score, lane_splat(scan->least));
     if (__builtin_expect(better == 0, 1)) return;
+    if (scan->rows < row + LANE_F) better &= scan->rows > row ? (1u << (scan->rows - row)) - 1 : 0;
     lane_append(scan->scores + scan->count, scan->ids + scan->count, score, tile->first + (uint32_t)row, better);
     scan->count += (uint32_t)__builtin_popcount(better);
 }

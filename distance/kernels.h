@@ -107,6 +107,7 @@ static inline size_t sl_tile_steps(sl_codes codes, size_t dim) {
 typedef struct sl_scan {
     sl_query_code query; /* the code's elements in a tile's order, zero up to a multiple of 64 */
     float least;
+    uint32_t rows; /* of the tile, the first so many are looked at */
     uint32_t count;
     uint32_t *ids;
     float *scores;
@@ -116,7 +117,7 @@ typedef struct sl_scan {
 typedef struct sl_tile_kernels {
     /* Fills a tile with rows first to first + n - 1. */
     void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);
-    /* The scans are different ones. */
+    /* The scans are different ones, and none of them looks at more rows than the tile has. */
     void (*scan)(sl_tile *tile, sl_scan *const *scans, size_t n);
     /* Leaves the `keep` best of what was found, or a quarter more, in the order they were in; what is no better than
      * all these is not taken from then on. `exact`: no more than `keep`, but where several score as the last of them

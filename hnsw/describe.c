@@ -84,6 +84,8 @@ static void put_partitions(const sl_partitions *partitions, sl_section_kind star
 static void put_optional(const sl_index *index, sl_description *out) {
     put_partitions(&index->partitions, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, out);
     put_partitions(&index->groups, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, out);
+    if (index->partitions.band_bits)
+        put(out, SL_SECTION_PARTITION_BANDS, 0, index->partitions.bands, index->partitions.count * SL_PARTITION_BANDS);
     if (index->tuned_count) put(out, SL_SECTION_TUNED, 0, index->tuned, index->tuned_count * sizeof *index->tuned);
 }
 
@@ -176,6 +178,7 @@ static uint64_t room_of(const sl_index *index, sl_section_kind kind, sl_extent r
         return SL_LIVE_SIZE;
     case SL_SECTION_PARTITION_STARTS:
     case SL_SECTION_PARTITION_ROWS:
+    case SL_SECTION_PARTITION_BANDS:
     case SL_SECTION_GROUP_STARTS:
     case SL_SECTION_GROUP_ROWS:
         return 0;

@@ -290,6 +290,7 @@ static void add_section(const sl_index *index, uint32_t kind, uint64_t size, sl_
         break;
     case SL_SECTION_PARTITION_STARTS:
     case SL_SECTION_PARTITION_ROWS:
+    case SL_SECTION_PARTITION_BANDS:
     case SL_SECTION_GROUP_STARTS:
     case SL_SECTION_GROUP_ROWS:
         stats->bytes_partitions += size;

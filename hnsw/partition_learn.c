@@ -8,15 +8,17 @@
 #include "hnsw/graph.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     FIRST = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
     MOST = 256, /* until all are looked at, or so many */
     TURNS = 7,
-    BLOCK = 256, /* centroids scored at once; the groups that learning puts them in are no more */
-    CHUNK = 64,  /* rows a thread takes at once */
-    PROBES = 12  /* groups that are looked at */
+    BLOCK = 256,     /* centroids scored at once; the groups that learning puts them in are no more */
+    UNGROUPED = 128, /* of more centroids than these, those that queries look at are in groups */
+    CHUNK = 64,      /* rows a thread takes at once */
+    PROBES = 12      /* groups that are looked at */
 };
 _Static_assert(BLOCK *BLOCK >= SL_MAX_PARTITIONS, "all groups are scored at once");
 
@@ -46,14 +48,14 @@ struct sl_kmeans {
     sl_progress *progress;
 };
 
-size_t sl_partition_count(sl_metric metric, size_t n) {
-    size_t count = n / (metric == SL_METRIC_IP ? SL_PARTITION_ROWS / 2 : SL_PARTITION_ROWS);
+size_t sl_partition_count(size_t n) {
+    size_t count = n / SL_PARTITION_ROWS;
     if (count > SL_MAX_PARTITIONS) count = SL_MAX_PARTITIONS;
     return count ? count : 1;
 }
 
 size_t sl_partition_groups(size_t partitions) {
-    return partitions > BLOCK ? partitions / SL_GROUP_PARTITIONS : 0;
+    return partitions > UNGROUPED ? partitions / SL_GROUP_PARTITIONS : 0;
 }
 
 static void centroids_free(sl_kmeans *kmeans) {
@@ -155,18 +157,24 @@ static void scale(float *x, size_t dim, double factor) {
         x[i] = (float)((double)x[i] * factor);
 }
 
-/* The vector that is clustered: a centroid, or a node's own, under COSINE made unit. */
-static void take_vector(const sl_kmeans *kmeans, size_t i, float *out) {
+static double length_of(const float *x, size_t dim) {
+    return sqrt(sl_dot_double(x, x, dim));
+}
+
+/* The vector that is clustered: a centroid, or a node's own, but under L2 made unit: returns what divided it. Under IP
+ * lengths are for the bands, so that a partition may be narrow. */
+static double take_vector(const sl_kmeans *kmeans, size_t i, float *out) {
     size_t dim = kmeans->codec.dim;
     if (kmeans->grouped) {
         const sl_codec *codec = &kmeans->grouped->codec;
         sl_decode_row(codec, kmeans->grouped->rows + i * codec->rows.pitch, out);
-        return;
+        return 1;
     }
     sl_coded_floats(kmeans->index, node_at(kmeans, i), out);
-    if (kmeans->index->codec.metric != SL_METRIC_COSINE) return;
-    double norm2 = sl_dot_double(out, out, dim);
-    if (norm2 > 0) scale(out, dim, 1 / sqrt(norm2));
+    if (kmeans->index->codec.metric == SL_METRIC_L2) return 1;
+    double length = length_of(out, dim);
+    if (length > 0) scale(out, dim, 1 / length);
+    return length;
 }
 
 /* The nearest centroid so far, the first of equals. */
@@ -312,18 +320,36 @@ static double mean_reach(const sl_kmeans *centroids, const uint32_t *members, si
     return sum / (double)count;
 }
 
-/* By inner product the nearest of a partition are among its longest vectors, above whose mean they lie as far as that
- * spreads: by three deviations in one direction, if it spreads alike in all. Those of a group lie above its centroids.
- */
+/* Above their mean, which learner->floats holds, the best of some vectors lie as far as these spread: by three
+ * deviations in one direction, if they spread alike in all. */
+static double deviation(const sl_learner *learner, size_t dim, double norm2) {
+    double variance = norm2 - sl_dot_double(learner->floats, learner->floats, dim);
+    return variance > 0 ? 3 * sqrt(variance / (double)dim) : 0;
+}
+
+/* What a vector in a partition's directions, and as long as its longest, is likely to score at best. */
 static void put_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
                       size_t count) {
     const sl_codec *codec = &kmeans->codec;
     uint8_t *row = kmeans->rows + p * codec->rows.pitch;
+    double longest = 0;
+    for (size_t i = 0; i < count; i++)
+        longest = fmax(longest, take_vector(kmeans, members[i], learner->floats));
+    double norm2 = mean_of(kmeans, learner, members, count, 0);
+    double reach = longest * deviation(learner, codec->dim, norm2);
+    scale(learner->floats, codec->dim, longest);
+    sl_encode_row(codec, learner->floats, SL_F32, row, learner->floats + codec->dim, NULL);
+    sl_field_put(row, codec->rows.bias, reach);
+}
+
+/* The best of a group are among its longest centroids, and lie above these as well. */
+static void put_group_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
+                            size_t count) {
+    const sl_codec *codec = &kmeans->codec;
+    uint8_t *row = kmeans->rows + p * codec->rows.pitch;
     double least = long_quarter(kmeans, learner, members, count);
     double norm2 = mean_of(kmeans, learner, members, count, least);
-    double variance = norm2 - sl_dot_double(learner->floats, learner->floats, codec->dim);
-    double reach = variance > 0 ? 3 * sqrt(variance / (double)codec->dim) : 0;
-    if (kmeans->grouped) reach += mean_reach(kmeans->grouped, members, count);
+    double reach = deviation(learner, codec->dim, norm2) + mean_reach(kmeans->grouped, members, count);
     sl_encode_row(codec, learner->floats, SL_F32, row, learner->floats + codec->dim, NULL);
     sl_field_put(row, codec->rows.bias, reach);
 }
@@ -351,12 +377,15 @@ static void refill(sl_kmeans *kmeans, uint64_t turn) {
 
 static void move_centroids(sl_kmeans *kmeans) {
     int by_reach = kmeans->is_asked && kmeans->index->codec.metric == SL_METRIC_IP;
+    void (*put)(const sl_kmeans *, const sl_learner *, size_t, const uint32_t *, size_t) = !by_reach ? put_mean
+                                                                                           : kmeans->grouped
+                                                                                               ? put_group_reach
+                                                                                               : put_reach;
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
     for (size_t p = 0; p < kmeans->count; p++) {
         sl_range range = members_of(kmeans, p);
         if (range.first == range.end) continue;
-        (by_reach ? put_reach : put_mean)(kmeans, &kmeans->learners[sl_thread_number()], p,
-                                          kmeans->members + range.first, range.end - range.first);
+        put(kmeans, &kmeans->learners[sl_thread_number()], p, kmeans->members + range.first, range.end - range.first);
     }
 }
 
@@ -507,6 +536,59 @@ done:
     return status;
 }
 
+/* A node's length, and its place in the order. */
+typedef struct sl_measured {
+    float length;
+    uint32_t place;
+} sl_measured;
+
+static int longer_first(const void *a, const void *b) {
+    const sl_measured *one = a, *other = b;
+    if (one->length != other->length) return one->length > other->length ? -1 : 1;
+    return one->place < other->place ? -1 : 1;
+}
+
+/* Of a partition's nodes, which lie by falling length, how long the longest of each band is. */
+static void put_bands(const sl_measured *nodes, size_t count, uint8_t *bands) {
+    for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
+        size_t first = sl_partition_banded(count, b);
+        if (first == count) first--; /* of an empty one */
+        double share = nodes[0].length > 0 ? (double)nodes[first].length / (double)nodes[0].length : 1;
+        bands[b] = (uint8_t)ceil(255 * share);
+    }
+}
+
+/* Sorts each partition's nodes by falling length, those alike as they were, and makes its bands. */
+static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *scratch, sl_partitions *out) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t n = kmeans->index->n, dim = kmeans->codec.dim;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, out->count * SL_PARTITION_BANDS, &block));
+    out->bands = block;
+    out->band_bits = SL_BAND_BITS;
+    SL_TRY(sl_mem_alloc(allocator, n * sizeof(sl_measured), &block));
+    sl_measured *nodes = block;
+#pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
+    for (size_t p = 0; p < out->count; p++) {
+        float *x = kmeans->learners[sl_thread_number()].floats;
+        sl_range range = sl_partition_nodes(out, p, n);
+        if (sl_progress_cancelled(kmeans->progress)) continue;
+        for (size_t i = range.first; i < range.end; i++) {
+            sl_coded_floats(kmeans->index, order[i], x);
+            double length = length_of(x, dim); /* of a damaged file perhaps no number */
+            nodes[i] = (sl_measured){isfinite(length) ? (float)length : 0, (uint32_t)i};
+        }
+        qsort(nodes + range.first, range.end - range.first, sizeof *nodes, longer_first);
+        for (size_t i = range.first; i < range.end; i++)
+            scratch[i] = order[nodes[i].place];
+        put_bands(nodes + range.first, range.end - range.first, out->bands + p * SL_PARTITION_BANDS);
+    }
+    sl_mem_free(allocator, nodes, n * sizeof *nodes);
+    if (sl_progress_cancelled(kmeans->progress)) return sl_progress_end(kmeans->progress);
+    memcpy(order, scratch, n * sizeof *order);
+    return SL_OK;
+}
+
 /* Centroids, and of all rows the partition. Where there are many centroids, they are in groups meanwhile. */
 static sl_status make_partitions(sl_kmeans *kmeans) {
     sl_kmeans groups = {0};
@@ -536,7 +618,7 @@ static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
 sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress, uint32_t *order,
                              uint32_t *of, uint32_t *scratch, sl_partitions *partitions, sl_partitions *grouped) {
     sl_kmeans kmeans = {.index = index,
-                        .count = sl_partition_count(index->codec.metric, index->n),
+                        .count = sl_partition_count(index->n),
                         .threads = threads,
                         .of = of,
                         .members = scratch,
@@ -548,7 +630,8 @@ sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress 
     SL_TRY_GOTO(centroids_alloc(&kmeans), done);
     SL_TRY_GOTO(make_partitions(&kmeans), done);
     if (sl_partition_groups(kmeans.count)) SL_TRY_GOTO(make_groups(&groups, &kmeans), done);
-    status = number(&kmeans, &groups, order, scratch, partitions, grouped);
+    SL_TRY_GOTO(number(&kmeans, &groups, order, scratch, partitions, grouped), done);
+    if (index->codec.metric == SL_METRIC_IP) status = make_bands(&kmeans, order, scratch, partitions);
 done:
     groups_free(&groups);
     learners_free(&kmeans);

@@ -3,6 +3,7 @@
 #include "base/prefetch.h"
 #include "hnsw/partition.h"
 #include "hnsw/scan.h"
+#include "hnsw/share.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +17,8 @@ _Static_assert(BLOCK <= SL_POOL_TURN, "a block fits the pool's room");
  * floats. */
 typedef struct sl_probing {
     sl_walk *walk;
-    sl_scan partitions, groups; /* the nearest of them */
+    sl_scan partitions, groups; /* the nearest of them; of partitions then shares */
+    uint32_t *shares;           /* scratch of their choice */
     void *buffer;
     float *floats;
     uint32_t nodes[2 * BLOCK + BEHIND];
@@ -31,9 +33,14 @@ static size_t all_places(const sl_index *index) {
     return places(index->partitions.count) + places(index->groups.count);
 }
 
+static size_t share_places(const sl_index *index) {
+    return (sl_share_scratch(&index->partitions) + 15) / 16 * 16;
+}
+
 size_t sl_probe_scratch(const sl_index *index) {
     size_t query = sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE);
-    return all_places(index) * (sizeof(uint32_t) + sizeof(float)) + query + index->codec.dim * sizeof(float);
+    size_t words = 2 * all_places(index) + share_places(index) + index->codec.dim;
+    return words * sizeof(uint32_t) + query;
 }
 
 static void lay_out(sl_probing *probing, uint8_t *scratch) {
@@ -43,15 +50,17 @@ static void lay_out(sl_probing *probing, uint8_t *scratch) {
     float *scores = (float *)(void *)(ids + all);
     probing->partitions = (sl_scan){.ids = ids, .scores = scores};
     probing->groups = (sl_scan){.ids = ids + partitions, .scores = scores + partitions};
-    probing->buffer = scores + all;
+    probing->shares = (uint32_t *)(void *)(scores + all);
+    probing->buffer = probing->shares + share_places(index);
     probing->floats = (float *)(void *)((uint8_t *)probing->buffer +
                                         sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE));
 }
 
-/* Leaves the nearest of those that wait in `nearest`, about `best` of them. Those whose score is no number are left
- * out: a file may hold any. */
-static void take_nearest(sl_walk *walk, const sl_partitions *of, const sl_query_code *code, sl_scan *nearest,
-                         size_t best) {
+/* Leaves the nearest of those that wait in `nearest`, for so many probes. Those whose score is no number are left out:
+ * a file may hold any. */
+static void take_nearest(sl_probing *probing, const sl_partitions *of, const sl_query_code *code, sl_scan *nearest,
+                         size_t probes) {
+    sl_walk *walk = probing->walk;
     const sl_kernels *kernels = walk->index->kernels;
     size_t count = nearest->count;
     kernels->score[SL_CODES_I8](&of->codec.rows, code, nearest->ids, count, 0, nearest->scores);
@@ -64,7 +73,7 @@ static void take_nearest(sl_walk *walk, const sl_partitions *of, const sl_query_
         nearest->scores[nearest->count++] = score;
     }
     nearest->least = -INFINITY;
-    kernels->tile.best(nearest, (uint32_t)best, 0);
+    sl_share_choose(kernels, of, probes, nearest, probing->shares);
 }
 
 /* All of a range, but never more than there are, which ranges of a damaged file may seem to hold. */
@@ -73,8 +82,7 @@ static void consider(sl_scan *waiting, sl_range range, size_t all) {
         waiting->ids[waiting->count++] = (uint32_t)i;
 }
 
-/* The partitions to look at, the nearest of all first: what it holds sets a threshold that little else passes. They are
- * chosen among those of the nearest groups, or all. */
+/* The shares to look at, of partitions of the nearest groups, or of all. */
 static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const sl_search_params *params) {
     sl_walk *walk = probing->walk;
     const sl_index *index = walk->index;
@@ -84,15 +92,14 @@ static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const
     sl_walk_ask_partitions(walk, query, dtype, probing->buffer, probing->floats, &code);
     if (look) {
         consider(&probing->groups, (sl_range){0, groups->count}, groups->count);
-        take_nearest(walk, groups, &code, &probing->groups, look);
+        take_nearest(probing, groups, &code, &probing->groups, look);
         for (uint32_t i = 0; i < probing->groups.count; i++)
             consider(&probing->partitions, sl_partition_nodes(groups, probing->groups.ids[i], partitions->count),
                      partitions->count);
     } else {
         consider(&probing->partitions, (sl_range){0, partitions->count}, partitions->count);
     }
-    take_nearest(walk, partitions, &code, &probing->partitions, sl_scan_probes(index, params));
-    sl_scan_best_first(&probing->partitions);
+    take_nearest(probing, partitions, &code, &probing->partitions, sl_scan_probes(index, params));
 }
 
 /* Scores the first of the nodes that wait, up to a block of them. Those behind them are asked for first: within a block
@@ -130,8 +137,10 @@ static void take_range(sl_probing *probing, sl_range range) {
     for (size_t first = range.first, some; first < range.end; first += some) {
         size_t before = probing->count, room = 2 * BLOCK - before;
         some = range.end - first < room ? range.end - first : room;
-        for (size_t i = 0; i < some; i++)
-            probing->nodes[before + i] = (uint32_t)(first + i);
+        /* By sixteens, into what is free behind them too: shares may be small, and ends of short loops not foreseen. */
+        for (size_t i = 0; i < some; i += 16)
+            for (size_t j = 0; j < 16; j++)
+                probing->nodes[before + i + j] = (uint32_t)(first + i + j);
         probing->count += some;
         if (index->dead_count) leave_dead(probing, index->dead, before);
         if (probing->count == 2 * BLOCK) score_block(probing);
@@ -147,7 +156,7 @@ void sl_probe(sl_walk *walk, const void *query, sl_dtype dtype, const sl_search_
     choose(&probing, query, dtype, params);
     sl_pool_start(&walk->pool, keep, 0);
     for (uint32_t i = 0; i < probing.partitions.count; i++)
-        take_range(&probing, sl_partition_nodes(partitions, probing.partitions.ids[i], index->n));
+        take_range(&probing, sl_partition_share(partitions, probing.partitions.ids[i], index->n));
     take_range(&probing, sl_partition_rest(partitions, index->n));
     while (probing.count)
         score_block(&probing);

@@ -1,6 +1,6 @@
 #include "hnsw/scan.h"
 
-#include "hnsw/partition.h"
+#include "hnsw/share.h"
 #include "hnsw/tier.h"
 #include "hnsw/walk.h"
 
@@ -25,8 +25,9 @@ typedef struct sl_ground {
 /* What each query chose of some parts: partitions, or groups of them. */
 typedef struct sl_choice {
     const sl_partitions *parts;
-    size_t wanted;    /* of a query; `best` may leave a quarter more */
-    uint32_t *chosen; /* a query's parts, the nearest of them first, most_of_choice entries a query */
+    size_t probes;    /* of a query */
+    size_t wanted;    /* parts it keeps meanwhile: sl_share_partitions */
+    uint32_t *chosen; /* a query's shares, that of the nearest first, most_of_choice entries a query */
     uint32_t *counts; /* how many these are */
 } sl_choice;
 
@@ -43,14 +44,16 @@ typedef struct sl_sweep {
     sl_scan *scans;          /* a query's nodes */
     sl_scan *nearest;        /* a query's partitions, of `choosing` queries */
     sl_scan *nearest_groups; /* of CHOOSING queries */
-    sl_scan **turn;          /* queries that look at one part */
-    uint32_t *starts;        /* part -> its first place in pairs, and one more */
-    uint32_t *pairs;         /* queries, by part */
+    sl_scan **turn;          /* queries that look at one part, those of larger shares first */
+    size_t *lengths;         /* how many of its rows each looks at */
+    uint32_t *starts;        /* share -> its first place in pairs, and one more */
+    uint32_t *pairs;         /* queries, by share, and so by part */
     uint8_t *codes;          /* of the queries, and behind them of those that choose, over centroids */
     uint32_t *ids;           /* room for what is found, in the same order, and by those that choose groups */
     float *scores;
-    float *floats; /* a query as floats */
-    void *buffer;  /* its code over centroids */
+    uint32_t *choice; /* scratch of choosing shares */
+    float *floats;    /* a query as floats */
+    void *buffer;     /* its code over centroids */
     size_t evaluations;
 } sl_sweep;
 
@@ -62,7 +65,11 @@ static size_t room_for(size_t keep) {
     return KEEP_ROOM * keep + SL_TILE_ROWS + SPARE;
 }
 
-/* What sl_tile_kernels.best may leave. */
+static size_t shares_of(const sl_choice *choice) {
+    return choice->parts->count << choice->parts->band_bits;
+}
+
+/* What sl_share_choose may leave. */
 static size_t most_of_choice(const sl_choice *choice) {
     return choice->wanted + choice->wanted / 4;
 }
@@ -91,16 +98,6 @@ size_t sl_scan_groups(const sl_index *index, const sl_search_params *params) {
     return groups < index->groups.count ? groups : 0;
 }
 
-void sl_scan_best_first(sl_scan *nearest) {
-    uint32_t best = 0;
-    if (!nearest->count) return;
-    for (uint32_t i = 1; i < nearest->count; i++)
-        if (nearest->scores[i] > nearest->scores[best]) best = i;
-    uint32_t id = nearest->ids[best];
-    nearest->ids[best] = nearest->ids[0];
-    nearest->ids[0] = id;
-}
-
 /* ---------------------------------------------------------------------------------------------------------------
  * Scanning
  * ------------------------------------------------------------------------------------------------------------- */
@@ -119,23 +116,54 @@ static void look_ahead(sl_tile *tile, const sl_code_rows *rows, sl_range behind,
     tile->ahead_end = n ? tile->ahead + n * rows->pitch : tile->bytes;
 }
 
-/* The rows of a range for n queries; `next` is the range that comes after it, or an empty one. */
-static void scan_rows(sl_sweep *sweep, const sl_ground *ground, sl_range range, sl_range next, sl_scan *const *scans,
-                      size_t n, size_t keep) {
+/* How many rows of a tile a query looks at that looks at so many of a range, `done` of which lie before the tile. */
+static uint32_t rows_of_tile(size_t length, size_t done, size_t rows) {
+    size_t left = length > done ? length - done : 0;
+    return (uint32_t)(left < rows ? left : rows);
+}
+
+/* Scans a tile for n queries of which none looks at more of it than the one before. Those that look at as many
+ * sixteens of rows go together: that is what the widest registers hold. */
+static void scan_tile(sl_sweep *sweep, size_t done, size_t rows, size_t n) {
+    const sl_tile_kernels *kernels = &sweep->batch->index->kernels->tile;
+    sl_tile *tile = &sweep->tile;
+    for (size_t from = 0, to = 0; to < n; from = to) {
+        tile->rows = rows_of_tile(sweep->lengths[from], done, rows);
+        if (!tile->rows) return;
+        for (; to < n; to++) {
+            uint32_t own = rows_of_tile(sweep->lengths[to], done, rows);
+            if ((own + 15) / 16 != (tile->rows + 15) / 16) break;
+            sweep->turn[to]->rows = own;
+            sweep->evaluations += own;
+        }
+        kernels->scan(tile, sweep->turn + from, to - from);
+    }
+}
+
+/* Rows from `first` on for the n queries whose turn it is; `next` is the range that comes after them, or an empty one.
+ */
+static void scan_rows(sl_sweep *sweep, const sl_ground *ground, size_t first, sl_range next, size_t n, size_t keep) {
     const sl_tile_kernels *kernels = &sweep->batch->index->kernels->tile;
     sl_tile *tile = &sweep->tile;
     tile->codes = ground->codes;
     tile->steps = sl_tile_steps(ground->codes, ground->dim);
-    for (size_t first = range.first; first < range.end && n; first += SL_TILE_ROWS) {
-        size_t rows = range.end - first < SL_TILE_ROWS ? range.end - first : SL_TILE_ROWS;
-        kernels->pack(tile, ground->rows, (uint32_t)first, rows);
+    size_t all = n ? sweep->lengths[0] : 0;
+    for (size_t done = 0, rows; done < all; done += rows) {
+        rows = all - done < SL_TILE_ROWS ? all - done : SL_TILE_ROWS;
+        kernels->pack(tile, ground->rows, (uint32_t)(first + done), rows);
         if (ground->dead) leave_out(tile, ground->dead);
-        look_ahead(tile, ground->rows, (sl_range){first + rows, range.end}, next);
-        kernels->scan(tile, scans, n);
+        look_ahead(tile, ground->rows, (sl_range){first + done + rows, first + all}, next);
+        scan_tile(sweep, done, rows, n);
         for (size_t i = 0; i < n; i++)
-            if (scans[i]->count > KEEP_ROOM * keep) kernels->best(scans[i], (uint32_t)keep, 0);
-        sweep->evaluations += rows * n;
+            if (sweep->turn[i]->count > KEEP_ROOM * keep) kernels->best(sweep->turn[i], (uint32_t)keep, 0);
     }
+}
+
+/* The first n of the queries whose turn it is look at all of a range. */
+static void scan_range(sl_sweep *sweep, const sl_ground *ground, sl_range range, size_t n, size_t keep) {
+    for (size_t i = 0; i < n; i++)
+        sweep->lengths[i] = range.end - range.first;
+    scan_rows(sweep, ground, range.first, (sl_range){0}, n, keep);
 }
 
 /* A query's code in the order of a tile. */
@@ -181,11 +209,10 @@ static void ask_centroids(sl_sweep *sweep, size_t i, size_t place) {
     give_room(sweep, nearest, sweep->most * room_for(sweep->keep), place, sweep->partitions.wanted);
 }
 
-/* Of what query i has found, the best are its choice, the nearest of all first. */
+/* Of what query i has found, shares of the best are its choice. */
 static void take_choice(const sl_sweep *sweep, sl_choice *choice, size_t i, sl_scan *found) {
     uint32_t *chosen = choice->chosen + i * most_of_choice(choice);
-    sweep->batch->index->kernels->tile.best(found, (uint32_t)choice->wanted, 0);
-    sl_scan_best_first(found);
+    sl_share_choose(sweep->batch->index->kernels, choice->parts, choice->probes, found, sweep->choice);
     memcpy(chosen, found->ids, found->count * sizeof *chosen);
     choice->counts[i] = found->count;
 }
@@ -196,8 +223,8 @@ static void choose_among_all(sl_sweep *sweep, size_t from, size_t count) {
         ask_centroids(sweep, from + i, i);
         sweep->turn[i] = &sweep->nearest[i];
     }
-    scan_rows(sweep, &sweep->centroids, (sl_range){0, sweep->partitions.parts->count}, (sl_range){0}, sweep->turn,
-              count, sweep->partitions.wanted);
+    scan_range(sweep, &sweep->centroids, (sl_range){0, sweep->partitions.parts->count}, count,
+               sweep->partitions.wanted);
     for (size_t i = 0; i < count; i++)
         take_choice(sweep, &sweep->partitions, from + i, &sweep->nearest[i]);
 }
@@ -213,50 +240,67 @@ static void choose_groups(sl_sweep *sweep, size_t from, size_t count) {
         give_room(sweep, nearest, before, i, wanted);
         sweep->turn[i] = nearest;
     }
-    scan_rows(sweep, &sweep->group_centroids, (sl_range){0, sweep->groups.parts->count}, (sl_range){0}, sweep->turn,
-              count, wanted);
+    scan_range(sweep, &sweep->group_centroids, (sl_range){0, sweep->groups.parts->count}, count, wanted);
     for (size_t i = 0; i < count; i++)
         take_choice(sweep, &sweep->groups, from + i, &sweep->nearest_groups[i]);
 }
 
-/* Sorts the queries by the parts that they chose in places `from` up to below `to` of their lists. */
+/* Sorts the queries by the shares that they chose in places `from` up to below `to` of their lists. */
 static void pair_up(sl_sweep *sweep, const sl_choice *choice, uint32_t from, uint32_t to) {
-    size_t count = choice->parts->count, most = most_of_choice(choice);
+    size_t count = shares_of(choice), most = most_of_choice(choice);
     memset(sweep->starts, 0, (count + 1) * sizeof *sweep->starts);
     for (size_t i = 0; i < sweep->count; i++)
         for (uint32_t j = from; j < to && j < choice->counts[i]; j++)
             sweep->starts[choice->chosen[i * most + j]]++;
     uint32_t sum = 0;
-    for (size_t p = 0; p <= count; p++) {
-        uint32_t here = sweep->starts[p];
-        sum += here;
-        sweep->starts[p] = sum;
+    for (size_t share = 0; share <= count; share++) {
+        sum += sweep->starts[share];
+        sweep->starts[share] = sum;
     }
     for (size_t i = sweep->count; i-- > 0;)
         for (uint32_t j = from; j < to && j < choice->counts[i]; j++)
             sweep->pairs[--sweep->starts[choice->chosen[i * most + j]]] = (uint32_t)i;
 }
 
-/* The first part from p on that a query chose; their number where there is none. */
-static size_t chosen_from(const sl_sweep *sweep, const sl_choice *choice, size_t p) {
-    while (p < choice->parts->count && sweep->starts[p] == sweep->starts[p + 1])
-        p++;
-    return p;
+/* The first share from this one on that a query chose; their number where there is none. */
+static size_t chosen_from(const sl_sweep *sweep, const sl_choice *choice, size_t share) {
+    while (share < shares_of(choice) && sweep->starts[share] == sweep->starts[share + 1])
+        share++;
+    return share;
 }
 
-/* Scans each part for those that chose it, who find in `scans`: `n` rows in all of this ground. Each once: groups of a
- * damaged file may hold the same partitions, and there is room for one tile's rows more than are kept. */
+/* Makes it the turn of those that chose a share from `from` up to below `to` of a part that has so many rows, which
+ * find in `scans`; returns how many they are. Each once, by the
+ * largest share: groups of a damaged file may hold the same partitions, and
+ * there is room for one tile's rows more than are kept. */
+static size_t take_turns(sl_sweep *sweep, const sl_choice *choice, size_t from, size_t to, size_t rows,
+                         sl_scan *scans) {
+    size_t queries = 0;
+    for (size_t at = sweep->starts[from]; at < sweep->starts[to]; at++)
+        scans[sweep->pairs[at]].rows = 0;
+    for (size_t share = from; share < to; share++)
+        for (size_t at = sweep->starts[share]; at < sweep->starts[share + 1]; at++) {
+            sl_scan *scan = &scans[sweep->pairs[at]];
+            if (scan->rows) continue;
+            scan->rows = 1; /* until its tile is scanned */
+            sweep->turn[queries] = scan;
+            sweep->lengths[queries++] = sl_partition_shared(choice->parts, share, rows);
+        }
+    return queries;
+}
+
+/* Scans each part for those that chose a share of it: `n` rows in all of this ground. */
 static void scan_parts(sl_sweep *sweep, const sl_choice *choice, const sl_ground *ground, size_t n, sl_scan *scans,
                        size_t keep) {
-    const size_t count = choice->parts->count;
-    for (size_t p = chosen_from(sweep, choice, 0), behind; p < count; p = behind) {
-        size_t first = sweep->starts[p], queries = 0;
-        behind = chosen_from(sweep, choice, p + 1);
-        sl_range next = behind < count ? sl_partition_nodes(choice->parts, behind, n) : (sl_range){0};
-        for (size_t at = first; at < sweep->starts[p + 1]; at++)
-            if (at == first || sweep->pairs[at] != sweep->pairs[at - 1])
-                sweep->turn[queries++] = &scans[sweep->pairs[at]];
-        scan_rows(sweep, ground, sl_partition_nodes(choice->parts, p, n), next, sweep->turn, queries, keep);
+    const size_t count = shares_of(choice);
+    const unsigned bits = choice->parts->band_bits;
+    for (size_t share = chosen_from(sweep, choice, 0), behind; share < count; share = behind) {
+        size_t p = share >> bits, end = (p + 1) << bits;
+        behind = chosen_from(sweep, choice, end);
+        sl_range next = behind < count ? sl_partition_share(choice->parts, behind, n) : (sl_range){0};
+        sl_range range = sl_partition_nodes(choice->parts, p, n);
+        size_t queries = take_turns(sweep, choice, share, end, range.end - range.first, scans);
+        scan_rows(sweep, ground, range.first, next, queries, keep);
     }
 }
 
@@ -272,7 +316,7 @@ static void choose_partitions(sl_sweep *sweep) {
         take_choice(sweep, &sweep->partitions, i, &sweep->nearest[i]);
 }
 
-/* Scans the partitions that queries chose in places `from` up to below `to` of their lists. */
+/* Scans the shares that queries chose in places `from` up to below `to` of their lists. */
 static void scan_chosen(sl_sweep *sweep, uint32_t from, uint32_t to) {
     pair_up(sweep, &sweep->partitions, from, to);
     scan_parts(sweep, &sweep->partitions, &sweep->nodes, sweep->batch->index->n, sweep->scans, sweep->keep);
@@ -282,8 +326,8 @@ static void scan_chosen(sl_sweep *sweep, uint32_t from, uint32_t to) {
 static void scan_tail(sl_sweep *sweep) {
     for (size_t i = 0; i < sweep->count; i++)
         sweep->turn[i] = &sweep->scans[i];
-    scan_rows(sweep, &sweep->nodes, sl_partition_rest(sweep->partitions.parts, sweep->batch->index->n), (sl_range){0},
-              sweep->turn, sweep->count, sweep->keep);
+    scan_range(sweep, &sweep->nodes, sl_partition_rest(sweep->partitions.parts, sweep->batch->index->n), sweep->count,
+               sweep->keep);
 }
 
 /* Ranks what a query has found. Where that is too little since it lies where much is deleted, it walks. */
@@ -330,7 +374,7 @@ typedef struct sl_piece {
     size_t size;
 } sl_piece;
 
-enum { PIECES = 17 };
+enum { PIECES = 19 };
 
 static void pieces_of(sl_sweep *sweep, sl_piece *pieces) {
     const size_t word = sizeof(uint32_t);
@@ -344,7 +388,7 @@ static void pieces_of(sl_sweep *sweep, sl_piece *pieces) {
     size_t found = most * room_for(sweep->keep) + choosing * room_for(partitions->wanted) +
                    choosing_groups * room_for(groups->wanted);
     size_t turn = most > CHOOSING ? most : CHOOSING;
-    size_t parts = partitions->parts->count > groups->parts->count ? partitions->parts->count : groups->parts->count;
+    size_t shares = shares_of(partitions) > shares_of(groups) ? shares_of(partitions) : shares_of(groups);
     size_t chosen = most_of_choice(partitions), chosen_groups = most_of_choice(groups);
     const sl_piece all[PIECES] = {
         {(void **)&sweep->scans, most * sizeof(sl_scan)},
@@ -355,13 +399,15 @@ static void pieces_of(sl_sweep *sweep, sl_piece *pieces) {
         {(void **)&partitions->counts, most * word},
         {(void **)&groups->chosen, most * chosen_groups * word},
         {(void **)&groups->counts, most * word},
-        {(void **)&sweep->starts, (parts + 1) * word},
+        {(void **)&sweep->lengths, turn * sizeof(size_t)},
+        {(void **)&sweep->starts, (shares + 1) * word},
         {(void **)&sweep->pairs, most * (chosen > chosen_groups ? chosen : chosen_groups) * word},
         {(void **)&sweep->codes, codes},
         {(void **)&sweep->ids, found * word},
         {(void **)&sweep->scores, found * sizeof(float)},
         {(void **)&sweep->tile.bytes, SL_TILE_ROWS * 4 * steps},
         {(void **)&sweep->tile.factors, 2 * SL_TILE_ROWS * sizeof(float)},
+        {(void **)&sweep->choice, sl_share_scratch(partitions->parts) * word},
         {(void **)&sweep->floats, dim * sizeof(float)},
         {&sweep->buffer, sl_query_size(&partitions->parts->codec)},
     };
@@ -378,11 +424,17 @@ static size_t keep_of(const sl_batch *batch) {
 /* How many queries go together. */
 static size_t most_of(const sl_batch *batch) {
     size_t most = (batch->nq + batch->threads - 1) / batch->threads;
-    size_t probes = sl_scan_probes(batch->index, batch->params), groups = sl_scan_groups(batch->index, batch->params);
-    size_t room = room_for(keep_of(batch)) + 3 * probes + (groups ? room_for(probes) + 2 * groups : 0);
+    const sl_index *index = batch->index;
+    size_t wanted = sl_share_partitions(&index->partitions, sl_scan_probes(index, batch->params));
+    size_t groups = sl_scan_groups(index, batch->params);
+    size_t room = room_for(keep_of(batch)) + 3 * wanted + (groups ? room_for(wanted) + 2 * groups : 0);
     size_t fits = MOST_FOUND / room > CHOOSING ? MOST_FOUND / room : CHOOSING;
     if (most > TOGETHER) most = TOGETHER;
     return most < fits ? most : fits;
+}
+
+static sl_choice choice_of(const sl_partitions *parts, size_t probes) {
+    return (sl_choice){.parts = parts, .probes = probes, .wanted = sl_share_partitions(parts, probes)};
 }
 
 /* All in one block, which stays with the searcher for the next batch: clearing it takes longer than a short scan. */
@@ -398,8 +450,8 @@ static sl_status sweep_init(sl_sweep *sweep, sl_batch *batch, size_t thread, siz
                         .nodes = {&walked->rows, walked->codes, walked->dim, index->dead_count ? index->dead : NULL},
                         .centroids = {&partitions->codec.rows, SL_CODES_I8, index->codec.dim, NULL},
                         .group_centroids = {&groups->codec.rows, SL_CODES_I8, index->codec.dim, NULL},
-                        .partitions = {.parts = partitions, .wanted = sl_scan_probes(index, batch->params)},
-                        .groups = {.parts = groups, .wanted = sl_scan_groups(index, batch->params)},
+                        .partitions = choice_of(partitions, sl_scan_probes(index, batch->params)),
+                        .groups = choice_of(groups, sl_scan_groups(index, batch->params)),
                         .most = most,
                         .keep = keep_of(batch)};
     sweep->choosing = sweep->groups.wanted ? most : CHOOSING;

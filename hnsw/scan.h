@@ -20,9 +20,6 @@ size_t sl_scan_probes(const sl_index *index, const sl_search_params *params);
 /* In how many groups it looks for them, more where some are deleted; 0: among all partitions. */
 size_t sl_scan_groups(const sl_index *index, const sl_search_params *params);
 
-/* Brings the best of some found partitions to the first place. */
-void sl_scan_best_first(sl_scan *nearest);
-
 /* Every query's results, as sl_index_search writes them, of queries that have passed sl_vector_check. */
 sl_status sl_scan_run(sl_batch *batch, sl_search_stats *stats);
 

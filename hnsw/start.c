@@ -16,7 +16,7 @@ enum { BLOCK = 256, BEHIND = 32 };
 static int serves(const sl_index *index) {
     size_t partitions = index->partitions.count;
     return partitions && index->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&
-           (index->groups.count || !sl_partition_groups(partitions));
+           (index->groups.count || partitions <= BLOCK);
 }
 
 static size_t query_bytes(const sl_index *index) {

@@ -76,8 +76,9 @@ static sl_status expect_nodes(sl_index *index, size_t n) {
     index->upper.count = (size_t)(count * p + 0.5);
     index->upper.rows = (size_t)(count * p / (1 - p) + 0.5);
     if (n < SL_ORDER_LEAST) return SL_OK;
-    index->partitions.count = sl_partition_count(index->codec.metric, n);
+    index->partitions.count = sl_partition_count(n);
     index->groups.count = sl_partition_groups(index->partitions.count);
+    index->partitions.band_bits = index->codec.metric == SL_METRIC_IP ? SL_BAND_BITS : 0;
     SL_TRY(sl_partition_codec(index, &index->groups.codec));
     return sl_partition_codec(index, &index->partitions.codec);
 }
@@ -121,6 +122,7 @@ static void sum_sections(const sl_section_source *sections, size_t count, sl_pla
             break;
         case SL_SECTION_PARTITION_STARTS:
         case SL_SECTION_PARTITION_ROWS:
+        case SL_SECTION_PARTITION_BANDS:
         case SL_SECTION_GROUP_STARTS:
         case SL_SECTION_GROUP_ROWS:
             plan->bytes_partitions += size;

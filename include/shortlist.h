@@ -344,12 +344,14 @@ typedef struct sl_search_params {
      * with a filter, and where more than a 64th of the vectors is deleted: ef alone. */
     double stop;
     /* Above 0: so many partitions of the index (or up to a quarter more) are scanned for each query, the ones nearest
-     * to it, instead of a walk; ef and stop then count for nothing, and fewer than k results are found where those
-     * partitions hold fewer vectors. Where some vectors are deleted in proportion more are scanned, and a query that
-     * finds fewer than k walks after all. In a batch call of 16 queries a thread or more, many queries meet many
-     * vectors at a time, which from some hundred on is faster than walks; single queries gain where walks go far, as
-     * under IP and at high recall. 0 (default), with a filter, where most vectors are deleted, and where the index or
-     * the processor does not have what it takes: walks. */
+     * to it, instead of a walk; ef and stop then count for nothing, and fewer than k results are found where fewer
+     * vectors are scanned. Under IP, whose longest vectors score highest, those are partitions of which three
+     * sixteenths at least are scanned, the longest first, and of up to sixteen times as many what may score as high: in
+     * all about as many vectors, of more partitions. Where some vectors are deleted in proportion more are scanned, and
+     * a query that finds fewer than k walks after all. In a batch call of 16 queries a thread or more, many queries
+     * meet many vectors at a time, which from some hundred on is faster than walks; single queries gain where walks go
+     * far, as under IP and at high recall. 0 (default), with a filter, where most vectors are deleted, and where the
+     * index or the processor does not have what it takes: walks. */
     size_t probes;
     /* Above 0: the partitions are chosen among those of so many groups of some 16 (or up to a quarter more groups), the
      * ones nearest to the query, so that it is compared with the centroids of these alone; it then takes more probes

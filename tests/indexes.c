@@ -1,6 +1,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tests/indexes.h"
 
+#include "hnsw/graph.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -97,6 +99,21 @@ double indexes_recall(const uint64_t *found, const uint64_t *truth, size_t nq, s
             for (size_t j = 0; j < k; j++)
                 hits += found[q * k + i] == truth[q * k + j];
     return (double)hits / (double)(nq * k);
+}
+
+void indexes_save_cut(const sl_index *index, const char *path, const section_bytes *cut, size_t count) {
+    sl_description file;
+    size_t kept = 0;
+    sl_describe(index, &(sl_described_as){.id_width = (uint32_t)index->id_width}, &file);
+    for (size_t i = 0; i < file.count; i++) {
+        sl_section_source section = file.sections[i];
+        for (size_t k = 0; k < count; k++)
+            if (cut[k].kind == section.kind) section.size = cut[k].size;
+        if (section.size) file.sections[kept++] = section;
+    }
+    sl_progress progress;
+    sl_progress_start(&progress, NULL, NULL, 0);
+    ck_ok(sl_store_save(path, &sl_index_file, NULL, &file.header, file.sections, kept, &progress));
 }
 
 sl_check_report indexes_sound(sl_index *index) {

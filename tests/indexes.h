@@ -47,6 +47,15 @@ void indexes_exact(sl_metric metric, sl_dtype dtype, size_t dim, const void *bas
 /* Share of the true ids among those found, both (nq, k). */
 double indexes_recall(const uint64_t *found, const uint64_t *truth, size_t nq, size_t k);
 
+/* The bytes of a kind of section, in place of its own; 0: it is left out. */
+typedef struct section_bytes {
+    uint32_t kind;
+    uint64_t size;
+} section_bytes;
+
+/* Saves the index with `count` sections cut so, which a file that lies may have. */
+void indexes_save_cut(const sl_index *index, const char *path, const section_bytes *cut, size_t count);
+
 /* A check passes, of every record too; returns its report. */
 sl_check_report indexes_sound(sl_index *index);
 

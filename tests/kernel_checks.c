@@ -406,12 +406,12 @@ static void tiling_free(tiling *t) {
     free(t);
 }
 
-/* What one query found is what the tier's own scores say, in order. */
-static void check_found(const sl_kernels *kernels, const tiling *t, size_t q, uint32_t first, size_t rows,
-                        check_count *count) {
+/* What one query found, of the rows that it looks at, is what the tier's own scores say, in order. */
+static void check_found(const sl_kernels *kernels, const tiling *t, size_t q, uint32_t first, check_count *count) {
     const scene *s = &t->scene;
     const sl_scan *scan = &t->scans[q];
-    uint32_t ids[SL_TILE_ROWS];
+    const size_t rows = scan->rows;
+    uint32_t ids[SL_TILE_ROWS] = {0};
     float scores[SL_TILE_ROWS];
     size_t at = 0, wrong = 0;
     for (size_t i = 0; i < rows; i++)
@@ -434,6 +434,7 @@ static void check_scan(const sl_kernels *kernels, tiling *t, uint32_t first, siz
         turn[q] = &t->scans[n - 1 - q];
         turn[q]->count = 0;
         turn[q]->least = leasts[(q + rows) % 4];
+        turn[q]->rows = (uint32_t)(rows - (q + rows) % 5 * rows / 5);
     }
     kernels->tile.pack(&t->tile, &t->scene.rows, first, rows);
     t->tile.ahead = t->tile.bytes;
@@ -442,7 +443,7 @@ static void check_scan(const sl_kernels *kernels, tiling *t, uint32_t first, siz
     expect(count, t->tile.ahead > t->tile.bytes && t->tile.ahead <= t->tile.ahead_end, "%s asks for what is not there",
            sl_isa_name(kernels->isa));
     for (size_t q = 0; q < n; q++)
-        check_found(kernels, t, q, first, rows, count);
+        check_found(kernels, t, q, first, count);
 }
 
 void check_tiles(const sl_kernels *kernels, sl_codes codes, check_count *count) {

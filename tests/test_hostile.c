@@ -5,6 +5,7 @@
 #include "storage/format.h"
 #include "tests/check_main.h"
 #include "tests/hostile.h"
+#include "tests/sanitized.h"
 #include "tests/scratch.h"
 
 #include <check.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROUNDS 600u
+#define ROUNDS (SANITIZED ? 200u : 600u)
 
 static scratch place;
 static char copy_path[SCRATCH_PATH];

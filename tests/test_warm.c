@@ -8,6 +8,7 @@
 #include "tests/clusters.h"
 #include "tests/indexes.h"
 #include "tests/lock_calls.h"
+#include "tests/sanitized.h"
 #include "tests/scratch.h"
 #include "tests/system_calls.h"
 
@@ -27,18 +28,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__has_feature)
-#define CLANG_HAS(feature) __has_feature(feature)
-#else
-#define CLANG_HAS(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || CLANG_HAS(address_sanitizer) ||                   \
-    CLANG_HAS(thread_sanitizer)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
 
 #ifdef _OPENMP
 enum { COUNTS_OPENMP = 1 };

@@ -339,8 +339,8 @@ class Index:
         1 + stop times as far as the k-th best so far, or the 16th where k is more (under "ip": lower in score by more
         than stop times its magnitude), so that easy queries take less time at the same ef; some 0.05 to 0.5. 0 for by
         ef alone. probes: above 0, so many of the index's partitions are scanned for each query, the nearest ones,
-        instead of walking; from some hundred queries in a call on that is faster, for one where walks go far. Fewer than
-        k are found where those hold fewer. Not with a filter. groups: above 0, these partitions are chosen
+        instead of walking (under "ip" the longest vectors of more of them); from some hundred queries in a call on that is
+        faster, for one where walks go far. Fewer than k are found where fewer are scanned. Not with a filter. groups: above 0, these partitions are chosen
         among those of so many groups of some 16 each, the nearest ones, instead of among all; faster from a million
         vectors on.
 
