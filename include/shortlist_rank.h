@@ -292,8 +292,9 @@ SL_API SL_MUST_USE sl_status sl_predictor_create(const sl_ranker *ranker, const 
 SL_API void sl_predictor_free(sl_predictor *predictor);
 
 /* scores: (rows, outputs): a probability under logistic and multi-class loss, a value under squared loss. Columns are
- * found by name; those the model does not know are ignored. Allocates nothing once warm (a call of as many rows and
- * columns before). Errors: SL_ENOTFOUND (a column the model needs), SL_ETYPE, SL_EVALUE (naming the row). */
+ * found by name; those the model does not know are ignored. A row's score may differ in its last bits with how many
+ * rows are predicted at once, since oneDNN may add up in another order. Allocates nothing once warm (a call of as many
+ * rows and columns before). Errors: SL_ENOTFOUND (a column the model needs), SL_ETYPE, SL_EVALUE (naming the row). */
 SL_API SL_MUST_USE sl_status sl_predictor_predict(sl_predictor *predictor, const sl_table *table, float *scores);
 /* The same of rows that are encoded already; rows->struct_size is set. Errors: SL_EINVAL (an id out of range, bag_start
  * that falls, an array that is NULL). */

@@ -30,7 +30,8 @@ def expected(rk, data):
 
 
 def same(rk, data, expected):
-    np.testing.assert_array_equal(rk.predict(data), expected)
+    """The same scores, of part of the rows but for rounding: oneDNN may add up few rows otherwise than many."""
+    np.testing.assert_allclose(rk.predict(data), expected, rtol=0 if len(expected) == 400 else 1e-6)
 
 
 def as_pandas(data):

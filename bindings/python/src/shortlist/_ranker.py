@@ -275,7 +275,8 @@ class Ranker:
     def predict(self, data: Data, threads: int = 1, *, lookup: Lookup | None = None) -> Scores:
         """Scores: (n,) float32, or (n, classes) of a model of several classes.
 
-        A probability under logistic and multi-class loss, a value under squared loss. threads: 0 for all cores.
+        A probability under logistic and multi-class loss, a value under squared loss. A row's score may differ
+        in its last bits with how many rows come with it. threads: 0 for all cores.
         KeyError where a column that the model needs is not in data.
         """
         workers, find = count("threads", threads), _finder(lookup)
