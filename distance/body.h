@@ -27,12 +27,13 @@
  *   lane_four(p)              four bytes, over and over
  *   lane_totals(sum, n, less) n * sum - less, of 32-bit lanes, as floats
  *   lane_above(a, b)          a bit for each lane where a > b
- *   lane_append               (scores, ids, score, first, bits) the lanes of the bits, with their numbers from first
- * on, one after another; whole registers may be written LANE_TRANSPOSE            there are lane_transpose(V[LANE_F]),
- * of 32-bit lanes, and lane_store
+ *
+ *   LANE_APPEND               there is lane_append, which a plain loop stands in for here
+ *
+ *   LANE_TRANSPOSE            there are lane_transpose(V[LANE_F]), of 32-bit lanes, and lane_store
  *
  *   LANE_SIFTS                there are unseen, count_from, range_of, lane_sift and the kernels of candidates but keep,
- * which plain loops stand in for here
+ *                             which plain loops stand in for here
  */
 #ifndef SL_DISTANCE_BODY_H
 #define SL_DISTANCE_BODY_H
@@ -476,6 +477,21 @@ static void tile_pack(sl_tile *tile, const sl_code_rows *rows, uint32_t first, s
     tile_terms(tile, rows);
     tile_bytes(tile, rows);
 }
+
+#ifndef LANE_APPEND
+
+/* The lanes of the bits, with their numbers from `first` on, one after another; whole registers may be written. */
+static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
+    float all[LANE_F];
+    memcpy(all, &score, sizeof all);
+    for (size_t count = 0; bits; bits &= bits - 1, count++) {
+        uint32_t lane = (uint32_t)__builtin_ctz(bits);
+        scores[count] = all[lane];
+        ids[count] = first + lane;
+    }
+}
+
+#endif
 
 static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F totals) {
     F score = lane_mul(lane_mul(totals, lane_splat(scan->query.scale)), lane_f32(tile->factors + row, LANE_F));

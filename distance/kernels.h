@@ -28,11 +28,18 @@ typedef struct sl_code_rows {
 } sl_code_rows;
 
 /* A query in the form the row kernels want. `code` is 64-byte aligned, `width` bytes (2 * width of I4), zero behind the
- * last element: I8   int8_t; rows hold unsigned bytes (a signed code x is stored as x + 128), so that vpdpbusd takes
- * them as they are and `offset` takes out what the +128 added (128 * sum of the query), once a query I16  int16_t; rows
- * hold int16_t F32  float; rows hold float I4   int8_t, 2 * width bytes: the first width of them belong to the lower
- * halves of a row's bytes, the others to the upper halves. Of a number k in a row 2k - 15 is meant, and `offset` is 15
- * * the sum of the query */
+ * last element.
+ *
+ *   I8    int8_t; rows hold unsigned bytes (a signed code x is stored as x + 128), so that vpdpbusd takes them as they
+ *         are, and `offset` takes out what the +128 added (128 * sum of the query), once a query
+ *
+ *   I16   int16_t; rows hold int16_t
+ *
+ *   F32   float; rows hold float
+ *
+ *   I4    int8_t, 2 * width bytes: the first width of them belong to the lower halves of a row's bytes, the others to
+ *         the upper halves. Of a number k in a row 2k - 15 is meant, and `offset` is 15 * the sum of the query
+ */
 typedef struct sl_query_code {
     const void *code;
     int64_t offset; /* of I8 and I4; 0 otherwise */

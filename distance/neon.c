@@ -169,16 +169,6 @@ static AI F lane_totals(R8 sum, int times, int32_t less) {
     return vcvtq_f32_s32(vsubq_s32(total, vdupq_n_s32(less)));
 }
 
-static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
-    float all[LANE_F];
-    memcpy(all, &score, sizeof all);
-    for (size_t count = 0; bits; bits &= bits - 1, count++) {
-        uint32_t lane = (uint32_t)__builtin_ctz(bits);
-        scores[count] = all[lane];
-        ids[count] = first + lane;
-    }
-}
-
 static AI uint32_t lane_above(F a, F b) {
     const uint32x4_t bits = {1, 2, 4, 8};
     return vaddvq_u32(vandq_u32(vcgtq_f32(a, b), bits));

@@ -587,23 +587,12 @@ static AI uint32_t lane_above(F a, F b) {
 
 #if LANE_BITS == 512
 
+#define LANE_APPEND
 static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
     const V lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     _mm512_storeu_ps(scores, _mm512_maskz_compress_ps((__mmask16)bits, score));
     V numbers = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)first));
     _mm512_storeu_si512(ids, _mm512_maskz_compress_epi32((__mmask16)bits, numbers));
-}
-
-#else
-
-static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
-    float all[LANE_F];
-    memcpy(all, &score, sizeof all);
-    for (size_t count = 0; bits; bits &= bits - 1, count++) {
-        uint32_t lane = (uint32_t)__builtin_ctz(bits);
-        scores[count] = all[lane];
-        ids[count] = first + lane;
-    }
 }
 
 #endif

@@ -195,10 +195,14 @@ static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_index *index = build->index;
     uint32_t first = (uint32_t)build->first;
     sl_live_linked(index, 0);
-    /* The lists of the nodes that go have room for those: each link that is dropped was made for one of theirs. */
-    size_t poor = 0;
-    for (uint32_t node = 0; node < first; node++)
-        if (drop_links(index, sl_links(index, node), index->m0, first)) *kept_at(index, first, poor++) = node;
+    /* The lists of the nodes that go have room for those, each link that is dropped having been made for one of theirs,
+     * but for what a damaged file may hold. */
+    size_t poor = 0, room = build->n * index->m0;
+    for (uint32_t node = 0; node < first; node++) {
+        if (!drop_links(index, sl_links(index, node), index->m0, first)) continue;
+        if (poor < room) *kept_at(index, first, poor) = node;
+        poor++;
+    }
     sl_upper_truncate(index, first);
     for (size_t row = 0; row < index->upper.rows; row++)
         (void)drop_links(index, index->upper.links + row * index->m, index->m, (uint32_t)index->upper.count);
@@ -206,7 +210,7 @@ static void undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     if (index->ordered > first) index->ordered = first;
     sl_ids_undo(index, next_id);
     sl_entry_set(index, entry.level, entry.level ? entry.slot : entry.node);
-    int most = poor > first / 2;
+    int most = poor > first / 2 || poor > room;
 #pragma omp parallel for schedule(dynamic, CHUNK) num_threads((int)build->threads) if (build->threads > 1 && !most)
     for (size_t i = 0; i < poor; i++)
         if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *kept_at(index, first, i));

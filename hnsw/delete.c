@@ -15,9 +15,10 @@ size_t sl_next_live(const sl_index *index, size_t from) {
 }
 
 size_t sl_dead_marks(const sl_index *index) {
-    size_t marks = 0, words = sl_dead_bytes(index->n) / sizeof *index->dead;
+    size_t marks = 0, words = index->n / 64, rest = index->n % 64;
     for (size_t i = 0; i < words; i++)
         marks += (size_t)__builtin_popcountll(index->dead[i]);
+    if (rest) marks += (size_t)__builtin_popcountll(index->dead[words] << (64 - rest));
     return marks;
 }
 

@@ -231,13 +231,17 @@ static inline void sl_id_prefetch(const sl_index *index, uint32_t node) {
         sl_prefetch(index->ids + (size_t)node * sizeof(uint32_t), sizeof(uint32_t));
 }
 
+static inline int sl_is_marked(const uint64_t *dead, size_t node) {
+    return dead[node / 64] >> (node % 64) & 1;
+}
+
 /* Whether a node is deleted: it stays in the graph, which others hang on, and is no result any more. */
 static inline int sl_is_dead(const sl_index *index, size_t node) {
-    return index->dead && (index->dead[node / 64] >> (node % 64) & 1);
+    return index->dead && sl_is_marked(index->dead, node);
 }
-/* How many nodes are not. */
+/* How many nodes are not. Of a damaged file more may be said to be deleted than there are. */
 static inline size_t sl_live_count(const sl_index *index) {
-    return index->n - index->dead_count;
+    return index->dead_count < index->n ? index->n - index->dead_count : 0;
 }
 /* delete.c: the first node from `from` on that is not deleted; n, or more where `from` is, where there is none. */
 size_t sl_next_live(const sl_index *index, size_t from);

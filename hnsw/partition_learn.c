@@ -7,6 +7,7 @@
 #include "distance/double.h"
 #include "hnsw/graph.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -575,8 +576,8 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
         if (sl_progress_cancelled(kmeans->progress)) continue;
         for (size_t i = range.first; i < range.end; i++) {
             sl_coded_floats(kmeans->index, order[i], x);
-            double length = length_of(x, dim); /* of a damaged file perhaps no number */
-            nodes[i] = (sl_measured){isfinite(length) ? (float)length : 0, (uint32_t)i};
+            double length = length_of(x, dim); /* of a damaged file perhaps no number, or too large a one */
+            nodes[i] = (sl_measured){length <= (double)FLT_MAX ? (float)length : 0, (uint32_t)i};
         }
         qsort(nodes + range.first, range.end - range.first, sizeof *nodes, longer_first);
         for (size_t i = range.first; i < range.end; i++)

@@ -168,7 +168,7 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
         return sl_fail(SL_ECORRUPT, "header says rows of %u and %u bytes, where its parameters make %zu and %zu",
                        header->row_pitch, header->refine_pitch, index->codec.rows.pitch, index->refine_pitch);
     if ((header->id_width != 0 && header->id_width != 4 && header->id_width != 8) ||
-        (header->record_pitch && header->id_width != 8))
+        ((header->record_pitch || sl_live_head(index->store)) && header->id_width != 8))
         return sl_fail(SL_ECORRUPT, "header says ids of %u bytes", header->id_width);
     if (header->dead_count > header->n)
         return sl_fail(SL_ECORRUPT, "header says that %llu of %llu vectors are deleted",

@@ -126,7 +126,7 @@ static void leave_dead(sl_probing *probing, const uint64_t *dead, size_t first) 
     for (size_t i = first; i < probing->count; i++) {
         uint32_t node = nodes[i];
         nodes[kept] = node;
-        kept += !(dead[node / 64] >> (node % 64) & 1);
+        kept += !sl_is_marked(dead, node);
     }
     probing->count = kept;
 }

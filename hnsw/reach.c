@@ -139,6 +139,7 @@ done:
 }
 
 sl_status sl_reach_settle(sl_index *index) {
+    if (index->facts) return SL_OK;
     if (!__atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE)) return SL_OK;
     sl_spin_lock(&index->settling);
     sl_status status = __atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE) ? settle(index) : SL_OK;

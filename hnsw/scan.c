@@ -54,7 +54,7 @@ typedef struct sl_sweep {
     uint32_t *choice; /* scratch of choosing shares */
     float *floats;    /* a query as floats */
     void *buffer;     /* its code over centroids */
-    size_t evaluations;
+    sl_search_stats stats;
 } sl_sweep;
 
 static size_t code_bytes(const sl_ground *ground) {
@@ -105,7 +105,7 @@ size_t sl_scan_groups(const sl_index *index, const sl_search_params *params) {
 /* Scores that are no numbers are not taken. */
 static void leave_out(sl_tile *tile, const uint64_t *dead) {
     for (size_t i = 0; i < tile->rows; i++)
-        if (dead[(tile->first + i) / 64] >> ((tile->first + i) % 64) & 1) tile->factors[i] = NAN;
+        if (sl_is_marked(dead, tile->first + i)) tile->factors[i] = NAN;
 }
 
 /* What is read once this tile is scanned: the rows behind it, or the first of the next range. */
@@ -134,7 +134,7 @@ static void scan_tile(sl_sweep *sweep, size_t done, size_t rows, size_t n) {
             uint32_t own = rows_of_tile(sweep->lengths[to], done, rows);
             if ((own + 15) / 16 != (tile->rows + 15) / 16) break;
             sweep->turn[to]->rows = own;
-            sweep->evaluations += own;
+            sweep->stats.evaluations += own;
         }
         kernels->scan(tile, sweep->turn + from, to - from);
     }
@@ -270,9 +270,8 @@ static size_t chosen_from(const sl_sweep *sweep, const sl_choice *choice, size_t
 }
 
 /* Makes it the turn of those that chose a share from `from` up to below `to` of a part that has so many rows, which
- * find in `scans`; returns how many they are. Each once, by the
- * largest share: groups of a damaged file may hold the same partitions, and
- * there is room for one tile's rows more than are kept. */
+ * find in `scans`; returns how many they are. Each once, by the largest share: groups of a damaged file may hold the
+ * same partitions, and there is room for one tile's rows more than are kept. */
 static size_t take_turns(sl_sweep *sweep, const sl_choice *choice, size_t from, size_t to, size_t rows,
                          sl_scan *scans) {
     size_t queries = 0;
@@ -331,7 +330,7 @@ static void scan_tail(sl_sweep *sweep) {
 }
 
 /* Ranks what a query has found. Where that is too little since it lies where much is deleted, it walks. */
-static sl_status answer(sl_sweep *sweep, size_t i, size_t *results) {
+static sl_status answer(sl_sweep *sweep, size_t i) {
     sl_batch *batch = sweep->batch;
     sl_searcher *searcher = sweep->searcher;
     sl_scan *scan = &sweep->scans[i];
@@ -343,14 +342,14 @@ static sl_status answer(sl_sweep *sweep, size_t i, size_t *results) {
         sl_search_params walk = *batch->params;
         walk.probes = 0;
         SL_TRY(sl_searcher_run(searcher, query, batch->dtype, batch->k, &walk));
-        sweep->evaluations += sl_searcher_evaluations(searcher);
+        sl_searcher_count(searcher, &sweep->stats);
     }
     sl_batch_write(batch, searcher, sweep->first + i);
-    *results += sl_searcher_results(searcher);
+    sweep->stats.results += sl_searcher_results(searcher);
     return SL_OK;
 }
 
-static sl_status sweep_queries(sl_sweep *sweep, size_t *results) {
+static sl_status sweep_queries(sl_sweep *sweep) {
     for (size_t i = 0; i < sweep->count; i++)
         ask_nodes(sweep, i);
     choose_partitions(sweep);
@@ -359,7 +358,7 @@ static sl_status sweep_queries(sl_sweep *sweep, size_t *results) {
     scan_tail(sweep);
     scan_chosen(sweep, 1, UINT32_MAX);
     for (size_t i = 0; i < sweep->count; i++) {
-        SL_TRY(answer(sweep, i, results));
+        SL_TRY(answer(sweep, i));
         sl_progress_step(&sweep->batch->progress, 1);
     }
     return SL_OK;
@@ -476,9 +475,9 @@ static sl_status run_thread(sl_batch *batch, size_t thread, size_t most, size_t 
         sweep.first = __atomic_fetch_add(next, most, __ATOMIC_RELAXED);
         if (sweep.first >= batch->nq || sl_progress_cancelled(&batch->progress)) break;
         sweep.count = batch->nq - sweep.first < most ? batch->nq - sweep.first : most;
-        SL_TRY(sweep_queries(&sweep, &stats->results));
+        SL_TRY(sweep_queries(&sweep));
     }
-    stats->evaluations += sweep.evaluations;
+    *stats = sweep.stats;
     return SL_OK;
 }
 
@@ -497,6 +496,7 @@ sl_status sl_scan_run(sl_batch *batch, sl_search_stats *stats) {
             if (status != SL_OK) worst = status;
             stats->results += mine.results;
             stats->evaluations += mine.evaluations;
+            stats->expansions += mine.expansions;
         }
     }
     /* Once more, since the message of another thread is not seen on the one that called. */

@@ -17,6 +17,7 @@
 enum { BLOCK = 256 };
 
 struct sl_searcher {
+    const sl_index *of; /* the handle it was made of */
     const sl_index *index;
     sl_index *view; /* of an index that follows a file: what `index` is, as it was when the last search began */
     sl_walk walk;
@@ -60,7 +61,7 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     void *block;
     SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_searcher), &block));
     sl_searcher *searcher = block;
-    searcher->index = index;
+    searcher->of = searcher->index = index;
     searcher->deepest = max_ef;
     sl_status status;
     if (index->facts) {
@@ -266,12 +267,20 @@ static sl_status probe(sl_searcher *searcher, const void *query, sl_dtype dtype,
     return SL_OK;
 }
 
-sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
-                          const sl_search_params *params) {
+/* The index as it is now: what it holds by its file, and what it is tuned for by the handle. */
+static void look_anew(sl_searcher *searcher) {
+    if (!searcher->view) return;
+    searcher->view->tuned = searcher->of->tuned;
+    searcher->view->tuned_count = searcher->of->tuned_count;
+    sl_live_follow(searcher->view);
+}
+
+/* Of the index as it was looked at last. */
+static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                     const sl_search_params *params) {
     const sl_index *index = searcher->index;
     sl_walk *walk = &searcher->walk;
     SL_TRY(sl_vector_check(index->codec.metric, dtype, query, index->codec.dim));
-    if (searcher->view) sl_live_follow(searcher->view);
     /* Once after the index has grown; from then on a search allocates nothing. */
     SL_TRY(sl_visited_cover(&walk->visited, &index->allocator, index->n));
     take_copies(walk);
@@ -290,6 +299,12 @@ sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dty
     }
     rank(searcher, query, k, params);
     return SL_OK;
+}
+
+sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                          const sl_search_params *params) {
+    look_anew(searcher);
+    return run(searcher, query, dtype, k, params);
 }
 
 void sl_searcher_ask(sl_searcher *searcher, const void *query, sl_dtype dtype) {
@@ -314,18 +329,18 @@ sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out)
     return SL_OK;
 }
 
-size_t sl_searcher_evaluations(const sl_searcher *searcher) {
-    return searcher->walk.evaluations;
-}
-
 size_t sl_searcher_results(const sl_searcher *searcher) {
     return searcher->top.size;
 }
 
-static void add_stats(const sl_searcher *searcher, sl_search_stats *stats) {
-    stats->results += searcher->top.size;
+void sl_searcher_count(const sl_searcher *searcher, sl_search_stats *stats) {
     stats->evaluations += searcher->walk.evaluations;
     stats->expansions += searcher->walk.expansions;
+}
+
+static void add_stats(const sl_searcher *searcher, sl_search_stats *stats) {
+    stats->results += searcher->top.size;
+    sl_searcher_count(searcher, stats);
 }
 
 static size_t threads_for(size_t nq, const sl_search_params *params) {
@@ -345,12 +360,13 @@ static sl_status read_params(const sl_index *index, size_t nq, size_t k, const s
 sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                            const sl_search_params *params, sl_found *found, sl_search_stats *stats) {
     sl_search_params mine;
+    look_anew(searcher);
     SL_TRY(read_params(searcher->index, 1, k, params, &mine));
     SL_TRY(check_search(searcher->index, dtype, k, &mine));
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
         return sl_fail(SL_EINVAL, "k %zu and ef %zu%s; this searcher was made for %zu: create a larger one", k, mine.ef,
                        mine.recall > 0 ? ", tuned for this recall" : "", searcher->walk.max_ef);
-    SL_TRY(sl_searcher_run(searcher, query, dtype, k, &mine));
+    SL_TRY(run(searcher, query, dtype, k, &mine));
     *found = (sl_found){searcher->top.entries, searcher->top.size};
     if (stats) {
         *stats = (sl_search_stats){0};
@@ -458,13 +474,14 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_search_params mine;
     sl_index view;
-    SL_TRY(read_params(index, nq, k, params, &mine));
+    const sl_index *seen = sl_live_seen(index, &view);
+    SL_TRY(read_params(seen, nq, k, params, &mine));
     SL_TRY(check_search(index, dtype, k, &mine));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
     if (!queries || !ids) return sl_fail(SL_EINVAL, "queries or ids is NULL");
     SL_TRY(sl_check_stride(queries, dtype, index->codec.dim, stride));
-    sl_batch batch = {.index = sl_live_seen(index, &view),
+    sl_batch batch = {.index = seen,
                       .threads = threads_for(nq, &mine),
                       .queries = queries,
                       .dtype = dtype,

@@ -50,7 +50,7 @@ size_t sl_searcher_results(const sl_searcher *searcher);
 /* A walk for one query with parameters that sl_searcher_find would have found no fault with, ranked. */
 sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                           const sl_search_params *params);
-/* What the last walk evaluated. */
-size_t sl_searcher_evaluations(const sl_searcher *searcher);
+/* Adds what the last walk evaluated and expanded. */
+void sl_searcher_count(const sl_searcher *searcher, sl_search_stats *stats);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/params.h"
 #include "hnsw/accept.h"
+#include "hnsw/live.h"
 #include "hnsw/scan.h"
 
 #include <math.h>
@@ -133,6 +134,8 @@ static void describe(const sl_index *index, const sl_tuned_record *record, size_
 sl_status sl_index_get_tuned(const sl_index *index, size_t i, sl_tuned *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
+    sl_index view;
+    index = sl_live_seen(index, &view);
     if (i >= index->tuned_count)
         return sl_fail(SL_ENOTFOUND, "settings %zu; the index holds %zu", i, index->tuned_count);
     describe(index, &index->tuned[i], index->tuned[i].k, out);
@@ -143,6 +146,8 @@ sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     if (k == 0) return sl_fail(SL_EINVAL, "k is 0; give at least 1");
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
+    sl_index view;
+    index = sl_live_seen(index, &view);
     size_t i = 0;
     SL_TRY(find(index, k, recall, &(sl_search_params){0}, &i));
     describe(index, &index->tuned[i], k, out);

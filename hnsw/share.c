@@ -32,8 +32,10 @@ static float middle_score(const sl_kernels *kernels, const sl_partitions *partit
     float *scores = (float *)(void *)(scratch + most_nearest(partitions)), least = INFINITY;
     sl_scan middles = {.least = -INFINITY, .count = nearest->count, .ids = scratch, .scores = scores};
     const uint8_t *bands = partitions->bands + MIDDLE;
-    for (uint32_t i = 0; i < nearest->count; i++)
-        scores[i] = nearest->scores[i] * ((float)bands[(size_t)nearest->ids[i] * SL_PARTITION_BANDS] * (1 / 255.0f));
+    for (uint32_t i = 0; i < nearest->count; i++) {
+        float middle = nearest->scores[i] * ((float)bands[(size_t)nearest->ids[i] * SL_PARTITION_BANDS] * (1 / 255.0f));
+        scores[i] = middle == middle ? middle : -INFINITY; /* of a damaged file, which may score without end */
+    }
     memcpy(scratch, nearest->ids, nearest->count * sizeof *scratch);
     kernels->tile.best(&middles, (uint32_t)probes, 1);
     for (uint32_t i = 0; i < middles.count; i++)

@@ -84,7 +84,9 @@ void sl_upper_truncate(sl_index *index, size_t first) {
     sl_upper *upper = &index->upper;
     if (upper->count == 0) return;
     upper->count = slot_from(upper, first);
-    upper->rows = upper->start[upper->count];
+    /* A mapped file may say anything. */
+    size_t rows = upper->start[upper->count];
+    if (rows < upper->rows) upper->rows = rows;
 }
 
 uint32_t sl_slot_of(const sl_index *index, uint32_t node) {

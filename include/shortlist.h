@@ -350,8 +350,9 @@ typedef struct sl_search_params {
      * all about as many vectors, of more partitions. Where some vectors are deleted in proportion more are scanned, and
      * a query that finds fewer than k walks after all. In a batch call of 16 queries a thread or more, many queries
      * meet many vectors at a time, which from some hundred on is faster than walks; single queries gain where walks go
-     * far, as under IP and at high recall. 0 (default), with a filter, where most vectors are deleted, and where the
-     * index or the processor does not have what it takes: walks. */
+     * far, as under IP and at high recall. 0 (default), with a filter, where most vectors are deleted, with codes I16
+     * and F32, on processors without AVX2 or NEON, and where the index has no partitions (below 4,096 vectors): walks.
+     */
     size_t probes;
     /* Above 0: the partitions are chosen among those of so many groups of some 16 (or up to a quarter more groups), the
      * ones nearest to the query, so that it is compared with the centroids of these alone; it then takes more probes
@@ -387,7 +388,7 @@ SL_API void sl_searcher_free(sl_searcher *searcher);
  * searcher's max_ef. So work is bounded, and a filter that accepts few of the max_ef nearest, or nothing, gives fewer
  * than k results, or none, and SL_OK. Errors: SL_EINVAL (k = 0, ef = 0, max(k, ef) above max_ef, accept_bits NULL with
  * a count, recall no number from 0 to 1, stop no number or below 0), SL_ENOTFOUND (no settings are stored for this
- * recall), SL_ETYPE, SL_EVALUE. */
+ * recall), SL_ETYPE, SL_EVALUE, SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                                                 const sl_search_params *params, uint64_t *ids, float *scores,
                                                 sl_search_stats *stats);
@@ -779,9 +780,10 @@ typedef struct sl_tune_report {
  * A target out of reach is no error: it is stored with its reason. Settings stay when vectors are added; sl_tuned says
  * for how many they were found. They are saved with the index; of one that is mapped too, which is tuned in memory and
  * can be saved over its own file. Needs the handle to itself. params and report may be NULL; report's struct_size is
- * set by the caller. On failure nothing has changed. Errors: SL_EINVAL (also fewer than SL_TUNE_LEAST_QUERIES queries,
- * fewer than k vectors, a neighbour twice in a row of truth), SL_ENOTFOUND (truth names an id that is not in the
- * index), SL_EVALUE, SL_ETYPE, SL_ENOMEM, SL_ELIMIT, SL_ECANCELED. */
+ * set by the caller. On failure the settings are as before; an index in memory may have been put in order, as by a
+ * save. Errors: SL_EINVAL (also fewer than SL_TUNE_LEAST_QUERIES queries, fewer than k vectors, a neighbour twice in a
+ * row of truth), SL_ENOTFOUND (truth names an id that is not in the index), SL_EVALUE, SL_ETYPE, SL_ENOMEM, SL_ELIMIT,
+ * SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                            size_t stride, const uint64_t *truth, size_t k, const sl_tune_params *params,
                                            sl_tune_report *report);

@@ -116,6 +116,11 @@ void indexes_save_cut(const sl_index *index, const char *path, const section_byt
     ck_ok(sl_store_save(path, &sl_index_file, NULL, &file.header, file.sections, kept, &progress));
 }
 
+int indexes_cancel(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx, (void)done, (void)total;
+    return 1;
+}
+
 sl_check_report indexes_sound(sl_index *index) {
     sl_check_params params;
     sl_check_params_init(&params);

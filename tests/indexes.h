@@ -56,6 +56,9 @@ typedef struct section_bytes {
 /* Saves the index with `count` sections cut so, which a file that lies may have. */
 void indexes_save_cut(const sl_index *index, const char *path, const section_bytes *cut, size_t count);
 
+/* A progress callback that cancels as soon as it is asked. */
+int indexes_cancel(void *ctx, uint64_t done, uint64_t total);
+
 /* A check passes, of every record too; returns its report. */
 sl_check_report indexes_sound(sl_index *index);
 

@@ -390,6 +390,48 @@ START_TEST(ids_and_settings_last) {
 }
 END_TEST
 
+/* Takes every link to a node away. */
+static void orphan(sl_index *writer, uint32_t node) {
+    for (size_t from = 0; from < writer->n; from++) {
+        uint32_t *links = sl_links(writer, from);
+        for (size_t i = 0; i < writer->m0; i++) {
+            if (links[i] != node) continue;
+            sl_link_store(links + i, (uint32_t)(from ? 0 : 1));
+            sl_index_touch(writer, links + i, sizeof *links);
+        }
+    }
+}
+
+/* A reader's mapping cannot be written: what is not reached stays its writer's to mend. Searchers it has use what it
+ * was tuned for, each time. */
+START_TEST(readers_are_tuned_in_memory) {
+    make_live(N, ROOM);
+    sl_index *writer = opened(SL_PLACE_MAP, 1), *reader;
+    ck_ok(indexes_add(writer, x + N * DIM, SL_F32, 10, NULL));
+    orphan(writer, N + 3);
+    ck_assert_uint_gt(writer->unverified, 0);
+    ck_ok(sl_index_sync(writer));
+    reader = opened(SL_PLACE_MAP, 0);
+    ck_assert_uint_gt(reader->unverified, 0);
+    sl_searcher *searcher;
+    ck_ok(sl_searcher_create(reader, SL_MAX_EF, &searcher));
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.recall = 0.5;
+    uint64_t ids[K];
+    ck_fails(sl_searcher_search(searcher, x, SL_F32, K, &params, ids, NULL, NULL), SL_ENOTFOUND, "tune");
+    for (size_t i = 0; i < 2; i++) {
+        ck_ok(sl_index_tune(reader, x, SL_F32, N, 0, NULL, K, NULL, NULL));
+        ck_ok(sl_searcher_search(searcher, x, SL_F32, K, &params, ids, NULL, NULL));
+        ck_assert_uint_eq(ids[0], 0);
+    }
+    ck_assert_uint_eq(indexes_stats(writer).tuned, 0);
+    sl_searcher_free(searcher);
+    sl_index_free(reader);
+    sl_index_free(writer);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Ends
  * ------------------------------------------------------------------------------------------------------------- */
@@ -626,6 +668,7 @@ int main(void) {
     tcase_add_test(cases[1], a_file_begun_during_a_save_is_kept);
     tcase_add_test(cases[1], room_is_what_was_asked);
     tcase_add_test(cases[1], ids_and_settings_last);
+    tcase_add_test(cases[1], readers_are_tuned_in_memory);
     tcase_add_test(cases[2], unsynced_is_lost_whole);
     tcase_add_test(cases[2], log_alone_brings_it_back);
     tcase_add_test(cases[2], healed_while_writers_are_kept_off);

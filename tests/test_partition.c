@@ -311,11 +311,6 @@ START_TEST(tuned_as_it_will_be_saved) {
 }
 END_TEST
 
-static int stop_at_once(void *ctx, uint64_t done, uint64_t total) {
-    (void)ctx, (void)done, (void)total;
-    return 1;
-}
-
 /* A save that is told to stop while it puts vectors in order leaves them as they were. */
 START_TEST(cancelled_while_numbered_anew) {
     enum { MORE = 1000 };
@@ -323,7 +318,7 @@ START_TEST(cancelled_while_numbered_anew) {
     ck_ok(indexes_add(index, x + N * DIM, SL_F32, MORE, NULL));
     sl_save_params save;
     sl_save_params_init(&save);
-    save.progress = stop_at_once;
+    save.progress = indexes_cancel;
     ck_fails(sl_index_save(index, place.path, &save), SL_ECANCELED, "");
     check_ranges(index, N);
     ck_assert_uint_eq(index->ordered, N);
