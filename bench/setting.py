@@ -21,11 +21,11 @@ def commit():
 
 
 def machine():
-    cpuinfo = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    model = next((line.split(":", 1)[1].strip() for line in cpuinfo.splitlines() if line.startswith("model name")),
-                 platform.machine())
+    cpuinfo = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0]
+    about = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
+    generation = [f"{key.split()[-1]} {about[key]}" for key in ("cpu family", "model") if key in about]
     pages = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
+    return {"cpu": about.get("model name", platform.machine()), "generation": ", ".join(generation), "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
             "libc": " ".join(platform.libc_ver()),
             "transparent_huge_pages": pages.read_text().strip() if pages.exists() else "none",
             "load_average": os.getloadavg()[0]}

@@ -171,12 +171,15 @@ static eval_setting setting_of(const eval_state *state, size_t ef) {
     return (eval_setting){.ef = ef, .rerank = state->options->rerank};
 }
 
-/* The smallest depth of the best recall measured. */
+/* The smallest depth of the best recall measured, of points that are not of stored settings. */
 static size_t best_ef(const eval_state *state) {
-    const eval_point *best = &state->points[0];
-    for (size_t i = 1; i < state->count; i++)
-        if (state->points[i].recall > best->recall) best = &state->points[i];
-    return best->setting.ef;
+    const eval_point *best = NULL;
+    for (size_t i = 0; i < state->count; i++) {
+        const eval_point *point = &state->points[i];
+        if (compare_settings(point->setting, setting_of(state, point->setting.ef)) != 0) continue;
+        if (!best || point->recall > best->recall) best = point;
+    }
+    return best ? best->setting.ef : state->options->k;
 }
 
 /* A depth that reaches the recall, by doubling: *below fails (or is k - 1), *ef does not. *ef is 0 where the recall is

@@ -89,7 +89,7 @@ static int print_result(const search_state *state, const sl_search_params *param
         json_real(&json, "stop", params->stop);
         json_count(&json, "probes", params->probes);
         json_count(&json, "groups", params->groups);
-        if (params->recall > 0) json_real(&json, "target", params->recall);
+        if (state->options->recall.count) json_real(&json, "target", state->options->recall.values[0]);
         json_count(&json, "threads", thread_count(state->options->threads));
         json_count(&json, "results", state->counts.results);
         json_real(&json, "search_s", state->search_s);
@@ -104,13 +104,12 @@ static int print_result(const search_state *state, const sl_search_params *param
     return report_stdout();
 }
 
-/* ef and rerank as given, or as tuned for the recall. */
+/* ef and rerank as given, or as tuned for the recall; found once, so that each block of queries is searched alike. */
 static int take_settings(const search_state *state, sl_search_params *params) {
     const search_options *options = state->options;
     if (options->recall.count) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
-        params->recall = options->recall.values[0];
-        sl_status status = sl_index_find_tuned(state->index, options->k, params->recall, &tuned);
+        sl_status status = sl_index_find_tuned(state->index, options->k, options->recall.values[0], &tuned);
         if (status != SL_OK) return report_status(state->index_path, status);
         params->ef = tuned.ef;
         params->rerank = tuned.rerank;

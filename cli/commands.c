@@ -149,10 +149,9 @@ void print_index(const sl_index_stats *stats) {
 
 int check_depth(const char *option, size_t value, size_t n, const char *path) {
     if (value == 0) return report_failure("%s is 0; ask for at least 1", option);
-    if (value > n)
-        return report_failure("%s is %zu, but %s holds %zu vectors; ask for at most %zu", option, value, path, n,
-                              n < SL_MAX_EF ? n : SL_MAX_EF);
     if (value > SL_MAX_EF) return report_failure("%s is %zu; ask for at most %u", option, value, SL_MAX_EF);
+    if (value > n)
+        return report_failure("%s is %zu, but %s holds %zu vectors; ask for at most %zu", option, value, path, n, n);
     return EXIT_DONE;
 }
 

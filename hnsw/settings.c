@@ -65,6 +65,8 @@ static sl_status none_serves(const sl_index *index, size_t k, double recall) {
         else if (!missed || missed->target < recall - SAME_RECALL)
             missed = record;
     }
+    if (missed && missed->recall >= recall)
+        return sl_fail(SL_ENOTFOUND, "recall %g at k %zu is none that the index was tuned for; " TUNE_IT, recall, k);
     if (missed)
         return sl_fail(SL_ENOTFOUND, "recall %g at k %zu was out of reach when the index was tuned, %.4f the best; %s",
                        recall, k, missed->recall, sl_tune_limit_text((sl_tune_limit)missed->limit));

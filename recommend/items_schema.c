@@ -36,7 +36,8 @@ sl_status sl_item_schema_make(const sl_allocator *allocator, const sl_table *blo
         return sl_fail(SL_ELIMIT, "%zu columns; an item table has %u at most", block->column_count, SL_MAX_COLUMNS);
     SL_TRY(check_names(block));
     out->id = sl_table_find(block, id);
-    if (out->id == SIZE_MAX) return sl_fail(SL_ENOTFOUND, "there is no column '%s' of ids; name it in the params", id);
+    if (out->id == SIZE_MAX)
+        return sl_fail(SL_ENOTFOUND, "there is no column '%s' of ids; name the one that holds them (--id, id)", id);
     SL_TRY(check_id_column(&block->columns[out->id]));
     for (size_t c = 0; c < out->count; c++)
         out->names_size += strlen(block->columns[c].name) + 1;

@@ -230,8 +230,8 @@ START_TEST(marks_that_are_miscounted) {
                   {N, 0, 0x77, "6 vectors are marked"},
                   {6, 0, 0, "0 vectors are marked"},
                   {6, 0, UINT64_MAX, "64 vectors are marked"},
-                  {6, 4, UINT64_C(0x3f) << (N % 64), "12 vectors are marked"},
-                  {12, 4, UINT64_C(0x3f) << (N % 64), "vectors that are not there are marked"}};
+                  {6, 4, UINT64_C(0x3f) << (N % 64), "vectors that are not there are marked"},
+                  {12, 4, UINT64_C(0x3f) << (N % 64), "6 vectors are marked as deleted, where the index says 12"}};
     sl_index *index;
     sl_open_params params;
     sl_open_params_init(&params);

@@ -342,6 +342,7 @@ START_TEST(says_what_stands_in_the_way) {
     ck_assert(missed.recall > 0.9 && missed.recall < 0.9999 && missed.least_k == K);
     ck_fails(ask(index, K, 0.99995), SL_ENOTFOUND, "was out of reach");
     ck_fails(ask(index, K, 0.999), SL_ENOTFOUND, "finer refine or codes");
+    ck_fails(ask(index, K, 0.8), SL_ENOTFOUND, "none that the index was tuned for");
     sl_index_free(index);
 
     /* Links that lead nowhere. */

@@ -14,6 +14,11 @@ class Sweep:
     def combinations(self):
         return [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]
 
+    def ends(self, params):
+        """The settings of these that are the largest tried of several, so that larger ones might be better."""
+        largest = {name: max(values) for name, values in self.grid.items() if len(values) > 1}
+        return [name for name, value in params.items() if largest.get(name) == value]
+
     def ladder(self):
         values = [self.low]
         while values[-1] < self.high:

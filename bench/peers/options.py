@@ -26,6 +26,7 @@ def options(arguments=None):
     parser.add_argument("--quick", action="store_true", help="two rounds, few settings, no choice of page size")
     parser.add_argument("--record", action="store_true",
                         help="keep the record of a part under the data set's name; tables then say who took part")
+    parser.add_argument("--label", default="", help="a word behind the record's name, as of another machine's")
     parser.add_argument("--keep", action="store_true", help="settings of the run before, where there are any")
     chosen = parser.parse_args(arguments)
     if chosen.quick:

@@ -51,9 +51,19 @@ def against(cell, ours, theirs):
 
 
 def no_smaller(cell, ours, theirs, size):
-    """Of each variant of ours its ratio to the best peer that needs no fewer bytes; the best of these."""
-    found = [against(cell, [mine], [p for p in theirs if size[p] >= size[mine]]) for mine in ours if mine in cell]
-    return max((f for f in found if f), key=lambda f: f["ratio"], default=None)
+    """Beside each peer our best of no more than its bytes, where there is one of so few; the least of these ratios."""
+    found = []
+    for peer in theirs:
+        fitting = [mine for mine in ours if size[mine] <= size[peer]]
+        if peer in cell and fitting:
+            found.append(against(cell, fitting, [peer]))
+    return min(found, key=lambda f: f["ratio"], default=None)
+
+
+def disturbed(events):
+    """The share of the timings, by the wall clock, in which the core did something else for a twentieth or more."""
+    both = [(event.get("wall_qps", event["qps"]), event["cpu_qps"]) for event in events if "cpu_qps" in event]
+    return sum(wall < 0.95 * cpu for wall, cpu in both) / len(both) if both else 0.0
 
 
 def at_half(cell, ours, theirs, size):
@@ -104,6 +114,11 @@ def summarise(data, entries, events, isa=""):
     return {"cells": cells, "targets": targets}
 
 
+def cpu(machine):
+    """Its name, and which of those of that name it is."""
+    return machine["cpu"] + (f" ({machine['generation']})" if machine.get("generation") else "")
+
+
 def lookup(summary):
     return {(cell["mode"], cell["target"]): cell["contenders"] for cell in summary["cells"]}
 
@@ -112,7 +127,7 @@ def table(about, entries, summary):
     found, data = lookup(summary), about["data"]
     targets = sorted({target for _, target in found})
     heads = "".join(f"{mode + ' ' + target:>12}" for mode in MODES for target in targets)
-    lines = ["", f"{data['name']}: {data['rows']} x {data['dim']}, {data['metric']}, {about['machine']['cpu']}",
+    lines = ["", f"{data['name']}: {data['rows']} x {data['dim']}, {data['metric']}, {cpu(about['machine'])}",
              f"queries a second at recall@10, one pinned core, medians by the {about['parameters']['clock']} clock",
              f"{'':38}{'bytes':>7}{'in mem.':>8}{'build s':>8}{heads}"]
     taking = [entry for entry in entries if not entry.get("skip")]

@@ -103,6 +103,11 @@ def swept(chosen, contender):
                        for target in TARGETS} for mode in MODES}
     result = {"settings": settings, "tried": tried,
               "timed": {mode: list(timed[mode].points.values()) for mode in MODES}}
+    for mode in MODES:
+        for target, params in settings[mode].items():
+            ends = sweep.ends(params) if params else []
+            if ends:
+                note(f"{contender.name}: {mode} {target} takes the largest {' and '.join(ends)} that is tried")
     result["pages"] = "huge" if chosen.quick else pages(chosen, contender, settings["one"])
     kept.write_text(json.dumps(result))
     return result
@@ -212,15 +217,15 @@ def main():
              "machine": machine(),
              "data": {"name": data.name, "metric": data.metric, "rows": data.count, "dim": data.dim,
                       "type": data.raw.dtype.name, "queries": len(data.raw_queries), "sha256": data.checksum()},
-             "parameters": {"k": K, "engines": chosen.engines, "rounds": chosen.rounds, "seconds": chosen.seconds, "clock": chosen.clock,
-                            "max_isa": isa,
-                            "cpu": chosen.cpu, "build_threads": chosen.threads}}
+             "parameters": {"k": K, "engines": chosen.engines, "rounds": chosen.rounds, "seconds": chosen.seconds,
+                            "clock": chosen.clock, "max_isa": isa, "cpu": chosen.cpu, "build_threads": chosen.threads,
+                            "build_limit": chosen.build_limit, "memory": chosen.memory}}
     every = contenders(chosen, data)
     events = race(chosen, prepare(chosen, every))
     entries = [record(contender, data.count) for contender in every]
     summary = report.summarise(about["data"], entries, events, isa)
     chosen.results.mkdir(parents=True, exist_ok=True)
-    part = "-" + isa if isa else ""
+    part = "".join("-" + word for word in (isa, chosen.label) if word)
     some = chosen.engines != ",".join(engines.NAMES) and not chosen.record
     part += "-part" if chosen.quick or some or chosen.clock == "cpu" else ""
     path = chosen.results / f"peers-{data.name}{part}.json"

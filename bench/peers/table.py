@@ -36,12 +36,13 @@ def cell(found, name, mode, target):
 
 def markdown(record):
     data, found = record["data"], report.lookup(record["summary"])
-    machine = record["machine"]
+    named, _, changes = record["commit"].partition(" ")
     isa = record["parameters"]["max_isa"]
     held = f", ours held to {isa}" if isa else ""
     lines = [f"#### {data['name']}: {data['rows']:,} × {data['dim']}, {data['metric']}{held}", "",
-             f"{machine['cpu']}, one core; {record['date'][:10]}, commit {record['commit'][:12]}. Queries a second at recall@10 "
-             f"{' / '.join(TARGETS)}; in brackets the recall measured where it is off by more than {OFF}.", "",
+             f"{report.cpu(record['machine'])}, one core; {record['date'][:10]}, commit "
+             f"{' '.join([named[:12], changes]).strip()}. Queries a second at recall@10 {' / '.join(TARGETS)}; in "
+             f"brackets the recall measured where it is off by more than {OFF}.", "",
              "| | version | bytes a vector | one query a call | the batch call | build, s |",
              "|---|---|---:|---:|---:|---:|"]
     for entry in strongest(record["contenders"], found):
@@ -49,6 +50,9 @@ def markdown(record):
         name = f"**{entry['name']}**" if entry["ours"] else entry["name"]
         lines.append(f"| {name} | {entry['version'].split('+')[0]} | {entry['bytes_per_vector']:,.0f} | {cells[0]} | "
                      f"{cells[1]} | {entry['build_s']:,.0f} |")
+    disturbed = report.disturbed(record.get("rounds", []))
+    if disturbed >= 0.01:
+        lines += ["", f"In {disturbed:.0%} of the timings the core did something else for a twentieth of the time or more."]
     left_out = [f"{entry['name']} ({entry['skip']})" for entry in record["contenders"]
                 if entry.get("skip") and not entry["ours"]]
     if left_out:

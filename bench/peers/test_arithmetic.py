@@ -45,6 +45,11 @@ class Choice(unittest.TestCase):
                 below = below[below.index(chosen["ef"]) - 1]
                 self.assertLess(measure({**chosen, "ef": below})["recall"], target)
 
+    def test_ends_of_what_is_tried(self):
+        sweep = choose.Sweep("ef", 1, 1000, rerank=(1, 2), one=(7,))
+        self.assertEqual(sweep.ends({"ef": 1000, "rerank": 2, "one": 7}), ["rerank"])
+        self.assertEqual(sweep.ends({"ef": 1000, "rerank": 1, "one": 7}), [])
+
     def test_pick(self):
         self.assertIsNone(choose.pick([], None))
         self.assertEqual(choose.pick(["only"], None), "only")  # without a measurement
@@ -100,9 +105,9 @@ class Verdicts(unittest.TestCase):
 
     def test_other_sets(self):
         found = self.reached("gloss384")
-        # us small (200 bytes) is judged by all, us big (400) by them fast alone: 4 is the better.
+        # Beside them fast (500 bytes) us big (400) is 4 times as fast; us small (200) is what fits beside them slow.
         same = found["peers of no fewer bytes"]
-        self.assertEqual((same["ours"], same["theirs"], same["reached"]), ("us big", "them fast", 4.0))
+        self.assertEqual((same["ours"], same["theirs"], same["reached"]), ("us small", "them slow", 3.75))
         half = found["best of all at half its bytes"]  # 250: us small alone
         self.assertEqual((half["ours"], half["theirs"], half["reached"]), ("us small", "them fast", 3.0))
 
@@ -111,6 +116,19 @@ class Verdicts(unittest.TestCase):
         found = self.reached("gloss384", entries=entries)
         self.assertNotIn("peers of no fewer bytes", found)
         self.assertEqual(found["best of all at half its bytes"]["reached"], 0.0)
+
+    def test_of_small_peers_none_escapes(self):
+        # A large variant of ours does not stand for the small one beside a small and fast peer.
+        speeds = {**SPEEDS, "them slow": [200, 100, 200]}
+        same = self.reached("gloss384", speeds=speeds)["peers of no fewer bytes"]
+        self.assertEqual((same["ours"], same["theirs"], same["reached"]), ("us small", "them slow", 1.5))
+        speeds.pop("us small")
+        self.assertEqual(self.reached("gloss384", speeds=speeds)["peers of no fewer bytes"]["reached"], 0.0)
+
+    def test_disturbed(self):
+        events = [{"qps": wall, "cpu_qps": 100.0} for wall in (100, 96, 94, 50)] + [{"qps": 1.0}]
+        self.assertEqual(report.disturbed(events), 0.5)
+        self.assertEqual(report.disturbed([]), 0.0)
 
     def test_not_reaching_the_recall_is_a_miss(self):
         found = self.reached("glove100", speeds={"them fast": [100, 100, 100]})
@@ -148,6 +166,14 @@ class Tables(unittest.TestCase):
         self.assertNotIn("Who took part", text)
         parameters = {**self.record["parameters"], "engines": "us, them fast"}
         self.assertIn("Who took part: us, them fast.", table.markdown({**self.record, "parameters": parameters}))
+
+    def test_what_a_reader_must_know_of_the_run(self):
+        self.assertIn("a CPU, one core; 2026-01-01, commit cccccccccccc. ", table.markdown(self.record))
+        events = [{"name": "us big", "qps": 90.0, "cpu_qps": 100.0}]
+        text = table.markdown({**self.record, "commit": "c" * 40 + " with changes", "rounds": events,
+                               "machine": {"cpu": "a CPU", "generation": "family 25, model 17"}})
+        self.assertIn("a CPU (family 25, model 17), one core; 2026-01-01, commit cccccccccccc with changes. ", text)
+        self.assertIn("In 100% of the timings", text)
 
     def test_a_recall_that_is_off_is_told(self):
         def cell(recall):

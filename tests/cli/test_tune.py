@@ -200,6 +200,17 @@ class Probes(CommandTest):
         self.assertRegex(few, "; this batch scans 2 partitions; single queries scan 2 partitions\n")
         self.assertEqual((self.run_json("info", "x.sl")["partitions"], self.run_json("info", "x.sl")["groups"]), (19, 0))
         self.assertIn("\n19 partitions\n", self.run_ok("info", "x.sl"))
+        # Of more queries than are asked at a time each block is searched as all are, on however many threads.
+        self.rewrite([(3, 0), (3, 0)])
+        self.vectors("many.fbin", clustered(20000, 8, 7))
+
+        def found(threads):
+            told = self.run_json("search", "x.sl", "many.fbin", "-k", K, "--recall", 0.6, "--threads", threads, "-o",
+                                 "many.ibin")
+            return told["probes"], told["target"], self.read("many.ibin")
+
+        self.assertEqual(found(64), found(1))
+        self.assertEqual(found(1)[:2], (3, 0.6))
 
 
 if __name__ == "__main__":

@@ -18,16 +18,16 @@ PACKAGE = "faiss-cpu"
 
 
 def variants(data):
-    found = [base.Variant(f"HNSW M={m}", {"factory": f"HNSW{m}", "ef_construction": 200}, Sweep("ef", K, 4096))
+    found = [base.Variant(f"HNSW M={m}", {"factory": f"HNSW{m}", "ef_construction": 200}, Sweep("ef", K, 16384))
              for m in (16, 32)]
     codes = "SQ8bit_direct" if data.raw.dtype.name == "uint8" else "SQ8"
     if codes == "SQ8":
         found.append(base.Variant("HNSW M=32 SQ8", {"factory": "HNSW32_SQ8", "ef_construction": 200},
-                                  Sweep("ef", K, 4096)))
+                                  Sweep("ef", K, 16384)))
     for lists in (round(math.sqrt(data.count)), round(4 * math.sqrt(data.count))):
         found.append(base.Variant(f"IVF{lists} PQ{data.dim // 2}x4fs refine",
                                   {"factory": f"IVF{lists},PQ{data.dim // 2}x4fs,RFlat", "lists": lists},
-                                  Sweep("nprobe", 1, lists, k_factor=(2, 4, 8, 16, 32, 64))))
+                                  Sweep("nprobe", 1, lists, k_factor=(2, 4, 8, 16, 32, 64, 128, 256))))
     return found
 
 

@@ -17,7 +17,7 @@ CODE_BYTES = {"SQ8U": 1.0, "SQ4U": 0.5}
 def variants(data):
     def variant(codes, refine):
         return base.Variant(f"HNSW R=32 {codes} + {refine}",
-                            {"codes": codes, "refine": refine, "degree": 32, "window": 200}, Sweep("ef", K, 4096))
+                            {"codes": codes, "refine": refine, "degree": 32, "window": 200}, Sweep("ef", K, 16384))
 
     return [variant("SQ8U", "FP16"), variant("SQ8U", "FP32"), variant("SQ4U", "FP16")]
 

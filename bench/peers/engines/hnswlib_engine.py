@@ -13,7 +13,7 @@ PACKAGE = "hnswlib"
 
 
 def variants(data):
-    return [base.Variant(f"M={m}", {"m": m, "ef_construction": 200}, Sweep("ef", K, 4096)) for m in (16, 32)]
+    return [base.Variant(f"M={m}", {"m": m, "ef_construction": 200}, Sweep("ef", K, 16384)) for m in (16, 32)]
 
 
 def build(data, settings, threads, folder):

@@ -17,13 +17,13 @@ def variants(data):
     lists = round(4 * math.sqrt(data.count))
     return [
         base.Variant("SymphonyQG R=32", {"kind": "qg", "degree": 32, "bits": 0, "ef_construction": 200},
-                     Sweep("ef", K, 4096)),
+                     Sweep("ef", K, 16384)),
         base.Variant("SymphonyQG R=32 8-bit", {"kind": "qg", "degree": 32, "bits": 8, "ef_construction": 200},
-                     Sweep("ef", K, 4096)),
+                     Sweep("ef", K, 16384)),
         base.Variant("SymphonyQG R=64", {"kind": "qg", "degree": 64, "bits": 0, "ef_construction": 200},
-                     Sweep("ef", K, 4096)),
+                     Sweep("ef", K, 16384)),
         base.Variant("HNSW RaBitQ 7-bit M=16", {"kind": "hnsw", "m": 16, "bits": 7, "ef_construction": 200,
-                                                "centroids": 16}, Sweep("ef", K, 4096)),
+                                                "centroids": 16}, Sweep("ef", K, 16384)),
         base.Variant(f"IVF{lists} RaBitQ 7-bit", {"kind": "ivf", "bits": 7, "lists": lists}, Sweep("nprobe", 1, lists)),
     ]
 

@@ -17,7 +17,7 @@ from . import base
 
 PACKAGE = "scann"
 SOAR, OVER = 1.5, 2.0  # what its own builder takes where nothing is said
-REORDER = (30, 60, 100, 150, 250, 400, 700, 1200)
+REORDER = (30, 60, 100, 150, 250, 400, 700, 1200, 2000, 3500)
 
 
 def variants(data):

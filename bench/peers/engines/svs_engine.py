@@ -24,9 +24,9 @@ def variants(data):
     if data.raw.dtype.name == "uint8":
         kinds = ["LVQ8", "LVQ4x8", "u8"]
     # Its calibration takes no whole numbers: there the distance of fetching ahead is swept instead.
-    ahead = {"u8": {"ahead": (1, 4, 8)}}
+    ahead = {"u8": {"ahead": (1, 4, 8, 16)}}
     return [base.Variant(f"Vamana R={degree} {kind}", {"kind": kind, "degree": degree, "window": 200},
-                         Sweep("window", K, 4096, **ahead.get(kind, {}))) for kind in kinds for degree in (32, 64)
+                         Sweep("window", K, 16384, **ahead.get(kind, {}))) for kind in kinds for degree in (32, 64)
             if degree == 32 or kind in ("f16", "u8")]
 
 

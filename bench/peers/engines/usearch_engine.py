@@ -22,7 +22,7 @@ def variants(data):
     def variant(dtype, m):
         product = {"metric": "ip"} if dtype == "f32" and data.metric == "cosine" else {}
         return base.Variant(f"{dtype} M={m}", {"m": m, "dtype": dtype, "expansion_add": 200, **product},
-                            Sweep("ef", K, 4096))
+                            Sweep("ef", K, 16384))
 
     return [variant(dtype, m) for dtype in ("f32", "i8") for m in (16, 32)]
 
