@@ -17,7 +17,9 @@ def commit():
         return "unknown"
     if named.returncode != 0:
         return "unknown"
-    return named.stdout.strip() + (" with changes" if git("status", "--porcelain").stdout else "")
+    # The records that an earlier benchmark left are no change of what is measured.
+    changed = git("status", "--porcelain", "--", ":/", ":(exclude,top)bench/results").stdout
+    return named.stdout.strip() + (" with changes" if changed else "")
 
 
 def machine():

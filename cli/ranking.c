@@ -37,7 +37,7 @@ char *read_text(const char *path) {
     struct stat info;
     char *text = NULL;
     if (fd < 0 || fstat(fd, &info) != 0)
-        (void)report_failure("%s: cannot open: %s", path, strerror(errno));
+        (void)report_failure("%s: cannot open: %s; check the path and who may read it", path, strerror(errno));
     else if (!S_ISREG(info.st_mode))
         (void)report_failure("%s: cannot read: not a regular file", path);
     else if (info.st_size < 0 || (uint64_t)info.st_size > TEXT_MAX)

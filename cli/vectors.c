@@ -135,7 +135,8 @@ static int open_regular(vectors *vectors) {
     source->fd = open(vectors->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
     if (source->fd < 0 || fstat(source->fd, &info) != 0)
-        return report_failure("%s: cannot open: %s", vectors->path, strerror(errno));
+        return report_failure("%s: cannot open: %s; check the path and who may read it", vectors->path,
+                              strerror(errno));
     if (!S_ISREG(info.st_mode)) return report_failure("%s: cannot read: not a regular file", vectors->path);
     if (info.st_size == 0) return report_failure("%s: the file is empty; fetch or make it again", vectors->path);
     source->size = (uint64_t)info.st_size;

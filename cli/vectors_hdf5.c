@@ -7,9 +7,11 @@
 
 #include "cli/system.h"
 
+#include <errno.h>
 #include <hdf5.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct opened {
     hid_t file, set, stored; /* negative: not open */
@@ -83,11 +85,14 @@ int hdf5_open(vectors *vectors, vectors_role role) {
     char *file = part_path(vectors->path, role, opened);
     if (!file) return report_failure("out of memory");
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* it would print its stack on stderr */
-    opened->file = H5Fopen(file, H5F_ACC_RDONLY, H5P_DEFAULT);
+    int error = access(file, R_OK) == 0 ? 0 : errno;
+    opened->file = error ? -1 : H5Fopen(file, H5F_ACC_RDONLY, H5P_DEFAULT);
     free(file);
+    if (error)
+        return report_failure("%s: cannot open: %s; check the path and who may read it", vectors->path,
+                              strerror(error));
     if (opened->file < 0)
-        return report_failure("%s: cannot open it as HDF5: missing, unreadable, cut short or not HDF5; fetch it again",
-                              vectors->path);
+        return report_failure("%s: cannot open it as HDF5: cut short or not HDF5; fetch it again", vectors->path);
     opened->set = H5Dopen2(opened->file, opened->dataset, H5P_DEFAULT);
     if (opened->set < 0)
         return report_failure("%s: has no dataset %s; name the one to read, FILE.hdf5:NAME", vectors->path,

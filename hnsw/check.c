@@ -124,21 +124,14 @@ static sl_status check_reach(sl_check *check) {
     return SL_OK;
 }
 
-enum { BLOCK = 256 };
-
-/* The score of the k-th nearest of a query among all rows but its own and those of deleted nodes. */
-static double exact_kth(const sl_index *index, const sl_query_code *query, uint32_t self, sl_top *top) {
-    uint32_t nodes[BLOCK];
-    float scores[BLOCK];
+/* The score of the k-th nearest of what the walk was asked, among all rows but its own and those of deleted nodes. */
+static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
+    const sl_pool *pool = &walk->pool;
     top->size = 0;
-    for (size_t node = sl_next_live(index, 0); node < index->n;) {
-        size_t count = 0;
-        for (; count < BLOCK && node < index->n; node = sl_next_live(index, node + 1))
-            nodes[count++] = (uint32_t)node;
-        index->kernels->score[index->walked->codes](&index->walked->rows, query, nodes, count, 4, scores);
-        for (size_t i = 0; i < count; i++)
-            if (nodes[i] != self) sl_top_push(top, (double)scores[i], nodes[i]);
-    }
+    sl_gather_all(walk, top->k + 1);
+    for (size_t i = 0; i < pool->size; i++)
+        if (sl_pool_id(pool->keys[i]) != self)
+            sl_top_push(top, (double)sl_pool_score(pool->keys[i]), sl_pool_id(pool->keys[i]));
     return top->size ? top->entries[0].score : 0;
 }
 
@@ -151,7 +144,7 @@ static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, s
     if (drawn >= index->n) return 1;
     uint32_t self = (uint32_t)drawn;
     sl_walk_ask_node(walk, self);
-    double kth = exact_kth(index, &walk->query, self, top);
+    double kth = exact_kth(walk, self, top);
     if (top->size == 0) return 1;
     walk->pool.size = 0;
     sl_gather(walk, top->k + 1, &(sl_search_params){.ef = walk->max_ef}, walk->max_ef, walk->max_ef, (sl_range){0, 0});

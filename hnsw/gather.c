@@ -20,8 +20,7 @@ static size_t depth_for(const sl_index *index, size_t ef) {
     return depth < index->n ? (size_t)depth : index->n;
 }
 
-/* The best of all nodes that are not deleted, up to `most`, without the graph. */
-static void compare_live(sl_walk *walk, size_t most) {
+void sl_gather_all(sl_walk *walk, size_t most) {
     const sl_index *index = walk->index;
     const sl_codec *codec = walk->walked;
     uint32_t nodes[BLOCK + BEHIND] = {0};
@@ -48,7 +47,7 @@ static void look(sl_gathering *gathering, size_t ef, int all) {
     if (sl_walk_deepen(walk, all ? ef : depth) != SL_OK) all = 1;
     if (all) {
         size_t most = ef < walk->depth ? ef : walk->depth;
-        compare_live(walk, most);
+        sl_gather_all(walk, most);
         gathering->whole = walk->pool.size < most;
         return;
     }

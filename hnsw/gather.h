@@ -11,4 +11,8 @@
  * given, k are found. Walks start from `near`, or where it is empty from where the way down the upper layers leads. */
 void sl_gather(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest, sl_range near);
 
+/* The best of all nodes that are not deleted into the walk's pool, up to `most`, which it has room for, without the
+ * graph. */
+void sl_gather_all(sl_walk *walk, size_t most);
+
 #endif
