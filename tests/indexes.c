@@ -116,6 +116,18 @@ void indexes_save_cut(const sl_index *index, const char *path, const section_byt
     ck_ok(sl_store_save(path, &sl_index_file, NULL, &file.header, file.sections, kept, &progress));
 }
 
+sl_index *indexes_broken(const char *path, const char *says) {
+    sl_index *index;
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = SL_PLACE_DRAM;
+    ck_fails(sl_index_open(path, &params, &index), SL_ECORRUPT, says);
+    ck_ok(sl_index_open(path, NULL, &index));
+    sl_check_report report = {.struct_size = sizeof report};
+    ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, says);
+    return index;
+}
+
 int indexes_cancel(void *ctx, uint64_t done, uint64_t total) {
     (void)ctx, (void)done, (void)total;
     return 1;

@@ -56,6 +56,10 @@ typedef struct section_bytes {
 /* Saves the index with `count` sections cut so, which a file that lies may have. */
 void indexes_save_cut(const sl_index *index, const char *path, const section_bytes *cut, size_t count);
 
+/* What a copy in memory is refused for, and a check of the mapped file finds, in these words; returns the index mapped.
+ */
+sl_index *indexes_broken(const char *path, const char *says);
+
 /* A progress callback that cancels as soon as it is asked. */
 int indexes_cancel(void *ctx, uint64_t done, uint64_t total);
 

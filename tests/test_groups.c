@@ -296,12 +296,7 @@ START_TEST(wrong_content_is_found) {
     static answer found;
     lies[_i](&idx->groups);
     ck_ok(indexes_save(idx, place.path));
-    sl_open_params params;
-    sl_open_params_init(&params);
-    params.place = SL_PLACE_DRAM;
-    sl_index *opened;
-    ck_fails(sl_index_open(place.path, &params, &opened), SL_ECORRUPT, "group");
-    opened = indexes_open(place.path, SL_PLACE_MAP);
+    sl_index *opened = indexes_broken(place.path, "group");
     for (size_t groups = 1; groups <= opened->groups.count; groups += 5) {
         for (int together = 0; together < 2; together++) {
             ask(opened, 300, groups, together, &found);
@@ -309,8 +304,6 @@ START_TEST(wrong_content_is_found) {
                 ck_assert(found.ids[i] == SL_NO_ID || found.ids[i] < N);
         }
     }
-    sl_check_report report = {.struct_size = sizeof report};
-    ck_fails(sl_index_check(opened, NULL, &report), SL_ECORRUPT, "group");
     sl_index_free(opened);
 }
 END_TEST

@@ -450,11 +450,7 @@ START_TEST(wrong_content_is_found) {
     lies[_i](&index->partitions);
     ck_ok(sl_index_save(index, place.path, NULL));
     sl_index_free(index);
-    sl_open_params params;
-    sl_open_params_init(&params);
-    params.place = SL_PLACE_DRAM;
-    ck_fails(sl_index_open(place.path, &params, &index), SL_ECORRUPT, "partition");
-    index = open_at(place.path, SL_PLACE_MAP);
+    index = indexes_broken(place.path, "partition");
     for (size_t p = 0; p < index->partitions.count; p++) {
         sl_range range = sl_partition_nodes(&index->partitions, p, index->n);
         ck_assert_uint_le(range.first, range.end);
@@ -465,8 +461,6 @@ START_TEST(wrong_content_is_found) {
     ck_assert_uint_eq(rest.end, N);
     uint64_t ids[QUERIES * K];
     indexes_search(index, x, SL_F32, QUERIES, K, EF, ids, NULL);
-    sl_check_report report = {.struct_size = sizeof report};
-    ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "partition");
     sl_index_free(index);
 }
 END_TEST
