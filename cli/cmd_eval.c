@@ -171,12 +171,16 @@ static eval_setting setting_of(const eval_state *state, size_t ef) {
     return (eval_setting){.ef = ef, .rerank = state->options->rerank};
 }
 
-/* The smallest depth of the best recall measured, of points that are not of stored settings. */
+/* Of no stored settings. */
+static int is_own(const eval_state *state, const eval_point *point) {
+    return compare_settings(point->setting, setting_of(state, point->setting.ef)) == 0;
+}
+
+/* The smallest depth of the best recall measured: stored settings are measured once all of these are found. */
 static size_t best_ef(const eval_state *state) {
     const eval_point *best = NULL;
     for (size_t i = 0; i < state->count; i++) {
         const eval_point *point = &state->points[i];
-        if (compare_settings(point->setting, setting_of(state, point->setting.ef)) != 0) continue;
         if (!best || point->recall > best->recall) best = point;
     }
     return best ? best->setting.ef : state->options->k;
@@ -355,7 +359,7 @@ static void print_text(const eval_state *state) {
            state->task.place == SL_PLACE_DRAM ? "memory" : "its mapped file", state->stats.isa);
     eval_print_heading(options->k);
     for (size_t i = 0; i < state->count; i++)
-        eval_print_point(&state->task, &state->points[i]);
+        if (is_own(state, &state->points[i])) eval_print_point(&state->task, &state->points[i]);
     for (size_t i = 0; i < options->recall.count; i++) {
         const target *target = &state->targets[i];
         if (target->tuned)
@@ -454,7 +458,8 @@ static const option eval_table[] = {
     {0, "recall", OPTION_FRACTIONS, "LIST", 0, offsetof(eval_options, recall),
      "Instead of --ef: recalls to reach, such as 0.9,0.95,0.99. For each the settings that 'shortlist tune' stored in "
      "the index are measured; without such, or with --rerank, the smallest ef that reaches it on these "
-     "queries is found and measured; the points passed on the way are told too, measured by one pass each. A recall is "
+     "queries is found and measured; the points passed on the way are told above, measured by one pass each. A recall "
+     "is "
      "given up where searching twice and four times as deep finds nothing more."},
     OPTION_THREADS(eval_options, "Threads that ask, each one query at a time (default 1)."),
     {0, "procs", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, procs),
@@ -491,8 +496,8 @@ const command command_eval = {
     .description =
         "At each depth asks every query, one a call, and prints recall, queries a second, the 50th, 99th and 99.9th "
         "percentile of a query's time, and the distances computed for it; and asks all queries in one call, which is "
-        "free to work on several at once, for the queries a second in batch. Recall is the share of the true -k "
-        "nearest among those returned, averaged over the queries; TRUTH.ibin holds the ids of the true ones, best "
+        "free to work on several at once, for the queries a second in batch and their recall, which is another where a "
+        "batch scans. Recall is the share of the true -k nearest among those returned, averaged over the queries; TRUTH.ibin holds the ids of the true ones, best "
         "first, at least -k a row, as 'shortlist truth' writes them. A pass that warms the caches goes first, and a "
         "tier in memory is waited for. At the "
         "end it tells the memory that the measuring process holds, or with --procs one of them alone and all together: "

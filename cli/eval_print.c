@@ -73,8 +73,8 @@ void eval_json_memory(json *json, const eval_memory *memory, size_t count) {
 void eval_print_heading(size_t k) {
     char heading[32];
     snprintf(heading, sizeof heading, "recall@%zu", k);
-    printf("%7s  %9s  %10s  %10s  %9s  %9s  %9s  %11s\n", "ef", heading, "queries/s", "in batch/s", "p50 us", "p99 us",
-           "p99.9 us", "evaluations");
+    printf("%7s  %9s  %10s  %10s  %10s  %9s  %9s  %9s  %11s\n", "ef", heading, "queries/s", "in batch/s", "its recall",
+           "p50 us", "p99 us", "p99.9 us", "evaluations");
 }
 
 /* "-" for what was not measured. */
@@ -90,6 +90,10 @@ void eval_print_point(const eval_task *task, const eval_point *point) {
     printf("%7zu  %9.4f", point->setting.ef, point->recall);
     print_rate(figures[EVAL_QPS]);
     print_rate(figures[EVAL_BATCH_QPS]);
+    if (isnan(figures[EVAL_BATCH_QPS]))
+        printf("  %10s", "-");
+    else
+        printf("  %10.4f", point->batch_recall);
     printf("  %9.1f  %9.1f  %9.1f  %11.0f\n", figures[EVAL_P50], figures[EVAL_P99], figures[EVAL_P999],
            point->evaluations);
 }

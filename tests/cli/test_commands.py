@@ -430,8 +430,8 @@ class Eval(Indexed):
 
     def test_text(self):
         out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", "10,20")
-        self.assertRegex(out, r"ef +recall@10 +queries/s +in batch/s +p50 us +p99 us +p99.9 us +evaluations\n"
-                              r" +10 +0\.\d{4} +\d+ +\d+")
+        self.assertRegex(out, r"ef +recall@10 +queries/s +in batch/s +its recall +p50 us +p99 us +p99.9 us +evaluations\n"
+                              r" +10 +(0\.\d{4}) +\d+ +\d+ +\1 ")
 
 
 class InfoAndCheck(Indexed):

@@ -1,5 +1,6 @@
 """shortlist tune, and the commands that use what it stores."""
 
+import re
 import struct
 import unittest
 
@@ -59,6 +60,23 @@ class Tune(CommandTest):
         plain = self.run_json("eval", "x.sl", "half.fbin", "half.ibin", "-k", K, "--recall", 0.8, "--repeat", 1,
                               "--rerank", 40)["at"][0]
         self.assertEqual((plain["tuned"], plain["rerank"]), (False, 40))
+
+    def test_stored_settings_are_no_walk_of_its_own(self):
+        """Where a recall is not reached, eval tells the best of what it walked itself. Stored settings re-rank more."""
+        asked = ("half.fbin", "half.ibin", "-k", K, "--recall", "0.9,0.995,0.999", "--repeat", 1)
+        self.run_ok("build", "base.fbin", "-o", "four.sl", "--metric", "cosine", "--codes", "i4", "--threads", 1)
+        self.run_ok("tune", "four.sl", "half.fbin", "half.ibin", "-k", K, "--recall", "0.9,0.995")
+        told = self.run_json("eval", "four.sl", *asked)
+        low, high, never = told["at"]
+        self.assertEqual([row["tuned"] for row in told["at"]], [True, True, False])
+        own = [point for point in told["points"] if point["rerank"] == 0]
+        best = max(point["recall"] for point in own)
+        self.assertGreater(high["recall"], best)
+        self.assertEqual((never["reached"], never["recall"]), (False, best))
+        self.assertEqual(never["ef"], min(point["ef"] for point in own if point["recall"] == best))
+        table, *tuned = self.run_ok("eval", "four.sl", *asked).split("as tuned for recall")
+        self.assertEqual(re.findall(r"(?m)^ +(\d+) +0\.", table), [str(point["ef"]) for point in own])
+        self.assertEqual(len(tuned), 2)
 
     def test_without_truth(self):
         # The f32 copy is the vectors themselves: the truth is the same.
