@@ -8,9 +8,10 @@
 
 enum { PREFETCH_LINES = 4, AHEAD = 4 };
 
-/* Rows that are scored at once, and cache lines that are asked for meanwhile. A core waits for so many lines at a time,
- * some two dozen on a Zen 4, where these numbers were found. What is asked for beyond them holds up all that follows,
- * so that a turn's rows asked for in one go have nothing scored while most of them come. */
+/* Rows that are scored at once, and cache lines that are asked for meanwhile. A core waits for so many lines of the
+ * first-level cache at a time, some two dozen on a Zen 4, where these numbers were found. What is asked for beyond them
+ * holds up all that follows, so that a turn's rows asked for in one go have nothing scored while most of them come.
+ * Lines asked for into the second level do so no longer there; of other machines it is not known. */
 enum { STEP = 16, LINES = 16 };
 
 /* Vectors are stored whole, over the end of what they hold. */
