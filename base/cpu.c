@@ -47,7 +47,7 @@ static unsigned long long saved_state(void) {
 #define STATE_ZMM 0xe6u /* and mask registers, upper halves, upper registers */
 
 /* Leaf 7, where the compiler's header does not name a bit of it. */
-#define LEAF7_EBX_AVX2      (1u << 5)
+#define LEAF7_EBX_AVX2      (1u << 3 | 1u << 5 | 1u << 8)               /* and BMI1, BMI2 */
 #define LEAF7_EBX_AVX512    (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* F, DQ, BW, VL */
 #define LEAF7_ECX_VNNI      (1u << 11)
 #define LEAF7_1_EAX_AVXVNNI (1u << 4)
@@ -63,7 +63,7 @@ static unsigned read_processor(void) {
     if (!ALL_OF(c, LEAF1_ECX_OSXSAVE | LEAF1_ECX_AVX2_KIN)) return found;
     unsigned long long state = saved_state();
     if (!ALL_OF(state, STATE_YMM)) return found;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & LEAF7_EBX_AVX2)) return found;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !ALL_OF(b, LEAF7_EBX_AVX2)) return found;
     found |= bit(SL_ISA_AVX2);
     if (ALL_OF(state, STATE_ZMM) && ALL_OF(b, LEAF7_EBX_AVX512)) {
         found |= bit(SL_ISA_AVX512BW);

@@ -43,9 +43,10 @@ static inline uint32_t *sl_visited_place(sl_visited *visited) {
 
 /* Marks the id; returns whether it was marked before. */
 static inline int sl_visited_mark(sl_visited *visited, uint32_t id) {
-    uint32_t *word = &visited->words[id & visited->mask], before = *word, bit = id >> visited->shift & 31;
-    *word = before | (uint32_t)1 << bit;
-    return (int)(before >> bit & 1);
+    uint32_t *word = &visited->words[id & visited->mask], before = *word;
+    uint32_t bit = (uint32_t)1 << (id >> visited->shift & 31);
+    *word = before | bit;
+    return (before & bit) != 0;
 }
 
 /* Marks n ids from `first` on, none of which is marked, and puts them at `ids`. */

@@ -13,11 +13,11 @@
  *   lane_f32, lane_i16        (p, n) the same for n elements, as floats
  *   lane_query8, lane_row8    sum += row (unsigned) * query (signed); see lane_offset
  *   lane_low4, lane_high4     the lower and the upper four bits of each byte
- *   lane_row4                 sum += those * query (signed)
- *   lane_offset               what must be taken from lane_row8's sum to get dot - query->offset
- *   lane_sum4_i32, _f32       the four totals of four registers
- *   lane_dot_i8, _u8, _i16    sum += a * b
- *   lane_square_u16           sum += a * a of unsigned 16-bit integers
+ *   lane_row4                 run += those * query (signed)
+ *   LANE_RUN4                 there are R4, a run of so many products or fewer, lane_begin4(sum), with which one
+ * begins, and lane_end4(sum, run), the sum with it; without it a run is the sum itself lane_offset               what
+ * must be taken from lane_row8's sum to get dot - query->offset lane_sum4_i32, _f32       the four totals of four
+ * registers lane_dot_i8, _u8, _i16    sum += a * b lane_square_u16           sum += a * a of unsigned 16-bit integers
  *   lane_diff_i8, _u8, _i16   |a - b|, which is unsigned
  *   lane_total8(sum), lane_total16(sum, steps), lane_total_squares(sum, steps)
  *   lane_fma, _add, _sub, _mul, _splat, lane_sum_f32
@@ -32,13 +32,17 @@
  *
  *   LANE_TRANSPOSE            there are lane_transpose(V[LANE_F]), of 32-bit lanes, and lane_store
  *
- *   LANE_SIFTS                there are unseen, count_from, range_of, lane_sift and the kernels of candidates but keep,
- *                             which plain loops stand in for here
+ *   LANE_GROUP                there are lane_group_i32(sums), the totals of LANE_F registers side by side, and
+ * lane_finish, which makes scores of them; short rows come in such groups
+ *
+ *   LANE_SIFTS, LANE_GATHERS  there are the operations on sixteen scores, and on sixteen links, that sift.h is written
+ *                             in; plain loops stand in for them there
  */
 #ifndef SL_DISTANCE_BODY_H
 #define SL_DISTANCE_BODY_H
 
 #include "distance/lanes.h"
+#include "distance/sift.h"
 
 #include <float.h>
 #include <math.h>
@@ -46,6 +50,21 @@
 /* ---------------------------------------------------------------------------------------------------------------
  * One query against gathered rows
  * ------------------------------------------------------------------------------------------------------------- */
+
+#ifndef LANE_RUN4
+#define LANE_RUN4 (2u * SL_MAX_DIM)
+typedef R8 R4;
+
+static AI R4 lane_begin4(R8 sum) {
+    return sum;
+}
+
+static AI R8 lane_end4(R8 sum, R4 run) {
+    (void)sum;
+    return run;
+}
+
+#endif
 
 /* One row's sum; only the member of the codes in hand is used, and the others cost nothing. */
 typedef struct row_sum {
@@ -66,15 +85,23 @@ static AI void step_i8(four_sums *sums, const uint8_t *const *row, const uint8_t
     sums->d.i8 = lane_row8(sums->d.i8, lane_load(row[3] + k, LANE_8), q);
 }
 
+static AI R4 run_row4(R4 run, V bytes, V low, V high) {
+    return lane_row4(lane_row4(run, lane_low4(bytes), low), lane_high4(bytes), high);
+}
+
+static AI R8 step_row4(R8 sum, V bytes, V low, V high) {
+    return lane_end4(sum, run_row4(lane_begin4(sum), bytes, low, high));
+}
+
 /* A row's lower halves of bytes belong to the query's first `width` bytes, the upper ones to the next. */
 static AI void step_i4(four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t width, size_t k) {
     V low = lane_load(code + k, LANE_8), high = lane_load(code + width + k, LANE_8);
     V a = lane_load(row[0] + k, LANE_8), b = lane_load(row[1] + k, LANE_8);
     V c = lane_load(row[2] + k, LANE_8), d = lane_load(row[3] + k, LANE_8);
-    sums->a.i8 = lane_row4(lane_row4(sums->a.i8, lane_low4(a), low), lane_high4(a), high);
-    sums->b.i8 = lane_row4(lane_row4(sums->b.i8, lane_low4(b), low), lane_high4(b), high);
-    sums->c.i8 = lane_row4(lane_row4(sums->c.i8, lane_low4(c), low), lane_high4(c), high);
-    sums->d.i8 = lane_row4(lane_row4(sums->d.i8, lane_low4(d), low), lane_high4(d), high);
+    sums->a.i8 = step_row4(sums->a.i8, a, low, high);
+    sums->b.i8 = step_row4(sums->b.i8, b, low, high);
+    sums->c.i8 = step_row4(sums->c.i8, c, low, high);
+    sums->d.i8 = step_row4(sums->d.i8, d, low, high);
 }
 
 static AI void step_i16(four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k) {
@@ -224,47 +251,51 @@ static AI void score_rows(sl_codes codes, size_t width, const sl_code_rows *rows
     }
 }
 
-#ifdef LANE_SIXTEEN
+#ifdef LANE_GROUP
 
-/* Rows of a step or two: there is little to multiply, and adding lanes and finishing scores is most of the work. */
-static AI void score16(sl_codes codes, const score_plan *plan, const sl_query_code *query, const uint32_t *ids,
-                       float *out) {
-    const uint8_t *row[16];
-    R8 sums[16];
-    for (size_t i = 0; i < 16; i++) {
+/* The widest rows that come in groups. */
+#define LANE_SHORT 128u
+_Static_assert(2 * LANE_SHORT / LANE_8 <= LANE_RUN4, "a short row is one run");
+
+/* Rows of a few steps: there is little to multiply, and adding lanes and finishing scores is most of the work. */
+static AI void score_group(sl_codes codes, const score_plan *plan, const sl_query_code *query, const uint32_t *ids,
+                           float *out) {
+    const uint8_t *row[LANE_F];
+    R8 sums[LANE_F];
+    for (size_t i = 0; i < LANE_F; i++) {
         row[i] = row_at(plan, ids[i]);
         sums[i] = (R8){0};
+        R4 run = lane_begin4(sums[i]);
         for (size_t k = 0; k < plan->rows.width; k += LANE_8) {
             V bytes = lane_load(row[i] + k, LANE_8), code = lane_load(plan->code + k, LANE_8);
-            if (codes == SL_CODES_I8) {
+            if (codes == SL_CODES_I8)
                 sums[i] = lane_row8(sums[i], bytes, lane_query8(code));
-            } else {
-                V high = lane_load(plan->code + plan->rows.width + k, LANE_8);
-                sums[i] = lane_row4(lane_row4(sums[i], lane_low4(bytes), code), lane_high4(bytes), high);
-            }
+            else
+                run = run_row4(run, bytes, code, lane_load(plan->code + plan->rows.width + k, LANE_8));
         }
+        if (codes == SL_CODES_I4) sums[i] = lane_end4(sums[i], run);
     }
-    V totals = lane_sum16_i32(sums);
+    V totals = lane_group_i32(sums);
     if (codes == SL_CODES_I4) totals = M(add_epi32)(totals, totals);
     totals = M(sub_epi32)(totals, M(set1_epi32)(plan->offset));
-    lane_finish16(totals, &plan->rows, query, row, out);
+    lane_finish(totals, &plan->rows, query, row, out);
 }
 
 static AI void score_short(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
                            const uint32_t *ids, size_t n, size_t ahead, float *out) {
     score_plan plan = plan_score(codes, rows, width, query);
     size_t i = 0;
-    for (; n - i >= 16; i += 16) {
+    for (; n - i >= LANE_F; i += LANE_F) {
         size_t next = i + ahead;
-        if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < 16 ? n - next : 16);
-        score16(codes, &plan, query, ids + i, out + i);
+        if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < LANE_F ? n - next : LANE_F);
+        score_group(codes, &plan, query, ids + i, out + i);
     }
-    if (n - i > 8) {
-        uint32_t last[16];
-        float scores[16];
-        for (size_t j = 0; j < 16; j++)
+    if (n - i > LANE_F / 2) {
+        uint32_t last[LANE_F];
+        float scores[LANE_F];
+        for (size_t j = 0; j < LANE_F; j++)
             last[j] = ids[i + j < n ? i + j : n - 1];
-        score16(codes, &plan, query, last, scores);
+        score_group(codes, &plan, query, last, scores);
         memcpy(out + i, scores, (n - i) * sizeof *out);
     } else if (i < n) {
         score_rows(codes, width, rows, query, ids + i, n - i, 0, out + i);
@@ -336,26 +367,6 @@ typedef struct sl_bound {
     uint32_t kept, alike;
 } sl_bound;
 
-#ifndef LANE_SIFTS
-
-static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++)
-        count += scores[i] >= bound;
-    return count;
-}
-
-static AI void range_of(const float *scores, uint32_t n, float *low, float *high) {
-    *low = INFINITY;
-    *high = -INFINITY;
-    for (uint32_t i = 0; i < n; i++) {
-        *low = scores[i] < *low ? scores[i] : *low;
-        *high = scores[i] > *high ? scores[i] : *high;
-    }
-}
-
-#endif
-
 static AI uint32_t count_above(const float *scores, uint32_t n, float bound) {
     return bound == INFINITY ? 0 : count_from(scores, n, nextafterf(bound, INFINITY));
 }
@@ -388,26 +399,6 @@ static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, 
     uint32_t better = count_above(scores, n, low);
     return (sl_bound){low, most, better < most ? most - better : 0};
 }
-
-#ifndef LANE_SIFTS
-
-/* Moves what is above a bound to the front, and of what lies on it the first few; returns how many. `open` goes with it
- * unless it is NULL. */
-static size_t lane_sift(float *scores, float *open, uint32_t *ids, size_t n, float bound, uint32_t alike) {
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        float score = scores[i];
-        uint32_t on = score == bound && alike > 0;
-        scores[kept] = score;
-        ids[kept] = ids[i];
-        if (open) open[kept] = open[i];
-        kept += on || score > bound;
-        alike -= on;
-    }
-    return kept;
-}
-
-#endif
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Many rows and many queries
@@ -507,6 +498,7 @@ static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F total
 static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *tile, size_t row, sl_scan *const *scans,
                           const int32_t *offsets) {
     R8 sums[LANE_TILE][4];
+    R4 runs[LANE_TILE][4];
     for (size_t i = 0; i < wide; i++)
         for (size_t q = 0; q < queries; q++)
             sums[i][q] = (R8){0};
@@ -514,20 +506,32 @@ static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *
     for (size_t q = 0; q < queries; q++)
         code[q] = scans[q]->query.code;
     const uint8_t *ahead = tile->ahead, *const ahead_end = tile->ahead_end;
-    size_t k = 0;
-    do {
-        V rows[LANE_TILE];
-        sl_prefetch(ahead, 1);
-        ahead += ahead < ahead_end ? SL_CACHE_LINE : 0;
+    for (size_t k = 0; k < tile->steps;) {
+        size_t left = tile->steps - k, end = tile->steps;
+        if (codes == SL_CODES_I4 && LANE_RUN4 < SL_MAX_DIM && left > LANE_RUN4) end = k + LANE_RUN4;
         for (size_t i = 0; i < wide; i++)
-            rows[i] = lane_load(bytes + (i * tile->steps + k) * LANE_F * 4, LANE_F * 4);
-        for (size_t q = 0; q < queries; q++) {
-            V four = lane_four(code[q] + 4 * k);
+            for (size_t q = 0; q < queries; q++)
+                runs[i][q] = lane_begin4(sums[i][q]);
+        do {
+            V rows[LANE_TILE];
+            sl_prefetch(ahead, 1);
+            ahead += ahead < ahead_end ? SL_CACHE_LINE : 0;
             for (size_t i = 0; i < wide; i++)
-                sums[i][q] = codes == SL_CODES_I4 ? lane_row4(sums[i][q], rows[i], four)
-                                                  : lane_row8(sums[i][q], rows[i], lane_query8(four));
-        }
-    } while (++k < tile->steps);
+                rows[i] = lane_load(bytes + (i * tile->steps + k) * LANE_F * 4, LANE_F * 4);
+            for (size_t q = 0; q < queries; q++) {
+                V four = lane_four(code[q] + 4 * k);
+                for (size_t i = 0; i < wide; i++) {
+                    if (codes == SL_CODES_I4)
+                        runs[i][q] = lane_row4(runs[i][q], rows[i], four);
+                    else
+                        sums[i][q] = lane_row8(sums[i][q], rows[i], lane_query8(four));
+                }
+            }
+        } while (++k < end);
+        for (size_t i = 0; codes == SL_CODES_I4 && i < wide; i++)
+            for (size_t q = 0; q < queries; q++)
+                sums[i][q] = lane_end4(sums[i][q], runs[i][q]);
+    }
     tile->ahead = ahead;
 #pragma GCC unroll 4
     for (size_t q = 0; q < queries; q++)
@@ -597,111 +601,6 @@ static void tile_scan(sl_tile *tile, sl_scan *const *scans, size_t n) {
 static size_t at_least(const float *scores, size_t n, float bound) {
     return count_from(scores, (uint32_t)n, bound);
 }
-
-#ifndef LANE_SIFTS
-
-static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
-    size_t kept = 0;
-    sl_visited table = *visited; /* a copy stays in registers */
-    for (size_t j = 0; j < degree; j++) {
-        uint32_t id = __atomic_load_n(links + j, __ATOMIC_RELAXED);
-        if (id >= count) break;
-        found[kept] = id;
-        kept += !sl_visited_mark(&table, id);
-    }
-    return kept;
-}
-
-static AI void close_16(float *x) {
-    for (size_t i = 0; i < 16; i++)
-        x[i] = -INFINITY;
-}
-
-static AI float most_of_16(const float *x) {
-    float most = x[0];
-    for (size_t i = 1; i < 16; i++)
-        most = x[i] > most ? x[i] : most;
-    return most;
-}
-
-static AI size_t place_of(const float *x, float score) {
-    size_t place = 0;
-    while (x[place] != score)
-        place++;
-    return place;
-}
-
-static void empty(sl_candidates *all) {
-    all->count = 0;
-    all->floor = -INFINITY;
-    close_16(all->near);
-    close_16(all->peaks);
-}
-
-/* Each place gets what was there, or the lesser of what comes and what stood before it. */
-static void note_near(sl_candidates *all, float score) {
-    float before = INFINITY;
-    for (size_t i = 0; i < all->near_count; i++) {
-        float here = all->near[i], moved = score < before ? score : before;
-        all->near[i] = moved > here ? moved : here;
-        before = here;
-    }
-}
-
-/* A place that is open, in the sixteens it belongs to. */
-static AI void open_place(sl_candidates *all, size_t place, float score) {
-    size_t top = place / 16, peak = top / 16;
-    if (place % 16 == 0) close_16(all->open + place);
-    if (place % 256 == 0) close_16(all->tops + top);
-    if (place % 4096 == 0) close_16(all->peaks + peak);
-    all->open[place] = score;
-    all->tops[top] = place % 16 && all->tops[top] > score ? all->tops[top] : score;
-    all->peaks[peak] = place % 256 && all->peaks[peak] > score ? all->peaks[peak] : score;
-}
-
-static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        float score = scores[i];
-        if (!(score > all->floor)) continue;
-        all->scores[all->count] = score;
-        all->ids[all->count] = ids[i];
-        open_place(all, all->count++, score);
-        if (all->near_count && score > all->near[all->near_count - 1]) note_near(all, score);
-    }
-}
-
-static size_t best(sl_candidates *all) {
-    float most = -INFINITY;
-    for (size_t i = 0; 256 * i < all->count; i++)
-        most = all->peaks[i] > most ? all->peaks[i] : most;
-    if (most == -INFINITY) return SL_NO_PLACE;
-    size_t peak = place_of(all->peaks, most), top = 16 * peak + place_of(all->tops + 16 * peak, most);
-    size_t place = 16 * top + place_of(all->open + 16 * top, most);
-    all->open[place] = -INFINITY;
-    all->tops[top] = most_of_16(all->open + 16 * top);
-    all->peaks[peak] = most_of_16(all->tops + 16 * peak);
-    return place;
-}
-
-static AI void close_rest(float *x, size_t n) {
-    for (size_t i = n; i % 16; i++)
-        x[i] = -INFINITY;
-}
-
-static AI size_t renew_best(const float *of, size_t n, float *into) {
-    size_t count = (n + 15) / 16;
-    for (size_t i = 0; i < count; i++)
-        into[i] = most_of_16(of + 16 * i);
-    close_rest(into, count);
-    return count;
-}
-
-static void lane_tops(sl_candidates *all) {
-    close_rest(all->open, all->count);
-    (void)renew_best(all->tops, renew_best(all->open, all->count, all->tops), all->peaks);
-}
-
-#endif
 
 static void keep(sl_candidates *all, uint32_t wanted, uint32_t most) {
     sl_bound bound = bound_of_best(all->scores, (uint32_t)all->count, wanted, most);

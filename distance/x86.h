@@ -7,7 +7,8 @@
  * Why no sum overflows, for any values and any dim up to 65536:
  *   lane_row8    a whole row's sum is at most 255 * 128 * 65536 < 2^31, so that 32-bit lanes may also be added to one
  *                another. Without VNNI bytes are widened first: vpmaddubsw saturates at 16 bits.
- *   lane_row4    at most 15 * 128 * 65536 < 2^27; a pair of products of vpmaddubsw at most 2 * 15 * 128 < 2^15
+ *   lane_row4    at most 15 * 128 * 65536 < 2^27; a pair of products of vpmaddubsw at most 2 * 15 * 128, of which a run
+ *                of 8 is less than 2^15
  *   A8           a lane takes 4 products a register, of at most 255 * 255, and a register every 32 bytes at least:
  *                4 * 65025 * 2048 < 2^30. Lanes are added in 64 bits.
  *   A16          a pair of products lies in [-2 * 32768 * 32767, 2^31], and 2^31 does not fit. 2^31 - 1 more it lies in
@@ -267,8 +268,21 @@ static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return dot_wide(sum, widen_u8(row), query);
 }
 
-static AI R8 lane_row4(R8 sum, V nibbles, V query) {
-    return madd_add(sum, M(maddubs_epi16)(nibbles, query), M(set1_epi16)(1));
+/* Pairs of products are added up in 16 bits, which so many fit into. */
+#define LANE_RUN4 8u
+typedef V R4;
+
+static AI R4 lane_begin4(R8 sum) {
+    (void)sum;
+    return (R4){0};
+}
+
+static AI R4 lane_row4(R4 sum, V nibbles, V query) {
+    return M(add_epi16)(sum, M(maddubs_epi16)(nibbles, query));
+}
+
+static AI R8 lane_end4(R8 sum, R4 run) {
+    return madd_add(sum, run, M(set1_epi16)(1));
 }
 
 static AI A8 lane_dot_i8(A8 sum, V a, V b) {
@@ -295,258 +309,310 @@ static AI V lane_diff_u8(V a, V b) {
     return M(sub_epi8)(M(max_epu8)(a, b), M(min_epu8)(a, b));
 }
 
-/* Without optimisation gcc's gathers are macros, whose conversions of sign count as ours. */
-#if LANE_BITS == 512 && defined(__OPTIMIZE__)
 /* ---------------------------------------------------------------------------------------------------------------
- * Sixteen rows at once, whose totals come side by side in one register
+ * As many rows at once as a register holds sums, whose totals come side by side in one
  * ------------------------------------------------------------------------------------------------------------- */
 
-#define LANE_SIXTEEN
+#define LANE_GROUP
+
+static AI V four_rows(const R8 *sums) {
+    return merge64(merge32((V)sums[0], (V)sums[1]), merge32((V)sums[2], (V)sums[3]));
+}
+
+/* Two floats, one behind the other, of each of two rows. */
+static AI __m128 two_of_2(const uint8_t *first, const uint8_t *second, size_t offset) {
+    __m128 low = _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)(first + offset)));
+    return _mm_loadh_pi(low, (const __m64 *)(const void *)(second + offset));
+}
+
+#if LANE_BITS == 512
 
 /* Of each pair of 128-bit quarters of a and b: the sum, a's before b's. */
 static AI V merge128(V a, V b) {
     return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
 
-static AI V four_rows(const R8 *sums) {
-    return merge64(merge32((V)sums[0], (V)sums[1]), merge32((V)sums[2], (V)sums[3]));
-}
-
-static AI V lane_sum16_i32(const R8 *sums) {
+static AI V lane_group_i32(const R8 *sums) {
     return merge128(merge128(four_rows(sums), four_rows(sums + 4)),
                     merge128(four_rows(sums + 8), four_rows(sums + 12)));
 }
 
-/* Two floats, one behind the other, of each of 8 rows. */
 static AI F two_of_8(const uint8_t *const *row, size_t offset) {
     F all = _mm512_setzero_ps();
-    __m128 pair[4];
-    for (size_t i = 0; i < 4; i++) {
-        __m128 low = _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(row[2 * i] + offset)));
-        pair[i] = _mm_loadh_pi(low, (const __m64 *)(row[2 * i + 1] + offset));
-    }
-    all = _mm512_insertf32x4(all, pair[0], 0);
-    all = _mm512_insertf32x4(all, pair[1], 1);
-    all = _mm512_insertf32x4(all, pair[2], 2);
-    return _mm512_insertf32x4(all, pair[3], 3);
+    all = _mm512_insertf32x4(all, two_of_2(row[0], row[1], offset), 0);
+    all = _mm512_insertf32x4(all, two_of_2(row[2], row[3], offset), 1);
+    all = _mm512_insertf32x4(all, two_of_2(row[4], row[5], offset), 2);
+    return _mm512_insertf32x4(all, two_of_2(row[6], row[7], offset), 3);
 }
+
+/* The float at the offset of each row, and the one behind it. */
+static AI void lane_two_floats(const uint8_t *const *row, size_t offset, F *here, F *behind) {
+    const V even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    F low = two_of_8(row, offset), high = two_of_8(row + 8, offset);
+    *here = _mm512_permutex2var_ps(low, even, high);
+    *behind = _mm512_permutex2var_ps(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
+}
+
+#else
+
+static AI V lane_group_i32(const R8 *sums) {
+    V a = four_rows(sums), b = four_rows(sums + 4);
+    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+static AI F two_of_4(const uint8_t *const *row, size_t offset) {
+    __m256 two = _mm256_castps128_ps256(two_of_2(row[0], row[1], offset));
+    return _mm256_insertf128_ps(two, two_of_2(row[4], row[5], offset), 1);
+}
+
+static AI void lane_two_floats(const uint8_t *const *row, size_t offset, F *here, F *behind) {
+    F a = two_of_4(row, offset), b = two_of_4(row + 2, offset);
+    *here = _mm256_shuffle_ps(a, b, 0x88);
+    *behind = _mm256_shuffle_ps(a, b, 0xdd);
+}
+
+#endif
 
 /* Rounded after each step, as for four rows. A bias lies behind its factor; where there is none, what lies there is
  * read and left. */
-static AI void lane_finish16(V totals, const sl_code_rows *rows, const sl_query_code *query, const uint8_t *const *row,
-                             float *out) {
-    const V even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    F low = two_of_8(row, rows->factor), high = two_of_8(row + 8, rows->factor);
-    F score = _mm512_mul_ps(_mm512_cvtepi32_ps(totals), _mm512_set1_ps(query->scale));
-    score = _mm512_mul_ps(score, _mm512_permutex2var_ps(low, even, high));
-    if (rows->bias) {
-        F bias = _mm512_permutex2var_ps(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
-        score = _mm512_add_ps(score, _mm512_mul_ps(bias, _mm512_set1_ps(query->bias_scale)));
-    }
-    _mm512_storeu_ps(out, score);
+static AI void lane_finish(V totals, const sl_code_rows *rows, const sl_query_code *query, const uint8_t *const *row,
+                           float *out) {
+    F factor, bias;
+    lane_two_floats(row, rows->factor, &factor, &bias);
+    F score = M(mul_ps)(M(cvtepi32_ps)(totals), M(set1_ps)(query->scale));
+    score = M(mul_ps)(score, factor);
+    if (rows->bias) score = M(add_ps)(score, M(mul_ps)(bias, M(set1_ps)(query->bias_scale)));
+    M(storeu_ps)(out, score);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What a walk does before and after it scores
+ * Sixteen scores, in one register or two
  * ------------------------------------------------------------------------------------------------------------- */
 
-#define LANE_SIFTS
-
 /* Of sixteen places those before the n-th. */
-static AI __mmask16 first_of(size_t n) {
-    return (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffffu);
+static AI uint32_t first_of(size_t n) {
+    return n < 16 ? (1u << n) - 1 : 0xffffu;
 }
 
-/* All of sixteen links are looked at before any is marked. The links' words may change meanwhile, each as a whole. */
-static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
-    const __m512i end = _mm512_set1_epi32((int)(uint32_t)count), mask = _mm512_set1_epi32((int)visited->mask);
-    const __m128i shift = _mm_cvtsi32_si128((int)visited->shift);
-    uint32_t *words = visited->words;
-    size_t kept = 0;
-    for (size_t j = 0; j < degree; j += 16) {
-        __mmask16 all = first_of(degree - j);
-        __m512i ids = _mm512_maskz_loadu_epi32(all, links + j), place = _mm512_and_si512(ids, mask);
-        __mmask16 valid = _mm512_mask_cmplt_epu32_mask(all, ids, end);
-        /* Those before the first that is no id. */
-        valid = (__mmask16)(valid & (valid ^ (valid + 1u)));
-        __m512i word = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), valid, place, words, 4);
-        __m512i bit = _mm512_and_si512(_mm512_srl_epi32(ids, shift), _mm512_set1_epi32(31));
-        bit = _mm512_sllv_epi32(_mm512_set1_epi32(1), bit);
-        __mmask16 fresh = _mm512_mask_testn_epi32_mask(valid, word, bit);
-        _mm512_storeu_si512(found + kept, _mm512_maskz_compress_epi32(fresh, ids));
-        kept += (size_t)__builtin_popcount(fresh);
-        if (valid != 0xffff) break;
-    }
-    /* What stands twice among sixteen, in a damaged list or one that is being written, counts once. */
-    size_t once = 0;
-    sl_visited table = *visited; /* a copy stays in registers */
-    for (size_t i = 0; i < kept; i++) {
-        uint32_t id = found[i];
-        found[once] = id;
-        once += !sl_visited_mark(&table, id);
-    }
-    return once;
+#if LANE_BITS == 512
+
+/* The lanes of the bits, one after another; a whole register is written. */
+static AI void lane_pack(void *to, V a, uint32_t bits) {
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)bits, a));
 }
 
-/* Of so many candidates all tops are looked at, which takes less time than a peak's detour; peaks are not kept. */
-enum { FEW = 8192 };
+typedef F S;
 
-static const float no_scores[16] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
-                                    -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
-                                    -INFINITY, -INFINITY, -INFINITY, -INFINITY};
-
-static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
-    const F least = _mm512_set1_ps(bound);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i += 16) {
-        __mmask16 there = first_of(n - i);
-        F score = _mm512_maskz_loadu_ps(there, scores + i);
-        count += (uint32_t)__builtin_popcount(_mm512_mask_cmp_ps_mask(there, score, least, _CMP_GE_OQ));
-    }
-    return count;
+static AI S sixteen(const float *from) {
+    return _mm512_loadu_ps(from);
 }
 
-static AI float most_of(F a) {
-    __m256 half = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+/* The others are zero, and are not touched. */
+static AI S sixteen_first(const void *from, size_t n) {
+    return _mm512_maskz_loadu_ps((__mmask16)first_of(n), from);
+}
+
+static AI void sixteen_store(float *to, S a) {
+    _mm512_storeu_ps(to, a);
+}
+
+static AI S sixteen_splat(float value) {
+    return _mm512_set1_ps(value);
+}
+
+/* a at the places of the bits, b elsewhere. */
+static AI S sixteen_choose(S a, S b, uint32_t bits) {
+    return _mm512_mask_mov_ps(b, (__mmask16)bits, a);
+}
+
+/* `first`, and all of a but the last, each a place on. */
+static AI S sixteen_behind(S a, float first) {
+    __m512i ends = _mm512_castps_si512(_mm512_set1_ps(first));
+    return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(a), ends, 15));
+}
+
+static AI S sixteen_greater(S a, S b) {
+    return _mm512_max_ps(a, b);
+}
+
+static AI S sixteen_lesser(S a, S b) {
+    return _mm512_min_ps(a, b);
+}
+
+static AI S sixteen_negative(S a) {
+    return _mm512_sub_ps(_mm512_setzero_ps(), a);
+}
+
+/* The greater of the first and the ninth, and so on. */
+static AI __m256 greater_half(S a) {
+    return _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+}
+
+/* Where, of `there`, a is above b, no less than b, the same. */
+static AI uint32_t sixteen_above(S a, S b, uint32_t there) {
+    return _mm512_mask_cmp_ps_mask((__mmask16)there, a, b, _CMP_GT_OQ);
+}
+
+static AI uint32_t sixteen_from(S a, S b, uint32_t there) {
+    return _mm512_mask_cmp_ps_mask((__mmask16)there, a, b, _CMP_GE_OQ);
+}
+
+static AI uint32_t sixteen_same(S a, S b, uint32_t there) {
+    return _mm512_mask_cmp_ps_mask((__mmask16)there, a, b, _CMP_EQ_OQ);
+}
+
+static AI void sixteen_pack(void *to, S a, uint32_t bits) {
+    _mm512_storeu_ps(to, _mm512_maskz_compress_ps((__mmask16)bits, a));
+}
+
+#else
+
+/* The numbers of the bits that are set in m, in order: of the k-th, counted from 0. */
+#define BIT_BEFORE(m, b) __builtin_popcount((m) & ((1u << (b)) - 1))
+#define IS_KTH(m, k, b)  ((m) >> (b)&1 && BIT_BEFORE(m, b) == (k) ? (b) : 0)
+#define KTH(m, k)                                                                                                      \
+    (IS_KTH(m, k, 0) + IS_KTH(m, k, 1) + IS_KTH(m, k, 2) + IS_KTH(m, k, 3) + IS_KTH(m, k, 4) + IS_KTH(m, k, 5) +       \
+     IS_KTH(m, k, 6) + IS_KTH(m, k, 7))
+#define ORDER(m)                                                                                                       \
+    { KTH(m, 0), KTH(m, 1), KTH(m, 2), KTH(m, 3), KTH(m, 4), KTH(m, 5), KTH(m, 6), KTH(m, 7) }
+#define ORDERS4(m)  ORDER(m), ORDER((m) + 1), ORDER((m) + 2), ORDER((m) + 3)
+#define ORDERS16(m) ORDERS4(m), ORDERS4((m) + 4), ORDERS4((m) + 8), ORDERS4((m) + 12)
+#define ORDERS64(m) ORDERS16(m), ORDERS16((m) + 16), ORDERS16((m) + 32), ORDERS16((m) + 48)
+
+static const uint8_t lane_orders[256][8] = {ORDERS64(0u), ORDERS64(64u), ORDERS64(128u), ORDERS64(192u)};
+
+static AI void lane_pack(void *to, V a, uint32_t bits) {
+    V order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)lane_orders[bits]));
+    _mm256_storeu_si256((__m256i *)to, _mm256_permutevar8x32_epi32(a, order));
+}
+
+/* Lanes before the n-th, of which the first stands for `from`. */
+static AI V lanes_before(size_t n, int from) {
+    V lanes = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(from));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 16 ? (int)n : 16), lanes);
+}
+
+typedef struct S {
+    F low, high;
+} S;
+
+static AI S sixteen(const float *from) {
+    return (S){_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8)};
+}
+
+static AI S sixteen_first(const void *from, size_t n) {
+    const float *at = from;
+    if (n >= 16) return sixteen(at);
+    return (S){_mm256_maskload_ps(at, lanes_before(n, 0)), _mm256_maskload_ps(at + 8, lanes_before(n, 8))};
+}
+
+static AI void sixteen_store(float *to, S a) {
+    _mm256_storeu_ps(to, a.low);
+    _mm256_storeu_ps(to + 8, a.high);
+}
+
+static AI S sixteen_splat(float value) {
+    return (S){_mm256_set1_ps(value), _mm256_set1_ps(value)};
+}
+
+static AI F lanes_of(uint32_t bits) {
+    const V each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    return (F)_mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)bits), each), each);
+}
+
+static AI S sixteen_choose(S a, S b, uint32_t bits) {
+    return (S){_mm256_blendv_ps(b.low, a.low, lanes_of(bits)), _mm256_blendv_ps(b.high, a.high, lanes_of(bits >> 8))};
+}
+
+static AI S sixteen_behind(S a, float first) {
+    const V one_on = _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6);
+    F low = _mm256_permutevar8x32_ps(a.low, one_on), high = _mm256_permutevar8x32_ps(a.high, one_on);
+    return (S){_mm256_blend_ps(low, _mm256_set1_ps(first), 1), _mm256_blend_ps(high, low, 1)};
+}
+
+static AI S sixteen_greater(S a, S b) {
+    return (S){_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)};
+}
+
+static AI S sixteen_lesser(S a, S b) {
+    return (S){_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)};
+}
+
+static AI S sixteen_negative(S a) {
+    return (S){_mm256_sub_ps(_mm256_setzero_ps(), a.low), _mm256_sub_ps(_mm256_setzero_ps(), a.high)};
+}
+
+static AI __m256 greater_half(S a) {
+    return _mm256_max_ps(a.low, a.high);
+}
+
+#define SIXTEEN_COMPARED(a, b, how)                                                                                    \
+    ((uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((a).low, (b).low, how)) |                                              \
+     (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((a).high, (b).high, how)) << 8)
+
+static AI uint32_t sixteen_above(S a, S b, uint32_t there) {
+    return SIXTEEN_COMPARED(a, b, _CMP_GT_OQ) & there;
+}
+
+static AI uint32_t sixteen_from(S a, S b, uint32_t there) {
+    return SIXTEEN_COMPARED(a, b, _CMP_GE_OQ) & there;
+}
+
+static AI uint32_t sixteen_same(S a, S b, uint32_t there) {
+    return SIXTEEN_COMPARED(a, b, _CMP_EQ_OQ) & there;
+}
+
+static AI void sixteen_pack(void *to, S a, uint32_t bits) {
+    lane_pack(to, (V)a.low, bits & 255);
+    lane_pack((float *)to + __builtin_popcount(bits & 255), (V)a.high, bits >> 8);
+}
+
+#endif
+
+static AI float sixteen_greatest(S a) {
+    __m256 half = greater_half(a);
     __m128 four = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
     four = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
 
-static AI void range_of(const float *scores, uint32_t n, float *low, float *high) {
-    const F none = _mm512_set1_ps(-INFINITY);
-    F most = none, least = none; /* of the scores, and of what they are below zero */
-    for (uint32_t i = 0; i < n; i += 16) {
-        __mmask16 there = first_of(n - i);
-        F score = _mm512_maskz_loadu_ps(there, scores + i);
-        most = _mm512_mask_max_ps(most, there, most, score);
-        least = _mm512_mask_max_ps(least, there, least, _mm512_sub_ps(_mm512_setzero_ps(), score));
-    }
-    *low = -most_of(least);
-    *high = most_of(most);
+#define LANE_APPEND
+static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
+    lane_pack(scores, (V)score, bits);
+#if LANE_BITS == 512
+    const V lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+    const V lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+#endif
+    lane_pack(ids, M(add_epi32)(lanes, M(set1_epi32)((int)first)), bits);
 }
 
-static void empty(sl_candidates *all) {
-    const F none = _mm512_loadu_ps(no_scores);
-    all->count = 0;
-    all->floor = -INFINITY;
-    _mm512_storeu_ps(all->open, none);
-    _mm512_storeu_ps(all->tops, none);
-    _mm512_storeu_ps(all->near, none);
+#define LANE_SIFTS
+
+/* Without optimisation gcc's gathers are macros, whose conversions of sign count as ours. Gathers of eight take longer
+ * than loads one by one on an AMD EPYC (Zen 3). */
+#if LANE_BITS == 512 && defined(__OPTIMIZE__)
+
+#define LANE_GATHERS
+
+/* n ids; others are zero, and are not touched. */
+static AI V lane_ids(const uint32_t *from, size_t n) {
+    return _mm512_maskz_loadu_epi32((__mmask16)first_of(n), from);
 }
 
-/* The best of each sixteen of n, from the one that holds `first`; behind the last one nothing is open. */
-static AI size_t renew_best(const float *of, size_t n, size_t first, float *into) {
-    size_t i = first / 16;
-    for (; 16 * i < n; i++)
-        into[i] = most_of(_mm512_loadu_ps(of + 16 * i));
-    _mm512_storeu_ps(into + i, _mm512_loadu_ps(no_scores));
-    return i;
+/* Which of `there` are below the end. */
+static AI uint32_t lane_below(V ids, V end, uint32_t there) {
+    return _mm512_mask_cmplt_epu32_mask((__mmask16)there, ids, end);
 }
 
-static AI void renew_tops(sl_candidates *all, size_t first) {
-    _mm512_storeu_ps(all->open + all->count, _mm512_loadu_ps(no_scores));
-    size_t tops = renew_best(all->open, all->count, first, all->tops);
-    if (all->count > FEW) (void)renew_best(all->tops, tops, first > FEW ? first / 16 : 0, all->peaks);
-}
-
-/* Those of sixteen scores that are nearer than the last that is asked for: each place gets what was there, or the
- * lesser of what comes and what stood before it. */
-static AI void note_near(sl_candidates *all, F scores, __mmask16 kept) {
-    F near = _mm512_loadu_ps(all->near), ends = _mm512_set1_ps(INFINITY);
-    uint32_t nearer = _mm512_mask_cmp_ps_mask(kept, scores, _mm512_set1_ps(all->near[all->near_count - 1]), _CMP_GT_OQ);
-    if (!nearer) return;
-    for (; nearer; nearer &= nearer - 1) {
-        F score = _mm512_permutexvar_ps(_mm512_set1_epi32(__builtin_ctz(nearer)), scores);
-        V before = _mm512_alignr_epi32(_mm512_castps_si512(near), _mm512_castps_si512(ends), 15);
-        near = _mm512_max_ps(near, _mm512_min_ps(_mm512_castsi512_ps(before), score));
-    }
-    _mm512_storeu_ps(all->near, near);
-}
-
-static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
-    const F floor = _mm512_set1_ps(all->floor);
-    size_t count = all->count, first = count;
-    for (size_t i = 0; i < n; i += 16) {
-        __mmask16 there = first_of(n - i);
-        F score = _mm512_maskz_loadu_ps(there, scores + i);
-        V id = _mm512_maskz_loadu_epi32(there, ids + i);
-        __mmask16 kept = _mm512_mask_cmp_ps_mask(there, score, floor, _CMP_GT_OQ);
-        F few = _mm512_maskz_compress_ps(kept, score);
-        _mm512_storeu_ps(all->scores + count, few);
-        _mm512_storeu_ps(all->open + count, few);
-        _mm512_storeu_si512(all->ids + count, _mm512_maskz_compress_epi32(kept, id));
-        count += (size_t)__builtin_popcount(kept);
-        if (all->near_count) note_near(all, score, kept);
-    }
-    all->count = count;
-    renew_tops(all, first);
-}
-
-/* The greatest of n, in whole sixteens, and where it stands. */
-static AI float greatest(const float *x, size_t n, size_t *place) {
-    F most = _mm512_loadu_ps(x);
-    for (size_t i = 16; i < n; i += 16)
-        most = _mm512_max_ps(most, _mm512_loadu_ps(x + i));
-    float found = most_of(most);
-    most = _mm512_set1_ps(found);
-    for (*place = 0;; *place += 16) {
-        uint32_t here = _mm512_cmp_ps_mask(_mm512_loadu_ps(x + *place), most, _CMP_EQ_OQ);
-        if (!here) continue;
-        *place += (size_t)__builtin_ctz(here);
-        return found;
-    }
-}
-
-/* A score in its sixteen, which is written as a whole, so that its next load can take it from the store. Returns the
- * greatest of the sixteen. */
-static AI float put_score(float *x, size_t place, float score) {
-    F all = _mm512_loadu_ps(x + place / 16 * 16);
-    all = _mm512_mask_mov_ps(all, (__mmask16)(1u << place % 16), _mm512_set1_ps(score));
-    _mm512_storeu_ps(x + place / 16 * 16, all);
-    return most_of(all);
-}
-
-static size_t best(sl_candidates *all) {
-    size_t peak = 0, top, place, tops = (all->count + 15) / 16;
-    int many = all->count > FEW;
-    if (many) {
-        (void)greatest(all->peaks, (tops + 15) / 16, &peak);
-        tops = 16;
-    }
-    if (greatest(all->tops + 16 * peak, tops, &top) == -INFINITY) return SL_NO_PLACE;
-    top += 16 * peak;
-    (void)greatest(all->open + 16 * top, 16, &place);
-    place += 16 * top;
-    float left = put_score(all->tops, top, put_score(all->open, place, -INFINITY));
-    if (many) (void)put_score(all->peaks, peak, left);
-    return place;
-}
-
-static size_t lane_sift(float *scores, float *open, uint32_t *ids, size_t n, float bound, uint32_t alike) {
-    const F least = _mm512_set1_ps(bound);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i += 16) {
-        __mmask16 there = first_of(n - i);
-        F score = _mm512_maskz_loadu_ps(there, scores + i);
-        V id = _mm512_maskz_loadu_epi32(there, ids + i);
-        uint32_t stay = _mm512_mask_cmp_ps_mask(there, score, least, _CMP_GT_OQ);
-        uint32_t on = _mm512_mask_cmp_ps_mask(there, score, least, _CMP_EQ_OQ);
-        for (; on && alike; on &= on - 1, alike--)
-            stay |= on & -on;
-        if (open) {
-            F other = _mm512_maskz_loadu_ps(there, open + i);
-            _mm512_storeu_ps(open + kept, _mm512_maskz_compress_ps((__mmask16)stay, other));
-        }
-        _mm512_storeu_ps(scores + kept, _mm512_maskz_compress_ps((__mmask16)stay, score));
-        _mm512_storeu_si512(ids + kept, _mm512_maskz_compress_epi32((__mmask16)stay, id));
-        kept += (size_t)__builtin_popcount(stay);
-    }
-    return kept;
-}
-
-static void lane_tops(sl_candidates *all) {
-    renew_tops(all, 0);
+/* Which of `there` are not marked. */
+static AI uint32_t lane_unmarked(const sl_visited *visited, V ids, uint32_t there) {
+    const __m128i shift = _mm_cvtsi32_si128((int)visited->shift);
+    V place = _mm512_and_si512(ids, _mm512_set1_epi32((int)visited->mask));
+    V bit = _mm512_and_si512(_mm512_srl_epi32(ids, shift), _mm512_set1_epi32(31));
+    bit = _mm512_sllv_epi32(_mm512_set1_epi32(1), bit);
+    V word = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), (__mmask16)there, place, visited->words, 4);
+    return _mm512_mask_testn_epi32_mask((__mmask16)there, word, bit);
 }
 
 #endif
@@ -584,18 +650,6 @@ static AI uint32_t lane_above(F a, F b) {
     return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
 #endif
 }
-
-#if LANE_BITS == 512
-
-#define LANE_APPEND
-static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
-    const V lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    _mm512_storeu_ps(scores, _mm512_maskz_compress_ps((__mmask16)bits, score));
-    V numbers = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)first));
-    _mm512_storeu_si512(ids, _mm512_maskz_compress_epi32((__mmask16)bits, numbers));
-}
-
-#endif
 
 /* Rows of 32-bit lanes into columns: pairs within quarters of 128 bits, then the quarters. */
 static AI void lane_transpose(V *rows) {

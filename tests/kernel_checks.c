@@ -380,11 +380,19 @@ static void spoil_rows(const scene *s) {
         put_float(base + r * s->rows.pitch + (s->rows.bias && r % 2 ? s->rows.bias : s->rows.factor), bad[r % 5]);
 }
 
+/* Some rows are as large as they can be, so that sums are, beside the query that is as small as it can be. */
+static void raise_rows(const scene *s) {
+    uint8_t *base = s->memory.end - SL_ROW_STEP - s->count * s->rows.pitch;
+    for (size_t r = 0; r < s->count; r += 5)
+        memset(base + r * s->rows.pitch, 0xff, codes_size(s->codes, s->dim));
+}
+
 static tiling *tiling_new(sl_codes codes, size_t dim, size_t rows, int geometry, int with_bias) {
     tiling *t = calloc(1, sizeof *t);
     if (!t) exit(1);
     t->scene = scene_new(codes, dim, rows, geometry, with_bias);
     fill_scene(&t->scene, RANDOM);
+    raise_rows(&t->scene);
     size_t steps = sl_tile_steps(codes, dim), terms = 2 * SL_TILE_ROWS * sizeof(float);
     t->tile_memory = guarded_new(SL_TILE_ROWS * 4 * steps + terms);
     t->code_memory = guarded_new(SCANS * ((4 * steps + 63) / 64 * 64));

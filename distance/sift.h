@@ -1,0 +1,319 @@
+/*
+ * What a walk does before and after it scores: which links are new, which scores are worth a place, which candidate
+ * comes next. Once over the sixteens of x86.h, where there are any, and once as plain loops. Included by body.h.
+ */
+#ifndef SL_DISTANCE_SIFT_H
+#define SL_DISTANCE_SIFT_H
+
+#include "distance/lanes.h"
+
+#include <math.h>
+
+#ifdef LANE_GATHERS
+
+/* All of sixteen links are looked at before any is marked. The links' words may change meanwhile, each as a whole. */
+static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
+    const V end = M(set1_epi32)((int)(uint32_t)count);
+    size_t kept = 0;
+    for (size_t j = 0; j < degree; j += 16) {
+        V ids = lane_ids(links + j, degree - j);
+        uint32_t valid = lane_below(ids, end, first_of(degree - j));
+        /* Those before the first that is no id. */
+        valid &= valid ^ (valid + 1);
+        uint32_t fresh = lane_unmarked(visited, ids, valid);
+        lane_pack(found + kept, ids, fresh);
+        kept += (size_t)__builtin_popcount(fresh);
+        if (valid != 0xffff) break;
+    }
+    /* What stands twice among sixteen, in a damaged list or one that is being written, counts once. */
+    size_t once = 0;
+    sl_visited table = *visited; /* a copy stays in registers */
+    for (size_t i = 0; i < kept; i++) {
+        uint32_t id = found[i];
+        found[once] = id;
+        once += !sl_visited_mark(&table, id);
+    }
+    return once;
+}
+
+#else
+
+static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
+    size_t kept = 0;
+    sl_visited table = *visited; /* a copy stays in registers */
+    for (size_t j = 0; j < degree; j++) {
+        uint32_t id = __atomic_load_n(links + j, __ATOMIC_RELAXED);
+        if (id >= count) break;
+        found[kept] = id;
+        kept += !sl_visited_mark(&table, id);
+    }
+    return kept;
+}
+
+#endif
+
+#ifdef LANE_SIFTS
+
+/* Of so many candidates all tops are looked at, which takes less time than a peak's detour; peaks are not kept. */
+enum { FEW = 8192 };
+
+static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
+    const S least = sixteen_splat(bound);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i += 16)
+        count += (uint32_t)__builtin_popcount(sixteen_from(sixteen_first(scores + i, n - i), least, first_of(n - i)));
+    return count;
+}
+
+static AI void range_of(const float *scores, uint32_t n, float *low, float *high) {
+    const S none = sixteen_splat(-INFINITY);
+    S most = none, least = none; /* of the scores, and of what they are below zero */
+    for (uint32_t i = 0; i < n; i += 16) {
+        uint32_t there = first_of(n - i);
+        S score = sixteen_first(scores + i, n - i);
+        most = sixteen_greater(most, sixteen_choose(score, none, there));
+        least = sixteen_greater(least, sixteen_choose(sixteen_negative(score), none, there));
+    }
+    *low = -sixteen_greatest(least);
+    *high = sixteen_greatest(most);
+}
+
+static void empty(sl_candidates *all) {
+    const S none = sixteen_splat(-INFINITY);
+    all->count = 0;
+    all->floor = -INFINITY;
+    sixteen_store(all->open, none);
+    sixteen_store(all->tops, none);
+    sixteen_store(all->near, none);
+}
+
+/* The best of each sixteen of n, from the one that holds `first`; behind the last one nothing is open. */
+static AI size_t renew_best(const float *of, size_t n, size_t first, float *into) {
+    size_t i = first / 16;
+    for (; 16 * i < n; i++)
+        into[i] = sixteen_greatest(sixteen(of + 16 * i));
+    sixteen_store(into + i, sixteen_splat(-INFINITY));
+    return i;
+}
+
+static AI void renew_tops(sl_candidates *all, size_t first) {
+    sixteen_store(all->open + all->count, sixteen_splat(-INFINITY));
+    size_t tops = renew_best(all->open, all->count, first, all->tops);
+    if (all->count > FEW) (void)renew_best(all->tops, tops, first > FEW ? first / 16 : 0, all->peaks);
+}
+
+static AI void lane_tops(sl_candidates *all) {
+    renew_tops(all, 0);
+}
+
+/* Those of sixteen scores that are nearer than the last that is asked for: each place gets what was there, or the
+ * lesser of what comes and what stood before it. */
+static AI void note_near(sl_candidates *all, const float *scores, S score, uint32_t kept) {
+    uint32_t nearer = sixteen_above(score, sixteen_splat(all->near[all->near_count - 1]), kept);
+    if (!nearer) return;
+    S near = sixteen(all->near);
+    for (; nearer; nearer &= nearer - 1) {
+        S comes = sixteen_splat(scores[__builtin_ctz(nearer)]);
+        near = sixteen_greater(near, sixteen_lesser(sixteen_behind(near, INFINITY), comes));
+    }
+    sixteen_store(all->near, near);
+}
+
+static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
+    const S floor = sixteen_splat(all->floor);
+    size_t count = all->count, first = count;
+    for (size_t i = 0; i < n; i += 16) {
+        S score = sixteen_first(scores + i, n - i);
+        uint32_t kept = sixteen_above(score, floor, first_of(n - i));
+        sixteen_pack(all->scores + count, score, kept);
+        sixteen_pack(all->open + count, score, kept);
+        sixteen_pack(all->ids + count, sixteen_first(ids + i, n - i), kept);
+        count += (size_t)__builtin_popcount(kept);
+        if (all->near_count) note_near(all, scores + i, score, kept);
+    }
+    all->count = count;
+    renew_tops(all, first);
+}
+
+/* The greatest of n, in whole sixteens. */
+static AI float greatest(const float *x, size_t n) {
+    S most = sixteen(x);
+    for (size_t i = 16; i < n; i += 16)
+        most = sixteen_greater(most, sixteen(x + i));
+    return sixteen_greatest(most);
+}
+
+/* Where a score stands that is there. */
+static AI size_t place_of(const float *x, float score) {
+    const S all = sixteen_splat(score);
+    for (size_t place = 0;; place += 16) {
+        uint32_t here = sixteen_same(sixteen(x + place), all, 0xffff);
+        if (here) return place + (size_t)__builtin_ctz(here);
+    }
+}
+
+/* A score in its sixteen, which is written as a whole, so that its next load can take it from the store. Returns the
+ * greatest of the sixteen. */
+static AI float put_score(float *x, size_t place, float score) {
+    float *at = x + place / 16 * 16;
+    S all = sixteen_choose(sixteen_splat(score), sixteen(at), 1u << place % 16);
+    sixteen_store(at, all);
+    return sixteen_greatest(all);
+}
+
+static size_t best(sl_candidates *all) {
+    size_t peak = 0, tops = (all->count + 15) / 16;
+    int many = all->count > FEW;
+    float most = many ? greatest(all->peaks, (tops + 15) / 16) : greatest(all->tops, tops);
+    if (most == -INFINITY) return SL_NO_PLACE;
+    if (many) peak = place_of(all->peaks, most);
+    size_t top = 16 * peak + place_of(all->tops + 16 * peak, most);
+    size_t place = 16 * top + place_of(all->open + 16 * top, most);
+    float left = put_score(all->tops, top, put_score(all->open, place, -INFINITY));
+    if (many) (void)put_score(all->peaks, peak, left);
+    return place;
+}
+
+static AI size_t lane_sift(float *scores, float *open, uint32_t *ids, size_t n, float bound, uint32_t alike) {
+    const S least = sixteen_splat(bound);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i += 16) {
+        S score = sixteen_first(scores + i, n - i), id = sixteen_first(ids + i, n - i);
+        uint32_t there = first_of(n - i), stay = sixteen_above(score, least, there);
+        uint32_t on = sixteen_same(score, least, there);
+        for (; on && alike; on &= on - 1, alike--)
+            stay |= on & -on;
+        if (open) sixteen_pack(open + kept, sixteen_first(open + i, n - i), stay);
+        sixteen_pack(scores + kept, score, stay);
+        sixteen_pack(ids + kept, id, stay);
+        kept += (size_t)__builtin_popcount(stay);
+    }
+    return kept;
+}
+
+#else
+
+static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        count += scores[i] >= bound;
+    return count;
+}
+
+static AI void range_of(const float *scores, uint32_t n, float *low, float *high) {
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        *low = scores[i] < *low ? scores[i] : *low;
+        *high = scores[i] > *high ? scores[i] : *high;
+    }
+}
+
+/* Moves what is above a bound to the front, and of what lies on it the first few; returns how many. `open` goes with it
+ * unless it is NULL. */
+static size_t lane_sift(float *scores, float *open, uint32_t *ids, size_t n, float bound, uint32_t alike) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        float score = scores[i];
+        uint32_t on = score == bound && alike > 0;
+        scores[kept] = score;
+        ids[kept] = ids[i];
+        if (open) open[kept] = open[i];
+        kept += on || score > bound;
+        alike -= on;
+    }
+    return kept;
+}
+
+static AI void close_16(float *x) {
+    for (size_t i = 0; i < 16; i++)
+        x[i] = -INFINITY;
+}
+
+static AI float most_of_16(const float *x) {
+    float most = x[0];
+    for (size_t i = 1; i < 16; i++)
+        most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+static AI size_t place_of(const float *x, float score) {
+    size_t place = 0;
+    while (x[place] != score)
+        place++;
+    return place;
+}
+
+static void empty(sl_candidates *all) {
+    all->count = 0;
+    all->floor = -INFINITY;
+    close_16(all->near);
+    close_16(all->peaks);
+}
+
+/* Each place gets what was there, or the lesser of what comes and what stood before it. */
+static void note_near(sl_candidates *all, float score) {
+    float before = INFINITY;
+    for (size_t i = 0; i < all->near_count; i++) {
+        float here = all->near[i], moved = score < before ? score : before;
+        all->near[i] = moved > here ? moved : here;
+        before = here;
+    }
+}
+
+/* A place that is open, in the sixteens it belongs to. */
+static AI void open_place(sl_candidates *all, size_t place, float score) {
+    size_t top = place / 16, peak = top / 16;
+    if (place % 16 == 0) close_16(all->open + place);
+    if (place % 256 == 0) close_16(all->tops + top);
+    if (place % 4096 == 0) close_16(all->peaks + peak);
+    all->open[place] = score;
+    all->tops[top] = place % 16 && all->tops[top] > score ? all->tops[top] : score;
+    all->peaks[peak] = place % 256 && all->peaks[peak] > score ? all->peaks[peak] : score;
+}
+
+static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        float score = scores[i];
+        if (!(score > all->floor)) continue;
+        all->scores[all->count] = score;
+        all->ids[all->count] = ids[i];
+        open_place(all, all->count++, score);
+        if (all->near_count && score > all->near[all->near_count - 1]) note_near(all, score);
+    }
+}
+
+static size_t best(sl_candidates *all) {
+    float most = -INFINITY;
+    for (size_t i = 0; 256 * i < all->count; i++)
+        most = all->peaks[i] > most ? all->peaks[i] : most;
+    if (most == -INFINITY) return SL_NO_PLACE;
+    size_t peak = place_of(all->peaks, most), top = 16 * peak + place_of(all->tops + 16 * peak, most);
+    size_t place = 16 * top + place_of(all->open + 16 * top, most);
+    all->open[place] = -INFINITY;
+    all->tops[top] = most_of_16(all->open + 16 * top);
+    all->peaks[peak] = most_of_16(all->tops + 16 * peak);
+    return place;
+}
+
+static AI void close_rest(float *x, size_t n) {
+    for (size_t i = n; i % 16; i++)
+        x[i] = -INFINITY;
+}
+
+static AI size_t renew_best(const float *of, size_t n, float *into) {
+    size_t count = (n + 15) / 16;
+    for (size_t i = 0; i < count; i++)
+        into[i] = most_of_16(of + 16 * i);
+    close_rest(into, count);
+    return count;
+}
+
+static void lane_tops(sl_candidates *all) {
+    close_rest(all->open, all->count);
+    (void)renew_best(all->tops, renew_best(all->open, all->count, all->tops), all->peaks);
+}
+
+#endif
+
+#endif
