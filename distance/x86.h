@@ -270,7 +270,7 @@ static AI R8 lane_row8(R8 sum, V row, Q8 query) {
 
 /* Pairs of products are added up in 16 bits, which so many fit into. */
 #define LANE_RUN4 8u
-typedef V R4;
+typedef int16_t R4 __attribute__((vector_size(LANE_BITS / 8))); /* as R8 */
 
 static AI R4 lane_begin4(R8 sum) {
     (void)sum;
@@ -278,11 +278,11 @@ static AI R4 lane_begin4(R8 sum) {
 }
 
 static AI R4 lane_row4(R4 sum, V nibbles, V query) {
-    return M(add_epi16)(sum, M(maddubs_epi16)(nibbles, query));
+    return sum + (R4)M(maddubs_epi16)(nibbles, query);
 }
 
 static AI R8 lane_end4(R8 sum, R4 run) {
-    return madd_add(sum, run, M(set1_epi16)(1));
+    return madd_add(sum, (V)run, M(set1_epi16)(1));
 }
 
 static AI A8 lane_dot_i8(A8 sum, V a, V b) {
