@@ -6,27 +6,32 @@
 
 #include <math.h>
 
-/* Rows that are scanned in the time of one evaluation of a walk, which waits for its row and serves one query. Measured
- * ratios are 10 to 19 with VNNI in 512 bits, the fewer the longer the rows. */
-static double rows_an_evaluation(sl_isa isa) {
+/* Of a batch, beside what an evaluation of a walk takes, which waits for its row and serves one query: how many rows
+ * are scanned in that time, and in the time of how many a scan does what it does beside its rows, the walk's own taken
+ * off. It finds its partitions, and ranks what each of many thinnings has left. With VNNI in 512 bits ratios of rows
+ * are 10 to 19, the fewer the longer the rows, and the rest takes 3 us and more; on AVX2 they are 11 to 14, and it
+ * takes 8 to 16. */
+typedef struct price {
+    double rows, beside;
+} price;
+
+static price price_of(sl_isa isa) {
     switch (isa) {
     case SL_ISA_AVX512VNNI:
-        return 12;
+        return (price){12, 300};
+    case SL_ISA_AVX2:
+        return (price){12, 500};
     case SL_ISA_AVXVNNI:
     case SL_ISA_AVX512BW:
-        return 7;
+        return (price){7, 300};
     default:
-        return 4;
+        return (price){4, 300};
     }
 }
 
-/* The same of a scan for one query, which reads its rows from memory for itself: measured as 3.7 to 4.7 on every tier,
- * and as 6 of a million vectors. */
+/* Rows in the time of an evaluation of a scan for one query, which reads its rows from memory for itself: measured as
+ * 3.6 to 4.7 on every tier, and as 6 of a million vectors. */
 #define ROWS_AN_EVALUATION_ONE 4.0
-
-/* What a scan takes for a query beside its rows, the walk's own taken off: it finds its partitions, and ranks what each
- * of many thinnings has left. Measured as 3 us and more, in which a walk evaluates some 300. */
-#define BESIDE_ROWS 300.0
 
 typedef struct probing {
     sl_tune *tune;
@@ -132,8 +137,8 @@ static sl_status settle_reached(probing *probing, sl_tuned_record *record, size_
     const sl_index *index = probing->batch.index;
     /* What a walk begins with it reads as a scan for one query does. */
     double walked = record->evaluations - (double)sl_start_evaluations(index) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
-    const budget budget = {(walked - BESIDE_ROWS) * rows_an_evaluation(index->kernels->isa),
-                           walked * ROWS_AN_EVALUATION_ONE};
+    const price price = price_of(index->kernels->isa);
+    const budget budget = {(walked - price.beside) * price.rows, walked * ROWS_AN_EVALUATION_ONE};
     sl_tune_point kept;
     return settle(probing, record, budget, from, &kept);
 }
