@@ -14,10 +14,14 @@
  *   lane_query8, lane_row8    sum += row (unsigned) * query (signed); see lane_offset
  *   lane_low4, lane_high4     the lower and the upper four bits of each byte
  *   lane_row4                 run += those * query (signed)
- *   LANE_RUN4                 there are R4, a run of so many products or fewer, lane_begin4(sum), with which one
- * begins, and lane_end4(sum, run), the sum with it; without it a run is the sum itself lane_offset               what
- * must be taken from lane_row8's sum to get dot - query->offset lane_sum4_i32, _f32       the four totals of four
- * registers lane_dot_i8, _u8, _i16    sum += a * b lane_square_u16           sum += a * a of unsigned 16-bit integers
+ *   LANE_RUN4                 there are R4, a run of so many products or fewer, and the next two; without it a run is
+ *                             the sum itself
+ *   lane_begin4(sum)          with which a run begins
+ *   lane_end4(sum, run)       the sum with it
+ *   lane_offset               what must be taken from lane_row8's sum to get dot - query->offset
+ *   lane_sum4_i32, _f32       the four totals of four registers
+ *   lane_dot_i8, _u8, _i16    sum += a * b
+ *   lane_square_u16           sum += a * a of unsigned 16-bit integers
  *   lane_diff_i8, _u8, _i16   |a - b|, which is unsigned
  *   lane_total8(sum), lane_total16(sum, steps), lane_total_squares(sum, steps)
  *   lane_fma, _add, _sub, _mul, _splat, lane_sum_f32
@@ -33,7 +37,7 @@
  *   LANE_TRANSPOSE            there are lane_transpose(V[LANE_F]), of 32-bit lanes, and lane_store
  *
  *   LANE_GROUP                there are lane_group_i32(sums), the totals of LANE_F registers side by side, and
- * lane_finish, which makes scores of them; short rows come in such groups
+ *                             lane_finish, which makes scores of them; short rows come in such groups
  *
  *   LANE_SIFTS, LANE_GATHERS  there are the operations on sixteen scores, and on sixteen links, that sift.h is written
  *                             in; plain loops stand in for them there
@@ -257,24 +261,48 @@ static AI void score_rows(sl_codes codes, size_t width, const sl_code_rows *rows
 #define LANE_SHORT 128u
 _Static_assert(2 * LANE_SHORT / LANE_8 <= LANE_RUN4, "a short row is one run");
 
+/* A row by itself, with the query in registers where it takes few. */
+static AI R8 sum_short(sl_codes codes, const score_plan *plan, const uint8_t *row) {
+    const size_t width = plan->rows.width;
+    R8 sum = {0};
+    R4 run = lane_begin4(sum);
+    for (size_t k = 0; k < width; k += LANE_8) {
+        V bytes = lane_load(row + k, LANE_8), code = lane_load(plan->code + k, LANE_8);
+        if (codes == SL_CODES_I8)
+            sum = lane_row8(sum, bytes, lane_query8(code));
+        else
+            run = run_row4(run, bytes, code, lane_load(plan->code + width + k, LANE_8));
+    }
+    return codes == SL_CODES_I4 ? lane_end4(sum, run) : sum;
+}
+
+/* A step of all rows after the other, with the sums in registers and that step's of the query. */
+static AI void sum_steps4(const score_plan *plan, const uint8_t *const *row, R8 *sums) {
+    const size_t width = plan->rows.width;
+    R4 runs[LANE_F];
+    for (size_t i = 0; i < LANE_F; i++)
+        runs[i] = lane_begin4((R8){0});
+#pragma GCC unroll 1
+    for (size_t k = 0; k < width; k += LANE_8) {
+        V low = lane_load(plan->code + k, LANE_8), high = lane_load(plan->code + width + k, LANE_8);
+        for (size_t i = 0; i < LANE_F; i++)
+            runs[i] = run_row4(runs[i], lane_load(row[i] + k, LANE_8), low, high);
+    }
+    for (size_t i = 0; i < LANE_F; i++)
+        sums[i] = lane_end4((R8){0}, runs[i]);
+}
+
 /* Rows of a few steps: there is little to multiply, and adding lanes and finishing scores is most of the work. */
 static AI void score_group(sl_codes codes, const score_plan *plan, const sl_query_code *query, const uint32_t *ids,
                            float *out) {
+    const int by_steps = codes == SL_CODES_I4 && plan->rows.width > 2 * LANE_8;
     const uint8_t *row[LANE_F];
     R8 sums[LANE_F];
     for (size_t i = 0; i < LANE_F; i++) {
         row[i] = row_at(plan, ids[i]);
-        sums[i] = (R8){0};
-        R4 run = lane_begin4(sums[i]);
-        for (size_t k = 0; k < plan->rows.width; k += LANE_8) {
-            V bytes = lane_load(row[i] + k, LANE_8), code = lane_load(plan->code + k, LANE_8);
-            if (codes == SL_CODES_I8)
-                sums[i] = lane_row8(sums[i], bytes, lane_query8(code));
-            else
-                run = run_row4(run, bytes, code, lane_load(plan->code + plan->rows.width + k, LANE_8));
-        }
-        if (codes == SL_CODES_I4) sums[i] = lane_end4(sums[i], run);
+        if (!by_steps) sums[i] = sum_short(codes, plan, row[i]);
     }
+    if (by_steps) sum_steps4(plan, row, sums);
     V totals = lane_group_i32(sums);
     if (codes == SL_CODES_I4) totals = M(add_epi32)(totals, totals);
     totals = M(sub_epi32)(totals, M(set1_epi32)(plan->offset));
