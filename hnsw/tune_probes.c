@@ -20,7 +20,7 @@ static price price_of(sl_isa isa) {
     case SL_ISA_AVX512VNNI:
         return (price){12, 300};
     case SL_ISA_AVX2:
-        return (price){12, 700};
+        return (price){12, 800};
     case SL_ISA_AVXVNNI:
     case SL_ISA_AVX512BW:
         return (price){7, 300};
