@@ -60,8 +60,8 @@ typedef size_t sl_unseen_fn(sl_visited *visited, const uint32_t *links, size_t d
 #define SL_NEAR 16u
 
 /* What a walk has come upon, in order of arrival. `scores`, `open` and `ids` have room for 32 more than are ever there,
- * and of what `tops` and `peaks` then need for 16 more. Behind the last, what `open`, `tops` and `peaks` have in the
- * same sixteen is -INFINITY. */
+ * and of what `tops` and `peaks` then need for 16 more. Behind the last, what `open` and `tops` have in the
+ * same sixteen is -INFINITY; when `peaks` are true is the tier's own affair. */
 typedef struct sl_candidates {
     float *scores, *open; /* `open` is -INFINITY where one is expanded */
     float *tops;          /* the best of each 16 of `open` */

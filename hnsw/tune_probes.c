@@ -9,8 +9,8 @@
 /* Of a batch, beside what an evaluation of a walk takes, which waits for its row and serves one query: how many rows
  * are scanned in that time, and in the time of how many a scan does what it does beside its rows, the walk's own taken
  * off. It finds its partitions, and ranks what each of many thinnings has left. With VNNI in 512 bits ratios of rows
- * are 10 to 19, the fewer the longer the rows, and the rest takes 3 us and more; on AVX2 they are 11 to 14, and it
- * takes 8 to 16. */
+ * are 10 to 19, the fewer the longer the rows, and the rest takes 3 us and more; on AVX2 they are 10 to 13, and it
+ * takes 8 to 18. */
 typedef struct price {
     double rows, beside;
 } price;

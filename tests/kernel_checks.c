@@ -15,7 +15,7 @@
  * Values
  * ------------------------------------------------------------------------------------------------------------- */
 
-static const size_t long_dims[] = {100, 127, 128, 129, 384, 768, 1000, 33026, 65536};
+static const size_t long_dims[] = {100, 127, 128, 129, 200, 240, 256, 384, 768, 1000, 33026, 65536};
 #define SHORT_DIMS 67u
 #define DIM_COUNT  (SHORT_DIMS + sizeof long_dims / sizeof *long_dims)
 
@@ -56,7 +56,7 @@ static int32_t get_integer(const integer_type *type, const uint8_t *at, size_t i
 }
 
 /* Value patterns: what wraps, saturates or overflows where a kernel is wrong. */
-enum { RANDOM, BOTH_LEAST, BOTH_MOST, LEAST_MOST, ALTERNATING, EXTREMES, PATTERNS };
+enum { RANDOM, BOTH_LEAST, BOTH_MOST, LEAST_MOST, MOST_LEAST, ALTERNATING, EXTREMES, PATTERNS };
 
 static int32_t pattern_value(const integer_type *type, int pattern, int second, size_t i) {
     uint32_t range = (uint32_t)(type->most - type->least) + 1;
@@ -68,6 +68,8 @@ static int32_t pattern_value(const integer_type *type, int pattern, int second, 
         return type->most;
     case LEAST_MOST:
         return second ? type->most : type->least;
+    case MOST_LEAST:
+        return second ? type->least : type->most;
     /* Neighbouring products of one sign: what vpmaddubsw saturates. */
     case ALTERNATING:
         return i & 1 ? type->most : type->least;
@@ -512,8 +514,12 @@ static void check_best_of(const sl_kernels *kernels, int kind, uint32_t n, uint3
         given[i] = sorted[i] = scores[i] = score_of_kind(kind, i, n);
         ids[i] = i;
     }
+    for (uint32_t i = n; i < MOST; i++)
+        scores[i] = (float)(ids[i] = MOST + i);
     kernels->tile.best(&scan, keep, exact);
     uint32_t least = n < keep ? n : keep, wrong = 0;
+    for (uint32_t i = n + 16; i < MOST; i++)
+        wrong += ids[i] != MOST + i || scores[i] != (float)(MOST + i);
     for (uint32_t i = 0; i < scan.count; i++) {
         wrong += ids[i] >= n || given[ids[i]] != scores[i] || scores[i] < scan.least;
         for (uint32_t j = 0; j < i; j++)
