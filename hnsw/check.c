@@ -184,12 +184,14 @@ static sl_status check_recall(sl_check *check) {
 
 static sl_status check_file(sl_check *check) {
     const sl_store *store = check->index->store;
+    sl_verified found = {0};
     if (!store) return SL_OK;
-    for (uint32_t i = 0; i < store->header.section_count; i++) {
-        SL_TRY(sl_store_verify(store, &store->header.sections[i], &check->progress));
-        check->report.sections_checked++;
-    }
-    return SL_OK;
+    sl_status status = sl_store_verify_all(store, &found, &check->progress);
+    check->report.sections_checked = found.sections;
+    check->report.pages_checked = (size_t)found.pages.checked;
+    check->report.bad_pages = (size_t)found.pages.bad;
+    check->report.unverified = found.unverified;
+    return status;
 }
 
 static void check_records(sl_check *check) {
@@ -256,7 +258,9 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
                       index->n * (1 + check.params.sample + (check.params.scrub && index->sums)) +
                           (index->store ? index->store->size : 0));
     sl_status status = check_file(&check);
-    if (status == SL_OK) check_records(&check);
+    /* Of damaged pages records say which vectors they are of. */
+    if (status == SL_OK || check.report.bad_pages) check_records(&check);
+    if (check.report.bad_records) status = verdict(&check);
     if (status == SL_OK) status = check_graph(&check);
     if (status == SL_OK) status = sl_progress_end(&check.progress);
     if (status == SL_OK) status = verdict(&check);

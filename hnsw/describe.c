@@ -143,7 +143,8 @@ sl_extent sl_live_room(const sl_index *index, size_t n) {
     return room;
 }
 
-static uint64_t room_of(const sl_index *index, sl_section_kind kind, sl_extent room) {
+/* Bytes of a section that follows those described before it. */
+static uint64_t room_of(const sl_index *index, sl_section_kind kind, sl_extent room, const sl_description *before) {
     const uint64_t word = sizeof(uint32_t);
     switch (kind) {
     case SL_SECTION_CODES:
@@ -176,6 +177,8 @@ static uint64_t room_of(const sl_index *index, sl_section_kind kind, sl_extent r
         return room.n * sl_record_of(index).pitch;
     case SL_SECTION_LIVE:
         return SL_LIVE_SIZE;
+    case SL_SECTION_PAGE_SUMS:
+        return sl_page_sums_size(sl_store_file_size(before->sections, before->count));
     case SL_SECTION_PARTITION_STARTS:
     case SL_SECTION_PARTITION_ROWS:
     case SL_SECTION_PARTITION_BANDS:
@@ -204,13 +207,14 @@ void sl_live_describe(const sl_index *index, sl_extent room, const sl_described_
                       sl_description *out) {
     /* The last is SL_SECTION_LIVE, so that the file ends with a whole line. */
     const sl_section_kind kinds[] = {
-        SL_SECTION_RECORDS,     SL_SECTION_CODES,       SL_SECTION_REST,   SL_SECTION_COARSE, SL_SECTION_PROJECTION,
-        SL_SECTION_LINKS,       SL_SECTION_IDS,         SL_SECTION_REFINE, SL_SECTION_DEAD,   SL_SECTION_UPPER_NODES,
-        SL_SECTION_UPPER_START, SL_SECTION_UPPER_LINKS, SL_SECTION_TUNED,  SL_SECTION_SUMS,   SL_SECTION_LIVE};
+        SL_SECTION_RECORDS,    SL_SECTION_CODES,       SL_SECTION_REST,        SL_SECTION_COARSE,
+        SL_SECTION_PROJECTION, SL_SECTION_LINKS,       SL_SECTION_IDS,         SL_SECTION_REFINE,
+        SL_SECTION_DEAD,       SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START, SL_SECTION_UPPER_LINKS,
+        SL_SECTION_TUNED,      SL_SECTION_SUMS,        SL_SECTION_PAGE_SUMS,   SL_SECTION_LIVE};
     int records = as->layout == SL_LAYOUT_RECORDS;
     sl_describe(index, as, out);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        uint64_t bytes = room_of(index, kinds[i], room);
+        uint64_t bytes = room_of(index, kinds[i], room, out);
         if (!bytes || (kinds[i] == SL_SECTION_RECORDS ? !records : records && sl_record_holds(index, kinds[i])))
             continue;
         if (kinds[i] == SL_SECTION_SUMS) put_sums(index, as, out);

@@ -23,7 +23,7 @@ static void copy_row(const sl_index *index, const uint8_t *rows, size_t pitch, s
     if (!pitch) return;
     uint8_t *row = (uint8_t *)(uintptr_t)rows + (size_t)to * pitch;
     memcpy(row, rows + (size_t)from * pitch, size);
-    sl_index_touch(index, row, size);
+    sl_live_renew(index->live, row, size);
 }
 
 /* The node stays in the graph, which others hang on, as a deleted copy of another. Its id is left: it may be what is
@@ -40,7 +40,8 @@ static void drop(sl_index *index, uint32_t node, uint32_t from) {
     copy_row(index, index->coarse_rows, coarse, coarse, node, from);
     copy_row(index, index->refine_rows, index->refine_pitch, index->refine_pitch, node, from);
     *sl_sum_at(index, node) = sl_sum_of(index, node);
-    sl_index_touch(index, sl_sum_at(index, node), sizeof *index->sums);
+    sl_live_renew(index->live, sl_sum_at(index, node), sizeof *index->sums);
+    sl_live_renew(index->live, sl_id_at(index, node), sizeof(uint64_t));
 }
 
 static sl_status check_droppable(const sl_index *index) {

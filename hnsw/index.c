@@ -298,6 +298,7 @@ static void add_section(const sl_index *index, uint32_t kind, uint64_t size, sl_
     case SL_SECTION_TUNED:
     case SL_SECTION_LIVE:
     case SL_SECTION_SUMS:
+    case SL_SECTION_PAGE_SUMS:
     case SL_SECTION_DEAD:
         break;
     }

@@ -99,6 +99,12 @@ static sl_status check_room(const sl_index *index, size_t room) {
     return SL_OK;
 }
 
+/* A new file gets new checksums: what is copied from an old one is held to that one's first. */
+static sl_status verify_source(const sl_index *index, sl_progress *progress) {
+    sl_verified found;
+    return index->store ? sl_store_verify_all(index->store, &found, progress) : SL_OK;
+}
+
 sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
     if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
     sl_save_params mine;
@@ -114,6 +120,7 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     sl_describe_own(index, &file);
     sl_progress progress;
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
+    SL_TRY(verify_source(index, &progress));
     sl_order_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
     save_parts parts = {.ids = NULL};
@@ -440,12 +447,21 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
                        "%s: has no room to be written in place; save it with room, or open it with place dram",
                        store->path);
     if (!section) return SL_OK;
+    sl_page_sums sums;
+    SL_TRY(sl_page_sums_find(store, &sums));
     if (section->size != SL_LIVE_SIZE || section->offset + section->size + SL_SECTION_SLACK != store->header.file_size)
         return sl_fail(SL_ECORRUPT, "%s: section %u is of a wrong size or place; make it or copy it again", store->path,
                        section->kind);
     if (writes) return sl_live_open(store, &index->allocator, open->file_ops, (uint64_t)open->log_bytes, &index->live);
     SL_TRY(sl_live_heal(store));
     return open->place == SL_PLACE_DRAM ? sl_live_hold(store, held) : SL_OK;
+}
+
+/* What is copied into memory is held to the checksums there are. Sections that have a CRC are as they are copied. */
+static sl_status verify_pages(const sl_index *index, sl_progress *progress) {
+    sl_pages_found found;
+    if (!sl_live_head(index->store)) return SL_OK;
+    return sl_page_sums_verify(index->store, &found, progress);
 }
 
 static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
@@ -484,6 +500,8 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
             sl_fail_in(status, "%s", store->path);
             goto fail;
         }
+        /* Last, since records can say which vectors are damaged. */
+        SL_TRY_GOTO(verify_pages(index, &progress), fail);
         sl_store_close(store, &index->allocator);
         index->store = NULL;
         index->sums = NULL;

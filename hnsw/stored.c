@@ -131,6 +131,7 @@ static void sum_sections(const sl_section_source *sections, size_t count, sl_pla
         case SL_SECTION_LIVE:
         case SL_SECTION_DEAD:
         case SL_SECTION_SUMS:
+        case SL_SECTION_PAGE_SUMS:
         case SL_SECTION_RECORDS:
             break;
         }

@@ -562,11 +562,15 @@ typedef struct sl_check_report {
     double mean_degree;
     double sampled_recall;   /* recall@k over codes of the sample, by walks from the upper layers, against exact search
                                 over the same codes; NaN if skipped */
-    size_t sections_checked; /* sections of the file that were read, and verified where they have a CRC; 0 for an index
-                                in memory */
+    size_t sections_checked; /* sections of the file that were verified against their CRC; 0 for an index in memory */
     size_t deleted;          /* vectors that n leaves out; what is counted is counted of them too */
     size_t records_checked;  /* by scrub; 0 where there are none with a CRC: sections have one then */
     size_t bad_records;      /* of them; each is named by the id it has in the file, which may be what is damaged */
+    size_t pages_checked;    /* of a file saved with room: pages of 4096 bytes verified against a checksum each, which
+                                cover every byte but holes; 0 for other files */
+    size_t bad_pages;        /* of them */
+    int unverified; /* 1: a file with room whose pages have no checksums in force, because an older version made it or
+                       because it was written directly in persistent memory. Only its records can be verified (scrub) */
 } sl_check_report;
 
 /* Whole-index verification: file CRCs, every invariant of the graph, and reachability. SL_OK means all of it holds

@@ -35,6 +35,7 @@ typedef enum sl_section_kind {
     SL_SECTION_DEAD = 14,             /* (n + 63) / 64 uint64: bit i % 64 of word i / 64 says that node i is deleted */
     SL_SECTION_LIVE = 15,             /* of a file that is written in place: superblocks and what changes, see live.h */
     SL_SECTION_PARTITION_BANDS = 22,  /* uint8: 16 of each partition, under inner product; not required */
+    SL_SECTION_PAGE_SUMS = 23,        /* of such a file: uint32, a checksum of each page, see page_sums.h */
     SL_SECTION_SUMS = 28,             /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
     SL_SECTION_RECORDS = 29, /* n records of record_pitch bytes, in place of CODES, or of I4 codes without COARSE of
                                 REST, and of LINKS, IDS and SUMS: see hnsw/record.h */

@@ -39,8 +39,8 @@ static int is_whole(const sl_superblock *super) {
     return memcmp(super->magic, magic, sizeof magic) == 0 && super->crc32c == super_crc(super);
 }
 
-sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD]) {
-    sl_superblock super = {.sequence = 1, .epoch = 1};
+sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD], uint64_t unsummed) {
+    sl_superblock super = {.sequence = 1, .epoch = 1, .unsummed = unsummed};
     memset(pages, 0, SL_LIVE_HEAD);
     memcpy(super.magic, magic, sizeof magic);
     if (getrandom(super.identity, sizeof super.identity, 0) != (ssize_t)sizeof super.identity)
@@ -53,7 +53,7 @@ sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD]) {
 sl_status sl_live_format(uint8_t *section, const void *head, size_t size) {
     memset(section, 0, SL_LIVE_SIZE);
     memcpy(section + SL_LIVE_HEAD, head, size);
-    return sl_live_superblocks(section);
+    return sl_live_superblocks(section, 0);
 }
 
 sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
@@ -208,6 +208,7 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     sl_status status = map_privately(store, fd);
     close(fd);
     SL_TRY(status);
+    store->healed = 1;
     return sl_redo_replay(store->path, super->identity, super->epoch, store->size, copy_record,
                           (void *)(uintptr_t)store->base, &found);
 }
@@ -249,6 +250,11 @@ static sl_status find_writer(const sl_store *store, int *found) {
     sl_live_release(held);
     *found = status == SL_EBUSY;
     return *found ? SL_OK : status;
+}
+
+int sl_live_has_writer(const sl_store *store) {
+    int writer;
+    return find_writer(store, &writer) == SL_OK && writer;
 }
 
 sl_status sl_live_heal(sl_store *store) {
@@ -297,6 +303,8 @@ void sl_live_close(sl_live *live) {
     sl_redo_close(live->redo, live->redo && live->redo->end == 0 && check_failed(live) == SL_OK);
     if (live->fd >= 0) (void)live->ops.close(live->ops.ctx, live->fd);
     sl_dirty_free(&live->dirty);
+    sl_dirty_free(&live->renewed);
+    sl_mem_free(&live->allocator, live->updater, sizeof *live->updater);
     sl_mem_free(&live->allocator, live->allocated, pieces_bytes(live->size));
     sl_mem_free(&live->allocator, live, live_bytes(live->path));
 }
@@ -326,6 +334,19 @@ static sl_status keep_copies_off(sl_live *live) {
     return sl_fail(SL_EBUSY, "%s: a snapshot of it is being taken; let it finish", live->path);
 }
 
+/* What is written directly is seen before its page's sum could be: the superblock says so first. */
+static sl_status prepare_sums(const sl_store *store, sl_live *live) {
+    sl_page_sums sums;
+    void *block;
+    SL_TRY(sl_page_sums_find(store, &sums));
+    if (sums.words && live->direct) live->super.unsummed = 1;
+    if (!sums.words || live->super.unsummed) return SL_OK;
+    SL_TRY(sl_mem_alloc(&live->allocator, sizeof *live->updater, &block));
+    live->updater = block;
+    sl_page_updater_init(live->updater, &sums);
+    return sl_dirty_init(&live->renewed, live->size);
+}
+
 static sl_status prepare_log(sl_store *store, sl_live *live) {
     SL_TRY(sl_redo_open(live->path, &live->allocator, &live->ops, live->super.identity, &live->redo));
     SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
@@ -353,6 +374,7 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
     SL_TRY_GOTO(map_directly(store, live), fail);
     if (live->direct) SL_TRY_GOTO(keep_copies_off(live), fail);
     SL_TRY_GOTO(sl_live_super(store, &live->super), fail);
+    SL_TRY_GOTO(prepare_sums(store, live), fail);
     SL_TRY_GOTO(recover(store, &live->ops, live->fd, &live->super), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, pieces_bytes(live->size), &block), fail);
     live->allocated = block;
@@ -403,6 +425,53 @@ sl_status sl_live_reserve(sl_live *live, const void *at, size_t size) {
     return live->direct && size ? set_aside(live, (uint64_t)((const uint8_t *)at - live->base), size) : SL_OK;
 }
 
+void sl_live_renew(sl_live *live, const void *at, size_t size) {
+    sl_live_touch(live, at, size);
+    if (!live->updater || !size) return;
+    uint64_t first = (uint64_t)((const uint8_t *)at - live->base) / SL_SUMMED_PAGE;
+    uint64_t last = ((uint64_t)((const uint8_t *)at - live->base) + size - 1) / SL_SUMMED_PAGE;
+    for (uint64_t page = first; page <= last; page++)
+        sl_dirty_mark(&live->renewed, page * SL_SUMMED_PAGE, 1);
+}
+
+static int is_renewed(const sl_live *live, uint64_t page) {
+    uint64_t at = page * SL_SUMMED_PAGE;
+    return sl_dirty_next(&live->renewed, &at, SL_DIRTY_LINE) != 0 && at == page * SL_SUMMED_PAGE;
+}
+
+/* The sum of the page that holds bytes [offset, offset + size), which were touched. */
+static sl_status sum_page(sl_live *live, uint64_t offset, uint64_t size, uint64_t *word, uint32_t *sum) {
+    uint64_t page = offset / SL_SUMMED_PAGE;
+    SL_TRY(sl_page_updater_change(live->updater, live->fd, live->path, offset, live->base + offset, (size_t)size, word,
+                                  sum));
+    if (live->renewed.marked && is_renewed(live, page))
+        *sum = sl_page_sum(0, live->base + page * SL_SUMMED_PAGE, SL_SUMMED_PAGE);
+    return SL_OK;
+}
+
+/* Into the mapping, behind all that is looked at. */
+static sl_status sum_run(sl_live *live, uint64_t offset, uint64_t size) {
+    for (uint64_t some; size; offset += some, size -= some) {
+        uint64_t left = SL_SUMMED_PAGE - offset % SL_SUMMED_PAGE, word;
+        uint32_t sum;
+        some = size < left ? size : left;
+        SL_TRY(sum_page(live, offset, some, &word, &sum));
+        uint32_t *to = (uint32_t *)(void *)(live->base + live->updater->sums.words) + word;
+        if (*to == sum) continue;
+        *to = sum;
+        sl_live_touch(live, to, sizeof *to);
+    }
+    return SL_OK;
+}
+
+static sl_status update_sums(sl_live *live) {
+    if (!live->updater) return SL_OK;
+    const sl_page_sums *sums = &live->updater->sums;
+    sl_page_updater_begin(live->updater);
+    SL_TRY(for_each_run(live, 0, sums->words, SL_SUMMED_PAGE, sum_run));
+    return for_each_run(live, sums->head, sums->head + SL_LIVE_PAGE, SL_SUMMED_PAGE, sum_run);
+}
+
 static sl_status log_run(sl_live *live, uint64_t offset, uint64_t size) {
     return sl_redo_put(live->redo, offset, live->base + offset, size);
 }
@@ -448,6 +517,7 @@ sl_status sl_live_commit(sl_live *live) {
     sl_live_fence(live);
     if (live->direct) return SL_OK;
     if (!live->dirty.marked) return SL_OK;
+    SL_TRY(update_sums(live));
     SL_TRY(for_each_run(live, 0, live->size, 0, set_aside));
     SL_TRY(write_log(live));
     sl_status status = write_through(live);
@@ -457,6 +527,7 @@ sl_status sl_live_commit(sl_live *live) {
     }
     live->own_pages += live->dirty.marked;
     sl_dirty_clear(&live->dirty);
+    if (live->updater) sl_dirty_clear(&live->renewed);
     if (live->own_pages > SL_LIVE_OWN_PAGES) give_back_pages(live);
     return live->redo->end > live->log_bytes ? sl_live_checkpoint(live) : SL_OK;
 }

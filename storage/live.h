@@ -17,6 +17,7 @@
 #define SL_STORAGE_LIVE_H
 
 #include "storage/dirty.h"
+#include "storage/page_sums.h"
 #include "storage/redo.h"
 #include "storage/store.h"
 
@@ -35,7 +36,8 @@ typedef struct sl_superblock {
     uint64_t epoch;      /* of the log that goes on from what the file holds */
     uint64_t recoveries; /* times that a log was replayed; by the last of them: */
     uint64_t recovered_groups, recovered_bytes;
-    uint8_t reserved[444];
+    uint64_t unsummed; /* 1: the file was written directly, and its pages' sums are out of force for good */
+    uint8_t reserved[436];
     uint32_t crc32c; /* of all before */
 } sl_superblock;
 
@@ -49,8 +51,10 @@ typedef struct sl_live {
     sl_dirty dirty;
     sl_redo *redo;
     sl_superblock super;
-    uint64_t *allocated; /* a bit for each piece of the file that has blocks of its own for sure */
-    uint64_t log_bytes;  /* emptied from there on */
+    sl_page_updater *updater; /* of the pages' sums; NULL: the file has none in force */
+    sl_dirty renewed;         /* pages that are summed as a whole by the next commit: the first line of each */
+    uint64_t *allocated;      /* a bit for each piece of the file that has blocks of its own for sure */
+    uint64_t log_bytes;       /* emptied from there on */
     int direct;         /* in persistent memory, which is written to as it is: no log, and what is touched is flushed */
     uint64_t own_pages; /* at most so many of the mapping's have become this process's own */
     int failed;         /* a sync has failed: what the device holds is unknown until the file is opened anew */
@@ -62,9 +66,9 @@ typedef struct sl_live {
  *   DIRECT      by a writer in persistent memory, who has no log, as long as it lives; by who copies */
 typedef enum sl_live_lock { SL_LIVE_CHECKPOINT = 0, SL_LIVE_DIRECT = 1 } sl_live_lock;
 
-/* The superblocks of a new file, with an identity of its own and an empty log. SL_EIO where the system has no random
- * numbers for it. */
-sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD]);
+/* The superblocks of a new file, with an identity of its own and an empty log; `unsummed` as in sl_superblock. SL_EIO
+ * where the system has no random numbers for it. */
+sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD], uint64_t unsummed);
 
 /* Superblocks and a head page of size bytes, for the section of a new file, `section` of SL_LIVE_SIZE bytes. Fails as
  * sl_live_superblocks does. */
@@ -88,6 +92,9 @@ sl_status sl_live_pin(int fd, const char *path, sl_progress *progress);
 /* Writes what the log of the file at `of`, of size bytes, holds to fd, which is open on `path`. */
 sl_status sl_live_replay(const char *of, const sl_superblock *super, uint64_t size, const sl_file_ops *ops, int fd,
                          const char *path, sl_redo_found *found);
+
+/* Whether the file is open to be written, or kept from being so. */
+int sl_live_has_writer(const sl_store *store);
 
 /* Keeps writers off the file until it is released: SL_EBUSY where one is at work. */
 sl_status sl_live_hold(const sl_store *store, int *held);
@@ -123,6 +130,10 @@ static inline void sl_live_touch(sl_live *live, const void *at, size_t size) {
     else if (size)
         live->ops.flush(live->ops.ctx, at, size, offset);
 }
+
+/* Tells the same, and that the pages which hold the bytes are taken as they are: the next commit sums them as a whole.
+ * For whoever has put right what was damaged there. */
+void sl_live_renew(sl_live *live, const void *at, size_t size);
 
 /* Before [at, at + size) of the mapping is written to for the first time: in persistent memory a store finds no room
  * too late to say so. Elsewhere a commit sees to it. */

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "storage/ops.h"
 #include "storage/pmem.h"
 #include "storage/store.h"
 
@@ -178,7 +179,7 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     store->inode = (uint64_t)info.st_ino;
     store->dax = sl_pmem_is_dax(fd);
     store->threads = 1;
-    store->detached = 0;
+    store->detached = store->healed = 0;
     memcpy(store->path, path, strlen(path) + 1);
     *out = store;
 done:
@@ -193,6 +194,14 @@ void sl_store_close(sl_store *store, const sl_allocator *allocator) {
     store->medium->unmap((void *)(uintptr_t)store->base, store->size);
     if (store->fd >= 0) close(store->fd);
     sl_mem_free(allocator, store, store_bytes(store->path));
+}
+
+int sl_store_reopen(const sl_store *store) {
+    const sl_file_ops ops = sl_file_ops_of(NULL);
+    int fd = sl_open_retrying(&ops, store->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    if (fd < 0 || sl_store_is(store, fd)) return fd;
+    close(fd);
+    return -1;
 }
 
 int sl_store_is(const sl_store *store, int fd) {

@@ -11,7 +11,8 @@
  * meanwhile, for a mapping read at random has no read-ahead of its own. */
 #define CHUNK ((uint64_t)256 << 10)
 #define AHEAD ((uint64_t)8 << 20)
-/* Of rows that are taken apart: what is summed is what was copied, also where the file changes meanwhile. */
+/* Of what is summed alone, and of rows that are taken apart: what is summed is what was copied, also where the file
+ * changes meanwhile. */
 #define APART ((uint64_t)32 << 10)
 /* How many chunks are shared out among the threads at a time: their sums are joined in order. Of these a thread takes
  * as many as fill a huge page of what is copied to, which no two then ask the system for. */
@@ -36,10 +37,11 @@ static void read_ahead(const sl_store *store, const uint8_t *data, uint64_t at, 
     store->medium->advise_soon(data + from, size - from < window ? size - from : window);
 }
 
-/* Where what is scanned is copied to: nowhere, as it is, or as rows in parts. */
+/* Where what is scanned is copied to: nowhere, as it is, or as rows in parts; and where from. */
 typedef struct target {
     uint8_t *to;
     const sl_split_rows *rows;
+    int fd; /* -1: what is scanned is the mapping */
 } target;
 
 typedef struct scanning {
@@ -62,16 +64,17 @@ static int keep_error(scanning *scanning, int error) {
     return 0;
 }
 
-/* Where all is copied, by reading: that costs the system less than mapping pages to be read once, and its failure is no
- * signal. Not where the mapping holds what the file does not yet: see detached. 1, or 0 with the error kept. */
+/* By reading, where there is a file to read: that costs the system less than mapping pages to be read once, and its
+ * failure is no signal. Not where the mapping holds what the file does not yet: see detached. 1, or 0 with the error
+ * kept. */
 static int copy_chunk(scanning *scanning, uint64_t at, uint8_t *to, size_t size) {
-    if (scanning->store->fd < 0 || scanning->store->detached) {
+    if (scanning->target.fd < 0 || scanning->store->detached) {
         memcpy(to, scanning->data + at, size);
         return 1;
     }
     uint64_t offset = (uint64_t)(scanning->data - scanning->store->base) + at;
     for (size_t done = 0; done < size;) {
-        ssize_t got = pread(scanning->store->fd, to + done, size - done, (off_t)(offset + done));
+        ssize_t got = pread(scanning->target.fd, to + done, size - done, (off_t)(offset + done));
         if (got > 0) done += (size_t)got;
         if (got == 0) return keep_error(scanning, ENDED);
         if (got < 0 && errno != EINTR) return keep_error(scanning, errno);
@@ -91,10 +94,10 @@ static void scan_chunks(void *ctx, size_t from, size_t to) {
     for (size_t i = from; i < to && !is_over(scanning); i++) {
         uint64_t at = (scanning->first + i) * scanning->chunk;
         size_t size = chunk_size(scanning, at);
-        uint8_t *copy = target->rows ? apart : target->to ? target->to + at : NULL;
-        read_ahead(scanning->store, scanning->data, at, scanning->size);
-        if (copy && !copy_chunk(scanning, at, copy, size)) return;
-        scanning->crcs[i] = sl_crc32c(0, copy ? copy : scanning->data + at, size);
+        uint8_t *copy = target->to ? target->to + at : apart;
+        if (target->fd < 0) read_ahead(scanning->store, scanning->data, at, scanning->size);
+        if (!copy_chunk(scanning, at, copy, size)) return;
+        scanning->crcs[i] = sl_crc32c(0, copy, size);
         if (target->rows) sl_split_scatter(target->rows, at, size, copy);
         sl_progress_step(scanning->progress, size);
     }
@@ -117,14 +120,14 @@ static sl_status scan_turn(scanning *scanning, uint64_t chunks, uint32_t *crc) {
     return SL_OK;
 }
 
-/* Sums the first size bytes of the section, in the file or, where there is one, in the copy made on the way. */
+/* Sums the first size bytes of the section in the copy made on the way. */
 static sl_status scan(const sl_store *store, const sl_file_section *section, target target, uint64_t size,
                       sl_progress *progress) {
     scanning scanning = {.store = store,
                          .data = sl_store_data(store, section),
                          .target = target,
                          .size = size,
-                         .chunk = target.rows ? APART : CHUNK,
+                         .chunk = target.to ? CHUNK : APART,
                          .progress = progress};
     const uint64_t chunks = (size + scanning.chunk - 1) / scanning.chunk;
     uint32_t crc = 0;
@@ -136,19 +139,23 @@ static sl_status scan(const sl_store *store, const sl_file_section *section, tar
 }
 
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress) {
-    return scan(store, section, (target){NULL, NULL}, section->size, progress);
+    if (section->flags & SL_SECTION_CHANGING) return SL_OK;
+    int fd = store->fd >= 0 ? store->fd : sl_store_reopen(store);
+    sl_status status = scan(store, section, (target){NULL, NULL, fd}, section->size, progress);
+    if (fd >= 0 && fd != store->fd) close(fd);
+    return status;
 }
 
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress) {
-    return scan(store, section, (target){to, NULL}, section->size, progress);
+    return scan(store, section, (target){to, NULL, store->fd}, section->size, progress);
 }
 
 sl_status sl_store_copy_first(const sl_store *store, const sl_file_section *section, void *to, uint64_t size,
                               sl_progress *progress) {
-    return scan(store, section, (target){to, NULL}, size, progress);
+    return scan(store, section, (target){to, NULL, store->fd}, size, progress);
 }
 
 sl_status sl_store_copy_rows(const sl_store *store, const sl_file_section *section, const sl_split_rows *rows,
                              uint64_t size, sl_progress *progress) {
-    return scan(store, section, (target){NULL, rows}, size, progress);
+    return scan(store, section, (target){NULL, rows, store->fd}, size, progress);
 }

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "storage/live.h"
 #include "storage/replace.h"
 #include "storage/store.h"
 
@@ -16,6 +17,7 @@ typedef struct saver {
     sl_replacement file;
     sl_progress *progress;
     uint64_t at; /* bytes written */
+    sl_page_summer summer;
 } saver;
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -31,6 +33,7 @@ static sl_status write_all(saver *s, const void *data, size_t size) {
         if (written == 0 || (uint64_t)written > size)
             return sl_fail(SL_EIO, "cannot write to %s: the system took %lld of %zu bytes; check the device",
                            s->file.temporary, (long long)written, size);
+        sl_page_summer_add(&s->summer, from, (size_t)written);
         from += written;
         size -= (size_t)written;
         s->at += (uint64_t)written;
@@ -44,6 +47,7 @@ static sl_status write_zeros_to(saver *s, uint64_t offset) {
     if (offset > s->at && offset - s->at > CHUNK) {
         if (lseek(s->file.fd, (off_t)(offset - sizeof zeros), SEEK_SET) < 0)
             return sl_fail_errno("cannot move in", s->file.temporary);
+        sl_page_summer_skip(&s->summer, offset - sizeof zeros - s->at);
         s->at = offset - sizeof zeros;
     }
     while (s->at < offset) {
@@ -51,6 +55,10 @@ static sl_status write_zeros_to(saver *s, uint64_t offset) {
         SL_TRY(write_all(s, zeros, left < sizeof zeros ? (size_t)left : sizeof zeros));
     }
     return SL_OK;
+}
+
+static int is_zero(const uint8_t *bytes, size_t size) {
+    return !bytes[0] && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
 /* Bytes [at, at + size) of a section, CHUNK of them at most. */
@@ -70,6 +78,20 @@ static sl_status write_section(saver *s, const sl_section_source *source) {
         if (sl_progress_cancelled(s->progress)) return sl_progress_end(s->progress);
     }
     return SL_OK;
+}
+
+/* The sums of all pages before it; those of holes are zeros, which take no blocks. */
+static sl_status write_page_sums(saver *s, uint64_t size) {
+    const uint8_t *words = (const uint8_t *)s->summer.words;
+    const uint64_t from = s->at;
+    for (uint64_t done = 0, some; done < size; done += some) {
+        some = size - done < SL_SUMMED_PAGE ? size - done : SL_SUMMED_PAGE;
+        if (is_zero(words + done, (size_t)some)) continue;
+        SL_TRY(write_zeros_to(s, from + done));
+        SL_TRY(write_all(s, words + done, (size_t)some));
+        if (sl_progress_cancelled(s->progress)) return sl_progress_end(s->progress);
+    }
+    return write_zeros_to(s, from + size);
 }
 
 /* The header comes first in the file and holds the CRCs, and the file is written in order: one pass for them ahead of
@@ -132,11 +154,29 @@ static sl_status fill_header(saver *s, const sl_file_type *type, sl_file_header 
     return SL_OK;
 }
 
+/* Of a file that is to be written in place. The head page lies behind the sums, which have that of it all the same. */
+static sl_status begin_sums(saver *s, const sl_file_header *header, const sl_section_source *sections) {
+    const sl_section_source *live = NULL;
+    uint64_t pages = 0;
+    for (size_t i = 0; i < header->section_count; i++) {
+        if (sections[i].kind == SL_SECTION_LIVE) live = &sections[i];
+        if (sections[i].kind == SL_SECTION_PAGE_SUMS) pages = header->sections[i].offset / SL_SUMMED_PAGE;
+    }
+    if (!pages || !live) return SL_OK;
+    SL_TRY(sl_page_summer_init(&s->summer, pages));
+    s->summer.words[pages] = sl_page_sum(0, (const uint8_t *)live->data + SL_LIVE_HEAD, SL_LIVE_PAGE);
+    return SL_OK;
+}
+
 static sl_status write_file(saver *s, const sl_file_header *header, const sl_section_source *sections) {
+    SL_TRY(begin_sums(s, header, sections));
     SL_TRY(write_all(s, header, sizeof *header));
     for (size_t i = 0; i < header->section_count; i++) {
         SL_TRY(write_zeros_to(s, header->sections[i].offset));
-        SL_TRY(write_section(s, &sections[i]));
+        if (sections[i].kind == SL_SECTION_PAGE_SUMS)
+            SL_TRY(write_page_sums(s, sections[i].room));
+        else
+            SL_TRY(write_section(s, &sections[i]));
     }
     return write_zeros_to(s, header->file_size);
 }
@@ -154,5 +194,6 @@ sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_fil
     SL_TRY_GOTO(write_file(&s, &mine, sections), done);
     status = sl_replace_commit(&s.file, progress);
 done:
+    sl_page_summer_free(&s.summer);
     return status == SL_OK ? SL_OK : sl_replace_discard(&s.file, status);
 }

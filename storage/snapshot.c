@@ -67,9 +67,9 @@ static sl_status copy_bytes(snapshot *s) {
 }
 
 /* An identity of its own, so that neither file's log is ever taken for the other's. */
-static sl_status make_own(snapshot *s) {
+static sl_status make_own(snapshot *s, const sl_superblock *of) {
     uint8_t pages[SL_LIVE_HEAD];
-    SL_TRY(sl_live_superblocks(pages));
+    SL_TRY(sl_live_superblocks(pages, of->unsummed));
     return sl_write_at(&s->file.ops, s->file.fd, s->file.temporary, pages, sizeof pages, s->section);
 }
 
@@ -86,7 +86,7 @@ static sl_status copy_live(snapshot *s) {
         sl_status status =
             sl_live_replay(path, &before, s->store->size, &s->file.ops, s->file.fd, s->file.temporary, &found);
         SL_TRY(sl_live_super(s->store, &after));
-        if (after.epoch == before.epoch) return status == SL_OK ? make_own(s) : status;
+        if (after.epoch == before.epoch) return status == SL_OK ? make_own(s, &after) : status;
         sl_progress_start(s->progress, s->progress->tell, s->progress->ctx, s->store->size);
     }
     return sl_fail(SL_EBUSY, "%s: was opened to be written %d times while it was copied; try again", path, MOST_TRIES);

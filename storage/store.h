@@ -74,6 +74,7 @@ typedef struct sl_store {
     int dax;                /* loads from it go to persistent memory itself, and not to copies of its pages */
     size_t threads;         /* that copy and sum a section, as of sl_crew_run; 1 */
     int detached;           /* it is private: pages that are written to become this process's own */
+    int healed;             /* and has what a crashed writer's log says, which the file has not */
     sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
     char path[];
 } sl_store;
@@ -90,6 +91,8 @@ void sl_store_close(sl_store *store, const sl_allocator *allocator);
 
 /* Whether fd is open on the file that the store has mapped: not on one that has taken its place. */
 int sl_store_is(const sl_store *store, int fd);
+/* The file that the store has mapped, open to read; -1 where its name is another's by now, or nobody's. */
+int sl_store_reopen(const sl_store *store);
 
 /* A copy of the file at path, put in place of `copy` as by sl_store_save; path may be written in place meanwhile. The
  * copy has what a sync left no earlier than the call began, an identity of its own and no log. With write operations
@@ -102,7 +105,9 @@ sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const ch
 const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind);
 /* Its bytes in the mapping. */
 const void *sl_store_data(const sl_store *store, const sl_file_section *section);
-/* Reads the section against its CRC; SL_ECORRUPT names the path and the section. Steps progress by its bytes. */
+/* Reads the section against its CRC, from the file itself while that has its name: a file that became shorter is
+ * SL_ECORRUPT then and no signal, and holes stay holes. SL_ECORRUPT names the path and the section. Steps progress by
+ * its bytes. A section that is written in place has no CRC and is passed over: see sl_page_sums_verify. */
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress);
 /* Copies it into to (section->size bytes) and verifies the copy. */
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress);

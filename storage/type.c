@@ -9,7 +9,7 @@ const sl_file_type sl_index_file = {
     .known_kinds = KIND(CODES) | KIND(LINKS) | KIND(IDS) | KIND(UPPER_NODES) | KIND(UPPER_START) | KIND(UPPER_LINKS) |
                    KIND(REFINE) | KIND(REST) | KIND(TUNED) | KIND(COARSE) | KIND(PROJECTION) | KIND(PARTITION_STARTS) |
                    KIND(PARTITION_ROWS) | KIND(DEAD) | KIND(LIVE) | KIND(SUMS) | KIND(RECORDS) | KIND(GROUP_STARTS) |
-                   KIND(GROUP_ROWS) | KIND(PARTITION_BANDS),
+                   KIND(GROUP_ROWS) | KIND(PARTITION_BANDS) | KIND(PAGE_SUMS),
     .fields_end = offsetof(sl_file_header, reserved),
 };
 

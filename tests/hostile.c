@@ -2,6 +2,7 @@
 
 #include "base/crc32c.h"
 #include "base/random.h"
+#include "storage/live.h"
 #include "tests/faults.h"
 
 #include <stdio.h>
@@ -82,6 +83,24 @@ void hostile_build(int number, const char *path) {
     sl_index_free(index);
 }
 
+/* The sums of the pages, where the sections they need lie inside the file. */
+static void seal_pages(unsigned char *bytes, size_t size, const sl_file_header *header) {
+    const sl_file_section *sums = NULL, *live = NULL;
+    for (uint32_t i = 0; i < header->section_count && i < SL_MAX_SECTIONS; i++) {
+        const sl_file_section *section = &header->sections[i];
+        if (section->offset > size || section->size > size - section->offset) continue;
+        if (section->kind == SL_SECTION_PAGE_SUMS) sums = section;
+        if (section->kind == SL_SECTION_LIVE && section->size >= SL_LIVE_SIZE) live = section;
+    }
+    if (!sums || !live || sums->offset % SL_SUMMED_PAGE) return;
+    uint64_t pages = sums->offset / SL_SUMMED_PAGE;
+    for (uint64_t i = 0; i <= pages && (i + 1) * sizeof(uint32_t) <= sums->size; i++) {
+        uint64_t at = i < pages ? i * SL_SUMMED_PAGE : live->offset + SL_LIVE_HEAD;
+        uint32_t sum = sl_page_sum(0, bytes + at, SL_SUMMED_PAGE);
+        memcpy(bytes + sums->offset + i * sizeof sum, &sum, sizeof sum);
+    }
+}
+
 void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type) {
     if (size < SL_HEADER_SIZE) return;
     sl_file_header header;
@@ -98,6 +117,7 @@ void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type
     }
     header.crc32c = sl_crc32c(0, &header, offsetof(sl_file_header, crc32c));
     memcpy(bytes, &header, sizeof header);
+    seal_pages(bytes, size, &header);
 }
 
 void hostile_seal(unsigned char *bytes, size_t size) {

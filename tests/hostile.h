@@ -14,8 +14,8 @@
 void hostile_build(int kind, const char *path);
 
 /* Of an index; or of any type of file: puts right what opening checks before anything else and what would stop every
- * other change there: magic, version, byte order, sizes, the CRC of each section that lies inside the file, and that of
- * the header. Files shorter than a header stay as they are. */
+ * other change there: magic, version, byte order, sizes, the CRC of each section that lies inside the file, that of the
+ * header, and the sums of pages. Files shorter than a header stay as they are. */
 void hostile_seal(unsigned char *bytes, size_t size);
 void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type);
 

@@ -163,7 +163,7 @@ START_TEST(every_byte_of_a_record) {
 }
 END_TEST
 
-/* What a record is not: links, what walks go over, room. Damage there is for the rest of the check, or none. */
+/* What a record is not: links, what walks go over, room. Their pages say that there is damage. */
 START_TEST(nothing_else) {
     const sl_section_kind parts[] = {SL_SECTION_LINKS,       SL_SECTION_COARSE,      SL_SECTION_PROJECTION,
                                      SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START, SL_SECTION_UPPER_LINKS,
@@ -176,13 +176,19 @@ START_TEST(nothing_else) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         for (size_t at = 0; at < 40 && sl_store_section(index->store, part_of(index, parts[i]).kind); at++) {
             flip_part(index, part_of(index, parts[i]), 0, at);
-            (void)scrub(index, NULL, 0, &report);
+            ck_assert_int_eq(scrub(index, NULL, 0, &report), SL_ECORRUPT);
+            ck_assert_uint_eq(report.bad_pages, 1);
             ck_assert_uint_eq(report.records_checked, ALL);
             ck_assert_uint_eq(report.bad_records, 0);
             flip_part(index, part_of(index, parts[i]), 0, at);
         }
     for (size_t i = 0; i < sizeof records / sizeof *records; i++)
-        if (part_of(index, records[i]).size) flip_part(index, part_of(index, records[i]), ALL, 0);
+        if (part_of(index, records[i]).size) {
+            flip_part(index, part_of(index, records[i]), ALL, 0);
+            ck_fails(scrub(index, NULL, 0, &report), SL_ECORRUPT, "1 pages are damaged");
+            ck_assert_uint_eq(report.bad_records, 0);
+            flip_part(index, part_of(index, records[i]), ALL, 0);
+        }
     ck_assert_uint_eq(indexes_sound(index).records_checked, ALL);
     sl_index_free(index);
 }
@@ -207,7 +213,7 @@ START_TEST(several) {
     sl_check_params params;
     sl_check_params_init(&params);
     report = (sl_check_report){.struct_size = sizeof report};
-    ck_ok(sl_index_check(index, &params, &report));
+    ck_fails(sl_index_check(index, &params, &report), SL_ECORRUPT, "pages are damaged");
     ck_assert_uint_eq(report.records_checked + report.bad_records, 0);
     sl_index_free(index);
     /* What is copied is held to its checksums, as that of other files is. */

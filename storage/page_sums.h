@@ -1,0 +1,89 @@
+/*
+ * Checksums of the pages of a file that is written in place, whose sections have no CRC.
+ *
+ * Section SL_SECTION_PAGE_SUMS holds a u32 for each page of 4096 bytes in front of the section, and behind these one
+ * for the head page of SL_SECTION_LIVE. The superblocks have a CRC of their own.
+ *
+ * A sum is the CRC-32C of the page without its two inversions. It is linear: a page of zeros has the sum 0, so that a
+ * hole needs none, and the sum of a changed page is the old sum XOR that of the bytes' difference. A writer therefore
+ * updates a sum from the bytes that it changes. Damage elsewhere in the page keeps the sum wrong, and so does damage of
+ * the bytes that were changed.
+ */
+#ifndef SL_STORAGE_PAGE_SUMS_H
+#define SL_STORAGE_PAGE_SUMS_H
+
+#include "storage/store.h"
+
+#define SL_SUMMED_PAGE 4096u
+
+/* The sum of bytes that follow others whose sum is given; 0 before the first. */
+uint32_t sl_page_sum(uint32_t sum, const void *data, size_t size);
+/* The same where the bytes are zeros. */
+uint32_t sl_page_sum_zeros(uint32_t sum, uint64_t size);
+
+/* Bytes of the section in a file whose sections before it end at `end`. */
+uint64_t sl_page_sums_size(uint64_t end);
+
+/* Where the sums of a file lie, and which pages they are of. */
+typedef struct sl_page_sums {
+    uint64_t words; /* offset in the file; 0: the file has none */
+    uint64_t pages; /* covered from the file's beginning; the last word is the head page's */
+    uint64_t head;  /* offset of the head page */
+} sl_page_sums;
+
+/* From the section table. SL_ECORRUPT where the section is not where and as large as it must be. */
+sl_status sl_page_sums_find(const sl_store *store, sl_page_sums *out);
+
+typedef struct sl_pages_found {
+    uint64_t checked; /* pages that were read; 0 where the file has no sums, or sums out of force */
+    uint64_t bad;
+} sl_pages_found;
+
+/* Reads every page that is no hole against its sum, from the file itself and by the store's number of threads; holes
+ * stay holes. Steps progress by the bytes read. A page that another process writes meanwhile is read again. Fills
+ * *found in any case. Errors: SL_ECORRUPT names the first damaged page; SL_EIO, SL_ECANCELED. */
+sl_status sl_page_sums_verify(const sl_store *store, sl_pages_found *found, sl_progress *progress);
+
+/* What sl_store_verify_all has read. */
+typedef struct sl_verified {
+    size_t sections; /* that have a CRC */
+    sl_pages_found pages;
+    int unverified; /* the file is written in place, and its pages have no sums in force */
+} sl_verified;
+
+/* verify.c: every section that has a CRC, and every page that has a sum. Fills *found in any case. */
+sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_progress *progress);
+
+/* The sums of a file that is being saved, from its bytes in the order of writing. */
+typedef struct sl_page_summer {
+    uint32_t *words; /* NULL: no sums are made */
+    uint64_t pages;
+    uint64_t at; /* bytes summed */
+} sl_page_summer;
+
+sl_status sl_page_summer_init(sl_page_summer *summer, uint64_t pages);
+void sl_page_summer_free(sl_page_summer *summer);
+void sl_page_summer_add(sl_page_summer *summer, const void *data, size_t size);
+void sl_page_summer_skip(sl_page_summer *summer, uint64_t size);
+
+/* The sums of a file's changed pages, from the bytes that a commit is about to write. */
+typedef struct sl_page_updater {
+    sl_page_sums sums;
+    uint32_t behind[SL_SUMMED_PAGE / 64 + 1]; /* sl_crc32c_behind of so many lines */
+    uint64_t page;                            /* the one updated last */
+    uint32_t sum;                             /* its new sum */
+    uint64_t window_at;                       /* number of the window's first word, as the file has it */
+    size_t window_words;
+    uint32_t window[SL_SUMMED_PAGE / sizeof(uint32_t)];
+    uint8_t old[SL_SUMMED_PAGE];
+} sl_page_updater;
+
+void sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sums);
+/* Before the first change of a commit. */
+void sl_page_updater_begin(sl_page_updater *updater);
+/* Bytes [offset, offset + size) of one page, whole lines of 64, become those at `bytes`; fd is open on the file as it
+ * was. *word: the number of the page's sum, which becomes *sum. Changes come in ascending order of pages. SL_EIO. */
+sl_status sl_page_updater_change(sl_page_updater *updater, int fd, const char *path, uint64_t offset,
+                                 const uint8_t *bytes, size_t size, uint64_t *word, uint32_t *sum);
+
+#endif
