@@ -11,6 +11,7 @@
 #include "distance/coarse.h"
 #include "hnsw/partition.h"
 #include "storage/live.h"
+#include "storage/origin.h"
 
 #define SL_MAX_LEVEL 63u
 
@@ -96,6 +97,7 @@ struct sl_index {
     sl_partitions groups; /* of those, see partition.h */
     sl_idle *idle;        /* searchers between batch calls, which may be many at once and see the index as const */
     sl_store *store;      /* the open file the arrays point into; NULL when they are the index's own */
+    sl_origin *origin;    /* the file it was opened from; NULL: none */
     sl_live *live;        /* of an index that is written in place: what was touched, and the log */
     const sl_live_facts *facts; /* of one that is mapped while another process may write it: see sl_live_follow */
     sl_tuned_record *tuned;     /* settings that tuning stored, see settings.h; always the index's own */

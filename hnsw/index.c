@@ -166,6 +166,7 @@ void sl_index_free(sl_index *index) {
     sl_settings_free(index);
     sl_placed_free(index);
     sl_allocator allocator = index->allocator;
+    sl_origin_free(index->origin, &allocator);
     sl_mem_free(&allocator, index, sizeof *index);
 }
 
@@ -180,7 +181,8 @@ sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_
 }
 
 sl_status sl_index_writable(const sl_index *index) {
-    if (index->place == SL_PLACE_DRAM || index->live) return SL_OK;
+    if (index->live) return sl_live_check_owner(index->live);
+    if (index->place == SL_PLACE_DRAM) return SL_OK;
     return sl_fail(SL_EREADONLY,
                    "the index is mapped from its file and read-only; open it with place dram to change it, "
                    "or with writable set where the file has room");

@@ -111,6 +111,7 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
     sl_index view;
+    sl_origin *origin = index->origin;
     index = (sl_index *)(uintptr_t)sl_live_seen(index, &view);
     SL_TRY(check_room(index, mine.room));
     if ((unsigned)mine.layout > SL_LAYOUT_RECORDS)
@@ -127,7 +128,8 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     sl_status status;
     SL_TRY_GOTO(describe_file(index, &mine, &parts, &file), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
-    status = sl_store_save(path, &sl_index_file, mine.file_ops, &file.header, file.sections, file.count, &progress);
+    status =
+        sl_store_save(path, &sl_index_file, mine.file_ops, &file.header, file.sections, file.count, origin, &progress);
 done:
     free_parts(index, &parts);
     return status;
@@ -454,7 +456,13 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
                        section->kind);
     if (writes) return sl_live_open(store, &index->allocator, open->file_ops, (uint64_t)open->log_bytes, &index->live);
     SL_TRY(sl_live_heal(store));
-    return open->place == SL_PLACE_DRAM ? sl_live_hold(store, held) : SL_OK;
+    return open->place == SL_PLACE_DRAM && !open->exclusive ? sl_live_hold(store, held) : SL_OK;
+}
+
+/* What a later save over the file is held to. A claim is taken before anything is read that it is to protect. */
+static sl_status take_origin(sl_index *index, const sl_open_params *open) {
+    SL_TRY(sl_origin_make(index->store, &index->allocator, &index->origin));
+    return open->exclusive ? sl_origin_claim(index->origin) : SL_OK;
 }
 
 /* What is copied into memory is held to the checksums there are. Sections that have a CRC are as they are copied. */
@@ -483,6 +491,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     }
     SL_TRY_GOTO(sl_tier_check(index, open->tier), fail);
     SL_TRY_GOTO(take_file(index, open, &held), fail);
+    SL_TRY_GOTO(take_origin(index, open), fail);
     SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
     /* What a policy has placed where the thread is that writes it first, this one has to write. */
     const size_t copying = open->numa == SL_NUMA_LOCAL ? 1 : open->threads;
@@ -521,6 +530,15 @@ fail:
     return status;
 }
 
+static sl_status open_once(const char *path, const sl_open_params *open, sl_index **out) {
+    sl_allocator allocator = sl_allocator_of(open->allocator);
+    sl_store *store;
+    SL_TRY(sl_store_open(path, &sl_index_file, open->place, &allocator, &store));
+    sl_status status = open_store(open, store, out);
+    if (status != SL_OK) sl_store_close(store, &allocator);
+    return status;
+}
+
 sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out) {
     if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
     *out = NULL;
@@ -528,11 +546,13 @@ sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index
     sl_open_params mine;
     sl_open_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_open_params_init"));
-    sl_allocator allocator = sl_allocator_of(mine.allocator);
-    sl_store *store;
-    SL_TRY(sl_store_open(path, &sl_index_file, mine.place, &allocator, &store));
-    sl_status status = open_store(&mine, store, out);
-    if (status == SL_OK) return SL_OK;
-    sl_store_close(store, &allocator);
+    if (!(mine.wait_s >= 0)) return sl_fail(SL_EINVAL, "wait_s is %g; give 0 or more seconds", mine.wait_s);
+    if (mine.exclusive && mine.writable && mine.place != SL_PLACE_DRAM)
+        return sl_fail(SL_EINVAL, "exclusive and writable are two ways to change a file; give one");
+    sl_waiting waiting = sl_waiting_for(mine.wait_s, mine.progress, mine.progress_ctx);
+    sl_status status;
+    do
+        status = open_once(path, &mine, out);
+    while (status == SL_EBUSY && sl_wait_more(&waiting, &status));
     return status;
 }

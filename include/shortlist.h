@@ -605,9 +605,14 @@ SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size
 /* Writes the whole index to path: first to a temporary file beside it, synced, then renamed over path and the folder
  * synced, so that path holds either what it held or the whole new index, whatever happens. Saving over the file the
  * index is mapped from is allowed. Where only the last step, the folder's sync, fails, the new index is in place and
- * the message says so. Errors: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED, SL_EBUSY (path is a file that is being
- * written in place, by this handle or another: sync makes that durable); the temporary file is removed.
- */
+ * the message says so. What is copied from a mapped file is verified against its checksums first. A new file gets the
+ * mode and owner of the file the index was opened from; one that replaces another is no more open than that one.
+ * Temporary files of killed saves of the same path are removed.
+ *   SL_EBUSY      path is being written in place, by this handle or another (sync makes that durable); is claimed by an
+ *                 exclusive handle; or is the file that the index was opened from, and another has replaced or changed
+ *                 it since. Open it again then and make the change anew, or open it exclusive from the start
+ *   SL_ECORRUPT   the file that the index is mapped from is damaged
+ * Others: SL_EIO, SL_ENOSPC, SL_ENOMEM, SL_ECANCELED. The temporary file is removed and path is as it was. */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
 
 typedef struct sl_open_params {
@@ -653,6 +658,10 @@ typedef struct sl_open_params {
     sl_tier tier;
     size_t threads; /* of the copy into DRAM, which end with it; 0 (default): as many as OpenMP gives. One where
                        SL_NUMA_LOCAL asks for the opening thread's own memory */
+    int exclusive;  /* 1: the handle will be changed and saved over its file. Until it is freed, nobody else changes or
+                       replaces the file: another exclusive or writable handle, or a save, gets SL_EBUSY. Saving over the
+                       file keeps the claim. Not together with writable. Default 0 */
+    double wait_s;  /* seconds to wait where the file is SL_EBUSY; default 0 */
 } sl_open_params;
 
 SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size);
@@ -661,7 +670,7 @@ SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size
 /* Opens a saved index. The file is not trusted: header, section table and their CRC are verified here in constant
  * time, counts and links are range-checked where they are read, so a damaged or hostile file gives SL_EFORMAT,
  * SL_EVERSION, SL_ECORRUPT or wrong neighbours, never a crash, as long as nobody shortens the file while it is
- * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EBUSY (written by another handle), SL_EUNSUPPORTED (writable
+ * mapped. Other errors: SL_EIO, SL_ENOMEM, SL_EBUSY (written or claimed by another handle), SL_EUNSUPPORTED (writable
  * without room, a tier in DRAM with it; a NUMA policy as of sl_index_create),
  * SL_EINVAL, SL_ECANCELED. params may be NULL. */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);

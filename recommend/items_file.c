@@ -62,7 +62,7 @@ static sl_status save_part(const sl_items *items, const sl_items_part *part, con
     const size_t count = sizeof sections / sizeof *sections;
     sl_progress progress;
     sl_progress_start(&progress, params->progress, params->progress_ctx, sl_store_file_size(sections, count));
-    sl_status status = sl_store_save(path, &sl_items_file, params->file_ops, NULL, sections, count, &progress);
+    sl_status status = sl_store_save(path, &sl_items_file, params->file_ops, NULL, sections, count, NULL, &progress);
     sl_mem_free(&items->allocator, directory, size);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -178,17 +179,6 @@ static sl_status check_name(const sl_store *store) {
     return same ? SL_OK : fail_replaced(store);
 }
 
-static sl_status lock_file(int fd, int kind, const char *path) {
-    int result;
-    do
-        result = flock(fd, kind | LOCK_NB);
-    while (result != 0 && errno == EINTR);
-    if (result == 0) return SL_OK;
-    if (errno != EWOULDBLOCK) return sl_fail_errno("cannot lock", path);
-    return sl_fail(SL_EBUSY, "%s: is being written by another process, or by another handle of this one; let it finish",
-                   path);
-}
-
 /* A private mapping in the place of the store's; its pages become this process's own where they are written to. */
 static sl_status map_privately(sl_store *store, int fd) {
     void *base = mmap(NULL, (size_t)store->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
@@ -216,7 +206,7 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
 sl_status sl_live_hold(const sl_store *store, int *held) {
     *held = open(store->path, O_RDONLY | O_CLOEXEC);
     if (*held < 0) return sl_fail_errno("cannot open", store->path);
-    return lock_file(*held, LOCK_SH, store->path);
+    return sl_lock_file(*held, LOCK_SH, store->path);
 }
 
 void sl_live_release(int held) {
@@ -271,7 +261,7 @@ sl_status sl_live_heal(sl_store *store) {
     sl_status status = open_same(store, &ops, &fd);
     if (status == SL_EBUSY) return status;
     if (status != SL_OK) return heal_unwritten(store);
-    status = lock_file(fd, LOCK_EX, store->path);
+    status = sl_lock_file(fd, LOCK_EX, store->path);
     if (status == SL_OK) status = sl_live_super(store, &super);
     if (status == SL_OK) status = recover(store, &ops, fd, &super);
     close(fd);
@@ -297,11 +287,39 @@ static sl_status check_failed(const sl_live *live) {
     return sl_fail(SL_EIO, "%s: an earlier write failed; what was acknowledged is safe: open it again", live->path);
 }
 
+sl_status sl_live_check_owner(const sl_live *live) {
+    if (live->owner == (int)getpid()) return SL_OK;
+    return sl_fail(SL_EBUSY,
+                   "%s: process %d opened it to be written, and this one was forked from that: only that one "
+                   "may write; open the file again here once it is closed there",
+                   live->path, live->owner);
+}
+
+/* What is written to a file without a name nobody finds, and its log may be another file's by now. */
+static sl_status check_name_of(const sl_live *live) {
+    struct stat now;
+    if (stat(live->resolved, &now) == 0 && (uint64_t)now.st_dev == live->device && (uint64_t)now.st_ino == live->inode)
+        return SL_OK;
+    return sl_fail(SL_EBUSY,
+                   "%s: was renamed, removed or replaced while it was open to be written; what was synced is in "
+                   "that file, and nothing more is written: open the index again and make the change anew",
+                   live->path);
+}
+
+static sl_status check_writer(const sl_live *live) {
+    SL_TRY(sl_live_check_owner(live));
+    return check_name_of(live);
+}
+
 void sl_live_close(sl_live *live) {
     if (!live) return;
+    int mine = live->resolved && check_writer(live) == SL_OK;
     /* A log that is empty is of no use to anyone. */
-    sl_redo_close(live->redo, live->redo && live->redo->end == 0 && check_failed(live) == SL_OK);
+    sl_redo_close(live->redo, mine && live->redo && live->redo->end == 0 && check_failed(live) == SL_OK);
+    /* A child that was forked meanwhile has the lock too, and would keep it. */
+    if (live->fd >= 0 && live->owner == (int)getpid()) (void)flock(live->fd, LOCK_UN);
     if (live->fd >= 0) (void)live->ops.close(live->ops.ctx, live->fd);
+    free(live->resolved);
     sl_dirty_free(&live->dirty);
     sl_dirty_free(&live->renewed);
     sl_mem_free(&live->allocator, live->updater, sizeof *live->updater);
@@ -348,7 +366,7 @@ static sl_status prepare_sums(const sl_store *store, sl_live *live) {
 }
 
 static sl_status prepare_log(sl_store *store, sl_live *live) {
-    SL_TRY(sl_redo_open(live->path, &live->allocator, &live->ops, live->super.identity, &live->redo));
+    SL_TRY(sl_redo_open(live->path, live->fd, &live->allocator, &live->ops, live->super.identity, &live->redo));
     SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
     SL_TRY(sl_dirty_init(&live->dirty, live->size));
     return map_privately(store, live->fd);
@@ -365,12 +383,20 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
                       .fd = -1,
                       .size = store->size,
                       .section = sl_store_section(store, SL_SECTION_LIVE)->offset,
+                      .owner = (int)getpid(),
+                      .device = store->device,
+                      .inode = store->inode,
                       .log_bytes = log_bytes ? log_bytes : SL_LIVE_LOG_BYTES};
     memcpy(live->path, store->path, strlen(store->path) + 1);
     sl_status status;
     SL_TRY_GOTO(open_same(store, &live->ops, &live->fd), fail);
-    SL_TRY_GOTO(lock_file(live->fd, LOCK_EX, live->path), fail);
+    SL_TRY_GOTO(sl_lock_file(live->fd, LOCK_EX, live->path), fail);
     SL_TRY_GOTO(check_name(store), fail);
+    live->resolved = realpath(live->path, NULL);
+    if (!live->resolved) {
+        status = sl_fail_errno("cannot find", live->path);
+        goto fail;
+    }
     SL_TRY_GOTO(map_directly(store, live), fail);
     if (live->direct) SL_TRY_GOTO(keep_copies_off(live), fail);
     SL_TRY_GOTO(sl_live_super(store, &live->super), fail);
@@ -514,6 +540,7 @@ static void give_back_pages(sl_live *live) {
 
 sl_status sl_live_commit(sl_live *live) {
     SL_TRY(check_failed(live));
+    SL_TRY(check_writer(live));
     sl_live_fence(live);
     if (live->direct) return SL_OK;
     if (!live->dirty.marked) return SL_OK;
@@ -545,6 +572,7 @@ static sl_status checkpoint(sl_live *live) {
 
 sl_status sl_live_checkpoint(sl_live *live) {
     SL_TRY(check_failed(live));
+    SL_TRY(check_writer(live));
     if (live->direct || live->redo->end == 0) return SL_OK;
     /* A snapshot needs the log as long as it is being taken. */
     if (lock_byte(live->fd, F_WRLCK, SL_LIVE_CHECKPOINT) != 0 && is_taken()) return SL_OK;

@@ -58,6 +58,9 @@ typedef struct sl_live {
     int direct;         /* in persistent memory, which is written to as it is: no log, and what is touched is flushed */
     uint64_t own_pages; /* at most so many of the mapping's have become this process's own */
     int failed;         /* a sync has failed: what the device holds is unknown until the file is opened anew */
+    int owner;          /* the process that opened it: a child that was forked from it may not write */
+    uint64_t device, inode; /* of the file */
+    char *resolved;         /* its name, links resolved: whatever the process's folder is by then */
     char path[];
 } sl_live;
 
@@ -101,9 +104,13 @@ sl_status sl_live_hold(const sl_store *store, int *held);
 /* Takes -1. */
 void sl_live_release(int held);
 
-/* Makes durable and visible what was touched. On SL_ENOSPC and SL_EIO from setting blocks aside or writing the log
- * nothing has changed and it may be tried again; once a sync has failed, or the file could not be written though the
- * log was, every further commit fails: open the file anew. */
+/* Whether this process may write: SL_EBUSY in a child that was forked from the one that opened the file. */
+sl_status sl_live_check_owner(const sl_live *live);
+
+/* Makes durable and visible what was touched. SL_EBUSY in a forked child, and where the file has lost its name, by
+ * which its log goes and others find it: nothing is written then. On SL_ENOSPC and SL_EIO from setting blocks aside or
+ * writing the log nothing has changed and it may be tried again; once a sync has failed, or the file could not be
+ * written though the log was, every further commit fails: open the file anew. */
 sl_status sl_live_commit(sl_live *live);
 
 /* Syncs the file and empties the log; nothing as long as a snapshot needs the log. What was touched and not committed

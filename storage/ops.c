@@ -8,6 +8,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int system_open(void *ctx, const char *path, int flags, unsigned mode) {
@@ -114,6 +116,31 @@ int sl_open_retrying(const sl_file_ops *ops, const char *path, int flags, unsign
         fd = ops->open(ops->ctx, path, flags, mode);
     while (fd < 0 && errno == EINTR);
     return fd;
+}
+
+sl_status sl_lock_file(int fd, int kind, const char *path) {
+    int result;
+    do
+        result = flock(fd, kind | LOCK_NB);
+    while (result != 0 && errno == EINTR);
+    if (result == 0) return SL_OK;
+    if (errno != EWOULDBLOCK) return sl_fail_errno("cannot lock", path);
+    return sl_fail(SL_EBUSY, "%s: is being written by another process, or by another handle of this one; let it finish",
+                   path);
+}
+
+sl_access sl_access_of(const struct stat *info) {
+    return (sl_access){info->st_mode & 0777, info->st_uid, info->st_gid};
+}
+
+void sl_access_give(int fd, const sl_access *access) {
+    unsigned mode = access->mode;
+    struct stat now;
+    if (fstat(fd, &now) != 0) return;
+    if (now.st_uid != access->user && fchown(fd, access->user, (gid_t)-1) != 0) errno = 0;
+    if (now.st_gid != access->group && fchown(fd, (uid_t)-1, access->group) != 0)
+        mode = (mode & 0707) | (mode & 07) << 3;
+    if ((now.st_mode & 0777) != mode && fchmod(fd, (mode_t)mode) != 0) errno = 0;
 }
 
 sl_status sl_sync_folder(const sl_file_ops *ops, const char *path) {

@@ -4,6 +4,8 @@
 
 #include "base/status.h"
 
+#include <sys/stat.h>
+
 /* *given with the system's for what it leaves out; the system's alone where given is NULL. */
 sl_file_ops sl_file_ops_of(const sl_file_ops *given);
 
@@ -16,6 +18,18 @@ sl_status sl_sync_data(const sl_file_ops *ops, int fd, const char *path);
 
 /* Opens, interrupted or not; -1 with errno. */
 int sl_open_retrying(const sl_file_ops *ops, const char *path, int flags, unsigned mode);
+
+/* A lock of the open file on the whole of it, LOCK_SH or LOCK_EX of flock: SL_EBUSY at once where another has it. */
+sl_status sl_lock_file(int fd, int kind, const char *path);
+
+/* Whose a file is, and who may do what with it. */
+typedef struct sl_access {
+    unsigned mode; /* the nine bits */
+    unsigned user, group;
+} sl_access;
+sl_access sl_access_of(const struct stat *info);
+/* To an open file, as far as this process may: where the group cannot be given, its bits are those of others. */
+void sl_access_give(int fd, const sl_access *access);
 
 /* Syncs the folder that path's last part lies in, so that a file made there is found after a power loss. */
 sl_status sl_sync_folder(const sl_file_ops *ops, const char *path);

@@ -51,7 +51,15 @@ static size_t redo_bytes(const char *path) {
     return sizeof(sl_redo) + strlen(path) + 1;
 }
 
-sl_status sl_redo_open(const char *of, const sl_allocator *allocator, const sl_file_ops *ops,
+/* Nobody may read there what may not be read in the file. */
+static void keep_access(int log, int file) {
+    struct stat info;
+    if (fstat(file, &info) != 0) return;
+    const sl_access access = sl_access_of(&info);
+    sl_access_give(log, &access);
+}
+
+sl_status sl_redo_open(const char *of, int file, const sl_allocator *allocator, const sl_file_ops *ops,
                        const uint8_t identity[SL_REDO_IDENTITY_SIZE], sl_redo **out) {
     *out = NULL;
     char path[PATH_MAX];
@@ -65,11 +73,12 @@ sl_status sl_redo_open(const char *of, const sl_allocator *allocator, const sl_f
     sl_status status;
     SL_TRY_GOTO(sl_mem_alloc(allocator, BUFFER, &buffer), fail);
     redo->buffer = buffer;
-    redo->fd = sl_open_retrying(ops, redo->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    redo->fd = sl_open_retrying(ops, redo->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (redo->fd < 0) {
         status = sl_fail_errno("cannot open the log", redo->path);
         goto fail;
     }
+    keep_access(redo->fd, file);
     SL_TRY_GOTO(sl_sync_folder(ops, redo->path), fail);
     *out = redo;
     return SL_OK;

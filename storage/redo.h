@@ -64,9 +64,9 @@ typedef struct sl_redo {
 /* The name of the log of the file at `of`. */
 sl_status sl_redo_name(const char *of, char path[PATH_MAX]);
 
-/* The log of the file at `of` (its name and an ending), made where there is none and the folder then synced. What it
- * holds stays until sl_redo_reset. */
-sl_status sl_redo_open(const char *of, const sl_allocator *allocator, const sl_file_ops *ops,
+/* The log of the file at `of` (its name and an ending), which is open as `file`: made where there is none, the folder
+ * then synced, and as private as the file. What it holds stays until sl_redo_reset. */
+sl_status sl_redo_open(const char *of, int file, const sl_allocator *allocator, const sl_file_ops *ops,
                        const uint8_t identity[SL_REDO_IDENTITY_SIZE], sl_redo **out);
 /* Takes NULL. With `remove`, the file goes too; its failing is of no account. */
 void sl_redo_close(sl_redo *redo, int remove);

@@ -1,13 +1,16 @@
 #define _GNU_SOURCE
 #include "storage/replace.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Temporary names tried before giving up; each one taken is another save at work or what a killed one left. */
@@ -15,6 +18,10 @@
 
 /* A file's name may have 255 bytes; this much of it leaves room for ".tmp.<pid>.<number>". */
 #define MAX_STEM 200
+
+/* How long another save in the folder may take from its last look at its target to the renaming: nanoseconds between
+ * two tries, and their number. */
+enum { LOCK_PAUSE = 2000000, LOCK_TRIES = 10 * (1000000000 / LOCK_PAUSE) };
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Names
@@ -34,7 +41,8 @@ static sl_status resolve_target(sl_replacement *r, const char *path) {
     struct stat info;
     if (realpath(path, r->target)) {
         if (stat(r->target, &info) != 0) return sl_fail_errno("cannot look at", path);
-        r->mode = info.st_mode & 0777;
+        r->replaces = 1;
+        r->access = sl_access_of(&info);
         return check_target(path, &info);
     }
     if (errno != ENOENT) return sl_fail_errno("cannot save to", path);
@@ -65,12 +73,67 @@ static sl_status name_temporary(sl_replacement *r, int number) {
     return SL_OK;
 }
 
+/* The process is no more. One of another machine, or of another container, may seem so. */
+static int is_gone(long process) {
+    return process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH;
+}
+
+/* Its writer holds a lock on it as long as it lives, wherever it runs. */
+static void remove_abandoned(const sl_replacement *r, const char *name) {
+    char path[PATH_MAX];
+    struct stat info;
+    if (snprintf(path, sizeof path, "%s/%s", r->folder, name) >= (int)sizeof path) return;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0) (void)unlink(path);
+    close(fd);
+}
+
+/* What killed saves of this target have left: NAME.tmp.<process>.<number>. */
+static void remove_leftovers(const sl_replacement *r) {
+    const char *slash = strrchr(r->target, '/'), *name = slash ? slash + 1 : r->target;
+    size_t stem = strnlen(name, MAX_STEM);
+    DIR *folder = opendir(r->folder);
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        long process;
+        int number, end = 0;
+        if (strncmp(entry->d_name, name, stem) != 0 || strncmp(entry->d_name + stem, ".tmp.", 5) != 0) continue;
+        const char *rest = entry->d_name + stem + 5;
+        if (sscanf(rest, "%ld.%d%n", &process, &number, &end) == 2 && !rest[end] && is_gone(process))
+            remove_abandoned(r, entry->d_name);
+    }
+    if (folder) closedir(folder);
+}
+
+/* A file that takes another's place, or is made from one, is no more open than that. */
+static void keep_access(sl_replacement *r, int source) {
+    struct stat info;
+    sl_access from = {0777, 0, 0};
+    int known = 1;
+    if (r->origin)
+        from = r->origin->access;
+    else if (source >= 0 && fstat(source, &info) == 0)
+        from = sl_access_of(&info);
+    else
+        known = 0;
+    if (r->replaces)
+        r->access.mode &= from.mode;
+    else
+        r->access = from;
+    if (known || r->replaces) sl_access_give(r->fd, &r->access);
+}
+
 /* O_EXCL alone makes the name unique, among threads, processes and machines that share the folder. */
-static sl_status create_temporary(sl_replacement *r) {
+static sl_status create_temporary(sl_replacement *r, int source) {
     for (int number = 0; number < MAX_TEMPORARIES; number++) {
         SL_TRY(name_temporary(r, number));
-        r->fd = sl_open_retrying(&r->ops, r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, r->mode);
-        if (r->fd >= 0) return SL_OK;
+        unsigned mode = r->replaces || r->origin || source >= 0 ? 0600 : 0666;
+        r->fd = sl_open_retrying(&r->ops, r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (r->fd >= 0) {
+            (void)flock(r->fd, LOCK_EX | LOCK_NB);
+            keep_access(r, source);
+            return SL_OK;
+        }
         if (errno != EEXIST) return sl_fail_errno("cannot create", r->temporary);
     }
     return sl_fail(SL_EIO, "cannot create %s: all such names are taken; remove what killed saves left", r->temporary);
@@ -127,19 +190,20 @@ static void let_go(sl_replacement *r) {
     r->kept = -1;
 }
 
-sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_ops *ops) {
-    *r = (sl_replacement){.ops = sl_file_ops_of(ops), .fd = -1, .kept = -1, .mode = 0666};
+sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_ops *ops, sl_origin *origin, int source) {
+    *r = (sl_replacement){.ops = sl_file_ops_of(ops), .fd = -1, .kept = -1, .origin = origin};
     SL_TRY(resolve_target(r, path));
     name_folder(r);
     SL_TRY(open_replaced(r));
-    sl_status status = create_temporary(r);
+    remove_leftovers(r);
+    sl_status status = create_temporary(r, source);
     if (status != SL_OK) let_go(r);
     return status;
 }
 
 sl_status sl_replace_keep_writers_off(sl_replacement *r) {
     int result = 0;
-    if (r->kept < 0) return SL_OK;
+    if (r->kept < 0 || sl_origin_claims(r->origin, r->target)) return SL_OK;
     do
         result = flock(r->kept, LOCK_SH | LOCK_NB);
     while (result != 0 && errno == EINTR);
@@ -162,11 +226,49 @@ static sl_status keep_latest(sl_replacement *r) {
     return sl_replace_keep_writers_off(r);
 }
 
+/* What stands between the last look at the target and the renaming: one save at a time in a folder. Where its file
+ * system knows no locks, nobody is kept off. */
+static sl_status lock_folder(const sl_replacement *r, int *folder) {
+    const struct timespec pause = {0, LOCK_PAUSE};
+    *folder = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; *folder >= 0; i++) {
+        if (flock(*folder, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) return SL_OK;
+        if (i == LOCK_TRIES) break;
+        nanosleep(&pause, NULL);
+    }
+    if (*folder < 0) return sl_fail_errno("cannot open the folder", r->folder);
+    close(*folder);
+    return sl_fail(SL_EBUSY, "%s: another save in this folder has not ended for %d seconds; try again", r->target,
+                   LOCK_TRIES / (1000000000 / LOCK_PAUSE));
+}
+
+/* A child that was forked meanwhile has the lock too. */
+static void unlock_folder(int folder) {
+    (void)flock(folder, LOCK_UN);
+    close(folder);
+}
+
+static sl_status put_in_place(sl_replacement *r, sl_successor *successor) {
+    int folder;
+    SL_TRY(lock_folder(r, &folder));
+    sl_status status = keep_latest(r);
+    if (status == SL_OK) status = sl_origin_check(r->origin, r->target, r->kept);
+    if (status == SL_OK) status = rename_and_sync_folder(r);
+    if (!r->temporary[0]) sl_successor_settle(r->origin, successor, r->print);
+    unlock_folder(folder);
+    return status;
+}
+
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress) {
-    SL_TRY(sync_and_close(r));
-    SL_TRY(sl_progress_end(progress));
-    SL_TRY(keep_latest(r));
-    sl_status status = rename_and_sync_folder(r);
+    sl_successor successor;
+    SL_TRY(sl_successor_of(r->origin, r->target, r->fd, &successor));
+    /* Its lock lasts until it has its name. */
+    int locked = fcntl(r->fd, F_DUPFD_CLOEXEC, 0);
+    sl_status status = sync_and_close(r);
+    if (status == SL_OK) status = sl_progress_end(progress);
+    if (status == SL_OK) status = put_in_place(r, &successor);
+    sl_successor_drop(&successor);
+    if (locked >= 0) close(locked);
     if (status == SL_OK) let_go(r);
     return status;
 }

@@ -183,14 +183,15 @@ static sl_status write_file(saver *s, const sl_file_header *header, const sl_sec
 
 sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_file_ops *ops,
                         const sl_file_header *header, const sl_section_source *sections, size_t section_count,
-                        sl_progress *progress) {
+                        sl_origin *origin, sl_progress *progress) {
     saver s = {.progress = progress};
     sl_file_header mine = {.crc32c = 0};
     if (header) memcpy(&mine, header, type->fields_end);
-    SL_TRY(sl_replace_begin(&s.file, path, ops));
+    SL_TRY(sl_replace_begin(&s.file, path, ops, origin, -1));
     sl_status status;
     SL_TRY_GOTO(sl_replace_keep_writers_off(&s.file), done);
     SL_TRY_GOTO(fill_header(&s, type, &mine, sections, section_count), done);
+    s.file.print = sl_fingerprint_of(&mine, sections);
     SL_TRY_GOTO(write_file(&s, &mine, sections), done);
     status = sl_replace_commit(&s.file, progress);
 done:

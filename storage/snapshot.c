@@ -108,7 +108,7 @@ sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const ch
     s.by_system = !ops || (!ops->write && !ops->pwrite);
     sl_status status;
     SL_TRY_GOTO(open_source(&s), done);
-    SL_TRY_GOTO(sl_replace_begin(&s.file, copy, ops), done);
+    SL_TRY_GOTO(sl_replace_begin(&s.file, copy, ops, NULL, s.fd), done);
     status = take(&s);
     if (status != SL_OK) status = sl_replace_discard(&s.file, status);
 done:

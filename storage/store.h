@@ -27,6 +27,8 @@ typedef struct sl_split_rows {
     void *window; /* of writing: scratch of SL_SPLIT_WINDOW bytes */
 } sl_split_rows;
 
+typedef struct sl_origin sl_origin; /* origin.h */
+
 /* One section to write: size bytes at data, or rows; kind and flags go to the table. Where room is larger than size,
  * the section is as long as that, the rest of it zeros that take no blocks where the file system has holes. */
 typedef struct sl_section_source {
@@ -43,10 +45,12 @@ typedef struct sl_section_source {
  * type's own are taken, and all others filled in; NULL for a type that has none. ops may be NULL. Steps progress by the
  * bytes of the sections and ends it before the rename, so that a cancelled save never changes path. Cancelled or
  * failed, the temporary file is removed and path is untouched; only where the last sync, that of the folder, fails does
- * path already hold the new file, and the message says so. SL_EBUSY where path is being written in place. */
+ * path already hold the new file, and the message says so. `origin`, which may be NULL, is the file that the sections
+ * come from: a new file gets its access, and one that takes its place becomes the origin. SL_EBUSY where path is being
+ * written in place, is claimed by another, or is the origin and was changed by another. */
 sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_file_ops *ops,
                         const sl_file_header *header, const sl_section_source *sections, size_t section_count,
-                        sl_progress *progress);
+                        sl_origin *origin, sl_progress *progress);
 
 /* Bytes of the file that sl_store_save would write for these sections. */
 uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_count);

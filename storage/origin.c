@@ -1,0 +1,216 @@
+#define _GNU_SOURCE
+#include "storage/origin.h"
+
+#include "base/crc32c.h"
+#include "storage/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Nanoseconds between two tries to open a file that another is about to change. */
+enum { WAIT_PAUSE = 5000000 };
+
+#define OPEN_AGAIN "open it again and make the change anew, or save under another name"
+
+static size_t origin_bytes(const char *path) {
+    return sizeof(sl_origin) + strlen(path) + 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What a file holds, in a few bytes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t crc_of_supers(const uint8_t *first, const uint8_t *second) {
+    return sl_crc32c(sl_crc32c(0, first, sizeof(sl_superblock)), second, sizeof(sl_superblock));
+}
+
+sl_fingerprint sl_fingerprint_of(const sl_file_header *header, const sl_section_source *sections) {
+    sl_fingerprint print = {header->crc32c, 0};
+    for (uint32_t i = 0; i < header->section_count; i++) {
+        const uint8_t *pages = sections[i].data;
+        if (sections[i].kind == SL_SECTION_LIVE) print.supers = crc_of_supers(pages, pages + SL_LIVE_PAGE);
+    }
+    return print;
+}
+
+static int read_all(int fd, void *to, size_t size, uint64_t offset) {
+    ssize_t got;
+    do
+        got = pread(fd, to, size, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)size;
+}
+
+/* Nothing in the file is believed: what cannot be read is another file's. */
+static int read_fingerprint(int fd, sl_fingerprint *out) {
+    sl_file_header header;
+    uint8_t pages[SL_SUPERBLOCKS][sizeof(sl_superblock)];
+    if (!read_all(fd, &header, sizeof header, 0)) return 0;
+    *out = (sl_fingerprint){header.crc32c, 0};
+    for (uint32_t i = 0; i < header.section_count && i < SL_MAX_SECTIONS; i++) {
+        if (header.sections[i].kind != SL_SECTION_LIVE) continue;
+        for (size_t page = 0; page < SL_SUPERBLOCKS; page++)
+            if (!read_all(fd, pages[page], sizeof pages[page], header.sections[i].offset + page * SL_LIVE_PAGE))
+                return 0;
+        out->supers = crc_of_supers(pages[0], pages[1]);
+    }
+    return 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The origin
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status fail_replaced(const char *path) {
+    return sl_fail(SL_EBUSY, "%s: was replaced or changed by another since it was opened; " OPEN_AGAIN, path);
+}
+
+sl_status sl_origin_make(const sl_store *store, const sl_allocator *allocator, sl_origin **out) {
+    char path[PATH_MAX];
+    struct stat info;
+    void *block;
+    *out = NULL;
+    if (!realpath(store->path, path)) return sl_fail_errno("cannot find", store->path);
+    SL_TRY(sl_mem_alloc(allocator, origin_bytes(path), &block));
+    sl_origin *origin = block;
+    *origin = (sl_origin){.device = store->device,
+                          .inode = store->inode,
+                          .print = {store->header.crc32c, 0},
+                          .mapped = store->fd < 0,
+                          .claim = -1};
+    memcpy(origin->path, path, strlen(path) + 1);
+    int fd = sl_store_reopen(store);
+    int known = fd >= 0 && fstat(fd, &info) == 0 && read_fingerprint(fd, &origin->print);
+    if (fd >= 0) close(fd);
+    if (!known) {
+        sl_origin_free(origin, allocator);
+        return fail_replaced(path);
+    }
+    origin->access = sl_access_of(&info);
+    *out = origin;
+    return SL_OK;
+}
+
+/* Children of fork() share the lock, and would keep it. */
+static void let_go(sl_origin *origin) {
+    if (origin->claim < 0) return;
+    if (origin->owner == (int)getpid()) (void)flock(origin->claim, LOCK_UN);
+    close(origin->claim);
+    origin->claim = -1;
+}
+
+void sl_origin_free(sl_origin *origin, const sl_allocator *allocator) {
+    if (!origin) return;
+    let_go(origin);
+    sl_mem_free(allocator, origin, origin_bytes(origin->path));
+}
+
+static int is_at(const sl_origin *origin, const struct stat *info) {
+    return (uint64_t)info->st_dev == origin->device && (uint64_t)info->st_ino == origin->inode;
+}
+
+sl_status sl_origin_claim(sl_origin *origin) {
+    const sl_file_ops ops = sl_file_ops_of(NULL);
+    struct stat info;
+    int fd = sl_open_retrying(&ops, origin->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    if (fd < 0) return sl_fail_errno("cannot open", origin->path);
+    sl_status status = sl_lock_file(fd, LOCK_EX, origin->path);
+    /* Whoever held the lock may have put another file there. */
+    if (status == SL_OK && (stat(origin->path, &info) != 0 || !is_at(origin, &info)))
+        status = sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", origin->path);
+    if (status != SL_OK) {
+        close(fd);
+        return status;
+    }
+    origin->claim = fd;
+    origin->owner = (int)getpid();
+    return SL_OK;
+}
+
+static int is_mine(const sl_origin *origin, const char *target) {
+    return origin && strcmp(origin->path, target) == 0;
+}
+
+int sl_origin_claims(const sl_origin *origin, const char *target) {
+    return is_mine(origin, target) && origin->claim >= 0 && origin->owner == (int)getpid();
+}
+
+sl_status sl_origin_check(const sl_origin *origin, const char *target, int fd) {
+    struct stat info;
+    sl_fingerprint print;
+    if (!is_mine(origin, target)) return SL_OK;
+    if (origin->claim >= 0 && origin->owner != (int)getpid())
+        return sl_fail(SL_EBUSY,
+                       "%s: was opened to be changed by process %d, which this one was forked from; open it "
+                       "again here",
+                       target, origin->owner);
+    if (stat(target, &info) != 0) return errno == ENOENT ? SL_OK : sl_fail_errno("cannot look at", target);
+    if (!is_at(origin, &info)) return fail_replaced(target);
+    if (origin->mapped) return SL_OK;
+    if (fd < 0 || !read_fingerprint(fd, &print) || print.header != origin->print.header ||
+        print.supers != origin->print.supers)
+        return fail_replaced(target);
+    return SL_OK;
+}
+
+sl_status sl_successor_of(const sl_origin *origin, const char *target, int fd, sl_successor *out) {
+    struct stat info;
+    *out = (sl_successor){.claim = -1};
+    if (!is_mine(origin, target)) return SL_OK;
+    if (fstat(fd, &info) != 0) return sl_fail_errno("cannot look at the file that replaces", target);
+    /* The lock belongs to the open file, which both descriptors are of. */
+    if (sl_origin_claims(origin, target) && (out->claim = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+        return sl_fail_errno("cannot keep open the file that replaces", target);
+    out->expected = 1;
+    out->device = (uint64_t)info.st_dev;
+    out->inode = (uint64_t)info.st_ino;
+    return SL_OK;
+}
+
+void sl_successor_settle(sl_origin *origin, sl_successor *successor, sl_fingerprint print) {
+    if (!successor->expected) return;
+    let_go(origin);
+    origin->claim = successor->claim;
+    origin->device = successor->device;
+    origin->inode = successor->inode;
+    origin->print = print;
+    origin->mapped = 0;
+    *successor = (sl_successor){.claim = -1};
+}
+
+void sl_successor_drop(sl_successor *successor) {
+    if (successor->claim >= 0) close(successor->claim);
+    *successor = (sl_successor){.claim = -1};
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Waiting
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+sl_waiting sl_waiting_for(double seconds, sl_progress_fn tell, void *ctx) {
+    const double most = 1e9; /* seconds, in nanoseconds within an int64 */
+    return (sl_waiting){now_ns() + (int64_t)((seconds < most ? seconds : most) * 1e9), tell, ctx};
+}
+
+int sl_wait_more(const sl_waiting *waiting, sl_status *status) {
+    if (now_ns() >= waiting->until) return 0;
+    if (waiting->tell && waiting->tell(waiting->ctx, 0, 0)) {
+        *status = sl_fail(SL_ECANCELED, "cancelled while another changed the file");
+        return 0;
+    }
+    nanosleep(&(struct timespec){0, WAIT_PAUSE}, NULL);
+    return 1;
+}
