@@ -7,7 +7,7 @@
 
 typedef struct add_options {
     const char *ids;
-    size_t threads;
+    size_t threads, wait;
     int progress, json;
 } add_options;
 
@@ -77,8 +77,8 @@ static int add(add_state *state) {
     const add_options *options = state->options;
     int status = output_check(state->index_path, (const char *const[]){state->base_path, options->ids, NULL});
     if (status == EXIT_DONE)
-        status =
-            open_to_change(state->index_path, SL_PLACE_DRAM, options->progress, &state->adding.index, &state->stats);
+        status = open_to_change((changing){state->index_path, SL_PLACE_DRAM, options->wait, options->progress},
+                                &state->adding.index, &state->stats);
     if (status == EXIT_DONE) status = load(state);
     if (status == EXIT_DONE) status = reserve(state);
     if (status == EXIT_DONE) status = adding_run(&state->adding, "adding");
@@ -88,7 +88,7 @@ static int add(add_state *state) {
 }
 
 static int run_add(const command *self, int argc, char **argv) {
-    add_options options = {0};
+    add_options options = {.wait = WAIT_DEFAULT};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     add_state state = {.options = &options, .index_path = paths[0], .base_path = paths[1]};
@@ -111,6 +111,7 @@ static const option add_table[] = {
      "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it ids go on from the largest one "
      "that there has been in INDEX."},
     OPTION_THREADS(add_options, "Threads to add with; 0 (default) takes all."),
+    OPTION_WAIT(add_options),
     OPTION_PROGRESS(add_options),
     OPTION_JSON(add_options),
     OPTION_LAST};
@@ -118,7 +119,7 @@ static const option add_table[] = {
 const command command_add = {
     .name = "add",
     .summary = "add a file of vectors to an index",
-    .synopsis = "shortlist add INDEX BASE [--ids FILE] [--threads N] [--progress] [--json]",
+    .synopsis = "shortlist add INDEX BASE [--ids FILE] [--threads N] [--wait SECONDS] [--progress] [--json]",
     .description = "Adds the vectors of BASE, which are of INDEX's dimension and type: all of them or none. An INDEX "
                    "that was built "
                    "with --room is added to in its file, and those who have it open find what was added from their "

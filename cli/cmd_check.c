@@ -191,7 +191,7 @@ static int drop(const char *path, const check_options *options, sl_index *index,
 /* To be dropped from, a file has to be one that is changed in place: of another the sections are checked as a whole. */
 static int open_checked(const char *path, const check_options *options, sl_index **index, sl_index_stats *stats) {
     if (!options->drop) return open_index(path, (opening){.place = SL_PLACE_MAP, .tier = SL_TIER_NONE}, index, stats);
-    int status = open_to_change(path, SL_PLACE_MAP, options->progress, index, stats);
+    int status = open_to_change((changing){path, SL_PLACE_MAP, WAIT_DEFAULT, options->progress}, index, stats);
     if (status != EXIT_DONE || stats->room) return status;
     return report_failure("%s: --drop is for files that are changed in place (build --room); build this one again",
                           path);

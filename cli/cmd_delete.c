@@ -7,6 +7,7 @@
 
 typedef struct delete_options {
     const char *ids;
+    size_t wait;
     int progress, json;
 } delete_options;
 
@@ -48,14 +49,15 @@ static int run(delete_state *state) {
     int status = output_check(state->path, (const char *const[]){options->ids, NULL});
     if (status == EXIT_DONE) status = vectors_read_ids(options->ids, NULL, &state->count, &state->ids);
     if (status == EXIT_DONE)
-        status = open_to_change(state->path, SL_PLACE_DRAM, options->progress, &state->index, &state->stats);
+        status = open_to_change((changing){state->path, SL_PLACE_DRAM, options->wait, options->progress}, &state->index,
+                                &state->stats);
     if (status == EXIT_DONE) status = delete_ids(state);
     if (status == EXIT_DONE) status = keep_changes(state->index, state->path, options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;
 }
 
 static int run_delete(const command *self, int argc, char **argv) {
-    delete_options options = {0};
+    delete_options options = {.wait = WAIT_DEFAULT};
     delete_state state = {.options = &options};
     OPTIONS_PARSE(self, argc, argv, &options, &state.path);
     int status = run(&state);
@@ -68,14 +70,15 @@ static const char *const operands[] = {"INDEX", NULL};
 
 static const option delete_table[] = {{0, "ids", OPTION_TEXT, "FILE", 1, offsetof(delete_options, ids),
                                        "The ids to delete: a .npy or .ibin file of one column of whole numbers."},
-                                      OPTION_PROGRESS(delete_options),
+                                      OPTION_WAIT(delete_options),
+    OPTION_PROGRESS(delete_options),
                                       OPTION_JSON(delete_options),
                                       OPTION_LAST};
 
 const command command_delete = {
     .name = "delete",
     .summary = "delete vectors of an index by their ids",
-    .synopsis = "shortlist delete INDEX --ids FILE [--progress] [--json]",
+    .synopsis = "shortlist delete INDEX --ids FILE [--wait SECONDS] [--progress] [--json]",
     .description =
         "Deletes the vectors of these ids: all of them or, where one is not in the index or comes twice, none. No "
         "search "

@@ -11,7 +11,7 @@
 
 typedef struct tune_options {
     fraction_list recall;
-    size_t k, max_ef, threads;
+    size_t k, max_ef, threads, wait;
     int progress, json;
 } tune_options;
 
@@ -99,7 +99,8 @@ static int tune(tune_state *state) {
     double save_s;
     int status = output_check(state->index_path, inputs);
     if (status == EXIT_DONE)
-        status = open_to_change(state->index_path, SL_PLACE_MAP, options->progress, &state->index, &state->stats);
+        status = open_to_change((changing){state->index_path, SL_PLACE_MAP, options->wait, options->progress},
+                                &state->index, &state->stats);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->max_ef && options->max_ef < options->k)
         status = report_failure("--max-ef is %zu, -k is %zu; ask for at least -k", options->max_ef, options->k);
@@ -111,7 +112,7 @@ static int tune(tune_state *state) {
 }
 
 static int run_tune(const command *self, int argc, char **argv) {
-    tune_options options = {0};
+    tune_options options = {.wait = WAIT_DEFAULT};
     const char *paths[3] = {NULL};
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     tune_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1], .truth_path = paths[2]};
@@ -133,6 +134,7 @@ static const option tune_table[] = {
     {0, "max-ef", OPTION_COUNT, "N", 0, offsetof(tune_options, max_ef),
      "The deepest search to try; 0 (default): 16384, or -k where that is more."},
     OPTION_THREADS(tune_options, "Threads that ask; 0 (default) takes all. The result does not depend on it."),
+    OPTION_WAIT(tune_options),
     OPTION_PROGRESS(tune_options),
     OPTION_JSON(tune_options),
     OPTION_LAST};
@@ -141,7 +143,7 @@ const command command_tune = {
     .name = "tune",
     .summary = "find and store the settings that reach a recall",
     .synopsis = "shortlist tune INDEX QUERIES [TRUTH.ibin] -k N [--recall LIST] [--max-ef N] [--threads N] "
-                "[--progress] [--json]",
+                "[--wait SECONDS] [--progress] [--json]",
     .description =
         "Asks INDEX all of QUERIES at many settings, finds for each recall the cheapest that reach it, by distances "
         "computed and candidates re-ranked, and writes them into INDEX, in place of those it held for this -k; the "

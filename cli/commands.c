@@ -54,30 +54,42 @@ int open_index(const char *path, opening how, sl_index **out, sl_index_stats *st
     return describe(path, open_with(path, &params, how.progress, out), out, stats);
 }
 
-int open_to_change(const char *path, sl_place otherwise, int progress_wanted, sl_index **out, sl_index_stats *stats) {
-    sl_open_params params;
-    sl_open_params_init(&params);
-    params.writable = 1;
-    sl_status status = open_with(path, &params, progress_wanted, out);
-    if (status == SL_EUNSUPPORTED) {
-        params.place = otherwise;
-        params.writable = 0;
-        status = open_with(path, &params, progress_wanted, out);
-    }
-    return describe(path, status, out, stats);
-}
-
-/* A copy in memory has forgotten how its file was laid out. */
-static sl_layout layout_of(const char *path) {
+/* How the file lies, which a copy in memory has forgotten. Its claim keeps it so. */
+static int look_at_file(const char *path, sl_index_storage *out) {
     sl_index *index;
-    sl_index_storage storage = {.struct_size = sizeof storage};
     sl_open_params params;
     sl_open_params_init(&params);
     params.tier = SL_TIER_NONE;
-    if (sl_index_open(path, &params, &index) != SL_OK) return SL_LAYOUT_ARRAYS;
-    int known = sl_index_get_storage(index, &storage) == SL_OK;
+    *out = (sl_index_storage){.struct_size = sizeof *out};
+    sl_status status = sl_index_open(path, &params, &index);
+    if (status != SL_OK) return report_status(path, status);
+    status = sl_index_get_storage(index, out);
+    int result = status == SL_OK ? EXIT_DONE : report_status(path, status);
     sl_index_free(index);
-    return known && storage.record_bytes ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS;
+    return result;
+}
+
+/* In place where the file has room, else claimed. A file with room that took its place in between is opened anew. */
+int open_to_change(changing how, sl_index **out, sl_index_stats *stats) {
+    for (;;) {
+        sl_index_storage storage;
+        sl_open_params params;
+        sl_open_params_init(&params);
+        params.writable = 1;
+        params.wait_s = (double)how.wait;
+        sl_status status = open_with(how.path, &params, how.progress, out);
+        if (status != SL_EUNSUPPORTED) return describe(how.path, status, out, stats);
+        params.place = how.otherwise;
+        params.writable = 0;
+        params.exclusive = 1;
+        status = open_with(how.path, &params, how.progress, out);
+        int result = describe(how.path, status, out, stats);
+        if (result == EXIT_DONE) result = look_at_file(how.path, &storage);
+        if (result == EXIT_DONE && !storage.room) return EXIT_DONE;
+        sl_index_free(*out);
+        *out = NULL;
+        if (result != EXIT_DONE) return result;
+    }
 }
 
 typedef struct kept {
@@ -93,11 +105,13 @@ static sl_status save_kept(void *handle, const char *path, const sl_save_params 
 }
 
 int keep_changes(sl_index *index, const char *path, int progress_wanted, double *seconds) {
+    sl_index_storage storage;
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(index, &stats);
     if (status == SL_OK && !stats.room) {
-        kept kept = {index, layout_of(path)};
-        return save_handle(save_kept, &kept, path, progress_wanted, seconds);
+        int result = look_at_file(path, &storage);
+        kept kept = {index, storage.record_bytes ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
+        return result == EXIT_DONE ? save_handle(save_kept, &kept, path, progress_wanted, seconds) : result;
     }
     double start = now_seconds();
     if (status == SL_OK) status = sl_index_sync(index);

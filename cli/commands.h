@@ -59,9 +59,17 @@ int check_depth(const char *option, size_t value, size_t n, const char *path);
 typedef sl_status (*save_fn)(void *handle, const char *path, const sl_save_params *params);
 int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);
 
-/* The index to be changed: in its file, where that has room, or else opened with this place. And the end of it: what
- * was changed is synced, or the whole saved in the file's place, in the layout that this has. */
-int open_to_change(const char *path, sl_place otherwise, int progress, sl_index **out, sl_index_stats *stats);
+/* An index to be changed: in its file, where that has room, or else opened with this place and claimed, so that nobody
+ * changes it meanwhile. Another changer is waited for, this many seconds. */
+typedef struct changing {
+    const char *path;
+    sl_place otherwise;
+    size_t wait;
+    int progress;
+} changing;
+#define WAIT_DEFAULT 60
+int open_to_change(changing how, sl_index **out, sl_index_stats *stats);
+/* The end of it: what was changed is synced, or the whole saved in the file's place, in the layout that this has. */
 int keep_changes(sl_index *index, const char *path, int progress, double *seconds);
 
 /* Threads a call with `asked` will use. */

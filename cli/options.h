@@ -49,6 +49,11 @@ typedef struct option {
     }
 #define OPTION_JSON(type)                                                                                              \
     { 0, "json", OPTION_FLAG, NULL, 0, offsetof(type, json), "Print the result as one JSON object on stdout." }
+#define OPTION_WAIT(type)                                                                                              \
+    {                                                                                                                  \
+        0, "wait", OPTION_COUNT, "SECONDS", 0, offsetof(type, wait),                                                   \
+            "How long to wait for another that is changing the file (default 60); 0 does not wait."                    \
+    }
 #define OPTION_THREADS(type, text)                                                                                     \
     { 0, "threads", OPTION_COUNT, "N", 0, offsetof(type, threads), text }
 #define OPTION_PLACE_NODES(type)                                                                                       \

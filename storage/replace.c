@@ -203,6 +203,8 @@ sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_op
 
 sl_status sl_replace_keep_writers_off(sl_replacement *r) {
     int result = 0;
+    /* Before all is written, and again before it gets its name. */
+    SL_TRY(sl_origin_check(r->origin, r->target, r->kept));
     if (r->kept < 0 || sl_origin_claims(r->origin, r->target)) return SL_OK;
     do
         result = flock(r->kept, LOCK_SH | LOCK_NB);

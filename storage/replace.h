@@ -27,7 +27,8 @@ typedef struct sl_replacement {
  * to discard. */
 sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_ops *ops, sl_origin *origin, int source);
 
-/* From here on nobody can open the file that is replaced to write it in place: SL_EBUSY where somebody has. What is
+/* From here on nobody can open the file that is replaced to write it in place: SL_EBUSY where somebody has, or where it
+ * is the origin and another has changed it. What is
  * written to a file that has lost its name is lost, and its log, which goes by the name, would be taken for another's.
  */
 sl_status sl_replace_keep_writers_off(sl_replacement *r);
