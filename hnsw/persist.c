@@ -105,6 +105,22 @@ static sl_status verify_source(const sl_index *index, sl_progress *progress) {
     return index->store ? sl_store_verify_all(index->store, &found, progress) : SL_OK;
 }
 
+/* Of a mapped index that nobody writes nothing changes but the settings that tuning stores. Over its own file these are
+ * all that is written. */
+static int only_settings_change(const sl_index *index, const char *path, const sl_save_params *save) {
+    int records = save->layout == SL_LAYOUT_RECORDS;
+    return index->store && !sl_live_head(index->store) && !save->room && records == (index->record.pitch != 0) &&
+           sl_origin_is(index->origin, path);
+}
+
+static sl_status save_settings(const sl_index *index, const char *path, const sl_save_params *save) {
+    const sl_section_source tuned = {
+        .kind = SL_SECTION_TUNED, .data = index->tuned, .size = index->tuned_count * sizeof *index->tuned};
+    sl_progress progress;
+    sl_progress_start(&progress, save->progress, save->progress_ctx, index->store->size);
+    return sl_store_amend(index->store, path, save->file_ops, &tuned, index->origin, &progress);
+}
+
 sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
     if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
     sl_save_params mine;
@@ -116,6 +132,7 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
     SL_TRY(check_room(index, mine.room));
     if ((unsigned)mine.layout > SL_LAYOUT_RECORDS)
         return sl_fail(SL_EINVAL, "layout %d is none of sl_layout", (int)mine.layout);
+    if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
     SL_TRY(sl_reach_settle(index));
     sl_description file;
     sl_describe_own(index, &file);

@@ -138,6 +138,11 @@ static int is_mine(const sl_origin *origin, const char *target) {
     return origin && strcmp(origin->path, target) == 0;
 }
 
+int sl_origin_is(const sl_origin *origin, const char *path) {
+    char target[PATH_MAX];
+    return origin && realpath(path, target) && is_mine(origin, target);
+}
+
 int sl_origin_claims(const sl_origin *origin, const char *target) {
     return is_mine(origin, target) && origin->claim >= 0 && origin->owner == (int)getpid();
 }

@@ -30,6 +30,9 @@ void sl_origin_free(sl_origin *origin, const sl_allocator *allocator);
  * about to, or the file has been replaced. */
 sl_status sl_origin_claim(sl_origin *origin);
 
+/* Whether a path names the handle's file, as far as names tell. */
+int sl_origin_is(const sl_origin *origin, const char *path);
+
 /* Whether this process holds a claim to the file at `target`. */
 int sl_origin_claims(const sl_origin *origin, const char *target);
 

@@ -105,6 +105,13 @@ int sl_store_reopen(const sl_store *store);
 sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
                             sl_progress *progress);
 
+/* The store's file with one section changed, added, or of size 0 taken out, put in place of path as by sl_store_save.
+ * All other sections keep their bytes, places and CRCs, and are not read: the system copies them, or shares their
+ * blocks. Not of a file that is written in place. Errors as of sl_store_save; SL_EBUSY where the file has lost its
+ * name. */
+sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_ops *ops,
+                         const sl_section_source *section, sl_origin *origin, sl_progress *progress);
+
 /* The section of a kind, or NULL. */
 const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind);
 /* Its bytes in the mapping. */

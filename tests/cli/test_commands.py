@@ -181,7 +181,7 @@ class Scrub(Indexed):
         self.assertIn("the first that of id 16389", done.stderr)
         done = self.start("check", "live.sl", "--scrub")
         self.assertRegex(done.stdout, r"damaged records +2\n(.*\n)*  damaged record of id +16389\n.* 16454\n")
-        self.assertEqual(self.start("check", "live.sl").returncode, 0)
+        self.assertEqual(self.start("check", "live.sl").returncode, 1)
         self.assertNotIn("bad_records", self.run_json("check", "live.sl"))
 
     def test_drops_damaged_records(self):

@@ -1,0 +1,118 @@
+/* A file of which one section changes: all others keep their bytes, their places and their CRCs, so that nothing of
+ * them is read here, and damage in them stays damage. */
+#define _GNU_SOURCE
+#include "base/crc32c.h"
+#include "storage/copy.h"
+#include "storage/live.h"
+#include "storage/replace.h"
+
+#include <string.h>
+#include <unistd.h>
+
+typedef struct amendment {
+    const sl_store *store;
+    const sl_section_source *section;
+    sl_file_header header; /* the new one */
+    sl_file_section old;   /* of size 0: there was none */
+    uint64_t kept;         /* bytes of the file that are kept */
+    sl_replacement file;
+    int from;
+} amendment;
+
+static uint64_t behind(const sl_file_section *section) {
+    return section->offset + section->size + SL_SECTION_SLACK;
+}
+
+/* The section goes behind all others. */
+static sl_status make_header(amendment *a) {
+    sl_file_header *header = &a->header;
+    const sl_section_source *section = a->section;
+    uint32_t count = 0;
+    *header = a->store->header;
+    a->kept = SL_HEADER_SIZE;
+    for (uint32_t i = 0; i < header->section_count; i++) {
+        const sl_file_section *one = &header->sections[i];
+        if (one->kind == section->kind) {
+            a->old = *one;
+            continue;
+        }
+        if (behind(one) > a->kept) a->kept = behind(one);
+        header->sections[count++] = *one;
+    }
+    if (count == SL_MAX_SECTIONS)
+        return sl_fail(SL_ELIMIT, "%s: has %u sections, and no place for one more", a->store->path, count);
+    memset(header->sections + count, 0, (SL_MAX_SECTIONS - count) * sizeof *header->sections);
+    header->file_size = a->kept;
+    if (section->size) {
+        sl_file_section *one = &header->sections[count++];
+        *one = (sl_file_section){.kind = section->kind, .flags = section->flags, .size = section->size};
+        one->offset = (a->kept + SL_SECTION_ALIGN - 1) / SL_SECTION_ALIGN * SL_SECTION_ALIGN;
+        one->crc32c = sl_crc32c(0, section->data, (size_t)section->size);
+        header->file_size = behind(one);
+    }
+    header->section_count = count;
+    header->crc32c = sl_crc32c(0, header, offsetof(sl_file_header, crc32c));
+    return SL_OK;
+}
+
+static sl_status copy_kept(amendment *a, const sl_file_ops *ops, sl_progress *progress) {
+    sl_file_copy copy = {.ops = &a->file.ops,
+                         .by_system = !ops || (!ops->write && !ops->pwrite),
+                         .from = a->from,
+                         .to = a->file.fd,
+                         .from_path = a->store->path,
+                         .to_path = a->file.temporary,
+                         .size = a->kept,
+                         .progress = progress};
+    return sl_copy_file(&copy);
+}
+
+static sl_status set_size(const amendment *a, uint64_t size) {
+    if (a->file.ops.ftruncate(a->file.ops.ctx, a->file.fd, size) == 0) return SL_OK;
+    return sl_fail_errno("cannot set the size of", a->file.temporary);
+}
+
+/* Between sections there are zeros: where the old one was, too. */
+static sl_status clear_old(const amendment *a) {
+    static const uint8_t zeros[SL_SECTION_ALIGN];
+    uint64_t end = a->old.offset + a->old.size < a->kept ? a->old.offset + a->old.size : a->kept;
+    for (uint64_t at = a->old.offset, some; at < end; at += some) {
+        some = end - at < sizeof zeros ? end - at : sizeof zeros;
+        SL_TRY(sl_write_at(&a->file.ops, a->file.fd, a->file.temporary, zeros, (size_t)some, at));
+    }
+    return SL_OK;
+}
+
+static sl_status write_changes(const amendment *a) {
+    const sl_file_header *header = &a->header;
+    /* Blocks that were shared have the whole old file. */
+    SL_TRY(set_size(a, a->kept));
+    SL_TRY(clear_old(a));
+    SL_TRY(set_size(a, header->file_size));
+    SL_TRY(sl_write_at(&a->file.ops, a->file.fd, a->file.temporary, header, sizeof *header, 0));
+    if (!a->section->size) return SL_OK;
+    return sl_write_at(&a->file.ops, a->file.fd, a->file.temporary, a->section->data, (size_t)a->section->size,
+                       header->sections[header->section_count - 1].offset);
+}
+
+sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_ops *ops,
+                         const sl_section_source *section, sl_origin *origin, sl_progress *progress) {
+    amendment a = {.store = store, .section = section, .from = sl_store_reopen(store)};
+    if (a.from < 0)
+        return sl_fail(SL_EBUSY,
+                       "%s: was replaced or changed by another since it was opened; open it again and make "
+                       "the change anew, or save under another name",
+                       store->path);
+    sl_status status;
+    SL_TRY_GOTO(make_header(&a), done);
+    SL_TRY_GOTO(sl_replace_begin(&a.file, path, ops, origin, -1), done);
+    a.file.print = (sl_fingerprint){a.header.crc32c, 0};
+    status = sl_replace_keep_writers_off(&a.file);
+    if (status == SL_OK) status = copy_kept(&a, ops, progress);
+    if (status == SL_OK) status = write_changes(&a);
+    if (status == SL_OK) status = sl_replace_commit(&a.file, progress);
+    if (status != SL_OK) status = sl_replace_discard(&a.file, status);
+done:
+    close(a.from);
+    return status;
+}
