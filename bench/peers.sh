@@ -3,6 +3,7 @@
 # Takes them from their packages, the versions of bench/peers/requirements.txt; ours is built and installed beside them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/hnswlib/headers.sh
 
 readonly PEERS=build/peers
 readonly VENV=$PEERS/peers-venv
@@ -37,6 +38,17 @@ module() {
     printf '%s' "$SHORTLIST_MODULE_KEY" >"$VENV/module-key"
 }
 
+# The programs of bench/peers/native/, which ask ours and two of the peers without Python.
+native() {
+    hnswlib_headers "$PYTHON" "$PEERS"
+    local packages
+    packages=$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+    cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_HNSWLIB="$PWD/$PEERS/hnswlib-$HNSWLIB_VERSION" \
+        -DSHORTLIST_RABITQLIB="$(echo "$packages"/lib*/cmake/rabitqlib)" >/dev/null
+    cmake --build build --target native_shortlist native_hnswlib native_rabitq >/dev/null ||
+        die "the programs of bench/peers/native were not built; cmake --build build says why"
+}
+
 main() {
     local word
     for word in "$@"; do
@@ -45,6 +57,7 @@ main() {
     mkdir -p "$PEERS"
     environment
     module
+    native
     local set=glove100
     [ $# -eq 0 ] || [[ $1 == -* ]] || set=$1
     [ -d "data/${set//:/-}" ] || ./dev data "$set"

@@ -15,8 +15,10 @@ class Sweep:
         return [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]
 
     def ends(self, params):
-        """The settings of these that are the largest tried of several, so that larger ones might be better."""
-        largest = {name: max(values) for name, values in self.grid.items() if len(values) > 1}
+        """The settings of these that are the largest tried of several, so that larger ones might be better. A choice
+        among words has no end."""
+        largest = {name: max(values) for name, values in self.grid.items()
+                   if len(values) > 1 and not isinstance(values[0], str)}
         return [name for name, value in params.items() if largest.get(name) == value]
 
     def ladder(self):

@@ -1,5 +1,6 @@
 """One variant of one library as the driver sees it: builds it, starts its worker, asks it, stops it."""
 
+import functools
 import hashlib
 import json
 import os
@@ -9,22 +10,16 @@ import signal
 import subprocess
 import sys
 
+import engines
+from engines.base import native_of
+from process import Lost, Worker, last_words
+from sets import K
+from sets import recall as found_of
+
 HERE = pathlib.Path(__file__).resolve().parent
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
                                      "NUMEXPR_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")}
 PAGES = {"huge": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}, "small": {}}
-PAUSE_S = 600  # for which a worker may be silent before it is given up
-
-
-class Lost(Exception):
-    """The process ended or said nothing any more; why, as far as it told."""
-
-
-def last_words(path, code):
-    """What an ended process printed last, and how it ended."""
-    lines = [line.strip() for line in pathlib.Path(path).read_text(errors="replace").splitlines() if line.strip()]
-    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return (lines[-1][:300] + f" ({how})") if lines else how
 
 
 class Contender:
@@ -35,7 +30,7 @@ class Contender:
         digest = hashlib.sha256(json.dumps([key, version, variant.settings], sort_keys=True).encode()).hexdigest()
         plain = "".join(c if c.isalnum() or c in "-+=" else "-" for c in self.name)
         self.folder = chosen.work / data.name / f"{plain}-{digest[:12]}"
-        self.built, self.process, self.loaded, self.pages = {}, None, {}, "huge"
+        self.built, self.worker, self.loaded, self.pages = {}, None, {}, "huge"
         self.log = self.folder.with_suffix(".log")
         self.log.parent.mkdir(parents=True, exist_ok=True)
 
@@ -79,47 +74,50 @@ class Contender:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self):
-        if self.process is not None:
+        if self.worker is not None:
             return
         sweep = self.variant.sweep
         warm = {sweep.key: sweep.ladder()[len(sweep.ladder()) // 3], **sweep.combinations()[0]}
-        log = open(self.log, "w")
         command = [sys.executable, str(HERE / "worker.py"), self.order(cpu=self.chosen.cpu, warm=warm)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                                        env={**os.environ, **ONE_THREAD, **PAGES[self.pages]})
-        log.close()
-        self.loaded = self.answer()
+        self.worker = Worker(command, self.environment(), self.log)
+        self.loaded = self.worker.hello
 
-    def answer(self):
-        # A worker that hangs is ended by the alarm of its own process group's patience, not by a thread here.
-        timer = signal.signal(signal.SIGALRM, self.give_up)
-        signal.alarm(PAUSE_S)
-        try:
-            line = self.process.stdout.readline()
-        finally:
-            signal.alarm(0)
-            signal.signal(signal.SIGALRM, timer)
-        if not line:
-            code = self.process.wait()
-            self.process = None
-            raise Lost(f"its process ended: {last_words(self.log, code)}")
-        return json.loads(line)
-
-    def give_up(self, *_):
-        self.process.kill()
+    def environment(self):
+        return {**os.environ, **ONE_THREAD, **PAGES[self.pages]}
 
     def ask(self, params, mode, part, seconds, recall=False):
-        self.start()
         try:
-            self.process.stdin.write(json.dumps({"params": params, "mode": mode, "part": part, "seconds": seconds,
-                                                 "recall": recall}) + "\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # what it said last is read by answer()
-        return self.answer()
+            self.start()
+            return self.worker.ask(json.dumps({"params": params, "mode": mode, "part": part, "seconds": seconds,
+                                               "recall": recall}))
+        except Lost:
+            self.worker = None
+            raise
 
     def stop(self):
-        if self.process is not None:
-            self.process.stdin.close()
-            self.process.wait()
-            self.process = None
+        if self.worker is not None:
+            self.worker.stop()
+            self.worker = None
+
+    @functools.cached_property
+    def native(self):
+        """The program that asks its index without Python, or why there is none."""
+        native = native_of(engines.engine(self.engine), self.variant.settings)
+        if isinstance(native, str):
+            return native
+        return native if (self.chosen.native / native.program).exists() else f"{native.program} was not built"
+
+    def ask_native(self, settings, seconds, recall):
+        """{target: what the program measured} for the settings of one query a call."""
+        queries, truth = self.data.queries_file(self.chosen.work / self.data.name / "queries", self.ours)
+        command = [str(self.chosen.native / self.native.program), str(self.folder / self.native.file), str(queries),
+                   self.data.metric, str(self.chosen.cpu), str(K)]
+        worker = Worker(command, self.environment(), self.log)
+        answers = {}
+        for target, params in settings.items():
+            answer = worker.ask(f"{params[self.native.param]} {seconds} {int(recall)}")
+            if recall:
+                answer["recall"] = found_of(answer.pop("ids"), truth)
+            answers[target] = answer
+        worker.stop()
+        return answers

@@ -20,13 +20,16 @@ def options(arguments=None):
     parser.add_argument("--build-limit", type=float, default=1200, help="seconds a build may take")
     parser.add_argument("--memory", type=float, default=6, help="GB of indexes kept loaded between rounds")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/peers/index"))
+    parser.add_argument("--native", type=pathlib.Path, default=pathlib.Path("build/bench/peers/native"),
+                        help=argparse.SUPPRESS)
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("bench/results"))
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
                         help="cpu: count the processor's time, which other programs disturb less")
     parser.add_argument("--quick", action="store_true", help="two rounds, few settings, no choice of page size")
     parser.add_argument("--record", action="store_true",
-                        help="keep the record of a part under the data set's name; tables then say who took part")
-    parser.add_argument("--label", default="", help="a word behind the record's name, as of another machine's")
+                        help="keep the record, also of a part, under the data set's name; tables then say who took part. "
+                        "Records of the same set and machine leave")
+    parser.add_argument("--label", default="", help="a word behind the record's name, for another machine's")
     parser.add_argument("--keep", action="store_true", help="settings of the run before, where there are any")
     chosen = parser.parse_args(arguments)
     if chosen.quick:

@@ -5,6 +5,7 @@ import statistics
 from setting import fact, spread, verdicts
 
 MODES = ("one", "batch")
+NATIVE = "native"  # one query a call without Python, measured where a library has a program for it
 # What is to be reached, times as fast. A million rows and more may be a quarter below.
 BEST_SET = "glove100"
 BEST_ONE, BEST_SMALL, BEST_BATCH = 4.0, 3.0, 2.5  # against the best of all on glove100
@@ -83,7 +84,8 @@ def comparisons(data, entries, found, isa):
     share = LARGE_SHARE if data["rows"] >= LARGE_ROWS else 1.0
     small = next((size[name] for name in theirs if SMALL_PEER in name), SMALL_BYTES)
     lines = []
-    for (mode, target), cell in sorted(found.items(), key=lambda item: (MODES.index(item[0][0]), item[0][1])):
+    judged = {key: cell for key, cell in found.items() if key[0] in MODES}
+    for (mode, target), cell in sorted(judged.items(), key=lambda item: (MODES.index(item[0][0]), item[0][1])):
         at = f"{mode}, recall@10 {target}"
         if isa:
             held = [name for name in theirs if name.startswith(NARROW_PEER + " ")]
@@ -114,6 +116,29 @@ def summarise(data, entries, events, isa=""):
     return {"cells": cells, "targets": targets}
 
 
+def calls(events):
+    """{library: {"variant", "us": spread}} of the rounds of calls.py."""
+    found = {}
+    for event in events:
+        found.setdefault(event["engine"], {"variant": event["variant"], "rounds": []})["rounds"].append(event["us"])
+    return {engine: {"variant": mine["variant"], "us": spread(mine["rounds"])} for engine, mine in found.items()}
+
+
+def call_us(summary, engine):
+    """The median cost of a call, or None."""
+    mine = summary.get("calls", {}).get(engine)
+    return mine["us"]["median"] if mine else None
+
+
+def no_native(entries):
+    """{why: [libraries]} of those whose variants have no program without Python."""
+    found = {}
+    for entry in entries:
+        if entry.get("no_native") and entry["engine"] not in found.setdefault(entry["no_native"], []):
+            found[entry["no_native"]].append(entry["engine"])
+    return found
+
+
 def cpu(machine):
     """Its name, and which of those of that name it is."""
     return machine["cpu"] + (f" ({machine['generation']})" if machine.get("generation") else "")
@@ -125,7 +150,7 @@ def lookup(summary):
 
 def table(about, entries, summary):
     found, data = lookup(summary), about["data"]
-    targets = sorted({target for _, target in found})
+    targets = sorted({target for mode, target in found if mode in MODES})
     heads = "".join(f"{mode + ' ' + target:>12}" for mode in MODES for target in targets)
     lines = ["", f"{data['name']}: {data['rows']} x {data['dim']}, {data['metric']}, {cpu(about['machine'])}",
              f"queries a second at recall@10, one pinned core, medians by the {about['parameters']['clock']} clock",
@@ -136,9 +161,26 @@ def table(about, entries, summary):
         lines.append(f"{entry['name']:38}{entry['bytes_per_vector']:7.0f}{entry['resident_per_vector']:8.0f}"
                      f"{entry['build_s']:8.0f}{cells}")
     lines += [f"{entry['name']:38} skipped: {entry['skip']}" for entry in entries if entry.get("skip")] + [""]
+    lines += without_python(found, taking, targets) + cost_of_calls(summary) + [""]
     lines += verdicts(summary["targets"])
     lines += [f"    {target['name']}: {target['ours']} against {target['theirs']}" for target in summary["targets"]]
     return "\n".join(lines) + "\n"
+
+
+def without_python(found, taking, targets):
+    """One query a call from C or C++: the speeds, and which libraries cannot be had that way."""
+    lines = ["one query a call from C or C++, at the settings of 'one':"]
+    for entry in taking:
+        if any(entry["name"] in found.get((NATIVE, target), {}) for target in targets):
+            lines.append(f"    {entry['name']:38}" + "".join(f"{shown(found, entry['name'], NATIVE, target):>12}"
+                                                            for target in targets))
+    return lines + [f"    not {', '.join(libraries)}: {why}" for why, libraries in no_native(taking).items()]
+
+
+def cost_of_calls(summary):
+    return ["what one call costs from Python, microseconds (an index of few vectors):",
+            *(f"    {engine + ' ' + mine['variant']:38}{mine['us']['median']:8.1f}  ({mine['us']['min']:.1f} to "
+              f"{mine['us']['max']:.1f})" for engine, mine in summary.get("calls", {}).items())]
 
 
 def speed(found, name, mode, target):

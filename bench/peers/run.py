@@ -1,7 +1,6 @@
 """Races the libraries on one data set; see docs/internals/bench.md."""
 
 import datetime
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -11,13 +10,15 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
+import calls  # noqa: E402
 import choose  # noqa: E402
 import engines  # noqa: E402
 import plot  # noqa: E402
+import records  # noqa: E402
 import report  # noqa: E402
-from contender import Contender, Lost  # noqa: E402
-from engines.base import skipped  # noqa: E402
+from lineup import contenders  # noqa: E402
 from options import options  # noqa: E402
+from process import Lost  # noqa: E402
 from setting import commit, machine  # noqa: E402
 from sets import Data, K  # noqa: E402
 
@@ -30,44 +31,13 @@ def note(text):
     print(f"bench peers: {text}", file=sys.stderr, flush=True)
 
 
-def version(package):
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
-def ask(chosen, contender, *arguments, **more):
-    """What the worker measured; "qps" by the clock that was chosen."""
-    answer = contender.ask(*arguments, **more)
+def clocked(chosen, answer):
+    """What a worker measured; "qps" by the clock that was chosen."""
     return {**answer, "qps": answer["cpu_qps"], "wall_qps": answer["qps"]} if chosen.clock == "cpu" else answer
 
 
-def wanted(chosen, name):
-    """Whether --engines names the variant: its library, or how its whole name begins."""
-    words = [word.strip() for word in chosen.engines.split(",")]
-    return any(name.startswith(word if " " in word else word + " ") for word in words)
-
-
-def contenders(chosen, data):
-    key, found = data.checksum(), []
-    for name in engines.NAMES:
-        words = [word.strip() for word in chosen.engines.split(",")]
-        if not any(word == name or word.startswith(name + " ") for word in words):
-            continue
-        try:
-            library = engines.engine(name)
-        except ImportError as problem:
-            found.append(Contender(chosen, data, name, skipped("all", f"cannot be loaded: {problem}"), "", key))
-            continue
-        of = version(library.PACKAGE)
-        if name == "shortlist":  # what it was built of, as peers.sh says: its version number alone does not tell
-            of += "+" + os.environ.get("SHORTLIST_MODULE_KEY", "unknown")
-            # And what it was tuned on: how much faster scans are than walks differs between instruction sets.
-            of += "+" + os.environ["SHORTLIST_MAX_ISA"] if "SHORTLIST_MAX_ISA" in os.environ else ""
-        found += [Contender(chosen, data, name, variant, of, key) for variant in library.variants(data)
-                  if wanted(chosen, f"{name} {variant.name}")]
-    return found
+def ask(chosen, contender, *arguments, **more):
+    return clocked(chosen, contender.ask(*arguments, **more))
 
 
 def reaching(chosen, contender):
@@ -153,7 +123,7 @@ def make_room(chosen, racing, next_one):
     def size(contender):
         return contender.loaded.get("resident", contender.built["bytes"])
 
-    loaded = [c for c in racing if c.process is not None and c is not next_one]
+    loaded = [c for c in racing if c.worker is not None and c is not next_one]
     while loaded and sum(map(size, loaded)) + size(next_one) > chosen.memory * 1e9:
         first = min(loaded, key=lambda c: c.turn)
         first.stop()
@@ -171,9 +141,24 @@ def turn(chosen, contender, number):
     return events
 
 
-def race(chosen, racing):
-    """Rounds in which every library has its turn, each time beginning with another."""
-    events, turns = [], 0
+def native_turn(chosen, contender, number):
+    """The same settings of one query a call without Python, where the library's program is there."""
+    settings = {target: params for target, params in contender.tuned["settings"]["one"].items() if params}
+    if not settings or isinstance(contender.native, str):
+        return []
+    try:
+        answers = contender.ask_native(settings, chosen.seconds, number == 0)
+    except Lost as why:
+        contender.native = str(why)
+        note(f"{contender.name}: without Python: {why}")
+        return []
+    return [{"name": contender.name, "mode": report.NATIVE, "target": target, "round": number,
+             **clocked(chosen, answer)} for target, answer in answers.items()]
+
+
+def race(chosen, racing, calling):
+    """Rounds in which every library has its turn, each time beginning with another; and what a call costs each."""
+    events, called, turns = [], [], 0
     for contender in racing:
         contender.turn = 0
     for number in range(chosen.rounds):
@@ -186,14 +171,15 @@ def race(chosen, racing):
             contender.turn = turns
             make_room(chosen, racing, contender)
             try:
-                events += turn(chosen, contender, number)
+                events += turn(chosen, contender, number) + native_turn(chosen, contender, number)
             except Lost as why:
                 contender.skip = str(why)
                 note(f"{contender.name}: dropped: {why}")
+        called += calls.measured(chosen, calling, number, lambda *order: ask(chosen, *order))
         note(f"round {number + 1} of {chosen.rounds}")
     for contender in racing:
         contender.stop()
-    return [event for event in events if event["name"] not in {c.name for c in racing if c.skip}]
+    return [event for event in events if event["name"] not in {c.name for c in racing if c.skip}], called
 
 
 def record(contender, rows):
@@ -203,7 +189,15 @@ def record(contender, rows):
         return {**about, "skip": contender.skip}
     return {**about, "build_s": contender.built["build_s"], "bytes_per_vector": contender.built["bytes"] / rows,
             "resident_per_vector": contender.loaded.get("resident", 0) / rows, "load_s": contender.loaded.get("load_s"),
+            "no_native": contender.native if isinstance(contender.native, str) else "",
             **contender.tuned}
+
+
+def ending(chosen, isa):
+    """What stands behind the data set in a record's name."""
+    part = "".join("-" + word for word in (isa, chosen.label) if word)
+    some = chosen.engines != ",".join(engines.NAMES) and not chosen.record
+    return part + ("-part" if chosen.quick or some or chosen.clock == "cpu" else "")
 
 
 def main():
@@ -217,19 +211,23 @@ def main():
              "machine": machine(),
              "data": {"name": data.name, "metric": data.metric, "rows": data.count, "dim": data.dim,
                       "type": data.raw.dtype.name, "queries": len(data.raw_queries), "sha256": data.checksum()},
-             "parameters": {"k": K, "engines": chosen.engines, "rounds": chosen.rounds, "seconds": chosen.seconds,
-                            "clock": chosen.clock, "max_isa": isa, "cpu": chosen.cpu, "build_threads": chosen.threads,
+             "parameters": {"k": K, "engines": chosen.engines, "label": chosen.label, "rounds": chosen.rounds,
+                            "seconds": chosen.seconds, "clock": chosen.clock, "max_isa": isa, "cpu": chosen.cpu, "build_threads": chosen.threads,
                             "build_limit": chosen.build_limit, "memory": chosen.memory}}
-    every = contenders(chosen, data)
-    events = race(chosen, prepare(chosen, every))
+    path = chosen.results / f"peers-{data.name}{ending(chosen, isa)}.json"
+    if not records.is_part(path):
+        records.refuse_other_machine(path, about)
+    every = contenders(chosen, data, chosen.engines)
+    racing = prepare(chosen, every)
+    events, called = race(chosen, racing, calls.callers(chosen, data, racing))
     entries = [record(contender, data.count) for contender in every]
-    summary = report.summarise(about["data"], entries, events, isa)
+    summary = {**report.summarise(about["data"], entries, events, isa), "calls": report.calls(called)}
     chosen.results.mkdir(parents=True, exist_ok=True)
-    part = "".join("-" + word for word in (isa, chosen.label) if word)
-    some = chosen.engines != ",".join(engines.NAMES) and not chosen.record
-    part += "-part" if chosen.quick or some or chosen.clock == "cpu" else ""
-    path = chosen.results / f"peers-{data.name}{part}.json"
-    path.write_text(json.dumps({**about, "summary": summary, "contenders": entries, "rounds": events}, indent=1) + "\n")
+    path.write_text(json.dumps({**about, "summary": summary, "contenders": entries, "rounds": events,
+                                "calls": called}, indent=1) + "\n")
+    for old in records.replaced(chosen.results, path, about):
+        note(f"{old} leaves: {path.name} is of the same set and machine")
+        records.remove(old)
     plot.draw(about, entries, summary, path)
     print(report.table(about, entries, summary))
 

@@ -13,6 +13,7 @@ BLOCK = 65536  # rows that are looked at together
 # Name, or the beginning of one, and its metric.
 METRICS = {"glove100": "cosine", "glove100-ip": "ip", "gloss384": "cosine", "sift128": "l2", "synth": "ip"}
 TYPES = {".fbin": numpy.float32, ".u8bin": numpy.uint8, ".i8bin": numpy.int8}
+FEW_ROWS, FEW_QUERIES = 64, 200  # of the index that tells what a call costs; half of the queries tune ours
 
 
 def metric_of(name):
@@ -30,6 +31,12 @@ def find(folder, stem):
         if path.exists():
             return path
     sys.exit(f"bench peers: no {stem}{'|'.join(TYPES)} in {folder}; ./dev data makes data sets")
+
+
+def write_matrix(path, values):
+    with open(path, "wb") as file:
+        numpy.array(values.shape, numpy.uint32).tofile(file)
+        numpy.ascontiguousarray(values).tofile(file)
 
 
 def matrix(path, element):
@@ -71,6 +78,27 @@ class Data:
         """(queries as the libraries get them, queries as they are, true ids) of the half "tune" or "measure"."""
         half = slice(0 if name == "tune" else 1, None, 2)
         return self.prepared(self.raw_queries[half]), self.raw_queries[half].copy(), self.truth[half]
+
+    def queries_file(self, folder, native):
+        """A file of the queries that are measured, as they are or as the libraries get them, and their true ids."""
+        rows, raw, truth = self.part("measure")
+        rows = raw if native else rows
+        suffix = next(suffix for suffix, element in TYPES.items() if element == rows.dtype)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{'raw' if native else 'prepared'}{suffix}"
+        write_matrix(path, rows)
+        return path, truth
+
+    def few(self, folder):
+        """The first rows as a data set of their own, in a folder that is made."""
+        folder.mkdir(parents=True, exist_ok=True)
+        suffix = self.base_path.suffix
+        write_matrix(folder / f"base{suffix}", self.raw[:FEW_ROWS])
+        write_matrix(folder / f"queries{suffix}", self.raw_queries[:FEW_QUERIES].astype(self.raw.dtype))
+        rows, queries = self.prepared(self.raw[:FEW_ROWS]), self.prepared(self.raw_queries[:FEW_QUERIES])
+        far = -queries @ rows.T if self.similarity == "ip" else ((queries[:, None] - rows) ** 2).sum(axis=2)
+        write_matrix(folder / "truth.ibin", far.argsort(axis=1)[:, :K].astype(numpy.uint32))
+        return Data(folder, self.metric)
 
     def verify(self, queries=3):
         """Ends the run where the truth is of another metric, or of other rows, than the libraries will be told."""

@@ -22,7 +22,8 @@ def strongest(entries, found):
     kept = []
     for engine in dict.fromkeys(entry["engine"] for entry in taking):
         mine = [entry for entry in taking if entry["engine"] == engine]
-        leads = {report.best(found[cell], [entry["name"] for entry in mine]) for cell in found}
+        leads = {report.best(found[cell], [entry["name"] for entry in mine]) for cell in found
+                 if cell[0] in report.MODES}
         kept += [entry for entry in mine if entry["name"] in leads]
     return sorted(kept, key=lambda entry: (not entry["ours"], -report.speed(found, entry["name"], "one", TARGETS[1])))
 
@@ -34,6 +35,32 @@ def cell(found, name, mode, target):
     return speed if recall is None or abs(recall - float(target)) <= OFF else f"{speed} ({recall:.3f})"
 
 
+def natively(found):
+    return any(mode == report.NATIVE for mode, _ in found)
+
+
+def heads(record, found):
+    """Records from before there were programs without Python, or calls measured, have no column for them."""
+    names = ["", "version", "bytes a vector", "one query a call"]
+    names += ["the same from C or C++"] if natively(found) else []
+    names += ["a call costs, µs"] if record["summary"].get("calls") else []
+    names += ["the batch call", "build, s"]
+    return ["| " + " | ".join(names).strip() + " |", "|---|---|" + "---:|" * (len(names) - 2)]
+
+
+def row(record, entry, found):
+    def speeds(mode):
+        cells = [cell(found, entry["name"], mode, target) for target in TARGETS]
+        return " / ".join(cells) if any(one != "–" for one in cells) or mode != report.NATIVE else "–"
+
+    us = report.call_us(record["summary"], entry["engine"])
+    cells = [f"**{entry['name']}**" if entry["ours"] else entry["name"], entry["version"].split("+")[0],
+             f"{entry['bytes_per_vector']:,.0f}", speeds("one")]
+    cells += [speeds(report.NATIVE)] if natively(found) else []
+    cells += [f"{us:.1f}" if us else "–"] if record["summary"].get("calls") else []
+    return "| " + " | ".join([*cells, speeds("batch"), f"{entry['build_s']:,.0f}"]) + " |"
+
+
 def markdown(record):
     data, found = record["data"], report.lookup(record["summary"])
     named, _, changes = record["commit"].partition(" ")
@@ -43,13 +70,9 @@ def markdown(record):
              f"{report.cpu(record['machine'])}, one core; {record['date'][:10]}, commit "
              f"{' '.join([named[:12], changes]).strip()}. Queries a second at recall@10 {' / '.join(TARGETS)}; in "
              f"brackets the recall measured where it is off by more than {OFF}.", "",
-             "| | version | bytes a vector | one query a call | the batch call | build, s |",
-             "|---|---|---:|---:|---:|---:|"]
+             *heads(record, found)]
     for entry in strongest(record["contenders"], found):
-        cells = [" / ".join(cell(found, entry["name"], mode, target) for target in TARGETS) for mode in report.MODES]
-        name = f"**{entry['name']}**" if entry["ours"] else entry["name"]
-        lines.append(f"| {name} | {entry['version'].split('+')[0]} | {entry['bytes_per_vector']:,.0f} | {cells[0]} | "
-                     f"{cells[1]} | {entry['build_s']:,.0f} |")
+        lines.append(row(record, entry, found))
     disturbed = report.disturbed(record.get("rounds", []))
     if disturbed >= 0.01:
         lines += ["", f"In {disturbed:.0%} of the timings the core did something else for a twentieth of the time or more."]
@@ -57,6 +80,10 @@ def markdown(record):
                 if entry.get("skip") and not entry["ours"]]
     if left_out:
         lines += ["", "Not measured: " + "; ".join(left_out) + "."]
+    reasons = report.no_native(record["contenders"])
+    if reasons:
+        lines += ["", "Not from C or C++: " + "; ".join(f"{', '.join(libraries)} ({why})"
+                                                       for why, libraries in reasons.items()) + "."]
     asked = record["parameters"].get("engines", EVERYONE)
     if asked != EVERYONE:
         lines += ["", "Who took part: " + ", ".join(word.strip() for word in asked.split(",")) + "."]

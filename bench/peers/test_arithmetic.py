@@ -49,6 +49,7 @@ class Choice(unittest.TestCase):
         sweep = choose.Sweep("ef", 1, 1000, rerank=(1, 2), one=(7,))
         self.assertEqual(sweep.ends({"ef": 1000, "rerank": 2, "one": 7}), ["rerank"])
         self.assertEqual(sweep.ends({"ef": 1000, "rerank": 1, "one": 7}), [])
+        self.assertEqual(choose.Sweep("ef", 1, 9, kind=("a", "b")).ends({"ef": 5, "kind": "b"}), [])
 
     def test_pick(self):
         self.assertIsNone(choose.pick([], None))

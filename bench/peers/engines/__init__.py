@@ -1,4 +1,4 @@
-"""One file a library. Each has PACKAGE, variants(data), build(data, settings, threads, folder) and class Index.
+"""One file a library. Each has PACKAGE, NATIVE, variants(data), build(data, settings, threads, folder), class Index.
 
 variants gives Variants: a name, settings for build and Index, the Sweep of search settings, or why it is skipped.
 Index(data, settings, folder) loads what build saved; see base.py for what it can do.

@@ -25,6 +25,24 @@ def skipped(name, why):
     return Variant(name, {}, None, why)
 
 
+@dataclasses.dataclass
+class Native:
+    """The program of bench/peers/native/ that opens what build saved, without Python. An engine's NATIVE is one of these,
+    or the words why there is none."""
+    program: str
+    file: str  # of the variant's folder
+    param: str  # that it takes, of those of the sweep
+    only: dict = dataclasses.field(default_factory=dict)  # settings of the variants that it can open
+
+
+def native_of(library, settings):
+    """The engine's Native for a variant of these settings, or why there is none."""
+    native = library.NATIVE
+    if isinstance(native, str) or all(settings.get(name) == value for name, value in native.only.items()):
+        return native
+    return "its program opens only " + ", ".join(f"{name} {value}" for name, value in native.only.items())
+
+
 class Index:
     """A loaded index. The defaults suit bindings whose call takes a matrix or a row and gives (ids, scores)."""
 

@@ -1,7 +1,8 @@
-"""Faiss: HNSW over f32 and over 8-bit codes, and IVF with 4-bit fast-scan PQ and f32 refinement.
+"""Faiss: HNSW over f32 and over 8-bit codes, and IVF with fast-scan codes and f32 refinement.
 
 IVF: some 4 sqrt(n) lists and PQ of two dimensions a code are what its wiki and ann-benchmarks take; both the number of
-lists and the codes' size are varied.
+lists and the codes' size are varied. RaBitQ: the fast scan of 1 bit and of 4 bits a dimension; the rotation before it
+("RR") is left to the caller (facebookresearch/faiss pull request 4235, 4596 and 4722).
 """
 
 import functools
@@ -15,26 +16,40 @@ from sets import K
 from . import base
 
 PACKAGE = "faiss-cpu"
+NATIVE = "faiss-cpu holds no C++ headers"
+REFINE = (2, 4, 8, 16, 32, 64, 128, 256)
+
+
+def graphs(data):
+    direct = data.raw.dtype.name == "uint8"
+    for m, codes in ((16, ""), (32, ""), (16, "SQ8"), (32, "SQ8")):
+        if codes and direct:
+            continue  # bytes are what these codes would hold
+        yield base.Variant(f"HNSW M={m}{' ' + codes if codes else ''}",
+                           {"factory": f"HNSW{m}{'_' + codes if codes else ''}", "ef_construction": 200},
+                           Sweep("ef", K, 16384))
+
+
+def inverted(data):
+    few, many = round(math.sqrt(data.count)), round(4 * math.sqrt(data.count))
+    pq = f"PQ{data.dim // 2}x4fs"
+    for lists, codes, before in ((few, pq, ""), (many, pq, ""), (few, "RaBitQfs", "RR,"), (many, "RaBitQfs", "RR,"),
+                                 (few, "RaBitQfs4", "RR,")):
+        yield base.Variant(f"IVF{lists} {codes} refine", {"factory": f"{before}IVF{lists},{codes},RFlat", "lists": lists},
+                           Sweep("nprobe", 1, lists, k_factor=REFINE))
 
 
 def variants(data):
-    found = [base.Variant(f"HNSW M={m}", {"factory": f"HNSW{m}", "ef_construction": 200}, Sweep("ef", K, 16384))
-             for m in (16, 32)]
-    codes = "SQ8bit_direct" if data.raw.dtype.name == "uint8" else "SQ8"
-    if codes == "SQ8":
-        found.append(base.Variant("HNSW M=32 SQ8", {"factory": "HNSW32_SQ8", "ef_construction": 200},
-                                  Sweep("ef", K, 16384)))
-    for lists in (round(math.sqrt(data.count)), round(4 * math.sqrt(data.count))):
-        found.append(base.Variant(f"IVF{lists} PQ{data.dim // 2}x4fs refine",
-                                  {"factory": f"IVF{lists},PQ{data.dim // 2}x4fs,RFlat", "lists": lists},
-                                  Sweep("nprobe", 1, lists, k_factor=(2, 4, 8, 16, 32, 64, 128, 256))))
-    return found
+    return [*graphs(data), *inverted(data)]
 
 
 def build(data, settings, threads, folder):
     faiss.omp_set_num_threads(threads)
     metric = faiss.METRIC_L2 if data.similarity == "l2" else faiss.METRIC_INNER_PRODUCT
-    index = faiss.index_factory(data.dim, settings["factory"], metric)
+    try:
+        index = faiss.index_factory(data.dim, settings["factory"], metric)
+    except RuntimeError as problem:
+        raise base.Skip(f"not in this version: {str(problem).strip().splitlines()[-1]}") from problem
     if "ef_construction" in settings:
         index.hnsw.efConstruction = settings["ef_construction"]
     index.train(data.rows)
@@ -46,7 +61,7 @@ class Index(base.Index):
     def __init__(self, data, settings, folder):
         faiss.omp_set_num_threads(1)
         self.index = faiss.read_index(str(folder / "index.faiss"))
-        self.inverted = faiss.downcast_index(self.index.base_index) if "lists" in settings else None
+        self.inverted = faiss.extract_index_ivf(self.index.base_index) if "lists" in settings else None
 
     def set(self, params):
         if self.inverted is None:

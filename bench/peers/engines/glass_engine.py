@@ -11,6 +11,7 @@ from sets import K
 from . import base
 
 PACKAGE = "pyglass-portable"
+NATIVE = "pyglass-portable holds no C++ headers"
 CODE_BYTES = {"SQ8U": 1.0, "SQ4U": 0.5}
 
 

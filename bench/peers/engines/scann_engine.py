@@ -16,6 +16,7 @@ from sets import K
 from . import base
 
 PACKAGE = "scann"
+NATIVE = "scann holds no C++ headers"
 SOAR, OVER = 1.5, 2.0  # what its own builder takes where nothing is said
 REORDER = (30, 60, 100, 150, 250, 400, 700, 1200, 2000, 3500)
 

@@ -1,8 +1,8 @@
-"""usearch: f32 and i8, its connectivity 16 and 32 with expansion_add 200.
+"""usearch: f32, bf16 (the type of its documentation's first example) and i8, connectivity 16 and 32, expansion_add 200.
 
 Its i8 takes f32 rows for "cos" alone, which it scales to length one. For the other metrics it gets whole numbers: bytes
-moved by 128, which changes no Euclidean distance, or the rows over their largest element. f32 rows of length one have
-the order of "cos" under "ip" too, which is a sixth faster.
+moved by 128, which changes no Euclidean distance, or the rows over their largest element. f32 and bf16 rows of length one
+have the order of "cos" under "ip" too, which is a sixth faster.
 """
 
 import functools
@@ -16,15 +16,16 @@ from sets import K
 from . import base
 
 PACKAGE = "usearch"
+NATIVE = "usearch's wheel holds no C++ headers"
 
 
 def variants(data):
     def variant(dtype, m):
-        product = {"metric": "ip"} if dtype == "f32" and data.metric == "cosine" else {}
+        product = {"metric": "ip"} if dtype != "i8" and data.metric == "cosine" else {}
         return base.Variant(f"{dtype} M={m}", {"m": m, "dtype": dtype, "expansion_add": 200, **product},
                             Sweep("ef", K, 16384))
 
-    return [variant(dtype, m) for dtype in ("f32", "i8") for m in (16, 32)]
+    return [variant(dtype, m) for dtype in ("f32", "bf16", "i8") for m in (16, 32)]
 
 
 def graph(data, settings):

@@ -16,6 +16,7 @@ from sets import K
 from . import base
 
 PACKAGE = "pyvsag"
+NATIVE = "pyvsag holds no C++ headers"
 MAX_EF = 1000  # a larger one is refused
 
 

@@ -1,0 +1,46 @@
+"""Who takes part: every variant of every library, or those that --engines names."""
+
+import importlib.metadata
+import os
+
+import engines
+from contender import Contender
+from engines.base import skipped
+
+
+def version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def wanted(words, name):
+    """Whether the words name the variant: its library, or how its whole name begins."""
+    return any(name.startswith(word if " " in word else word + " ") for word in words)
+
+
+def version_of(name, library):
+    of = version(library.PACKAGE)
+    if name == "shortlist":  # what it was built of, as peers.sh says: its version number alone does not tell
+        of += "+" + os.environ.get("SHORTLIST_MODULE_KEY", "unknown")
+        # And what it was tuned on: how much faster scans are than walks differs between instruction sets.
+        of += "+" + os.environ["SHORTLIST_MAX_ISA"] if "SHORTLIST_MAX_ISA" in os.environ else ""
+    return of
+
+
+def contenders(chosen, data, asked):
+    words = [word.strip() for word in asked.split(",")]
+    key, found = data.checksum(), []
+    for name in engines.NAMES:
+        if not any(word == name or word.startswith(name + " ") for word in words):
+            continue
+        try:
+            library = engines.engine(name)
+        except ImportError as problem:
+            found.append(Contender(chosen, data, name, skipped("all", f"cannot be loaded: {problem}"), "", key))
+            continue
+        of = version_of(name, library)
+        found += [Contender(chosen, data, name, variant, of, key) for variant in library.variants(data)
+                  if wanted(words, f"{name} {variant.name}")]
+    return found

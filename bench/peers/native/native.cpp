@@ -1,0 +1,143 @@
+// One library's speed without Python: native_NAME INDEX QUERIES METRIC CPU K
+// Each line of the input, "SETTING SECONDS IDS", is answered by one JSON object a line, as bench/peers/worker.py
+// answers: whole passes over the queries, one query a call, for at least SECONDS; with IDS 1 also what was found.
+#include "native.h"
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <sched.h>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double processor_seconds() {
+    timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+void pin(int cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<size_t>(cpu), &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) throw std::runtime_error("cannot be pinned to that CPU");
+}
+
+struct Queries {
+    size_t count = 0, dim = 0, row_bytes = 0;
+    std::string element;
+    std::vector<char> bytes;
+    const void *row(size_t i) const {
+        return bytes.data() + i * row_bytes;
+    }
+};
+
+std::string element_of(const std::string &path) {
+    const std::string suffix = path.substr(path.rfind('.') + 1);
+    if (suffix == "fbin") return "f32";
+    if (suffix == "u8bin") return "u8";
+    if (suffix == "i8bin") return "i8";
+    throw std::runtime_error(path + ": neither .fbin nor .u8bin nor .i8bin");
+}
+
+Queries read(const std::string &path) {
+    Queries queries;
+    queries.element = element_of(path);
+    std::ifstream file(path, std::ios::binary);
+    uint32_t shape[2];
+    if (!file.read(reinterpret_cast<char *>(shape), sizeof shape)) throw std::runtime_error(path + ": cannot be read");
+    queries.count = shape[0];
+    queries.dim = shape[1];
+    queries.row_bytes = queries.dim * (queries.element == "f32" ? sizeof(float) : 1);
+    queries.bytes.resize(queries.count * queries.row_bytes);
+    if (queries.count == 0 || !file.read(queries.bytes.data(), static_cast<std::streamsize>(queries.bytes.size())))
+        throw std::runtime_error(path + ": shorter than its header says");
+    return queries;
+}
+
+struct Found {
+    size_t k;
+    std::vector<uint64_t> ids; // k a query
+    std::vector<size_t> counts;
+};
+
+void pass(Peer &peer, const Queries &queries, Found &found) {
+    for (size_t i = 0; i < queries.count; i++)
+        found.counts[i] = peer.search(queries.row(i), found.ids.data() + i * found.k);
+}
+
+void print_ids(const Found &found) {
+    std::cout << ", \"ids\": [";
+    for (size_t i = 0; i < found.counts.size(); i++) {
+        std::cout << (i ? ", [" : "[");
+        for (size_t j = 0; j < found.counts[i]; j++)
+            std::cout << (j ? ", " : "") << found.ids[i * found.k + j];
+        std::cout << ']';
+    }
+    std::cout << ']';
+}
+
+void measure(Peer &peer, const Queries &queries, Found &found, double seconds, bool ids) {
+    pass(peer, queries, found); // a process that was just started has yet to be given the pages it reads
+    size_t passes = 0;
+    double took = 0;
+    const double worked = processor_seconds();
+    const Clock::time_point start = Clock::now();
+    do {
+        pass(peer, queries, found);
+        passes++;
+        took = since(start);
+    } while (took < seconds);
+    const double answered = static_cast<double>(passes * queries.count);
+    std::cout << "{\"qps\": " << answered / took << ", \"cpu_qps\": " << answered / (processor_seconds() - worked)
+              << ", \"passes\": " << passes;
+    if (ids) print_ids(found);
+    std::cout << '}' << std::endl;
+}
+
+void serve(const char *const *words) {
+    const Queries queries = read(words[2]);
+    pin(std::stoi(words[4]));
+    const size_t k = std::stoul(words[5]);
+    const Clock::time_point start = Clock::now();
+    const std::unique_ptr<Peer> peer = open_peer({words[1], words[3], queries.element, queries.dim, k});
+    Found found{k, std::vector<uint64_t>(queries.count * k), std::vector<size_t>(queries.count)};
+    std::cout.precision(12);
+    std::cout << "{\"load_s\": " << since(start) << '}' << std::endl;
+    for (std::string line; std::getline(std::cin, line);) {
+        std::istringstream order(line);
+        double setting, seconds;
+        int ids;
+        if (!(order >> setting >> seconds >> ids)) throw std::runtime_error("not SETTING SECONDS IDS: " + line);
+        peer->set(setting);
+        measure(*peer, queries, found, seconds, ids != 0);
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc != 6) {
+        std::fprintf(stderr, "usage: %s INDEX QUERIES METRIC CPU K\n", argv[0]);
+        return 2;
+    }
+    try {
+        serve(argv);
+    } catch (const std::exception &problem) {
+        std::fprintf(stderr, "%s: %s\n", argv[0], problem.what());
+        return 1;
+    }
+    return 0;
+}

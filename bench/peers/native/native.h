@@ -1,0 +1,29 @@
+// A library's index as the race asks it without Python: opened from the file that its Python module saved, one query a
+// call. native.cpp is the program around it; one file a library implements open_peer().
+#ifndef BENCH_PEERS_NATIVE_H
+#define BENCH_PEERS_NATIVE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+struct Opening {
+    std::string index;   // the file
+    std::string metric;  // "cosine", "ip" or "l2"; under cosine the queries are of length one
+    std::string element; // of the queries: "f32", "u8" or "i8"
+    size_t dim, k;
+};
+
+class Peer {
+public:
+    virtual ~Peer() = default;
+    // The setting that trades speed for recall, as the race chose it.
+    virtual void set(double value) = 0;
+    // Writes up to k ids and returns how many. Throws std::exception, as all of these do.
+    virtual size_t search(const void *query, uint64_t *ids) = 0;
+};
+
+std::unique_ptr<Peer> open_peer(const Opening &opening);
+
+#endif
