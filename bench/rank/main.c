@@ -2,7 +2,8 @@
  * Serving, side by side with ONNX Runtime: one line of JSON for each thing measured. bench/rank.sh runs it.
  *   bench_rank model SHAPE FOLDER                    a ranker with random weights: model.slr, and its weights for
  *                                                    bench/rank/graph.py to make an ONNX model of
- *   bench_rank request SHAPE FOLDER LIBRARY ROUNDS   one user and 500 candidates, by turns
+ *   bench_rank request SHAPE FOLDER LIBRARY ROUNDS   one user and 500 candidates, by turns: ours, the peer
+ *                                                    from joined rows, the peer from the user's inputs once
  *   bench_rank single SHAPE FOLDER LIBRARY ROUNDS    one row, by turns
  *   bench_rank funnel FOLDER INDEX QUERIES ROUNDS    recall and ranking on one core: times of single requests
  */
@@ -94,10 +95,17 @@ typedef struct bench {
     const shape *of;
     sl_ranker *ranker;
     rows *users, *items;
-    peer *other;
+    peer *other, *once; /* from joined rows; from the user's inputs once beside the items' */
     uint64_t ids[CANDIDATES];
     float scores[CANDIDATES];
 } bench;
+
+static peer *open_peer(const char *folder, const char *name, const char *library) {
+    char *model = joined(folder, name);
+    peer *opened = peer_open(library, model);
+    free(model);
+    return opened;
+}
 
 static bench *bench_open(const shape *of, const char *folder, const char *library) {
     bench *b = must_alloc(1, sizeof *b);
@@ -105,14 +113,14 @@ static bench *bench_open(const shape *of, const char *folder, const char *librar
     b->ranker = open_ranker(folder);
     b->users = rows_make(of, USERS, ROWS_USER, USER_SEED);
     b->items = rows_make(of, ITEMS, ROWS_ITEM | ROWS_ID, ITEM_SEED);
-    char *model = joined(folder, "model.onnx");
-    b->other = peer_open(library, model);
-    free(model);
+    b->other = open_peer(folder, "model.onnx", library);
+    b->once = open_peer(folder, "model-once.onnx", library);
     return b;
 }
 
 static void bench_close(bench *b) {
     peer_free(b->other);
+    peer_free(b->once);
     rows_free(b->users);
     rows_free(b->items);
     sl_ranker_free(b->ranker);
@@ -131,12 +139,14 @@ static size_t table_size(const bench *b) {
     return info.size;
 }
 
-/* Gives the peer the rows of the joined table, encoded by ours. */
+/* Gives the peers the rows of the joined table, encoded by ours. */
 static void bind_joined(bench *b, sl_predictor *predictor, size_t user, size_t count) {
     rows *both = rows_join(b->users, user, b->items, b->ids, count);
     sl_encoded encoded = {.struct_size = sizeof encoded};
     must(sl_predictor_encode(predictor, &both->table, &encoded), "encode");
-    peer_bind(b->other, &encoded, b->of->numbers, b->of->categories, table_size(b));
+    const peer_inputs inputs = {&encoded, b->of->numbers, b->of->categories, table_size(b)};
+    peer_bind(b->other, &inputs);
+    peer_bind_once(b->once, &inputs);
     rows_free(both);
 }
 
@@ -147,32 +157,47 @@ static double largest_difference(const float *a, const float *b, size_t count) {
     return largest;
 }
 
-static void report(const char *event, const bench *b, const char *part, size_t round, int64_t ours, int64_t theirs,
-                   double difference) {
-    printf("{\"event\": \"%s\", \"shape\": \"%s\", \"items\": \"%s\", \"round\": %zu, \"ours_us\": %.3f, "
+/* `form` of the peer's inputs: "joined" or "once". */
+static void report(const char *event, const bench *b, const char *part, const char *form, size_t round, double ours,
+                   double theirs, double difference) {
+    printf("{\"event\": \"%s\", \"shape\": \"%s\", \"items\": \"%s\", \"form\": \"%s\", \"round\": %zu, \"ours_us\": "
+           "%.3f, "
            "\"theirs_us\": %.3f, \"difference\": %.3g, \"peer\": \"onnxruntime %s\"}\n",
-           event, b->of->name, part, round, (double)ours * 1e-3, (double)theirs * 1e-3, difference,
-           peer_version(b->other));
+           event, b->of->name, part, form, round, ours * 1e-3, theirs * 1e-3, difference, peer_version(b->other));
 }
 
 typedef struct turns {
     size_t calls;
-    int64_t *ours, *theirs;
+    int64_t *ours, *theirs, *once;
 } turns;
 
 static turns turns_make(size_t calls) {
-    return (turns){calls, must_alloc(calls, sizeof(int64_t)), must_alloc(calls, sizeof(int64_t))};
+    return (turns){calls, must_alloc(calls, sizeof(int64_t)), must_alloc(calls, sizeof(int64_t)),
+                   must_alloc(calls, sizeof(int64_t))};
 }
 
-static void turns_report(turns *t, const char *event, const bench *b, const char *part, size_t round,
-                         double difference) {
-    report(event, b, part, round, (int64_t)percentile(t->ours, t->calls, 0.5),
-           (int64_t)percentile(t->theirs, t->calls, 0.5), difference);
+static void turns_free(turns *t) {
+    free(t->ours);
+    free(t->theirs);
+    free(t->once);
 }
 
-/* Each call another user and other candidates; the two take turns call by call. */
-static double request_round(bench *b, sl_session *session, sl_predictor *predictor, size_t round, turns *t) {
-    double difference = 0;
+/* One run of a peer; raises *difference to how far its scores are from ours. */
+static int64_t peer_turn(peer *other, const float *ours, size_t count, double *difference) {
+    const float *theirs;
+    int64_t start = now_ns();
+    peer_run(other, &theirs);
+    int64_t took = now_ns() - start;
+    double here = largest_difference(ours, theirs, count);
+    if (!(here <= *difference)) *difference = here;
+    return took;
+}
+
+/* Each call another user and other candidates; the three take turns call by call. Gives the largest difference of the
+ * peer's scores from ours, for joined rows and for the user's inputs given once. */
+static void request_round(bench *b, sl_session *session, sl_predictor *predictor, size_t round, turns *t,
+                          double difference[2]) {
+    difference[0] = difference[1] = 0;
     for (size_t call = 0; call < t->calls; call++) {
         size_t user = (round * 31 + call * 17) % USERS;
         const float vector[4] = {1, 0, 0, 0};
@@ -183,17 +208,18 @@ static double request_round(bench *b, sl_session *session, sl_predictor *predict
                               .user_row = user};
         choose(b, round * t->calls + call);
         bind_joined(b, predictor, user, CANDIDATES);
-        const float *theirs;
         int64_t start = now_ns();
         must(sl_session_score(session, &request, b->ids, NULL, CANDIDATES, b->scores, NULL), "score");
-        int64_t middle = now_ns();
-        peer_run(b->other, &theirs);
-        t->theirs[call] = now_ns() - middle;
-        t->ours[call] = middle - start;
-        double here = largest_difference(b->scores, theirs, CANDIDATES);
-        if (!(here <= difference)) difference = here;
+        t->ours[call] = now_ns() - start;
+        t->theirs[call] = peer_turn(b->other, b->scores, CANDIDATES, &difference[0]);
+        t->once[call] = peer_turn(b->once, b->scores, CANDIDATES, &difference[1]);
     }
-    return difference;
+}
+
+static void requests_report(const bench *b, turns *t, const char *part, size_t round, const double difference[2]) {
+    double ours = percentile(t->ours, t->calls, 0.5);
+    report("request", b, part, "joined", round, ours, percentile(t->theirs, t->calls, 0.5), difference[0]);
+    report("request", b, part, "once", round, ours, percentile(t->once, t->calls, 0.5), difference[1]);
 }
 
 static void measure_requests(bench *b, sl_item_part part, size_t rounds) {
@@ -212,13 +238,13 @@ static void measure_requests(bench *b, sl_item_part part, size_t rounds) {
     sl_predictor *predictor;
     must(sl_predictor_create(b->ranker, NULL, &predictor), "predictor");
     turns t = turns_make(100);
-    request_round(b, session, predictor, rounds, &t);
+    double difference[2];
+    request_round(b, session, predictor, rounds, &t, difference);
     for (size_t round = 0; round < rounds; round++) {
-        double difference = request_round(b, session, predictor, round, &t);
-        turns_report(&t, "request", b, part == SL_ITEM_LAYER ? "layer" : "codes", round, difference);
+        request_round(b, session, predictor, round, &t, difference);
+        requests_report(b, &t, part == SL_ITEM_LAYER ? "layer" : "codes", round, difference);
     }
-    free(t.ours);
-    free(t.theirs);
+    turns_free(&t);
     sl_predictor_free(predictor);
     sl_session_free(session);
     sl_recommender_free(recommender);
@@ -239,21 +265,19 @@ static void measure_single(bench *b, size_t rounds) {
         choose(b, round);
         bind_joined(b, predictor, round % USERS, 1);
         rows *row = rows_join(b->users, round % USERS, b->items, b->ids, 1);
-        const float *theirs = NULL;
+        double difference = 0;
         for (size_t call = 0; call < t.calls; call++) {
             int64_t start = now_ns();
             must(sl_predictor_predict(predictor, &row->table, b->scores), "predict");
-            int64_t middle = now_ns();
-            peer_run(b->other, &theirs);
-            t.theirs[call] = now_ns() - middle;
-            t.ours[call] = middle - start;
+            t.ours[call] = now_ns() - start;
+            t.theirs[call] = peer_turn(b->other, b->scores, 1, &difference);
         }
-        double difference = largest_difference(b->scores, theirs, 1);
-        if (round) turns_report(&t, "single", b, "", round - 1, difference); /* round 0 warms up */
+        if (round) /* round 0 warms up */
+            report("single", b, "", "joined", round - 1, percentile(t.ours, t.calls, 0.5),
+                   percentile(t.theirs, t.calls, 0.5), difference);
         rows_free(row);
     }
-    free(t.ours);
-    free(t.theirs);
+    turns_free(&t);
     sl_predictor_free(predictor);
 }
 

@@ -10,10 +10,17 @@ typedef struct peer peer;
 peer *peer_open(const char *library, const char *model);
 const char *peer_version(const peer *session);
 void peer_free(peer *session);
-/* Takes encoded rows as the model's inputs, made outside of what is timed: `dense` (rows, width) and `ids` (rows,
- * fields), field f's ids moved up by f * table_size, since the model holds all fields in one table. They must outlive
- * the runs. */
-void peer_bind(peer *session, const sl_encoded *rows, size_t width, size_t fields, size_t table_size);
+/* The inputs: `dense` (rows, width) and `ids` (rows, fields). */
+typedef struct peer_inputs {
+    const sl_encoded *rows;
+    size_t width, fields, table_size; /* of one category's embeddings */
+} peer_inputs;
+
+/* Takes encoded rows as the model's inputs, copied outside of what is timed; field f's ids are moved up by
+ * f * table_size, since the model holds all fields in one table. */
+void peer_bind(peer *session, const peer_inputs *inputs);
+/* The same for the model whose user's inputs are one row: the first half of the columns, of the first row. */
+void peer_bind_once(peer *session, const peer_inputs *inputs);
 /* Runs the model; *scores is ONNX Runtime's until the next run. */
 void peer_run(peer *session, const float **scores);
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MOST_INPUTS 4
+
 struct peer {
     void *library;
     const OrtApiBase *base;
@@ -14,8 +16,10 @@ struct peer {
     OrtEnv *env;
     OrtSession *session;
     OrtMemoryInfo *memory;
-    OrtValue *inputs[2], *output;
-    int64_t *ids;
+    OrtValue *inputs[MOST_INPUTS], *output;
+    const char *names[MOST_INPUTS];
+    void *copies[MOST_INPUTS];
+    size_t count;
 };
 
 static void check(const peer *p, OrtStatus *status, const char *what) {
@@ -53,10 +57,13 @@ const char *peer_version(const peer *session) {
 }
 
 static void release(peer *p) {
-    for (int i = 0; i < 2; i++)
-        if (p->inputs[i]) p->api->ReleaseValue(p->inputs[i]);
+    for (size_t i = 0; i < p->count; i++) {
+        p->api->ReleaseValue(p->inputs[i]);
+        free(p->copies[i]);
+    }
+    p->count = 0;
     if (p->output) p->api->ReleaseValue(p->output);
-    free(p->ids);
+    p->output = NULL;
 }
 
 void peer_free(peer *p) {
@@ -69,31 +76,60 @@ void peer_free(peer *p) {
     free(p);
 }
 
-void peer_bind(peer *p, const sl_encoded *rows, size_t width, size_t fields, size_t table_size) {
-    release(p);
-    p->output = NULL;
-    p->ids = must_alloc(rows->rows * fields, sizeof *p->ids);
-    for (size_t r = 0; r < rows->rows; r++)
+/* The next input: a copy of `rows` rows of the columns from `first` to `last`. */
+static void bind_dense(peer *p, const char *name, const peer_inputs *in, size_t rows, size_t first, size_t last) {
+    size_t width = last - first;
+    float *copy = must_alloc(rows * width, sizeof *copy);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < width; c++)
+            copy[r * width + c] = in->rows->dense[r * in->width + first + c];
+    const int64_t shape[] = {(int64_t)rows, (int64_t)width};
+    p->names[p->count] = name;
+    p->copies[p->count] = copy;
+    check(p,
+          p->api->CreateTensorWithDataAsOrtValue(p->memory, copy, rows * width * sizeof *copy, shape, 2,
+                                                 ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &p->inputs[p->count]),
+          name);
+    p->count++;
+}
+
+static void bind_ids(peer *p, const char *name, const peer_inputs *in, size_t rows, size_t first, size_t last) {
+    size_t fields = last - first;
+    int64_t *copy = must_alloc(rows * fields, sizeof *copy);
+    for (size_t r = 0; r < rows; r++)
         for (size_t f = 0; f < fields; f++)
-            p->ids[r * fields + f] = (int64_t)(rows->ids[r * fields + f] + f * table_size);
-    int64_t dense[] = {(int64_t)rows->rows, (int64_t)width};
-    int64_t ids[] = {(int64_t)rows->rows, (int64_t)fields};
+            copy[r * fields + f] = (int64_t)(in->rows->ids[r * in->fields + first + f] + (first + f) * in->table_size);
+    const int64_t shape[] = {(int64_t)rows, (int64_t)fields};
+    p->names[p->count] = name;
+    p->copies[p->count] = copy;
     check(p,
-          p->api->CreateTensorWithDataAsOrtValue(p->memory, (void *)rows->dense, rows->rows * width * sizeof(float),
-                                                 dense, 2, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &p->inputs[0]),
-          "dense input");
-    check(p,
-          p->api->CreateTensorWithDataAsOrtValue(p->memory, p->ids, rows->rows * fields * sizeof *p->ids, ids, 2,
-                                                 ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, &p->inputs[1]),
-          "id input");
+          p->api->CreateTensorWithDataAsOrtValue(p->memory, copy, rows * fields * sizeof *copy, shape, 2,
+                                                 ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, &p->inputs[p->count]),
+          name);
+    p->count++;
+}
+
+void peer_bind(peer *p, const peer_inputs *in) {
+    release(p);
+    bind_dense(p, "dense", in, in->rows->rows, 0, in->width);
+    bind_ids(p, "ids", in, in->rows->rows, 0, in->fields);
+}
+
+void peer_bind_once(peer *p, const peer_inputs *in) {
+    size_t rows = in->rows->rows;
+    release(p);
+    bind_dense(p, "user_dense", in, 1, 0, in->width / 2);
+    bind_ids(p, "user_ids", in, 1, 0, in->fields / 2);
+    bind_dense(p, "item_dense", in, rows, in->width / 2, in->width);
+    bind_ids(p, "item_ids", in, rows, in->fields / 2, in->fields);
 }
 
 void peer_run(peer *p, const float **scores) {
-    static const char *const names[] = {"dense", "ids"};
     static const char *const result[] = {"scores"};
     if (p->output) p->api->ReleaseValue(p->output);
     p->output = NULL;
-    const OrtValue *inputs[] = {p->inputs[0], p->inputs[1]};
-    check(p, p->api->Run(p->session, NULL, names, inputs, 2, result, 1, &p->output), "run");
+    check(p,
+          p->api->Run(p->session, NULL, p->names, (const OrtValue *const *)p->inputs, p->count, result, 1, &p->output),
+          "run");
     check(p, p->api->GetTensorMutableData(p->output, (void **)scores), "scores");
 }

@@ -10,7 +10,8 @@ def bars(summary):
     for row in summary["serving"]:
         if row["event"] == "single" or row["items"] == "layer":
             what = "500 candidates" if row["event"] == "request" else "one row"
-            yield f"serving, {what}, {row['shape']}", row["ratio"], "tab:blue"
+            once = ", user's inputs once" if row.get("form") == "once" else ""
+            yield f"serving, {what}, {row['shape']}{once}", row["ratio"], "tab:blue"
     for row in summary["training"]:
         yield f"training, {row['data']}, batch {row['batch']}, {row['threads']} thr.", row["ratio"], "tab:orange"
 

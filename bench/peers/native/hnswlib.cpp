@@ -9,7 +9,7 @@
 namespace {
 
 class Hnswlib : public Peer {
-public:
+  public:
     explicit Hnswlib(const Opening &opening) : k_(opening.k) {
         if (opening.element != "f32") throw std::runtime_error("hnswlib takes f32 queries");
         if (opening.metric == "l2")
@@ -31,7 +31,7 @@ public:
         return count;
     }
 
-private:
+  private:
     size_t k_;
     std::unique_ptr<hnswlib::SpaceInterface<float>> space_;
     std::unique_ptr<hnswlib::HierarchicalNSW<float>> graph_;

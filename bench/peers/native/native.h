@@ -16,7 +16,7 @@ struct Opening {
 };
 
 class Peer {
-public:
+  public:
     virtual ~Peer() = default;
     // The setting that trades speed for recall, as the race chose it.
     virtual void set(double value) = 0;

@@ -9,7 +9,7 @@
 namespace {
 
 class Symphony : public Peer {
-public:
+  public:
     explicit Symphony(const Opening &opening) : found_(opening.k), distances_(opening.k) {
         if (opening.element != "f32") throw std::runtime_error("SymphonyQG takes f32 queries");
         graph_.load(opening.index.c_str());
@@ -27,7 +27,7 @@ public:
         return found_.size();
     }
 
-private:
+  private:
     rabitqlib::symqg::QuantizedGraph<float> graph_;
     std::vector<uint32_t> found_;
     std::vector<float> distances_;

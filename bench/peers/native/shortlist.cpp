@@ -17,7 +17,7 @@ sl_dtype type_of(const std::string &element) {
 }
 
 class Shortlist : public Peer {
-public:
+  public:
     explicit Shortlist(const Opening &opening) : k_(opening.k), type_(type_of(opening.element)) {
         must(sl_index_open(opening.index.c_str(), nullptr, &index_));
         sl_search_params_init(&search_);
@@ -50,7 +50,7 @@ public:
         return static_cast<size_t>(std::find(ids, ids + k_, SL_NO_ID) - ids);
     }
 
-private:
+  private:
     size_t k_;
     sl_dtype type_;
     double most_;

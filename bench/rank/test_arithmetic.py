@@ -1,0 +1,49 @@
+"""The arithmetic of ./dev bench rank: ratios, targets and the rows of its tables. Needs none of the peers."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parent.parent)]
+
+import report  # noqa: E402
+
+ABOUT = {"machine": {"cpu": "a CPU"}}
+
+
+def request(theirs, items="layer", form="joined", shape="small", **more):
+    return {"event": "request", "shape": shape, "items": items, "form": form, "ours_us": 100.0, "theirs_us": theirs,
+            "difference": 1e-7, "peer": "onnxruntime 1", **more}
+
+
+class Serving(unittest.TestCase):
+    events = [request(400.0), request(250.0, form="once"), request(110.0, items="codes"),
+              request(90.0, items="codes", form="once"),
+              {**request(5.0, items=""), "event": "single", "ours_us": 10.0}]
+
+    def test_target_is_judged_by_the_harder_form(self):
+        facts = {f["name"]: f for f in report.summarise(self.events)["targets"]}
+        of = facts["1 user, 500 candidates, small, times as fast"]
+        self.assertEqual((of["reached"], of["met"]), (2.5, False))
+
+    def test_forms_are_rows_of_their_own(self):
+        rows = report.summarise([*self.events, request(300.0, form="once")])["serving"]
+        once = next(row for row in rows if row["items"] == "layer" and row["form"] == "once")
+        self.assertEqual(once["ratio"], {"median": 2.75, "min": 2.5, "max": 3.0})
+
+    def test_events_of_before_were_joined(self):
+        old = request(400.0)
+        del old["form"]
+        self.assertEqual(report.summarise([old])["serving"][0]["form"], "joined")
+
+    def test_no_row_that_was_measured_is_left_out(self):
+        summary = report.summarise(self.events)
+        for text in (report.table(ABOUT, summary), report.markdown(ABOUT, summary)):
+            for theirs in ("400.0", "250.0", "110.0", "90.0", "5.0"):
+                self.assertIn(theirs, text)
+            for words in ("the user's inputs once", "the items encoded ahead", "one row, small net"):
+                self.assertIn(words, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
