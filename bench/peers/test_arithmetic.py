@@ -1,12 +1,16 @@
 """The arithmetic of the race: the choice of settings, ratios, verdicts and tables. Needs none of the libraries."""
 
+import copy
+import json
 import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parent.parent)]
 
 import choose  # noqa: E402
+import records  # noqa: E402
 import report  # noqa: E402
 import table  # noqa: E402
 
@@ -145,6 +149,24 @@ class Verdicts(unittest.TestCase):
         self.assertEqual([(t["ours"], t["theirs"], t["reached"]) for t in summary["targets"]],
                          [("us small", "hnswlib M=16", 6.0)])
 
+    def test_speeds_without_python_are_not_judged(self):
+        events = rounds(SPEEDS) + rounds({"us big": [1, 1, 1], "them fast": [9, 9, 9]}, report.NATIVE)
+        data = {"name": "glove100", "rows": 1000}
+        self.assertEqual(report.summarise(data, ENTRIES, events)["targets"],
+                         report.summarise(data, ENTRIES, rounds(SPEEDS))["targets"])
+
+    def test_calls(self):
+        events = [{"engine": "them", "variant": "fast", "round": at, "us": us} for at, us in enumerate((20, 40, 30))]
+        summary = {"calls": report.calls(events)}
+        self.assertEqual(summary["calls"], {"them": {"variant": "fast", "us": {"median": 30, "min": 20, "max": 40}}})
+        self.assertEqual((report.call_us(summary, "them"), report.call_us(summary, "us"), report.call_us({}, "them")),
+                         (30, None, None))
+
+    def test_why_not_without_python(self):
+        entries = [{**entry("them fast", 1), "no_native": "no headers"}, {**entry("them slow", 1), "no_native": ""},
+                   {**entry("others one", 1), "no_native": "no headers"}, entry("us big", 1)]
+        self.assertEqual(report.no_native(entries), {"no headers": ["them", "others"]})
+
     def test_batch_and_large_sets(self):
         self.assertEqual(self.reached("glove100", mode="batch")["best of all"]["target"], 2.5)
         self.assertEqual(self.reached("gloss384", mode="batch")["best of all"]["target"], 1.5)
@@ -183,6 +205,27 @@ class Tables(unittest.TestCase):
         self.assertEqual([cell(recall) for recall in (0.951, 0.9451, 0.9449, 0.9561, None)],
                          ["1,000", "1,000", "1,000 (0.945)", "1,000 (0.956)", "1,000"])
 
+    def test_columns_of_what_was_measured(self):
+        def row(record, name):
+            return next(line for line in table.markdown(record).splitlines() if name in line)
+
+        head = next(line for line in table.markdown(self.record).splitlines() if "one query a call" in line)
+        self.assertEqual(head, "| | version | bytes a vector | one query a call | the batch call | build, s |")
+        events = rounds(SPEEDS) + rounds({"us big": [1000] * 3, "them slow": [5000] * 3}, report.NATIVE)
+        summary = {**report.summarise({"name": "glove100", "rows": 1000}, ENTRIES, events),
+                   "calls": {"us": {"variant": "big", "us": {"median": 2.44, "min": 2.0, "max": 3.0}}}}
+        entries = [{**one, "no_native": "no headers" if one["engine"] == "them" else ""} for one in ENTRIES]
+        record = {**self.record, "summary": summary, "contenders": entries}
+        self.assertIn("| one query a call | the same from C or C++ | a call costs, µs | the batch call |",
+                      table.markdown(record))
+        self.assertIn("| – / 400 / – | – / 1,000 / – | 2.4 | – / – / – |", row(record, "us big"))
+        self.assertIn("| – / 100 / – | – | – | – / – / – |", row(record, "them fast"))
+        self.assertIn("Not from C or C++: them (no headers).", table.markdown(record))
+        self.assertNotIn("| them slow", table.markdown(record))  # it leads in no column of Python's
+        text = report.table(record, entries, summary)
+        for words in ("not them: no headers", "1,000", "us big", "2.4"):
+            self.assertIn(words, text)
+
     def test_printed_table_holds_everyone(self):
         text = report.table(self.record, ENTRIES, self.record["summary"])
         for one in ENTRIES:
@@ -194,6 +237,53 @@ class Tables(unittest.TestCase):
         for wrong in ("none", f"{table.END}\n{table.BEGIN}", text + text):
             with self.assertRaises(SystemExit):
                 table.between(wrong, "new")
+
+
+class Records(unittest.TestCase):
+    """Which records leave when one is made."""
+
+    about = {"data": {"name": "glove100"}, "machine": {"cpu": "a CPU", "generation": "model 1"},
+             "parameters": {"max_isa": ""}}
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def keep(self, stem, **changes):
+        record = copy.deepcopy(self.about)
+        for key, value in changes.items():
+            part = next(part for part in record.values() if key in part)
+            part[key] = value
+        path = self.folder / f"peers-{stem}.json"
+        path.write_text(json.dumps(record))
+        return path
+
+    def test_one_of_a_set_and_machine_stands(self):
+        new, old = self.keep("glove100-new"), self.keep("glove100")
+        self.keep("glove100-other", generation="model 2")
+        self.keep("glove100-xeon", cpu="another CPU")
+        self.keep("glove100-avx2", max_isa="avx2")
+        self.keep("gloss384", name="gloss384")
+        self.keep("glove100-part")
+        self.assertEqual(records.replaced(self.folder, new, self.about), [old])
+
+    def test_a_part_takes_no_place(self):
+        self.keep("glove100")
+        self.assertEqual(records.replaced(self.folder, self.keep("glove100-part"), self.about), [])
+
+    def test_pictures_leave_with_their_record(self):
+        old = self.keep("glove100")
+        for name in ("peers-glove100.svg", "peers-glove100-bytes.svg", "peers-glove100-ip.svg"):
+            (self.folder / name).touch()
+        records.remove(old)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["peers-glove100-ip.svg"])
+
+    def test_another_machines_place_is_not_taken(self):
+        records.refuse_other_machine(self.folder / "peers-none.json", self.about)
+        records.refuse_other_machine(self.keep("glove100"), self.about)
+        with self.assertRaisesRegex(SystemExit, "another CPU.*--label"):
+            records.refuse_other_machine(self.keep("glove100", cpu="another CPU"), self.about)
 
 
 if __name__ == "__main__":
