@@ -38,14 +38,14 @@ module() {
     printf '%s' "$SHORTLIST_MODULE_KEY" >"$VENV/module-key"
 }
 
-# The programs of bench/peers/native/, which ask ours and two of the peers without Python.
+# The programs of bench/peers/native/, which ask ours and three of the peers without Python.
 native() {
     hnswlib_headers "$PYTHON" "$PEERS"
     local packages
     packages=$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_HNSWLIB="$PWD/$PEERS/hnswlib-$HNSWLIB_VERSION" \
-        -DSHORTLIST_RABITQLIB="$(echo "$packages"/lib*/cmake/rabitqlib)" >/dev/null
-    cmake --build build --target native_shortlist native_hnswlib native_rabitq >/dev/null ||
+        -DSHORTLIST_RABITQLIB="$(echo "$packages"/lib*/cmake/rabitqlib)" -DSHORTLIST_SVS="$packages/svs" >/dev/null
+    cmake --build build --target native_shortlist native_hnswlib native_rabitq native_svs >/dev/null ||
         die "the programs of bench/peers/native were not built; cmake --build build says why"
 }
 

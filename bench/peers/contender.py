@@ -110,12 +110,14 @@ class Contender:
     def ask_native(self, settings, seconds, recall):
         """{target: what the program measured} for the settings of one query a call."""
         queries, truth = self.data.queries_file(self.chosen.work / self.data.name / "queries", self.ours)
+        kind = [self.variant.settings[self.native.kind]] if self.native.kind else []
         command = [str(self.chosen.native / self.native.program), str(self.folder / self.native.file), str(queries),
-                   self.data.metric, str(self.chosen.cpu), str(K)]
+                   self.data.metric, str(self.chosen.cpu), str(K), *kind]
         worker = Worker(command, self.environment(), self.log)
         answers = {}
         for target, params in settings.items():
-            answer = worker.ask(f"{params[self.native.param]} {seconds} {int(recall)}")
+            values = self.native.values(self.folder, params)
+            answer = worker.ask(" ".join(map(str, [seconds, int(recall), *values])))
             if recall:
                 answer["recall"] = found_of(answer.pop("ids"), truth)
             answers[target] = answer

@@ -31,6 +31,8 @@ def options(arguments=None):
                         "Records of the same set and machine leave")
     parser.add_argument("--label", default="", help="a word behind the record's name, for another machine's")
     parser.add_argument("--keep", action="store_true", help="settings of the run before, where there are any")
+    parser.add_argument("--prepare", action="store_true",
+                        help="build and tune alone, for a later run with --keep; so that a long race goes in parts")
     chosen = parser.parse_args(arguments)
     if chosen.quick:
         chosen.rounds, chosen.seconds = min(chosen.rounds, 2), 0.15

@@ -215,11 +215,14 @@ def main():
                             "seconds": chosen.seconds, "clock": chosen.clock, "max_isa": isa, "cpu": chosen.cpu, "build_threads": chosen.threads,
                             "build_limit": chosen.build_limit, "memory": chosen.memory}}
     path = chosen.results / f"peers-{data.name}{ending(chosen, isa)}.json"
-    if not records.is_part(path):
+    if not chosen.prepare and not records.is_part(path):
         records.refuse_other_machine(path, about)
     every = contenders(chosen, data, chosen.engines)
     racing = prepare(chosen, every)
-    events, called = race(chosen, racing, calls.callers(chosen, data, racing))
+    calling = calls.callers(chosen, data, racing)
+    if chosen.prepare:
+        return
+    events, called = race(chosen, racing, calling)
     entries = [record(contender, data.count) for contender in every]
     summary = {**report.summarise(about["data"], entries, events, isa), "calls": report.calls(called)}
     chosen.results.mkdir(parents=True, exist_ok=True)

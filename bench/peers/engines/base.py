@@ -30,17 +30,23 @@ class Native:
     """The program of bench/peers/native/ that opens what build saved, without Python. An engine's NATIVE is one of these,
     or the words why there is none."""
     program: str
-    file: str  # of the variant's folder
-    param: str  # that it takes, of those of the sweep
-    only: dict = dataclasses.field(default_factory=dict)  # settings of the variants that it can open
+    file: str  # of the variant's folder; "": the folder
+    values: callable  # (folder, params) -> the numbers that it takes for the settings of the sweep
+    only: dict = dataclasses.field(default_factory=dict)  # {setting: its values in the variants that it can open}
+    kind: str = ""  # the setting that it has to be told
 
 
 def native_of(library, settings):
     """The engine's Native for a variant of these settings, or why there is none."""
     native = library.NATIVE
-    if isinstance(native, str) or all(settings.get(name) == value for name, value in native.only.items()):
+    if isinstance(native, str) or all(settings.get(name) in values for name, values in native.only.items()):
         return native
-    return "its program opens only " + ", ".join(f"{name} {value}" for name, value in native.only.items())
+    return "its program opens only " + ", ".join(f"{name} {' or '.join(values)}" for name, values in native.only.items())
+
+
+def param(name):
+    """What most programs take: one setting of the sweep."""
+    return lambda _, params: [params[name]]
 
 
 class Index:

@@ -10,7 +10,7 @@ from sets import K
 from . import base
 
 PACKAGE = "hnswlib"
-NATIVE = base.Native("native_hnswlib", "index.bin", "ef")
+NATIVE = base.Native("native_hnswlib", "index.bin", base.param("ef"))
 
 
 def variants(data):

@@ -11,7 +11,7 @@ from sets import K
 from . import base
 
 PACKAGE = "rabitqlib"
-NATIVE = base.Native("native_rabitq", "index.rabitq", "ef", {"kind": "qg"})
+NATIVE = base.Native("native_rabitq", "index.rabitq", base.param("ef"), {"kind": ("qg",)})
 
 
 def variants(data):

@@ -10,7 +10,7 @@ from sets import K
 from . import base
 
 PACKAGE = "shortlist"
-NATIVE = base.Native("native_shortlist", "index.sl", "thousandths")
+NATIVE = base.Native("native_shortlist", "index.sl", base.param("thousandths"))
 OURS = True
 MODES_DIFFER = True  # many queries in one call may scan partitions, one alone walks the graph
 TYPES = {"uint8": "u8", "int8": "i8", "float32": "f32"}

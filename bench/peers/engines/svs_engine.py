@@ -18,12 +18,24 @@ from sets import K
 from . import base
 
 PACKAGE = "scalable-vs"
-NATIVE = "scalable-vs holds C++ headers, but no program here is written for them"
 LVQ = {"LVQ8": (8, 0), "LVQ4x8": (4, 8)}
 LEANVEC = {"LeanVec4x8 d/2": 2, "LeanVec4x8 d/4": 4}  # by how much less than the vectors' dimension it walks over
 LEANVEC_DIM = 256  # its examples and its paper have no shorter vectors
 INTEL_ALONE = "LVQ and LeanVec of scalable-vs refuse processors that are not Intel's"
 RECALLS = ("0.90", "0.95", "0.99")  # that are calibrated for
+CALIBRATED = "calibrated.json"
+
+
+def search_settings(found, params):
+    """(window, the buffer's capacity, how far ahead to fetch, in what steps) by the calibration that was found."""
+    window = params["window"]
+    ahead, step, more = found[params["calibrated"]] if "calibrated" in params else (params["ahead"], 1, 1.0)
+    return window, max(window, round(window * more)), ahead, step
+
+
+# Its headers open plain elements; codes are opened by its Python module alone.
+NATIVE = base.Native("native_svs", "", lambda folder, params: search_settings(
+    json.loads((folder / CALIBRATED).read_text()), params), {"kind": ("f16", "f32")}, "kind")
 
 
 def intel():
@@ -95,7 +107,7 @@ class Index(base.Index):
         self.index = svs.Vamana(str(folder / "config"), svs.GraphLoader(str(folder / "graph")),
                                 loader(kind, str(folder / "data")), distance(data),
                                 svs.DataType.uint8 if self.native else svs.DataType.float32, num_threads=1)
-        self.found = {} if self.native else self.calibrated(data, folder / "calibrated.json")
+        self.found = {} if self.native else self.calibrated(data, folder / CALIBRATED)
 
     def calibrated(self, data, kept):
         """Its own choice at each recall, made once: how far ahead to fetch, in what steps, and the search buffer's
@@ -116,10 +128,9 @@ class Index(base.Index):
         return found
 
     def set(self, params):
-        window = params["window"]
-        ahead, step, more = (params["ahead"], 1, 1.0) if self.native else self.found[params["calibrated"]]
+        window, capacity, ahead, step = search_settings(self.found, params)
         parameters = self.index.search_parameters
-        parameters.buffer_config = svs.SearchBufferConfig(window, max(window, round(window * more)))
+        parameters.buffer_config = svs.SearchBufferConfig(window, capacity)
         parameters.prefetch_lookahead, parameters.prefetch_step = ahead, step
         self.index.search_parameters = parameters
 

@@ -19,8 +19,8 @@ class Hnswlib : public Peer {
         graph_ = std::make_unique<hnswlib::HierarchicalNSW<float>>(space_.get(), opening.index);
     }
 
-    void set(double value) override {
-        graph_->setEf(static_cast<size_t>(value));
+    void set(const std::vector<double> &values) override {
+        graph_->setEf(static_cast<size_t>(values.front()));
     }
 
     size_t search(const void *query, uint64_t *ids) override {

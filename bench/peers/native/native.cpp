@@ -1,5 +1,5 @@
-// One library's speed without Python: native_NAME INDEX QUERIES METRIC CPU K
-// Each line of the input, "SETTING SECONDS IDS", is answered by one JSON object a line, as bench/peers/worker.py
+// One library's speed without Python: native_NAME INDEX QUERIES METRIC CPU K [KIND]
+// Each line of the input, "SECONDS IDS SETTING...", is answered by one JSON object a line, as bench/peers/worker.py
 // answers: whole passes over the queries, one query a call, for at least SECONDS; with IDS 1 also what was found.
 #include "native.h"
 
@@ -9,6 +9,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <sched.h>
 #include <sstream>
 #include <stdexcept>
@@ -107,21 +108,23 @@ void measure(Peer &peer, const Queries &queries, Found &found, double seconds, b
     std::cout << '}' << std::endl;
 }
 
-void serve(const char *const *words) {
+void serve(const char *const *words, const std::string &kind) {
     const Queries queries = read(words[2]);
     pin(std::stoi(words[4]));
     const size_t k = std::stoul(words[5]);
     const Clock::time_point start = Clock::now();
-    const std::unique_ptr<Peer> peer = open_peer({words[1], words[3], queries.element, queries.dim, k});
+    const std::unique_ptr<Peer> peer = open_peer({words[1], words[3], queries.element, queries.dim, k, kind});
     Found found{k, std::vector<uint64_t>(queries.count * k), std::vector<size_t>(queries.count)};
     std::cout.precision(12);
     std::cout << "{\"load_s\": " << since(start) << '}' << std::endl;
     for (std::string line; std::getline(std::cin, line);) {
         std::istringstream order(line);
-        double setting, seconds;
+        double seconds;
         int ids;
-        if (!(order >> setting >> seconds >> ids)) throw std::runtime_error("not SETTING SECONDS IDS: " + line);
-        peer->set(setting);
+        if (!(order >> seconds >> ids)) throw std::runtime_error("not SECONDS IDS SETTING...: " + line);
+        const std::vector<double> settings{std::istream_iterator<double>(order), {}};
+        if (settings.empty()) throw std::runtime_error("no setting: " + line);
+        peer->set(settings);
         measure(*peer, queries, found, seconds, ids != 0);
     }
 }
@@ -129,12 +132,12 @@ void serve(const char *const *words) {
 } // namespace
 
 int main(int argc, char **argv) {
-    if (argc != 6) {
-        std::fprintf(stderr, "usage: %s INDEX QUERIES METRIC CPU K\n", argv[0]);
+    if (argc != 6 && argc != 7) {
+        std::fprintf(stderr, "usage: %s INDEX QUERIES METRIC CPU K [KIND]\n", argv[0]);
         return 2;
     }
     try {
-        serve(argv);
+        serve(argv, argc > 6 ? argv[6] : "");
     } catch (const std::exception &problem) {
         std::fprintf(stderr, "%s: %s\n", argv[0], problem.what());
         return 1;

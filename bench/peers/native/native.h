@@ -7,19 +7,21 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 struct Opening {
-    std::string index;   // the file
+    std::string index;   // the file, or the folder
     std::string metric;  // "cosine", "ip" or "l2"; under cosine the queries are of length one
     std::string element; // of the queries: "f32", "u8" or "i8"
     size_t dim, k;
+    std::string kind; // of what the index holds, where its file does not say
 };
 
 class Peer {
   public:
     virtual ~Peer() = default;
-    // The setting that trades speed for recall, as the race chose it.
-    virtual void set(double value) = 0;
+    // The settings that trade speed for recall, as the race chose them.
+    virtual void set(const std::vector<double> &values) = 0;
     // Writes up to k ids and returns how many. Throws std::exception, as all of these do.
     virtual size_t search(const void *query, uint64_t *ids) = 0;
 };

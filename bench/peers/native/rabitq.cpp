@@ -15,8 +15,8 @@ class Symphony : public Peer {
         graph_.load(opening.index.c_str());
     }
 
-    void set(double value) override {
-        graph_.set_ef(static_cast<size_t>(value));
+    void set(const std::vector<double> &values) override {
+        graph_.set_ef(static_cast<size_t>(values.front()));
     }
 
     size_t search(const void *query, uint64_t *ids) override {

@@ -35,10 +35,10 @@ class Shortlist : public Peer {
     }
 
     // In thousandths of recall, or the highest it can.
-    void set(double value) override {
+    void set(const std::vector<double> &values) override {
         sl_searcher_free(searcher_);
         searcher_ = nullptr;
-        search_.recall = std::min(value / 1000, most_);
+        search_.recall = std::min(values.front() / 1000, most_);
         sl_tuned tuned{};
         tuned.struct_size = sizeof tuned;
         must(sl_index_find_tuned(index_, k_, search_.recall, &tuned));
