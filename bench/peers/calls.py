@@ -1,7 +1,7 @@
 """What one call of each binding costs: one query a call of an index of few vectors, at the least settings.
 
-An index of a few dozen vectors is searched in a microsecond or two: what is left is the call. Each library takes the first
-of its variants that can be made of so few.
+An index of a few dozen vectors is searched in a microsecond or two: what is left is the call. Each library takes the
+first of its variants that can be made of so few.
 """
 
 import sys

@@ -27,8 +27,8 @@ def options(arguments=None):
                         help="cpu: count the processor's time, which other programs disturb less")
     parser.add_argument("--quick", action="store_true", help="two rounds, few settings, no choice of page size")
     parser.add_argument("--record", action="store_true",
-                        help="keep the record, also of a part, under the data set's name; tables then say who took part. "
-                        "Records of the same set and machine leave")
+                        help="keep the record, also of a part, under the data set's name; tables then say who took "
+                        "part. Records of the same set and machine leave")
     parser.add_argument("--label", default="", help="a word behind the record's name, for another machine's")
     parser.add_argument("--keep", action="store_true", help="settings of the run before, where there are any")
     parser.add_argument("--prepare", action="store_true",

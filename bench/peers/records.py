@@ -21,9 +21,8 @@ def refuse_other_machine(path, about):
     if path.exists():
         old = json.loads(path.read_text())
         if identity(old) != identity(about):
-            sys.exit(f"bench peers: {path} is the record of another machine ({old['machine']['cpu']}"
-                     f"{', ' + old['machine']['generation'] if old['machine'].get('generation') else ''}); give this one's "
-                     "a name by --label")
+            machine = ", ".join(word for word in (old["machine"]["cpu"], old["machine"].get("generation")) if word)
+            sys.exit(f"bench peers: {path} is the record of another machine ({machine}); name this one's by --label")
 
 
 def replaced(results, path, about):

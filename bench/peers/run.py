@@ -212,7 +212,8 @@ def main():
              "data": {"name": data.name, "metric": data.metric, "rows": data.count, "dim": data.dim,
                       "type": data.raw.dtype.name, "queries": len(data.raw_queries), "sha256": data.checksum()},
              "parameters": {"k": K, "engines": chosen.engines, "label": chosen.label, "rounds": chosen.rounds,
-                            "seconds": chosen.seconds, "clock": chosen.clock, "max_isa": isa, "cpu": chosen.cpu, "build_threads": chosen.threads,
+                            "seconds": chosen.seconds, "clock": chosen.clock, "max_isa": isa, "cpu": chosen.cpu,
+                            "build_threads": chosen.threads,
                             "build_limit": chosen.build_limit, "memory": chosen.memory}}
     path = chosen.results / f"peers-{data.name}{ending(chosen, isa)}.json"
     if not chosen.prepare and not records.is_part(path):

@@ -27,8 +27,8 @@ def skipped(name, why):
 
 @dataclasses.dataclass
 class Native:
-    """The program of bench/peers/native/ that opens what build saved, without Python. An engine's NATIVE is one of these,
-    or the words why there is none."""
+    """The program of bench/peers/native/ that opens what build saved, without Python. An engine's NATIVE is one of
+    these, or the words why there is none."""
     program: str
     file: str  # of the variant's folder; "": the folder
     values: callable  # (folder, params) -> the numbers that it takes for the settings of the sweep
@@ -41,7 +41,8 @@ def native_of(library, settings):
     native = library.NATIVE
     if isinstance(native, str) or all(settings.get(name) in values for name, values in native.only.items()):
         return native
-    return "its program opens only " + ", ".join(f"{name} {' or '.join(values)}" for name, values in native.only.items())
+    opened = ", ".join(f"{name} {' or '.join(values)}" for name, values in native.only.items())
+    return f"{native.program} opens only {opened}"
 
 
 def param(name):

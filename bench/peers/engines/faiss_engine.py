@@ -35,7 +35,8 @@ def inverted(data):
     pq = f"PQ{data.dim // 2}x4fs"
     for lists, codes, before in ((few, pq, ""), (many, pq, ""), (few, "RaBitQfs", "RR,"), (many, "RaBitQfs", "RR,"),
                                  (few, "RaBitQfs4", "RR,")):
-        yield base.Variant(f"IVF{lists} {codes} refine", {"factory": f"{before}IVF{lists},{codes},RFlat", "lists": lists},
+        settings = {"factory": f"{before}IVF{lists},{codes},RFlat", "lists": lists}
+        yield base.Variant(f"IVF{lists} {codes} refine", settings,
                            Sweep("nprobe", 1, lists, k_factor=REFINE))
 
 
