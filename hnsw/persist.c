@@ -110,7 +110,7 @@ static sl_status verify_source(const sl_index *index, sl_progress *progress) {
 static int only_settings_change(const sl_index *index, const char *path, const sl_save_params *save) {
     int records = save->layout == SL_LAYOUT_RECORDS;
     return index->store && !sl_live_head(index->store) && !save->room && records == (index->record.pitch != 0) &&
-           sl_origin_is(index->origin, path);
+           index->origin->mapped && sl_origin_is(index->origin, path);
 }
 
 static sl_status save_settings(const sl_index *index, const char *path, const sl_save_params *save) {

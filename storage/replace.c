@@ -250,11 +250,13 @@ static void unlock_folder(int folder) {
     close(folder);
 }
 
-static sl_status put_in_place(sl_replacement *r, sl_successor *successor) {
+/* `locked` is open on the temporary file: whoever is to write it, once it has its name, need not wait. */
+static sl_status put_in_place(sl_replacement *r, int locked, sl_successor *successor) {
     int folder;
     SL_TRY(lock_folder(r, &folder));
     sl_status status = keep_latest(r);
     if (status == SL_OK) status = sl_origin_check(r->origin, r->target, r->kept);
+    if (successor->claim < 0) (void)flock(locked, LOCK_UN);
     if (status == SL_OK) status = rename_and_sync_folder(r);
     if (!r->temporary[0]) sl_successor_settle(r->origin, successor, r->print);
     unlock_folder(folder);
@@ -264,11 +266,11 @@ static sl_status put_in_place(sl_replacement *r, sl_successor *successor) {
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress) {
     sl_successor successor;
     SL_TRY(sl_successor_of(r->origin, r->target, r->fd, &successor));
-    /* Its lock lasts until it has its name. */
+    /* Its lock lasts until it is renamed. */
     int locked = fcntl(r->fd, F_DUPFD_CLOEXEC, 0);
     sl_status status = sync_and_close(r);
     if (status == SL_OK) status = sl_progress_end(progress);
-    if (status == SL_OK) status = put_in_place(r, &successor);
+    if (status == SL_OK) status = put_in_place(r, locked, &successor);
     sl_successor_drop(&successor);
     if (locked >= 0) close(locked);
     if (status == SL_OK) let_go(r);
