@@ -104,6 +104,15 @@ const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind);
 const void *sl_store_data(const sl_store *store, const sl_file_section *section);
 /* Reads the section against its CRC; SL_ECORRUPT names the path and the section. Steps progress by its bytes. */
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress);
+/* What of a file was verified. */
+typedef struct sl_verified {
+    size_t sections;
+    uint64_t bytes;
+} sl_verified;
+/* Every byte of the file: the header page against the copy that was verified when it was opened, each section against
+ * its CRC, zeros between them. For files in which nothing is written in place. *found counts what was verified, also on
+ * failure: SL_ECORRUPT, naming the path and the place. Steps progress by the bytes of the file. */
+sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_progress *progress);
 /* Copies it into to (section->size bytes) and verifies the copy. */
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress);
 /* Copies its first size bytes. Where these are not all, or it is written in place, there is no CRC to verify them by.
