@@ -473,8 +473,8 @@ typedef struct sl_recommender_params {
     sl_log_fn log;
     void *log_ctx;
     int verify; /* nonzero: a mapped item table is held to its file's checksums before it is first prepared, here or by
-                   a swap. That reads all columns, also those that the model does not read: some 0.1 s a GB from memory,
-                   and from a disk as long as it takes to read the file. Default 0 */
+                   a swap. That reads all columns, also those that the model does not read: some 0.5 s a GB from the
+                   page cache, and from a disk as long as it takes to read the file. Default 0 */
 } sl_recommender_params;
 SL_API void sl_recommender_params_init_sized(sl_recommender_params *params, size_t struct_size);
 #define sl_recommender_params_init(params) sl_recommender_params_init_sized((params), sizeof *(params))
