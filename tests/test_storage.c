@@ -296,7 +296,8 @@ START_TEST(no_byte_changes_unseen) {
     ck_assert_uint_eq(found.sections, SAMPLE_SECTIONS);
     ck_assert_uint_eq(found.bytes, store->size);
     ck_assert_uint_eq(progress.done, store->size);
-    for (uint64_t at = 0; at < store->size; at++) {
+    /* The types share the bytes out. */
+    for (uint64_t at = (uint64_t)_i; at < store->size; at += TYPES) {
         unsigned char whole = store->base[at], changed = (unsigned char)(whole ^ (1u << at % 8));
         file_patch(place.path, at, &changed, 1);
         ck_assert_int_eq(sl_store_verify_all(store, &found, NULL), SL_ECORRUPT);
