@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "cli/check_ranking.h"
 #include "cli/progress.h"
 #include "cli/system.h"
 
@@ -197,32 +198,42 @@ static int open_checked(const char *path, const check_options *options, sl_index
                           path);
 }
 
+static int check_index(const char *path, const check_options *options) {
+    sl_index *index = NULL;
+    sl_index_stats stats;
+    outcome found = {.bad_ids = NULL};
+    int status = open_checked(path, options, &index, &stats);
+    if (status == EXIT_DONE && options->scrub && !(found.bad_ids = calloc(2 * MOST_TOLD, sizeof *found.bad_ids)))
+        status = report_failure("out of memory");
+    if (found.bad_ids) found.dropped_ids = found.bad_ids + MOST_TOLD;
+    if (status == EXIT_DONE && options->drop) status = drop(path, options, index, &found);
+    if (status == EXIT_DONE) status = check(path, options, index, &stats, &found);
+    free(found.bad_ids);
+    sl_index_free(index);
+    return status;
+}
+
 static int run_check(const command *self, int argc, char **argv) {
     sl_check_params defaults;
     sl_check_params_init(&defaults);
     check_options options = {.sample = defaults.sample};
     const char *path;
     OPTIONS_PARSE(self, argc, argv, &options, &path);
-    sl_index *index = NULL;
-    sl_index_stats stats;
-    outcome found = {.bad_ids = NULL};
     if (options.drop && !options.scrub) return report_usage("--drop goes with --scrub, which finds what to drop");
-    int status = open_checked(path, &options, &index, &stats);
-    if (status == EXIT_DONE && options.scrub && !(found.bad_ids = calloc(2 * MOST_TOLD, sizeof *found.bad_ids)))
-        status = report_failure("out of memory");
-    if (found.bad_ids) found.dropped_ids = found.bad_ids + MOST_TOLD;
-    if (status == EXIT_DONE && options.drop) status = drop(path, &options, index, &found);
-    if (status == EXIT_DONE) status = check(path, &options, index, &stats, &found);
-    free(found.bad_ids);
-    sl_index_free(index);
-    return status;
+    sl_file_kind kind;
+    sl_status status = sl_file_kind_of(path, &kind);
+    if (status != SL_OK) return report_status(path, status);
+    if (kind == SL_FILE_INDEX) return check_index(path, &options);
+    if (options.scrub) return report_usage("--scrub is of an index; '%s' is none", path);
+    return kind == SL_FILE_RANKER ? check_model(path, options.progress, options.json)
+                                  : check_items(path, options.progress, options.json);
 }
 
-static const char *const operands[] = {"INDEX", NULL};
+static const char *const operands[] = {"FILE", NULL};
 
 static const option check_table[] = {
     {0, "sample", OPTION_COUNT, "N", 0, offsetof(check_options, sample),
-     "Vectors searched for and compared with exact search (default 200); 0 leaves that out."},
+     "Of an index: vectors searched for and compared with exact search (default 200); 0 leaves that out."},
     {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
      "Of a file that is written in place, verify each vector's codes, refine row and id against a checksum of "
      "their own, and list the ids of those that are damaged, 10000 at most. Links, which change as vectors are added, "
@@ -232,23 +243,29 @@ static const option check_table[] = {
      "With --scrub: delete the vectors whose records are damaged, list their ids, and check what is left. Add them "
      "again "
      "from where they came from."},
-    OPTION_THREADS(check_options, "Threads to check with; 0 (default) takes all."),
+    OPTION_THREADS(check_options, "Of an index: threads to check with; 0 (default) takes all."),
     OPTION_PROGRESS(check_options),
     OPTION_JSON(check_options),
     OPTION_LAST};
 
 const command command_check = {
     .name = "check",
-    .summary = "verify a whole index",
-    .synopsis = "shortlist check INDEX [--sample N] [--scrub [--drop]] [--threads N] [--progress] [--json]",
+    .summary = "verify a whole index, model or item table",
+    .synopsis = "shortlist check FILE [--sample N] [--scrub [--drop]] [--threads N] [--progress] [--json]",
     .description =
-        "Reads the whole file against its checksums, and the whole graph: links out of range or twice, records of the "
+        "Verifies a file; its first bytes say of which type it is.\n"
+        "Of an index: reads the whole file against its checksums, and the whole graph: links out of range or twice, "
+        "records of the "
         "upper layers, ids that come twice, vectors that no path leads to from the entry point. Then searches for a "
         "sample of its own vectors and compares with exact search over the same codes. Exit status 1 says that "
         "something does not hold; the counts are printed in either case, unless the file itself is damaged: then the "
         "graph "
-        "is not looked at.\n",
-    .examples = "shortlist check base.sl\nshortlist check base.sl --sample 1000 --json\n"
+        "is not looked at.\n"
+        "Of a model, a checkpoint or an item table: every byte of the file. Each section is held to its checksum, what "
+        "lies between the sections is zero, and the content keeps every rule of its type. Exit status 1 comes with a "
+        "line that names the damaged section.\n",
+    .examples = "shortlist check base.sl\nshortlist check films.sli\nshortlist check model.slr --json\n"
+                "shortlist check base.sl --sample 1000 --json\n"
                 "shortlist check live.sl --scrub\nshortlist check live.sl --scrub --drop\n",
     .operands = operands,
     .options = check_table,

@@ -471,7 +471,8 @@ static const option eval_table[] = {
      "CPUs to run the threads on, in turn. Without it one process's threads run where the system puts them; numactl "
      "and taskset work as for any program."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(eval_options, place),
-     "Copy the index into memory (default for one process), or map its file (default with --procs, which share it, "
+     "Copy the index into memory, which is safe from a file that is cut short (default for one process), or map its "
+     "file (default with --procs, which share it, "
      "and with --tier dram, which is of a mapped one)."},
     OPTION_PLACE_NODES(eval_options),
     OPTION_PREFAULT(eval_options),

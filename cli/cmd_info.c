@@ -176,24 +176,8 @@ static int print_items_info(const char *path, const info_options *options, const
     return report_stdout();
 }
 
-static int info_of_index(const char *path, const info_options *options, sl_index *index) {
-    sl_index_stats stats = {.struct_size = sizeof stats};
-    sl_status status = sl_index_get_stats(index, &stats);
-    return status == SL_OK ? print_index_info(path, index, &stats, options) : report_status(path, status);
-}
-
-static int has_content(const char *path) {
-    struct stat file;
-    return stat(path, &file) == 0 && S_ISREG(file.st_mode) && file.st_size > 0;
-}
-
-/* The file itself tells what it is: each type of file is refused by the other types' openings as of another format. */
-static int print_info(const char *path, const info_options *options) {
-    sl_index *index = NULL;
-    sl_ranker *ranker = NULL;
-    sl_items *items = NULL;
-    char message[512];
-    int result;
+static int info_of_index(const char *path, const info_options *options) {
+    sl_index *index;
     sl_open_params params;
     sl_open_params_init(&params);
     if (options->place >= 0) params.place = (sl_place)options->place;
@@ -201,28 +185,36 @@ static int print_info(const char *path, const info_options *options) {
     params.numa_node = options->numa.node;
     params.tier = (sl_tier)options->tier;
     params.log = report_log(&params.log_ctx);
+    sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_open(path, &params, &index);
-    snprintf(message, sizeof message, "%s", status == SL_OK ? "" : sl_last_error());
-    sl_status as_model = status == SL_EFORMAT ? sl_ranker_open(path, NULL, &ranker) : SL_EFORMAT;
-    sl_status as_items =
-        status == SL_EFORMAT && as_model == SL_EFORMAT ? sl_items_open(path, NULL, &items) : SL_EFORMAT;
-    if (status == SL_OK)
-        result = info_of_index(path, options, index);
-    else if (as_model == SL_OK)
-        result = print_model_info(path, options, ranker);
-    else if (as_items == SL_OK)
-        result = print_items_info(path, options, items);
-    else if (as_items == SL_EFORMAT && as_model == SL_EFORMAT && status == SL_EFORMAT && has_content(path))
-        result = report_failure("%s: not a Shortlist index, model or item table; name one of these here", path);
-    else if (status != SL_EFORMAT || (as_model == SL_EFORMAT && as_items == SL_EFORMAT))
-        result =
-            report_failure("%s%s%s", strstr(message, path) ? "" : path, strstr(message, path) ? "" : ": ", message);
-    else
-        result = report_status(path, as_model == SL_EFORMAT ? as_items : as_model);
+    if (status == SL_OK) status = sl_index_get_stats(index, &stats);
+    int result = status == SL_OK ? print_index_info(path, index, &stats, options) : report_status(path, status);
     sl_index_free(index);
+    return result;
+}
+
+static int info_of_model(const char *path, const info_options *options) {
+    sl_ranker *ranker;
+    sl_status status = sl_ranker_open(path, NULL, &ranker);
+    int result = status == SL_OK ? print_model_info(path, options, ranker) : report_status(path, status);
     sl_ranker_free(ranker);
+    return result;
+}
+
+static int info_of_items(const char *path, const info_options *options) {
+    sl_items *items;
+    sl_status status = sl_items_open(path, NULL, &items);
+    int result = status == SL_OK ? print_items_info(path, options, items) : report_status(path, status);
     sl_items_free(items);
     return result;
+}
+
+static int print_info(const char *path, const info_options *options) {
+    sl_file_kind kind;
+    sl_status status = sl_file_kind_of(path, &kind);
+    if (status != SL_OK) return report_status(path, status);
+    if (kind == SL_FILE_RANKER) return info_of_model(path, options);
+    return kind == SL_FILE_ITEMS ? info_of_items(path, options) : info_of_index(path, options);
 }
 
 static int run_info(const command *self, int argc, char **argv) {

@@ -206,7 +206,9 @@ static const option search_table[] = {
      "instead of among all (0, default): faster from a million vectors on."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(search_options, place),
-     "Copy the index into memory, or map its file (default), which opens at once, or map it from persistent memory."},
+     "Copy the index into memory, which is safe from a file that is cut short, or map its file (default), which opens "
+     "at "
+     "once, or map it from persistent memory."},
     OPTION_PLACE_NODES(search_options),
     OPTION_PREFAULT(search_options),
     OPTION_TIER(search_options),

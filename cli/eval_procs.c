@@ -2,6 +2,7 @@
 
 #include "cli/report.h"
 #include "cli/stored.h"
+#include "cli/system.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -93,6 +94,7 @@ static void leave_signals_to_parent(void) {
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
+    shortened_leave_to_parent();
 }
 
 static int report_unstarted(const eval_procs *procs, size_t number) {
@@ -131,6 +133,7 @@ static int report_silence(process *process) {
     while (waitpid(process->pid, &how, 0) < 0 && errno == EINTR)
         ;
     process->pid = 0;
+    if (WIFEXITED(how) && WEXITSTATUS(how) == EXIT_SHORTENED) return report_failure("%s", SHORTENED);
     if (!WIFSIGNALED(how)) return report_failure("a measuring process ended with status %d", WEXITSTATUS(how));
     return report_failure("a measuring process was ended by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
 }

@@ -40,6 +40,12 @@ static int print_overview(void) {
     options_wrap("Print what the library tells on stderr: error, warn, info or debug.\n", 15);
     printf("       OMP_NUM_THREADS, OMP_PROC_BIND, OMP_PLACES\n");
     options_wrap("How many threads work by default, and on which CPUs.\n", 15);
+    printf("\nFILES\n");
+    options_wrap(
+        "Indexes and item tables are mapped, not read. Put another file in the place of one by renaming, as every "
+        "command here does, and never by writing into it: a command whose file becomes shorter ends with exit status "
+        "1. Where nobody can promise that, --place dram reads a copy, and tells damage.\n",
+        7);
     printf("\nEXIT STATUS\n");
     options_wrap("0 done; 1 failed, with one line on stderr that says what, where and what to do; 2 the command line "
                  "was not understood.\n",
@@ -78,5 +84,6 @@ int main(int argc, char **argv) {
     const command *command = find(name);
     if (!command) return report_usage("unknown command '%s'", name);
     report_command(command->name);
+    shortened_install(command->name);
     return command->run(command, argc - 1, argv + 1);
 }

@@ -23,6 +23,32 @@ struct output {
     unsigned char buffer[BUFFER_SIZE];
 };
 
+/* Temporary files that are there. A command has two at most. */
+static char *unfinished[4];
+enum { UNFINISHED = sizeof unfinished / sizeof *unfinished };
+
+static void replace_unfinished(char *from, char *to) {
+    for (size_t i = 0; i < UNFINISHED; i++) {
+        char *expected = from;
+        if (__atomic_compare_exchange_n(&unfinished[i], &expected, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return;
+    }
+}
+
+void output_remove_unfinished(void) {
+    for (size_t i = 0; i < UNFINISHED; i++) {
+        const char *path = __atomic_load_n(&unfinished[i], __ATOMIC_SEQ_CST);
+        if (path) unlink(path);
+    }
+}
+
+/* The output has its temporary file no more: it was removed, or is in its place. */
+static void forget_temporary(output *output) {
+    if (!output->temporary) return;
+    replace_unfinished(output->temporary, NULL);
+    free(output->temporary);
+    output->temporary = NULL;
+}
+
 static int report_write(const char *path, const char *doing) {
     const char *remedy =
         errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? "; free some space or write elsewhere" : "";
@@ -65,10 +91,12 @@ static int open_temporary(output *output) {
         output->fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (output->fd < 0 && errno != EEXIST) break;
     }
-    if (output->fd >= 0) return EXIT_DONE;
+    if (output->fd >= 0) {
+        replace_unfinished(NULL, output->temporary);
+        return EXIT_DONE;
+    }
     int status = report_write(output->path, "create it");
-    free(output->temporary);
-    output->temporary = NULL;
+    forget_temporary(output);
     return status;
 }
 
@@ -150,8 +178,7 @@ int output_commit(output *output) {
     if (status == EXIT_DONE && rename(output->temporary, output->target) != 0)
         status = report_write(output->path, "put it in place");
     if (status == EXIT_DONE) {
-        free(output->temporary);
-        output->temporary = NULL;
+        forget_temporary(output);
         status = sync_folder(output);
     }
     output_discard(output);
@@ -162,7 +189,7 @@ void output_discard(output *output) {
     if (!output) return;
     if (output->fd >= 0) close(output->fd);
     if (output->temporary) unlink(output->temporary);
-    free(output->temporary);
+    forget_temporary(output);
     free(output->target);
     free(output->path);
     free(output);

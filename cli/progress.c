@@ -3,6 +3,7 @@
 #include "cli/system.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,11 +12,15 @@
 #define LINE_INTERVAL 2.0 /* seconds between the lines of --progress where stderr is no terminal */
 #define BAR_INTERVAL  0.1
 
-static int bar_shown;
+static volatile sig_atomic_t bar_shown;
 
 void progress_clear(void) {
     if (bar_shown) fputs("\r\033[K", stderr);
     bar_shown = 0;
+}
+
+int progress_is_shown(void) {
+    return bar_shown;
 }
 
 void progress_begin(progress *progress, const char *what, const char *unit, uint64_t total, int wanted) {

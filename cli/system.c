@@ -1,5 +1,7 @@
 #include "cli/system.h"
 
+#include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 
 #include <errno.h>
@@ -10,6 +12,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 #include <time.h>
+#include <unistd.h>
 
 int64_t now_ns(void) {
     struct timespec t;
@@ -44,6 +47,39 @@ void interrupt_install(void) {
 
 int interrupted(void) {
     return signal_came;
+}
+
+static char shortened_line[sizeof SHORTENED + 64];
+static volatile sig_atomic_t shortened_silent;
+
+/* Calls nothing but what a handler may. */
+static void on_bus(int number, siginfo_t *info, void *context) {
+    static volatile int told;
+    (void)context;
+    if (info->si_code != BUS_ADRERR) {
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    /* Several threads may read the file: one of them speaks, and ends them all. */
+    while (__atomic_exchange_n(&told, 1, __ATOMIC_SEQ_CST))
+        pause();
+    if (shortened_silent) _exit(EXIT_SHORTENED);
+    output_remove_unfinished();
+    if (progress_is_shown()) (void)!write(STDERR_FILENO, "\r\033[K", 4);
+    (void)!write(STDERR_FILENO, shortened_line, strlen(shortened_line));
+    _exit(EXIT_FAILED);
+}
+
+void shortened_install(const char *command) {
+    struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
+    snprintf(shortened_line, sizeof shortened_line, "shortlist %s: %s\n", command, SHORTENED);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void shortened_leave_to_parent(void) {
+    shortened_silent = 1;
 }
 
 void *allocate(size_t count, size_t size) {

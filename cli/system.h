@@ -16,6 +16,18 @@ void interrupt_install(void);
 /* Whether that first signal has come. */
 int interrupted(void);
 
+/* From here on the command ends where a file that it maps became shorter: with one line on stderr and EXIT_FAILED, its
+ * unfinished outputs removed, and not by the SIGBUS that the system sends. `command` is the one whose name the line
+ * begins with. */
+void shortened_install(const char *command);
+/* Of a child that its parent speaks for: from here on it ends so without a word, by EXIT_SHORTENED. */
+void shortened_leave_to_parent(void);
+enum { EXIT_SHORTENED = 3 };
+/* What the line says. */
+#define SHORTENED                                                                                                      \
+    "a file that was mapped became shorter while it was read, or can no longer be read; put whole files in its place " \
+    "by renaming, or use --place dram"
+
 /* `count` elements of `size` bytes, zeroed, freed by free(); NULL, and the failure reported, where they are not to be
  * had. An array of no elements is a valid block. */
 void *allocate(size_t count, size_t size);

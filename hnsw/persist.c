@@ -266,8 +266,8 @@ static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t siz
     uint64_t found = *out ? (*out)->size : 0;
     if (size == 0) *out = NULL;
     if (found == size) return SL_OK;
-    return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where the header implies %llu", index->store->path, kind,
-                   (unsigned long long)found, (unsigned long long)size);
+    return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is %llu bytes, where the header implies %llu", index->store->path,
+                   kind, sl_section_name(kind), (unsigned long long)found, (unsigned long long)size);
 }
 
 /* Into the mapping or into memory, which stays with the index whether or not the copy succeeds. */
@@ -384,7 +384,9 @@ static sl_status load_records(sl_index *index, const sl_sizes *sizes, sl_progres
     SL_TRY(find_section(index, SL_SECTION_RECORDS, sizes->records ? sizes->room.n * record.pitch : 0, &section));
     if (!sizes->records) return SL_OK;
     section = sl_store_section(index->store, SL_SECTION_RECORDS);
-    if (!section) return sl_fail(SL_ECORRUPT, "%s: there is no section %u", index->store->path, SL_SECTION_RECORDS);
+    if (!section)
+        return sl_fail(SL_ECORRUPT, "%s: there is no section %u (%s)", index->store->path, SL_SECTION_RECORDS,
+                       sl_section_name(SL_SECTION_RECORDS));
     if (index->place == SL_PLACE_DRAM) return part_records(index, &record, section, sizes->has.n, progress);
     sl_record_adopt(index, &record, (uint8_t *)(uintptr_t)sl_store_data(index->store, section));
     return SL_OK;
@@ -469,8 +471,8 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
     sl_page_sums sums;
     SL_TRY(sl_page_sums_find(store, &sums));
     if (section->size != SL_LIVE_SIZE || section->offset + section->size + SL_SECTION_SLACK != store->header.file_size)
-        return sl_fail(SL_ECORRUPT, "%s: section %u is of a wrong size or place; make it or copy it again", store->path,
-                       section->kind);
+        return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is of a wrong size or place; make it or copy it again",
+                       store->path, section->kind, sl_section_name(section->kind));
     if (writes) return sl_live_open(store, &index->allocator, open->file_ops, (uint64_t)open->log_bytes, &index->live);
     SL_TRY(sl_live_heal(store));
     return open->place == SL_PLACE_DRAM && !open->exclusive ? sl_live_hold(store, held) : SL_OK;

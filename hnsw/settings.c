@@ -255,8 +255,9 @@ sl_status sl_settings_load(sl_index *index, size_t most, sl_progress *progress) 
     if (!section) return SL_OK;
     if (section->size == 0 || section->size % sizeof(sl_tuned_record) ||
         section->size / sizeof(sl_tuned_record) > SL_MAX_TUNED)
-        return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where records of tuned settings are %zu",
-                       index->store->path, section->kind, (unsigned long long)section->size, sizeof(sl_tuned_record));
+        return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is %llu bytes, where records of tuned settings are %zu",
+                       index->store->path, section->kind, sl_section_name(section->kind),
+                       (unsigned long long)section->size, sizeof(sl_tuned_record));
     size_t count = (size_t)section->size / sizeof(sl_tuned_record);
     if (count > most) count = most;
     if (!count) return SL_OK;

@@ -533,6 +533,14 @@ SL_API SL_MUST_USE sl_status sl_index_plan(const sl_index_params *params, uint64
 /* Number of vectors, deleted ones left out. */
 SL_API size_t sl_index_size(const sl_index *index);
 
+/* The types of file, told apart by their first bytes: those of sl_index_save, and of sl_ranker_save and sl_items_save
+ * of <shortlist_rank.h>. */
+typedef enum sl_file_kind { SL_FILE_INDEX = 0, SL_FILE_RANKER = 1, SL_FILE_ITEMS = 2 } sl_file_kind;
+
+/* Reads the first bytes of the file at path, and nothing else: opening it may still fail. Errors: SL_EIO, SL_EFORMAT
+ * (none of these), SL_EINVAL. */
+SL_API SL_MUST_USE sl_status sl_file_kind_of(const char *path, sl_file_kind *out);
+
 typedef struct sl_check_params {
     size_t struct_size;
     size_t sample;  /* vectors searched for, to compare with exact search; default 200, 0 skips it */
@@ -617,8 +625,11 @@ SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, co
 
 typedef struct sl_open_params {
     size_t struct_size;
-    sl_place place; /* default SL_PLACE_MAP: nothing is loaded, the index is read-only. SL_PLACE_DRAM: the file is
-                       copied, its CRCs verified, and the index can be changed (and saved). */
+    /* Default SL_PLACE_MAP: nothing is loaded, the index is read-only. Put another file in the place of a mapped one by
+     * renaming, never by writing into it: one that becomes shorter while it is mapped ends the process by SIGBUS.
+     * SL_PLACE_DRAM: the file is copied, its CRCs verified, and the index can be changed (and saved). It is read, not
+     * mapped, so that a file which becomes shorter meanwhile is SL_ECORRUPT. */
+    sl_place place;
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;

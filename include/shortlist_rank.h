@@ -198,6 +198,32 @@ SL_API void sl_ranker_open_params_init_sized(sl_ranker_open_params *params, size
  */
 SL_API SL_MUST_USE sl_status sl_ranker_open(const char *path, const sl_ranker_open_params *params, sl_ranker **out);
 
+/* How a file is checked: of sl_ranker_check and of sl_items_check. */
+typedef struct sl_file_check_params {
+    size_t struct_size;
+    const sl_allocator *allocator; /* of sl_ranker_check */
+    sl_progress_fn progress;       /* in bytes */
+    void *progress_ctx;
+} sl_file_check_params;
+SL_API void sl_file_check_params_init_sized(sl_file_check_params *params, size_t struct_size);
+#define sl_file_check_params_init(params) sl_file_check_params_init_sized((params), sizeof *(params))
+
+typedef struct sl_ranker_check_report {
+    size_t struct_size;
+    size_t features, parameters; /* of the spec, and all weights */
+    size_t sections_checked;     /* that agree with their checksums */
+    uint64_t bytes_checked;      /* of the file: all of it where it is sound */
+    int checkpoint;              /* nonzero: the file also holds the state of a training, which was checked too */
+} sl_ranker_check_report;
+
+/* Verifies every byte of a model's file: the header, each section against its checksum, zeros between the sections, and
+ * then every rule that opening it and going on from a checkpoint hold it to. It takes the path, since a ranker that is
+ * open is a copy in memory and knows its file no more. Takes memory as opening does. Errors: SL_ECORRUPT, with the
+ * first fault in the message; those of sl_ranker_open; SL_ECANCELED. *report, whose struct_size the caller has set, is
+ * filled in any case with what was verified until then. params may be NULL. */
+SL_API SL_MUST_USE sl_status sl_ranker_check(const char *path, const sl_file_check_params *params,
+                                             sl_ranker_check_report *report);
+
 typedef struct sl_ranker_info {
     size_t struct_size;
     sl_loss loss;
@@ -381,11 +407,32 @@ SL_API void sl_items_params_init_sized(sl_items_params *params, size_t struct_si
 /* Columns keep the types of the first block. Errors: SL_ENOTFOUND (no id column), SL_EEXIST (an id twice), SL_EVALUE,
  * SL_EINVAL (a source that ends before it names its columns), SL_ELIMIT (more than 16,384 columns). */
 SL_API SL_MUST_USE sl_status sl_items_create(const sl_rows *rows, const sl_items_params *params, sl_items **out);
-/* Maps a saved table; nothing is loaded but the ids. Errors as of sl_index_open. */
+/* Maps a saved table; nothing is loaded but the ids. Values and texts are read where they lie, and not verified here:
+ * sl_items_check does that, a save does before it copies them, and a recommender where sl_recommender_params.verify
+ * asks for it. As of a mapped index, the file must not become shorter. Errors as of sl_index_open. */
 SL_API SL_MUST_USE sl_status sl_items_open(const char *path, const sl_items_params *params, sl_items **out);
-/* As sl_index_save. SL_EBUSY while another thread updates or saves it, or makes a recommender of it. */
+/* As sl_index_save. What is copied from a mapped file is first verified against the checksums it has there: SL_ECORRUPT
+ * where it is damaged, so that damage never gets checksums of its own. SL_EBUSY while another thread updates or saves
+ * it, or makes a recommender of it. */
 SL_API SL_MUST_USE sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_params *params);
 SL_API void sl_items_free(sl_items *items);
+
+typedef struct sl_items_check_report {
+    size_t struct_size;
+    size_t rows, columns;    /* of the file */
+    size_t sections_checked; /* that agree with their checksums */
+    uint64_t bytes_checked;  /* of the file: all of it where it is sound */
+    size_t bad_ids;          /* rows whose id is not that of their id column */
+} sl_items_check_report;
+
+/* Verifies every byte of the file that the table was opened from: the header, each section against its checksum, zeros
+ * between the sections; and that each row's id is what its id column says. All other rules of the file were checked
+ * when it was opened. SL_OK means that all of it holds; SL_ECORRUPT that it does not, with the first fault in the
+ * message. *report, whose struct_size the caller has set, is filled in both cases; it is all zero of a table in memory,
+ * which has no file, also once updates have replaced what was mapped. Safe beside readers and updates. params may be
+ * NULL. Other errors: SL_EINVAL, SL_ECANCELED. */
+SL_API SL_MUST_USE sl_status sl_items_check(const sl_items *items, const sl_file_check_params *params,
+                                            sl_items_check_report *report);
 
 /* Replaces the rows of the ids in `rows`, and adds those that are new; all or nothing. Columns `rows` lacks are missing
  * values in the new rows. One thread at a time (another gets SL_EBUSY); readers go on. Recommenders that use the table
@@ -425,14 +472,17 @@ typedef struct sl_recommender_params {
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;
+    int verify; /* nonzero: a mapped item table is held to its file's checksums before it is first prepared, here or by
+                   a swap. That reads all columns, also those that the model does not read: some 0.5 s a GB from the
+                   page cache, and from a disk as long as it takes to read the file. Default 0 */
 } sl_recommender_params;
 SL_API void sl_recommender_params_init_sized(sl_recommender_params *params, size_t struct_size);
 #define sl_recommender_params_init(params) sl_recommender_params_init_sized((params), sizeof *(params))
 
-/* Errors: SL_EINVAL (a ranker of several classes), SL_ENOTFOUND (the model has an item feature whose column the table
- * lacks), SL_ETYPE, SL_EDIM (a vector feature's dim is not the index's), SL_EBUSY (another thread updates or saves the
- * table, or makes a recommender of it), SL_ENOMEM. ranker NULL: recall alone; items may be NULL for a ranker without
- * item columns. */
+/* Errors: SL_ECORRUPT (with verify, of a damaged table), SL_EINVAL (a ranker of several classes), SL_ENOTFOUND (the
+ * model has an item feature whose column the table lacks), SL_ETYPE, SL_EDIM (a vector feature's dim is not the
+ * index's), SL_EBUSY (another thread updates or saves the table, or makes a recommender of it), SL_ENOMEM. ranker NULL:
+ * recall alone; items may be NULL for a ranker without item columns. */
 SL_API SL_MUST_USE sl_status sl_recommender_create(sl_index *index, sl_ranker *ranker, sl_items *items,
                                                    const sl_recommender_params *params, sl_recommender **out);
 /* Frees it once the sessions are. */

@@ -206,6 +206,24 @@ sl_status sl_list_metrics(const uint64_t *ids, size_t lists, size_t k, const uin
     return absent();
 }
 
+void sl_file_check_params_init_sized(sl_file_check_params *params, size_t struct_size) {
+    no_params(params, struct_size);
+}
+
+sl_status sl_ranker_check(const char *path, const sl_file_check_params *params, sl_ranker_check_report *report) {
+    (void)path;
+    (void)params;
+    (void)report;
+    return absent();
+}
+
+sl_status sl_items_check(const sl_items *items, const sl_file_check_params *params, sl_items_check_report *report) {
+    (void)items;
+    (void)params;
+    (void)report;
+    return absent();
+}
+
 void sl_items_params_init_sized(sl_items_params *params, size_t struct_size) {
     no_params(params, struct_size);
 }

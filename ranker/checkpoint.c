@@ -122,19 +122,52 @@ static sl_status other_training(const sl_trainer *trainer, const char *what) {
                    trainer->params.checkpoint, what);
 }
 
+static int has_plain_numbers(const trainer_record *head, const float *numbers, size_t count) {
+    return head->best_epoch <= head->epoch && head->epoch <= UINT32_MAX && isfinite(head->loss_sum) &&
+           isfinite(head->weight_sum) && sl_all_finite(numbers, count);
+}
+
+static sl_status no_training(const char *path) {
+    return sl_fail(SL_ECORRUPT, "%s: its state of the training is not one a training has; remove it", path);
+}
+
 static sl_status check_record(const sl_trainer *trainer, const record_parts *parts) {
     const trainer_record *head = parts->head;
-    const char *path = trainer->params.checkpoint;
     if (head->spec_crc != trainer->spec_crc) return other_training(trainer, "another spec");
     if (head->seed != trainer->spec->seed) return other_training(trainer, "another seed");
     if (head->rows_crc != trainer->rows_crc) return other_training(trainer, "other rows");
     int unlike = head->weights != parts->weight_count || head->dense_states != parts->dense_count ||
                  head->sparse_states != parts->sparse_count;
-    if (unlike || head->batch > sl_trainer_batches(trainer) || head->best_epoch > head->epoch ||
-        head->epoch > UINT32_MAX || !isfinite(head->loss_sum) || !isfinite(head->weight_sum) ||
-        !sl_all_finite(parts->weights, parts->weight_count + parts->dense_count + parts->sparse_count))
-        return sl_fail(SL_ECORRUPT, "%s: its state of the training is not one a training has; remove it", path);
+    size_t count = parts->weight_count + parts->dense_count + parts->sparse_count;
+    if (unlike || head->batch > sl_trainer_batches(trainer) || !has_plain_numbers(head, parts->weights, count))
+        return no_training(trainer->params.checkpoint);
     return SL_OK;
+}
+
+static sl_status cut_off(const sl_store *store) {
+    return sl_fail(SL_ECORRUPT, "%s: its state of the training is cut off; remove it", store->path);
+}
+
+/* Whether the numbers behind the head are as many as it says. */
+static int counts_agree(const trainer_record *head, uint64_t size) {
+    uint64_t left = (size - sizeof *head) / sizeof(float);
+    if (size % sizeof(float) || head->weights > left || head->dense_states > left - head->weights) return 0;
+    return head->sparse_states == left - head->weights - head->dense_states;
+}
+
+sl_status sl_checkpoint_check(const sl_store *store, const sl_file_section *section, const sl_allocator *allocator) {
+    void *block;
+    if (section->size < sizeof(trainer_record) || section->size > SIZE_MAX) return cut_off(store);
+    size_t size = (size_t)section->size;
+    SL_TRY(sl_mem_alloc(allocator, size, &block));
+    const trainer_record *head = block;
+    sl_status status = sl_store_copy(store, section, block, NULL);
+    if (status == SL_OK &&
+        (!counts_agree(head, size) ||
+         !has_plain_numbers(head, (const float *)(const void *)(head + 1), (size - sizeof *head) / sizeof(float))))
+        status = no_training(store->path);
+    sl_mem_free(allocator, block, size);
+    return status;
 }
 
 /* The best weights are the file's model. */
@@ -149,8 +182,7 @@ static sl_status read_store(sl_trainer *trainer, const sl_store *store) {
     const sl_file_section *section = sl_store_section(store, SL_SECTION_TRAINER);
     if (!section)
         return sl_fail(SL_EFORMAT, "%s is a finished model, not a checkpoint; name another file", store->path);
-    if (section->size < sizeof(trainer_record))
-        return sl_fail(SL_ECORRUPT, "%s: its state of the training is cut off; remove it", store->path);
+    if (section->size < sizeof(trainer_record)) return cut_off(store);
     /* A training of other features has a record of another size. */
     if (section->size != trainer->record_size) return other_training(trainer, "another spec or other rows");
     record_parts parts = parts_of(trainer);

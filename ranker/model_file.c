@@ -56,8 +56,11 @@ sl_status sl_ranker_save(const sl_ranker *ranker, const char *path, const sl_sav
 static sl_status load(const sl_store *store, uint32_t kind, const sl_allocator *allocator, void **out, size_t *size) {
     const sl_file_section *section = sl_store_section(store, kind);
     *out = NULL;
-    if (!section) return sl_fail(SL_ECORRUPT, "%s: section %u is missing; make the model again", store->path, kind);
-    if (section->size > SIZE_MAX - 1) return sl_fail(SL_ENOMEM, "%s: section %u does not fit", store->path, kind);
+    if (!section)
+        return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is missing; make the model again", store->path, kind,
+                       sl_section_name(kind));
+    if (section->size > SIZE_MAX - 1)
+        return sl_fail(SL_ENOMEM, "%s: section %u (%s) does not fit", store->path, kind, sl_section_name(kind));
     *size = (size_t)section->size;
     SL_TRY(sl_mem_alloc(allocator, *size + 1, out));
     sl_status status = sl_store_copy(store, section, *out, NULL);
@@ -108,8 +111,8 @@ static sl_status check_size(const sl_store *store, uint32_t kind, size_t floats)
     const sl_file_section *section = sl_store_section(store, kind);
     uint64_t size = section ? section->size : 0, wanted = (uint64_t)floats * sizeof(float);
     if (size == wanted) return SL_OK;
-    return sl_fail(SL_ECORRUPT, "%s: section %u is %llu bytes, where the features make %llu; make the model again",
-                   store->path, kind, (unsigned long long)size, (unsigned long long)wanted);
+    return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is %llu bytes, where the features make %llu; make the model again",
+                   store->path, kind, sl_section_name(kind), (unsigned long long)size, (unsigned long long)wanted);
 }
 
 sl_status sl_model_check_sizes(const sl_store *store, const sl_weights_layout *layout) {
@@ -123,8 +126,8 @@ static sl_status copy_part(const sl_store *store, uint32_t kind, float *to, size
     if (!section) return SL_OK;
     SL_TRY(sl_store_copy(store, section, to, NULL));
     if (sl_all_finite(to, floats)) return SL_OK;
-    return sl_fail(SL_ECORRUPT, "%s: section %u has a weight that is not finite; make the model again", store->path,
-                   kind);
+    return sl_fail(SL_ECORRUPT, "%s: section %u (%s) has a weight that is not finite; make the model again",
+                   store->path, kind, sl_section_name(kind));
 }
 
 sl_status sl_model_read_weights(const sl_store *store, const sl_weights_layout *layout, sl_weights *weights) {
@@ -134,7 +137,7 @@ sl_status sl_model_read_weights(const sl_store *store, const sl_weights_layout *
     return copy_part(store, SL_SECTION_DENSE, weights->block + layout->dense_at, layout->dense_size);
 }
 
-static sl_status open_store(const sl_store *store, const sl_allocator *allocator, sl_ranker **out) {
+sl_status sl_model_open(const sl_store *store, const sl_allocator *allocator, sl_ranker **out) {
     sl_features *features;
     sl_net_shape shape;
     sl_weights_layout layout;
@@ -166,7 +169,7 @@ sl_status sl_ranker_open(const char *path, const sl_ranker_open_params *params, 
     sl_allocator allocator = sl_allocator_of(mine.allocator);
     sl_store *store;
     SL_TRY(sl_store_open(path, &sl_ranker_file, SL_PLACE_DRAM, &allocator, &store));
-    sl_status status = open_store(store, &allocator, out);
+    sl_status status = sl_model_open(store, &allocator, out);
     sl_store_close(store, &allocator);
     return status;
 }

@@ -68,7 +68,7 @@ void sl_items_free(sl_items *items) {
 
 /* Whoever replaces a body looks at the count after the new one is in place: at zero, all who may have the old one have
  * ended. The order of the two words is what this rests on, so it is the total one. */
-const sl_item_body *sl_items_begin(sl_items *items) {
+sl_item_body *sl_items_begin(sl_items *items) {
     __atomic_add_fetch(&items->readers, 1, __ATOMIC_SEQ_CST);
     return __atomic_load_n(&items->body, __ATOMIC_SEQ_CST);
 }

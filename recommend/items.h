@@ -39,11 +39,14 @@ typedef struct sl_items_part {
     int mapped; /* data and text are the file's; the ids never are */
 } sl_items_part;
 
+typedef enum sl_soundness { SL_UNVERIFIED, SL_SOUND, SL_DAMAGED } sl_soundness;
+
 /* All parts and which rows of them count. It is replaced as a whole when too much of it is outdated. */
 typedef struct sl_item_body {
     sl_catalog catalog;
     size_t outdated; /* rows that newer ones stand for; the changing thread's */
-    sl_store *store; /* of mapped parts, or NULL */
+    sl_store *store; /* of the mapped part, which is part 0, or NULL */
+    int soundness;   /* atomic: what is known of its values and texts, an sl_soundness */
     struct sl_item_body *next;
 } sl_item_body;
 
@@ -61,7 +64,7 @@ struct sl_items {
 sl_status sl_items_new(const sl_items_params *params, sl_items **out);
 sl_items *sl_items_retain(sl_items *items);
 /* Until the end, the body and its parts stay. Never waits. */
-const sl_item_body *sl_items_begin(sl_items *items);
+sl_item_body *sl_items_begin(sl_items *items);
 void sl_items_end(sl_items *items);
 /* Column of that name; SIZE_MAX where there is none. */
 size_t sl_items_column(const sl_items *items, const char *name);
@@ -102,6 +105,12 @@ void sl_items_part_expect(const sl_item_body *body, const sl_items_part *part, s
 size_t sl_item_body_list(const sl_item_body *body, sl_row_ref *refs, uint64_t *ids);
 /* The same rows as one part. */
 sl_status sl_item_body_gather(const sl_items *items, const sl_item_body *body, sl_items_part **out);
+
+/* items_check.c: the values and texts of the mapped part against the CRCs of the file; its ids and directory were
+ * verified when it was opened. For who copies from it or reads all of it. SL_OK where nothing is mapped; SL_ECORRUPT.
+ * Steps progress by sl_item_body_unverified bytes. */
+sl_status sl_item_body_verify(sl_item_body *body, sl_progress *progress);
+uint64_t sl_item_body_unverified(const sl_item_body *body);
 
 /* items_update.c: rows made ready, and put in their places by what cannot fail. The table is locked meanwhile. */
 typedef struct sl_item_change {

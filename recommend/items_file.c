@@ -48,7 +48,9 @@ static sl_status make_directory(const sl_items *items, const sl_items_part *part
     return SL_OK;
 }
 
-static sl_status save_part(const sl_items *items, const sl_items_part *part, const char *path,
+/* What lies in the mapped file is verified there before it gets a CRC of its own, at each save: a page may have been
+ * read anew, and otherwise, since the last. */
+static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_items_part *part, const char *path,
                            const sl_save_params *params) {
     void *directory;
     size_t size;
@@ -61,8 +63,11 @@ static sl_status save_part(const sl_items *items, const sl_items_part *part, con
     };
     const size_t count = sizeof sections / sizeof *sections;
     sl_progress progress;
-    sl_progress_start(&progress, params->progress, params->progress_ctx, sl_store_file_size(sections, count));
-    sl_status status = sl_store_save(path, &sl_items_file, params->file_ops, NULL, sections, count, NULL, &progress);
+    sl_progress_start(&progress, params->progress, params->progress_ctx,
+                      sl_item_body_unverified(body) + sl_store_file_size(sections, count));
+    sl_status status = sl_item_body_verify(body, &progress);
+    if (status == SL_OK)
+        status = sl_store_save(path, &sl_items_file, params->file_ops, NULL, sections, count, NULL, &progress);
     sl_mem_free(&items->allocator, directory, size);
     return status;
 }
@@ -74,14 +79,14 @@ sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_p
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
     sl_items *own = (sl_items *)(uintptr_t)items;
     SL_TRY(sl_items_lock(own));
-    const sl_item_body *body = sl_items_begin(own);
+    sl_item_body *body = sl_items_begin(own);
     sl_items_part *gathered = NULL;
     sl_status status = SL_OK;
     int whole = sl_catalog_parts(&body->catalog) == 1 && body->outdated == 0;
     if (!whole) status = sl_item_body_gather(items, body, &gathered);
     /* Rows do not change once they are there: updates need not wait for the writing. */
     sl_items_unlock(own);
-    if (status == SL_OK) status = save_part(items, whole ? sl_items_part_of(body, 0) : gathered, path, &mine);
+    if (status == SL_OK) status = save_part(items, body, whole ? sl_items_part_of(body, 0) : gathered, path, &mine);
     sl_items_end(own);
     sl_items_part_free(&items->allocator, &items->schema, gathered);
     return status;
@@ -108,7 +113,9 @@ static sl_status broken(const reader *r, const char *what) {
 
 static sl_status find_section(const sl_store *store, uint32_t kind, const void **data, uint64_t *size) {
     const sl_file_section *section = sl_store_section(store, kind);
-    if (!section) return sl_fail(SL_ECORRUPT, "%s: section %u is missing; " MAKE_AGAIN, store->path, kind);
+    if (!section)
+        return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is missing; " MAKE_AGAIN, store->path, kind,
+                       sl_section_name(kind));
     *data = sl_store_data(store, section);
     *size = section->size;
     return SL_OK;

@@ -81,10 +81,12 @@ static void free_retired(sl_items *items) {
     items->retired = NULL;
 }
 
+/* What is gathered from a mapped file leaves it, and its CRCs, behind: it is verified first. */
 static sl_status gather_anew(sl_items *items) {
     sl_item_body *fresh;
     sl_items_part *part = NULL;
     sl_status status;
+    SL_TRY(sl_item_body_verify(items->body, NULL));
     SL_TRY(sl_item_body_make(&items->allocator, &fresh));
     SL_TRY_GOTO(sl_item_body_gather(items, items->body, &part), fail);
     SL_TRY_GOTO(sl_catalog_reserve(&fresh->catalog, part->ids, part->table.rows, 1), fail);
@@ -106,8 +108,9 @@ fail:
 static void settle(sl_items *items) {
     const sl_item_body *body = items->body;
     size_t size = sl_catalog_size(&body->catalog), waste = body->outdated + 4 * sl_catalog_parts(&body->catalog);
-    /* Without the memory it stays as it is, which is right as well. */
-    if (waste > OUTDATED_LEAST && waste > size) (void)gather_anew(items);
+    int damaged = __atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_DAMAGED;
+    /* Without the memory, or of a damaged file, it stays as it is, which is right as well. */
+    if (waste > OUTDATED_LEAST && waste > size && !damaged) (void)gather_anew(items);
     free_retired(items);
 }
 

@@ -36,6 +36,12 @@ static sl_status pair_new(const sl_recommender *recommender, sl_ranker *ranker, 
     return SL_OK;
 }
 
+/* What preparing would make of a damaged table is not to be served. The table is locked. */
+static sl_status verify_once(sl_item_body *body) {
+    if (__atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_SOUND) return SL_OK;
+    return sl_item_body_verify(body, NULL);
+}
+
 static sl_status pair_make(const sl_recommender *recommender, sl_ranker *ranker, sl_items *items, uint64_t version,
                            sl_pair **out) {
     sl_pair *pair;
@@ -54,7 +60,8 @@ static sl_status pair_make(const sl_recommender *recommender, sl_ranker *ranker,
                                       .threads = recommender->threads};
     sl_status status = items ? sl_items_lock(items) : SL_OK;
     if (status == SL_OK) {
-        status = sl_prepared_make(&params, &pair->prepared);
+        if (items && recommender->verify) status = verify_once(items->body);
+        if (status == SL_OK) status = sl_prepared_make(&params, &pair->prepared);
         if (items) sl_items_unlock(items);
     }
     if (status == SL_OK)
@@ -166,6 +173,7 @@ sl_status sl_recommender_create(sl_index *index, sl_ranker *ranker, sl_items *it
     recommender->index = index;
     recommender->kind = mine.item_part;
     recommender->threads = mine.threads;
+    recommender->verify = mine.verify;
     recommender->missing_score = mine.missing_score;
     sl_status status;
     SL_TRY_GOTO(copy_group(recommender, mine.group), fail);

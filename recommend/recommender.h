@@ -29,6 +29,7 @@ struct sl_recommender {
     sl_index *index;
     sl_item_part kind;
     size_t threads;
+    int verify;
     float missing_score;
     char *group; /* or NULL */
     size_t group_size;

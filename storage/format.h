@@ -87,6 +87,9 @@ typedef struct sl_file_type {
 /* type.c */
 extern const sl_file_type sl_index_file, sl_ranker_file, sl_items_file;
 
+/* What a kind of section holds, for messages: "section 26 (values of the columns)". Never NULL. */
+const char *sl_section_name(uint32_t kind);
+
 /* Bytes of the header page that mean the same in every file; the fields from n on are an index's own. */
 #define SL_HEADER_COMMON 32u
 

@@ -27,9 +27,12 @@ static const char *bare_name(const sl_file_type *type) {
     return strchr(type->name, ' ') + 1;
 }
 
+/* In the order of sl_file_kind. */
+static const sl_file_type *const types[] = {&sl_index_file, &sl_ranker_file, &sl_items_file};
+enum { TYPES = sizeof types / sizeof *types };
+
 static sl_status refuse_other(const char *path, const sl_file_header *header, uint64_t size, const sl_file_type *type) {
-    const sl_file_type *const types[] = {&sl_index_file, &sl_ranker_file, &sl_items_file};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    for (size_t i = 0; i < TYPES; i++)
         if (size >= sizeof header->magic && has_magic(header, size, types[i]))
             return sl_fail(SL_EFORMAT, "%s is %s, not %s; name %s here", path, types[i]->name, type->name, type->name);
     return sl_fail(SL_EFORMAT, "%s: not a Shortlist %s; name %s here", path, bare_name(type), type->name);
@@ -101,17 +104,19 @@ static sl_status check_section(const char *path, const sl_file_type *type, const
     uint64_t end = end_of(section);
     if (section->offset < SL_HEADER_SIZE || section->offset % SL_SECTION_ALIGN != 0 || end == 0 ||
         end > header->file_size)
-        return sl_fail(SL_ECORRUPT, "%s: section %u lies outside the file; " MAKE_AGAIN, path, section->kind);
+        return sl_fail(SL_ECORRUPT, "%s: section %u (%s) lies outside the file; " MAKE_AGAIN, path, section->kind,
+                       sl_section_name(section->kind));
     int known = section->kind < 32 && (type->known_kinds >> section->kind & 1);
     if (!known && (section->flags & SL_SECTION_REQUIRED))
         return sl_fail(SL_EVERSION, "%s: written by a newer version (it needs section %u); use a newer library", path,
                        section->kind);
     for (const sl_file_section *other = header->sections; other < section; other++) {
         if (other->kind == section->kind)
-            return sl_fail(SL_ECORRUPT, "%s: section %u is there twice; " MAKE_AGAIN, path, section->kind);
+            return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is there twice; " MAKE_AGAIN, path, section->kind,
+                           sl_section_name(section->kind));
         if (other->offset < end && section->offset < end_of(other))
-            return sl_fail(SL_ECORRUPT, "%s: sections %u and %u overlap; " MAKE_AGAIN, path, other->kind,
-                           section->kind);
+            return sl_fail(SL_ECORRUPT, "%s: sections %u (%s) and %u (%s) overlap; " MAKE_AGAIN, path, other->kind,
+                           sl_section_name(other->kind), section->kind, sl_section_name(section->kind));
     }
     return SL_OK;
 }
@@ -207,4 +212,25 @@ int sl_store_reopen(const sl_store *store) {
 int sl_store_is(const sl_store *store, int fd) {
     struct stat info;
     return fstat(fd, &info) == 0 && (uint64_t)info.st_dev == store->device && (uint64_t)info.st_ino == store->inode;
+}
+
+sl_status sl_file_kind_of(const char *path, sl_file_kind *out) {
+    /* Whatever it is: as messages speak of it. */
+    static const sl_file_type any = {.name = "an index, model or item table"};
+    if (!path || !out) return sl_fail(SL_EINVAL, "path or out is NULL");
+    sl_file_header header;
+    struct stat info;
+    int fd = -1;
+    sl_status status;
+    SL_TRY_GOTO(open_file(path, &any, &fd, &info), done);
+    SL_TRY_GOTO(read_header(fd, path, (uint64_t)info.st_size, &header), done);
+    for (size_t i = 0; i < TYPES; i++) {
+        if (!has_magic(&header, (uint64_t)info.st_size, types[i])) continue;
+        *out = (sl_file_kind)i;
+        goto done;
+    }
+    status = sl_fail(SL_EFORMAT, "%s: not a Shortlist %s; name one of these here", path, bare_name(&any));
+done:
+    if (fd >= 0) close(fd);
+    return status;
 }

@@ -102,6 +102,16 @@ sl_status sl_write_at(const sl_file_ops *ops, int fd, const char *path, const vo
     return SL_OK;
 }
 
+sl_status sl_read_at(int fd, const char *path, void *to, size_t size, uint64_t offset) {
+    for (size_t done = 0; done < size;) {
+        ssize_t got = pread(fd, (uint8_t *)to + done, size - done, (off_t)(offset + done));
+        if (got == 0) return sl_fail(SL_ECORRUPT, "%s: became shorter while it was read; open it again", path);
+        if (got > 0) done += (size_t)got;
+        if (got < 0 && errno != EINTR) return sl_fail_errno("cannot read", path);
+    }
+    return SL_OK;
+}
+
 sl_status sl_sync_data(const sl_file_ops *ops, int fd, const char *path) {
     int result;
     do

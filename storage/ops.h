@@ -12,6 +12,9 @@ sl_file_ops sl_file_ops_of(const sl_file_ops *given);
 /* All of data at offset; interrupted and short writes are gone on with. Failures name the path. */
 sl_status sl_write_at(const sl_file_ops *ops, int fd, const char *path, const void *data, size_t size, uint64_t offset);
 
+/* All size bytes at offset. SL_ECORRUPT where the file ends before: it was longer when it was opened. */
+sl_status sl_read_at(int fd, const char *path, void *to, size_t size, uint64_t offset);
+
 /* SL_EIO by errno, naming the path. After a failure nothing is known of what reached the device: a sync that is tried
  * again may succeed without having written what was lost. */
 sl_status sl_sync_data(const sl_file_ops *ops, int fd, const char *path);

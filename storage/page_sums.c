@@ -14,9 +14,8 @@
 
 #define PAGE SL_SUMMED_PAGE
 #define LINE 64u
-/* Pages that are read at a time, blocks that are shared out among the threads together, and a failure that is none of
- * errno.h: the file ended. */
-enum { READ_PAGES = 16, TURN_BLOCKS = 256, ENDED = -1 };
+/* Pages that are read at a time, and blocks that are shared out among the threads together. */
+enum { READ_PAGES = 16, TURN_BLOCKS = 256 };
 /* A page and its sum are written one after the other. Whoever reads between the two reads again, so often and after so
  * many nanoseconds. */
 enum { TRIES = 200, PAUSE = 1000000 };
@@ -99,22 +98,6 @@ void sl_page_summer_skip(sl_page_summer *summer, uint64_t size) {
  * Of a file that is written in place
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* 1: size bytes were read; 0: the file ends before; -1: errno. */
-static int read_at(int fd, void *to, size_t size, uint64_t offset) {
-    for (size_t done = 0; done < size;) {
-        ssize_t got = pread(fd, (uint8_t *)to + done, size - done, (off_t)(offset + done));
-        if (got == 0) return 0;
-        if (got > 0) done += (size_t)got;
-        if (got < 0 && errno != EINTR) return -1;
-    }
-    return 1;
-}
-
-static sl_status fail_read(int result, const char *path) {
-    return result ? sl_fail_errno("cannot read", path)
-                  : sl_fail(SL_ECORRUPT, "%s: became shorter while it was read; open it again", path);
-}
-
 /* The number of the sum of a page at this offset; the number of pages for one that has none. */
 static uint64_t word_of(const sl_page_sums *sums, uint64_t offset) {
     if (offset / PAGE < sums->pages) return offset / PAGE;
@@ -138,9 +121,8 @@ static sl_status look_up(sl_page_updater *updater, int fd, const char *path, uin
     const uint64_t words = updater->sums.pages + 1, most = sizeof updater->window / sizeof *updater->window;
     if (word < updater->window_at || word >= updater->window_at + updater->window_words) {
         uint64_t first = word / most * most, count = words - first < most ? words - first : most;
-        int result = read_at(fd, updater->window, (size_t)count * sizeof(uint32_t),
-                             updater->sums.words + first * sizeof(uint32_t));
-        if (result != 1) return fail_read(result, path);
+        SL_TRY(sl_read_at(fd, path, updater->window, (size_t)count * sizeof(uint32_t),
+                          updater->sums.words + first * sizeof(uint32_t)));
         updater->window_at = first;
         updater->window_words = (size_t)count;
     }
@@ -153,8 +135,7 @@ sl_status sl_page_updater_change(sl_page_updater *updater, int fd, const char *p
     *word = word_of(&updater->sums, offset);
     if (*word != updater->page) SL_TRY(look_up(updater, fd, path, *word, &updater->sum));
     updater->page = *word;
-    int result = read_at(fd, updater->old, size, offset);
-    if (result != 1) return fail_read(result, path);
+    SL_TRY(sl_read_at(fd, path, updater->old, size, offset));
     uint32_t change = sl_page_sum(0, updater->old, size) ^ sl_page_sum(0, bytes, size);
     size_t behind = PAGE - (size_t)(offset % PAGE) - size;
     updater->sum ^= sl_crc32c_join(change, 0, updater->behind[behind / LINE]);
@@ -178,19 +159,19 @@ typedef struct verifier {
     uint64_t blocks[TURN_BLOCKS]; /* numbers of those that are looked at in this turn */
     sl_pages_found *found;        /* atomic counts */
     size_t first;                 /* number of the first damaged page, kept by sl_keep_least */
-    int failure;                  /* atomic: errno of a read that failed, or ENDED */
+    int failed;                   /* atomic: a read has; 1 + its errno, or 1 where the file ended */
     sl_progress *progress;
 } verifier;
 
-/* 1, or 0 with the failure kept. */
+/* 1, or 0 with the failure kept: a message is its own thread's, and the reading thread's ends with it. */
 static int fetch(verifier *v, void *to, size_t size, uint64_t offset) {
     if (v->mapped) {
         memcpy(to, v->store->base + offset, size);
         return 1;
     }
-    int result = read_at(v->fd, to, size, offset);
-    if (result == 1) return 1;
-    __atomic_store_n(&v->failure, result ? errno : ENDED, __ATOMIC_RELAXED);
+    sl_status status = sl_read_at(v->fd, v->store->path, to, size, offset);
+    if (status == SL_OK) return 1;
+    __atomic_store_n(&v->failed, 1 + (status == SL_ECORRUPT ? 0 : errno), __ATOMIC_RELAXED);
     return 0;
 }
 
@@ -256,7 +237,7 @@ static void verify_block(verifier *v, uint64_t block) {
 static void verify_blocks(void *ctx, size_t from, size_t to) {
     verifier *v = ctx;
     for (size_t i = from; i < to; i++)
-        if (!__atomic_load_n(&v->failure, __ATOMIC_RELAXED) && !sl_progress_cancelled(v->progress))
+        if (!__atomic_load_n(&v->failed, __ATOMIC_RELAXED) && !sl_progress_cancelled(v->progress))
             verify_block(v, v->blocks[i]);
 }
 
@@ -271,8 +252,9 @@ static uint64_t next_block(const verifier *v, uint64_t from, uint64_t end) {
 }
 
 static sl_status interruption(const verifier *v) {
-    errno = v->failure;
-    if (v->failure) return fail_read(v->failure == ENDED ? 0 : -1, v->store->path);
+    errno = v->failed - 1;
+    if (v->failed > 1) return sl_fail_errno("cannot read", v->store->path);
+    if (v->failed) return sl_fail(SL_ECORRUPT, "%s: became shorter while it was read; open it again", v->store->path);
     return sl_progress_cancelled(v->progress) ? sl_progress_end(v->progress) : SL_OK;
 }
 
@@ -285,9 +267,9 @@ static sl_status verdict(const verifier *v) {
         if (header->sections[i].offset <= at && at - header->sections[i].offset < header->sections[i].size)
             kind = header->sections[i].kind;
     return sl_fail(SL_ECORRUPT,
-                   "%s: %llu pages are damaged, the first at byte %llu, of section %u; make the file or "
-                   "copy it again",
-                   v->store->path, (unsigned long long)v->found->bad, (unsigned long long)at, kind);
+                   "%s: %llu pages are damaged, the first at byte %llu, of section %u (%s); make the file "
+                   "or copy it again",
+                   v->store->path, (unsigned long long)v->found->bad, (unsigned long long)at, kind, sl_section_name(kind));
 }
 
 static sl_status verify_turns(verifier *v) {

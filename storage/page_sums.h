@@ -34,25 +34,10 @@ typedef struct sl_page_sums {
 /* From the section table. SL_ECORRUPT where the section is not where and as large as it must be. */
 sl_status sl_page_sums_find(const sl_store *store, sl_page_sums *out);
 
-typedef struct sl_pages_found {
-    uint64_t checked; /* pages that were read; 0 where the file has no sums, or sums out of force */
-    uint64_t bad;
-} sl_pages_found;
-
 /* Reads every page that is no hole against its sum, from the file itself and by the store's number of threads; holes
  * stay holes. Steps progress by the bytes read. A page that another process writes meanwhile is read again. Fills
  * *found in any case. Errors: SL_ECORRUPT names the first damaged page; SL_EIO, SL_ECANCELED. */
 sl_status sl_page_sums_verify(const sl_store *store, sl_pages_found *found, sl_progress *progress);
-
-/* What sl_store_verify_all has read. */
-typedef struct sl_verified {
-    size_t sections; /* that have a CRC */
-    sl_pages_found pages;
-    int unverified; /* the file is written in place, and its pages have no sums in force */
-} sl_verified;
-
-/* verify.c: every section that has a CRC, and every page that has a sum. Fills *found in any case. */
-sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_progress *progress);
 
 /* The sums of a file that is being saved, from its bytes in the order of writing. */
 typedef struct sl_page_summer {

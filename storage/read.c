@@ -134,8 +134,8 @@ static sl_status scan(const sl_store *store, const sl_file_section *section, tar
     for (; scanning.first < chunks; scanning.first += TURN)
         SL_TRY(scan_turn(&scanning, chunks, &crc));
     if (crc == section->crc32c || size < section->size || (section->flags & SL_SECTION_CHANGING)) return SL_OK;
-    return sl_fail(SL_ECORRUPT, "%s: section %u is damaged (CRC %08x, not %08x); make it or copy it again", store->path,
-                   section->kind, crc, section->crc32c);
+    return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is damaged (CRC %08x, not %08x); make it or copy it again",
+                   store->path, section->kind, sl_section_name(section->kind), crc, section->crc32c);
 }
 
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress) {

@@ -33,8 +33,8 @@ static sl_status open_source(snapshot *s) {
         return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; try again", s->store->path);
     if (!live) return SL_OK;
     if (live->size != SL_LIVE_SIZE)
-        return sl_fail(SL_ECORRUPT, "%s: section %u is of a wrong size; make it or copy it again", s->store->path,
-                       live->kind);
+        return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is of a wrong size; make it or copy it again", s->store->path,
+                       live->kind, sl_section_name(live->kind));
     s->section = live->offset;
     return sl_live_pin(s->fd, s->store->path, s->progress);
 }

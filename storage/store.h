@@ -120,6 +120,26 @@ const void *sl_store_data(const sl_store *store, const sl_file_section *section)
  * SL_ECORRUPT then and no signal, and holes stay holes. SL_ECORRUPT names the path and the section. Steps progress by
  * its bytes. A section that is written in place has no CRC and is passed over: see sl_page_sums_verify. */
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress);
+/* Pages of a file that is written in place which were held to their sums, see page_sums.h. */
+typedef struct sl_pages_found {
+    uint64_t checked; /* that were read; 0 where the file has no sums, or sums out of force */
+    uint64_t bad;
+} sl_pages_found;
+
+/* What of a file was verified. */
+typedef struct sl_verified {
+    size_t sections; /* that have a CRC */
+    uint64_t bytes;  /* of the header, sections and what lies between them */
+    sl_pages_found pages;
+    int unverified; /* the file is written in place, and its pages have no sums in force */
+} sl_verified;
+
+/* Every byte of the file, read from the file itself while that has its name: the header page against the copy that was
+ * verified when it was opened, each section against its CRC, zeros between them; of a file that is written in place each
+ * page against its sum. *found counts what was verified, also on failure: SL_ECORRUPT, naming the path and the place.
+ * Steps progress by the bytes. */
+sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_progress *progress);
+
 /* Copies it into to (section->size bytes) and verifies the copy. */
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress);
 /* Copies its first size bytes. Where these are not all, or it is written in place, there is no CRC to verify them by.

@@ -29,3 +29,42 @@ const sl_file_type sl_items_file = {
     .known_kinds = KIND(DIRECTORY) | KIND(ITEM_IDS) | KIND(COLUMNS) | KIND(TEXT),
     .fields_end = SL_HEADER_COMMON,
 };
+
+static const char *const section_names[] = {
+    [SL_SECTION_CODES] = "codes of the vectors",
+    [SL_SECTION_LINKS] = "links of layer 0",
+    [SL_SECTION_IDS] = "ids of the vectors",
+    [SL_SECTION_UPPER_NODES] = "nodes of the upper layers",
+    [SL_SECTION_UPPER_START] = "first rows of the upper layers",
+    [SL_SECTION_UPPER_LINKS] = "links of the upper layers",
+    [SL_SECTION_REFINE] = "finer data of the vectors",
+    [SL_SECTION_REST] = "rest of the 4-bit codes",
+    [SL_SECTION_TUNED] = "tuned settings",
+    [SL_SECTION_COARSE] = "4-bit rows to walk on",
+    [SL_SECTION_PROJECTION] = "projection of the 4-bit rows",
+    [SL_SECTION_PARTITION_STARTS] = "first nodes of the partitions",
+    [SL_SECTION_PARTITION_ROWS] = "centroids of the partitions",
+    [SL_SECTION_DEAD] = "marks of deleted vectors",
+    [SL_SECTION_LIVE] = "superblocks and head page",
+    [SL_SECTION_PARTITION_BANDS] = "bands of the partitions",
+    [SL_SECTION_PAGE_SUMS] = "checksums of the pages",
+    [SL_SECTION_SUMS] = "checksums of the vectors",
+    [SL_SECTION_RECORDS] = "records of the vectors",
+    [SL_SECTION_GROUP_STARTS] = "first partitions of the groups",
+    [SL_SECTION_GROUP_ROWS] = "centroids of the groups",
+    [SL_SECTION_SPEC] = "spec",
+    [SL_SECTION_FEATURES] = "fitted features",
+    [SL_SECTION_WIDE] = "weights of the wide part",
+    [SL_SECTION_EMBEDDINGS] = "embeddings",
+    [SL_SECTION_DENSE] = "weights of the deep part",
+    [SL_SECTION_TRAINER] = "state of the training",
+    [SL_SECTION_DIRECTORY] = "directory of the columns",
+    [SL_SECTION_ITEM_IDS] = "ids of the items",
+    [SL_SECTION_COLUMNS] = "values of the columns",
+    [SL_SECTION_TEXT] = "texts of the columns",
+};
+
+const char *sl_section_name(uint32_t kind) {
+    const char *name = kind < sizeof section_names / sizeof *section_names ? section_names[kind] : NULL;
+    return name ? name : "of a kind that this library does not know";
+}

@@ -541,7 +541,11 @@ static sl_status use(const char *path) {
     sl_save_params save;
     sl_save_params_init(&save);
     save.file_ops = &ops;
-    ck_ok(sl_items_save(items, again, &save));
+    sl_items_check_report report = {.struct_size = sizeof report};
+    sl_status sound = sl_items_check(items, NULL, &report);
+    ck_assert(sound == SL_OK || sound == SL_ECORRUPT);
+    status = sl_items_save(items, again, &save);
+    ck_assert_msg(status == SL_OK || (sound == SL_ECORRUPT && status == SL_ECORRUPT), "%s", sl_last_error());
     sl_items_free(items);
     ck_assert_uint_eq(memory.live_blocks, 0);
     return SL_OK;
@@ -608,6 +612,218 @@ START_TEST(every_changed_byte_is_survived) {
     ck_assert_uint_gt(refused, 10);
     free(bytes);
     free(changed);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Damage is found, and stays damage
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* What a program that asks before it trusts learns: by opening, then by checking. */
+static sl_status check(const char *path, sl_items_check_report *report) {
+    sl_items *items;
+    *report = (sl_items_check_report){.struct_size = sizeof *report};
+    sl_status status = sl_items_open(path, NULL, &items);
+    if (status == SL_OK) status = sl_items_check(items, NULL, report);
+    sl_items_free(items);
+    return status;
+}
+
+/* Opens the file, updates it unless `as_it_is`, and saves it over itself. */
+static sl_status rewrite(const char *path, int as_it_is) {
+    static const uint64_t ids[] = {7, 99};
+    every e;
+    sl_items *items;
+    every_fill(&e, ids, 2, 5);
+    sl_status status = sl_items_open(path, NULL, &items);
+    if (status == SL_OK && !as_it_is) status = sl_items_update(items, &e.table);
+    if (status == SL_OK) status = sl_items_save(items, path, NULL);
+    sl_items_free(items);
+    return status;
+}
+
+static const sl_file_section *section_at(const sl_file_header *header, size_t at) {
+    for (uint32_t i = 0; i < header->section_count; i++)
+        if (at >= header->sections[i].offset && at - header->sections[i].offset < header->sections[i].size)
+            return &header->sections[i];
+    return NULL;
+}
+
+START_TEST(a_sound_file_is_told_whole) {
+    char path[SCRATCH_PATH];
+    size_t size;
+    sl_items_check_report report;
+    make_file(path);
+    free(file_read(path, &size));
+    ck_ok(check(path, &report));
+    ck_assert_uint_eq(report.rows, 11);
+    ck_assert_uint_eq(report.columns, 8);
+    ck_assert_uint_eq(report.sections_checked, 4);
+    ck_assert_uint_eq(report.bytes_checked, size);
+    ck_assert_uint_eq(report.bad_ids, 0);
+    ck_ok(rewrite(path, 1));
+    ck_ok(rewrite(path, 0));
+    ck_ok(check(path, &report));
+    ck_assert_uint_eq(report.rows, 12);
+}
+END_TEST
+
+/* One bit at random places: whatever byte of the file it is in, it is found, and named where it lies in a section; and
+ * nobody makes a sound file of the damaged one. */
+START_TEST(every_flipped_bit_is_found_and_stays) {
+    char path[SCRATCH_PATH], name[64];
+    size_t size, read_in_place = 0;
+    sl_file_header header;
+    sl_items_check_report report;
+    make_file(path);
+    unsigned char *whole = file_read(path, &size), *bytes = file_read(path, &size);
+    memcpy(&header, bytes, sizeof header);
+    for (uint64_t i = 0; i < 1500; i++) {
+        size_t at = (size_t)(sl_random_at(11, i) % size);
+        /* Most bytes lie between the sections. */
+        const sl_file_section *section = &header.sections[i % 5];
+        if (i % 5 < 4 && section->size) at = (size_t)(section->offset + sl_random_at(12, i) % section->size);
+        bytes[at] = (unsigned char)(bytes[at] ^ 1u << sl_random_at(13, i) % 8);
+        file_write(path, bytes, size);
+        sl_status status = check(path, &report);
+        ck_assert_msg(status == SL_ECORRUPT || (at < 12 && status != SL_OK), "byte %zu: %s", at,
+                      sl_status_name(status));
+        section = section_at(&header, at);
+        if (section) {
+            snprintf(name, sizeof name, "section %u (%s) is damaged", section->kind, sl_section_name(section->kind));
+            int in_place = section->kind == SL_SECTION_COLUMNS || section->kind == SL_SECTION_TEXT;
+            read_in_place += (size_t)in_place;
+            int rules = in_place && !report.rows; /* offsets and lists are held to their rules by opening */
+            ck_assert_msg(rules || strstr(sl_last_error(), name), "'%s' does not say '%s'", sl_last_error(), name);
+        }
+        for (int as_it_is = 0; as_it_is < 2 && (section || at < SL_HEADER_SIZE); as_it_is++) {
+            size_t after;
+            ck_assert_int_ne(rewrite(path, as_it_is), SL_OK);
+            unsigned char *left = file_read(path, &after);
+            ck_assert_uint_eq(after, size);
+            ck_assert_mem_eq(left, bytes, size);
+            free(left);
+        }
+        memcpy(bytes, whole, size);
+    }
+    ck_assert_uint_gt(read_in_place, 300);
+    free(whole);
+    free(bytes);
+}
+END_TEST
+
+/* So many updates that what counts is gathered into memory: the damage does not slip through there. */
+START_TEST(updates_do_not_launder_damage) {
+    enum { MANY = 3000, ROUNDS = 3 };
+    static int64_t ids[MANY];
+    static double values[MANY];
+    char path[SCRATCH_PATH];
+    size_t size;
+    sl_file_header header;
+    const sl_column columns[] = {{.name = "id", .type = SL_COLUMN_I64, .values = ids},
+                                 {.name = "value", .type = SL_COLUMN_F64, .values = values}};
+    sl_table table = {.struct_size = sizeof table, .rows = MANY, .column_count = 2, .columns = columns};
+    for (size_t i = 0; i < MANY; i++)
+        ids[i] = (int64_t)i, values[i] = (double)i;
+    scratch_name(&place, "items.sl", path);
+    sl_items *items = items_of(&table, MANY, NULL);
+    ck_ok(sl_items_save(items, path, NULL));
+    sl_items_free(items);
+    unsigned char *bytes = file_read(path, &size);
+    memcpy(&header, bytes, sizeof header);
+    free(bytes);
+    for (int damaged = 0; damaged < 2; damaged++) {
+        const sl_file_section *section = &header.sections[2];
+        ck_assert_uint_eq(section->kind, SL_SECTION_COLUMNS);
+        const double wrong = 1e300;
+        /* The value of the last row, which no update replaces. */
+        ck_ok(sl_items_open(path, NULL, &items));
+        const sl_items_part *part = sl_items_part_of(items->body, 0);
+        size_t at = (size_t)((const uint8_t *)(part->columns[1].values) - part->data) + (MANY - 1) * sizeof(double);
+        sl_items_free(items);
+        if (damaged) file_patch(path, (size_t)section->offset + at, &wrong, sizeof wrong);
+        ck_ok(sl_items_open(path, NULL, &items));
+        table.rows = MANY - 1;
+        for (size_t round = 0; round < ROUNDS; round++)
+            ck_ok(sl_items_update(items, &table));
+        ck_assert_int_eq(items->body->store == NULL, !damaged);
+        sl_items_check_report report = {.struct_size = sizeof report};
+        if (damaged) {
+            ck_fails(sl_items_check(items, NULL, &report), SL_ECORRUPT, "values of the columns");
+            ck_fails(sl_items_save(items, path, NULL), SL_ECORRUPT, "values of the columns");
+        } else {
+            ck_ok(sl_items_check(items, NULL, &report));
+            ck_assert_uint_eq(report.sections_checked, 0);
+            expect_text(items, MANY - 1, "value", "2999");
+        }
+        sl_items_free(items);
+    }
+}
+END_TEST
+
+/* A file whose checksums are right, and whose ids are not those of its id column. */
+START_TEST(ids_are_held_to_their_column) {
+    char path[SCRATCH_PATH];
+    size_t size;
+    make_file(path);
+    unsigned char *bytes = file_read(path, &size);
+    sl_file_header header;
+    sl_items_check_report report;
+    memcpy(&header, bytes, sizeof header);
+    ck_assert_uint_eq(header.sections[1].kind, SL_SECTION_ITEM_IDS);
+    const uint64_t other = 123456;
+    memcpy(bytes + header.sections[1].offset + 3 * sizeof other, &other, sizeof other);
+    hostile_seal_as(bytes, size, &sl_items_file);
+    file_write(path, bytes, size);
+    ck_fails(check(path, &report), SL_ECORRUPT, "column 'id'");
+    ck_assert(strstr(sl_last_error(), "row 3"));
+    ck_assert_uint_eq(report.bad_ids, 1);
+    ck_assert_uint_eq(report.bytes_checked, size);
+    free(bytes);
+}
+END_TEST
+
+typedef struct watched {
+    uint64_t done, total;
+    size_t calls;
+} watched;
+
+static int watch(void *ctx, uint64_t done, uint64_t total) {
+    watched *w = ctx;
+    ck_assert(w->calls == 0 || (total == w->total && done >= w->done));
+    *w = (watched){done, total, w->calls + 1};
+    return 0;
+}
+
+START_TEST(checks_and_saves_tell_how_far_they_are) {
+    char path[SCRATCH_PATH];
+    size_t size;
+    sl_items *items;
+    watched w = {0};
+    sl_file_check_params params;
+    sl_save_params save;
+    sl_items_check_report report = {.struct_size = sizeof report};
+    make_file(path);
+    free(file_read(path, &size));
+    ck_ok(sl_items_open(path, NULL, &items));
+    sl_file_check_params_init(&params);
+    params.progress = watch;
+    params.progress_ctx = &w;
+    ck_ok(sl_items_check(items, &params, &report));
+    ck_assert(w.calls && w.done == size && w.total == size);
+    w.calls = 0;
+    sl_save_params_init(&save);
+    save.progress = watch;
+    save.progress_ctx = &w;
+    ck_ok(sl_items_save(items, path, &save));
+    ck_assert(w.calls && w.total > size);
+    params.progress = stop;
+    ck_fails(sl_items_check(items, &params, &report), SL_ECANCELED, "");
+    ck_fails(sl_items_check(NULL, NULL, &report), SL_EINVAL, "items is NULL");
+    ck_fails(sl_items_check(items, NULL, NULL), SL_EINVAL, "sl_items_check_report");
+    params.struct_size = 0;
+    ck_fails(sl_items_check(items, &params, &report), SL_EINVAL, "sl_file_check_params_init");
+    sl_items_free(items);
 }
 END_TEST
 
@@ -691,6 +907,11 @@ int main(void) {
     tcase_add_test(tests, too_many_columns_are_refused);
     tcase_add_test(tests, every_truncation_is_refused);
     tcase_add_loop_test(tests, every_changed_byte_is_survived, 0, 2);
+    tcase_add_test(tests, a_sound_file_is_told_whole);
+    tcase_add_test(tests, every_flipped_bit_is_found_and_stays);
+    tcase_add_test(tests, updates_do_not_launder_damage);
+    tcase_add_test(tests, ids_are_held_to_their_column);
+    tcase_add_test(tests, checks_and_saves_tell_how_far_they_are);
     tcase_add_test(tests, failing_saves_leave_the_old_file);
     tcase_add_test(tests, failing_allocations_are_passed_on);
     return check_main("items", &tests, 1);

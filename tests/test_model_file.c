@@ -241,6 +241,54 @@ static int counts(const sl_file_header *header, size_t at) {
     return at < SL_HEADER_SIZE;
 }
 
+/* The check finds the byte wherever it is, and names the section that it is in. */
+static void check_is_told(const sl_file_header *header, size_t at) {
+    sl_ranker_check_report report = {.struct_size = sizeof report};
+    sl_status status = sl_ranker_check(place.path, NULL, &report);
+    ck_assert_msg(status == SL_ECORRUPT || (at < 12 && status != SL_OK), "byte %zu: %s", at, sl_status_name(status));
+    for (uint32_t i = 0; i < header->section_count; i++) {
+        const sl_file_section *section = &header->sections[i];
+        if (at < section->offset || at - section->offset >= section->size) continue;
+        ck_assert_msg(strstr(sl_last_error(), sl_section_name(section->kind)), "%s", sl_last_error());
+        ck_assert_uint_lt(report.bytes_checked, at);
+    }
+}
+
+START_TEST(a_sound_model_is_told_whole) {
+    size_t size;
+    sl_ranker_info info = {.struct_size = sizeof info};
+    sl_ranker_check_report report = {.struct_size = sizeof report};
+    sl_file_check_params params;
+    ck_assert_int_eq(sl_ranker_save(model, place.path, NULL), SL_OK);
+    free(file_read(place.path, &size));
+    ck_assert_msg(sl_ranker_check(place.path, NULL, &report) == SL_OK, "%s", sl_last_error());
+    ck_assert_int_eq(sl_ranker_get_info(model, &info), SL_OK);
+    ck_assert_uint_eq(report.features, info.features);
+    ck_assert_uint_eq(report.parameters, info.parameters);
+    ck_assert_uint_eq(report.sections_checked, 5);
+    ck_assert_uint_eq(report.bytes_checked, size);
+    ck_assert_int_eq(report.checkpoint, 0);
+    sl_file_check_params_init(&params);
+    params.progress = cancel;
+    ck_assert_int_eq(sl_ranker_check(place.path, &params, &report), SL_ECANCELED);
+    ck_assert_int_eq(sl_ranker_check(NULL, NULL, &report), SL_EINVAL);
+    ck_assert_int_eq(sl_ranker_check(place.path, NULL, NULL), SL_EINVAL);
+    ck_assert_int_eq(sl_ranker_check(place.folder, NULL, &report), SL_EFORMAT);
+    /* Every allocation in turn; nothing is lost. */
+    fault_allocator faults;
+    fault_allocator_init(&faults, 0);
+    sl_file_check_params_init(&params);
+    params.allocator = &faults.allocator;
+    ck_assert_int_eq(sl_ranker_check(place.path, &params, &report), SL_OK);
+    size_t calls = faults.calls;
+    for (size_t i = 1; i <= calls; i++) {
+        fault_allocator_init(&faults, i);
+        ck_assert_int_eq(sl_ranker_check(place.path, &params, &report), SL_ENOMEM);
+        ck_assert_uint_eq(faults.live_blocks, 0);
+    }
+}
+END_TEST
+
 START_TEST(every_changed_byte_is_told) {
     size_t size;
     sl_file_header header;
@@ -252,6 +300,7 @@ START_TEST(every_changed_byte_is_told) {
         file_patch(place.path, at, &changed, 1);
         sl_status status = open_and_use(size);
         ck_assert_msg((status != SL_OK) == counts(&header, at), "byte %zu: %s", at, sl_status_name(status));
+        check_is_told(&header, at);
         file_patch(place.path, at, &old, 1);
     }
     free(bytes);
@@ -347,6 +396,7 @@ int main(void) {
     tcase_add_test(saving, memory_may_fail_anywhere);
     TCase *harm = tcase_create("harm");
     tcase_add_test(harm, every_truncation_is_told);
+    tcase_add_test(harm, a_sound_model_is_told_whole);
     tcase_add_test(harm, every_changed_byte_is_told);
     tcase_add_test(harm, sealed_lies_do_no_harm);
     tcase_add_test(harm, sections_are_held_to_their_rules);

@@ -173,6 +173,46 @@ START_TEST(a_mapped_table_serves) {
 }
 END_TEST
 
+static sl_status make_verified(sl_ranker *ranker, sl_items *items, int verify, sl_recommender **out) {
+    sl_recommender_params params;
+    sl_recommender_params_init(&params);
+    params.verify = verify;
+    return sl_recommender_create(f.index, ranker, items, &params, out);
+}
+
+/* One bit of a value: whoever asks for it is not served from a damaged table, and a swap to one changes nothing. */
+START_TEST(a_damaged_table_does_not_serve) {
+    scratch place;
+    sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
+    sl_items *items = funnel_items(&f, NULL), *opened;
+    sl_recommender *recommender, *other;
+    scratch_open(&place);
+    ck_ok(sl_items_save(items, place.path, NULL));
+    ck_ok(sl_items_open(place.path, NULL, &opened));
+    ck_ok(make_verified(ranker, opened, 1, &recommender));
+    sl_recommender_free(recommender);
+    const sl_file_section *section = sl_store_section(opened->body->store, SL_SECTION_COLUMNS);
+    size_t at = (size_t)section->offset;
+    unsigned char byte = (unsigned char)(opened->body->store->base[at] ^ 1);
+    sl_items_free(opened);
+    file_patch(place.path, at, &byte, 1);
+    ck_ok(sl_items_open(place.path, NULL, &opened));
+    ck_fails(make_verified(ranker, opened, 1, &recommender), SL_ECORRUPT, "values of the columns");
+    ck_assert_ptr_null(recommender);
+    ck_ok(make_verified(ranker, opened, 0, &recommender));
+    ck_ok(make_verified(ranker, items, 1, &other));
+    ck_fails(sl_recommender_swap(other, NULL, opened), SL_ECORRUPT, "values of the columns");
+    ck_assert_uint_eq(sl_recommender_version(other), 0);
+    ck_ok(sl_recommender_swap(recommender, NULL, opened));
+    sl_recommender_free(recommender);
+    sl_recommender_free(other);
+    sl_items_free(items);
+    sl_items_free(opened);
+    sl_ranker_free(ranker);
+    scratch_close(&place);
+}
+END_TEST
+
 /* What was asked for ahead. */
 static struct {
     const uint8_t *from;
@@ -838,6 +878,7 @@ int main(void) {
     }
     tcase_add_test(dense, handles_are_kept);
     tcase_add_test(dense, a_mapped_table_serves);
+    tcase_add_test(dense, a_damaged_table_does_not_serve);
     tcase_add_test(dense, mapped_columns_are_asked_for);
     tcase_add_test(dense, ranking_alone_takes_any_number);
     tcase_add_test(dense, recall_alone_keeps_its_order);

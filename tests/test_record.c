@@ -298,15 +298,15 @@ START_TEST(headers_that_lie) {
     lying = header;
     lying.record_pitch = 0;
     put_header(&lying);
-    all_refuse("section 1 is 0 bytes");
+    all_refuse("section 1 (codes of the vectors) is 0 bytes");
     lying = header;
     section_of(&lying, SL_SECTION_RECORDS)->size -= 1;
     put_header(&lying);
-    all_refuse("section 29 is");
+    all_refuse("section 29 (records of the vectors) is");
     lying = header;
     section_of(&lying, SL_SECTION_RECORDS)->kind = SL_SECTION_CODES;
     put_header(&lying);
-    all_refuse("section 1 is");
+    all_refuse("section 1 (codes of the vectors) is");
     put_header(&header);
     sl_index_free(indexes_open(place.path, SL_PLACE_MAP));
 }
@@ -357,7 +357,8 @@ START_TEST(damaged_records) {
         sl_open_params_init(&params);
         params.place = SL_PLACE_DRAM;
         ck_fails(sl_index_open(place.path, &params, &opened), SL_ECORRUPT,
-                 room ? "1 records are damaged, the first that of id 1099511627861" : "section 29 is damaged");
+                 room ? "1 records are damaged, the first that of id 1099511627861"
+                      : "section 29 (records of the vectors) is damaged");
     }
     sl_index_free(index);
 }

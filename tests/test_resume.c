@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "ranker/train.h"
 #include "tests/check_main.h"
+#include "tests/hostile.h"
 #include "tests/planted.h"
 #include "tests/scratch.h"
 
@@ -298,6 +299,52 @@ START_TEST(damaged_checkpoints_are_refused) {
 }
 END_TEST
 
+/* Found by a check whichever byte it is; and where the checksums are right, the numbers are held to what they say. */
+START_TEST(checkpoints_are_checked) {
+    char spec[PLANTED_SPEC];
+    planted_spec(spec, CLICK, "", ADAM, TRAIN, "");
+    sl_train_params params = checkpointed(0, 0);
+    outcome whole = train(spec, &params);
+    sl_ranker_check_report report = {.struct_size = sizeof report};
+    size_t size;
+    unsigned char *bytes = file_read(place.path, &size);
+    sl_file_header header;
+    memcpy(&header, bytes, sizeof header);
+    ck_assert_int_eq(sl_ranker_check(place.path, NULL, &report), SL_OK);
+    ck_assert_int_eq(report.checkpoint, 1);
+    ck_assert_uint_eq(report.bytes_checked, size);
+    for (uint64_t i = 0; i < 300; i++) {
+        size_t at = (size_t)(sl_random_at(5, i) % size);
+        unsigned char changed = (unsigned char)(bytes[at] ^ 1u << sl_random_at(6, i) % 8);
+        file_patch(place.path, at, &changed, 1);
+        sl_status status = sl_ranker_check(place.path, NULL, &report);
+        ck_assert_msg(status == SL_ECORRUPT || (at < 12 && status != SL_OK), "byte %zu: %s", at, sl_last_error());
+        file_patch(place.path, at, &bytes[at], 1);
+    }
+    const sl_file_section *section = &header.sections[header.section_count - 1];
+    ck_assert_uint_eq(section->kind, SL_SECTION_TRAINER);
+    /* The best epoch is after the last; fewer weights than there are; a state that is no number. */
+    const uint64_t large = 1000, none = 0, nan = 0x7fc00000;
+    const struct {
+        size_t at;
+        const uint64_t *value;
+        size_t width;
+    } lies[] = {{32, &large, 8}, {80, &none, 8}, {88, &none, 8}, {96, &none, 8}, {132, &nan, 4}};
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        unsigned char *changed = file_read(place.path, &size);
+        memcpy(changed + section->offset + lies[i].at, lies[i].value, lies[i].width);
+        hostile_seal_as(changed, size, &sl_ranker_file);
+        file_write(place.path, changed, size);
+        ck_assert_int_eq(sl_ranker_check(place.path, NULL, &report), SL_ECORRUPT);
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), "state of the training"));
+        file_write(place.path, bytes, size);
+        free(changed);
+    }
+    free(bytes);
+    sl_ranker_free(whole.ranker);
+}
+END_TEST
+
 START_TEST(a_checkpoint_is_a_model) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, "", GRAD ", \"rate\": 0.3", "\"epochs\": 6, \"batch\": 50, \"patience\": 0", "");
@@ -336,6 +383,7 @@ int main(void) {
     tcase_add_test(all, a_finished_training_is_only_opened);
     tcase_add_test(all, other_trainings_are_refused);
     tcase_add_test(all, damaged_checkpoints_are_refused);
+    tcase_add_test(all, checkpoints_are_checked);
     tcase_add_test(all, a_checkpoint_is_a_model);
     tcase_add_test(all, a_file_that_cannot_be_written_is_told_at_once);
     return check_main("resume", &all, 1);

@@ -278,7 +278,9 @@ START_TEST(of_a_file_that_never_changes) {
     ck_assert_uint_gt(report.sections_checked, 0);
     ck_fails(scrub(index, NULL, 1, &report), SL_EINVAL, "bad_ids is NULL");
     flip(index, records ? SL_SECTION_RECORDS : SL_SECTION_CODES, 10);
-    ck_fails(scrub(index, &id, 1, &report), SL_ECORRUPT, records ? "section 29 is damaged" : "section 1 is damaged");
+    ck_fails(scrub(index, &id, 1, &report), SL_ECORRUPT,
+             records ? "section 29 (records of the vectors) is damaged"
+                     : "section 1 (codes of the vectors) is damaged");
     sl_index_free(index);
 }
 END_TEST
@@ -295,7 +297,8 @@ START_TEST(of_another_size) {
         if (header.sections[i].kind == SL_SECTION_SUMS) header.sections[i].size -= sizeof(uint32_t);
     header.crc32c = sl_crc32c(0, &header, offsetof(sl_file_header, crc32c));
     file_patch(place.path, 0, &header, sizeof header);
-    ck_fails(sl_index_open(place.path, NULL, &index), SL_ECORRUPT, "section 28 is 1596 bytes");
+    ck_fails(sl_index_open(place.path, NULL, &index), SL_ECORRUPT,
+             "section 28 (checksums of the vectors) is 1596 bytes");
 }
 END_TEST
 

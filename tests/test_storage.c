@@ -243,6 +243,72 @@ START_TEST(other_types_are_named) {
 }
 END_TEST
 
+/* Whoever names a file without saying what it is learns it by its first bytes. */
+START_TEST(kinds_of_file_are_told) {
+    sl_file_kind kind;
+    become(_i);
+    ck_assert_int_eq(sl_file_kind_of(place.path, &kind), SL_OK);
+    ck_assert_int_eq(kind, _i);
+    ck_assert_int_eq(sl_file_kind_of(NULL, &kind), SL_EINVAL);
+    ck_assert_int_eq(sl_file_kind_of(place.path, NULL), SL_EINVAL);
+    ck_assert_int_eq(sl_file_kind_of(place.folder, &kind), SL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "a folder"));
+    file_write(place.path, "SLAVERS!", 8);
+    ck_assert_int_eq(sl_file_kind_of(place.path, &kind), SL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "not a Shortlist index, model or item table"));
+    file_write(place.path, "", 0);
+    ck_assert_int_eq(sl_file_kind_of(place.path, &kind), SL_EFORMAT);
+    ck_assert_int_eq(unlink(place.path), 0);
+    ck_assert_int_eq(sl_file_kind_of(place.path, &kind), SL_EIO);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), place.path));
+}
+END_TEST
+
+START_TEST(every_kind_of_section_has_a_name) {
+    const char *unknown = sl_section_name(0);
+    for (uint32_t kind = 1; kind < 32; kind++)
+        for (int type = 0; type < TYPES; type++)
+            if (types[type]->known_kinds >> kind & 1) {
+                ck_assert_str_ne(sl_section_name(kind), unknown);
+                for (uint32_t other = 1; other < kind; other++)
+                    ck_assert_str_ne(sl_section_name(kind), sl_section_name(other));
+            }
+    ck_assert_str_eq(sl_section_name(SAMPLE_UNKNOWN), unknown);
+    ck_assert_str_eq(sl_section_name(UINT32_MAX), unknown);
+}
+END_TEST
+
+static int go_on(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx, (void)done, (void)total;
+    return 0;
+}
+
+/* Verified as a whole, no byte of a file can change unseen: not those of a section that nobody knows, and not those
+ * between the sections. */
+START_TEST(no_byte_changes_unseen) {
+    become(_i);
+    sl_progress progress;
+    sl_store *store;
+    sl_verified found;
+    ck_assert_int_eq(sl_store_open(place.path, types[_i], SL_PLACE_MAP, &memory, &store), SL_OK);
+    sl_progress_start(&progress, go_on, NULL, store->size);
+    ck_assert_int_eq(sl_store_verify_all(store, &found, &progress), SL_OK);
+    ck_assert_uint_eq(found.sections, SAMPLE_SECTIONS);
+    ck_assert_uint_eq(found.bytes, store->size);
+    ck_assert_uint_eq(progress.done, store->size);
+    /* The types share the bytes out. */
+    for (uint64_t at = (uint64_t)_i; at < store->size; at += TYPES) {
+        unsigned char whole = store->base[at], changed = (unsigned char)(whole ^ (1u << at % 8));
+        file_patch(place.path, at, &changed, 1);
+        ck_assert_int_eq(sl_store_verify_all(store, &found, NULL), SL_ECORRUPT);
+        ck_assert_uint_le(found.bytes, at);
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), place.path));
+        file_patch(place.path, at, &whole, 1);
+    }
+    sl_store_close(store, &memory);
+}
+END_TEST
+
 /* Kinds of section that a type knows are passed by; all others are not, where they are required. */
 START_TEST(kinds_belong_to_a_type) {
     become(_i);
@@ -468,6 +534,9 @@ int main(void) {
     tcase_add_loop_test(tests, changed_section_bytes_are_found, 0, TYPES);
     tcase_add_loop_test(tests, forged_headers_are_refused, 0, (int)(sizeof forgeries / sizeof *forgeries));
     tcase_add_loop_test(tests, other_types_are_named, 0, TYPES);
+    tcase_add_loop_test(tests, kinds_of_file_are_told, 0, TYPES);
+    tcase_add_test(tests, every_kind_of_section_has_a_name);
+    tcase_add_loop_test(tests, no_byte_changes_unseen, 0, TYPES);
     tcase_add_loop_test(tests, kinds_belong_to_a_type, 0, TYPES);
     tcase_add_loop_test(tests, foreign_header_fields_are_refused, 1, TYPES);
     tcase_add_test(tests, the_last_byte_counts);

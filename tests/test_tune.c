@@ -639,7 +639,7 @@ START_TEST(hostile_records_are_refused) {
         unsigned char other = (unsigned char)(valid[at + 20] ^ 1);
         file_write(place.path, valid, size);
         file_patch(place.path, at + 20, &other, 1);
-        ck_fails(open_in((sl_place)where, &opened), SL_ECORRUPT, "section 9 is damaged");
+        ck_fails(open_in((sl_place)where, &opened), SL_ECORRUPT, "section 9 (tuned settings) is damaged");
         /* A record that needs a newer library is not used; the others are. */
         uint32_t newer = 1;
         forge(valid, size, at + sizeof(sl_tuned_record) - sizeof newer, &newer, sizeof newer);

@@ -369,7 +369,6 @@ class Predict(RankingTest):
         self.run_bad(1, "predict", "m.slr", "test.csv", "-o", "none/p.npy", says=["none/p.npy"])
         self.run_bad(1, "predict", "m.slr", "test.csv", "-o", "test.csv", says=["input test.csv"])
         self.run_bad(1, "predict", "test.csv", "test.csv", "-o", "p.npy", says=["test.csv", "not a Shortlist ranker"])
-        self.run_bad(1, "check", "m.slr", says=["m.slr", "ranker model", "index"])
 
     def test_corrupt_model(self):
         whole = self.read("m.slr")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 
 import numpy as np
 import pytest
@@ -55,6 +56,49 @@ def test_saved_and_mapped(items, tmp_path):
         shortlist.Items.open(tmp_path / "bad")
     with pytest.raises(TypeError):
         pickle.dumps(items)
+
+
+def flip(path, section, at=0):
+    """Changes one bit of a file's section, by its place in the section table."""
+    data = bytearray(path.read_bytes())
+    (offset,) = struct.unpack_from("<Q", data, 512 + 32 * section + 8)
+    data[offset + at] ^= 1
+    path.write_bytes(data)
+
+
+def test_check(items, tmp_path):
+    path = tmp_path / "items.sli"
+    assert items.check() == shortlist.ItemsCheckReport(0, 0, 0, 0, 0)
+    items.save(path)
+    again = shortlist.Items.open(path)
+    assert again.check() == shortlist.ItemsCheckReport(200, 4, 4, path.stat().st_size, 0)
+    told = []
+    again.check(progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (path.stat().st_size, path.stat().st_size)
+    with pytest.raises(RuntimeError, match="enough"):
+        again.check(progress=stop)
+
+
+def stop(done, total):
+    raise RuntimeError("enough")
+
+
+def test_damage_stays_damage(items, tmp_path):
+    path = tmp_path / "items.sli"
+    items.save(path)
+    flip(path, 3)
+    damaged = path.read_bytes()
+    again = shortlist.Items.open(path)
+    with pytest.raises(shortlist.Error, match="texts of the columns") as caught:
+        again.check()
+    assert caught.value.status == "SL_ECORRUPT"
+    assert caught.value.report.rows == 200 and 0 < caught.value.report.bytes_checked < len(damaged)
+    again.update({"id": [3], "shop": [77]})
+    for target in (path, tmp_path / "other.sli"):
+        with pytest.raises(shortlist.Error, match="texts of the columns") as caught:
+            again.save(target)
+        assert caught.value.status == "SL_ECORRUPT"
+    assert path.read_bytes() == damaged and os.listdir(tmp_path) == ["items.sli"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "pandas", "arrow", "structured"])
@@ -130,9 +174,6 @@ def test_readers_beside_updates(items):
 
 
 def test_progress_cancels(data, tmp_path):
-    def stop(done, total):
-        raise RuntimeError("enough")
-
     with pytest.raises(RuntimeError, match="enough"):
         shortlist.Items(columns(50_000) | {"id": np.arange(50_000)}, progress=stop)
     with pytest.raises(RuntimeError, match="enough"):
@@ -150,5 +191,6 @@ def test_python_runs_while_items_are_made(counter, tmp_path):
         "update": lambda: core.update(table),
         "save": lambda: core.save(name, None),
         "open": lambda: shortlist._core.Items.open(name, "id"),
+        "check": lambda: shortlist._core.Items.open(name, "id").check(None),
     }
     assert not [what for what, call in calls.items() if not moves(counter, call)]

@@ -112,6 +112,23 @@ def test_saved_and_pickled(rk, data, tmp_path):
     assert os.listdir(tmp_path) == ["m.slr"]
 
 
+def test_check(rk, tmp_path):
+    path = tmp_path / "m.slr"
+    rk.save(path)
+    told = shortlist.Ranker.check(path)
+    assert (told.features, told.parameters) == (rk.info.features, rk.info.parameters)
+    assert told.bytes_checked == path.stat().st_size and not told.checkpoint
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1  # behind the last section, where no model reads
+    path.write_bytes(data)
+    shortlist.Ranker.open(path)
+    with pytest.raises(shortlist.Error, match="is not zero") as caught:
+        shortlist.Ranker.check(path)
+    assert caught.value.status == "SL_ECORRUPT" and caught.value.report.sections_checked == told.sections_checked
+    with pytest.raises(FileNotFoundError):
+        shortlist.Ranker.check(tmp_path / "none.slr")
+
+
 def test_files_that_are_none(tmp_path, rk):
     with pytest.raises(FileNotFoundError):
         shortlist.Ranker.open(tmp_path / "none.slr")

@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import signal
+import struct
 import weakref
 
 import numpy as np
@@ -497,3 +498,18 @@ def test_the_core_refuses_buffers_that_do_not_fit(serving, users, vectors):
     for asked, into, also in wrong:
         with pytest.raises((ValueError, BufferError)):
             serving._core.recommend(asked, options, into, also, np.empty_like(scores[: len(into)]), None)
+
+
+def test_a_damaged_table_is_not_served(index, rk, tmp_path):
+    path = tmp_path / "items.sli"
+    shortlist.Items(item_data()).save(path)
+    shortlist.Recommender(index, rk, shortlist.Items.open(path), verify=True)
+    data = bytearray(path.read_bytes())
+    (offset,) = struct.unpack_from("<Q", data, 512 + 32 * 2 + 8)
+    data[offset] ^= 1
+    path.write_bytes(data)
+    damaged = shortlist.Items.open(path)
+    with pytest.raises(shortlist.Error, match="values of the columns") as caught:
+        shortlist.Recommender(index, rk, damaged, verify=True)
+    assert caught.value.status == "SL_ECORRUPT"
+    shortlist.Recommender(index, rk, damaged)

@@ -38,7 +38,7 @@ Items *Items::open(nb::bytes path, nb::str id) {
         nb::gil_scoped_release released;
         outcome = Outcome(sl_items_open(name, &params, &made));
     }
-    check(outcome);
+    ::check(outcome);
     return new Items(made);
 }
 
@@ -57,6 +57,31 @@ void Items::save(nb::bytes path, nb::handle function) {
     progress.check(outcome);
 }
 
+nb::dict Items::check(nb::handle function) {
+    Progress progress(function);
+    sl_file_check_params params;
+    sl_file_check_params_init(&params);
+    progress.attach(params);
+    sl_items_check_report report{};
+    report.struct_size = sizeof report;
+    Outcome outcome;
+    {
+        // Neither readers nor updates wait for it.
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_items_check(handle_, &params, &report));
+    }
+    progress.check(outcome.status == SL_ECORRUPT ? Outcome() : outcome);
+    nb::dict found;
+    found["status"] = sl_status_name(outcome.status);
+    found["message"] = outcome.message.c_str();
+    found["rows"] = report.rows;
+    found["columns"] = report.columns;
+    found["sections_checked"] = report.sections_checked;
+    found["bytes_checked"] = report.bytes_checked;
+    found["bad_ids"] = report.bad_ids;
+    return found;
+}
+
 void Items::update(nb::handle object) {
     const Table &table = nb::cast<Table &>(object);
     Outcome outcome;
@@ -64,7 +89,7 @@ void Items::update(nb::handle object) {
         outcome = Outcome(sl_items_update(handle_, table.view()));
         changed();
     });
-    check(outcome);
+    ::check(outcome);
 }
 
 nb::list Items::texts(nb::handle ids, size_t n, nb::str column) {
@@ -74,7 +99,8 @@ nb::list Items::texts(nb::handle ids, size_t n, nb::str column) {
     for (size_t i = 0; i < n; i++) {
         size_t length = 0;
         for (;;) {
-            check(Outcome(sl_items_text(handle_, labels.data()[i], column.c_str(), text.data(), text.size(), &length)));
+            ::check(
+                Outcome(sl_items_text(handle_, labels.data()[i], column.c_str(), text.data(), text.size(), &length)));
             if (length < text.size()) break;
             text.resize(length + 1);
         }
@@ -88,6 +114,7 @@ void define_items(nb::module_ &m) {
         .def_static("create", &Items::create, nb::arg("rows"), nb::arg("id"), nb::arg("progress").none())
         .def_static("open", &Items::open, nb::arg("path"), nb::arg("id"))
         .def("save", &Items::save, nb::arg("path"), nb::arg("progress").none())
+        .def("check", &Items::check, nb::arg("progress").none())
         .def("update", &Items::update, nb::arg("table"))
         .def("texts", &Items::texts, nb::arg("ids"), nb::arg("n"), nb::arg("column"))
         .def_prop_ro("size", &Items::size)

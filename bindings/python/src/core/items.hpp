@@ -15,6 +15,8 @@ class Items {
     Items &operator=(const Items &) = delete;
 
     void save(nb::bytes path, nb::handle progress);
+    // What the table's file was found to be, with the status and message of the call.
+    nb::dict check(nb::handle progress);
     void update(nb::handle table);
     // The texts of one column for n ids.
     nb::list texts(nb::handle ids, size_t n, nb::str column);

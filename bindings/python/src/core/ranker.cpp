@@ -50,7 +50,7 @@ Ranker::~Ranker() {
 sl_ranker_info Ranker::query() const {
     sl_ranker_info info{};
     info.struct_size = sizeof info;
-    check(Outcome(sl_ranker_get_info(handle_, &info)));
+    ::check(Outcome(sl_ranker_get_info(handle_, &info)));
     return info;
 }
 
@@ -117,8 +117,33 @@ Ranker *Ranker::open(nb::bytes path) {
         nb::gil_scoped_release released;
         outcome = Outcome(sl_ranker_open(name, nullptr, &made));
     }
-    check(outcome);
+    ::check(outcome);
     return new Ranker(made);
+}
+
+nb::dict Ranker::check(nb::bytes path, nb::handle function) {
+    const char *name = path_text(path);
+    Progress progress(function);
+    sl_file_check_params params;
+    sl_file_check_params_init(&params);
+    progress.attach(params);
+    sl_ranker_check_report report{};
+    report.struct_size = sizeof report;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_check(name, &params, &report));
+    }
+    progress.check(outcome.status == SL_ECORRUPT ? Outcome() : outcome);
+    nb::dict found;
+    found["status"] = sl_status_name(outcome.status);
+    found["message"] = outcome.message.c_str();
+    found["features"] = report.features;
+    found["parameters"] = report.parameters;
+    found["sections_checked"] = report.sections_checked;
+    found["bytes_checked"] = report.bytes_checked;
+    found["checkpoint"] = report.checkpoint != 0;
+    return found;
 }
 
 void Ranker::save(nb::bytes path, nb::handle function) {
@@ -218,7 +243,7 @@ void Ranker::predict_encoded(size_t n, nb::handle dense, nb::handle ids, nb::han
         outcome = Outcome(predictor.run(
             [&](sl_predictor *handle) { return sl_predictor_predict_encoded(handle, &rows, scores.data()); }));
     }
-    check(outcome);
+    ::check(outcome);
 }
 
 nb::dict Ranker::evaluate(nb::handle rows, nb::handle group, size_t k, size_t threads, nb::handle lookup,
@@ -261,7 +286,7 @@ nb::list Ranker::features() {
     for (size_t i = 0; i < count; i++) {
         sl_feature_info feature{};
         feature.struct_size = sizeof feature;
-        check(Outcome(sl_ranker_get_feature(handle_, i, &feature)));
+        ::check(Outcome(sl_ranker_get_feature(handle_, i, &feature)));
         out.append(dict_of(feature));
     }
     return out;
@@ -273,7 +298,7 @@ nb::dict Ranker::tensors(nb::handle self) {
     size_t count = sl_ranker_tensor_count(handle);
     for (size_t i = 0; i < count; i++) {
         sl_tensor tensor{};
-        check(Outcome(sl_ranker_get_tensor(handle, i, &tensor)));
+        ::check(Outcome(sl_ranker_get_tensor(handle, i, &tensor)));
         size_t shape[] = {tensor.rows, tensor.columns};
         out[tensor.name] = nb::ndarray<nb::numpy, const float>(tensor.data, 2, shape, self).cast();
     }
@@ -299,7 +324,7 @@ Ranker *Ranker::with_tensors(nb::dict tensors) {
         nb::gil_scoped_release released;
         outcome = Outcome(sl_ranker_with_tensors(handle_, given.data(), given.size(), &made));
     }
-    check(outcome);
+    ::check(outcome);
     return new Ranker(made);
 }
 
@@ -311,6 +336,7 @@ void define_ranker(nb::module_ &m) {
         .def_static("create", &Ranker::create, nb::arg("spec"), nb::arg("rows"), nb::arg("seed"),
                     nb::arg("lookup").none())
         .def_static("open", &Ranker::open, nb::arg("path"))
+        .def_static("check", &Ranker::check, nb::arg("path"), nb::arg("progress").none())
         .def("save", &Ranker::save, nb::arg("path"), nb::arg("progress").none())
         .def("predict", &Ranker::predict, nb::arg("table"), nb::arg("threads"), nb::arg("lookup").none(),
              nb::arg("scores_out"))

@@ -12,6 +12,8 @@ class Ranker {
                            nb::handle progress, nb::handle on_epoch);
     static Ranker *create(nb::str spec, nb::handle rows, uint64_t seed, nb::handle lookup);
     static Ranker *open(nb::bytes path);
+    // What the file was found to be, with the status and message of the call.
+    static nb::dict check(nb::bytes path, nb::handle progress);
     ~Ranker();
     Ranker(const Ranker &) = delete;
     Ranker &operator=(const Ranker &) = delete;

@@ -110,7 +110,7 @@ template <class Work> Outcome Recommender::use(Work work) {
 }
 
 Recommender::Recommender(nb::handle index, nb::handle ranker, nb::handle items, int item_part, size_t threads,
-                         float missing_score, nb::handle group)
+                         float missing_score, nb::handle group, bool verify)
     : index_object_(nb::borrow(index)), items_object_(nb::borrow(items)), index_(nb::cast<Index &>(index)),
       index_handle_(index_.handle()) {
     sl_recommender_params params;
@@ -118,6 +118,7 @@ Recommender::Recommender(nb::handle index, nb::handle ranker, nb::handle items, 
     params.item_part = static_cast<sl_item_part>(item_part);
     params.threads = batch_threads(threads);
     params.missing_score = missing_score;
+    params.verify = verify;
     params.group = group.is_none() ? nullptr : nb::borrow<nb::str>(group).c_str();
     sl_ranker *model = ranker_of(ranker);
     sl_items *table = items_of(items);
@@ -227,9 +228,9 @@ void Recommender::update(nb::handle object) {
 
 void define_recommender(nb::module_ &m) {
     nb::class_<Recommender>(m, "Recommender")
-        .def(nb::init<nb::handle, nb::handle, nb::handle, int, size_t, float, nb::handle>(), nb::arg("index"),
+        .def(nb::init<nb::handle, nb::handle, nb::handle, int, size_t, float, nb::handle, bool>(), nb::arg("index"),
              nb::arg("ranker").none(), nb::arg("items").none(), nb::arg("item_part"), nb::arg("threads"),
-             nb::arg("missing_score"), nb::arg("group").none())
+             nb::arg("missing_score"), nb::arg("group").none(), nb::arg("verify"))
         .def("recommend", &Recommender::recommend, nb::arg("request"), nb::arg("options"), nb::arg("ids_out"),
              nb::arg("scores_out"), nb::arg("recall_out"), nb::arg("progress").none())
         .def("score", &Recommender::score, nb::arg("request"), nb::arg("ids"), nb::arg("count"),

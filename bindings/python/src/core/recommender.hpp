@@ -11,7 +11,7 @@ class Recommender {
   public:
     // ranker, items, group: or None. item_part: 0 layer, 1 codes.
     Recommender(nb::handle index, nb::handle ranker, nb::handle items, int item_part, size_t threads,
-                float missing_score, nb::handle group);
+                float missing_score, nb::handle group, bool verify);
     ~Recommender();
     Recommender(const Recommender &) = delete;
     Recommender &operator=(const Recommender &) = delete;

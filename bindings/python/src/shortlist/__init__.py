@@ -24,8 +24,8 @@ from ._arrays import NO_ID
 from ._errors import Error
 from ._exact import exact
 from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open, snapshot
-from ._items import Items
-from ._ranker import Encoded, Epoch, Feature, Metrics, Ranker, RankerInfo, TrainReport
+from ._items import Items, ItemsCheckReport
+from ._ranker import Encoded, Epoch, Feature, Metrics, Ranker, RankerCheckReport, RankerInfo, TrainReport
 from ._recommend import Recommendations, Recommender, recommend
 from ._system import SystemInfo, cpu
 
@@ -41,9 +41,11 @@ __all__ = [
     "Index",
     "IndexStats",
     "Items",
+    "ItemsCheckReport",
     "Metrics",
     "NumaPages",
     "Ranker",
+    "RankerCheckReport",
     "RankerInfo",
     "Recommendations",
     "Recommender",

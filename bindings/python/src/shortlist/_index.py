@@ -25,7 +25,7 @@ from ._arrays import (
     rows,
     share,
 )
-from ._errors import Error
+from ._errors import Error, checked
 from ._filter import filter_of
 from ._progress import Progress, shown
 
@@ -490,10 +490,7 @@ class Index:
                 bool(scrub),
                 tell,
             )
-        status, message = found.pop("status"), found.pop("message")
-        report = CheckReport(**found)
-        if status != "SL_OK":
-            raise Error(status, message, report)
+        report: CheckReport = checked(found, CheckReport)
         return report
 
     def stats(self) -> IndexStats:

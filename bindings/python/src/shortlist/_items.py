@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy.typing as npt
@@ -12,8 +12,24 @@ import numpy.typing as npt
 from . import _core
 from ._arrays import id_array
 from ._columns import Data, is_path, source, table
+from ._errors import checked, missing_file
 from ._index import StrPath
 from ._progress import Progress, shown
+
+
+@dataclass(frozen=True)
+class ItemsCheckReport:
+    """What ``Items.check`` found in the file that the table was opened from; all 0 of a table in memory.
+
+    rows, columns: of the file. sections_checked: sections that agree with their checksums. bytes_checked: of the file,
+    all of it where it is sound. bad_ids: rows whose id is not that of their id column.
+    """
+
+    rows: int
+    columns: int
+    sections_checked: int
+    bytes_checked: int
+    bad_ids: int
 
 
 class Items:
@@ -40,20 +56,31 @@ class Items:
 
         FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is no sound table.
         """
-        try:
+        with missing_file(path):
             core = _core.Items.open(os.fsencode(path), id)
-        except (OSError, KeyError) as error:
-            if not os.path.exists(path):
-                raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
-            raise
         items = cls.__new__(cls)
         items._core, items._id = core, id
         return items
 
     def save(self, path: StrPath, progress: Progress = False) -> None:
-        """Writes the table to path, which afterwards holds it whole, or on an exception what it held before."""
+        """Writes the table to path, which afterwards holds it whole, or on an exception what it held before.
+
+        shortlist.Error with status SL_ECORRUPT where the file that the table was opened from is damaged.
+        """
         with shown(progress, "saving", "B") as tell:
             self._core.save(os.fsencode(path), tell)
+
+    def check(self, progress: Progress = False) -> ItemsCheckReport:
+        """Verifies every byte of the file that the table was opened from: header, sections against their checksums, zeros
+        between them; and that each row's id is what its id column says.
+
+        Opening verifies no values or texts; ``save`` does, and a Recommender with ``verify``. Raises shortlist.Error,
+        whose ``report`` says what was found, where the file is damaged.
+        """
+        with shown(progress, "checking", "B") as tell:
+            found = self._core.check(tell)
+        report: ItemsCheckReport = checked(found, ItemsCheckReport)
+        return report
 
     def update(self, data: Data) -> None:
         """Replaces the rows of the ids in data, in memory, and adds those that are new; all or nothing.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import tempfile
@@ -17,6 +16,7 @@ from . import _core
 from ._core import Ranker as _Core
 from ._arrays import Scores, count
 from ._columns import Data, Spec, source, spec_text
+from ._errors import checked, missing_file
 from ._index import Index, StrPath
 from ._progress import Progress, shown
 
@@ -85,6 +85,21 @@ class RankerInfo:
     parameters: int
     bytes: int
     uses_onednn: bool
+
+
+@dataclass(frozen=True)
+class RankerCheckReport:
+    """What ``Ranker.check`` found in a file.
+
+    features: of the spec. parameters: all weights. sections_checked: sections that agree with their checksums.
+    bytes_checked: of the file, all of it where it is sound. checkpoint: whether it also holds the state of a training.
+    """
+
+    features: int
+    parameters: int
+    sections_checked: int
+    bytes_checked: int
+    checkpoint: bool
 
 
 @dataclass(frozen=True)
@@ -260,12 +275,21 @@ class Ranker:
 
         FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is no sound model.
         """
-        try:
+        with missing_file(path):
             return cls._of(_core.Ranker.open(os.fsencode(path)))
-        except (OSError, KeyError) as error:
-            if not os.path.exists(path):
-                raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
-            raise
+
+    @staticmethod
+    def check(path: StrPath, progress: Progress = False) -> RankerCheckReport:
+        """Verifies every byte of a model's file, or a checkpoint's: header, sections against their checksums, zeros
+        between them, and all that ``open`` and going on with the training ask of it. A Ranker that is open is a copy in
+        memory, which was verified as it was made.
+
+        Raises shortlist.Error, whose ``report`` says what was found, where the file is damaged; otherwise as ``open``.
+        """
+        with missing_file(path), shown(progress, "checking", "B") as tell:
+            found = _Core.check(os.fsencode(path), tell)
+        report: RankerCheckReport = checked(found, RankerCheckReport)
+        return report
 
     def save(self, path: StrPath, progress: Progress = False) -> None:
         """Writes the model to path, which afterwards holds it whole, or on an exception what it held before."""

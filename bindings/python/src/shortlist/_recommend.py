@@ -46,7 +46,8 @@ class Recommender:
     for each item: "layer", its part of the model's first layer, or "codes", its encoded features: less memory, more
     work a request. group: item column of the groups that max_per_group speaks of. missing_score: of candidates the item
     table lacks; None scores them with missing values in all of their features. threads: of preparing the items, 0 for
-    all cores.
+    all cores. verify: hold an item table that was opened from a file to its checksums first, which reads all of it;
+    shortlist.Error with status SL_ECORRUPT where it is damaged.
 
     Any number of threads may use it, with the GIL released. ``swap`` and ``update`` run beside requests, each of which
     sees the old state or the new one. The index may be added to: that waits for the requests at work.
@@ -64,6 +65,7 @@ class Recommender:
         group: str | None = None,
         missing_score: float | None = None,
         threads: int = 0,
+        verify: bool = False,
     ) -> None:
         _check_parts(index, ranker, items)
         if item_part not in _PARTS:
@@ -78,6 +80,7 @@ class Recommender:
             count("threads", threads),
             float("nan") if missing_score is None else float(missing_score),
             group,
+            bool(verify),
         )
 
     @property
