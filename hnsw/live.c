@@ -260,8 +260,10 @@ static void tidy_round(const sl_index *index, uint32_t node) {
     for (uint32_t level = 0; level <= top && level <= SL_MAX_LEVEL; level++) {
         sl_layer layer = sl_layer_at(index, level);
         const uint32_t *own = sl_layer_links(&layer, level ? slot : node);
-        for (size_t i = 0; own && i < layer.degree && sl_link_load(own + i) < layer.count; i++) {
-            uint32_t *links = sl_layer_links(&layer, sl_link_load(own + i));
+        uint32_t known[2 * SL_MAX_M];
+        size_t count = own ? sl_links_known(&layer, own, known) : 0;
+        for (size_t i = 0; i < count; i++) {
+            uint32_t *links = sl_layer_links(&layer, known[i]);
             if (links) sl_links_tidy(index, links, layer.degree);
         }
     }
