@@ -13,20 +13,17 @@
 
 /* All of sixteen links are looked at before any is marked. The links' words may change meanwhile, each as a whole. */
 static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
-    const V end = M(set1_epi32)((int)(uint32_t)count);
+    const V end = M(set1_epi32)((int)(uint32_t)count), none = M(set1_epi32)((int)SL_NO_LINK);
     size_t kept = 0;
-    for (size_t j = 0, more = 1; j < degree && more; j += 16) {
+    for (size_t j = 0; j < degree; j += 16) {
         V ids = lane_ids(links + j, degree - j);
-        uint32_t there = first_of(degree - j), valid = lane_below(ids, end, there);
-        /* Mostly the end of the list is among them: what stands before it. */
-        if (valid != there) {
-            uint32_t set = lane_below(ids, M(set1_epi32)((int)SL_NO_LINK), there);
-            valid &= set ^ (set + 1);
-            more = set == there;
-        }
+        uint32_t there = first_of(degree - j), set = lane_below(ids, none, there);
+        /* Those before the end of the list. */
+        uint32_t valid = lane_below(ids, end, there) & (set ^ (set + 1));
         uint32_t fresh = lane_unmarked(visited, ids, valid);
         lane_pack(found + kept, ids, fresh);
         kept += (size_t)__builtin_popcount(fresh);
+        if (set != 0xffff) break;
     }
     /* What stands twice among sixteen, in a damaged list or one that is being written, counts once. */
     size_t once = 0;
