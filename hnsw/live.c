@@ -59,12 +59,15 @@ sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_ex
 }
 
 void sl_live_follow(sl_index *view) {
+    sl_live_watch(view->store);
     sl_live_facts facts = sl_live_read(view->facts);
     const sl_upper *upper = &view->upper;
     if (facts.n > view->capacity || facts.upper_count > upper->nodes_capacity ||
         facts.upper_rows > upper->rows_capacity || facts.dead > facts.n ||
         !has_entry(facts.entry, facts.n, facts.upper_count))
         return;
+    /* The number of slots and that of nodes are of different syncs. */
+    if (facts.upper_count && upper->nodes[facts.upper_count - 1] >= facts.n) return;
     view->n = (size_t)facts.n;
     view->upper.count = (size_t)facts.upper_count;
     view->upper.rows = (size_t)facts.upper_rows;

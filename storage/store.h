@@ -74,6 +74,7 @@ typedef struct sl_store {
     int dax;                /* loads from it go to persistent memory itself, and not to copies of its pages */
     size_t threads;         /* that copy and sum a section, as of sl_crew_run; 1 */
     int detached;           /* it is private: pages that are written to become this process's own */
+    uint64_t watched;       /* atomic: the second of the clock in which sl_live_watch last looked */
     sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
     char path[];
 } sl_store;
