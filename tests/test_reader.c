@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,23 @@ START_TEST(recall_within_a_sync) {
     sl_index_free(writer);
     sl_index_free(w.reader);
     file_is_sound();
+}
+END_TEST
+
+/* Words of the head page may be of different syncs: then what was seen before holds. */
+START_TEST(counts_of_two_syncs_are_not_taken) {
+    sl_index *writer = opened(1, NULL), *reader = opened(0, NULL), view;
+    ck_ok(add_and_sync(writer, start, more));
+    ck_assert_uint_gt(writer->upper.count, reader->upper.count);
+    uint64_t fewer = start, all = start + more, head = writer->live->section + SL_LIVE_HEAD;
+    file_patch(place.path, head + offsetof(sl_live_facts, n), &fewer, sizeof fewer);
+    ck_assert_uint_eq(sl_live_seen(reader, &view)->upper.count, reader->upper.count);
+    ck_assert_uint_eq(view.n, start);
+    file_patch(place.path, head + offsetof(sl_live_facts, n), &all, sizeof all);
+    ck_assert_uint_eq(sl_live_seen(reader, &view)->upper.count, writer->upper.count);
+    ck_assert_uint_eq(view.n, start + more);
+    sl_index_free(writer);
+    sl_index_free(reader);
 }
 END_TEST
 
@@ -440,6 +458,7 @@ int main(int argc, char **argv) {
         tcase_set_timeout(cases[i], tells ? 0 : 300);
     }
     tcase_add_test(cases[0], recall_within_a_sync);
+    tcase_add_test(cases[0], counts_of_two_syncs_are_not_taken);
     tcase_add_test(cases[0], a_repaired_link_is_synced);
     tcase_add_test(cases[1], recall_beside_the_dead);
     tcase_add_test(cases[1], heals_by_itself);
