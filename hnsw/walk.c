@@ -192,8 +192,8 @@ static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, siz
         prefetch_each(rows, pitch, nodes, n, is_long(walked) ? PREFETCH_LINES * SL_PREFETCH_LINE : size);
 }
 
-/* The unvisited neighbours of an id, marked. A link that is no id of the layer is passed over: a node that the writer of
- * the file has yet to publish, or what a damaged file holds. */
+/* The unvisited neighbours of an id, marked. A link that is no id of the layer is passed over: a node that the writer
+ * of the file has yet to publish, or what a damaged file holds. */
 static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
     if (!links) return 0;

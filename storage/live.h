@@ -88,9 +88,9 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
 sl_status sl_live_heal(sl_store *store);
 
 /* For a store that is read while another process may write its file: to be called before each search. Once a second it
- * looks whether the writer has died and left a log, and if so replays the log into the file, which all who have it mapped
- * then see. Nothing happens where the file may not be written to. Threads: any number; one of them does the work, the
- * others go on at once. */
+ * looks whether the writer has died and left a log, and if so replays the log into the file, which all who have it
+ * mapped then see. Nothing happens where the file may not be written to. Threads: any number; one of them does the
+ * work, the others go on at once. */
 void sl_live_watch(sl_store *store);
 
 /* For a copy of an open file: from here until it is closed no writer empties the log, so that the log says all that has

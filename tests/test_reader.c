@@ -1,11 +1,10 @@
-/* Readers beside a writer: within a sync, beside a writer that died in it, and while what it left is replayed, they find
- * of the vectors they count what they find at rest.
- *   test_reader               2,000 vectors and syncs of 30
+/* Readers beside a writer: within a sync, beside a writer that died in it, and while what it left is replayed, they
+ * find of the vectors they count what they find at rest. test_reader               2,000 vectors and syncs of 30
  *   test_reader N MORE SYNC   MORE vectors added to N, SYNC a sync, saying what was found
  *
  * What a reader loses within a sync depends on the share of an old node's links that lead to new nodes, and so on SYNC
- * to N: 3 in 200 here, three times that of 100 to 20,000. The vectors are of no clusters and of many dimensions for so small
- * an m, so that every link counts. */
+ * to N: 3 in 200 here, three times that of 100 to 20,000. The vectors are of no clusters and of many dimensions for so
+ * small an m, so that every link counts. */
 #include "base/random.h"
 #include "hnsw/live.h"
 #include "hnsw/reach.h"
@@ -250,7 +249,8 @@ END_TEST
  * Beside one that died
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A process that adds `syncs` times, and is killed before that write of its last sync to the index; 0: the head page's. */
+/* A process that adds `syncs` times, and is killed before that write of its last sync to the index; 0: the head page's.
+ */
 static void write_and_be_killed(size_t from, size_t syncs, size_t kill_at) {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
@@ -368,7 +368,8 @@ START_TEST(one_of_many_heals) {
 }
 END_TEST
 
-/* Who may not write to the file goes on with what it has. In a process of its own, which becomes someone who may not. */
+/* Who may not write to the file goes on with what it has. In a process of its own, which becomes someone who may not.
+ */
 START_TEST(who_may_not_write_goes_on) {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);

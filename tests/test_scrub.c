@@ -276,8 +276,7 @@ START_TEST(dropped_with_all_its_rows) {
     ck_ok(sl_index_sync(index));
     indexes_sound(index);
     for (uint32_t node = 0; node < ALL; node++)
-        same += node != NODE &&
-                memcmp(sl_row(index, node), sl_row(index, NODE), index->codec.rows.size) == 0 &&
+        same += node != NODE && memcmp(sl_row(index, node), sl_row(index, NODE), index->codec.rows.size) == 0 &&
                 memcmp(sl_rest_row(index, node), sl_rest_row(index, NODE), index->codec.rest.size) == 0;
     ck_assert_uint_ge(same, 1);
     sl_index_free(index);
