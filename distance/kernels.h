@@ -53,8 +53,11 @@ typedef struct sl_query_code {
 typedef void sl_score_fn(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
                          size_t ahead, float *out);
 
-/* Of a list's links, up to the first that is not below `count`, those not marked as visited, which are marked, and put
- * at `found`, which has room for degree + 16. Returns how many. */
+#define SL_NO_LINK 0xffffffffu /* ends a list of links; no id, since `count` is at most that */
+
+/* Finds the links of a list, up to its end, that are below `count` and not marked as visited. The links are marked and
+ * put at `found`, which has room for degree + 16. Links that are not below `count` are passed over. Returns how many
+ * were found. */
 typedef size_t sl_unseen_fn(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found);
 
 #define SL_NEAR 16u

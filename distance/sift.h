@@ -13,17 +13,17 @@
 
 /* All of sixteen links are looked at before any is marked. The links' words may change meanwhile, each as a whole. */
 static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
-    const V end = M(set1_epi32)((int)(uint32_t)count);
+    const V end = M(set1_epi32)((int)(uint32_t)count), none = M(set1_epi32)((int)SL_NO_LINK);
     size_t kept = 0;
     for (size_t j = 0; j < degree; j += 16) {
         V ids = lane_ids(links + j, degree - j);
-        uint32_t valid = lane_below(ids, end, first_of(degree - j));
-        /* Those before the first that is no id. */
-        valid &= valid ^ (valid + 1);
+        uint32_t there = first_of(degree - j), set = lane_below(ids, none, there);
+        /* Those before the end of the list. */
+        uint32_t valid = lane_below(ids, end, there) & (set ^ (set + 1));
         uint32_t fresh = lane_unmarked(visited, ids, valid);
         lane_pack(found + kept, ids, fresh);
         kept += (size_t)__builtin_popcount(fresh);
-        if (valid != 0xffff) break;
+        if (set != 0xffff) break;
     }
     /* What stands twice among sixteen, in a damaged list or one that is being written, counts once. */
     size_t once = 0;
@@ -43,7 +43,10 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
     sl_visited table = *visited; /* a copy stays in registers */
     for (size_t j = 0; j < degree; j++) {
         uint32_t id = __atomic_load_n(links + j, __ATOMIC_RELAXED);
-        if (id >= count) break;
+        if (id >= count) {
+            if (id == SL_NO_LINK) break;
+            continue;
+        }
         found[kept] = id;
         kept += !sl_visited_mark(&table, id);
     }

@@ -115,6 +115,7 @@ static sl_status check_reach(sl_check *check) {
     for (size_t node = 0; node < index->n; node++)
         for (size_t i = 0; i < index->m0; i++) {
             uint32_t to = sl_link_load(sl_links(index, node) + i);
+            if (to == SL_NONE) break;
             if (to >= index->n || to == entry || sl_reach_has(&reach, to)) continue;
             reach.reached[to / 64] |= (uint64_t)1 << (to % 64);
             named++;

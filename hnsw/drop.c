@@ -7,12 +7,11 @@
 /* A sound record near a damaged one, for walks to go by in its place: of a neighbour, or else of anyone. SL_NONE where
  * there is none. */
 static uint32_t stand_in(const sl_index *index, uint32_t node) {
-    const uint32_t *links = sl_links(index, node);
-    for (size_t i = 0; i < index->m0; i++) {
-        uint32_t near = sl_link_load(links + i);
-        if (near >= index->n) break;
-        if (near != node && sl_sum_holds(index, near)) return near;
-    }
+    const sl_layer layer = sl_layer_at(index, 0);
+    uint32_t known[2 * SL_MAX_M];
+    size_t count = sl_links_known(&layer, sl_links(index, node), known);
+    for (size_t i = 0; i < count; i++)
+        if (known[i] != node && sl_sum_holds(index, known[i])) return known[i];
     for (size_t other = 0; other < index->n; other++)
         if (other != node && sl_sum_holds(index, (uint32_t)other)) return (uint32_t)other;
     return SL_NONE;

@@ -183,6 +183,19 @@ static inline void sl_link_store(uint32_t *link, uint32_t id) {
     __atomic_store_n(link, id, __ATOMIC_RELAXED);
 }
 
+/* The links of a list that are ids of the layer, in their order, into out, which has room for `degree`; how many.
+ * SL_NONE alone ends a list. An id out of range is passed over: a reader meets some while a sync is being written to
+ * the file, and a damaged file may hold any. */
+static inline size_t sl_links_known(const sl_layer *layer, const uint32_t *links, uint32_t *out) {
+    size_t known = 0;
+    for (size_t i = 0; i < layer->degree; i++) {
+        uint32_t id = sl_link_load(links + i);
+        if (id == SL_NONE) break;
+        if (id < layer->count) out[known++] = id;
+    }
+    return known;
+}
+
 static inline uint8_t *sl_row(const sl_index *index, uint32_t node) {
     return index->rows + (size_t)node * index->codec.rows.pitch;
 }

@@ -130,9 +130,7 @@ static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, ui
         sl_layer layer = sl_layer_at(insert->index, level);
         uint32_t self = level ? slot : node;
         const uint32_t *links = sl_layer_links(&layer, self);
-        size_t count = 0;
-        for (; links && count < layer.degree && sl_link_load(links + count) < layer.count; count++)
-            insert->own[count] = sl_link_load(links + count);
+        size_t count = links ? sl_links_known(&layer, links, insert->own) : 0;
         for (size_t i = 0; i < count; i++)
             sl_insert_back_link(insert, &layer, insert->own[i], self);
     }

@@ -59,12 +59,15 @@ sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_ex
 }
 
 void sl_live_follow(sl_index *view) {
+    sl_live_watch(view->store);
     sl_live_facts facts = sl_live_read(view->facts);
     const sl_upper *upper = &view->upper;
     if (facts.n > view->capacity || facts.upper_count > upper->nodes_capacity ||
         facts.upper_rows > upper->rows_capacity || facts.dead > facts.n ||
         !has_entry(facts.entry, facts.n, facts.upper_count))
         return;
+    /* The number of slots and that of nodes are of different syncs. */
+    if (facts.upper_count && upper->nodes[facts.upper_count - 1] >= facts.n) return;
     view->n = (size_t)facts.n;
     view->upper.count = (size_t)facts.upper_count;
     view->upper.rows = (size_t)facts.upper_rows;
@@ -260,8 +263,10 @@ static void tidy_round(const sl_index *index, uint32_t node) {
     for (uint32_t level = 0; level <= top && level <= SL_MAX_LEVEL; level++) {
         sl_layer layer = sl_layer_at(index, level);
         const uint32_t *own = sl_layer_links(&layer, level ? slot : node);
-        for (size_t i = 0; own && i < layer.degree && sl_link_load(own + i) < layer.count; i++) {
-            uint32_t *links = sl_layer_links(&layer, sl_link_load(own + i));
+        uint32_t known[2 * SL_MAX_M];
+        size_t count = own ? sl_links_known(&layer, own, known) : 0;
+        for (size_t i = 0; i < count; i++) {
+            uint32_t *links = sl_layer_links(&layer, known[i]);
             if (links) sl_links_tidy(index, links, layer.degree);
         }
     }

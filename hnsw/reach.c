@@ -50,6 +50,7 @@ static void spread(sl_reach *reach) {
         size_t first = (size_t)node * index->m0;
         for (size_t i = 0; i < index->m0; i++) {
             uint32_t to = sl_link_load(links + i);
+            if (to == SL_NONE) break;
             if (to >= index->n || sl_reach_has(reach, to)) continue;
             if (reach->tree) mark_tree(reach, first + i);
             enter(reach, to);

@@ -22,6 +22,7 @@ enum { PAD = 16 };
  */
 enum { WIDE = 2 };
 _Static_assert(WIDE * 2 * SL_MAX_M <= SL_POOL_TURN, "a turn's candidates fit the pool's room");
+_Static_assert(SL_NO_LINK == SL_NONE, "what ends a list");
 
 static int has_coarse(const sl_index *index) {
     return index->walked != &index->codec;
@@ -191,8 +192,8 @@ static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, siz
         prefetch_each(rows, pitch, nodes, n, is_long(walked) ? PREFETCH_LINES * SL_PREFETCH_LINE : size);
 }
 
-/* The unvisited neighbours of an id, marked. Stops at the first word that is no id of the layer: the end of the list,
- * or what a damaged file holds. */
+/* The unvisited neighbours of an id, marked. A link that is no id of the layer is passed over: a node that the writer
+ * of the file has yet to publish, or what a damaged file holds. */
 static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
     if (!links) return 0;
@@ -229,12 +230,7 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
         for (uint32_t from = SL_NONE; from != at;) {
             from = at;
             const uint32_t *links = sl_layer_links(&layer, at);
-            size_t count = 0;
-            while (links && count < layer.degree) {
-                uint32_t slot = sl_link_load(links + count);
-                if (slot >= layer.count) break;
-                walk->slots[count++] = slot;
-            }
+            size_t count = links ? sl_links_known(&layer, links, walk->slots) : 0;
             score_slots(walk, &layer, walk->slots, count);
             walk->evaluations += count;
             for (size_t i = 0; i < count; i++)

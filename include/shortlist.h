@@ -693,9 +693,11 @@ SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_param
  * meets an error halfway leaves the file as it was. In persistent memory that is written directly, changes are durable
  * and seen by others as they are made, and a sync waits for the last of them; of a delete that a crash cut short some
  * may be deleted. Changes are first written to a log beside the file (its name and ".log") and synced, then to the
- * file; the log is emptied now and then. Keep the two together. Needs the handle to itself, as add does; not for a
- * child that fork() made. Errors: SL_ENOSPC and SL_EIO, after which it may be tried again unless the message says to
- * open the file anew; SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one that is mapped to be read. */
+ * file; the log is emptied now and then. Keep the two together. Where a process dies in a sync, a reader that has the
+ * file open and may write to it finishes the sync: one of its searches does so, about a second later. Needs the handle
+ * to itself, as add does; not for a child that fork() made. Errors: SL_ENOSPC and SL_EIO, after which it may be tried
+ * again unless the message says to open the file anew; SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one
+ * that is mapped to be read. */
 SL_API SL_MUST_USE sl_status sl_index_sync(sl_index *index);
 
 typedef struct sl_snapshot_params {

@@ -83,6 +83,12 @@ static int lock_byte(int fd, short kind, sl_live_lock byte) {
     return result;
 }
 
+/* Whether another open file has a byte locked for writing; 0 too where that is not to be known. */
+static int byte_is_locked(int fd, sl_live_lock byte) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 /* Of a lock that could not be had: whether somebody has it. Where a file system knows no such locks nobody does. */
 static int is_taken(void) {
     return errno == EAGAIN || errno == EACCES;
@@ -134,17 +140,59 @@ static sl_status copy_record(void *ctx, uint64_t offset, const void *data, uint6
     return SL_OK;
 }
 
+/* A file, and what it will say in the end. */
+typedef struct into_end {
+    into_file to;
+    const uint8_t *says;
+    uint64_t head; /* where its head page begins */
+} into_end;
+
+static sl_status write_end(into_end *end, uint64_t from, uint64_t to) {
+    return from < to ? write_record(&end->to, from, end->says + from, to - from) : SL_OK;
+}
+
+/* Of a record the place alone counts: what a later group puts there is written at once. The head page is left out. */
+static sl_status write_last(void *ctx, uint64_t offset, const void *data, uint64_t size) {
+    into_end *end = ctx;
+    uint64_t behind = offset + size, head = end->head, past = head + SL_LIVE_PAGE;
+    (void)data;
+    SL_TRY(write_end(end, offset, behind < head ? behind : head));
+    return write_end(end, offset > past ? offset : past, behind);
+}
+
 sl_status sl_live_replay(const char *of, const sl_superblock *super, uint64_t size, const sl_file_ops *ops, int fd,
                          const char *path, sl_redo_found *found) {
     into_file to = {ops, fd, path};
     return sl_redo_replay(of, super->identity, super->epoch, size, write_record, &to, found);
 }
 
+static sl_status redo(const sl_store *store, const sl_superblock *super, sl_redo_apply apply, void *ctx,
+                      sl_redo_found *found) {
+    return sl_redo_replay(store->path, super->identity, super->epoch, store->size, apply, ctx, found);
+}
+
+/* Replays the log into the file beside readers that have it mapped: they never see it as an earlier sync left it. The
+ * log goes into a private mapping first; its places are then written as they are there, and the head page last. */
+static sl_status redo_forward(const sl_store *store, const sl_file_ops *ops, int fd, const sl_superblock *super,
+                              sl_redo_found *found) {
+    SL_TRY(redo(store, super, NULL, NULL, found));
+    if (!found->groups) return SL_OK;
+    void *says = mmap(NULL, (size_t)store->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    if (says == MAP_FAILED) return sl_fail_errno("cannot map", store->path);
+    const uint64_t head = sl_store_section(store, SL_SECTION_LIVE)->offset + SL_LIVE_HEAD;
+    into_end end = {{ops, fd, store->path}, says, head};
+    sl_status status = redo(store, super, copy_record, says, found);
+    if (status == SL_OK) status = redo(store, super, write_last, &end, found);
+    if (status == SL_OK) status = write_end(&end, head, head + SL_LIVE_PAGE);
+    munmap(says, (size_t)store->size);
+    return status;
+}
+
 /* Replays what the log holds into the file, and goes over to the next epoch, so that the log counts no more, whatever
  * is left in it. A crash in between leaves the log in force, and what it says is said again. */
 static sl_status recover(const sl_store *store, const sl_file_ops *ops, int fd, sl_superblock *super) {
     sl_redo_found found;
-    SL_TRY(sl_live_replay(store->path, super, store->size, ops, fd, store->path, &found));
+    SL_TRY(redo_forward(store, ops, fd, super, &found));
     super->epoch++;
     if (found.groups) {
         SL_TRY(sl_sync_data(ops, fd, store->path));
@@ -199,8 +247,7 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     close(fd);
     SL_TRY(status);
     store->healed = 1;
-    return sl_redo_replay(store->path, super->identity, super->epoch, store->size, copy_record,
-                          (void *)(uintptr_t)store->base, &found);
+    return redo(store, super, copy_record, (void *)(uintptr_t)store->base, &found);
 }
 
 sl_status sl_live_hold(const sl_store *store, int *held) {
@@ -247,6 +294,18 @@ int sl_live_has_writer(const sl_store *store) {
     return find_writer(store, &writer) == SL_OK && writer;
 }
 
+/* Into the file, open to be written at fd. A writer that is opened meanwhile waits for it (lock_for_writing). */
+static sl_status heal_file(const sl_store *store, const sl_file_ops *ops, int fd) {
+    sl_superblock super;
+    (void)lock_byte(fd, F_WRLCK, SL_LIVE_HEALER);
+    sl_status status = sl_lock_file(fd, LOCK_EX, store->path);
+    if (status == SL_OK) status = sl_live_super(store, &super);
+    if (status == SL_OK) status = recover(store, ops, fd, &super);
+    (void)flock(fd, LOCK_UN);
+    (void)lock_byte(fd, F_UNLCK, SL_LIVE_HEALER);
+    return status;
+}
+
 sl_status sl_live_heal(sl_store *store) {
     sl_superblock super;
     sl_redo_found found;
@@ -255,18 +314,40 @@ sl_status sl_live_heal(sl_store *store) {
     SL_TRY(find_writer(store, &writer));
     if (writer) return SL_OK;
     SL_TRY(sl_live_super(store, &super));
-    SL_TRY(sl_redo_replay(store->path, super.identity, super.epoch, store->size, NULL, NULL, &found));
+    SL_TRY(redo(store, &super, NULL, NULL, &found));
     if (!found.groups) return SL_OK;
     sl_file_ops ops = sl_file_ops_of(NULL);
     sl_status status = open_same(store, &ops, &fd);
     if (status == SL_EBUSY) return status;
     if (status != SL_OK) return heal_unwritten(store);
-    status = sl_lock_file(fd, LOCK_EX, store->path);
-    if (status == SL_OK) status = sl_live_super(store, &super);
-    if (status == SL_OK) status = recover(store, &ops, fd, &super);
+    status = heal_file(store, &ops, fd);
     close(fd);
     /* A writer, or somebody who only keeps writers off, as a save over the file does. */
     return status == SL_EBUSY ? heal_unwritten(store) : status;
+}
+
+/* What a writer that died has left, where there is any. Without a lock as long as a writer lives: one that is opened
+ * meanwhile must not find the file taken. */
+static void look_for_remains(const sl_store *store) {
+    sl_superblock super;
+    sl_redo_found found;
+    int fd;
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    if (log_is_empty(store->path) || open_same(store, &ops, &fd) != SL_OK) return;
+    if (!byte_is_locked(fd, SL_LIVE_WRITER) && sl_live_super(store, &super) == SL_OK &&
+        redo(store, &super, NULL, NULL, &found) == SL_OK && found.groups)
+        (void)heal_file(store, &ops, fd);
+    close(fd);
+}
+
+void sl_live_watch(sl_store *store) {
+    struct timespec now;
+    if (store->detached || clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0) return;
+    uint64_t second = (uint64_t)now.tv_sec, last = __atomic_load_n(&store->watched, __ATOMIC_RELAXED);
+    if (second == last) return;
+    /* One of many threads; who reads the clock a second late may look once more. */
+    if (__atomic_compare_exchange_n(&store->watched, &last, second, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        look_for_remains(store);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -317,7 +398,10 @@ void sl_live_close(sl_live *live) {
     /* A log that is empty is of no use to anyone. */
     sl_redo_close(live->redo, mine && live->redo && live->redo->end == 0 && check_failed(live) == SL_OK);
     /* A child that was forked meanwhile has the lock too, and would keep it. */
-    if (live->fd >= 0 && live->owner == (int)getpid()) (void)flock(live->fd, LOCK_UN);
+    if (live->fd >= 0 && live->owner == (int)getpid()) {
+        (void)lock_byte(live->fd, F_UNLCK, SL_LIVE_WRITER);
+        (void)flock(live->fd, LOCK_UN);
+    }
     if (live->fd >= 0) (void)live->ops.close(live->ops.ctx, live->fd);
     free(live->resolved);
     sl_dirty_free(&live->dirty);
@@ -325,6 +409,20 @@ void sl_live_close(sl_live *live) {
     sl_mem_free(&live->allocator, live->updater, sizeof *live->updater);
     sl_mem_free(&live->allocator, live->allocated, pieces_bytes(live->size));
     sl_mem_free(&live->allocator, live, live_bytes(live->path));
+}
+
+/* A reader that replays what the last writer left is done in a moment and is waited for. Where it ends between the two
+ * looks, the lock is free. */
+static sl_status lock_for_writing(sl_live *live) {
+    sl_status status;
+    int healed = 1;
+    while ((status = sl_lock_file(live->fd, LOCK_EX, live->path)) == SL_EBUSY && healed) {
+        healed = byte_is_locked(live->fd, SL_LIVE_HEALER);
+        if (healed) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    /* Readers look at it. A file system without such locks has readers that leave dead writers to who opens next. */
+    if (status == SL_OK) (void)lock_byte(live->fd, F_WRLCK, SL_LIVE_WRITER);
+    return status;
 }
 
 /* With operations of the caller's own, as if it were persistent memory. */
@@ -390,7 +488,7 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
     memcpy(live->path, store->path, strlen(store->path) + 1);
     sl_status status;
     SL_TRY_GOTO(open_same(store, &live->ops, &live->fd), fail);
-    SL_TRY_GOTO(sl_lock_file(live->fd, LOCK_EX, live->path), fail);
+    SL_TRY_GOTO(lock_for_writing(live), fail);
     SL_TRY_GOTO(check_name(store), fail);
     live->resolved = realpath(live->path, NULL);
     if (!live->resolved) {

@@ -66,8 +66,15 @@ typedef struct sl_live {
 
 /* Bytes of the file that are locked for reading or writing (F_OFD_SETLK; nothing else in the file knows of it).
  *   CHECKPOINT  by a writer while it empties the log; by who copies the file and is to find the log as it was
- *   DIRECT      by a writer in persistent memory, who has no log, as long as it lives; by who copies */
-typedef enum sl_live_lock { SL_LIVE_CHECKPOINT = 0, SL_LIVE_DIRECT = 1 } sl_live_lock;
+ *   DIRECT      by a writer in persistent memory, who has no log, as long as it lives; by who copies
+ *   WRITER      by every writer as long as it lives, so that readers can look for one without a lock of their own
+ *   HEALER      by a reader while it replays what a writer has left; a writer that is opened then waits */
+typedef enum sl_live_lock {
+    SL_LIVE_CHECKPOINT = 0,
+    SL_LIVE_DIRECT = 1,
+    SL_LIVE_WRITER = 2,
+    SL_LIVE_HEALER = 3
+} sl_live_lock;
 
 /* The superblocks of a new file, with an identity of its own and an empty log; `unsummed` as in sl_superblock. SL_EIO
  * where the system has no random numbers for it. */
@@ -86,6 +93,12 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
 /* The same for one who only reads: where a crash left a log and no writer is at work, the log is replayed, into the
  * file or, where that may not be written to, into the mapping alone. */
 sl_status sl_live_heal(sl_store *store);
+
+/* For a store that is read while another process may write its file: to be called before each search. Once a second it
+ * looks whether the writer has died and left a log, and if so replays the log into the file, which all who have it
+ * mapped then see. Nothing happens where the file may not be written to. Threads: any number; one of them does the
+ * work, the others go on at once. */
+void sl_live_watch(sl_store *store);
 
 /* For a copy of an open file: from here until it is closed no writer empties the log, so that the log says all that has
  * changed since it was emptied last, unless a writer is opened anew, which the epoch tells. Waits for a checkpoint.

@@ -79,6 +79,7 @@ typedef struct sl_store {
     size_t threads;         /* that copy and sum a section, as of sl_crew_run; 1 */
     int detached;           /* it is private: pages that are written to become this process's own */
     int healed;             /* and has what a crashed writer's log says, which the file has not */
+    uint64_t watched;       /* atomic: the second of the clock in which sl_live_watch last looked */
     sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
     char path[];
 } sl_store;

@@ -609,8 +609,9 @@ void check_far_rows(const sl_kernels *kernels, check_count *count) {
 
 #define MOST_LINKS 80u
 
-/* Lists: of different ids, ended by SL_NONE or by an id that is too large, with an id twice. Half are seen already. */
-enum { FULL, ENDED, TOO_LARGE, TWICE, LISTS };
+/* Lists: of different ids; ended; with an id that is too large, or many, before the end; with an id twice. Half are
+ * seen already. */
+enum { FULL, ENDED, TOO_LARGE, LARGE_AND_ENDED, TWICE, LISTS };
 
 static void fill_links(uint32_t *links, size_t degree, uint32_t count, int kind) {
     uint32_t first = (uint32_t)random_bits() % count, step = 1 + 2 * ((uint32_t)random_bits() % 50);
@@ -618,8 +619,10 @@ static void fill_links(uint32_t *links, size_t degree, uint32_t count, int kind)
         links[i] = (uint32_t)((first + (uint64_t)i * step) % count);
     if (!degree) return;
     size_t at = random_bits() % degree;
-    if (kind == ENDED) links[at] = UINT32_MAX;
     if (kind == TOO_LARGE) links[at] = count;
+    for (size_t i = 0; i < degree && kind == LARGE_AND_ENDED; i++)
+        if (random_bits() % 2) links[i] = count + (uint32_t)(random_bits() % (SL_NO_LINK - count + 1));
+    if (kind == ENDED || kind == LARGE_AND_ENDED) links[at] = SL_NO_LINK;
     if (kind == TWICE) links[at] = links[random_bits() % degree];
 }
 
@@ -637,8 +640,8 @@ static void check_unseen_list(const sl_kernels *kernels, sl_visited *visited, ui
         if (links[i] < count && random_bits() % 2) (void)sl_visited_mark(visited, links[i]);
     memcpy(plain_words, visited->words, bytes);
     size_t wanted = 0;
-    for (size_t i = 0; i < degree && links[i] < count; i++)
-        if (!sl_visited_mark(&reference, links[i])) plain[wanted++] = links[i];
+    for (size_t i = 0; i < degree && links[i] != SL_NO_LINK; i++)
+        if (links[i] < count && !sl_visited_mark(&reference, links[i])) plain[wanted++] = links[i];
     size_t kept = kernels->unseen(visited, links, degree, count, found);
     expect(result, kept == wanted && memcmp(found, plain, wanted * sizeof *plain) == 0,
            "%s unseen degree %zu count %u kind %d: %zu ids, not the %zu", sl_isa_name(kernels->isa), degree, count,

@@ -576,6 +576,7 @@ START_TEST(partitions_that_are_gone) {
 END_TEST
 
 static sl_live_facts facts;
+static sl_store no_file = {.detached = 1}; /* nobody writes to it */
 
 static int forget_deaths(void *ctx, uint64_t done, uint64_t total) {
     (void)ctx, (void)total;
@@ -596,6 +597,7 @@ START_TEST(deaths_that_are_forgotten) {
         }
         facts = sl_live_facts_of(index);
         index->facts = &facts;
+        index->store = &no_file;
         index->place = SL_PLACE_MAP;
         sl_search_params params = params_of(3000);
         params.probes = 1;
@@ -606,6 +608,7 @@ START_TEST(deaths_that_are_forgotten) {
         ck_assert_uint_eq(facts.dead, 0);
         free(ids);
         index->facts = NULL;
+        index->store = NULL;
         index->place = SL_PLACE_DRAM;
     }
     sl_index_free(index);

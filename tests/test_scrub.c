@@ -261,6 +261,35 @@ START_TEST(dropped) {
 }
 END_TEST
 
+/* All rows of a node are another's from then on: what is left of the damage, no walk and no ranking meets. */
+START_TEST(dropped_with_all_its_rows) {
+    enum { NODE = 17 };
+    sl_check_report report;
+    size_t gone, same = 0;
+    make(&kinds[5]);
+    sl_index *index = opened(0);
+    part rest = part_of(index, SL_SECTION_REST);
+    ck_assert_uint_gt(rest.size, 0);
+    unsigned char *ones = malloc(rest.size);
+    memset(ones, 0xff, rest.size);
+    size_t section = (size_t)sl_store_section(index->store, rest.kind)->offset;
+    file_patch(place.path, section + NODE * rest.step + rest.offset, ones, index->codec.rest.size);
+    sl_index_free(index);
+    index = opened(1);
+    ck_fails(scrub(index, NULL, 0, &report), SL_ECORRUPT, "1 records are damaged");
+    ck_ok(sl_index_drop_damaged(index, 1, &gone));
+    ck_assert_uint_eq(gone, 1);
+    ck_ok(sl_index_sync(index));
+    indexes_sound(index);
+    for (uint32_t node = 0; node < ALL; node++)
+        same += node != NODE && memcmp(sl_row(index, node), sl_row(index, NODE), index->codec.rows.size) == 0 &&
+                memcmp(sl_rest_row(index, node), sl_rest_row(index, NODE), index->codec.rest.size) == 0;
+    ck_assert_uint_ge(same, 1);
+    sl_index_free(index);
+    free(ones);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Where there are no records of their own
  * ------------------------------------------------------------------------------------------------------------- */
@@ -312,6 +341,7 @@ int main(void) {
     tcase_add_loop_test(cases[0], nothing_else, 0, sizeof kinds / sizeof *kinds);
     tcase_add_test(cases[0], several);
     tcase_add_loop_test(cases[0], dropped, 0, sizeof kinds / sizeof *kinds);
+    tcase_add_test(cases[0], dropped_with_all_its_rows);
     tcase_add_test(cases[1], of_a_file_that_never_changes);
     tcase_add_test(cases[1], of_another_size);
     return check_main("scrub", cases, 2);

@@ -124,6 +124,35 @@ START_TEST(an_island_is_found) {
 }
 END_TEST
 
+/* No link leads out of a partition. */
+static void lock_in(sl_range island) {
+    for (size_t node = island.first; node < island.end; node++) {
+        uint32_t *links = sl_links(idx, node);
+        size_t kept = 0;
+        for (size_t i = 0; i < idx->m0 && links[i] != SL_NONE; i++)
+            if (links[i] >= island.first && links[i] < island.end) links[kept++] = links[i];
+        while (kept < idx->m0)
+            links[kept++] = SL_NONE;
+    }
+}
+
+/* What is proved to be reached from the entry point is found from whatever partition a walk begins at. */
+START_TEST(the_entry_point_begins_too) {
+    enum { MANY = 1000 };
+    const uint32_t entry = sl_entry_get(idx).node;
+    static uint64_t found[MANY];
+    size_t q = 0;
+    sl_range island;
+    do
+        island = sl_partition_nodes(&idx->partitions, nearest_of_all(idx, queries + q++ * DIM), N);
+    while (entry >= island.first && entry < island.end);
+    ck_assert_uint_lt(island.end - island.first, MANY / 2);
+    lock_in(island);
+    indexes_search(idx, queries + (q - 1) * DIM, SL_F32, 1, MANY, MANY, found, NULL);
+    ck_assert_uint_ne(found[MANY - 1], SL_NO_ID);
+}
+END_TEST
+
 /* The same evaluations or fewer find as much: what is near is known from the beginning. */
 START_TEST(walks_find_more) {
     static uint64_t truth[QUERIES * K], found[QUERIES * K];
@@ -225,6 +254,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, nearest_partition, 0, 12);
     tcase_add_test(tests, an_island_is_found);
+    tcase_add_test(tests, the_entry_point_begins_too);
     tcase_add_test(tests, walks_find_more);
     tcase_add_loop_test(tests, wherever_rows_lie, 0, 2);
     tcase_add_test(tests, large_partitions_are_left);
