@@ -121,7 +121,7 @@ static int check_options(const eval_state *state) {
     int status = check_depth("-k", options->k, state->stats.n, state->index_path);
     for (size_t i = 0; status == EXIT_DONE && i < options->ef.count; i++)
         status = check_depth("--ef", options->ef.values[i], state->stats.n, state->index_path);
-    if (status == EXIT_DONE) status = check_count("--threads", options->threads, 4096);
+    if (status == EXIT_DONE) status = check_count("--threads", options->threads, SL_MAX_THREADS);
     if (status == EXIT_DONE) status = check_procs(options);
     if (status == EXIT_DONE) status = check_count("--repeat", options->repeat, 1000);
     return status;

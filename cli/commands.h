@@ -64,7 +64,7 @@ int save_handle(save_fn save, void *handle, const char *path, int progress, doub
 int open_to_change(const char *path, sl_place otherwise, int progress, sl_index **out, sl_index_stats *stats);
 int keep_changes(sl_index *index, const char *path, int progress, double *seconds);
 
-/* Threads a call with `asked` will use. */
+/* Threads a call uses that is asked for so many: no more than the library makes. 0 asks for all. */
 size_t thread_count(size_t asked);
 
 #endif
