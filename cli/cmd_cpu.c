@@ -97,7 +97,8 @@ const command command_cpu = {
     .description =
         "Prints the instruction-set tier the kernels run on and those available, the CPUs, the NUMA nodes with "
         "the CPUs and the memory of each, the "
-        "page sizes, and the optional parts this build was made with; no version has MPI yet. SHORTLIST_MAX_ISA caps the tier: "
+        "page sizes, and the optional parts this build was made with; no version has MPI yet. SHORTLIST_MAX_ISA caps "
+        "the tier: "
         "scalar, avx2, avxvnni, avx512bw, avx512vnni or neon; any other word caps it at scalar.\n",
     .examples = "shortlist cpu\nSHORTLIST_MAX_ISA=avx2 shortlist cpu --json\n",
     .operands = operands,
