@@ -17,7 +17,8 @@ from ._arrow import F32, F64, I32, I64, TEXT, TEXTS, VECTOR, Column, packed
 
 Data = Any
 """Rows of columns: a mapping of names to arrays or lists, a pandas DataFrame, a pyarrow Table or RecordBatch (or what
-else has Arrow's C stream), a NumPy structured array, or the path of a CSV file."""
+else has Arrow's C stream), a NumPy structured array, or the path of a CSV file. Columns that a model does not use may be
+of any type; names must differ."""
 
 Spec = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 """A model's description (docs/SPEC.md): a dict, JSON text, or a file's path; a str that ends in .json is a path."""
