@@ -100,9 +100,6 @@ static void fill_build(sl_system *system) {
 #ifdef SL_HAVE_ONEDNN
     system->has_onednn = 1;
 #endif
-#ifdef SL_HAVE_MPI
-    system->has_mpi = 1;
-#endif
     (void)system;
 }
 
@@ -119,6 +116,7 @@ sl_status sl_system_query(sl_system *out) {
         .huge_page_mode = huge_page_mode(),
         .max_threads = sl_thread_limit(),
         .memory = sl_system_memory(),
+        .most_threads = sl_thread_most(),
     };
     fill_build(&system);
     sl_params_out(out, &system, sizeof system);

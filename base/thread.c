@@ -10,9 +10,6 @@
 #include <omp.h>
 #endif
 
-/* More than a machine has a use for. Where threads cannot be made, OpenMP's runtimes end the process. */
-#define MOST_THREADS 1024u
-
 #ifdef _OPENMP
 /* GNU OpenMP's threads do not come along through fork(), and it waits for them for ever: a child of a process that has
  * had a team works alone. The process that had it, or 0. */
@@ -27,8 +24,8 @@ static int may_have_team(void) {
 
 size_t sl_thread_count(size_t asked) {
 #ifdef _OPENMP
-    size_t count = asked ? asked : sl_thread_limit();
-    if (count > MOST_THREADS) count = MOST_THREADS;
+    size_t count = asked ? asked : sl_thread_limit(), most = sl_thread_most();
+    if (count > most) count = most;
     return count > 1 && may_have_team() ? count : 1;
 #else
     (void)asked;
@@ -40,6 +37,16 @@ size_t sl_thread_limit(void) {
 #ifdef _OPENMP
     int count = omp_get_max_threads();
     return count > 0 ? (size_t)count : 1;
+#else
+    return 1;
+#endif
+}
+
+/* Where threads cannot be made, OpenMP's runtimes end the process: no call asks for more than a machine has use for. */
+size_t sl_thread_most(void) {
+#ifdef _OPENMP
+    int limit = omp_get_thread_limit(); /* OMP_THREAD_LIMIT */
+    return limit > 0 && (unsigned)limit < SL_MAX_THREADS ? (size_t)limit : SL_MAX_THREADS;
 #else
     return 1;
 #endif

@@ -4,11 +4,13 @@
 
 #include <shortlist.h>
 
-/* Threads a batch call uses: asked, up to 1024, or OpenMP's own number where asked is 0; at least 1.
+/* Threads a batch call uses: asked, up to sl_thread_most(), or OpenMP's own number where asked is 0; at least 1.
  * In a child of a process that has had more than one, 1. */
 size_t sl_thread_count(size_t asked);
 /* OpenMP's own number. */
 size_t sl_thread_limit(void);
+/* As many as a call uses at the most: SL_MAX_THREADS, or fewer where OMP_THREAD_LIMIT says so. */
+size_t sl_thread_most(void);
 /* Number of the calling thread inside a parallel region, from 0. */
 size_t sl_thread_number(void);
 

@@ -60,6 +60,22 @@ static int prepare_index(build_state *state) {
     return status == SL_OK ? EXIT_DONE : report_build(state, 0, status);
 }
 
+/* What no base is good for is no fault of this one: an index of one element is made with it. */
+static int check_settings(const build_options *options) {
+    sl_index_params params;
+    sl_index *index;
+    sl_index_params_init(&params);
+    params.dim = 1;
+    params.m = options->m;
+    params.ef_construction = options->ef_build;
+    params.numa = options->numa.policy;
+    params.numa_node = options->numa.node;
+    sl_status status = sl_index_create(&params, &index);
+    if (status != SL_OK) return report_status(NULL, status);
+    sl_index_free(index);
+    return EXIT_DONE;
+}
+
 /* The block the base is read by counts towards --max-memory. */
 static int prepare_block(build_state *state) {
     size_t limit = state->options->max_memory, block;
@@ -132,7 +148,9 @@ static int build(build_state *state) {
                               "index with --place map",
                               sl_place_name((sl_place)options->place));
     adding *adding = &state->adding;
-    int status = output_check(options->output, (const char *const[]){state->base_path, options->ids, NULL});
+    int status = check_settings(options);
+    if (status == EXIT_DONE)
+        status = output_check(options->output, (const char *const[]){state->base_path, options->ids, NULL});
     if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &adding->base);
     if (status != EXIT_DONE) return status;
     adding->type = element_of_dtype(element_dtype(adding->base->type));

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/eval.h"
+#include "cli/ids.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stored.h"
@@ -49,15 +50,23 @@ typedef struct eval_state {
     size_t memory_count;
 } eval_state;
 
-static int compare_ids(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
+/* By a handle of its own: the ids it reads into memory are no part of what is measured. */
+static int check_truth(const eval_state *state) {
+    sl_index *index;
+    sl_index_stats stats;
+    int status = open_index(state->index_path, (opening){.place = SL_PLACE_MAP, .tier = SL_TIER_NONE}, &index, &stats);
+    if (status != EXIT_DONE) return status;
+    status = truth_check_ids(state->truth_path, state->index_path, index, state->truth, state->queries->n,
+                             state->options->k);
+    sl_index_free(index);
+    return status;
 }
 
 /* The truth in the task's form: each row in rising order. */
 static int load_truth(eval_state *state) {
     size_t k = state->options->k;
     int status = truth_load(state->truth_path, state->queries, k, &state->truth);
+    if (status == EXIT_DONE) status = check_truth(state);
     for (size_t q = 0; status == EXIT_DONE && q < state->queries->n; q++)
         qsort(state->truth + q * k, k, sizeof *state->truth, compare_ids);
     return status;
@@ -121,7 +130,7 @@ static int check_options(const eval_state *state) {
     int status = check_depth("-k", options->k, state->stats.n, state->index_path);
     for (size_t i = 0; status == EXIT_DONE && i < options->ef.count; i++)
         status = check_depth("--ef", options->ef.values[i], state->stats.n, state->index_path);
-    if (status == EXIT_DONE) status = check_count("--threads", options->threads, 4096);
+    if (status == EXIT_DONE) status = check_count("--threads", options->threads, SL_MAX_THREADS);
     if (status == EXIT_DONE) status = check_procs(options);
     if (status == EXIT_DONE) status = check_count("--repeat", options->repeat, 1000);
     return status;
@@ -377,6 +386,17 @@ static void print_text(const eval_state *state) {
     eval_print_memory(state->memory, state->memory_count);
 }
 
+/* All ids are the index's, but perhaps not of the vectors that the truth means. */
+static void warn_of_truth(const eval_state *state) {
+    double best = 0;
+    for (size_t i = 0; i < state->count; i++)
+        if (state->points[i].recall > best) best = state->points[i].recall;
+    if (truth_is_strange(best, state->options->k, state->stats.n))
+        report_warning("%s: recall is %.4f at most, which is chance: its ids are not those of %s for these queries and "
+                       "this metric; of an index with ids of its own make the truth with 'shortlist truth --ids'",
+                       state->truth_path, best, state->index_path);
+}
+
 static int plot(const eval_state *state) {
     if (!state->options->plot) return EXIT_DONE;
     char title[256];
@@ -427,6 +447,7 @@ static int eval(eval_state *state) {
         print_json(state);
     else
         print_text(state);
+    warn_of_truth(state);
     return report_stdout();
 }
 
@@ -500,7 +521,8 @@ const command command_eval = {
         "free to work on several at once, for the queries a second in batch and their recall, which is another where a "
         "batch scans. Recall is the share of the true -k nearest among those returned, averaged over the queries; "
         "TRUTH.ibin holds the ids of the true ones, best "
-        "first, at least -k a row, as 'shortlist truth' writes them. A pass that warms the caches goes first, and a "
+        "first, at least -k a row, as 'shortlist truth' writes them (of an index with ids of its own: 'shortlist truth "
+        "--ids'); one that INDEX lacks is refused. A pass that warms the caches goes first, and a "
         "tier in memory is waited for. At the "
         "end it tells the memory that the measuring process holds, or with --procs one of them alone and all together: "
         "their proportional shares (PSS), in which a page held by two counts half for each. "

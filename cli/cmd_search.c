@@ -1,10 +1,12 @@
 #include "cli/commands.h"
 
+#include "cli/ids.h"
 #include "cli/progress.h"
 #include "cli/results.h"
 #include "cli/system.h"
 #include "cli/vectors.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* Queries read, asked and written at a time: enough to keep every core busy, and for a large k few enough to hold. */
@@ -12,7 +14,7 @@
 #define BLOCK_RESULTS ((size_t)8 << 20)
 
 typedef struct search_options {
-    const char *output, *scores;
+    const char *output, *scores, *filter;
     fraction_list recall;
     double stop; /* below 0: not given */
     size_t k, ef, rerank, probes, groups, threads;
@@ -27,11 +29,44 @@ typedef struct search_state {
     sl_index *index;
     sl_index_stats stats;
     vectors *queries;
-    element type; /* in which the queries are read */
-    results *results;
+    element type;     /* in which the queries are read */
+    results *results; /* NULL: they are printed */
+    id_filter filter;
     double search_s;
     sl_search_stats counts;
 } search_state;
+
+/* A query and its neighbours, as people read them or as one JSON object a line. */
+static void print_neighbours(const search_state *state, size_t query, const uint64_t *ids, const float *scores) {
+    size_t count = 0;
+    while (count < state->options->k && ids[count] != SL_NO_ID)
+        count++;
+    if (!state->options->json) {
+        printf("query %zu\n", query);
+        for (size_t i = 0; i < count; i++)
+            printf("%6zu %12" PRIu64 " %12.6g\n", i + 1, ids[i], (double)scores[i]);
+        return;
+    }
+    json json;
+    json_begin(&json, stdout);
+    json_count(&json, "query", query);
+    json_open_array(&json, "ids");
+    for (size_t i = 0; i < count; i++)
+        json_count(&json, NULL, ids[i]);
+    json_close_array(&json);
+    json_open_array(&json, "scores");
+    for (size_t i = 0; i < count; i++)
+        json_real(&json, NULL, (double)scores[i]);
+    json_close_array(&json);
+    json_end(&json);
+}
+
+static int take_found(search_state *state, size_t first, size_t count, const uint64_t *ids, const float *scores) {
+    if (state->results) return results_append(state->results, ids, scores, count);
+    for (size_t i = 0; i < count; i++)
+        print_neighbours(state, first + i, ids + i * state->options->k, scores + i * state->options->k);
+    return report_stdout();
+}
 
 static int search_block(search_state *state, const sl_search_params *params, size_t first, size_t count, void *rows,
                         uint64_t *ids, float *scores) {
@@ -46,7 +81,7 @@ static int search_block(search_state *state, const sl_search_params *params, siz
     state->counts.results += counts.results;
     state->counts.evaluations += counts.evaluations;
     state->counts.expansions += counts.expansions;
-    return results_append(state->results, ids, scores, count);
+    return take_found(state, first, count, ids, scores);
 }
 
 static int search_blocks(search_state *state, sl_search_params *params) {
@@ -111,6 +146,11 @@ static int take_settings(const search_state *state, sl_search_params *params) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
         sl_status status = sl_index_find_tuned(state->index, options->k, options->recall.values[0], &tuned);
         if (status != SL_OK) return report_status(state->index_path, status);
+        if (options->filter) { /* not all settings serve a filter: the library chooses among them */
+            params->recall = options->recall.values[0];
+            params->ef = tuned.ef_alone;
+            return EXIT_DONE;
+        }
         params->ef = tuned.ef;
         params->rerank = tuned.rerank;
         params->stop = tuned.stop;
@@ -130,12 +170,13 @@ static int take_settings(const search_state *state, sl_search_params *params) {
 
 static int search(search_state *state) {
     const search_options *options = state->options;
-    const char *const inputs[] = {state->index_path, state->queries_path, NULL};
+    const char *const inputs[] = {state->index_path, state->queries_path, options->filter, NULL};
     const opening how = {(sl_place)options->place, options->numa, options->prefault, (sl_tier)options->tier,
                          options->progress};
     sl_search_params params;
     sl_search_params_init(&params);
-    int status = results_check(options->output, options->scores, inputs);
+    int status = options->output ? results_check(options->output, options->scores, inputs) : EXIT_DONE;
+    if (status == EXIT_DONE && options->filter) status = id_filter_read(options->filter, &state->filter);
     if (status == EXIT_DONE) status = open_index(state->index_path, how, &state->index, &state->stats);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
@@ -145,15 +186,16 @@ static int search(search_state *state) {
     if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->stats.dim, state->index_path);
     if (status == EXIT_DONE)
         status = vectors_match_type(state->queries, state->stats.dtype, state->index_path, &state->type);
-    if (status == EXIT_DONE)
+    if (status == EXIT_DONE && options->output)
         status = results_create(options->output, options->scores, state->queries->n, options->k, &state->results);
     if (status != EXIT_DONE) return status;
     params.threads = options->threads;
+    params.accept = options->filter ? id_filter_accept : NULL;
+    params.accept_ctx = &state->filter;
     status = search_blocks(state, &params);
-    if (status == EXIT_DONE) {
-        status = results_commit(state->results);
-        state->results = NULL;
-    }
+    if (status != EXIT_DONE || !options->output) return status;
+    status = results_commit(state->results);
+    state->results = NULL;
     return status == EXIT_DONE ? print_result(state, &params) : status;
 }
 
@@ -167,10 +209,13 @@ static int run_search(const command *self, int argc, char **argv) {
     if (options.recall.count && options.stop >= 0) return report_usage("--stop and --recall exclude one another");
     if (options.recall.count && options.probes) return report_usage("--probes and --recall exclude one another");
     if (options.groups && !options.probes) return report_usage("--groups goes with --probes");
+    if (options.scores && !options.output) return report_usage("--scores goes with --output");
+    if (options.filter && options.probes) return report_usage("--probes and --filter exclude one another");
     search_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1]};
     int status = search(&state);
     results_discard(state.results);
     vectors_close(state.queries);
+    free(state.filter.ids);
     sl_index_free(state.index);
     return status;
 }
@@ -179,11 +224,16 @@ static const char *const operands[] = {"INDEX", "QUERIES", NULL};
 
 static const option search_table[] = {
     {'k', NULL, OPTION_COUNT, "N", 1, offsetof(search_options, k), "Neighbours a query."},
-    {'o', "output", OPTION_TEXT, "OUT.ibin", 1, offsetof(search_options, output),
-     "The neighbours' ids, best first, one row a query. .ibin and .ivecs hold 32-bit ids and -1 where a neighbour is "
+    {'o', "output", OPTION_TEXT, "OUT.ibin", 0, offsetof(search_options, output),
+     "The neighbours' ids, best first, one row a query. Without it they are printed with their scores, or with --json "
+     "as "
+     "one object a query and line: query, ids, scores. .ibin and .ivecs hold 32-bit ids and -1 where a neighbour is "
      "missing; .npy holds 64-bit ids and 2^64-1 there."},
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(search_options, scores),
      "Their scores, in the same shape, NaN where a neighbour is missing; .fbin, .fvecs or .npy."},
+    {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(search_options, filter),
+     "Find none but these ids: a .npy or .ibin file of one column of whole numbers. Ids that INDEX lacks do no harm. A "
+     "filter that few of the nearest pass may leave fewer than -k."},
     {0, "ef", OPTION_COUNT, "N", 0, offsetof(search_options, ef),
      "Candidates kept while the graph is walked (default 64, or -k where that is more). More find more of the true "
      "neighbours in more time."},
@@ -219,15 +269,18 @@ static const option search_table[] = {
 const command command_search = {
     .name = "search",
     .summary = "find the nearest neighbours of a file of queries",
-    .synopsis = "shortlist search INDEX QUERIES -k N -o OUT.ibin [--ef N | --recall R] [--scores FILE.fbin] [--rerank "
-                "N] [--stop X] [--probes N [--groups N]] [--threads N] [--place dram|map|pmem] [--numa "
-                "interleave|bind:N|local] "
-                "[--prefault] [--tier auto|none|dram] [--progress] [--json]",
+    .synopsis =
+        "shortlist search INDEX QUERIES -k N [-o OUT.ibin [--scores FILE.fbin]] [--filter FILE] [--ef N | --recall R] "
+        "[--rerank N] [--stop X] [--probes N [--groups N]] [--threads N] [--place dram|map|pmem] [--numa "
+        "interleave|bind:N|local] "
+        "[--prefault] [--tier auto|none|dram] [--progress] [--json]",
     .description =
-        "Asks INDEX for the -k nearest vectors of each row of QUERIES and writes their ids. Queries of an index over "
+        "Asks INDEX for the -k nearest vectors of each row of QUERIES and writes their ids, or prints them. Queries of "
+        "an index over "
         "floating-point vectors may be of any floating-point type; those of an index over integers must be of its own. "
         "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test is read.\n",
-    .examples = "shortlist search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n"
+    .examples = "shortlist search base.sl queries.fbin -k 10\n"
+                "shortlist search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n"
                 "shortlist search base.sl queries.npy -k 100 --ef 400 -o found.npy --scores scores.npy\n",
     .operands = operands,
     .options = search_table,

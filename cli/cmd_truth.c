@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "cli/ids.h"
 #include "cli/progress.h"
 #include "cli/results.h"
 #include "cli/system.h"
@@ -10,7 +11,7 @@
 #define BLOCK_SIZE ((size_t)64 << 20)
 
 typedef struct truth_options {
-    const char *output, *scores;
+    const char *output, *scores, *ids;
     int metric;
     size_t k, threads;
     int progress, json;
@@ -20,7 +21,8 @@ typedef struct truth_state {
     const truth_options *options;
     const char *base_path, *queries_path;
     vectors *base, *queries;
-    element type; /* in which both are read */
+    uint64_t *base_ids; /* one a row of the base; NULL: rows are their own numbers */
+    element type;       /* in which both are read */
     sl_exact *exact;
     progress progress;
     double scan_s;
@@ -66,6 +68,13 @@ static int scan(truth_state *state) {
     return result;
 }
 
+/* The row numbers that the scan found, as the ids that an index of the base has for them. */
+static void name_rows(const truth_state *state, uint64_t *found, size_t count) {
+    if (!state->base_ids) return;
+    for (size_t i = 0; i < count; i++)
+        if (found[i] != SL_NO_ID) found[i] = state->base_ids[found[i]];
+}
+
 static int write_results(const truth_state *state) {
     size_t k = state->options->k, nq = state->queries->n;
     uint64_t *ids = allocate(nq, k * sizeof *ids);
@@ -76,6 +85,7 @@ static int write_results(const truth_state *state) {
         sl_status status = sl_exact_results(state->exact, ids, scores);
         if (status != SL_OK) result = report_status(state->base_path, status);
     }
+    if (result == EXIT_DONE) name_rows(state, ids, nq * k);
     if (result == EXIT_DONE) result = results_create(state->options->output, state->options->scores, nq, k, &results);
     if (result == EXIT_DONE) result = results_append(results, ids, scores, nq);
     if (result == EXIT_DONE) {
@@ -103,6 +113,7 @@ static int print_result(const truth_state *state) {
         json_count(&json, "threads", thread_count(state->options->threads));
         json_real(&json, "scan_s", state->scan_s);
         json_real(&json, "pairs_per_s", rate);
+        json_text(&json, "ids", state->options->ids);
         json_text(&json, "output", state->options->output);
         json_end(&json);
     } else
@@ -112,10 +123,20 @@ static int print_result(const truth_state *state) {
     return report_stdout();
 }
 
+/* What could not be written, or would be no truth, is found before the scan. */
+static int load_ids(truth_state *state) {
+    const truth_options *options = state->options;
+    size_t n = state->base->n;
+    if (!options->ids) return EXIT_DONE;
+    int status = vectors_read_ids(options->ids, state->base_path, &n, &state->base_ids);
+    if (status == EXIT_DONE) status = ids_check_distinct(options->ids, state->base_ids, n);
+    return status == EXIT_DONE ? results_check_ids(options->output, state->base_ids, n) : status;
+}
+
 static int truth(truth_state *state) {
     const truth_options *options = state->options;
     element query_type;
-    const char *const inputs[] = {state->base_path, state->queries_path, NULL};
+    const char *const inputs[] = {state->base_path, state->queries_path, options->ids, NULL};
     int status = results_check(options->output, options->scores, inputs);
     if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
@@ -123,6 +144,7 @@ static int truth(truth_state *state) {
     if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->base->dim, state->base_path);
     if (status == EXIT_DONE)
         status = vectors_match_type(state->queries, element_dtype(state->base->type), state->base_path, &query_type);
+    if (status == EXIT_DONE) status = load_ids(state);
     if (status != EXIT_DONE) return status;
     /* Two types that match but differ are both floating-point: f32 holds either. */
     state->type = element_of_dtype(element_dtype(state->base->type));
@@ -142,6 +164,7 @@ static int run_truth(const command *self, int argc, char **argv) {
     sl_exact_free(state.exact);
     vectors_close(state.base);
     vectors_close(state.queries);
+    free(state.base_ids);
     return status;
 }
 
@@ -151,7 +174,12 @@ static const option truth_table[] = {
     {'k', NULL, OPTION_COUNT, "N", 1, offsetof(truth_options, k), "Neighbours a query."},
     {0, "metric", OPTION_WORD, "ip|cosine|l2", 1, offsetof(truth_options, metric), "As for 'shortlist build'."},
     {'o', "output", OPTION_TEXT, "TRUTH.ibin", 1, offsetof(truth_options, output),
-     "The neighbours' row numbers, best first, one row a query; .ibin, .ivecs or .npy."},
+     "The neighbours' row numbers, or ids with --ids, best first, one row a query. .ibin and .ivecs hold them in 32 "
+     "bits, .npy in 64."},
+    {0, "ids", OPTION_TEXT, "FILE", 0, offsetof(truth_options, ids),
+     "The ids of the vectors of BASE, the file that 'shortlist build --ids' took: a .npy or .ibin file of one column "
+     "of "
+     "whole numbers. Without it the truth is of row numbers, which are the ids of an index that was built without."},
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(truth_options, scores),
      "Their scores, in the same shape; .fbin, .fvecs or .npy."},
     OPTION_THREADS(truth_options, "Threads to scan with; 0 (default) takes all."),
@@ -162,14 +190,17 @@ static const option truth_table[] = {
 const command command_truth = {
     .name = "truth",
     .summary = "find the true neighbours by comparing everything",
-    .synopsis = "shortlist truth BASE QUERIES -k N --metric ip|cosine|l2 -o TRUTH.ibin [--scores FILE.fbin] [--threads "
-                "N] [--progress] [--json]",
+    .synopsis =
+        "shortlist truth BASE QUERIES -k N --metric ip|cosine|l2 -o TRUTH.ibin [--ids FILE] [--scores FILE.fbin] "
+        "[--threads N] [--progress] [--json]",
     .description =
         "Compares each query with each vector of BASE, which is read in blocks and need not fit in memory, and writes "
         "the row numbers of the -k nearest. Equal scores are ordered by row number, so the result is the same on every "
-        "machine. 'shortlist eval' measures recall against it.\n"
+        "machine. 'shortlist eval' and 'shortlist tune' measure recall against it. Of an index with ids of its own "
+        "(build --ids) they need those ids in place of row numbers: --ids.\n"
         "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset train is BASE and test QUERIES.\n",
     .examples = "shortlist truth base.fbin queries.fbin -k 100 --metric cosine -o truth.ibin\n"
+                "shortlist truth items.npy queries.npy -k 100 --metric ip --ids ids.npy -o truth.npy\n"
                 "shortlist truth sift.hdf5 sift.hdf5 -k 10 --metric l2 -o truth.ibin --scores distances.fbin\n",
     .operands = operands,
     .options = truth_table,

@@ -8,6 +8,7 @@
 #include "cli/vectors.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct tune_options {
     fraction_list recall;
@@ -33,6 +34,9 @@ static int load(tune_state *state, element *type) {
     if (status == EXIT_DONE) status = vectors_match_type(state->queries, state->stats.dtype, state->index_path, type);
     if (status != EXIT_DONE) return status;
     if (state->truth_path) status = truth_load(state->truth_path, state->queries, state->options->k, &state->truth);
+    if (status == EXIT_DONE && state->truth)
+        status = truth_check_ids(state->truth_path, state->index_path, state->index, state->truth, state->queries->n,
+                                 state->options->k);
     if (status != EXIT_DONE) return status;
     state->rows = vectors_read_all(state->queries, *type);
     return state->rows ? EXIT_DONE : EXIT_FAILED;
@@ -60,7 +64,8 @@ static int tune_index(tune_state *state, element type) {
     state->tune_s = now_seconds() - start;
     if (status == SL_OK) return EXIT_DONE;
     /* Messages that name a row of the truth, or of the queries, say which. */
-    return report_status(status == SL_ENOTFOUND ? state->truth_path : state->queries_path, status);
+    int of_truth = status == SL_ENOTFOUND || strstr(sl_last_error(), "truth") != NULL;
+    return report_status(of_truth ? state->truth_path : state->queries_path, status);
 }
 
 static int print_json(const tune_state *state) {
@@ -155,7 +160,8 @@ const command command_tune = {
         "to be like those that will be asked, some thousand of them: with "
         "few, others meet another recall, and the command says how many are needed.\n"
         "TRUTH.ibin holds the ids of the true neighbours of each query, best first, at least -k a row, as 'shortlist "
-        "truth' writes them. Without it they are found by comparing every query with every vector as the index holds "
+        "truth' writes them (of an index with ids of its own: 'shortlist truth --ids'). Without it they are found by "
+        "comparing every query with every vector as the index holds "
         "it, which without a refine copy is what its codes have kept of it.\n"
         "A recall that cannot be reached is told with its reason, and the command still succeeds.\n"
         "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test gives QUERIES and neighbors the "

@@ -171,6 +171,7 @@ int check_depth(const char *option, size_t value, size_t n, const char *path) {
 
 size_t thread_count(size_t asked) {
     sl_system system = {.struct_size = sizeof system};
-    if (asked || sl_system_query(&system) != SL_OK) return asked;
-    return system.max_threads;
+    if (sl_system_query(&system) != SL_OK) return asked;
+    size_t count = asked ? asked : system.max_threads;
+    return count < system.most_threads ? count : system.most_threads;
 }

@@ -72,7 +72,7 @@ int open_to_change(changing how, sl_index **out, sl_index_stats *stats);
 /* The end of it: what was changed is synced, or the whole saved in the file's place, in the layout that this has. */
 int keep_changes(sl_index *index, const char *path, int progress, double *seconds);
 
-/* Threads a call with `asked` will use. */
+/* Threads a call uses that is asked for so many: no more than the library makes. 0 asks for all. */
 size_t thread_count(size_t asked);
 
 #endif

@@ -11,6 +11,8 @@
 
 #define OPTIONS_MAX 32
 
+_Static_assert(SL_MAX_CPUS == 8192, "expected() tells the number");
+
 static int is_last(const option *option) {
     return !option->letter && !option->name;
 }
@@ -124,6 +126,8 @@ static const char *expected(option_kind kind) {
         return "interleave, bind:N with the number of a memory node, or local";
     case OPTION_COUNT:
         return "a whole number";
+    case OPTION_CPUS:
+        return "a whole number, 8192 at most";
     case OPTION_BYTES:
         return "a number of bytes, such as 4096, 512M or 16G";
     case OPTION_COUNTS:
@@ -151,6 +155,9 @@ static int store(const option *option, const char *text, char *values) {
         break;
     case OPTION_COUNT:
         fits = parse_whole(text, field);
+        break;
+    case OPTION_CPUS:
+        fits = parse_whole(text, field) && *(size_t *)field <= SL_MAX_CPUS;
         break;
     case OPTION_BYTES:
         fits = parse_bytes(text, field);

@@ -24,6 +24,7 @@ typedef enum option_kind {
     OPTION_FLAG,     /* int                         nothing: the field becomes 1 */
     OPTION_TEXT,     /* const char *                any text */
     OPTION_COUNT,    /* size_t                      1000, or 4e9 */
+    OPTION_CPUS,     /* size_t                      a number of threads, up to SL_MAX_CPUS */
     OPTION_BYTES,    /* size_t                      1000, 64K, 16M, 4G, 1T: powers of 1024 */
     OPTION_WORD,     /* int                         one of the words in `argument`; their order is their values */
     OPTION_COUNTS,   /* count_list                  16,32,64 */
@@ -55,7 +56,7 @@ typedef struct option {
             "How long to wait for another that is changing the file (default 60); 0 does not wait."                    \
     }
 #define OPTION_THREADS(type, text)                                                                                     \
-    { 0, "threads", OPTION_COUNT, "N", 0, offsetof(type, threads), text }
+    { 0, "threads", OPTION_CPUS, "N", 0, offsetof(type, threads), text }
 #define OPTION_PLACE_NODES(type)                                                                                       \
     {                                                                                                                  \
         0, "numa", OPTION_NUMA, "interleave|bind:N|local", 0, offsetof(type, numa),                                    \

@@ -23,13 +23,14 @@ void report_keep(char *message, size_t size) {
     kept_size = size;
 }
 
-static void print_line(const char *format, va_list arguments, int point_to_help) {
+static void print_line(const char *mark, const char *format, va_list arguments, int point_to_help) {
     if (kept) {
         vsnprintf(kept, kept_size, format, arguments);
         return;
     }
     progress_clear();
     fprintf(stderr, command_name ? "shortlist %s: " : "shortlist: ", command_name);
+    fputs(mark, stderr);
     vfprintf(stderr, format, arguments);
     if (point_to_help && command_name) fprintf(stderr, "; see 'shortlist %s --help'", command_name);
     if (point_to_help && !command_name) fputs("; see 'shortlist --help'", stderr);
@@ -39,15 +40,22 @@ static void print_line(const char *format, va_list arguments, int point_to_help)
 int report_failure(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    print_line(format, arguments, 0);
+    print_line("", format, arguments, 0);
     va_end(arguments);
     return EXIT_FAILED;
+}
+
+void report_warning(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_line("warning: ", format, arguments, 0);
+    va_end(arguments);
 }
 
 int report_usage(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    print_line(format, arguments, 1);
+    print_line("", format, arguments, 1);
     va_end(arguments);
     return EXIT_USAGE;
 }

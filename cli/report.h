@@ -16,6 +16,9 @@ void report_keep(char *message, size_t size);
 /* Prints the line and returns EXIT_FAILED, so that a failure is one statement: return report_failure("..."). */
 int report_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The same line, of what may be wrong though the work is done. */
+void report_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* The same for a wrong command line; points to --help and returns EXIT_USAGE. */
 int report_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -34,6 +34,20 @@ int results_check(const char *ids_path, const char *scores_path, const char *con
     return status == EXIT_DONE ? output_check(scores_path, inputs) : status;
 }
 
+static int fits_narrow(uint64_t id) {
+    return id == SL_NO_ID || id <= INT32_MAX;
+}
+
+int results_check_ids(const char *ids_path, const uint64_t *ids, size_t n) {
+    element type;
+    int status = vectors_writer_type(ids_path, ELEMENT_U64, &type);
+    for (size_t i = 0; status == EXIT_DONE && type == ELEMENT_I32 && i < n; i++)
+        if (!fits_narrow(ids[i]))
+            status = report_failure("%s: id %" PRIu64 " of row %zu does not fit its 32 bits; name a .npy file",
+                                    ids_path, ids[i], i);
+    return status;
+}
+
 int results_create(const char *ids_path, const char *scores_path, size_t nq, size_t k, results **out) {
     *out = NULL;
     element type;
@@ -55,7 +69,7 @@ int results_create(const char *ids_path, const char *scores_path, size_t nq, siz
 
 static int append_narrow(results *results, const uint64_t *ids, size_t row) {
     for (size_t i = 0; i < results->k; i++) {
-        if (ids[i] != SL_NO_ID && ids[i] > INT32_MAX)
+        if (!fits_narrow(ids[i]))
             return report_failure("%s, row %zu: id %" PRIu64 " does not fit 32 bits; name a .npy file",
                                   results->ids_path, row, ids[i]);
         results->row[i] = ids[i] == SL_NO_ID ? -1 : (int32_t)ids[i];

@@ -11,6 +11,9 @@ typedef struct results results;
  * an exit status. */
 int results_check(const char *ids_path, const char *scores_path, const char *const *inputs);
 
+/* Reports the first of n ids that the file's type cannot hold. */
+int results_check_ids(const char *ids_path, const uint64_t *ids, size_t n);
+
 /* `scores_path` may be NULL, and nq VECTORS_UNCOUNTED. Returns an exit status; *out is NULL on failure. */
 int results_create(const char *ids_path, const char *scores_path, size_t nq, size_t k, results **out);
 

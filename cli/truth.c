@@ -3,6 +3,7 @@
 #include "cli/report.h"
 #include "cli/system.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,4 +54,39 @@ int truth_load(const char *path, const vectors *queries, size_t k, uint64_t **ou
     else
         free(ids);
     return status;
+}
+
+/* What may be wrong with a truth one of whose ids the index lacks: row numbers are all below the number of vectors. */
+static const char *remedy(const sl_index_stats *stats, const uint64_t *ids, size_t count) {
+    uint64_t largest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] > largest) largest = ids[i];
+    if (largest >= stats->n + stats->deleted) return "make the truth of the vectors that the index holds, with --ids";
+    return "these look like row numbers of the base, and the index has ids of its own: make the truth with 'shortlist "
+           "truth --ids', or anew where vectors were deleted";
+}
+
+int truth_check_ids(const char *path, const char *index_path, sl_index *index, const uint64_t *ids, size_t nq,
+                    size_t k) {
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    sl_status status = sl_index_get_stats(index, &stats);
+    if (status != SL_OK) return report_status(index_path, status);
+    float *vector = allocate(stats.dim, sizeof *vector);
+    if (!vector) return EXIT_FAILED;
+    int result = EXIT_DONE;
+    for (size_t i = 0; result == EXIT_DONE && i < nq * k; i++) {
+        status = sl_index_get(index, &ids[i], 1, SL_F32, vector);
+        if (status == SL_ENOTFOUND)
+            result = report_failure("%s, row %zu: id %" PRIu64 " is not in %s; %s", path, i / k, ids[i], index_path,
+                                    remedy(&stats, ids, nq * k));
+        else if (status != SL_OK)
+            result = report_status(index_path, status);
+    }
+    free(vector);
+    return result;
+}
+
+/* Of many more vectors than are asked for, chance finds next to none. */
+int truth_is_strange(double best_recall, size_t k, size_t n) {
+    return n / k >= 40 && best_recall < 0.05;
 }

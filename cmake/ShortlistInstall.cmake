@@ -6,6 +6,7 @@ install(TARGETS shortlist EXPORT shortlist-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT shortlist-targets NAMESPACE shortlist:: DESTINATION ${SL_CMAKE_DIR})
 
 # oneDNN, where the system has none of its own, lies beside the library under the name that the loader looks for.

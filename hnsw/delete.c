@@ -48,8 +48,10 @@ static sl_status refuse(const uint64_t *ids, size_t i) {
         if (ids[j] == ids[i])
             return sl_fail(SL_ENOTFOUND, "id %llu is given twice, as number %zu and %zu; give each once",
                            (unsigned long long)ids[i], j, i);
-    return sl_fail(SL_ENOTFOUND, "number %zu: id %llu is not in the index, or was deleted before", i,
-                   (unsigned long long)ids[i]);
+    return sl_fail(SL_ENOTFOUND,
+                   "number %zu: id %llu is not in the index, or was deleted before; nothing was "
+                   "deleted: leave it out",
+                   i, (unsigned long long)ids[i]);
 }
 
 /* Marks the nodes of the first ids, up to one that is not there; *done is how many, and `nodes` which. An id that comes

@@ -78,7 +78,8 @@ static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
     else
         *node = id < index->n ? (uint32_t)id : SL_NONE;
     if (*node != SL_NONE && !sl_is_dead(index, *node)) return SL_OK;
-    return sl_fail(SL_ENOTFOUND, "id %llu is not in the index", (unsigned long long)id);
+    return sl_fail(SL_ENOTFOUND, "id %llu is not in the index; give ids that were added and not deleted",
+                   (unsigned long long)id);
 }
 
 /* Nodes that the file's writer has published since the map was made go into it first, which may move it: one caller at

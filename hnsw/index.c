@@ -39,7 +39,8 @@ static sl_status check_params(const sl_index_params *p) {
     if (p->m < 2 || p->m > SL_MAX_M) return sl_fail(SL_EINVAL, "m is %zu; give 2 to %u", p->m, SL_MAX_M);
     if (p->ef_construction < p->m || p->ef_construction > SL_MAX_EF)
         return sl_fail(SL_EINVAL, "ef_construction is %zu; give m (%zu) to %u", p->ef_construction, p->m, SL_MAX_EF);
-    if ((unsigned)p->refine > SL_REFINE_I16) return sl_fail(SL_EINVAL, "refine %d is unknown", (int)p->refine);
+    if ((unsigned)p->refine > SL_REFINE_I16)
+        return sl_fail(SL_EINVAL, "refine is %d; give SL_REFINE_NONE, F32, BF16 or I16", (int)p->refine);
     if (p->refine == SL_REFINE_NONE) return SL_OK;
     if (!sl_dtype_is_float(p->dtype))
         return sl_fail(SL_EINVAL, "%s vectors are kept exactly and need no refine tier; use none",

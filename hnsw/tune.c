@@ -179,6 +179,7 @@ static sl_status run(sl_tune *tune, const uint64_t *truth, size_t *first) {
     SL_TRY(sl_tune_follow(tune));
     for (size_t t = 0; t < tune->count; t++)
         SL_TRY(sl_tune_settle(tune, t));
+    if (truth) SL_TRY(sl_tune_judge_truth(tune));
     SL_TRY(sl_tune_probes(tune));
     SL_TRY(sl_progress_end(&tune->task.progress));
     return sl_settings_put(tune->task.index, tune->records, tune->count, first);

@@ -116,6 +116,10 @@ typedef struct sl_tune {
     sl_tuned_record records[SL_MAX_TARGETS];
 } sl_tune;
 
+/* tune_truth.c: SL_EINVAL where the truth that was given cannot be that of the index's vectors: no target is reached,
+ * and no more of it is found than chance finds. Such settings would tell of a bad graph. */
+sl_status sl_tune_judge_truth(const sl_tune *tune);
+
 /* The recall to ask for so that other queries meet the target, from the error of a point near it. */
 double sl_tune_aim(double target, const sl_tune_point *near);
 /* Where the curve meets the target, with the margin if it comes so far. */

@@ -39,7 +39,12 @@ static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
                 goto done;
             }
             if (!nodes && (status = sl_id_find(task->index, id, &node)) != SL_OK) {
-                status = sl_fail_in(status, "truth of query %zu", q);
+                if (status == SL_ENOTFOUND)
+                    status =
+                        sl_fail(status,
+                                "truth of query %zu: id %llu is not in the index; give the ids of its vectors, not "
+                                "their row numbers in the base",
+                                q, (unsigned long long)id);
                 goto done;
             }
             sl_top_push(&top, -(double)node, i);
@@ -138,4 +143,19 @@ sl_status sl_tune_truth(sl_tune_task *task, const uint64_t *ids, uint64_t units)
     SL_TRY(sl_mem_alloc(&task->index->allocator, bytes, &block));
     task->truth = block;
     return ids ? take_ids(task, ids, 0) : compare_everything(task, units);
+}
+
+/* Targets that are not reached hold the best recall there was. */
+sl_status sl_tune_judge_truth(const sl_tune *tune) {
+    double best = 0;
+    for (size_t t = 0; t < tune->count; t++)
+        best = fmax(best, tune->records[t].recall);
+    for (size_t t = 0; t < tune->count; t++)
+        if (sl_settings_reach(&tune->records[t])) return SL_OK;
+    if (best >= 0.05 || sl_live_count(tune->task.index) / tune->task.k < 40) return SL_OK;
+    return sl_fail(
+        SL_EINVAL,
+        "recall is %.4f at most, which is chance: the truth is not of these queries, this metric and the ids "
+        "of this index; make it anew, with the index's ids in place of row numbers of the base",
+        best);
 }

@@ -140,6 +140,7 @@ typedef enum sl_tier { SL_TIER_AUTO = 0, SL_TIER_NONE = 1, SL_TIER_DRAM = 2 } sl
 #define SL_MAX_VECTORS 4294901760u /* node numbers are 32 bits wide, a few of them reserved */
 #define SL_MAX_NODES   128u        /* memory nodes of a machine */
 #define SL_MAX_CPUS    8192u
+#define SL_MAX_THREADS 1024u /* of one call; it uses no more, whatever is asked for */
 
 /* The id that fills a result row after its last result; its score is NaN. Users may not use it as an id. */
 #define SL_NO_ID UINT64_MAX
@@ -808,8 +809,8 @@ typedef struct sl_tune_report {
  * can be saved over its own file. Needs the handle to itself. params and report may be NULL; report's struct_size is
  * set by the caller. On failure the settings are as before; an index in memory may have been put in order, as by a
  * save. Errors: SL_EINVAL (also fewer than SL_TUNE_LEAST_QUERIES queries, fewer than k vectors, a neighbour twice in a
- * row of truth), SL_ENOTFOUND (truth names an id that is not in the index), SL_EVALUE, SL_ETYPE, SL_ENOMEM, SL_ELIMIT,
- * SL_ECANCELED. */
+ * row of truth, a truth of which no more is found than by chance), SL_ENOTFOUND (truth names an id that is not in the
+ * index), SL_EVALUE, SL_ETYPE, SL_ENOMEM, SL_ELIMIT, SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                            size_t stride, const uint64_t *truth, size_t k, const sl_tune_params *params,
                                            sl_tune_report *report);
@@ -896,11 +897,14 @@ typedef struct sl_system {
     size_t cpus;            /* this process may run on */
     size_t numa_nodes;      /* 1 where the system does not tell */
     size_t page_size;
-    size_t huge_page_size;                                   /* of transparent huge pages; 0 where there are none */
-    const char *huge_page_mode;                              /* "always", "madvise", "never" or "none" */
-    int has_openmp, has_numa, has_pmem, has_onednn, has_mpi; /* what this build was made with */
-    size_t max_threads;                                      /* of a batch call with threads = 0 */
-    uint64_t memory; /* bytes: the machine's, or fewer where a control group limits this process; 0: not known */
+    size_t huge_page_size;      /* of transparent huge pages; 0 where there are none */
+    const char *huge_page_mode; /* "always", "madvise", "never" or "none" */
+    /* What this build was made with. No version has MPI yet: has_mpi is always 0. */
+    int has_openmp, has_numa, has_pmem, has_onednn, has_mpi;
+    size_t max_threads; /* of a batch call with threads = 0 */
+    uint64_t memory;    /* bytes: the machine's, or fewer where a control group limits this process; 0: not known */
+    size_t
+        most_threads; /* of a call, however many it asks for: SL_MAX_THREADS, or OMP_THREAD_LIMIT where that is less */
 } sl_system;
 
 /* Fills *out, whose struct_size the caller has set. */

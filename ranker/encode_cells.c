@@ -7,9 +7,7 @@ sl_status sl_source_find(sl_source *source, const sl_table *table, const sl_colu
     /* Names are compared even where the table is the last one's, since its memory may hold another by now. */
     if (source->at >= table->column_count || strcmp(table->columns[source->at].name, source->name) != 0) {
         source->at = sl_table_find(table, source->name);
-        if (source->at == SIZE_MAX)
-            return sl_fail(SL_ENOTFOUND, "%s has no column '%s'", table->origin ? table->origin : "the table",
-                           source->name);
+        if (source->at == SIZE_MAX) return sl_fail_no_column(table, source->name, "");
     }
     *out = &table->columns[source->at];
     return SL_OK;

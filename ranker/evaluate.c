@@ -52,8 +52,7 @@ static sl_status make_room(evaluation *e, size_t rows) {
  * without a value are a group too. That two of a million groups meet has a chance of 1 in 36 million. */
 static sl_status read_groups(evaluation *e, const sl_table *block) {
     size_t number = sl_table_find(block, e->group);
-    if (number == SIZE_MAX)
-        return sl_fail(SL_ENOTFOUND, "there is no column '%s' to group the rows by; name another", e->group);
+    if (number == SIZE_MAX) return sl_fail_no_column(block, e->group, " to group the rows by");
     for (size_t r = 0; r < block->rows; r++) {
         sl_key key;
         sl_status status = sl_cell_key(&block->columns[number], r, &key);

@@ -44,10 +44,18 @@ static void finish(fit *f) {
 
 /* ---- While rows come ---- */
 
+/* The squares of such numbers can be summed over any number of rows. */
+#define MOST_SCALED 1e140
+
 static sl_status collect_number(sl_collector *c, const sl_feature_spec *spec, const sl_column *column, size_t row) {
     double value;
     SL_TRY(sl_cell_number(column, row, &value));
-    if (!isnan(value)) sl_collect_number(c, sl_feature_transform(spec, value));
+    if (isnan(value)) return SL_OK;
+    double fitted = sl_feature_transform(spec, value);
+    /* With it no spread could be told, and what would be refused then are the other rows. */
+    if (spec->scale != SL_SCALE_NONE && fabs(fitted) > MOST_SCALED)
+        return sl_fail(SL_EVALUE, "%g is too large to be scaled together with others", value);
+    sl_collect_number(c, fitted);
     return SL_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/params.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Tables and sources ---- */
@@ -60,6 +61,33 @@ size_t sl_table_find(const sl_table *table, const char *name) {
     for (size_t i = 0; i < table->column_count; i++)
         if (strcmp(table->columns[i].name, name) == 0) return i;
     return SIZE_MAX;
+}
+
+/* The last of the text's bytes are for how many more there are. */
+#define MORE_BYTES 32
+
+void sl_names_add(sl_names *names, const char *name) {
+    size_t left = sizeof names->text - MORE_BYTES - names->used, length = strlen(name) + (names->used ? 2 : 0);
+    if (names->more || length >= left) {
+        names->more++;
+        return;
+    }
+    snprintf(names->text + names->used, left, "%s%s", names->used ? ", " : "", name);
+    names->used += length;
+}
+
+const char *sl_names_text(sl_names *names) {
+    if (names->more)
+        snprintf(names->text + names->used, MORE_BYTES, "%s%zu more", names->used ? " and " : "", names->more);
+    return names->used || names->more ? names->text : "none";
+}
+
+sl_status sl_fail_no_column(const sl_table *table, const char *name, const char *what) {
+    sl_names names = {.used = 0};
+    for (size_t c = 0; c < table->column_count; c++)
+        sl_names_add(&names, table->columns[c].name);
+    return sl_fail(SL_ENOTFOUND, "%s has no column '%s'%s; its columns are %s",
+                   table->origin ? table->origin : "the table", name, what, sl_names_text(&names));
 }
 
 sl_status sl_fail_at(sl_status status, const sl_table *table, size_t row, const char *column) {

@@ -18,6 +18,16 @@ sl_status sl_rows_check(const sl_rows *rows);
 sl_status sl_rows_next(const sl_rows *rows, size_t max_rows, sl_table *block);
 /* Column of that name; SIZE_MAX where there is none. */
 size_t sl_table_find(const sl_table *table, const char *name);
+/* Names for a message, joined as they come: as many as it has room for, and how many more there are. */
+typedef struct sl_names {
+    char text[160];
+    size_t used, more;
+} sl_names;
+void sl_names_add(sl_names *names, const char *name);
+const char *sl_names_text(sl_names *names);
+
+/* SL_ENOTFOUND: the table lacks this column, and which it has. `what` is it for, " of ids" or "". */
+sl_status sl_fail_no_column(const sl_table *table, const char *name, const char *what);
 /* A column type's name, for messages. */
 const char *sl_column_type_name(sl_column_type type);
 

@@ -243,7 +243,7 @@ sl_status sl_items_text(const sl_items *items, uint64_t id, const char *column, 
                         size_t *length) {
     if (!items || !column || (size && !out)) return sl_fail(SL_EINVAL, "items, column or out is NULL");
     size_t number = sl_items_column(items, column);
-    if (number == SIZE_MAX) return sl_fail(SL_ENOTFOUND, "the item table has no column '%s'", column);
+    if (number == SIZE_MAX) return sl_fail_no_item_column(&items->schema, column, "");
     sl_items *mine = (sl_items *)(uintptr_t)items;
     writer w = {out, size ? size - 1 : 0, 0};
     sl_status status = text_of(sl_items_begin(mine), id, number, &w);

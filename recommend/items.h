@@ -81,6 +81,8 @@ static inline sl_items_part *sl_items_part_of(const sl_item_body *body, size_t p
 /* items_schema.c: columns and ids of a block. */
 sl_status sl_item_schema_make(const sl_allocator *allocator, const sl_table *block, const char *id,
                               sl_item_schema *out);
+/* SL_ENOTFOUND: the table lacks this column, and which it has; `remedy` goes behind the name. */
+sl_status sl_fail_no_item_column(const sl_item_schema *schema, const char *name, const char *remedy);
 void sl_item_schema_free(const sl_allocator *allocator, sl_item_schema *schema);
 /* out[c] is the block's column for the schema's column c, or NULL. Errors: SL_ENOTFOUND (a column the schema lacks, no
  * ids), SL_ETYPE, SL_EEXIST (a column twice). */

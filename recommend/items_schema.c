@@ -36,8 +36,7 @@ sl_status sl_item_schema_make(const sl_allocator *allocator, const sl_table *blo
         return sl_fail(SL_ELIMIT, "%zu columns; an item table has %u at most", block->column_count, SL_MAX_COLUMNS);
     SL_TRY(check_names(block));
     out->id = sl_table_find(block, id);
-    if (out->id == SIZE_MAX)
-        return sl_fail(SL_ENOTFOUND, "there is no column '%s' of ids; name the one that holds them (--id, id)", id);
+    if (out->id == SIZE_MAX) return sl_fail_no_column(block, id, " of ids: name the one that holds them (--id, id)");
     SL_TRY(check_id_column(&block->columns[out->id]));
     for (size_t c = 0; c < out->count; c++)
         out->names_size += strlen(block->columns[c].name) + 1;
@@ -59,6 +58,14 @@ void sl_item_schema_free(const sl_allocator *allocator, sl_item_schema *schema) 
     *schema = (sl_item_schema){0};
 }
 
+sl_status sl_fail_no_item_column(const sl_item_schema *schema, const char *name, const char *remedy) {
+    sl_names names = {.used = 0};
+    for (size_t c = 0; c < schema->count; c++)
+        sl_names_add(&names, schema->columns[c].name);
+    return sl_fail(SL_ENOTFOUND, "the item table has no column '%s'%s; its columns are %s", name, remedy,
+                   sl_names_text(&names));
+}
+
 static sl_status match_one(const sl_item_schema *schema, const sl_column *column, const sl_column **out) {
     for (size_t c = 0; c < schema->count; c++) {
         const sl_item_column *mine = &schema->columns[c];
@@ -73,8 +80,7 @@ static sl_status match_one(const sl_item_schema *schema, const sl_column *column
         out[c] = column;
         return SL_OK;
     }
-    return sl_fail(SL_ENOTFOUND, "the item table has no column '%s'; leave it out, or make the table anew with it",
-                   column->name);
+    return sl_fail_no_item_column(schema, column->name, "; leave it out, or make the table anew with it");
 }
 
 sl_status sl_item_schema_match(const sl_item_schema *schema, const sl_table *block, const sl_column **out) {
@@ -82,7 +88,7 @@ sl_status sl_item_schema_match(const sl_item_schema *schema, const sl_table *blo
     for (size_t c = 0; c < block->column_count; c++)
         SL_TRY(match_one(schema, &block->columns[c], out));
     if (out[schema->id]) return SL_OK;
-    return sl_fail(SL_ENOTFOUND, "the rows have no column '%s' of ids", schema->columns[schema->id].name);
+    return sl_fail_no_column(block, schema->columns[schema->id].name, " of ids");
 }
 
 /* False where the text is no number below 2^64. */

@@ -58,7 +58,7 @@ static sl_status find_group(const sl_prepare_params *params, size_t *out) {
     if (!params->items)
         return sl_fail(SL_ENOTFOUND, "groups are named by column '%s', but there is no item table", params->group);
     *out = sl_items_column(params->items, params->group);
-    if (*out == SIZE_MAX) return sl_fail(SL_ENOTFOUND, "the item table has no column '%s' of groups", params->group);
+    if (*out == SIZE_MAX) return sl_fail_no_item_column(&params->items->schema, params->group, " of groups");
     sl_column_type type = params->items->schema.columns[*out].type;
     if (type != SL_COLUMN_TEXTS && type != SL_COLUMN_VECTOR) return SL_OK;
     return sl_fail(SL_ETYPE, "column '%s' is %s; an item is in one group, so that its column has single values",

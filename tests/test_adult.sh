@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test_adult.sh SHORTLIST SOURCE: the command learns the census rows of ./dev data adult as well as it should: a model
-# trained, saved and opened again ranks rows it has not seen, and training again gives the same file. Skipped where the
-# rows are not there.
+# trained, saved and opened again ranks rows it has not seen, and training again gives the same file. ./dev test fetches
+# the rows; where they are not there it is skipped.
 set -euo pipefail
 shortlist=$1
 source=$2
@@ -10,14 +10,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 [ -f "$data/complete" ] || { echo "data/adult is not there: ./dev data adult makes it" && exit 77; }
-"$shortlist" train --help >/dev/null 2>&1 || { echo "this build has no ranker" && exit 77; }
 
 train() {
     "$shortlist" train "$source/examples/specs/adult.json" "$data/train.csv" -o "$1" --epochs 4 --threads 1 \
-        >"$work/said" 2>&1 || {
-        ! grep -q 'oneDNN' "$work/said" || { cat "$work/said" && exit 77; }
-        cat "$work/said" && exit 1
-    }
+        >"$work/said" 2>&1 || { cat "$work/said" && exit 1; }
 }
 
 train "$work/one.slr"

@@ -301,6 +301,26 @@ static void check_fit_refused(const char *given, sl_status wanted, const char *m
     free(cursor);
 }
 
+/* A missing column is answered with those there are, or with as many as a message has room for. */
+static void check_names(void) {
+    sl_names few = {.used = 0}, many = {.used = 0}, long_one = {.used = 0};
+    ck_assert_str_eq(sl_names_text(&few), "none");
+    sl_names_add(&few, "age");
+    sl_names_add(&few, "city");
+    ck_assert_str_eq(sl_names_text(&few), "age, city");
+    char name[300];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "column%d", i);
+        sl_names_add(&many, name);
+    }
+    ck_assert_ptr_nonnull(strstr(sl_names_text(&many), "column0, column1, "));
+    ck_assert_ptr_nonnull(strstr(sl_names_text(&many), " and 987 more"));
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    sl_names_add(&long_one, name);
+    ck_assert_str_eq(sl_names_text(&long_one), "1 more");
+}
+
 START_TEST(refused) {
     check_fit_refused("{'name': 'z', 'type': 'numeric'}", SL_ENOTFOUND, "rows.csv has no column 'z'");
     check_fit_refused("{'name': 'n', 'type': 'numeric'}", SL_ENOTFOUND, "no column 'y'");
@@ -310,6 +330,7 @@ START_TEST(refused) {
     check_fit_refused("{'name': 'a', 'type': 'categorical', 'limit': 3}", SL_ELIMIT,
                       "row 4: column 'a': more than 3 distinct values");
     check_fit_refused("{'name': 'g', 'type': 'multi', 'limit': 3}", SL_ELIMIT, "row 5: column 'g'");
+    check_names();
     columns_text(&c, "y", "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0");
     check_fit_refused("{'name': 'a', 'type': 'categorical', 'vocabulary': ['x', 'y', 'x']}", SL_EINVAL,
                       "features[0].vocabulary: 'x' is listed twice");

@@ -43,6 +43,8 @@ for program in consumer ranking; do
 done
 (export LD_LIBRARY_PATH=$libdir && use "$work/pc")
 
+cmp "$here/../LICENSE" "$work/prefix/share/doc/shortlist/LICENSE" || { echo "the licence is not installed" && exit 1; }
+
 # Nothing of the moved copy is looked for where it was built.
 "$work/prefix/bin/shortlist" cpu >/dev/null
 readelf -d "$work"/prefix/bin/shortlist "$libdir"/libshortlist.so | grep -E 'R(UN)?PATH' >"$work/paths"

@@ -139,6 +139,7 @@ class Arguments(CommandTest):
                         ("--place", "pmem")):
             with self.subTest(options=options):
                 self.run_bad(1, *build, *options)
+        self.assertNotIn("b.fbin", self.run_bad(1, *build, "--m", 1, says=["m is 1; give 2 to 256"]))
         self.vectors("b.u8bin", [[1] * DIM, [2] * DIM])
         for options in (("--codes", "f32"), ("--codes", "i16"), ("--refine", "f32")):
             with self.subTest(options=options):

@@ -73,6 +73,67 @@ class Truth(Indexed):
         self.assertEqual(decode(self.path("t.ibin"))[0], [nearest("l2", BASE, q, 3)[0] for q in halves])
 
 
+class OwnIds(Indexed):
+    """Of an index with ids of its own the truth is of these, and truth of row numbers is told apart."""
+
+    def setUp(self):
+        super().setUp()
+        self.measured = ("x.sl", "queries.fbin", "truth.ibin", "-k", 10)
+
+    def build_with(self, ids):
+        self.ids = [[i] for i in ids]
+        self.write("ids.npy", npy(self.ids, "u64"))
+        self.build("--ids", "ids.npy")
+
+    def truth_of_ids(self, output="truth.ibin"):
+        return self.start("truth", "base.fbin", "queries.fbin", "-k", 10, "--metric", "cosine", "--ids", "ids.npy", "-o",
+                          output)
+
+    def test_truth_is_of_the_ids(self):
+        self.build_with([10**6 + 7 * i for i in range(N)])
+        self.truth(10)
+        rows = decode(self.path("truth.ibin"))[0]
+        self.assertEqual(self.truth_of_ids().returncode, 0)
+        self.assertEqual(decode(self.path("truth.ibin"))[0], [[10**6 + 7 * i for i in row] for row in rows])
+        self.assertGreater(self.run_json("eval", *self.measured, "--ef", 200, "--repeat", 1)["points"][0]["recall"], 0.9)
+
+    def test_row_numbers_are_refused(self):
+        self.build_with([10**6 + 7 * i for i in range(N)])
+        self.vectors("queries.fbin", 2 * ASKED)
+        self.truth(10)
+        for command in ("eval", "tune"):
+            said = self.run_bad(1, command, *self.measured, says=["truth.ibin, row 0", "x.sl", "row numbers"])
+            self.assertIn("shortlist truth --ids", said)
+        self.vectors("truth.ibin", [[10**9 + i for i in range(10)]] * 2 * QUERIES)
+        said = self.run_bad(1, "eval", *self.measured, says=["id 1000000000 is not in x.sl"])
+        self.assertNotIn("row numbers", said)
+
+    def test_row_numbers_that_are_ids_too(self):
+        """All ids are there, and recall is chance: eval warns, tune changes nothing, and blames no graph."""
+        self.build_with([(i + N // 2) % N for i in range(N)])
+        self.vectors("queries.fbin", 2 * ASKED)
+        self.truth(10)
+        done = self.start("eval", *self.measured, "--ef", "10,50", "--repeat", 1, "--json")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done.stderr)
+        self.assertIn("eval: warning: truth.ibin: recall is", done.stderr)
+        self.assertLess(max(point["recall"] for point in json.loads(done.stdout)["points"]), 0.05)
+        said = self.run_bad(1, "tune", *self.measured, says=["truth.ibin", "which is chance", "row numbers"])
+        self.assertNotIn("larger m", said)
+        self.truth_of_ids()
+        self.run_ok("tune", *self.measured, "--recall", 0.9)
+        self.run_ok("eval", *self.measured, "--recall", 0.9, "--repeat", 1)
+
+    def test_ids_that_cannot_be_written_or_be_ids(self):
+        self.build_with([2**31 + i for i in range(N)])
+        self.assertIn("name a .npy file", self.truth_of_ids().stderr)
+        self.assertEqual(self.truth_of_ids("truth.npy").returncode, 0)
+        self.run_ok("eval", "x.sl", "queries.fbin", "truth.npy", "-k", 10, "--ef", 50, "--repeat", 1)
+        for ids, says in (([i // 2 for i in range(N)], "id 0 comes twice"), (range(N - 1), f"{N - 1} ids for the {N}")):
+            self.write("ids.npy", npy([[i] for i in ids], "u64"))
+            self.run_bad(1, "truth", "base.fbin", "queries.fbin", "-k", 1, "--metric", "l2", "--ids", "ids.npy", "-o",
+                         "t.npy", says=["ids.npy", says])
+
+
 class Build(Indexed):
     def test_fields(self):
         told = self.build("--refine", "bf16", "--m", 8, "--ef-build", 60, "--threads", 2, "--seed", 5)
@@ -258,6 +319,40 @@ class Search(Indexed):
         self.run_bad(1, "search", "x.sl", "queries.fbin", "-k", 3, "-o", "found.ibin", says=["found.ibin", ".npy"])
         self.run_ok("search", "x.sl", "queries.fbin", "-k", 3, "-o", "found.npy")
 
+    def test_prints_without_an_output(self):
+        self.build(metric="l2")
+        self.run_ok("search", "x.sl", "queries.fbin", "-k", 3, "-o", "found.ibin", "--scores", "scores.fbin")
+        ids, scores = decode(self.path("found.ibin"))[0], decode(self.path("scores.fbin"))[0]
+        text = self.run_ok("search", "x.sl", "queries.fbin", "-k", 3)
+        lines = self.run_ok("search", "x.sl", "queries.fbin", "-k", 3, "--json").splitlines()
+        self.assertEqual((len(text.splitlines()), len(lines)), (4 * QUERIES, QUERIES))
+        for q, (shown, line) in enumerate(zip(text.split("query ")[1:], map(json.loads, lines))):
+            rows = [row.split() for row in shown.splitlines()]
+            self.assertEqual(rows[0], [str(q)])
+            self.assertEqual([int(row[1]) for row in rows[1:]], ids[q])
+            self.assertEqual((line["query"], line["ids"]), (q, ids[q]))
+            for row, told, want in zip(rows[1:], line["scores"], scores[q]):
+                self.assertAlmostEqual(float(row[2]), want, delta=1e-5 * max(1, want))
+                self.assertAlmostEqual(told, want, delta=1e-7 * max(1, want))
+        self.run_bad(2, "search", "x.sl", "queries.fbin", "-k", 3, "--scores", "s.fbin", says=["--scores goes with"])
+
+    def test_filter(self):
+        self.write("ids.npy", npy([[2**40 + i] for i in range(N)], "u64"))
+        self.build("--codes", "f32", "--ids", "ids.npy", metric="l2")
+        few = [2**40 + i for i in range(0, N, 7)]
+        self.write("few.npy", npy([[i] for i in reversed(few + [5])], "u64"))
+        lines = self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "--ef", 300, "--filter", "few.npy", "--json",
+                            "--threads", 2).splitlines()
+        for q, line in zip(ASKED, map(json.loads, lines)):
+            want = [2**40 + i for i in nearest("l2", BASE, q, N)[0] if i % 7 == 0][:5]
+            self.assertEqual(line["ids"], want)
+        self.vectors("none.ibin", [[1], [2]])
+        self.assertEqual(json.loads(self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "--filter", "none.ibin",
+                                                "--json").splitlines()[0])["ids"], [])
+        self.run_bad(1, "search", "x.sl", "queries.fbin", "-k", 5, "--filter", "queries.fbin", says=["one column"])
+        self.run_bad(2, "search", "x.sl", "queries.fbin", "-k", 5, "--filter", "few.npy", "--probes", 2,
+                     says=["--probes and --filter"])
+
     def test_k_up_to_n(self):
         self.build()
         self.run_ok("search", "x.sl", "queries.fbin", "-k", N, "--ef", N, "-o", "found.ibin")
@@ -331,9 +426,9 @@ class Eval(Indexed):
             self.assertIn(row["ef"], [p["ef"] for p in told["points"]])
 
     def test_recall_out_of_reach(self):
-        """Truth of other ids: nothing can be found."""
+        """Truth of far vectors: these are not found."""
         truth = decode(self.path("truth.ibin"))[0]
-        self.vectors("truth.ibin", [[row[0]] + [10**6 + i for i in row[1:]] for row in truth])
+        self.vectors("truth.ibin", [[row[0]] + [i for i in range(N) if i not in row][:9] for row in truth])
         at = self.eval("--recall", "0.5", "--repeat", 1)["at"]
         self.assertFalse(at[0]["reached"])
         self.assertLessEqual(at[0]["recall"], 0.1)
@@ -379,7 +474,7 @@ class Eval(Indexed):
         self.vectors("large.fbin", [[math.sin(i * j) for j in range(1, 65)] for i in range(4000)])
         self.run_ok("build", "large.fbin", "-o", "x.sl", "--metric", "ip", "--refine", "f32", "--ef-build", 20)
         self.vectors("queries.fbin", [[math.cos(i * j) for j in range(1, 65)] for i in range(1000)])
-        self.vectors("truth.ibin", [list(range(10))] * 1000)
+        self.run_ok("truth", "large.fbin", "queries.fbin", "-k", 10, "--metric", "ip", "-o", "truth.ibin")
         told = self.eval("--ef", "400", "--repeat", 1, *self.processes("3"))
         self.assertEqual([row["n"] for row in told["memory"]], [1, 3])
         one, three = told["memory"]
@@ -630,6 +725,18 @@ class Machine(CommandTest):
         self.assertGreaterEqual(told["cpus"], 1)
         self.assertIsInstance(told["openmp"], bool)
         self.assertIn("ISA tier", self.run_ok("cpu"))
+        self.assertRegex(self.run_ok("cpu"), r"\nMPI +not in this version\n")
+
+    def test_threads_are_told_as_used(self):
+        """No more are told than a call makes; a number that is a slip is refused by every command."""
+        self.vectors("base.fbin", BASE)
+        build = ("build", "base.fbin", "-o", "x.sl", "--metric", "l2")
+        for command in Help.COMMANDS:
+            if "--threads" in self.run_ok(command, "--help"):
+                self.run_bad(2, command, "--threads", 100000, says=["--threads is '100000'", "8192"])
+        self.assertLessEqual(self.run_json(*build, "--threads", 8192)["threads"], 1024)
+        environment = dict(os.environ, OMP_THREAD_LIMIT="3")
+        self.assertIn(" on 3 threads;", self.run_ok(*build, "--threads", 8000, env=environment))
 
     def test_nodes(self):
         told = self.run_json("cpu")

@@ -1,5 +1,6 @@
 """shortlist tune, and the commands that use what it stores."""
 
+import json
 import re
 import struct
 import unittest
@@ -45,6 +46,11 @@ class Tune(CommandTest):
         self.run_ok("search", "x.sl", "half.fbin", "-k", K, "--ef", high["ef"], "--rerank", high["rerank"],
                     *(("--stop", high["stop"]) if high["stop"] else ()), "-o", "same.ibin")
         self.assertEqual(self.read("found.ibin"), self.read("same.ibin"))
+
+        # With a filter the library chooses among what is stored, since not all of it serves one.
+        self.vectors("even.ibin", [[i] for i in range(0, N, 2)])
+        lines = self.run_ok("search", "x.sl", "half.fbin", "-k", K, "--recall", 0.8, "--filter", "even.ibin", "--json")
+        self.assertTrue(all(i % 2 == 0 for line in lines.splitlines() for i in json.loads(line)["ids"]))
 
         at = self.run_json("eval", "x.sl", "half.fbin", "half.ibin", "-k", K, "--recall", "0.8,0.95,0.97",
                            "--repeat", 1)["at"]

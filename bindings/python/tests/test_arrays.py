@@ -230,3 +230,23 @@ def test_ids_that_are_none(ids, message, x):
     with pytest.raises(ValueError, match=message):
         ix.add(x[:3], ids=ids)
     assert len(ix) == 1
+
+
+def test_masked_arrays_are_refused(ready, q):
+    """NumPy would drop their masks without a word."""
+    mask = np.ma.MaskedArray(q, mask=np.zeros(q.shape, bool))
+    ix = shortlist.Index(dim=q.shape[1])
+    ids = np.ma.arange(len(q))
+    for call in (
+        lambda: ix.add(mask),
+        lambda: ix.add(q, ids=ids),
+        lambda: ready.search(mask),
+        lambda: ready.search(mask[0]),
+        lambda: ready.search(q, filter=ids),
+        lambda: ready.search(q, filter=np.ma.MaskedArray([True, False])),
+        lambda: ready.get(ids),
+        lambda: shortlist.exact(mask, q, k=1),
+    ):
+        with pytest.raises(ValueError, match="masked array"):
+            call()
+    assert len(ix) == 0

@@ -265,6 +265,38 @@ def test_columns_that_cannot_be(rk, data, values, message):
     assert "city" in str(caught.value)
 
 
+def test_columns_that_are_not_used_may_be_of_any_type(rk, data, expected):
+    odd = {"odd": np.full(400, 1j), "when": np.full(400, "2026-01-02", "datetime64[D]"), "things": [{}] * 400}
+    same(rk, {**odd, **data}, expected)
+    pandas = pytest.importorskip("pandas")
+    same(rk, as_pandas(data).assign(**{name: list(values) for name, values in odd.items()}), expected)
+    frame = as_pandas(data).assign(when=pandas.Timestamp("2026-01-02"), took=pandas.Timedelta(1))
+    same(rk, frame, expected)
+    ranker = shortlist.Ranker.create(spec(), frame, seed=5)
+    same(ranker, frame, expected)
+    with pytest.raises(ValueError, match="odd"):
+        rk.evaluate({**odd, **data}, group="odd")
+    with pytest.raises(ValueError, match="things"):
+        shortlist.Items({"id": np.arange(400), "things": odd["things"]})
+
+
+def test_columns_of_one_name_are_refused(rk, data):
+    pandas = pytest.importorskip("pandas")
+    frame = as_pandas(data)
+    twice = pandas.concat([frame, frame[["price"]] + 1], axis=1)
+    for rows in (twice, {**data, 1: data["price"], "1": data["price"]}):
+        with pytest.raises(ValueError, match="2 columns are named '(price|1)'"):
+            rk.predict(rows)
+    table = as_arrow(data)
+    with pytest.raises(ValueError, match="2 columns are named 'price'"):
+        rk.predict(table.append_column("price", table.column("price")))
+
+
+def test_masked_vectors_are_refused(rk, data):
+    with pytest.raises(ValueError, match="face.*masked array of vectors"):
+        rk.predict({**data, "face": np.ma.masked_invalid(data["face"])})
+
+
 def test_vectors_of_different_lengths(rk, data):
     with pytest.raises(ValueError, match="face.*one length"):
         rk.predict({**data, "face": [[1.0] * 4] * 399 + [[1.0]]})
@@ -277,8 +309,11 @@ def test_data_that_is_none(rk, wrong):
 
 
 def test_a_missing_column_is_a_key_error(rk, data):
-    with pytest.raises(KeyError, match="price"):
-        rk.predict({name: values for name, values in data.items() if name != "price"})
+    rest = {name: values for name, values in data.items() if name != "price"}
+    with pytest.raises(KeyError, match="price.*its columns are .*city"):
+        rk.predict(rest)
+    with pytest.raises(KeyError, match="there.*its columns are .*city"):
+        rk.evaluate(data, group="there")
     with pytest.raises(ValueError, match="price"):
         rk.predict({**data, "price": ["cheap"] * 400})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import pathlib
 import re
 import subprocess
@@ -80,6 +81,11 @@ def test_the_readme(tmp_path):
     done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "clicks.slr").exists() and (tmp_path / "clicks.onnx").exists()
+
+
+def test_the_licence_ships():
+    files = [file for file in importlib.metadata.files("shortlist") or [] if file.name == "LICENSE"]
+    assert files and files[0].read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_types_ship():

@@ -329,3 +329,38 @@ def test_importing_needs_no_tqdm(monkeypatch):
         [sys.executable, "-c", "import sys, shortlist; sys.exit('tqdm' in sys.modules)"], capture_output=True
     )
     assert done.returncode == 0 and builtins.open is not shortlist.open
+
+
+def test_a_search_waits_for_one_adders_turn(x, q):
+    """Eight threads wait to add when one search comes: it goes after the turn it waited for, not after all of them."""
+    ix = shortlist.Index(dim=DIM)
+    ix.add(x)
+    order, inside, go = [], threading.Event(), threading.Event()
+
+    def hold(done, total):
+        inside.set()
+        go.wait(60)
+
+    def turn(done, total):
+        time.sleep(0.02)
+        if done == total:
+            order.append("add")
+
+    def search():
+        ix.search(q[0])
+        order.append("search")
+
+    works = [lambda: ix.add(x[:20], progress=hold)]
+    works += [lambda: ix.add(x[:20], progress=turn)] * 8
+    threads = [threading.Thread(target=work) for work in [*works, search]]
+    for thread in threads:
+        thread.start()
+        assert inside.wait(60)
+        time.sleep(0.05)
+    time.sleep(0.3)
+    go.set()
+    for thread in threads:
+        thread.join()
+    # One more may have had its turn where the search began to wait, or was told of, late.
+    assert len(order) == 9 and order.index("search") <= 2, order
+    assert len(ix) == len(x) + 9 * 20

@@ -87,6 +87,17 @@ def test_refused(ix, q):
     assert ix.tuned() == []
 
 
+def test_row_numbers_for_ids(x, q):
+    """Row numbers that the index has as ids of other vectors: the truth is refused, and no graph is blamed."""
+    turned = shortlist.Index(dim=x.shape[1])
+    turned.add(x, ids=np.roll(np.arange(len(x)), len(x) // 2))
+    truth, _ = shortlist.exact(x, q, k=10, metric="cosine")
+    with pytest.raises(ValueError, match="chance.*row numbers"):
+        turned.tune(q, k=10, truth=truth)
+    assert turned.tuned() == []
+    turned.tune(q, k=10, truth=np.roll(np.arange(len(x)), len(x) // 2)[truth], targets=[0.9])
+
+
 def test_progress_cancels(ix, q):
     with pytest.raises(shortlist.Error, match="cancel"):
         ix.tune(q, progress=lambda done, total: True)

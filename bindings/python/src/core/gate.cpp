@@ -34,7 +34,10 @@ struct Gate::State {
     std::mutex mutex;
     std::condition_variable changed;
     size_t readers = 0;
+    size_t readers_waiting = 0;
+    size_t readers_due = 0; // of those waiting, that have waited through a turn: they go before the next writer
     size_t writers_waiting = 0;
+    unsigned long long turns = 0; // of writers, that are over
     bool writing = false;
 };
 
@@ -70,6 +73,24 @@ Gate::Visit::Visit(Gate &gate, Access access, Visit *after)
 
 Gate::Visit::~Visit() {
     innermost_ = outer_;
+    if (!waits_in_ || waits_in_ != gate_.state_ || gate_.forks_ != forks) return;
+    std::lock_guard<std::mutex> lock(waits_in_->mutex);
+    waits_in_->changed.notify_all();
+    end_waiting(*waits_in_);
+}
+
+void Gate::Visit::begin_waiting(State &state) {
+    if (waits_in_ == &state) return;
+    waits_in_ = &state;
+    since_ = state.turns;
+    state.readers_waiting++;
+}
+
+void Gate::Visit::end_waiting(State &state) {
+    if (waits_in_ != &state) return;
+    waits_in_ = nullptr;
+    state.readers_waiting--;
+    if (state.turns > since_) state.readers_due--;
 }
 
 bool Gate::Visit::enter() {
@@ -88,17 +109,31 @@ bool Gate::Visit::enter_this() {
     if (nested_) return true;
     state_ = gate_.state_;
     State &state = *state_;
+    return access_ == Access::shared ? enter_shared(state) : enter_exclusive(state);
+}
+
+bool Gate::Visit::enter_shared(State &state) {
     std::unique_lock<std::mutex> lock(state.mutex);
-    if (access_ == Access::shared) {
-        auto free = [&] { return !state.writing && state.writers_waiting == 0; };
-        // Waiting begins by a look at the clock, which one who need not wait is spared.
-        if (!free() && !state.changed.wait_for(lock, patience, free)) return false;
-        state.readers++;
-        return true;
+    auto free = [&] { return !state.writing && (state.writers_waiting == 0 || state.turns > since_); };
+    // Who need not wait is spared a look at the clock; since_ is of nobody who did not wait.
+    if (waits_in_ != &state) since_ = state.turns;
+    if (!free()) {
+        begin_waiting(state);
+        if (!state.changed.wait_for(lock, patience, free)) return false;
     }
+    end_waiting(state);
+    state.readers++;
+    return true;
+}
+
+bool Gate::Visit::enter_exclusive(State &state) {
+    std::unique_lock<std::mutex> lock(state.mutex);
+    auto open = [&] { return !state.writing && state.readers == 0; };
     state.writers_waiting++;
-    bool got = state.changed.wait_for(lock, patience, [&] { return !state.writing && state.readers == 0; });
+    bool got = state.changed.wait_for(lock, patience, [&] { return open() && state.readers_due == 0; });
     state.writers_waiting--;
+    // A reader that is due may be away, in a handler of signals that waits for this very writer: it is waited for once.
+    got = got || open();
     // Who has waited in vain leaves the one who writes alone.
     if (got)
         state.writing = true;
@@ -113,7 +148,10 @@ void Gate::Visit::leave_this() {
     std::lock_guard<std::mutex> lock(state.mutex);
     if (access_ == Access::shared)
         state.readers--;
-    else
+    else {
         state.writing = false;
+        state.turns++;
+        state.readers_due = state.readers_waiting;
+    }
     state.changed.notify_all();
 }

@@ -19,7 +19,9 @@ class Gate {
 
     // Runs work(), which must not throw, with the GIL released and the access asked for. Needs the GIL.
     //   - While waiting, signals are served, so that Ctrl-C ends a wait.
-    //   - Writers go before new readers, so that unbroken searching does not starve an add.
+    //   - They take turns. Writers go before new readers, so that unbroken searching does not starve an add. Readers
+    //     that waited through a writer's turn go before the next writer, so that a search waits for one add's turn,
+    //     however many threads add.
     //   - A call from within a call on the same index and thread (from a progress callback or a signal handler) gets
     //     through where both only read, and raises SL_EBUSY otherwise, instead of waiting for itself.
     //   - In a process made by fork() the readers and writers of the parent are not there: they are forgotten, and
@@ -55,12 +57,19 @@ class Gate {
 
       private:
         bool enter_this();
+        bool enter_shared(State &state);
+        bool enter_exclusive(State &state);
         void leave_this();
+        // From a reader's first vain attempt until it enters or gives up.
+        void begin_waiting(State &state);
+        void end_waiting(State &state);
 
         Gate &gate_;
         Access access_;
         Visit *after_;
-        State *state_ = nullptr; // entered; a fork within the visit must not let it leave another
+        State *state_ = nullptr;       // entered; a fork within the visit must not let it leave another
+        State *waits_in_ = nullptr;    // of a reader that waits there, also while it serves signals
+        unsigned long long since_ = 0; // turns of writers that were over when it began to wait
         bool nested_ = false;
         Visit *outer_;
         static thread_local Visit *innermost_;

@@ -37,6 +37,7 @@ nb::dict query_system() {
     out["onednn"] = system.has_onednn != 0;
     out["mpi"] = system.has_mpi != 0;
     out["max_threads"] = system.max_threads;
+    out["most_threads"] = system.most_threads;
     return out;
 }
 

@@ -101,8 +101,15 @@ def share(what: str, value: object) -> float:
     return number
 
 
+def unmasked(what: str, x: npt.ArrayLike) -> npt.ArrayLike:
+    """x, which is no masked array: NumPy would drop its mask without a word."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise ValueError(f"{what} is a masked array; give what is to be used, by filled() or compressed()")
+    return x
+
+
 def _as_matrix(what: str, x: npt.ArrayLike, dim: int | None, allow_one: bool) -> tuple[npt.NDArray[Any], bool]:
-    array = np.asarray(x)
+    array = np.asarray(unmasked(what, x))
     one = allow_one and array.ndim == 1
     if one:
         array = array[np.newaxis, :]
@@ -172,6 +179,7 @@ def results(n: int, k: int) -> tuple[Ids, Scores]:
 
 def id_array(ids: npt.ArrayLike) -> Ids:
     """Ids as a contiguous array of uint64, of the shape given."""
+    ids = unmasked("ids", ids)
     if not isinstance(ids, np.ndarray):
         # Whole numbers over 2**63 beside smaller ones have no common type of numpy's; as objects they keep their value.
         ids = np.asarray(ids, dtype=None if hasattr(ids, "__array__") else object)

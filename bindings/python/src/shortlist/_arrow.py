@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,8 +50,9 @@ def is_array(values: object) -> bool:
     return arrow is not None and isinstance(values, (arrow.Array, arrow.ChunkedArray))
 
 
-def columns(data: Any) -> list[Column] | None:
-    """The columns of a table of Arrow's, or of what can be had as one; None where data is no such thing."""
+def columns(data: Any) -> list[tuple[str, Callable[[], Column]]] | None:
+    """The columns of a table of Arrow's, or of what can be had as one: their names and what makes them; None where data
+    is no such thing."""
     arrow = module()
     if arrow is None:
         return None
@@ -60,7 +63,7 @@ def columns(data: Any) -> list[Column] | None:
             data = data.to_arrow()
         if not isinstance(data, (arrow.Table, arrow.RecordBatch)):
             return None
-    return [column(name, data.column(i)) for i, name in enumerate(data.schema.names)]
+    return [(name, partial(column, name, data.column(i))) for i, name in enumerate(data.schema.names)]
 
 
 def _whole(arrow: Any, values: Any) -> Any:

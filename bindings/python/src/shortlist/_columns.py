@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Union
 
 import numpy as np
@@ -15,7 +17,8 @@ from ._arrow import F32, F64, I32, I64, TEXT, TEXTS, VECTOR, Column, packed
 
 Data = Any
 """Rows of columns: a mapping of names to arrays or lists, a pandas DataFrame, a pyarrow Table or RecordBatch (or what
-else has Arrow's C stream), a NumPy structured array, or the path of a CSV file."""
+else has Arrow's C stream), a NumPy structured array, or the path of a CSV file. Columns that a model does not use may be
+of any type; names must differ."""
 
 Spec = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 """A model's description (docs/SPEC.md): a dict, JSON text, or a file's path; a str that ends in .json is a path."""
@@ -139,7 +142,9 @@ def _object_column(name: str, values: list[Any]) -> Column:
 def _array_column(name: str, array: Array) -> Column:
     if np.ma.isMaskedArray(array):
         missing = np.ma.getmaskarray(array)
-        column = _numbers(name, array.filled(0), missing) if array.ndim == 1 else None
+        if array.ndim != 1:
+            raise ValueError(f"column {name!r} is a masked array of vectors; fill it, or give None for a missing vector")
+        column = _numbers(name, array.filled(0), missing)
         return column or _object_column(name, array.tolist())
     kind = array.dtype.kind
     if array.ndim == 2 and kind in "fiub":
@@ -186,13 +191,17 @@ def _is_scalar(value: object) -> bool:
     return value is None or isinstance(value, (str, bytes, bool, int, float, np.generic)) or _is_missing(value)
 
 
-def _mapping_columns(data: Mapping[Any, Any]) -> list[Column]:
+Part = tuple[str, Callable[[], Column]]
+"""A column's name, and what makes the column."""
+
+
+def _mapping_columns(data: Mapping[Any, Any]) -> list[Part]:
     if data and all(_is_scalar(value) for value in data.values()):
-        return [_object_column(str(name), [value]) for name, value in data.items()]
-    return [_any_column(str(name), values) for name, values in data.items()]
+        return [(str(name), partial(_object_column, str(name), [value])) for name, value in data.items()]
+    return [(str(name), partial(_any_column, str(name), values)) for name, values in data.items()]
 
 
-def _columns(data: Data) -> list[Column]:
+def _columns(data: Data) -> list[Part]:
     if isinstance(data, Mapping):
         return _mapping_columns(data)
     if isinstance(data, np.ndarray):
@@ -200,9 +209,9 @@ def _columns(data: Data) -> list[Column]:
             raise ValueError(f"data is an array of {data.dtype} without field names; give a dict of columns")
         if data.ndim != 1:
             raise ValueError(f"data has shape {data.shape}; a structured array must be (n,)")
-        return [_array_column(name, data[name]) for name in data.dtype.names]
+        return [(name, partial(_array_column, name, data[name])) for name in data.dtype.names]
     if hasattr(data, "columns") and hasattr(data, "iloc"):  # pandas
-        return [_series_column(str(name), data.iloc[:, i]) for i, name in enumerate(data.columns)]
+        return [(str(name), partial(_series_column, str(name), data.iloc[:, i])) for i, name in enumerate(data.columns)]
     found = _arrow.columns(data)
     if found is None:
         raise TypeError(
@@ -212,9 +221,43 @@ def _columns(data: Data) -> list[Column]:
     return found
 
 
-def table(data: Data) -> _core.Table:
-    """Rows in memory."""
-    columns = _columns(data)
+def _strings(value: object) -> set[str]:
+    """All texts in what JSON holds."""
+    if isinstance(value, str):
+        return {value}
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return set().union(*map(_strings, values))
+
+
+def _used(spec: str) -> set[str] | None:
+    """Names among which are those of all columns that a spec uses; None where it is no JSON, for the library to say."""
+    try:
+        return _strings(json.loads(spec))
+    except ValueError:
+        return None
+
+
+def _made(parts: list[Part], used: set[str] | None) -> list[Column]:
+    """The columns, without those that are not used and no columns of the library's."""
+    columns = []
+    for name, make in parts:
+        try:
+            columns.append(make())
+        except Exception:
+            if used is None or name in used:
+                raise
+    return columns
+
+
+def table(data: Data, spec: str | None = None, group: str | None = None) -> _core.Table:
+    """Rows in memory. Of a spec, columns that neither it nor group names may be of any type."""
+    parts = _columns(data)
+    names = [name for name, _ in parts]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"{times} columns are named {name!r}; names must differ")
+    used = None if spec is None else _used(spec)
+    columns = _made(parts, None if used is None else used | {group or ""})
     lengths = {column.rows() for column in columns}
     if len(lengths) > 1:
         said = ", ".join(f"{column.name!r} {column.rows()}" for column in columns[:6])
@@ -227,11 +270,13 @@ def is_path(data: object) -> bool:
     return isinstance(data, (str, bytes, os.PathLike))
 
 
-def source(data: Data, spec: str | None = None, delimiter: str = ",") -> _core.Table | _core.Csv:
+def source(
+    data: Data, spec: str | None = None, delimiter: str = ",", group: str | None = None
+) -> _core.Table | _core.Csv:
     """Rows in memory or of a CSV file, whose "csv" is said by the spec, where there is one."""
     if is_path(data):
         return _core.Csv(os.fsencode(data), spec, delimiter, None)
-    return table(data)
+    return table(data, spec, group)
 
 
 def spec_text(spec: Spec) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Union
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import Ids, id_array
+from ._arrays import Ids, id_array, unmasked
 
 Exclude = Union[npt.NDArray[Any], Sequence[npt.ArrayLike], tuple[npt.ArrayLike, npt.ArrayLike]]
 
@@ -19,7 +19,7 @@ def filter_of(what: str, accept: npt.ArrayLike | None) -> dict[str, Any]:
     found: dict[str, Any] = {"bits": None, "bits_count": 0, "allowed": None, "allowed_count": 0}
     if accept is None:
         return found
-    array = np.asarray(accept)
+    array = np.asarray(unmasked(what, accept))
     if array.ndim != 1:
         raise ValueError(f"{what} has shape {array.shape}; it must be (n,)")
     if array.dtype == np.bool_ or array.dtype == np.uint8:

@@ -392,7 +392,7 @@ class Index:
 
         A target out of reach is no error; its setting's ``limit`` says what is in the way. An index opened with
         place="map" can be tuned, and saved over its own file. KeyError where truth names an id that is not in the
-        index.
+        index; ValueError where no more of the truth is found than by chance, as of row numbers that are ids too.
         """
         array, dtype, _ = rows("q", q, self._dim, self._dtype)
         wanted = count("k", k)

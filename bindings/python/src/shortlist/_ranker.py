@@ -326,7 +326,7 @@ class Ranker:
     ) -> Metrics:
         """Predicts rows that have the label's column, and compares. group: column whose values group the rows for
         group_auc and ndcg at k."""
-        rows, find, at = source(data, self.spec_text), _finder(lookup), count("k", k)
+        rows, find, at = source(data, self.spec_text, group=group), _finder(lookup), count("k", k)
         with shown(progress, "evaluating", "rows") as tell:
             found = self._core.evaluate(rows, group, at, count("threads", threads), find, tell)
         found["decile_rows"] = np.array(found["decile_rows"], np.int64)

@@ -100,7 +100,7 @@ class Recommender:
 
     def _request(self, vectors: npt.ArrayLike, user: Data | None) -> tuple[dict[str, Any], int, bool]:
         array, dtype, one = rows("vectors", vectors, self._dim, self._dtype, allow_one=True)
-        features = None if user is None else table(user)
+        features = None if user is None else table(user, "{}" if self._ranker is None else self._ranker.spec_text)
         if features is not None and features.rows != len(array):
             raise ValueError(f"user features have {features.rows} rows for {len(array)} vectors")
         request: dict[str, Any] = {"vectors": array, "dtype": _core.DTYPES[dtype], "user": features}

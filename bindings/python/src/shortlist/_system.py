@@ -9,7 +9,8 @@ from . import _core
 
 class SystemInfo(TypedDict):
     """What ``cpu`` gives. isa: the tier of the kernels in use, of those available the best not above the environment
-    variable SHORTLIST_MAX_ISA. openmp to mpi: what this build was made with."""
+    variable SHORTLIST_MAX_ISA. openmp to onednn: what this build was made with. mpi: False in this version, which
+    has no MPI. max_threads: of a call with threads=0. most_threads: of a call, however many it asks for."""
 
     isa: str
     isa_available: list[str]
@@ -24,6 +25,7 @@ class SystemInfo(TypedDict):
     onednn: bool
     mpi: bool
     max_threads: int
+    most_threads: int
 
 
 def cpu() -> SystemInfo:
