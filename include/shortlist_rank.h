@@ -319,10 +319,12 @@ typedef struct sl_metrics {
     double calibration;        /* mean score / mean label */
     double normalized_entropy; /* logloss / entropy of the base rate (He et al. 2014) */
     double group_auc;          /* mean over groups that have both labels, by their rows; NaN without groups */
-    double ndcg;               /* at ndcg_k, mean over groups with a positive label, gain 2^label - 1 */
+    double ndcg;               /* at ndcg_k, mean over groups with a positive label; 0 to 1; NaN without groups */
     size_t ndcg_k, groups;
     size_t decile_rows[SL_DECILES]; /* rows in order of their scores, in ten equal parts */
     double decile_score[SL_DECILES], decile_label[SL_DECILES];
+    int ndcg_linear; /* the gain of a row in ndcg. 0: 2^label - 1; every label is a whole number from 0 to 30.
+                      * 1: the label; some label is a fraction or above 30. Labels below 0 are refused with groups. */
 } sl_metrics;
 
 typedef struct sl_evaluate_params {
@@ -341,14 +343,15 @@ SL_API void sl_evaluate_params_init_sized(sl_evaluate_params *params, size_t str
 
 /* Predicts rows that have the label's column, and compares; weights are those of the spec's column. params may be NULL.
  * `out`'s struct_size is set. Errors: SL_ENOTFOUND (a column of the model's, the label's, or the group's), SL_ETYPE,
- * SL_EVALUE, SL_EINVAL (no rows), SL_ENOMEM, SL_ECANCELED, those of the source. */
+ * SL_EVALUE (a group, and a label below 0: NDCG takes none), SL_EINVAL (no rows, ndcg_k 0), SL_ENOMEM, SL_ECANCELED,
+ * those of the source. */
 SL_API SL_MUST_USE sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_evaluate_params *params, sl_metrics *out);
 
 /* The same of scores from anywhere: scores (n, outputs), labels n (a class's number under multi-class loss), weights
  * and groups n each or NULL. Of params, which may be NULL, ndcg_k and allocator count. Errors: SL_EINVAL (no rows,
- * scores that do not fit the loss), SL_EVALUE (naming the row: a label the loss does not have, a NaN, a negative
- * weight), SL_ENOMEM. */
+ * ndcg_k 0, scores that do not fit the loss), SL_EVALUE (naming the row: a label the loss does not have, a NaN, a
+ * negative weight, with groups a label below 0), SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, const float *labels,
                                                 const float *weights, const uint64_t *groups, size_t n,
                                                 const sl_evaluate_params *params, sl_metrics *out);
