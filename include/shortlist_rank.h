@@ -166,16 +166,17 @@ typedef struct sl_train_report {
 /* Trains a model. `spec` is JSON text (docs/SPEC.md). Reads `train` twice: once to fit statistics and vocabularies,
  * once to encode; the encoded rows are kept in memory (4 bytes a feature and row). `valid` NULL: the share of rows that
  * the spec names is held out of `train`. report may be NULL, else its struct_size is set. Needs a build with oneDNN.
- * Errors: SL_EINVAL (the spec; the message names the key), SL_ENOTFOUND (unknown column), SL_ETYPE (wrong type),
- * SL_EVALUE (a label or number that cannot be read, naming line and column; a loss that is not finite: training stops
- * and the last good checkpoint stays), SL_ELIMIT (a vocabulary that overflows), SL_EFORMAT, SL_ECORRUPT (checkpoint, or
- * one of another training), SL_EUNSUPPORTED, SL_ENOMEM, SL_EIO, SL_ECANCELED. */
+ * Errors: SL_EINVAL (the spec; the message names the key; fewer than 2 rows to train on), SL_ENOTFOUND (unknown
+ * column), SL_ETYPE (wrong type), SL_EVALUE (a label or number that cannot be read, naming line and column; labels of
+ * one class alone under logistic or multi-class loss; a loss that is not finite: training stops and the last good
+ * checkpoint stays), SL_ELIMIT (a vocabulary that overflows), SL_EFORMAT, SL_ECORRUPT (checkpoint, or one of another
+ * training), SL_EUNSUPPORTED, SL_ENOMEM, SL_EIO, SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
 /* The same without the training, and without oneDNN: features fitted to `rows`, weights as they are before the first
- * step; of params, seed, lookup and allocator count. Errors: as sl_ranker_train's but for the loss and the checkpoint.
- */
+ * step; of params, seed, lookup and allocator count. One row, or one class, is enough. Errors: as sl_ranker_train's but
+ * for the loss and the checkpoint. */
 SL_API SL_MUST_USE sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train_params *params,
                                               sl_ranker **out);
 /* Gives back a handle; takes NULL. */

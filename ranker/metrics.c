@@ -188,10 +188,11 @@ static sl_status choose_gains(measure *m) {
     for (size_t row = 0; row < m->n; row++) {
         float label = m->labels[row];
         if (label < 0)
-            return sl_fail(SL_EVALUE,
-                           "row %zu: the label is %g; NDCG takes labels of at least 0. Measure without groups, or shift "
-                           "the labels",
-                           row, (double)label);
+            return sl_fail(
+                SL_EVALUE,
+                "row %zu: the label is %g; NDCG takes labels of at least 0. Measure without groups, or shift "
+                "the labels",
+                row, (double)label);
         if (label > MOST_GRADE || label != floorf(label)) m->linear_gains = 1;
     }
     return SL_OK;

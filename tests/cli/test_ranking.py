@@ -218,6 +218,10 @@ class TrainRefuses(RankingTest):
         self.refuse("none.csv", data="none.csv")
         self.write("head.csv", table(CLICKS, []))
         self.refuse("head.csv", data="head.csv")
+        self.write("one.csv", table(CLICKS, rows[:1]))
+        self.refuse("1 row is left to train on", data="one.csv", train={"validation": 0})
+        self.write("same.csv", table(CLICKS, [row[:5] + [0] for row in rows]))
+        self.refuse("same.csv", "the label 0", "positive", data="same.csv")
 
     @unittest.skipUnless(DEEP, "the wide part's loss stays finite")
     def test_loss_that_is_not_finite(self):
