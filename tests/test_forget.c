@@ -193,6 +193,17 @@ START_TEST(seed_and_step_decide) {
     ck_assert(!same_batch(one, other));
     forget(other, 4, 11, 1);
     ck_assert(!same_batch(one, other));
+    /* A training's steps are those since its beginning, so that each epoch forgets other values. */
+    double loss, weight;
+    sl_trainer *trainers[] = {one, other};
+    for (size_t t = 0; t < 2; t++) {
+        sl_dataset_shuffle(&trainers[t]->data, 1, 0);
+        ck_assert_int_eq(sl_trainer_forward(trainers[t], &loss, &weight), SL_OK);
+    }
+    ck_assert(same_batch(one, other));
+    other->state.epoch = 1;
+    ck_assert_int_eq(sl_trainer_forward(other, &loss, &weight), SL_OK);
+    ck_assert(!same_batch(one, other));
     sl_trainer_free(one);
     sl_trainer_free(other);
 }
