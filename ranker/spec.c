@@ -214,7 +214,7 @@ static void set_defaults(sl_spec *spec) {
     spec->batch = 256;
     spec->validation = 0.1;
     spec->patience = 2;
-    spec->forget = 0.01;
+    spec->forget = 0.005;
     spec->seed = 1;
 }
 

@@ -49,7 +49,7 @@ START_TEST(defaults) {
     ck_assert(s->activation == SL_RELU && s->optimizer == SL_ADAGRAD && s->schedule == SL_SCHEDULE_CONSTANT);
     ck_assert(s->epochs == 10 && s->batch == 256 && s->patience == 2 && s->seed == 1);
     ck_assert_double_eq(s->validation, 0.1);
-    ck_assert_double_eq(s->forget, 0.01);
+    ck_assert_double_eq(s->forget, 0.005);
     sl_spec_free(s);
 }
 END_TEST
