@@ -220,7 +220,7 @@ class Ranker:
         epoch; what it raises ends the training.
 
         KeyError for an unknown column; ValueError for a spec or a value that cannot be taken, naming key, or row and
-        column; shortlist.Error for a damaged checkpoint, one of another training, or a build without oneDNN.
+        column, and for one row or one class, from which nothing is learned; shortlist.Error for a damaged checkpoint, one of another training, or a build without oneDNN.
         """
         text = spec_text(spec)
         if on_epoch is not None and not callable(on_epoch):
