@@ -73,6 +73,11 @@ static double rows_per_s(const evaluate_state *state) {
     return state->evaluate_s > 0 ? (double)state->metrics.rows / state->evaluate_s : 0;
 }
 
+/* What a row gains a list by in NDCG. */
+static const char *gain_name(const sl_metrics *metrics) {
+    return metrics->ndcg_linear ? "label" : "2^label - 1";
+}
+
 static void print_json(const evaluate_state *state) {
     const sl_metrics *metrics = &state->metrics;
     figure figures[FIGURES];
@@ -83,6 +88,7 @@ static void print_json(const evaluate_state *state) {
     for (size_t i = 0; i < FIGURES; i++)
         json_real(&json, figures[i].key, figures[i].value);
     json_count(&json, "k", metrics->ndcg_k);
+    if (metrics->groups) json_text(&json, "gain", gain_name(metrics));
     json_count(&json, "groups", metrics->groups);
     json_open_array(&json, "deciles");
     for (size_t i = 0; i < SL_DECILES; i++) {
@@ -106,7 +112,8 @@ static void print_text(const evaluate_state *state) {
            thread_count(state->options->threads));
     for (size_t i = 0; i < FIGURES; i++)
         if (isfinite(figures[i].value)) printf("  %-24s %10.5f\n", figures[i].name, figures[i].value);
-    if (metrics->groups) printf("  groups %zu, NDCG at %zu\n", metrics->groups, metrics->ndcg_k);
+    if (metrics->groups)
+        printf("  groups %zu, NDCG at %zu, gain %s\n", metrics->groups, metrics->ndcg_k, gain_name(metrics));
     if (state->info.loss == SL_LOSS_MULTICLASS) return;
     printf("\n  decile       rows  mean score  mean label\n");
     for (size_t i = 0; i < SL_DECILES; i++)
@@ -214,6 +221,8 @@ const command command_evaluate = {
         "calibration (the mean score over the mean label, and by tenths of the rows in the order of their scores), and "
         "normalised entropy: logloss over that of always telling the mean. What does not apply to the model's loss is "
         "null in --json.\n"
+        "With --group, a row's gain in NDCG is 2^label - 1 where all labels are whole numbers from 0 to 30, else the "
+        "label. Labels below 0 are refused with --group.\n"
         "With --index and --items DATA.csv holds requests instead, and NDCG, recall and hit rate at -k are told of "
         "recall alone and of recall and rank together.\n",
     .examples = "shortlist evaluate model.slr adult_test.csv\n"

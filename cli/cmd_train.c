@@ -192,8 +192,8 @@ static const option train_table[] = {
     {0, "epochs", OPTION_COUNT, "N", 0, offsetof(train_options, epochs),
      "Epochs at most, in place of the spec's; 0 (default) leaves the spec's."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(train_options, seed),
-     "Seed of the first weights, the order of rows and dropout, in place of the spec's; 0 (default) leaves the "
-     "spec's."},
+     "Seed of the first weights, the order of rows, dropout and forgetting, in place of the spec's; 0 (default) leaves "
+     "the spec's."},
     OPTION_THREADS(train_options, "Threads to train with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
                                   "gives."),
     {0, "checkpoint", OPTION_TEXT, "FILE", 0, offsetof(train_options, checkpoint),
@@ -222,7 +222,8 @@ const command command_train = {
         "On a terminal, or with --progress, each epoch's losses are told on stderr as it ends. The model is that of "
         "the epoch with the best validation loss.\n"
         "Ctrl-C ends the training and writes no model; with --checkpoint it can be gone on with by --resume. A loss "
-        "that is not finite ends it as well, and the last checkpoint stays.\n",
+        "that is not finite ends it as well, and the last checkpoint stays. One row, or labels of one class alone, are "
+        "refused: nothing is learned from them.\n",
     .examples = "shortlist train spec.json adult.csv -o model.slr\n"
                 "shortlist train spec.json clicks.csv -o model.slr --valid later.csv --checkpoint state.slr --resume\n"
                 "shortlist train spec.json adult.csv -o model.slr --epochs 20 --seed 7 --json\n",

@@ -166,16 +166,17 @@ typedef struct sl_train_report {
 /* Trains a model. `spec` is JSON text (docs/SPEC.md). Reads `train` twice: once to fit statistics and vocabularies,
  * once to encode; the encoded rows are kept in memory (4 bytes a feature and row). `valid` NULL: the share of rows that
  * the spec names is held out of `train`. report may be NULL, else its struct_size is set. Needs a build with oneDNN.
- * Errors: SL_EINVAL (the spec; the message names the key), SL_ENOTFOUND (unknown column), SL_ETYPE (wrong type),
- * SL_EVALUE (a label or number that cannot be read, naming line and column; a loss that is not finite: training stops
- * and the last good checkpoint stays), SL_ELIMIT (a vocabulary that overflows), SL_EFORMAT, SL_ECORRUPT (checkpoint, or
- * one of another training), SL_EUNSUPPORTED, SL_ENOMEM, SL_EIO, SL_ECANCELED. */
+ * Errors: SL_EINVAL (the spec; the message names the key; fewer than 2 rows to train on), SL_ENOTFOUND (unknown
+ * column), SL_ETYPE (wrong type), SL_EVALUE (a label or number that cannot be read, naming line and column; labels of
+ * one class alone under logistic or multi-class loss; a loss that is not finite: training stops and the last good
+ * checkpoint stays), SL_ELIMIT (a vocabulary that overflows), SL_EFORMAT, SL_ECORRUPT (checkpoint, or one of another
+ * training), SL_EUNSUPPORTED, SL_ENOMEM, SL_EIO, SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
 /* The same without the training, and without oneDNN: features fitted to `rows`, weights as they are before the first
- * step; of params, seed, lookup and allocator count. Errors: as sl_ranker_train's but for the loss and the checkpoint.
- */
+ * step; of params, seed, lookup and allocator count. One row, or one class, is enough. Errors: as sl_ranker_train's but
+ * for the loss and the checkpoint. */
 SL_API SL_MUST_USE sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train_params *params,
                                               sl_ranker **out);
 /* Gives back a handle; takes NULL. */
@@ -345,10 +346,12 @@ typedef struct sl_metrics {
     double calibration;        /* mean score / mean label */
     double normalized_entropy; /* logloss / entropy of the base rate (He et al. 2014) */
     double group_auc;          /* mean over groups that have both labels, by their rows; NaN without groups */
-    double ndcg;               /* at ndcg_k, mean over groups with a positive label, gain 2^label - 1 */
+    double ndcg;               /* at ndcg_k, mean over groups with a positive label; 0 to 1; NaN without groups */
     size_t ndcg_k, groups;
     size_t decile_rows[SL_DECILES]; /* rows in order of their scores, in ten equal parts */
     double decile_score[SL_DECILES], decile_label[SL_DECILES];
+    int ndcg_linear; /* the gain of a row in ndcg. 0: 2^label - 1; every label is a whole number from 0 to 30.
+                      * 1: the label; some label is a fraction or above 30. Labels below 0 are refused with groups. */
 } sl_metrics;
 
 typedef struct sl_evaluate_params {
@@ -367,14 +370,15 @@ SL_API void sl_evaluate_params_init_sized(sl_evaluate_params *params, size_t str
 
 /* Predicts rows that have the label's column, and compares; weights are those of the spec's column. params may be NULL.
  * `out`'s struct_size is set. Errors: SL_ENOTFOUND (a column of the model's, the label's, or the group's), SL_ETYPE,
- * SL_EVALUE, SL_EINVAL (no rows), SL_ENOMEM, SL_ECANCELED, those of the source. */
+ * SL_EVALUE (a group, and a label below 0: NDCG takes none), SL_EINVAL (no rows, ndcg_k 0), SL_ENOMEM, SL_ECANCELED,
+ * those of the source. */
 SL_API SL_MUST_USE sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_evaluate_params *params, sl_metrics *out);
 
 /* The same of scores from anywhere: scores (n, outputs), labels n (a class's number under multi-class loss), weights
  * and groups n each or NULL. Of params, which may be NULL, ndcg_k and allocator count. Errors: SL_EINVAL (no rows,
- * scores that do not fit the loss), SL_EVALUE (naming the row: a label the loss does not have, a NaN, a negative
- * weight), SL_ENOMEM. */
+ * ndcg_k 0, scores that do not fit the loss), SL_EVALUE (naming the row: a label the loss does not have, a NaN, a
+ * negative weight, with groups a label below 0), SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, const float *labels,
                                                 const float *weights, const uint64_t *groups, size_t n,
                                                 const sl_evaluate_params *params, sl_metrics *out);

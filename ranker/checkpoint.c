@@ -41,12 +41,13 @@ static record_parts parts_of(const sl_trainer *trainer) {
 }
 
 /* What makes a training what it is, but for the rows and the seed. The number of epochs matters where the rates depend
- * on it. */
+ * on it; the default of `forget` is not in the text. */
 static uint32_t spec_crc(const sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
     uint64_t epochs = spec->schedule == SL_SCHEDULE_CONSTANT ? 0 : trainer->epochs;
     uint32_t crc = sl_crc32c(0, spec->text, spec->text_size);
-    return sl_crc32c(crc, &epochs, sizeof epochs);
+    crc = sl_crc32c(crc, &epochs, sizeof epochs);
+    return sl_crc32c(crc, &spec->forget, sizeof spec->forget);
 }
 
 sl_status sl_checkpoint_prepare(sl_trainer *trainer) {

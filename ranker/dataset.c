@@ -155,6 +155,18 @@ void sl_dataset_class_shares(const sl_dataset *data, double *shares) {
         shares[o] = weight > 0 ? shares[o] / weight : 1.0 / (double)outputs;
 }
 
+int sl_dataset_has_one_label(const sl_dataset *data, float *label) {
+    size_t met = 0;
+    *label = 0;
+    for (size_t i = 0; i < data->train_count; i++) {
+        float own = data->rows.labels[data->train[i]];
+        if (weight_of(data, data->train[i]) == 0) continue;
+        if (met++ && own != *label) return 0;
+        *label = own;
+    }
+    return 1;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Batches
  * ------------------------------------------------------------------------------------------------------------- */

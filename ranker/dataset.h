@@ -33,6 +33,9 @@ uint32_t sl_dataset_crc(const sl_dataset *dataset);
 double sl_dataset_label_mean(const sl_dataset *dataset);
 void sl_dataset_class_shares(const sl_dataset *dataset, double *shares);
 
+/* Whether all training rows of a weight above 0 have one label, which goes to *label; also where there is none. */
+int sl_dataset_has_one_label(const sl_dataset *dataset, float *label);
+
 /* Rows side by side. */
 typedef struct sl_batch {
     sl_encoded rows;

@@ -173,14 +173,11 @@ static sl_status encode_ids(const sl_feature *f, const sl_column *column, const 
     return SL_OK;
 }
 
-/* `ids` are the first row's. */
-static void encode_crosses(const sl_features *features, const sl_feature *f, size_t count, uint32_t *ids) {
+void sl_cross_single(const sl_features *features, const sl_feature *cross, uint32_t *ids) {
     uint32_t parents[SL_MAX_PARENTS];
-    for (size_t i = 0; i < count; i++, ids += features->id_count) {
-        for (size_t p = 0; p < f->spec->of_count; p++)
-            parents[p] = ids[features->features[f->spec->of[p]].at];
-        ids[f->at] = sl_cross_id(f, parents, f->spec->of_count);
-    }
+    for (size_t p = 0; p < cross->spec->of_count; p++)
+        parents[p] = ids[features->features[cross->spec->of[p]].at];
+    ids[cross->at] = sl_cross_id(cross, parents, cross->spec->of_count);
 }
 
 static sl_status encode_single(const sl_encoder *e, size_t number, const span *s) {
@@ -192,7 +189,8 @@ static sl_status encode_single(const sl_encoder *e, size_t number, const span *s
     float *dense = s->buffer->dense + s->buffer->rows * features->dense_width;
     sl_status status;
     if (f->spec->type == SL_FEATURE_CROSS) {
-        encode_crosses(features, f, s->count, ids);
+        for (size_t i = 0; i < s->count; i++)
+            sl_cross_single(features, f, ids + i * features->id_count);
         return SL_OK;
     }
     if (f->form == SL_FORM_ID)
@@ -206,9 +204,14 @@ static sl_status encode_single(const sl_encoder *e, size_t number, const span *s
 
 /* ---- Bags ---- */
 
+/* Room for `count` more ids behind those used. */
+static sl_status room_for_ids(sl_rows_buffer *b, size_t used, size_t count) {
+    if (count > UINT32_MAX - used) return sl_fail(SL_ELIMIT, "more than %u ids in bags; encode fewer rows", UINT32_MAX);
+    return used + count > b->bag_room ? GROW(b, bag_ids, bag_room, used + count + 63) : SL_OK;
+}
+
 static sl_status put_bag_id(sl_rows_buffer *b, size_t *used, uint32_t id) {
-    if (*used == UINT32_MAX) return sl_fail(SL_ELIMIT, "more than %u ids in bags; encode fewer rows", UINT32_MAX);
-    if (*used == b->bag_room) SL_TRY(GROW(b, bag_ids, bag_room, *used + 64));
+    SL_TRY(room_for_ids(b, *used, 1));
     b->bag_ids[(*used)++] = id;
     return SL_OK;
 }
@@ -227,25 +230,38 @@ static sl_status encode_multi(const sl_encoder *e, size_t number, size_t row, sl
     }
 }
 
-/* A cross with a multi-valued parent: an id for each of the parent's. `to` is the row's number in the buffer. */
+size_t sl_cross_bag_parent(const sl_features *features, const sl_feature *cross) {
+    size_t p = 0;
+    while (features->features[cross->spec->of[p]].form != SL_FORM_BAG)
+        p++;
+    return features->features[cross->spec->of[p]].at;
+}
+
+size_t sl_cross_bag(const sl_features *features, const sl_feature *cross, const uint32_t *ids,
+                    const uint32_t *bag_start, const uint32_t *bag_ids, uint32_t *out) {
+    uint32_t parents[SL_MAX_PARENTS];
+    size_t turn = 0, bag = sl_cross_bag_parent(features, cross), count = bag_start[bag + 1] - bag_start[bag];
+    for (size_t p = 0; p < cross->spec->of_count; p++) {
+        const sl_feature *parent = &features->features[cross->spec->of[p]];
+        if (parent->form == SL_FORM_ID)
+            parents[p] = ids[parent->at];
+        else
+            turn = p;
+    }
+    for (size_t i = 0; i < count; i++) {
+        parents[turn] = bag_ids[bag_start[bag] + i];
+        out[i] = sl_cross_id(cross, parents, cross->spec->of_count);
+    }
+    return count;
+}
+
+/* `to` is the row's number in the buffer. */
 static sl_status encode_bag_cross(const sl_features *features, const sl_feature *f, size_t to, sl_rows_buffer *b,
                                   size_t *used) {
-    uint32_t parents[SL_MAX_PARENTS];
-    size_t turn = 0, from = 0, end = 0;
-    for (size_t p = 0; p < f->spec->of_count; p++) {
-        const sl_feature *parent = &features->features[f->spec->of[p]];
-        if (parent->form == SL_FORM_ID) {
-            parents[p] = b->ids[to * features->id_count + parent->at];
-            continue;
-        }
-        turn = p;
-        from = b->bag_start[to * features->bag_count + parent->at];
-        end = b->bag_start[to * features->bag_count + parent->at + 1];
-    }
-    for (; from < end; from++) {
-        parents[turn] = b->bag_ids[from];
-        SL_TRY(put_bag_id(b, used, sl_cross_id(f, parents, f->spec->of_count)));
-    }
+    const uint32_t *start = b->bag_start + to * features->bag_count;
+    size_t parent = sl_cross_bag_parent(features, f);
+    SL_TRY(room_for_ids(b, *used, start[parent + 1] - start[parent]));
+    *used += sl_cross_bag(features, f, b->ids + to * features->id_count, start, b->bag_ids, b->bag_ids + *used);
     return SL_OK;
 }
 

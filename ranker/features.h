@@ -104,6 +104,14 @@ sl_status sl_labels_read(const sl_features *features, const sl_table *table, flo
 sl_status sl_encoder_append_missing(sl_encoder *encoder, size_t count, sl_rows_buffer *buffer);
 /* The id of a cross from the ids of its parents, in spec order: what the encoder uses, for pairs put together later. */
 uint32_t sl_cross_id(const sl_feature *cross, const uint32_t *parents, size_t count);
+/* The same of a row's ids, into its place among them. */
+void sl_cross_single(const sl_features *features, const sl_feature *cross, uint32_t *ids);
+/* The ids of a cross with a multi-valued parent: of the parents' ids in a row, one for each of that parent's. ids and
+ * bag_start are the row's. Writes the bag's ids to `out`, which has room for as many; returns their number. */
+size_t sl_cross_bag(const sl_features *features, const sl_feature *cross, const uint32_t *ids,
+                    const uint32_t *bag_start, const uint32_t *bag_ids, uint32_t *out);
+/* Where the multi-valued parent of such a cross is among the bags. */
+size_t sl_cross_bag_parent(const sl_features *features, const sl_feature *cross);
 /* The encoded value of a score. */
 float sl_encode_number(const sl_feature *feature, double value);
 

@@ -21,6 +21,7 @@ typedef struct measure {
     sl_allocator allocator;
     sl_sort_entry *entries, *ideal, *room; /* n each */
     double *shares;                        /* of the labels, a class each; zeros at first */
+    int linear_gains;                      /* a row's gain is its label; else it is 2^label - 1 */
 } measure;
 
 static double weight_of(const measure *m, size_t row) {
@@ -177,8 +178,33 @@ static void sort_groups(const measure *m, const float *values, sl_sort_entry *en
         entries[i].key = sl_score_key(values[entries[i].row]);
 }
 
-/* Discounted gain, 2^label - 1 each, of the k rows with the largest keys, which are the last. Rows whose keys tie share
- * the discounts of their ranks (McSherry and Najork 2008): the order in which they came must not count. */
+/* The largest label that is a grade: 2^label - 1 is a whole number that a float holds nearly, and sums stay finite. */
+#define MOST_GRADE 30.0f
+
+/* Grades are whole labels from 0 to MOST_GRADE; their gain is 2^label - 1 (Burges et al. 2005). One label that is no
+ * grade makes all gains linear (Jarvelin and Kekalainen 2002). A label below 0 is no relevance: a group's best order
+ * could have no gain, or one below 0. */
+static sl_status choose_gains(measure *m) {
+    for (size_t row = 0; row < m->n; row++) {
+        float label = m->labels[row];
+        if (label < 0)
+            return sl_fail(
+                SL_EVALUE,
+                "row %zu: the label is %g; NDCG takes labels of at least 0. Measure without groups, or shift "
+                "the labels",
+                row, (double)label);
+        if (label > MOST_GRADE || label != floorf(label)) m->linear_gains = 1;
+    }
+    return SL_OK;
+}
+
+static double row_gain(const measure *m, size_t row) {
+    double label = (double)m->labels[row];
+    return m->linear_gains ? label : exp2(label) - 1;
+}
+
+/* Discounted gain of the k rows with the largest keys, which are the last. Rows whose keys tie share the discounts of
+ * their ranks (McSherry and Najork 2008): the order in which they came must not count. */
 static double gain(const measure *m, const sl_sort_entry *sorted, size_t count, size_t k) {
     double sum = 0;
     for (size_t rank = 0; rank < count && rank < k;) {
@@ -186,7 +212,7 @@ static double gain(const measure *m, const sl_sort_entry *sorted, size_t count, 
         double gains = 0, discounts = 0;
         size_t first = rank;
         for (; rank < count && sorted[count - 1 - rank].key == key; rank++) {
-            gains += exp2((double)m->labels[sorted[count - 1 - rank].row]) - 1;
+            gains += row_gain(m, sorted[count - 1 - rank].row);
             if (rank < k) discounts += 1 / log2((double)rank + 2);
         }
         sum += gains / (double)(rank - first) * discounts;
@@ -205,7 +231,7 @@ static void measure_groups(const measure *m, size_t k, sl_metrics *out) {
         out->groups++;
         double best = gain(m, m->ideal + from, to - from, k);
         if (m->labels[m->ideal[to - 1].row] > 0) {
-            ndcg_sum += gain(m, m->entries + from, to - from, k) / best;
+            ndcg_sum += fmin(gain(m, m->entries + from, to - from, k) / best, 1); /* the sums are rounded */
             ndcg_groups++;
         }
         double auc = m->loss == SL_LOSS_LOGISTIC
@@ -238,7 +264,7 @@ static sl_status measure_all(measure *m, size_t ndcg_k, sl_metrics *out) {
     measure_deciles(m, out);
     if (m->loss == SL_LOSS_LOGISTIC) /* the deciles have sorted the rows */
         out->auc = sl_auc_sorted(m->entries, m->labels, m->weights, NULL, m->n);
-    if (m->groups && m->outputs == 1) measure_groups(m, ndcg_k, out);
+    if (m->groups) measure_groups(m, ndcg_k, out);
     sl_mem_free(&m->allocator, block, bytes);
     return SL_OK;
 }
@@ -259,9 +285,17 @@ sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, 
                  .groups = groups,
                  .allocator = sl_allocator_of(mine.allocator)};
     SL_TRY(check_input(&m));
+    if (mine.ndcg_k == 0) return sl_fail(SL_EINVAL, "ndcg_k is 0; ask for at least 1");
+    if (outputs > 1) m.groups = NULL; /* nothing is measured within groups */
+    if (m.groups) SL_TRY(choose_gains(&m));
     const double none = (double)NAN;
-    sl_metrics metrics = {
-        .struct_size = sizeof metrics, .rows = n, .auc = none, .group_auc = none, .ndcg = none, .ndcg_k = mine.ndcg_k};
+    sl_metrics metrics = {.struct_size = sizeof metrics,
+                          .rows = n,
+                          .auc = none,
+                          .group_auc = none,
+                          .ndcg = none,
+                          .ndcg_k = mine.ndcg_k,
+                          .ndcg_linear = m.linear_gains};
     SL_TRY(measure_all(&m, mine.ndcg_k, &metrics));
     sl_params_out(out, &metrics, sizeof metrics);
     return SL_OK;

@@ -36,6 +36,8 @@ void sl_wide_step(sl_sparse_trainer *trainer, float *wide, float *bias, const sl
  */
 void sl_embedding_step(sl_sparse_trainer *trainer, float *const *embeddings, const sl_encoded *rows,
                        const float *input_gradient, const sl_step *step);
+/* Whether any step has had a gradient of this row of a table. */
+int sl_sparse_is_touched(const sl_sparse_trainer *trainer, size_t table, size_t row);
 /* The states as one run of floats, in a fixed order, for a checkpoint. */
 size_t sl_sparse_state_size(const sl_sparse_trainer *trainer);
 void sl_sparse_state_write(const sl_sparse_trainer *trainer, float *out);

@@ -379,6 +379,17 @@ void sl_embedding_step(sl_sparse_trainer *trainer, float *const *embeddings, con
         step_table(trainer, t, embeddings[t], rows, input_gradient, &by);
 }
 
+int sl_sparse_is_touched(const sl_sparse_trainer *trainer, size_t table, size_t row) {
+    const sl_features *features = trainer->features;
+    size_t dim = features->tables[table].dim;
+    /* Sums of squares, or second moments: nothing takes them back to 0. */
+    size_t squares = (moments(features) - 1) * table_floats(features, table);
+    const float *state = trainer->tables[table].state + squares + row * dim;
+    for (size_t d = 0; d < dim; d++)
+        if (state[d] != 0) return 1;
+    return 0;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * The state, for checkpoints
  * ------------------------------------------------------------------------------------------------------------- */

@@ -98,6 +98,7 @@ static const spec_key train_keys[] = {
     COUNT("epochs", epochs, 1, 1e6),
     COUNT("batch", batch, 1, 1e6),
     REAL("validation", validation, 0, 0.9),
+    REAL("forget", forget, 0, 0.5),
     COUNT("patience", patience, 0, 1e6),
     {.name = "schedule", .kind = SPEC_CHOICE, .offset = AT(schedule), .choices = "constant linear cosine"},
     {.name = "seed", .kind = SPEC_OTHER, .read = read_seed},
@@ -213,6 +214,7 @@ static void set_defaults(sl_spec *spec) {
     spec->batch = 256;
     spec->validation = 0.1;
     spec->patience = 2;
+    spec->forget = 0.005;
     spec->seed = 1;
 }
 

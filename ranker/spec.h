@@ -81,7 +81,7 @@ typedef struct sl_spec {
     sl_optimizer optimizer;
     double deep_rate, deep_l2, beta1, beta2, epsilon, embedding_init;
     size_t epochs, batch, patience;
-    double validation;
+    double validation, forget;
     sl_schedule schedule;
     uint64_t seed;
     void *arena; /* what the pointers above point at */

@@ -90,6 +90,25 @@ static void size_batch(sl_trainer *trainer) {
     trainer->batch_rows = trainer->spec->batch < most ? trainer->spec->batch : most;
 }
 
+/* There must be something to learn: more than a row, and of classes more than one. */
+static sl_status check_rows(const sl_trainer *trainer) {
+    const sl_features *features = trainer->features;
+    const sl_dataset *data = &trainer->data;
+    float label;
+    if (data->train_count < 2)
+        return sl_fail(SL_EINVAL, "1 row is left to train on, of %zu; give more rows", data->rows.rows);
+    if (features->spec->loss == SL_LOSS_SQUARED || !sl_dataset_has_one_label(data, &label)) return SL_OK;
+    if (features->spec->loss == SL_LOSS_MULTICLASS)
+        return sl_fail(SL_EVALUE,
+                       "all %zu rows to train on are of class '%s', which leaves nothing to tell apart; give rows of "
+                       "other classes too",
+                       data->train_count, features->classes[(size_t)label]);
+    return sl_fail(SL_EVALUE,
+                   "all %zu rows to train on have the label %g, which leaves nothing to tell apart; give rows of both "
+                   "labels, or look at the spec's \"positive\" or \"at_least\"",
+                   data->train_count, (double)label);
+}
+
 static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid) {
     const sl_features *features = trainer->features;
     const sl_train_params *params = &trainer->params;
@@ -99,10 +118,13 @@ static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows
         return sl_fail(SL_EUNSUPPORTED, "this build has no oneDNN, which trains the deep part; build with it, or set "
                                         "\"deep\": null");
     SL_TRY(sl_dataset_read(features, train, valid, params->lookup, params->lookup_ctx, allocator, &trainer->data));
+    SL_TRY(check_rows(trainer));
     size_batch(trainer);
     SL_TRY(first_weights(&trainer->data, &trainer->shape, allocator, &trainer->weights));
     if (trainer->data.valid_count) SL_TRY(sl_weights_create(features, &trainer->shape, allocator, &trainer->best));
     SL_TRY(sl_batch_create(features, trainer->batch_rows, allocator, &trainer->batch));
+    SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
+    SL_TRY(sl_usage_init(&trainer->usage, &trainer->data, allocator));
     SL_TRY(create_net(trainer));
     SL_TRY(sl_sparse_trainer_create(features, trainer->batch_rows, trainer->threads, allocator, &trainer->sparse));
     SL_TRY(floats(trainer, trainer->batch_rows, features->outputs, &trainer->logits));
@@ -154,6 +176,8 @@ void sl_trainer_free(sl_trainer *trainer) {
     sl_weights_free(&trainer->weights, trainer->features, &trainer->shape, allocator);
     sl_weights_free(&trainer->best, trainer->features, &trainer->shape, allocator);
     sl_batch_free(&trainer->batch, allocator);
+    sl_forgetter_free(&trainer->forgetter);
+    sl_usage_free(&trainer->usage);
     sl_dataset_free(&trainer->data);
     if (!trainer->gave_features) sl_features_free(trainer->features);
     sl_allocator mine = trainer->allocator;

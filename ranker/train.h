@@ -3,8 +3,9 @@
 #define SL_RANKER_TRAIN_H
 
 #include "base/thread.h"
-#include "ranker/dataset.h"
+#include "ranker/forget.h"
 #include "ranker/model.h"
+#include "ranker/usage.h"
 
 /* How far a training is: with the weights and the optimisers' states, all that a checkpoint must hold. */
 typedef struct sl_train_state {
@@ -26,6 +27,8 @@ typedef struct sl_trainer {
     size_t threads, batch_rows, epochs;
     sl_dataset data;
     sl_batch batch;
+    sl_forgetter forgetter;
+    sl_usage usage;
     sl_weights weights; /* as they are */
     sl_weights best;    /* of the best epoch; block NULL where there are no validation rows: the last ones are best */
     const sl_loops *loops;

@@ -111,6 +111,7 @@ static sl_status run_epoch(sl_trainer *trainer) {
                       .rows = (size_t)(trainer->rows_done - rows_before)};
     trainer->train_s += epoch.seconds;
     trainer->epochs_done++;
+    sl_usage_fill(&trainer->usage, trainer->sparse, trainer->weights.embeddings);
     SL_TRY(validate(trainer, &epoch));
     keep_best(trainer, &epoch);
     state->epoch++;

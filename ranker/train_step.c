@@ -83,6 +83,7 @@ sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weig
     size_t first = (size_t)trainer->state.batch * trainer->batch_rows;
     size_t count = data->train_count - first < trainer->batch_rows ? data->train_count - first : trainer->batch_rows;
     SL_TRY(sl_batch_gather(batch, data, data->order + first, count, trainer->threads));
+    sl_forget(&trainer->forgetter, batch, trainer->spec->seed, step_number(trainer), trainer->threads);
     /* Seed 0 would mean no dropout. */
     uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
     SL_TRY(batch_logits(trainer, seed, step_number(trainer), trainer->logits));

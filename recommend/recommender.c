@@ -79,47 +79,24 @@ static sl_status pair_make(const sl_recommender *recommender, sl_ranker *ranker,
  * the new pair, or the other sees that the old one is used.
  * ------------------------------------------------------------------------------------------------------------- */
 
-sl_status sl_recommender_take_slot(sl_recommender *recommender, sl_slot **out) {
-    for (sl_slot *slot = __atomic_load_n(&recommender->slots, __ATOMIC_ACQUIRE); slot; slot = slot->next) {
-        if (__atomic_exchange_n(&slot->taken, 1, __ATOMIC_ACQUIRE)) continue;
-        *out = slot;
-        return SL_OK;
-    }
-    void *block;
-    SL_TRY(sl_mem_alloc(&recommender->allocator, sizeof(sl_slot), &block));
-    sl_slot *slot = block;
-    slot->taken = 1;
-    slot->next = __atomic_load_n(&recommender->slots, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&recommender->slots, &slot->next, slot, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-        ;
-    *out = slot;
-    return SL_OK;
-}
-
 const sl_pair *sl_recommender_begin(sl_recommender *recommender, sl_slot *slot) {
     sl_pair *pair = __atomic_load_n(&recommender->current, __ATOMIC_SEQ_CST), *before;
     do {
         before = pair;
-        __atomic_store_n(&slot->used, pair, __ATOMIC_SEQ_CST);
+        sl_slot_announce(slot, pair);
         pair = __atomic_load_n(&recommender->current, __ATOMIC_SEQ_CST);
     } while (pair != before);
     return pair;
 }
 
 void sl_recommender_end(sl_slot *slot) {
-    __atomic_store_n(&slot->used, NULL, __ATOMIC_RELEASE);
-}
-
-static int is_used(const sl_recommender *recommender, const sl_pair *pair) {
-    for (const sl_slot *slot = __atomic_load_n(&recommender->slots, __ATOMIC_SEQ_CST); slot; slot = slot->next)
-        if (__atomic_load_n(&slot->used, __ATOMIC_SEQ_CST) == pair) return 1;
-    return 0;
+    sl_slot_announce(slot, NULL);
 }
 
 static void free_unused(sl_recommender *recommender) {
     for (sl_pair **at = &recommender->retired; *at;) {
         sl_pair *pair = *at;
-        if (is_used(recommender, pair)) {
+        if (sl_slots_name(&recommender->slots, pair)) {
             at = &pair->next;
             continue;
         }
@@ -193,10 +170,7 @@ void sl_recommender_free(sl_recommender *recommender) {
         pair_free(&allocator, pair);
     }
     pair_free(&allocator, recommender->current);
-    for (sl_slot *slot = recommender->slots, *next; slot; slot = next) {
-        next = slot->next;
-        sl_mem_free(&allocator, slot, sizeof *slot);
-    }
+    sl_slots_free(&recommender->slots, &allocator);
     sl_mem_free(&allocator, recommender->group, recommender->group_size);
     sl_mem_free(&allocator, recommender, sizeof *recommender);
 }

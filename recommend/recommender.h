@@ -4,6 +4,7 @@
 
 #include "hnsw/topk.h"
 #include "recommend/prepare.h"
+#include "recommend/slots.h"
 
 /* A model, an item table and what is prepared of the two. Requests use one version from their start to their end. */
 typedef struct sl_pair {
@@ -13,14 +14,6 @@ typedef struct sl_pair {
     uint64_t version;
     struct sl_pair *next; /* of the retired ones */
 } sl_pair;
-
-/* Where a session says which pair it is using, in a cache line of its own. */
-typedef struct sl_slot {
-    sl_pair *used; /* atomic; NULL between requests */
-    int taken;     /* atomic */
-    struct sl_slot *next;
-    char rest[SL_CACHE_LINE - 3 * sizeof(void *)];
-} sl_slot;
 
 struct sl_recommender {
     sl_allocator allocator;
@@ -35,13 +28,12 @@ struct sl_recommender {
     size_t group_size;
     sl_pair *current; /* atomic */
     uint64_t version; /* atomic: of the current one */
-    sl_slot *slots;   /* atomic: a list that only grows */
+    sl_slot *slots;   /* of the sessions, which name the pairs they use */
     int changing;     /* atomic: somebody swaps or updates */
     sl_pair *retired; /* the changing thread's */
 };
 
 /* recommender.c */
-sl_status sl_recommender_take_slot(sl_recommender *recommender, sl_slot **out);
 /* The pair in use, which stays until the end. Neither locks nor waits. */
 const sl_pair *sl_recommender_begin(sl_recommender *recommender, sl_slot *slot);
 void sl_recommender_end(sl_slot *slot);

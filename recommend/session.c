@@ -87,7 +87,7 @@ static sl_status make_arrays(sl_session *session) {
 
 static sl_status make_session(sl_session *session) {
     sl_recommender *recommender = session->recommender;
-    SL_TRY(sl_recommender_take_slot(recommender, &session->slot));
+    SL_TRY(sl_slots_take(&recommender->slots, &recommender->allocator, &session->slot));
     SL_TRY(sl_recall_init(&session->recall, recommender->index, &recommender->allocator));
     SL_TRY(make_arrays(session));
     SL_TRY(
@@ -132,7 +132,7 @@ void sl_session_free(sl_session *session) {
     sl_mem_free(allocator, session->rows, count * sizeof *session->rows);
     sl_mem_free(allocator, session->top, count * sizeof *session->top);
     sl_mem_free(allocator, session->groups, session->group_room * sizeof *session->groups);
-    if (session->slot) __atomic_store_n(&session->slot->taken, 0, __ATOMIC_RELEASE);
+    sl_slots_give_back(session->slot);
     sl_mem_free(allocator, session, sizeof *session);
 }
 

@@ -423,6 +423,35 @@ START_TEST(updates_replace_and_add) {
 END_TEST
 
 /* However often rows are replaced, memory stays in proportion. */
+/* Rows that newer ones stand for are counted, new ones are not; a table is gathered anew by that count. */
+START_TEST(outdated_rows_are_counted) {
+    static const uint64_t some[] = {3, 4, 5, 6, 7}, others[] = {6, 7, 8};
+    every e;
+    every_fill(&e, some, 5, 0);
+    sl_items *items = items_of(&e.table, 5, NULL);
+    ck_assert_uint_eq(items->body->outdated, 0);
+    every_fill(&e, others, 3, 1);
+    ck_ok(sl_items_update(items, &e.table));
+    ck_assert_uint_eq(items->body->outdated, 2);
+    ck_ok(sl_items_update(items, &e.table));
+    ck_assert_uint_eq(items->body->outdated, 5);
+    const sl_item_body *first = items->body;
+    size_t outdated = 5, parts = 3;
+    while (items->body == first) {
+        ck_assert_uint_eq(items->body->outdated, outdated);
+        ck_assert_uint_eq(sl_catalog_parts(&items->body->catalog), parts);
+        ck_assert_uint_le(outdated + 4 * parts, 4096);
+        ck_ok(sl_items_update(items, &e.table));
+        outdated += 3;
+        parts++;
+    }
+    ck_assert_uint_gt(outdated + 4 * parts, 4096);
+    ck_assert_uint_eq(items->body->outdated, 0);
+    ck_assert_uint_eq(sl_catalog_parts(&items->body->catalog), 1);
+    sl_items_free(items);
+}
+END_TEST
+
 START_TEST(updates_do_not_pile_up) {
     every e;
     fault_allocator memory;
@@ -902,6 +931,7 @@ int main(void) {
     tcase_add_test(tests, bad_rows_are_refused);
     tcase_add_test(tests, bad_updates_are_refused_whole);
     tcase_add_loop_test(tests, updates_replace_and_add, 0, 2);
+    tcase_add_test(tests, outdated_rows_are_counted);
     tcase_add_test(tests, updates_do_not_pile_up);
     tcase_add_test(tests, readers_go_on);
     tcase_add_test(tests, too_many_columns_are_refused);

@@ -241,6 +241,69 @@ START_TEST(ndcg_by_hand) {
 }
 END_TEST
 
+/* Group 7's NDCG at 10 of labels whose scores fall. */
+static sl_metrics graded(const float *given, size_t n) {
+    static const float falling[] = {9, 8, 7, 6};
+    static const uint64_t same[] = {7, 7, 7, 7};
+    set_rows(1, falling, given, n);
+    return measure(SL_LOSS_SQUARED, 1, n, NULL, same);
+}
+
+/* Gains are 2^label - 1 of whole labels up to 30, as of grades, else the labels: no label makes NDCG infinite, NaN, or
+ * more than 1. */
+START_TEST(gains_are_bounded) {
+    sl_metrics m = graded((float[]){1, 30, 0}, 3);
+    double most = exp2(30) - 1;
+    ck_assert_double_eq_tol(m.ndcg, (discount(0) + most * discount(1)) / (most * discount(0) + discount(1)), 1e-12);
+    ck_assert_int_eq(m.ndcg_linear, 0);
+    m = graded((float[]){1, 31, 0}, 3);
+    ck_assert_double_eq_tol(m.ndcg, (discount(0) + 31 * discount(1)) / (31 * discount(0) + discount(1)), 1e-12);
+    ck_assert_int_eq(m.ndcg_linear, 1);
+    m = graded((float[]){0.5f, 2, 0}, 3);
+    ck_assert_double_eq_tol(m.ndcg, (0.5 * discount(0) + 2 * discount(1)) / (2 * discount(0) + 0.5 * discount(1)),
+                            1e-12);
+    ck_assert_int_eq(m.ndcg_linear, 1);
+    static const float large[] = {1000, 2000, 1024, 1e-30f, 3e38f, 3.4e38f};
+    for (size_t i = 0; i + 1 < sizeof large / sizeof *large; i++) {
+        m = graded(large + i, 2);
+        ck_assert(m.ndcg > 0 && m.ndcg <= 1);
+        ck_assert_int_eq(m.ndcg == 1, large[i] > large[i + 1]);
+    }
+}
+END_TEST
+
+/* A best order that is found has an NDCG of 1 and not of a rounding above. */
+START_TEST(ndcg_is_at_most_1) {
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        for (size_t i = 0; i < 40; i++) {
+            labels[i] = (float)sl_random_unit(seed, i);
+            scores[i] = labels[i];
+            groups[i] = i % 3;
+        }
+        sl_metrics m = measure(SL_LOSS_SQUARED, 1, 40, NULL, groups);
+        ck_assert(m.ndcg <= 1 && m.ndcg > 1 - 1e-12);
+    }
+}
+END_TEST
+
+START_TEST(labels_below_0_have_no_ndcg) {
+    set_rows(1, (float[]){3, 2, 1}, (float[]){5, -2, 1}, 3);
+    sl_metrics m = {.struct_size = sizeof m};
+    sl_evaluate_params params;
+    sl_evaluate_params_init(&params);
+    ck_assert_int_eq(
+        sl_metrics_compute(SL_LOSS_SQUARED, 1, scores, labels, NULL, (uint64_t[]){1, 1, 1}, 3, &params, &m), SL_EVALUE);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "row 1: the label is -2; NDCG takes labels of at least 0"));
+    ck_assert_uint_eq(m.groups, 0);
+    /* Without groups the other measures stand. */
+    m = measure(SL_LOSS_SQUARED, 1, 3, NULL, NULL);
+    ck_assert(isfinite(m.rmse) && isnan(m.ndcg));
+    params.ndcg_k = 0;
+    ck_assert_int_eq(sl_metrics_compute(SL_LOSS_SQUARED, 1, scores, labels, NULL, NULL, 3, &params, &m), SL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "ndcg_k is 0"));
+}
+END_TEST
+
 START_TEST(lists_by_hand) {
     const uint64_t ids[] = {5, 6, 7, 8, /**/ 1, 1, 2, SL_NO_ID, /**/ 3, 4, 5, 6, /**/ 9, 9, 9, 9};
     const uint64_t relevant[] = {6, 8, 100, /**/ 1, /**/ 50, 60};
@@ -419,6 +482,9 @@ int main(void) {
     tcase_add_test(measures, weights_are_repeated_rows);
     tcase_add_test(measures, deciles_are_tenths_in_order);
     tcase_add_test(measures, ndcg_by_hand);
+    tcase_add_test(measures, gains_are_bounded);
+    tcase_add_test(measures, ndcg_is_at_most_1);
+    tcase_add_test(measures, labels_below_0_have_no_ndcg);
     tcase_add_test(measures, lists_by_hand);
     tcase_add_test(measures, bad_values_are_refused);
     tcase_add_test(measures, memory_may_fail);

@@ -49,6 +49,7 @@ START_TEST(defaults) {
     ck_assert(s->activation == SL_RELU && s->optimizer == SL_ADAGRAD && s->schedule == SL_SCHEDULE_CONSTANT);
     ck_assert(s->epochs == 10 && s->batch == 256 && s->patience == 2 && s->seed == 1);
     ck_assert_double_eq(s->validation, 0.1);
+    ck_assert_double_eq(s->forget, 0.005);
     sl_spec_free(s);
 }
 END_TEST
@@ -71,7 +72,8 @@ START_TEST(every_key) {
         "'wide': {'features': ['x', 'v'], 'rate': 0.5, 'beta': 0.25, 'l1': 1, 'l2': 2},"
         "'deep': {'features': ['e', 'v'], 'hidden': [7], 'activation': 'gelu', 'dropout': 0.5, 'optimizer': 'adam',"
         " 'l2': 0.125, 'beta1': 0.5, 'beta2': 0.75, 'embedding_init': 1},"
-        "'train': {'epochs': 3, 'batch': 32, 'validation': 0, 'patience': 0, 'schedule': 'cosine', 'seed': 77}}");
+        "'train': {'epochs': 3, 'batch': 32, 'validation': 0, 'patience': 0, 'schedule': 'cosine', 'seed': 77, "
+        "'forget': 0.25}}");
     const sl_feature_spec *f = s->features;
     ck_assert(s->delimiter == ';' && !s->header && s->column_count == 2);
     ck_assert_str_eq(s->weight, "w");
@@ -97,6 +99,7 @@ START_TEST(every_key) {
     ck_assert_double_eq(s->epsilon, 1e-8);
     ck_assert(s->wide_l1 == 1 && s->wide_l2 == 2 && s->deep_l2 == 0.125 && s->beta1 == 0.5 && s->beta2 == 0.75);
     ck_assert(s->epochs == 3 && s->batch == 32 && s->validation == 0 && s->patience == 0 && s->seed == 77);
+    ck_assert_double_eq(s->forget, 0.25);
     sl_spec_free(s);
 }
 END_TEST
@@ -230,6 +233,7 @@ static const struct wrong {
     {"{" ONE ", 'train': {'batch': 1.5}}", "train.batch"},
     {"{" ONE ", 'train': {'validation': 1}}", "train.validation"},
     {"{" ONE ", 'train': {'patience': -1}}", "train.patience"},
+    {"{" ONE ", 'train': {'forget': 0.6}}", "train.forget"},
     {"{" ONE ", 'train': {'schedule': 'step'}}", "train.schedule"},
     {"{" ONE ", 'train': {'seed': -1}}", "train.seed"},
     {"{" ONE ", 'train': {'seed': 1e300}}", "train.seed"},

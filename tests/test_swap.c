@@ -1,5 +1,6 @@
 /* Models and tables swapped, and rows updated, while requests run: each answer is one version's, whole. And a warm
- * session takes no memory. Linked so that every allocation of the library's objects is counted. */
+ * session takes no memory. Linked so that every allocation of the library's objects is counted, and so that swaps can
+ * be put right before and right after a session announces what it uses. */
 #include "base/random.h"
 #include "recommend/recommender.h"
 #include "tests/check_main.h"
@@ -167,8 +168,92 @@ START_TEST(swaps_are_whole) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
+ * Announcing, and looking again
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* How many announcements still get a swap right before them, and how many one right after. */
+static struct {
+    sl_recommender *recommender; /* NULL: none do */
+    size_t before, after, announced;
+} between;
+
+void __real_sl_slot_announce(sl_slot *slot, const void *used);
+void __wrap_sl_slot_announce(sl_slot *slot, const void *used);
+
+void __wrap_sl_slot_announce(sl_slot *slot, const void *used) {
+    if (!between.recommender) {
+        __real_sl_slot_announce(slot, used);
+        return;
+    }
+    between.announced++;
+    if (between.before && between.before--) ck_ok(sl_recommender_swap(between.recommender, NULL, NULL));
+    __real_sl_slot_announce(slot, used);
+    if (between.after && between.after--) ck_ok(sl_recommender_swap(between.recommender, NULL, NULL));
+}
+
+/* A swap that falls between a session's finding a pair and its announcing it frees that pair: the session must look a
+ * second time. One that falls after it must leave the pair, and the session may not go on with it either. */
+START_TEST(a_session_looks_again) {
+    size_t swaps = (size_t)_i / 2;
+    int after = _i % 2;
+    sl_items *items = funnel_items(&f, NULL);
+    sl_recommender *recommender = make(NULL, items, NULL);
+    sl_slot *slot;
+    ck_ok(sl_slots_take(&recommender->slots, &recommender->allocator, &slot));
+    between.recommender = recommender;
+    between.announced = 0;
+    between.before = after ? 0 : swaps;
+    between.after = after ? swaps : 0;
+    const sl_pair *pair = sl_recommender_begin(recommender, slot);
+    ck_assert_uint_eq(between.announced, swaps + 1);
+    ck_assert_ptr_eq(pair, recommender->current);
+    ck_assert_ptr_eq(slot->used, pair);
+    ck_assert_uint_eq(pair->version, swaps);
+    /* What was announced before a swap is kept by it, until the next one finds it named no longer. */
+    size_t retired = 0;
+    for (const sl_pair *old = recommender->retired; old; old = old->next)
+        retired++;
+    ck_assert_uint_eq(retired, after && swaps);
+    ck_ok(sl_recommender_swap(recommender, NULL, NULL));
+    ck_assert_ptr_eq(recommender->retired, pair);
+    ck_assert_ptr_null(pair->next);
+    sl_recommender_end(slot);
+    ck_assert_ptr_null(slot->used);
+    ck_ok(sl_recommender_swap(recommender, NULL, NULL));
+    ck_assert_ptr_null(recommender->retired);
+    sl_slots_give_back(slot);
+    between.recommender = NULL;
+    sl_recommender_free(recommender);
+    sl_items_free(items);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
  * Updates
  * ------------------------------------------------------------------------------------------------------------- */
+
+/* What is prepared is gathered anew by what is outdated in it, not by how many updates there were. */
+START_TEST(what_is_outdated_is_counted) {
+    sl_items *items = funnel_items(&f, NULL);
+    sl_recommender *recommender = make(NULL, items, NULL);
+    const sl_pair *first = recommender->current;
+    size_t outdated = first->prepared->outdated, parts = sl_catalog_parts(&first->prepared->catalog);
+    ck_assert_uint_eq(outdated, 0);
+    while (recommender->current == first) {
+        ck_ok(sl_recommender_update(recommender, &f.items.table));
+        outdated += FUNNEL_ITEMS;
+        parts++;
+        ck_assert_uint_le(outdated, 4 * FUNNEL_ITEMS + 4096);
+        if (recommender->current == first) ck_assert_uint_eq(first->prepared->outdated, outdated);
+    }
+    ck_assert_uint_gt(outdated + 4 * parts, 4096);
+    ck_assert_uint_le(outdated - FUNNEL_ITEMS + 4 * (parts - 1), 4096);
+    ck_assert_uint_eq(recommender->current->prepared->outdated, 0);
+    ck_assert_uint_eq(sl_catalog_parts(&recommender->current->prepared->catalog), 1);
+    sl_recommender_free(recommender);
+    sl_items_free(items);
+}
+END_TEST
 
 typedef struct scorer {
     sl_recommender *recommender;
@@ -401,6 +486,8 @@ int main(void) {
     TCase *tests = tcase_create("swap");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, swaps_are_whole, 0, 2);
+    tcase_add_loop_test(tests, a_session_looks_again, 0, 6);
+    tcase_add_test(tests, what_is_outdated_is_counted);
     tcase_add_loop_test(tests, updates_are_whole, 0, 2);
     tcase_add_test(tests, one_changes_at_a_time);
     tcase_add_test(tests, updates_add_items);

@@ -141,7 +141,7 @@ static double furthest(const sl_ranker *one, const sl_ranker *other) {
  */
 START_TEST(weights_are_repeated_rows) {
     enum { FEW = 300 };
-    static const char *how = "\"epochs\": 400, \"batch\": 1000, \"validation\": 0";
+    static const char *how = "\"epochs\": 400, \"batch\": 1000, \"validation\": 0, \"forget\": 0";
     static const char *wide = "\"features\": [\"x\", \"y\"], \"rate\": 0.3, \"beta\": 0.001";
     char weighted[PLANTED_SPEC], plain[PLANTED_SPEC];
     planted_spec(weighted, CLICK, wide, NULL, how, "\"weight\": \"weight\"");
@@ -549,6 +549,57 @@ START_TEST(bad_calls_are_refused) {
 }
 END_TEST
 
+/* The first `count` of the rows, all of them with this label. */
+static sl_status train_uniform(const char *spec, planted *few, size_t count, float label, sl_ranker **out) {
+    sl_rows source = {.struct_size = sizeof source};
+    sl_train_params params = one_thread();
+    few->table.rows = count;
+    for (size_t r = 0; r < count; r++) {
+        few->click[r] = label;
+        memcpy(few->kinds + few->kind_offsets[r], "low", 3);
+    }
+    ck_assert_int_eq(sl_table_rows(&few->table, few->cursor, &source), SL_OK);
+    return sl_ranker_train(spec, &source, NULL, &params, out, NULL);
+}
+
+/* From one row, or from one class, nothing is learned. Values that are all the same have a mean, which is. */
+START_TEST(too_little_to_learn_is_refused) {
+    char spec[PLANTED_SPEC];
+    planted few;
+    sl_ranker *ranker;
+    planted_make(&few, 50, 3);
+    planted_spec(spec, "\"column\": \"value\", \"loss\": \"squared\"", WIDE, NULL, TRAIN, "");
+    ck_assert_int_eq(train_uniform(spec, &few, 1, 1, &ranker), SL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "1 row is left to train on, of 1; give more rows"));
+    ck_assert_ptr_null(ranker);
+    ck_assert_int_eq(train_uniform(spec, &few, 2, 1, &ranker), SL_OK);
+    sl_ranker_free(ranker);
+    planted_spec(spec, CLICK, WIDE, NULL, TRAIN, "");
+    for (int label = 0; label <= 1; label++) {
+        ck_assert_int_eq(train_uniform(spec, &few, 50, (float)label, &ranker), SL_EVALUE);
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), label ? "all 50 rows to train on have the label 1"
+                                                            : "all 50 rows to train on have the label 0"));
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), "at_least"));
+        ck_assert_ptr_null(ranker);
+    }
+    /* Rows of weight 0 do not count. */
+    few.click[7] = 0;
+    sl_rows source = {.struct_size = sizeof source};
+    sl_train_params params = one_thread();
+    ck_assert_int_eq(sl_table_rows(&few.table, few.cursor, &source), SL_OK);
+    ck_assert_int_eq(sl_ranker_train(spec, &source, NULL, &params, &ranker, NULL), SL_OK);
+    sl_ranker_free(ranker);
+    few.weight[7] = 0;
+    planted_spec(spec, CLICK, WIDE, NULL, TRAIN, "\"weight\": \"weight\"");
+    ck_assert_int_eq(sl_ranker_train(spec, &source, NULL, &params, &ranker, NULL), SL_EVALUE);
+    planted_spec(spec, "\"column\": \"kind\", \"loss\": \"multiclass\", \"classes\": [\"low\", \"mid\", \"top\"]", WIDE,
+                 NULL, TRAIN, "");
+    ck_assert_int_eq(train_uniform(spec, &few, 50, 0, &ranker), SL_EVALUE);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "of class 'low'"));
+    planted_free(&few);
+}
+END_TEST
+
 /* Every allocation fails in turn; nothing is lost, and the calls after it work. */
 START_TEST(memory_may_fail_anywhere) {
     char spec[PLANTED_SPEC];
@@ -618,6 +669,7 @@ int main(void) {
     tcase_add_test(settings, l1_leaves_few_weights);
     tcase_add_test(failures, it_can_be_cancelled);
     tcase_add_test(failures, bad_calls_are_refused);
+    tcase_add_test(failures, too_little_to_learn_is_refused);
     tcase_add_test(failures, without_onednn_only_the_wide_part_trains);
     return check_main("train", cases, 3);
 }

@@ -218,6 +218,10 @@ class TrainRefuses(RankingTest):
         self.refuse("none.csv", data="none.csv")
         self.write("head.csv", table(CLICKS, []))
         self.refuse("head.csv", data="head.csv")
+        self.write("one.csv", table(CLICKS, rows[:1]))
+        self.refuse("1 row is left to train on", data="one.csv", train={"validation": 0})
+        self.write("same.csv", table(CLICKS, [row[:5] + [0] for row in rows]))
+        self.refuse("same.csv", "the label 0", "positive", data="same.csv")
 
     @unittest.skipUnless(DEEP, "the wide part's loss stays finite")
     def test_loss_that_is_not_finite(self):
@@ -323,6 +327,26 @@ class Predict(RankingTest):
         self.assertGreater(told["group_auc"], 0.6)
         self.assertTrue(0 < told["ndcg"] <= 1)
         self.assertNotEqual(told["ndcg"], self.run_json("evaluate", "m.slr", "test.csv", "--group", "user")["ndcg"])
+
+    def test_gains(self):
+        """NDCG of values: grades gain 2^label - 1, other labels what they are; below 0 they have no NDCG."""
+        self.spec(label={"column": "price", "loss": "squared"}, features=SPEC["features"][:3])
+        self.run_ok("train", "spec.json", "clicks.csv", "-o", "v.slr")
+        rows = self.lines("test.csv")
+        found = {}
+        for name, change in (("grades", lambda x: round(float(x))), ("prices", float), ("large", lambda x: 1e6 * float(x)),
+                             ("debts", lambda x: float(x) - 4)):
+            self.write(f"{name}.csv", table(rows[0], [row[:4] + [change(row[4])] + row[5:] for row in rows[1:]]))
+            evaluate = ("evaluate", "v.slr", f"{name}.csv", "--group", "user")
+            if name == "debts":
+                self.run_bad(1, *evaluate, says=["debts.csv", "the label is -", "at least 0"])
+                self.assertIsNone(self.run_json(*evaluate[:3])["ndcg"])
+                continue
+            found[name] = self.run_json(*evaluate)
+            self.assertTrue(0 < found[name]["ndcg"] < 1)
+            self.assertIn(f"gain {found[name]['gain']}\n", self.run_ok(*evaluate))
+        self.assertEqual([found[name]["gain"] for name in found], ["2^label - 1", "label", "label"])
+        self.assertAlmostEqual(found["prices"]["ndcg"], found["large"]["ndcg"], places=6)
 
     def test_text(self):
         out = self.run_ok("evaluate", "m.slr", "test.csv")

@@ -102,6 +102,19 @@ def test_squared_loss(data):
     rk = shortlist.Ranker.train(spec(label={"column": "price", "loss": "squared"}), data)
     found = rk.evaluate(data)
     assert math.isnan(found.logloss) and found.rmse > 0 and rk.info.loss == "squared"
+    assert math.isnan(found.ndcg)
+    found = rk.evaluate({**data, "price": data["price"] * 1e6}, group="city")
+    assert 0 < found.ndcg <= 1 and found.ndcg_linear
+    assert not rk.evaluate({**data, "price": np.round(data["price"]) % 5}, group="city").ndcg_linear
+    with pytest.raises(ValueError, match="NDCG takes labels of at least 0"):
+        rk.evaluate({**data, "price": data["price"] - 1e3}, group="city")
+
+
+def test_one_row_and_one_class(data):
+    with pytest.raises(ValueError, match="1 row is left to train on"):
+        shortlist.Ranker.train(spec(), {name: values[:1] for name, values in data.items()})
+    with pytest.raises(ValueError, match="have the label 1"):
+        shortlist.Ranker.train(spec(), {**data, "click": np.ones_like(data["click"])})
 
 
 def test_saved_and_pickled(rk, data, tmp_path):

@@ -57,6 +57,7 @@ nb::dict dict_of(const sl_metrics &metrics) {
     out["group_auc"] = metrics.group_auc;
     out["ndcg"] = metrics.ndcg;
     out["ndcg_k"] = metrics.ndcg_k;
+    out["ndcg_linear"] = metrics.ndcg_linear != 0;
     out["groups"] = metrics.groups;
     out["decile_rows"] = tuple_of(metrics.decile_rows);
     out["decile_score"] = tuple_of(metrics.decile_score);

@@ -132,7 +132,7 @@ class Metrics:
     logloss: mean negative log likelihood. auc: ties count half. accuracy: at 0.5, or of the likeliest class. rmse: of
     the probability or value. base_rate: mean label. calibration: mean score / mean label. normalized_entropy: logloss /
     entropy of the base rate. group_auc, ndcg: means over the groups that have both labels, or a positive one; ndcg is
-    at ndcg_k. decile_rows, decile_score, decile_label, (10,) each: rows in order of their scores, in ten equal parts,
+    at ndcg_k, with the gain 2^label - 1, or the label where ndcg_linear. decile_rows, decile_score, decile_label, (10,) each: rows in order of their scores, in ten equal parts,
     and the means of each part.
     """
 
@@ -147,6 +147,7 @@ class Metrics:
     group_auc: float
     ndcg: float
     ndcg_k: int
+    ndcg_linear: bool
     groups: int
     decile_rows: npt.NDArray[np.int64]
     decile_score: npt.NDArray[np.float64]
@@ -234,7 +235,7 @@ class Ranker:
         epoch; what it raises ends the training.
 
         KeyError for an unknown column; ValueError for a spec or a value that cannot be taken, naming key, or row and
-        column; shortlist.Error for a damaged checkpoint, one of another training, or a build without oneDNN.
+        column, and for one row or one class, from which nothing is learned; shortlist.Error for a damaged checkpoint, one of another training, or a build without oneDNN.
         """
         text = spec_text(spec)
         if on_epoch is not None and not callable(on_epoch):
@@ -325,7 +326,7 @@ class Ranker:
         progress: Progress = False,
     ) -> Metrics:
         """Predicts rows that have the label's column, and compares. group: column whose values group the rows for
-        group_auc and ndcg at k."""
+        group_auc and ndcg at k. A group's NDCG takes labels of at least 0; below that: ValueError."""
         rows, find, at = source(data, self.spec_text, group=group), _finder(lookup), count("k", k)
         with shown(progress, "evaluating", "rows") as tell:
             found = self._core.evaluate(rows, group, at, count("threads", threads), find, tell)
