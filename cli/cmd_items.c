@@ -10,6 +10,7 @@
 
 typedef struct items_options {
     const char *output, *id, *update;
+    size_t wait;
     int progress, json;
 } items_options;
 
@@ -71,7 +72,12 @@ static int make_items(items_state *state) {
     int status = output_check(
         state->output, (const char *const[]){in_place ? options->update : state->data_path, options->update, NULL});
     double start = now_seconds();
-    if (status == EXIT_DONE) status = open_items(state->data_path, options->id, options->progress, &state->items);
+    /* One that is saved under another name stays as it is. */
+    const items_opening how = {.id = options->id,
+                               .progress = options->progress,
+                               .to_change = in_place && is_same_file(state->data_path, state->output),
+                               .wait = options->wait};
+    if (status == EXIT_DONE) status = open_items(state->data_path, &how, &state->items);
     if (status != EXIT_DONE) return status;
     state->before = sl_items_size(state->items);
     if (options->update) status = update(state);
@@ -82,7 +88,7 @@ static int make_items(items_state *state) {
 }
 
 static int run_items(const command *self, int argc, char **argv) {
-    items_options options = {0};
+    items_options options = {.wait = WAIT_DEFAULT};
     const char *path;
     OPTIONS_PARSE(self, argc, argv, &options, &path);
     items_state state = {.options = &options, .data_path = path, .output = options.output ? options.output : path};
@@ -104,6 +110,7 @@ static const option items_table[] = {
      "The column of the items' ids (default id): whole numbers, the same as in the index."},
     {0, "update", OPTION_TEXT, "CSV", 0, offsetof(items_options, update),
      "Rows that take the place of those of the same ids, and new ones."},
+    OPTION_WAIT(items_options),
     OPTION_PROGRESS(items_options),
     OPTION_JSON(items_options),
     OPTION_LAST};
@@ -111,7 +118,7 @@ static const option items_table[] = {
 const command command_items = {
     .name = "items",
     .summary = "build or update a table of items",
-    .synopsis = "shortlist items DATA [-o ITEMS.sli] [--id COLUMN] [--update CSV] [--progress] [--json]",
+    .synopsis = "shortlist items DATA [-o ITEMS.sli] [--id COLUMN] [--update CSV] [--wait SECONDS] [--progress] [--json]",
     .description =
         "Builds a table of what is known of each item, by id, from the rows of DATA, a .csv file with a header; or, "
         "where DATA is such a table, replaces and adds the rows of --update. Columns that an update lacks are missing "

@@ -89,7 +89,8 @@ static int open_parts(funnel *funnel) {
     if (status == EXIT_DONE && strcmp(task->model_path, "none") != 0)
         status = open_model(task->model_path, &funnel->ranker, &info);
     if (status == EXIT_DONE && strcmp(task->items_path, "none") != 0)
-        status = open_items(task->items_path, task->id, task->progress, &funnel->items);
+        status =
+            open_items(task->items_path, &(items_opening){.id = task->id, .progress = task->progress}, &funnel->items);
     if (status == EXIT_DONE)
         status =
             requests_open(&funnel->requests, task->requests_path, task->vectors_path, &funnel->stats, task->index_path);

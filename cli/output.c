@@ -61,13 +61,19 @@ char *output_folder(const char *path) {
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+int is_same_file(const char *a, const char *b) {
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
 int output_check(const char *path, const char *const *inputs) {
-    struct stat info, input;
+    struct stat info;
     int exists = stat(path, &info) == 0;
     if (exists && !S_ISREG(info.st_mode))
         return report_failure("%s: cannot write: not a regular file; name another output", path);
     for (; exists && *inputs; inputs++)
-        if (stat(*inputs, &input) == 0 && input.st_dev == info.st_dev && input.st_ino == info.st_ino)
+        if (is_same_file(path, *inputs))
             return report_failure("%s: would take the place of the input %s; name another output", path, *inputs);
     char *folder = output_folder(path);
     if (!folder) return report_failure("out of memory");

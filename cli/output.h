@@ -24,6 +24,9 @@ void output_discard(output *output);
 /* Removes the temporary files of all outputs that are open, in a process that is about to end. A signal handler may. */
 void output_remove_unfinished(void);
 
+/* Whether two names are of one file that is there. */
+int is_same_file(const char *a, const char *b);
+
 /* Whether a file could be put at `path`, so that hours of work do not end in a refusal: its folder exists and may be
  * written to, and nothing but a regular file is there, which is none of `inputs`, a list ended by NULL, that it would
  * take the place of. Returns an exit status. */

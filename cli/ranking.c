@@ -103,19 +103,21 @@ int open_model(const char *path, sl_ranker **out, sl_ranker_info *info) {
     return report_status(path, status);
 }
 
-int open_items(const char *path, const char *id, int progress_wanted, sl_items **out) {
+int open_items(const char *path, const items_opening *how, sl_items **out) {
     progress progress;
     csv_file file = {0};
     sl_items_params params;
     sl_items_params_init(&params);
-    if (id) params.id = id;
+    if (how->id) params.id = how->id;
+    params.exclusive = how->to_change;
+    params.wait_s = (double)how->wait;
     params.progress = progress_step;
     params.progress_ctx = &progress;
     *out = NULL;
     int from_csv = has_ending(path, ".csv");
     int result = from_csv ? csv_open(&file, path, NULL, NULL) : EXIT_DONE;
     if (result != EXIT_DONE) return result;
-    progress_begin(&progress, "reading items", "rows", 0, progress_wanted && from_csv);
+    progress_begin(&progress, "reading items", "rows", 0, how->progress && from_csv);
     sl_status status = from_csv ? sl_items_create(&file.rows, &params, out) : sl_items_open(path, &params, out);
     progress_end(&progress, status == SL_OK);
     if (status != SL_OK) result = report_status(path, status);

@@ -30,9 +30,15 @@ const sl_column *find_column(const sl_table *table, const char *name);
 /* Opens a model and reads its facts. Returns an exit status; *out is NULL on failure. */
 int open_model(const char *path, sl_ranker **out, sl_ranker_info *info);
 
-/* An item table from its file, or built from a CSV file (.csv) whose ids are in column `id`. `progress` is --progress.
- * Returns an exit status; *out is NULL on failure. */
-int open_items(const char *path, const char *id, int progress, sl_items **out);
+/* An item table from its file, or built from a CSV file (.csv) whose ids are in column `id`. One that is to be changed
+ * is claimed, so that nobody changes it meanwhile; another changer is waited for, `wait` seconds. `progress` is
+ * --progress. Returns an exit status; *out is NULL on failure. */
+typedef struct items_opening {
+    const char *id;
+    int progress, to_change;
+    size_t wait;
+} items_opening;
+int open_items(const char *path, const items_opening *how, sl_items **out);
 
 /* An index whose vectors stand in for the ids in the columns of vector features. */
 typedef struct lookup {

@@ -63,6 +63,7 @@ void sl_items_free(sl_items *items) {
     sl_item_body_free(items, items->body);
     sl_item_schema_free(&items->allocator, &items->schema);
     sl_allocator allocator = items->allocator;
+    sl_origin_free(items->origin, &allocator);
     sl_mem_free(&allocator, items, sizeof *items);
 }
 

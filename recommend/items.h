@@ -4,7 +4,7 @@
 
 #include "base/thread.h"
 #include "recommend/catalog.h"
-#include "storage/store.h"
+#include "storage/origin.h"
 
 #include <shortlist_rank.h>
 
@@ -54,6 +54,7 @@ struct sl_items {
     sl_allocator allocator;
     size_t references;     /* atomic */
     sl_item_schema schema; /* fixed once the table is made */
+    sl_origin *origin;     /* the file it was opened from; NULL: none */
     sl_item_body *body;    /* atomic */
     size_t readers;        /* atomic: how many may be looking at a body */
     int changing;          /* atomic: somebody changes the table, or gathers it to be saved */

@@ -67,7 +67,8 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
                       sl_item_body_unverified(body) + sl_store_file_size(sections, count));
     sl_status status = sl_item_body_verify(body, &progress);
     if (status == SL_OK)
-        status = sl_store_save(path, &sl_items_file, params->file_ops, NULL, sections, count, NULL, &progress);
+        status = sl_store_save(path, &sl_items_file, params->file_ops, NULL, sections, count, items->origin,
+                               &progress);
     sl_mem_free(&items->allocator, directory, size);
     return status;
 }
@@ -264,6 +265,26 @@ static sl_status open_store(sl_items *items, sl_store *store, sl_progress *progr
     return sl_progress_end(progress);
 }
 
+static sl_status take_origin(sl_items *items, int exclusive) {
+    SL_TRY(sl_origin_make(items->body->store, &items->allocator, &items->origin));
+    return exclusive ? sl_origin_claim(items->origin) : SL_OK;
+}
+
+static sl_status open_once(const char *path, const sl_items_params *params, sl_items **out) {
+    sl_items *items;
+    SL_TRY(sl_items_new(params, &items));
+    sl_progress progress;
+    sl_progress_start(&progress, params->progress, params->progress_ctx, 0);
+    sl_status status = sl_store_open(path, &sl_items_file, SL_PLACE_MAP, &items->allocator, &items->body->store);
+    if (status == SL_OK) status = take_origin(items, params->exclusive);
+    if (status == SL_OK) status = open_store(items, items->body->store, &progress);
+    if (status == SL_OK)
+        *out = items;
+    else
+        sl_items_free(items);
+    return status;
+}
+
 sl_status sl_items_open(const char *path, const sl_items_params *params, sl_items **out) {
     if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
     *out = NULL;
@@ -271,15 +292,11 @@ sl_status sl_items_open(const char *path, const sl_items_params *params, sl_item
     sl_items_params mine;
     sl_items_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_items_params_init"));
-    sl_items *items;
-    SL_TRY(sl_items_new(&mine, &items));
-    sl_progress progress;
-    sl_progress_start(&progress, mine.progress, mine.progress_ctx, 0);
-    sl_status status = sl_store_open(path, &sl_items_file, SL_PLACE_MAP, &items->allocator, &items->body->store);
-    if (status == SL_OK) status = open_store(items, items->body->store, &progress);
-    if (status == SL_OK)
-        *out = items;
-    else
-        sl_items_free(items);
+    if (!(mine.wait_s >= 0)) return sl_fail(SL_EINVAL, "wait_s is %g; give 0 or more seconds", mine.wait_s);
+    sl_waiting waiting = sl_waiting_for(mine.wait_s, mine.progress, mine.progress_ctx);
+    sl_status status;
+    do
+        status = open_once(path, &mine, out);
+    while (status == SL_EBUSY && sl_wait_more(&waiting, &status));
     return status;
 }

@@ -143,14 +143,21 @@ int sl_origin_is(const sl_origin *origin, const char *path) {
     return origin && realpath(path, target) && is_mine(origin, target);
 }
 
-int sl_origin_claims(const sl_origin *origin, const char *target) {
-    return is_mine(origin, target) && origin->claim >= 0 && origin->owner == (int)getpid();
+static int is_claimed(const sl_origin *origin) {
+    return origin->claim >= 0 && origin->owner == (int)getpid();
 }
 
-sl_status sl_origin_check(const sl_origin *origin, const char *target, int fd) {
+int sl_origin_claims(sl_origin *origin, const char *target) {
+    if (!is_mine(origin, target)) return 0;
+    sl_spin_lock(&origin->lock);
+    int claims = is_claimed(origin);
+    sl_spin_unlock(&origin->lock);
+    return claims;
+}
+
+static sl_status check_unchanged(const sl_origin *origin, const char *target, int fd) {
     struct stat info;
     sl_fingerprint print;
-    if (!is_mine(origin, target)) return SL_OK;
     if (origin->claim >= 0 && origin->owner != (int)getpid())
         return sl_fail(SL_EBUSY,
                        "%s: was opened to be changed by process %d, which this one was forked from; open it "
@@ -165,7 +172,15 @@ sl_status sl_origin_check(const sl_origin *origin, const char *target, int fd) {
     return SL_OK;
 }
 
-sl_status sl_successor_of(const sl_origin *origin, const char *target, int fd, sl_successor *out) {
+sl_status sl_origin_check(sl_origin *origin, const char *target, int fd) {
+    if (!is_mine(origin, target)) return SL_OK;
+    sl_spin_lock(&origin->lock);
+    sl_status status = check_unchanged(origin, target, fd);
+    sl_spin_unlock(&origin->lock);
+    return status;
+}
+
+sl_status sl_successor_of(sl_origin *origin, const char *target, int fd, sl_successor *out) {
     struct stat info;
     *out = (sl_successor){.claim = -1};
     if (!is_mine(origin, target)) return SL_OK;
@@ -181,12 +196,14 @@ sl_status sl_successor_of(const sl_origin *origin, const char *target, int fd, s
 
 void sl_successor_settle(sl_origin *origin, sl_successor *successor, sl_fingerprint print) {
     if (!successor->expected) return;
+    sl_spin_lock(&origin->lock);
     let_go(origin);
     origin->claim = successor->claim;
     origin->device = successor->device;
     origin->inode = successor->inode;
     origin->print = print;
     origin->mapped = 0;
+    sl_spin_unlock(&origin->lock);
     *successor = (sl_successor){.claim = -1};
 }
 

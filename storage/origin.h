@@ -2,6 +2,7 @@
 #ifndef SL_STORAGE_ORIGIN_H
 #define SL_STORAGE_ORIGIN_H
 
+#include "base/thread.h"
 #include "storage/ops.h"
 #include "storage/store.h"
 
@@ -11,7 +12,9 @@ typedef struct sl_fingerprint {
     uint32_t header, supers;
 } sl_fingerprint;
 
+/* Saves of one handle may run on several threads. */
 struct sl_origin {
+    sl_spin lock; /* of all but the path and access */
     uint64_t device, inode;
     sl_fingerprint print;
     int mapped; /* the handle sees the file itself, so that its contents are no news */
@@ -34,11 +37,11 @@ sl_status sl_origin_claim(sl_origin *origin);
 int sl_origin_is(const sl_origin *origin, const char *path);
 
 /* Whether this process holds a claim to the file at `target`. */
-int sl_origin_claims(const sl_origin *origin, const char *target);
+int sl_origin_claims(sl_origin *origin, const char *target);
 
 /* Before `target`, open as fd (-1: there is none), is replaced by what the handle holds: SL_EBUSY where it is the
  * handle's file and was replaced or changed by another, and where a child of fork() would use its parent's claim. */
-sl_status sl_origin_check(const sl_origin *origin, const char *target, int fd);
+sl_status sl_origin_check(sl_origin *origin, const char *target, int fd);
 
 /* A file that is about to take the place of the handle's, open and locked as fd. After the renaming it is the handle's,
  * and so is the claim to it. */
@@ -47,7 +50,7 @@ typedef struct sl_successor {
     uint64_t device, inode;
     int claim;
 } sl_successor;
-sl_status sl_successor_of(const sl_origin *origin, const char *target, int fd, sl_successor *out);
+sl_status sl_successor_of(sl_origin *origin, const char *target, int fd, sl_successor *out);
 void sl_successor_settle(sl_origin *origin, sl_successor *successor, sl_fingerprint print);
 /* It was not renamed after all. */
 void sl_successor_drop(sl_successor *successor);

@@ -80,6 +80,34 @@ class Together(CommandTest):
         self.run_json("delete", "x.sl", "--ids", "gone.npy", "--wait", "0")
 
 
+class ItemsTogether(CommandTest):
+    """Updates of an item table: rows of every one of them are there."""
+
+    def table(self, name, ids, colour):
+        return self.write(name, "".join(["id,colour\n"] + [f"{i},{colour}\n" for i in ids]).encode())
+
+    def update(self, number, first):
+        self.table(f"new{number}.csv", range(first, first + MORE), f"c{number}")
+        return subprocess.Popen([COMMAND, "items", "x.sli", "--update", f"new{number}.csv"], cwd=self.folder,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def test_no_update_is_undone(self):
+        self.table("first.csv", range(N), "red")
+        self.run_ok("items", "first.csv", "-o", "x.sli")
+        expected = N
+        for at_once in AT_ONCE:
+            for _ in range(ROUNDS):
+                running = [self.update(i, expected + i * MORE) for i in range(at_once)]
+                for process in running:
+                    _, told = process.communicate(timeout=120)
+                    self.assertEqual(process.returncode, 0, told)
+                expected += at_once * MORE
+                self.assertEqual(self.run_json("check", "x.sli")["rows"], expected)
+        with open(self.path("x.sli"), "rb") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            self.run_bad(1, "items", "x.sli", "--update", "new0.csv", "--wait", "0", says=["x.sli", "is being written"])
+
+
 class TogetherWithRoom(Together):
     built_with = ("--room", "100000")
 
