@@ -106,6 +106,9 @@ static void print_json(const char *path, const sl_index_stats *stats, const outc
     json_real(&json, "mean_degree", checked ? report->mean_degree : NAN);
     json_real(&json, "sampled_recall", report->sampled_recall);
     json_count(&json, "sections_checked", report->sections_checked);
+    json_count(&json, "pages_checked", report->pages_checked);
+    json_count(&json, "bad_pages", report->bad_pages);
+    json_flag(&json, "unverified", report->unverified);
     json_records(&json, found);
     json_real(&json, "check_s", found->seconds);
     json_end(&json);
@@ -131,8 +134,13 @@ static void print_text(const char *path, const check_options *options, const out
     fault faults[FAULTS];
     const sl_check_report *report = &found->report;
     list_faults(report, faults);
-    printf("%s: %s; %zu vectors, %zu sections of the file verified\n", path, found->sound ? "sound" : "damaged",
-           report->n, report->sections_checked);
+    printf("%s: %s; %zu vectors; verified: %zu sections", path, found->sound ? "sound" : "damaged", report->n,
+           report->sections_checked);
+    if (report->pages_checked) printf(", %zu pages", report->pages_checked);
+    putchar('\n');
+    if (report->bad_pages) printf("  %-36s %zu\n", "damaged pages", report->bad_pages);
+    if (report->unverified)
+        printf("  %-36s no checksums in force; --scrub verifies records\n", "pages");
     if (!graph_was_checked(found)) {
         printf("  %-36s not looked at\n", "the graph");
         return;

@@ -16,8 +16,8 @@
 #define LINE 64u
 /* Pages that are read at a time, and blocks that are shared out among the threads together. */
 enum { READ_PAGES = 16, TURN_BLOCKS = 256 };
-/* A page and its sum are written one after the other. Whoever reads between the two reads again, so often and after so
- * many nanoseconds. */
+/* A page and its sum are written one after the other. Whoever reads between the two reads again, after so many
+ * nanoseconds, and for all pages together so often. */
 enum { TRIES = 200, PAUSE = 1000000 };
 
 static_assert(SL_LIVE_PAGE == PAGE && SL_SECTION_ALIGN == PAGE, "pages of one size");
@@ -159,6 +159,8 @@ typedef struct verifier {
     uint64_t blocks[TURN_BLOCKS]; /* numbers of those that are looked at in this turn */
     sl_pages_found *found;        /* atomic counts */
     size_t first;                 /* number of the first damaged page, kept by sl_keep_least */
+    int beside;                   /* another process may be writing it: not of the writer's own handle */
+    int pauses;                   /* atomic: in which a writer was waited for */
     int failed;                   /* atomic: a read has; 1 + its errno, or 1 where the file ended */
     sl_progress *progress;
 } verifier;
@@ -188,11 +190,11 @@ static uint64_t seek(const verifier *v, uint64_t from, uint64_t end, int whence)
 static void look_again(verifier *v, uint64_t offset, uint64_t word) {
     uint8_t page[PAGE];
     uint32_t sum;
-    for (int i = 0; i < TRIES; i++) {
-        int writer = !v->mapped && sl_live_has_writer(v->store);
+    for (;;) {
+        int writer = v->beside && sl_live_has_writer(v->store);
         if (!fetch(v, &sum, sizeof sum, v->sums.words + word * sizeof sum) || !fetch(v, page, PAGE, offset)) return;
         if (sl_page_sum(0, page, PAGE) == sum) return;
-        if (!writer) break;
+        if (!writer || __atomic_fetch_add(&v->pauses, 1, __ATOMIC_RELAXED) >= TRIES) break;
         nanosleep(&(struct timespec){0, PAUSE}, NULL);
     }
     __atomic_fetch_add(&v->found->bad, 1, __ATOMIC_RELAXED);
@@ -297,6 +299,7 @@ sl_status sl_page_sums_verify(const sl_store *store, sl_pages_found *found, sl_p
     if (super.unsummed) return SL_OK;
     v.fd = sl_store_reopen(store);
     v.mapped = store->healed || v.fd < 0;
+    v.beside = !v.mapped && !store->detached;
     sl_status status = verify_turns(&v);
     if (v.fd >= 0) close(v.fd);
     return status;

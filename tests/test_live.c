@@ -594,8 +594,8 @@ static void may_fail(sl_status status) {
     ck_assert(status == SL_OK || *sl_last_error());
 }
 
-/* Nothing in the file is trusted, also by one who writes to it, and no CRC tells what is damaged: it may find wrong
- * neighbours, or refuse, and that is all. */
+/* Nothing in the file is trusted, also by one who writes to it, and opening reads no checksum of what changes: it may
+ * find wrong neighbours, or refuse, and that is all. */
 START_TEST(damaged_files_do_no_harm) {
     make_live(N, ROOM);
     size_t size;
