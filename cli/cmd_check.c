@@ -243,10 +243,8 @@ static const option check_table[] = {
     {0, "sample", OPTION_COUNT, "N", 0, offsetof(check_options, sample),
      "Of an index: vectors searched for and compared with exact search (default 200); 0 leaves that out."},
     {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
-     "Of a file that is written in place, verify each vector's codes, refine row and id against a checksum of "
-     "their own, and list the ids of those that are damaged, 10000 at most. Links, which change as vectors are added, "
-     "have "
-     "none: they are held to their rules, as ever. Without this nothing of such a vector's data is verified."},
+     "Of a file with room or in records: verify each vector's codes, refine row and id against a checksum of their own, "
+     "and list the ids of those that are damaged, 10000 at most."},
     {0, "drop", OPTION_FLAG, NULL, 0, offsetof(check_options, drop),
      "With --scrub: delete the vectors whose records are damaged, list their ids, and check what is left. Add them "
      "again "
@@ -262,13 +260,12 @@ const command command_check = {
     .synopsis = "shortlist check FILE [--sample N] [--scrub [--drop]] [--threads N] [--progress] [--json]",
     .description =
         "Verifies a file; its first bytes say of which type it is.\n"
-        "Of an index: reads the whole file against its checksums, and the whole graph: links out of range or twice, "
-        "records of the "
-        "upper layers, ids that come twice, vectors that no path leads to from the entry point. Then searches for a "
-        "sample of its own vectors and compares with exact search over the same codes. Exit status 1 says that "
-        "something does not hold; the counts are printed in either case, unless the file itself is damaged: then the "
-        "graph "
-        "is not looked at.\n"
+        "Of an index: every byte of the file against its checksums: of each section, or of each page of a file with room. "
+        "Then the whole graph: links out of range or twice, records of the upper layers, ids that come twice, vectors "
+        "that no path leads to from the entry point. Then a sample of its own vectors is searched for and compared with "
+        "exact search over the same codes. Exit status 1 says that something does not hold. The counts are printed in "
+        "either case; where the file is damaged, the graph is not looked at. A file with room that was written directly "
+        "in persistent memory, or made by an older version, has no checksums of pages, and the output says so.\n"
         "Of a model, a checkpoint or an item table: every byte of the file. Each section is held to its checksum, what "
         "lies between the sections is zero, and the content keeps every rule of its type. Exit status 1 comes with a "
         "line that names the damaged section.\n",

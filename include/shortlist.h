@@ -551,8 +551,8 @@ typedef struct sl_check_params {
     void *progress_ctx;
     uint64_t *bad_ids; /* with scrub: gets the ids of the first bad_ids_room damaged records; NULL (default): nobody */
     size_t bad_ids_room;
-    int scrub; /* of a mapped file that is written in place, whose sections have no CRC: verifies each vector's record
-                  (its codes, its refine tier, its id) against a CRC of its own. Default 0 */
+    int scrub; /* of a mapped file with room or in records: verifies each vector's record (its codes, its refine row, its
+                  id) against a CRC of its own, and so names the vectors that are damaged. Default 0 */
 } sl_check_params;
 
 SL_API void sl_check_params_init_sized(sl_check_params *params, size_t struct_size);
@@ -582,7 +582,8 @@ typedef struct sl_check_report {
                        because it was written directly in persistent memory. Only its records can be verified (scrub) */
 } sl_check_report;
 
-/* Whole-index verification: file CRCs, every invariant of the graph, and reachability. SL_OK means all of it holds
+/* Whole-index verification: the file's checksums, every invariant of the graph, and reachability. A file is read, not
+ * touched: holes stay holes. SL_OK means all of it holds
  * (sampled recall is reported, and what it should be is the caller's to say); SL_ECORRUPT that it does not, with the
  * first fault in the message and the counts in *report, which is filled in both cases. Safe beside searches. params may
  * be NULL; report's struct_size is set by the caller. */
