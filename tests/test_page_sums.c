@@ -179,6 +179,41 @@ START_TEST(no_commit_hides_damage) {
 }
 END_TEST
 
+/* Whoever writes a new file from a damaged one is refused; over its own file the settings alone are written, and the
+ * damage stays. Files with room and without. */
+START_TEST(no_save_hides_damage) {
+    size_t size;
+    sl_check_report report;
+    sl_index *index;
+    char copy[SCRATCH_PATH];
+    scratch_name(&place, "copy.sl", copy);
+    if (_i) {
+        index = opened(SL_PLACE_DRAM, 0, NULL);
+        ck_ok(indexes_save(index, place.path));
+        sl_index_free(index);
+    }
+    unsigned char *bytes = file_read(place.path, &size);
+    unsigned char flipped = bytes[3 * SL_SUMMED_PAGE + 5] ^ 4;
+    file_patch(place.path, 3 * SL_SUMMED_PAGE + 5, &flipped, 1);
+    free(bytes);
+    ck_assert_int_eq(checked(&report), SL_ECORRUPT);
+    index = opened(SL_PLACE_MAP, 0, NULL);
+    ck_fails(sl_index_save(index, copy, NULL), SL_ECORRUPT, "damaged");
+    ck_assert_int_ne(access(copy, F_OK), 0);
+    sl_status status = indexes_save(index, place.path);
+    ck_assert_int_eq(status, _i ? SL_OK : SL_ECORRUPT);
+    sl_index_free(index);
+    ck_assert_int_eq(checked(&report), SL_ECORRUPT);
+    sl_open_params params;
+    sl_open_params_init(&params);
+    params.place = SL_PLACE_DRAM;
+    ck_fails(sl_index_open(place.path, &params, &index), SL_ECORRUPT, "damaged");
+    ck_ok(sl_index_snapshot(place.path, copy, NULL));
+    ck_assert_int_eq(rename(copy, place.path), 0);
+    ck_assert_int_eq(checked(&report), SL_ECORRUPT);
+}
+END_TEST
+
 /* A commit that fails leaves the sums as the file has them: the next one sums the same changes once. */
 START_TEST(failed_commits_are_summed_once) {
     sl_check_report report;
@@ -235,6 +270,7 @@ int main(void) {
     tcase_add_loop_test(tests, every_page_is_verified, 0, 2);
     tcase_add_loop_test(tests, every_bit_is_found, 0, 2);
     tcase_add_test(tests, no_commit_hides_damage);
+    tcase_add_loop_test(tests, no_save_hides_damage, 0, 2);
     tcase_add_loop_test(tests, failed_commits_are_summed_once, 0, 2);
     tcase_add_test(tests, written_directly);
     return check_main("page_sums", &tests, 1);
