@@ -406,6 +406,7 @@ void sl_live_close(sl_live *live) {
     free(live->resolved);
     sl_dirty_free(&live->dirty);
     sl_dirty_free(&live->renewed);
+    sl_page_updater_free(live->updater);
     sl_mem_free(&live->allocator, live->updater, sizeof *live->updater);
     sl_mem_free(&live->allocator, live->allocated, pieces_bytes(live->size));
     sl_mem_free(&live->allocator, live, live_bytes(live->path));
@@ -459,7 +460,7 @@ static sl_status prepare_sums(const sl_store *store, sl_live *live) {
     if (!sums.words || live->super.unsummed) return SL_OK;
     SL_TRY(sl_mem_alloc(&live->allocator, sizeof *live->updater, &block));
     live->updater = block;
-    sl_page_updater_init(live->updater, &sums);
+    SL_TRY(sl_page_updater_init(live->updater, &sums, live->fd, live->path, live->size));
     return sl_dirty_init(&live->renewed, live->size);
 }
 
@@ -564,22 +565,21 @@ static int is_renewed(const sl_live *live, uint64_t page) {
 }
 
 /* The sum of the page that holds bytes [offset, offset + size), which were touched. */
-static sl_status sum_page(sl_live *live, uint64_t offset, uint64_t size, uint64_t *word, uint32_t *sum) {
+static uint32_t sum_page(sl_live *live, uint64_t offset, uint64_t size, uint64_t *word) {
     uint64_t page = offset / SL_SUMMED_PAGE;
-    SL_TRY(sl_page_updater_change(live->updater, live->fd, live->path, offset, live->base + offset, (size_t)size, word,
-                                  sum));
+    uint32_t sum;
+    sl_page_updater_change(live->updater, offset, live->base + offset, (size_t)size, word, &sum);
     if (live->renewed.marked && is_renewed(live, page))
-        *sum = sl_page_sum(0, live->base + page * SL_SUMMED_PAGE, SL_SUMMED_PAGE);
-    return SL_OK;
+        return sl_page_sum(0, live->base + page * SL_SUMMED_PAGE, SL_SUMMED_PAGE);
+    return sum;
 }
 
 /* Into the mapping, behind all that is looked at. */
 static sl_status sum_run(sl_live *live, uint64_t offset, uint64_t size) {
-    for (uint64_t some; size; offset += some, size -= some) {
-        uint64_t left = SL_SUMMED_PAGE - offset % SL_SUMMED_PAGE, word;
-        uint32_t sum;
+    for (uint64_t some, word; size; offset += some, size -= some) {
+        uint64_t left = SL_SUMMED_PAGE - offset % SL_SUMMED_PAGE;
         some = size < left ? size : left;
-        SL_TRY(sum_page(live, offset, some, &word, &sum));
+        uint32_t sum = sum_page(live, offset, some, &word);
         uint32_t *to = (uint32_t *)(void *)(live->base + live->updater->sums.words) + word;
         if (*to == sum) continue;
         *to = sum;

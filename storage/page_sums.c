@@ -104,43 +104,36 @@ static uint64_t word_of(const sl_page_sums *sums, uint64_t offset) {
     return offset - offset % PAGE == sums->head ? sums->pages : sums->pages + 1;
 }
 
-void sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sums) {
-    *updater = (sl_page_updater){.sums = *sums};
+sl_status sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sums, int fd, const char *path,
+                               uint64_t size) {
+    void *file = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+    if (file == MAP_FAILED) return sl_fail_errno("cannot map", path);
+    (void)madvise(file, (size_t)size, MADV_RANDOM);
+    *updater = (sl_page_updater){.sums = *sums, .file = file, .size = size};
     for (size_t lines = 0; lines <= PAGE / LINE; lines++)
         updater->behind[lines] = sl_crc32c_behind(lines * LINE);
     sl_page_updater_begin(updater);
+    return SL_OK;
+}
+
+void sl_page_updater_free(sl_page_updater *updater) {
+    if (updater && updater->file) munmap((void *)(uintptr_t)updater->file, (size_t)updater->size);
 }
 
 void sl_page_updater_begin(sl_page_updater *updater) {
-    updater->page = UINT64_MAX;
-    updater->window_words = 0;
+    updater->word = UINT64_MAX;
 }
 
-/* The sum as the file has it, which a commit that failed has not changed. */
-static sl_status look_up(sl_page_updater *updater, int fd, const char *path, uint64_t word, uint32_t *sum) {
-    const uint64_t words = updater->sums.pages + 1, most = sizeof updater->window / sizeof *updater->window;
-    if (word < updater->window_at || word >= updater->window_at + updater->window_words) {
-        uint64_t first = word / most * most, count = words - first < most ? words - first : most;
-        SL_TRY(sl_read_at(fd, path, updater->window, (size_t)count * sizeof(uint32_t),
-                          updater->sums.words + first * sizeof(uint32_t)));
-        updater->window_at = first;
-        updater->window_words = (size_t)count;
-    }
-    *sum = updater->window[word - updater->window_at];
-    return SL_OK;
-}
-
-sl_status sl_page_updater_change(sl_page_updater *updater, int fd, const char *path, uint64_t offset,
-                                 const uint8_t *bytes, size_t size, uint64_t *word, uint32_t *sum) {
+void sl_page_updater_change(sl_page_updater *updater, uint64_t offset, const uint8_t *bytes, size_t size,
+                            uint64_t *word, uint32_t *sum) {
     *word = word_of(&updater->sums, offset);
-    if (*word != updater->page) SL_TRY(look_up(updater, fd, path, *word, &updater->sum));
-    updater->page = *word;
-    SL_TRY(sl_read_at(fd, path, updater->old, size, offset));
-    uint32_t change = sl_page_sum(0, updater->old, size) ^ sl_page_sum(0, bytes, size);
+    if (*word != updater->word)
+        memcpy(&updater->sum, updater->file + updater->sums.words + *word * sizeof(uint32_t), sizeof(uint32_t));
+    updater->word = *word;
+    uint32_t change = sl_page_sum(0, updater->file + offset, size) ^ sl_page_sum(0, bytes, size);
     size_t behind = PAGE - (size_t)(offset % PAGE) - size;
     updater->sum ^= sl_crc32c_join(change, 0, updater->behind[behind / LINE]);
     *sum = updater->sum;
-    return SL_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -271,7 +264,8 @@ static sl_status verdict(const verifier *v) {
     return sl_fail(SL_ECORRUPT,
                    "%s: %llu pages are damaged, the first at byte %llu, of section %u (%s); make the file "
                    "or copy it again",
-                   v->store->path, (unsigned long long)v->found->bad, (unsigned long long)at, kind, sl_section_name(kind));
+                   v->store->path, (unsigned long long)v->found->bad, (unsigned long long)at, kind,
+                   sl_section_name(kind));
 }
 
 static sl_status verify_turns(verifier *v) {

@@ -51,24 +51,26 @@ void sl_page_summer_free(sl_page_summer *summer);
 void sl_page_summer_add(sl_page_summer *summer, const void *data, size_t size);
 void sl_page_summer_skip(sl_page_summer *summer, uint64_t size);
 
-/* The sums of a file's changed pages, from the bytes that a commit is about to write. */
+/* The sums of a file's changed pages, from the bytes that a commit is about to write. The file as it is lies in a
+ * mapping of its own: a commit that failed has changed neither it nor the sums there. */
 typedef struct sl_page_updater {
     sl_page_sums sums;
+    const uint8_t *file;
+    uint64_t size;
     uint32_t behind[SL_SUMMED_PAGE / 64 + 1]; /* sl_crc32c_behind of so many lines */
-    uint64_t page;                            /* the one updated last */
-    uint32_t sum;                             /* its new sum */
-    uint64_t window_at;                       /* number of the window's first word, as the file has it */
-    size_t window_words;
-    uint32_t window[SL_SUMMED_PAGE / sizeof(uint32_t)];
-    uint8_t old[SL_SUMMED_PAGE];
+    uint64_t word;                            /* number of the sum updated last */
+    uint32_t sum;                             /* which became this */
 } sl_page_updater;
 
-void sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sums);
+/* fd is open on the file of size bytes; path is for messages. */
+sl_status sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sums, int fd, const char *path,
+                               uint64_t size);
+void sl_page_updater_free(sl_page_updater *updater);
 /* Before the first change of a commit. */
 void sl_page_updater_begin(sl_page_updater *updater);
-/* Bytes [offset, offset + size) of one page, whole lines of 64, become those at `bytes`; fd is open on the file as it
- * was. *word: the number of the page's sum, which becomes *sum. Changes come in ascending order of pages. SL_EIO. */
-sl_status sl_page_updater_change(sl_page_updater *updater, int fd, const char *path, uint64_t offset,
-                                 const uint8_t *bytes, size_t size, uint64_t *word, uint32_t *sum);
+/* Bytes [offset, offset + size) of one page, whole lines of 64, become those at `bytes`: sum number *word becomes *sum.
+ * Changes come in ascending order of pages. */
+void sl_page_updater_change(sl_page_updater *updater, uint64_t offset, const uint8_t *bytes, size_t size,
+                            uint64_t *word, uint32_t *sum);
 
 #endif

@@ -168,13 +168,15 @@ class Shortened(CommandTest):
         self.ends_with_a_line(process, "search")
         self.assertEqual(set(os.listdir(self.folder)), before)
 
-    def maps(self, pid):
-        with open(f"/proc/{pid}/maps") as file:
-            return self.path("x.sl") in file.read()
+    def works_on(self, pid):
+        """It has the file mapped, and has computed for longer than opening it takes."""
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/stat") as stat:
+            ticks = sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
+            return self.path("x.sl") in maps.read() and ticks >= 0.3 * os.sysconf("SC_CLK_TCK")
 
     def test_eval(self):
         self.run_ok("truth", "b.fbin", "q.fbin", "-k", 10, "--metric", "l2", "-o", "t.ibin")
-        process = self.run_until(lambda process: self.maps(process.pid), "eval", "x.sl", "q.fbin", "t.ibin", "-k", 10,
+        process = self.run_until(lambda process: self.works_on(process.pid), "eval", "x.sl", "q.fbin", "t.ibin", "-k", 10,
                                  "--ef", 2000, "--repeat", 1000, "--place", "map", "--tier", "none")
         self.cut()
         self.ends_with_a_line(process, "eval")
@@ -186,16 +188,15 @@ class Shortened(CommandTest):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         children = children_of(process, 2)
-        while not all(self.maps(child) for child in children):
+        while not all(self.works_on(child) for child in children):
             self.assertIsNone(process.poll(), "it was through before the file was cut")
             time.sleep(0.001)
         self.cut()
         self.ends_with_a_line(process, "eval")
 
     def test_check(self):
-        process = self.run_until(lambda process: self.maps(process.pid), "check", "x.sl", "--sample", 100_000_000,
+        process = self.run_until(lambda process: self.works_on(process.pid), "check", "x.sl", "--sample", 100_000_000,
                                  "--threads", 1)
-        time.sleep(0.1)
         self.cut()
         out, err = process.communicate(timeout=120)
         # Reading the file against its checksums, it is told that it is damaged; later, by the line.
