@@ -589,10 +589,19 @@ static void make_image(const crash_record *record, size_t at, uint64_t seed, con
     }
 }
 
+/* The op before which the power fails: any, or the next sync, where what is not yet safe is most. */
+static size_t moment(const crash_record *record, uint64_t number) {
+    size_t at = (size_t)(sl_random_at(number, 0) % (record->count + 1));
+    if (sl_random_at(number, 2) & 1) return at;
+    while (at < record->count && record->ops[at].kind != OP_SYNC)
+        at++;
+    return at;
+}
+
 int crash_try(crash_record *record, uint64_t number, const char *folder, char *why) {
     char path[SCRATCH_PATH];
     path_of(folder, record->names[DATA], path);
-    size_t at = (size_t)(sl_random_at(number, 0) % (record->count + 1));
+    size_t at = moment(record, number);
     make_image(record, at, sl_random_at(number, 1), folder);
 
     size_t least = 0, most = 0;

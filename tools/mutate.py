@@ -126,7 +126,8 @@ class Builder:
 
     def __init__(self, tree, build, options):
         self.build = build
-        self._run(["cmake", "-S", str(tree), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options],
+        self._run(["cmake", "-S", str(tree), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                   "-DSHORTLIST_WERROR=OFF", *options],
                   "configuring the copy")
         listed = self._run(["ninja", "-C", str(build), "-t", "targets", "all"], "listing what is built")
         self.outputs = {line.rsplit(": ", 1)[0] for line in listed.splitlines()}
@@ -136,7 +137,7 @@ class Builder:
     def _run(command, what):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
-            raise Failure(f"{what} failed:\n{done.stdout}")
+            raise Failure(f"{what} failed:\n" + "\n".join(done.stdout.splitlines()[-15:]))
         return done.stdout
 
     def compile(self, tests):
