@@ -5,6 +5,7 @@
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"
+#include "tests/sanitized.h"
 #include "tests/scratch.h"
 
 #include <signal.h>
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KILLS = 40, DIM = 8, START = 200, A_LIFE = 400, QUERIES = 50, K = 5 };
+enum { KILLS = SANITIZED ? 12 : 40, THREADS = 3, DIM = 8, START = 200, A_LIFE = 400, QUERIES = 50, K = 5 };
 
 static size_t kills = KILLS;
 
@@ -22,6 +23,14 @@ static size_t kills = KILLS;
 static void vector_of(const float *x, uint64_t id, float *out) {
     for (size_t i = 0; i < DIM; i++)
         out[i] = x[id % START * DIM + i] + 1e-4F * (float)(id / START);
+}
+
+/* Every other time by several threads. */
+static sl_status add(sl_index *index, const float *rows, size_t count, size_t turn) {
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.threads = turn % 2 ? THREADS : 1;
+    return sl_index_add(index, rows, SL_F32, count, 0, NULL, &params);
 }
 
 /* Adds and syncs for as long as it lives; each number of vectors that is safe goes into the pipe. */
@@ -38,7 +47,7 @@ static void write_on(const char *path, const float *x, int pipe) {
         uint64_t more = 1 + turn % 16;
         for (uint64_t i = 0; i < more; i++)
             vector_of(x, n + i, rows + i * DIM);
-        if (indexes_add(index, rows, SL_F32, more, NULL) != SL_OK || sl_index_sync(index) != SL_OK) _exit(3);
+        if (add(index, rows, more, turn) != SL_OK || sl_index_sync(index) != SL_OK) _exit(3);
         n += more;
         if (write(pipe, &n, sizeof n) != (ssize_t)sizeof n) _exit(4);
     }
