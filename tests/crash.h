@@ -14,9 +14,9 @@ enum { CRASH_QUERIES = 12, CRASH_K = 5, CRASH_DIM = 8 };
 
 /* How the index is written. */
 typedef enum crash_way {
-    CRASH_LOGGED,    /* in place, by way of the log */
-    CRASH_DIRECT,    /* in place, word by word as in persistent memory, where a crash keeps any of the aligned words of 8
-                        bytes that were flushed since the last drain */
+    CRASH_LOGGED, /* in place, by way of the log */
+    CRASH_DIRECT, /* in place, word by word as in persistent memory, where a crash keeps any of the aligned words of 8
+                     bytes that were flushed since the last drain */
     CRASH_RECOVERED, /* in place, what a power failure has left: the log alone has what was acknowledged */
     CRASH_SAVED,     /* whole, by saves over it */
     CRASH_WAYS
@@ -50,12 +50,12 @@ typedef struct crash_file {
 typedef struct crash_record {
     crash_op *ops;
     size_t count, room;
-    crash_file initial[2]; /* the files before the workload, which are those of the first names */
+    crash_file initial[2];               /* the files before the workload, which are those of the first names */
     char names[CRASH_FILES][CRASH_NAME]; /* that files of the folder had: the index's, its log's, others' */
     int named[CRASH_FILES];              /* by name: the file that it means now, or -1 */
     int name_count, file_count;
     char is_log[CRASH_FILES]; /* by file */
-    crash_mark *marks; /* the first is the file as it was */
+    crash_mark *marks;        /* the first is the file as it was */
     size_t mark_count;
     float *vectors; /* those of the index and of the queries behind them */
     size_t vector_count;
@@ -63,7 +63,7 @@ typedef struct crash_record {
     crash_lie lie;
     sl_codes codes;
     double recall,
-        wanted;    /* sums over the images tried: of what they find, and of what the syncs they are of had found */
+        wanted; /* sums over the images tried: of what they find, and of what the syncs they are of had found */
     int open[CRASH_FILES]; /* by descriptor: the file it is open on */
 } crash_record;
 
