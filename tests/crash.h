@@ -1,8 +1,9 @@
 /*
  * Power failures, by replay: a workload's calls to the system are recorded, and from the record the files are made as a
  * crash could have left them. What was written to a file before its last sync is there; of what came after, any part:
- * none, all, the first so many, or any of the writes, each torn at sectors of 512 bytes and in any order. A file that
- * was made is there once its folder was synced.
+ * none, all, the first so many, or any of the writes, each torn at sectors of 512 bytes and in any order. Names are the
+ * folder's: a file that was made, renamed or removed is so for sure once the folder was synced; of what came after, any
+ * part.
  */
 #ifndef SL_TESTS_CRASH_H
 #define SL_TESTS_CRASH_H
@@ -11,12 +12,26 @@
 
 enum { CRASH_QUERIES = 12, CRASH_K = 5, CRASH_DIM = 8 };
 
-/* How the index is written: by way of the log, or word by word as in persistent memory, where a crash keeps any of the
- * aligned words of 8 bytes that were flushed since the last drain. */
-typedef enum crash_way { CRASH_LOGGED, CRASH_DIRECT } crash_way;
+/* How the index is written. */
+typedef enum crash_way {
+    CRASH_LOGGED, /* in place, by way of the log */
+    CRASH_DIRECT, /* in place, word by word as in persistent memory, where a crash keeps any of the aligned words of 8
+                     bytes that were flushed since the last drain */
+    CRASH_RECOVERED, /* in place, what a power failure has left: the log alone has what was acknowledged */
+    CRASH_SAVED,     /* whole, by saves over it */
+    CRASH_WAYS
+} crash_way;
 
 /* What is recorded as if it had not been done, for a check that the checks would notice. */
-typedef enum crash_lie { CRASH_HONEST, CRASH_LOG_NOT_SYNCED, CRASH_DATA_NOT_SYNCED, CRASH_NOT_DRAINED } crash_lie;
+typedef enum crash_lie {
+    CRASH_HONEST,
+    CRASH_LOG_NOT_SYNCED,
+    CRASH_DATA_NOT_SYNCED,
+    CRASH_FOLDER_NOT_SYNCED,
+    CRASH_NOT_DRAINED
+} crash_lie;
+
+enum { CRASH_FILES = 64, CRASH_NAME = 64 };
 
 typedef struct crash_op crash_op;
 
@@ -27,12 +42,20 @@ typedef struct crash_mark {
     uint64_t ids[CRASH_QUERIES * CRASH_K]; /* what searches find */
 } crash_mark;
 
+typedef struct crash_file {
+    unsigned char *bytes; /* NULL where there is no such file */
+    size_t size;
+} crash_file;
+
 typedef struct crash_record {
     crash_op *ops;
     size_t count, room;
-    unsigned char *initial; /* the file before the workload */
-    size_t initial_size;
-    crash_mark *marks; /* the first is the file as it was */
+    crash_file initial[2];               /* the files before the workload, which are those of the first names */
+    char names[CRASH_FILES][CRASH_NAME]; /* that files of the folder had: the index's, its log's, others' */
+    int named[CRASH_FILES];              /* by name: the file that it means now, or -1 */
+    int name_count, file_count;
+    char is_log[CRASH_FILES]; /* by file */
+    crash_mark *marks;        /* the first is the file as it was */
     size_t mark_count;
     float *vectors; /* those of the index and of the queries behind them */
     size_t vector_count;
@@ -40,12 +63,13 @@ typedef struct crash_record {
     crash_lie lie;
     sl_codes codes;
     double recall,
-        wanted;    /* sums over the images tried: of what they find, and of what the syncs they are of had found */
-    int files[64]; /* by descriptor: what it is open on */
+        wanted; /* sums over the images tried: of what they find, and of what the syncs they are of had found */
+    int open[CRASH_FILES]; /* by descriptor: the file it is open on */
 } crash_record;
 
 /* Runs the workload in this folder, which is empty again afterwards, on an index of these codes: adds of different
- * sizes and now and then a delete, each synced, with a log that is emptied time and again. Failures end the test. */
+ * sizes and, in place, now and then a delete, each synced or saved, with a log that is emptied time and again. Failures
+ * end the test. */
 void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie, sl_codes codes);
 void crash_free(crash_record *record);
 

@@ -1,0 +1,291 @@
+/* The redo log: which of its groups count, whatever is in it; and what a commit owes its callers when the system fails
+ * it: nothing is logged that the device has no room for, and a failed sync is never forgotten. */
+#include "storage/redo.h"
+#include "tests/check_main.h"
+#include "tests/clusters.h"
+#include "tests/faults.h"
+#include "tests/indexes.h"
+#include "tests/scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { GROUPS = 3, BYTES = 24, FILE_SIZE = 4096, N = 200, ROOM = 400, DIM = 8 };
+enum { HEAD = sizeof(sl_redo_head), RECORD = sizeof(sl_redo_record) + BYTES };
+enum { GROUP = sizeof(sl_redo_group) + 2 * RECORD + sizeof(sl_redo_trailer), LOG = HEAD + GROUPS * GROUP };
+
+static const uint8_t identity[SL_REDO_IDENTITY_SIZE] = "whose log it is";
+
+static scratch place;
+static char log_path[SCRATCH_PATH];
+static float *x;
+
+static void set_up(void) {
+    scratch_open(&place);
+    scratch_name(&place, "index.sl.log", log_path);
+    x = clusters_make(ROOM, DIM, 0.3, 17);
+}
+
+static void tear_down(void) {
+    free(x);
+    scratch_close(&place);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Which groups count
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Each group of an epoch has two records of BYTES, so that groups of different epochs have the same places. */
+static void write_groups(sl_redo *redo, size_t count) {
+    for (size_t group = 0; group < count; group++) {
+        uint8_t bytes[BYTES];
+        memset(bytes, (int)(16 * redo->epoch + group), sizeof bytes);
+        ck_ok(sl_redo_begin(redo, 2 * RECORD));
+        ck_ok(sl_redo_put(redo, 64 * group, bytes, BYTES));
+        ck_ok(sl_redo_put(redo, 64 * group + 1024, bytes, BYTES));
+        ck_ok(sl_redo_commit(redo));
+    }
+}
+
+/* The bytes of a log of GROUPS groups of that epoch. */
+static unsigned char *log_of(uint64_t epoch) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    sl_redo *redo;
+    size_t size;
+    ck_ok(sl_redo_open(place.path, -1, &allocator, &ops, identity, &redo));
+    ck_ok(sl_redo_reset(redo, epoch));
+    write_groups(redo, GROUPS);
+    sl_redo_close(redo, 0);
+    unsigned char *log = file_read(log_path, &size);
+    ck_assert_uint_eq(size, LOG);
+    return log;
+}
+
+static sl_status apply(void *ctx, uint64_t offset, const void *data, uint64_t size) {
+    ck_assert_uint_le(offset + size, FILE_SIZE);
+    memcpy((uint8_t *)ctx + offset, data, size);
+    return SL_OK;
+}
+
+/* Groups that count in these bytes; each of them has been applied whole, and nothing else has. */
+static uint64_t groups_in(const unsigned char *log, size_t size, uint64_t epoch) {
+    static uint8_t file[FILE_SIZE];
+    sl_redo_found found;
+    file_write(log_path, log, size);
+    memset(file, 0, sizeof file);
+    ck_ok(sl_redo_replay(place.path, identity, epoch, FILE_SIZE, apply, file, &found));
+    ck_assert_uint_eq(found.bytes, found.groups * GROUP);
+    for (size_t group = 0; group < GROUPS; group++)
+        for (size_t i = 0; i < BYTES; i++) {
+            uint8_t wanted = group < found.groups ? (uint8_t)(16 * epoch + group) : 0;
+            ck_assert_uint_eq(file[64 * group + i], wanted);
+            ck_assert_uint_eq(file[64 * group + 1024 + i], wanted);
+        }
+    return found.groups;
+}
+
+static unsigned char *group_at(unsigned char *log, size_t group) {
+    return log + HEAD + group * GROUP;
+}
+
+START_TEST(all_that_is_whole_counts) {
+    unsigned char *log = log_of(1);
+    for (size_t size = 0; size <= LOG; size++)
+        ck_assert_uint_eq(groups_in(log, size, 1), size < HEAD ? 0 : (size - HEAD) / GROUP);
+    ck_assert_uint_eq(groups_in(log, LOG, 2), 0);
+    free(log);
+}
+END_TEST
+
+/* A changed byte ends the log before the group it is in. */
+START_TEST(every_byte_is_checked) {
+    unsigned char *log = log_of(1);
+    for (size_t at = 0; at < LOG; at++) {
+        log[at] ^= 0x10;
+        ck_assert_uint_eq(groups_in(log, LOG, 1), at < HEAD ? 0 : (at - HEAD) / GROUP);
+        log[at] ^= 0x10;
+    }
+    free(log);
+}
+END_TEST
+
+/* A log that is emptied and begun anew on a device that did not keep the emptying: behind the new groups lie those of
+ * the epoch before, whole and in the right place. */
+START_TEST(groups_of_a_past_epoch_do_not_count) {
+    unsigned char *past = log_of(1), *now = log_of(2);
+    for (size_t kept = 0; kept <= GROUPS; kept++) {
+        memcpy(past, now, HEAD + kept * GROUP);
+        ck_assert_uint_eq(groups_in(past, LOG, 2), kept);
+    }
+    free(past);
+    free(now);
+}
+END_TEST
+
+/* Nor does a group that stands in the place of another of its epoch. */
+START_TEST(groups_count_in_their_order_only) {
+    unsigned char *log = log_of(1), *good = log_of(1);
+    for (size_t to = 0; to < GROUPS; to++)
+        for (size_t from = 0; from < GROUPS; from++) {
+            memcpy(log, good, LOG);
+            memcpy(group_at(log, to), group_at(good, from), GROUP);
+            ck_assert_uint_eq(groups_in(log, LOG, 1), from == to ? GROUPS : to);
+        }
+    free(log);
+    free(good);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What a commit owes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void make_live(void) {
+    sl_index_params params;
+    sl_save_params save;
+    indexes_params(&params, DIM, SL_METRIC_L2);
+    sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
+    indexes_save_params(&save);
+    save.room = ROOM;
+    ck_ok(sl_index_save(index, place.path, &save));
+    sl_index_free(index);
+}
+
+static sl_index *open_live(const sl_file_ops *ops, uint64_t log_bytes) {
+    sl_open_params params;
+    sl_index *index;
+    sl_open_params_init(&params);
+    params.writable = ops != NULL;
+    params.file_ops = ops;
+    params.log_bytes = log_bytes;
+    ck_ok(sl_index_open(place.path, &params, &index));
+    return index;
+}
+
+static void add_one(sl_index *index) {
+    ck_ok(indexes_add(index, x + sl_index_size(index) * DIM, SL_F32, 1, NULL));
+}
+
+/* What the first sync to fail leaves on the device is not known, and no later one tells: neither the log's, where the
+ * first commit fails, nor the file's, where a checkpoint does. */
+START_TEST(a_failed_sync_is_not_forgotten) {
+    for (size_t failing = 1; failing <= 3; failing++) {
+        fault_files files;
+        make_live();
+        fault_files_init(&files);
+        sl_index *writer = open_live(&files.ops, 1);
+        add_one(writer);
+        files.calls[FAULT_FDATASYNC] = 0;
+        files.fail_at[FAULT_FDATASYNC] = failing;
+        ck_fails(sl_index_sync(writer), SL_EIO, "cannot sync");
+        ck_assert_uint_eq(files.calls[FAULT_FDATASYNC], failing);
+        for (size_t again = 0; again < 2; again++) {
+            ck_fails(sl_index_sync(writer), SL_EIO, "an earlier write failed");
+            add_one(writer);
+        }
+        ck_assert_uint_eq(files.calls[FAULT_FDATASYNC], failing);
+        sl_index_free(writer);
+        sl_index *reader = open_live(NULL, 0);
+        ck_assert_uint_ge(sl_index_size(reader), N);
+        ck_assert_uint_le(sl_index_size(reader), N + 1);
+        indexes_sound(reader);
+        sl_index_free(reader);
+    }
+}
+END_TEST
+
+/* What a sync asks of the system, in its order. */
+typedef struct asked {
+    int watched;                 /* from here on */
+    int log;                     /* the log's descriptor */
+    size_t pieces, logged;       /* set aside; writes to the log */
+    uint64_t begin[64], end[64]; /* of the pieces */
+} asked;
+
+static int asked_open(void *ctx, const char *path, int flags, unsigned mode) {
+    asked *a = ctx;
+    int fd = open(path, flags, (mode_t)mode);
+    if (fd >= 0 && strcmp(path, log_path) == 0) a->log = fd;
+    return fd;
+}
+
+static int asked_allocate(void *ctx, int fd, uint64_t offset, uint64_t size) {
+    asked *a = ctx;
+    ck_assert_int_ne(fd, a->log);
+    ck_assert_msg(a->logged == 0, "space is set aside after the log was written");
+    ck_assert_uint_lt(a->pieces, 64);
+    a->begin[a->pieces] = offset;
+    a->end[a->pieces++] = offset + size;
+    return 0;
+}
+
+/* Where the piece that has the byte at `at` ends. */
+static uint64_t end_of_piece(const asked *a, uint64_t at) {
+    for (size_t i = 0; i < a->pieces; i++)
+        if (a->begin[i] <= at && at < a->end[i]) return a->end[i];
+    ck_abort_msg("byte %llu is written and was not set aside", (unsigned long long)at);
+}
+
+static int64_t asked_pwrite(void *ctx, int fd, const void *data, size_t size, uint64_t offset) {
+    asked *a = ctx;
+    if (fd == a->log) a->logged++;
+    for (uint64_t at = offset; a->watched && fd != a->log && at < offset + size;)
+        at = end_of_piece(a, at);
+    return pwrite(fd, data, size, (off_t)offset);
+}
+
+/* Once the log has it a change must reach the file: a device without room for it has to say so before. */
+START_TEST(blocks_are_set_aside_before_the_log_is_written) {
+    asked a = {.log = -1};
+    const sl_file_ops ops = {.ctx = &a, .open = asked_open, .allocate = asked_allocate, .pwrite = asked_pwrite};
+    make_live();
+    sl_index *writer = open_live(&ops, 0);
+    add_one(writer);
+    ck_assert_int_ge(a.log, 0);
+    a.watched = 1;
+    ck_ok(sl_index_sync(writer));
+    ck_assert_uint_gt(a.pieces, 0);
+    ck_assert_uint_gt(a.logged, 0);
+    a.watched = 0;
+    sl_index_free(writer);
+}
+END_TEST
+
+START_TEST(a_full_device_changes_nothing) {
+    fault_files files;
+    struct stat info;
+    make_live();
+    fault_files_init(&files);
+    files.fail_at[FAULT_ALLOCATE] = 1;
+    files.error = ENOSPC;
+    sl_index *writer = open_live(&files.ops, 0), *reader = open_live(NULL, 0);
+    add_one(writer);
+    ck_fails(sl_index_sync(writer), SL_ENOSPC, "cannot set space aside");
+    ck_assert_uint_eq(sl_index_size(reader), N);
+    ck_assert_int_eq(stat(log_path, &info), 0);
+    ck_assert_int_eq(info.st_size, 0);
+    ck_ok(sl_index_sync(writer));
+    ck_assert_uint_eq(sl_index_size(reader), N + 1);
+    sl_index_free(writer);
+    sl_index_free(reader);
+}
+END_TEST
+
+int main(void) {
+    TCase *cases[] = {tcase_create("groups"), tcase_create("commits")};
+    for (size_t i = 0; i < 2; i++)
+        tcase_add_checked_fixture(cases[i], set_up, tear_down);
+    tcase_add_test(cases[0], all_that_is_whole_counts);
+    tcase_add_test(cases[0], every_byte_is_checked);
+    tcase_add_test(cases[0], groups_of_a_past_epoch_do_not_count);
+    tcase_add_test(cases[0], groups_count_in_their_order_only);
+    tcase_add_test(cases[1], a_failed_sync_is_not_forgotten);
+    tcase_add_test(cases[1], blocks_are_set_aside_before_the_log_is_written);
+    tcase_add_test(cases[1], a_full_device_changes_nothing);
+    return check_main("redo", cases, 2);
+}
