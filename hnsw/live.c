@@ -107,11 +107,11 @@ static sl_live_facts *facts_in_file(const sl_index *index) {
 
 sl_status sl_index_sync(sl_index *index) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    if (!index->live) {
-        SL_TRY(sl_index_writable(index));
+    /* Before anything is put: in persistent memory the file has it at once. */
+    SL_TRY(sl_index_writable(index));
+    if (!index->live)
         return sl_fail(SL_EUNSUPPORTED,
                        "the index is in memory; save it with room, and open that file with writable set");
-    }
     sl_live_facts facts = sl_live_facts_of(index);
     if (index->tuned_count)
         put(index, place_of(index, SL_SECTION_TUNED), index->tuned, index->tuned_count * sizeof *index->tuned);

@@ -29,7 +29,7 @@ size_t sl_reach_repair(sl_reach *reach, sl_insert *insert);
 
 /* Proves the nodes added since the last proof reachable, repairing where they are not; returns at once where there are
  * none, and for a handle that follows a file: proving is its writer's. Searches may go on beside it. Errors: SL_ENOMEM,
- * after which the proof is still owed. */
+ * and SL_EBUSY in a child that fork() made of a writer in persistent memory, after which the proof is still owed. */
 sl_status sl_reach_settle(sl_index *index);
 
 #endif

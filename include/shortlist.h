@@ -239,9 +239,11 @@ typedef struct sl_numa_ops {
 /* An HNSW graph over codes (Malkov and Yashunin 2016, arXiv 1603.09320). One handle may be searched from any number
  * of threads at once (one searcher a thread, or the batch call); add, delete, reserve, tune, save and free need the
  * handle to themselves. An index in memory survives fork() in both processes; batch calls of a child whose parent had
- * used several threads use one, since OpenMP's do not survive it. From some thousand vectors on, an add that doubles an
- * index, and a save or tuning of one that grew by more than an eighth, number its vectors anew for speed: ids stay,
- * memory is moved. A save uses as many threads for it as the last add was given. */
+ * used several threads use one, since OpenMP's do not survive it. A child may search every handle of its parent. It may
+ * not change the file of one that was opened writable or exclusive: SL_EBUSY, which names the fork. Each child that
+ * writes opens the file itself. From some thousand vectors on, an add that doubles an index, and a save or tuning of
+ * one that grew by more than an eighth, number its vectors anew for speed: ids stay, memory is moved. A save uses as
+ * many threads for it as the last add was given. */
 typedef struct sl_index sl_index;
 
 typedef struct sl_index_params {

@@ -31,7 +31,8 @@ score: np.float32 = scores[0, 0]
 total: int = ix.stats()["bytes_total"]
 ix.delete([3, 5])
 mean: float = ix.check().mean_degree
-with shortlist.open("a.sl", place="dram") as again:
+pages: int = ix.check().pages_checked if not ix.check().unverified else ix.check().bad_pages
+with shortlist.open("a.sl", place="dram", exclusive=True, wait=0.5) as again:
     count: int = len(again)
 names: list[str] = shortlist.cpu()["isa_available"]
 true_ids, _ = shortlist.exact(x, x[0], k=1, metric="l2")

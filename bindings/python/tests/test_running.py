@@ -105,7 +105,7 @@ def test_python_runs_while_the_library_works(counter, ready, x, q, tmp_path):
         "get": lambda: core.get(numbers, len(numbers), f32, vectors),
         "save": lambda: core.save(name, 0, 0, None),
         "check": lambda: core.check(200, 10, 200, 1, False, None),
-        "open": lambda: shortlist._core.Index.open(name, dram, False, 0, 0, 0, 1),
+        "open": lambda: shortlist._core.Index.open(name, dram, False, 0, 0, 0, 1, False, 0.0),
         "exact": lambda: shortlist._core.exact(x, q, f32, 0, DIM, 10, 1, ids, scores),
     }
     stood_still = [what for what, call in calls.items() if not moves(counter, call)]

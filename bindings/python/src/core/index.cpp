@@ -41,7 +41,8 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, s
     return new Index(handle);
 }
 
-Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier, size_t threads) {
+Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier, size_t threads,
+                   bool exclusive, double wait) {
     const char *name = path_text(path);
     Progress progress{nb::none()};
     sl_open_params params;
@@ -52,6 +53,8 @@ Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t nu
     params.numa_node = numa_node;
     params.tier = static_cast<sl_tier>(tier);
     params.threads = threads;
+    params.exclusive = exclusive;
+    params.wait_s = wait;
     progress.attach(params);
     sl_index *handle = nullptr;
     Outcome outcome;
@@ -283,6 +286,9 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, bool s
         ids.append(id);
     found["bad_ids"] = ids;
     found["deleted"] = report.deleted;
+    found["pages_checked"] = report.pages_checked;
+    found["bad_pages"] = report.bad_pages;
+    found["unverified"] = report.unverified != 0;
     return found;
 }
 

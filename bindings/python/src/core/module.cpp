@@ -74,7 +74,7 @@ NB_MODULE(_core, m) {
                     nb::arg("refine"), nb::arg("m"), nb::arg("ef_construction"), nb::arg("seed"), nb::arg("numa"),
                     nb::arg("numa_node"))
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("writable"), nb::arg("numa"),
-                    nb::arg("numa_node"), nb::arg("tier"), nb::arg("threads"))
+                    nb::arg("numa_node"), nb::arg("tier"), nb::arg("threads"), nb::arg("exclusive"), nb::arg("wait"))
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
              nb::arg("progress").none())
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))

@@ -51,7 +51,17 @@ class Index:
         numa_node: int,
     ) -> Index: ...
     @staticmethod
-    def open(path: bytes, place: int, writable: bool, numa: int, numa_node: int, tier: int, threads: int) -> Index: ...
+    def open(
+        path: bytes,
+        place: int,
+        writable: bool,
+        numa: int,
+        numa_node: int,
+        tier: int,
+        threads: int,
+        exclusive: bool,
+        wait: float,
+    ) -> Index: ...
     def add(
         self, rows: object, dtype: int, ids: object | None, threads: int, progress: ProgressFunction | None
     ) -> None: ...

@@ -147,7 +147,11 @@ class CheckReport:
     recall@k of searches for a sample of the vectors against exact search over the same codes, NaN where skipped.
     sections_checked: sections of the file whose checksum was verified, 0 for an index made in memory. deleted: vectors
     that n leaves out. records_checked: records that ``scrub`` held to their checksums, 0 without it and where there are
-    none. bad_records: of them, damaged ones; bad_ids: their ids in the file, of the first 10,000.
+    none. bad_records: of them, damaged ones; bad_ids: their ids in the file, of the first 10,000. pages_checked: pages of
+    4096 bytes of a file saved with room that were verified against a checksum each, which cover all of it but holes; 0
+    for other files. bad_pages: of them, damaged ones. unverified: whether a file with room has no checksums of pages in
+    force, because an older version made it or it was written directly in persistent memory. Only its records can be
+    verified then, by ``scrub``.
     """
 
     n: int
@@ -166,6 +170,9 @@ class CheckReport:
     records_checked: int
     bad_records: int
     bad_ids: list[int]
+    pages_checked: int
+    bad_pages: int
+    unverified: bool
 
 
 class Index:
@@ -189,8 +196,12 @@ class Index:
         scores are exact, and only arrays of that type are taken. numpy's names and types serve too.
 
     An index may be used from several threads: searches run beside each other, whatever changes the index runs alone,
-    and calls wait for their turn. The GIL is released meanwhile. After os.fork() an index goes on working in both
-    processes; there a child whose parent used several threads works with one.
+    and calls wait for their turn. The GIL is released meanwhile.
+
+    A child process made by os.fork() or by multiprocessing's "fork" may search every index that its parent had. It
+    works with one thread where its parent used several. It may change an index in memory; the change stays its own. It
+    may not change a file that its parent opened to be changed, in place or with exclusive=True: shortlist.Error with
+    status SL_EBUSY, which names the fork. Each child that writes to a file opens the file itself.
     """
 
     __slots__ = ("__weakref__", "_codes", "_core", "_dim", "_dtype", "_metric", "_read_only", "_refine")
@@ -452,6 +463,11 @@ class Index:
         layout: how codes, links and ids lie in the file: each in an array of its own ("arrays"), the smallest and what
         memory serves best; or those of a vector side by side in a record of a multiple of 256 bytes ("records"), for
         persistent memory and other media that are slower and read in blocks.
+
+        shortlist.Error with status SL_EBUSY: path is the file that the index was opened from, and another has replaced
+        or changed it since. Open it again and make the change anew, or open it with exclusive=True from the start.
+        SL_EBUSY too: path is being written in place, or another has claimed it by exclusive=True. SL_ECORRUPT: the file
+        that the index is mapped from is damaged.
         """
         way = choice("layout", layout, _core.LAYOUTS)
         with shown(progress, "saving", "B") as tell:
@@ -462,7 +478,8 @@ class Index:
         returns, and other processes that have the file open find it from their next search on. What was not synced when
         the index is closed, or the process ends, is lost.
 
-        After a failure that is no want of space, open the file anew.
+        shortlist.Error with status SL_EBUSY: the file was renamed, removed or replaced since it was opened, or this is a
+        child process whose parent opened the index. After a failure that is no want of space, open the file anew.
         """
         self._core.sync()
 
@@ -534,6 +551,8 @@ def open(
     numa: str | None = None,
     tier: Tier = "auto",
     threads: int = 0,
+    exclusive: bool = False,
+    wait: float = 0.0,
 ) -> Index:
     """Opens a saved index.
 
@@ -550,14 +569,24 @@ def open(
 
     threads: that copy a file into memory (place "dram"), 0 for all cores.
 
-    FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is not a sound index.
+    exclusive: True claims the file for a change that is saved over it: open, add or tune, save, close. Until the index
+    is closed, and no recommender uses it any more, nobody else changes or replaces the file. Others may open it to read.
+    A save over the file keeps the claim. ValueError together with place "map" or "pmem" and read_only=False: what is
+    changed in place is claimed anyway.
+    wait: seconds to wait where another writes or has claimed the file; 0 fails at once. Ctrl-C ends the wait.
+
+    FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is not a sound index,
+    and with status SL_EBUSY where another still writes or claims it when the wait is over.
     """
     where = choice("place", place, _core.PLACES)
     writable = place != "dram" and read_only is False
     policy, node = numa_policy(numa)
     copied, many = choice("tier", tier, _core.TIERS), count("threads", threads)
+    patience = amount("wait", wait)
     try:
-        core = _core.Index.open(os.fsencode(path), where, writable, policy, node, copied, many)
+        core = _core.Index.open(
+            os.fsencode(path), where, writable, policy, node, copied, many, bool(exclusive), patience
+        )
     except (OSError, KeyError) as error:
         if not os.path.exists(path):
             raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
