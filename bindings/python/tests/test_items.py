@@ -190,7 +190,27 @@ def test_python_runs_while_items_are_made(counter, tmp_path):
         "create": lambda: shortlist._core.Items.create(table, "id", None),
         "update": lambda: core.update(table),
         "save": lambda: core.save(name, None),
-        "open": lambda: shortlist._core.Items.open(name, "id"),
-        "check": lambda: shortlist._core.Items.open(name, "id").check(None),
+        "open": lambda: shortlist._core.Items.open(name, "id", False, 0.0),
+        "check": lambda: shortlist._core.Items.open(name, "id", False, 0.0).check(None),
     }
     assert not [what for what, call in calls.items() if not moves(counter, call)]
+
+
+def test_no_save_undoes_an_update(tmp_path):
+    path = tmp_path / "items.sli"
+    shortlist.Items({"id": np.arange(3), "x": np.arange(3.0)}).save(path)
+    first, second = shortlist.Items.open(path), shortlist.Items.open(path)
+    first.update({"id": np.array([7]), "x": np.array([1.0])})
+    first.save(path)
+    with pytest.raises(shortlist.Error, match="replaced or changed by another") as failure:
+        second.save(path)
+    assert failure.value.status == "SL_EBUSY"
+    with pytest.raises(ValueError, match="wait"):
+        shortlist.Items.open(path, wait=-1)
+    claimed = shortlist.Items.open(path, exclusive=True)
+    with pytest.raises(shortlist.Error, match="is being written") as failure:
+        shortlist.Items.open(path, exclusive=True, wait=0.05)
+    assert failure.value.status == "SL_EBUSY"
+    claimed.update({"id": np.array([8]), "x": np.array([1.0])})
+    claimed.save(path)
+    assert len(shortlist.Items.open(path)) == 5

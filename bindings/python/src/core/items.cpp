@@ -29,17 +29,22 @@ Items *Items::create(nb::handle rows, nb::str id, nb::handle function) {
     return items.release();
 }
 
-Items *Items::open(nb::bytes path, nb::str id) {
+Items *Items::open(nb::bytes path, nb::str id, bool exclusive, double wait) {
     const char *name = path_text(path);
+    Progress progress{nb::none()};
     sl_items_params params = params_of(id);
+    params.exclusive = exclusive;
+    params.wait_s = wait;
+    progress.attach(params);
     sl_items *made = nullptr;
     Outcome outcome;
     {
         nb::gil_scoped_release released;
         outcome = Outcome(sl_items_open(name, &params, &made));
     }
-    ::check(outcome);
-    return new Items(made);
+    std::unique_ptr<Items> items(made ? new Items(made) : nullptr);
+    progress.check(outcome);
+    return items.release();
 }
 
 Items::~Items() {
@@ -112,7 +117,7 @@ nb::list Items::texts(nb::handle ids, size_t n, nb::str column) {
 void define_items(nb::module_ &m) {
     nb::class_<Items>(m, "Items")
         .def_static("create", &Items::create, nb::arg("rows"), nb::arg("id"), nb::arg("progress").none())
-        .def_static("open", &Items::open, nb::arg("path"), nb::arg("id"))
+        .def_static("open", &Items::open, nb::arg("path"), nb::arg("id"), nb::arg("exclusive"), nb::arg("wait"))
         .def("save", &Items::save, nb::arg("path"), nb::arg("progress").none())
         .def("check", &Items::check, nb::arg("progress").none())
         .def("update", &Items::update, nb::arg("table"))

@@ -9,7 +9,7 @@
 class Items {
   public:
     static Items *create(nb::handle rows, nb::str id, nb::handle progress);
-    static Items *open(nb::bytes path, nb::str id);
+    static Items *open(nb::bytes path, nb::str id, bool exclusive, double wait);
     ~Items();
     Items(const Items &) = delete;
     Items &operator=(const Items &) = delete;

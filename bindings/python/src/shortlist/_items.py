@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import id_array
+from ._arrays import amount, id_array
 from ._columns import Data, is_path, source, table
 from ._errors import checked, missing_file
 from ._index import StrPath
@@ -51,13 +51,15 @@ class Items:
         self._id = id
 
     @classmethod
-    def open(cls, path: StrPath, id: str = "id") -> Items:
+    def open(cls, path: StrPath, id: str = "id", *, exclusive: bool = False, wait: float = 0.0) -> Items:
         """Maps a saved table: only the ids are read. id: name of the column of ids in what ``update`` is given.
+        exclusive, wait: as of shortlist.open, for a table that is updated and saved over its file.
 
-        FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is no sound table.
+        FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is no sound table,
+        and with status SL_EBUSY where another has claimed it when the wait is over.
         """
         with missing_file(path):
-            core = _core.Items.open(os.fsencode(path), id)
+            core = _core.Items.open(os.fsencode(path), id, bool(exclusive), amount("wait", wait))
         items = cls.__new__(cls)
         items._core, items._id = core, id
         return items
@@ -65,7 +67,8 @@ class Items:
     def save(self, path: StrPath, progress: Progress = False) -> None:
         """Writes the table to path, which afterwards holds it whole, or on an exception what it held before.
 
-        shortlist.Error with status SL_ECORRUPT where the file that the table was opened from is damaged.
+        shortlist.Error with status SL_ECORRUPT where the file that the table was opened from is damaged; SL_EBUSY where
+        path is that file and another has replaced it since: open it again, with exclusive=True, and update it anew.
         """
         with shown(progress, "saving", "B") as tell:
             self._core.save(os.fsencode(path), tell)
