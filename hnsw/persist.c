@@ -484,11 +484,12 @@ static sl_status take_origin(sl_index *index, const sl_open_params *open) {
     return open->exclusive ? sl_origin_claim(index->origin) : SL_OK;
 }
 
-/* What is copied into memory is held to the checksums there are. Sections that have a CRC are as they are copied. */
-static sl_status verify_pages(const sl_index *index, sl_progress *progress) {
+/* What is copied into memory is held to the checksums there are. The copying verified the sections that have a CRC.
+ * Zeros between sections are not copied: a save would put new ones in the place of damaged ones. */
+static sl_status verify_rest(const sl_index *index, sl_progress *progress) {
     sl_pages_found found;
-    if (!sl_live_head(index->store)) return SL_OK;
-    return sl_page_sums_verify(index->store, &found, progress);
+    if (sl_live_head(index->store)) SL_TRY(sl_page_sums_verify(index->store, &found, progress));
+    return sl_store_verify_gaps(index->store, progress);
 }
 
 static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
@@ -529,7 +530,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
             goto fail;
         }
         /* Last, since records can say which vectors are damaged. */
-        SL_TRY_GOTO(verify_pages(index, &progress), fail);
+        SL_TRY_GOTO(verify_rest(index, &progress), fail);
         sl_store_close(store, &index->allocator);
         index->store = NULL;
         index->sums = NULL;

@@ -16,9 +16,9 @@
 #define LINE 64u
 /* Pages that are read at a time, and blocks that are shared out among the threads together. */
 enum { READ_PAGES = 16, TURN_BLOCKS = 256 };
-/* A page and its sum are written one after the other. Whoever reads between the two reads again, so often and after so
- * many nanoseconds. */
-enum { TRIES = 200, PAUSE = 1000000 };
+/* A commit writes its pages, and their sums behind them all. Whoever reads between the two reads again, so often and
+ * after so many nanoseconds. Once a page was found damaged, others are tried less often. */
+enum { TRIES = 10000, LESS_TRIES = 200, PAUSE = 1000000 };
 
 static_assert(SL_LIVE_PAGE == PAGE && SL_SECTION_ALIGN == PAGE, "pages of one size");
 
@@ -184,15 +184,21 @@ static uint64_t seek(const verifier *v, uint64_t from, uint64_t end, int whence)
     return (uint64_t)found < end ? (uint64_t)found : end;
 }
 
+/* The mapping of a detached store is that of the writer itself, who does not commit meanwhile. */
+static int may_try(const verifier *v, int tries) {
+    int less = v->store->detached || __atomic_load_n(&v->found->bad, __ATOMIC_RELAXED);
+    return tries < (less ? LESS_TRIES : TRIES);
+}
+
 /* A page whose sum is another is read again while there is a writer, which may be between the two. */
 static void look_again(verifier *v, uint64_t offset, uint64_t word) {
     uint8_t page[PAGE];
     uint32_t sum;
-    for (int i = 0; i < TRIES; i++) {
-        int writer = !v->mapped && sl_live_has_writer(v->store);
+    for (int i = 0; may_try(v, i) && !sl_progress_cancelled(v->progress); i++) {
+        uint64_t quiet = v->mapped ? 0 : sl_live_quiet(v->store);
         if (!fetch(v, &sum, sizeof sum, v->sums.words + word * sizeof sum) || !fetch(v, page, PAGE, offset)) return;
         if (sl_page_sum(0, page, PAGE) == sum) return;
-        if (!writer) break;
+        if (v->mapped || (quiet && sl_live_quiet(v->store) == quiet)) break;
         nanosleep(&(struct timespec){0, PAUSE}, NULL);
     }
     __atomic_fetch_add(&v->found->bad, 1, __ATOMIC_RELAXED);
