@@ -275,7 +275,8 @@ static sl_status verdict(const verifier *v) {
     return sl_fail(SL_ECORRUPT,
                    "%s: %llu pages are damaged, the first at byte %llu, of section %u (%s); make the file "
                    "or copy it again",
-                   v->store->path, (unsigned long long)v->found->bad, (unsigned long long)at, kind, sl_section_name(kind));
+                   v->store->path, (unsigned long long)v->found->bad, (unsigned long long)at, kind,
+                   sl_section_name(kind));
 }
 
 static sl_status verify_turns(verifier *v) {

@@ -110,7 +110,7 @@ class Flips(RankingTest):
         _, offset, size = max(sections(data), key=lambda part: part[1])
         data[offset - 1] ^= 1
         self.write("s.slr", data)
-        self.run_bad(1, *train, says=["s.slr", "is not zero"])
+        self.run_bad(1, *train, "--resume", says=["s.slr", "is not zero"])
 
     def test_refuses(self):
         self.with_index()
@@ -175,17 +175,17 @@ class Shortened(CommandTest):
         with open(f"/proc/{pid}/maps") as file:
             return self.path("x.sl") in file.read()
 
-    def works_on_it(self, process):
+    def works_on_it(self, *pids):
         """A look at the file before the work maps it too, and only for a moment."""
         for _ in range(50):
-            if not self.maps(process.pid):
+            if not all(self.maps(pid) for pid in pids):
                 return False
             time.sleep(0.01)
         return True
 
     def test_eval(self):
         self.run_ok("truth", "b.fbin", "q.fbin", "-k", 10, "--metric", "l2", "-o", "t.ibin")
-        process = self.run_until(self.works_on_it, "eval", "x.sl", "q.fbin", "t.ibin", "-k", 10,
+        process = self.run_until(lambda process: self.works_on_it(process.pid), "eval", "x.sl", "q.fbin", "t.ibin", "-k", 10,
                                  "--ef", 2000, "--repeat", 1000, "--place", "map", "--tier", "none")
         self.cut()
         self.ends_with_a_line(process, "eval")
@@ -197,7 +197,7 @@ class Shortened(CommandTest):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         children = children_of(process, 2)
-        while not all(self.maps(child) for child in children):
+        while not self.works_on_it(*children):
             self.assertIsNone(process.poll(), "it was through before the file was cut")
             time.sleep(0.001)
         self.cut()
