@@ -236,13 +236,12 @@ static const option check_table[] = {
      "Of an index: vectors searched for and compared with exact search (default 200); 0 leaves that out."},
     {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
      "Of a file that is written in place, verify each vector's codes, refine row and id against a checksum of "
-     "their own, and list the ids of those that are damaged, 10000 at most. Links, which change as vectors are added, "
-     "have "
-     "none: they are held to their rules, as ever. Without this nothing of such a vector's data is verified."},
+     "their own, and list the ids of those that are damaged, 10000 at most. Without this the file's pages are verified "
+     "against theirs all the same, but no ids are listed."},
     {0, "drop", OPTION_FLAG, NULL, 0, offsetof(check_options, drop),
      "With --scrub: delete the vectors whose records are damaged, list their ids, and check what is left. Add them "
-     "again "
-     "from where they came from."},
+     "again from where they came from. The pages of these records get new checksums, so that a later check passes; "
+     "damage elsewhere stays, and check goes on to fail."},
     OPTION_THREADS(check_options, "Of an index: threads to check with; 0 (default) takes all."),
     OPTION_PROGRESS(check_options),
     OPTION_JSON(check_options),
@@ -259,8 +258,8 @@ const command command_check = {
         "upper layers, ids that come twice, vectors that no path leads to from the entry point. Then searches for a "
         "sample of its own vectors and compares with exact search over the same codes. Exit status 1 says that "
         "something does not hold; the counts are printed in either case, unless the file itself is damaged: then the "
-        "graph "
-        "is not looked at.\n"
+        "graph is not looked at. The file may be written meanwhile: what its writer is about to put right is no "
+        "fault.\n"
         "Of a model, a checkpoint or an item table: every byte of the file. Each section is held to its checksum, what "
         "lies between the sections is zero, and the content keeps every rule of its type. Exit status 1 comes with a "
         "line that names the damaged section.\n",
