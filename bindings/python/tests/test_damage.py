@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,9 @@ def is_sound(path: Path) -> bool:
 
 @pytest.mark.parametrize("room", [0, 500])
 @pytest.mark.parametrize("layout", ["arrays", "records"])
-def test_a_save_hides_no_damage(room: int, layout: str, tmp_path: Path, x: object) -> None:
+def test_a_save_hides_no_damage(room: int, layout: str, tmp_path: Path, x: Any) -> None:
     small = shortlist.Index(dim=32, metric="l2", codes="i8")
-    small.add(x[:200])  # type: ignore[index]
+    small.add(x[:200])
     whole, bad, other = tmp_path / "whole.sl", tmp_path / "bad.sl", tmp_path / "other.sl"
     small.save(whole, room=room, layout=layout)
     data = whole.read_bytes()
