@@ -139,8 +139,7 @@ static void print_text(const char *path, const check_options *options, const out
     if (report->pages_checked) printf(", %zu pages", report->pages_checked);
     putchar('\n');
     if (report->bad_pages) printf("  %-36s %zu\n", "damaged pages", report->bad_pages);
-    if (report->unverified)
-        printf("  %-36s no checksums in force; --scrub verifies records\n", "pages");
+    if (report->unverified) printf("  %-36s no checksums in force; --scrub verifies records\n", "pages");
     if (!graph_was_checked(found)) {
         printf("  %-36s not looked at\n", "the graph");
         return;
@@ -243,12 +242,13 @@ static const option check_table[] = {
     {0, "sample", OPTION_COUNT, "N", 0, offsetof(check_options, sample),
      "Of an index: vectors searched for and compared with exact search (default 200); 0 leaves that out."},
     {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
-     "Of a file with room or in records: verify each vector's codes, refine row and id against a checksum of their own, "
-     "and list the ids of those that are damaged, 10000 at most."},
+     "Of a file with room or in records: verify each vector's codes, refine row and id against a checksum of their "
+     "own, "
+     "and list the ids of those that are damaged, 10000 at most. The file is verified as a whole in any case."},
     {0, "drop", OPTION_FLAG, NULL, 0, offsetof(check_options, drop),
      "With --scrub: delete the vectors whose records are damaged, list their ids, and check what is left. Add them "
-     "again "
-     "from where they came from."},
+     "again from where they came from. The pages of these records get new checksums, so that a later check passes; "
+     "damage elsewhere stays, and check goes on to fail."},
     OPTION_THREADS(check_options, "Of an index: threads to check with; 0 (default) takes all."),
     OPTION_PROGRESS(check_options),
     OPTION_JSON(check_options),
@@ -260,12 +260,16 @@ const command command_check = {
     .synopsis = "shortlist check FILE [--sample N] [--scrub [--drop]] [--threads N] [--progress] [--json]",
     .description =
         "Verifies a file; its first bytes say of which type it is.\n"
-        "Of an index: every byte of the file against its checksums: of each section, or of each page of a file with room. "
+        "Of an index: every byte of the file against its checksums: of each section, or of each page of a file with "
+        "room. "
         "Then the whole graph: links out of range or twice, records of the upper layers, ids that come twice, vectors "
-        "that no path leads to from the entry point. Then a sample of its own vectors is searched for and compared with "
+        "that no path leads to from the entry point. Then a sample of its own vectors is searched for and compared "
+        "with "
         "exact search over the same codes. Exit status 1 says that something does not hold. The counts are printed in "
-        "either case; where the file is damaged, the graph is not looked at. A file with room that was written directly "
-        "in persistent memory, or made by an older version, has no checksums of pages, and the output says so.\n"
+        "either case; where the file is damaged, the graph is not looked at. The file may be written meanwhile: what "
+        "its "
+        "writer is about to put right is no fault. A file with room that was written directly in persistent memory, or "
+        "made by an older version, has no checksums of pages, and the output says so.\n"
         "Of a model, a checkpoint or an item table: every byte of the file. Each section is held to its checksum, what "
         "lies between the sections is zero, and the content keeps every rule of its type. Exit status 1 comes with a "
         "line that names the damaged section.\n",

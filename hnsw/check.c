@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L
 #include "base/params.h"
 #include "base/random.h"
 #include "hnsw/gather.h"
@@ -8,6 +9,11 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
+
+/* Beside a writer a list, or the marks of deleted nodes, may be read half written: then they are read again, so often
+ * and after so many nanoseconds. */
+enum { TRIES = 200, PAUSE = 1000000 };
 
 typedef struct sl_check {
     sl_index *index;
@@ -15,6 +21,8 @@ typedef struct sl_check {
     sl_check_report report;
     sl_sums_found records;
     sl_progress progress;
+    uint64_t quiet; /* of a view, what sl_live_quiet returned at the beginning */
+    size_t beyond;  /* of a view, links to what it does not count and the file has room for */
 } sl_check;
 
 void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
@@ -22,22 +30,50 @@ void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Links of one list that break a rule: out of range, to the node itself, twice, or behind the list's end. */
-static size_t list_faults(const uint32_t *links, size_t degree, size_t count, uint32_t self, size_t *length) {
-    size_t faults = 0, end = 0;
-    while (end < degree && sl_link_load(links + end) != SL_NONE)
-        end++;
-    for (size_t i = 0; i < end; i++) {
+/* Whether the index is a view, and its file was or may have been written since the check began. */
+static int is_moving(const sl_check *check) {
+    return check->index->facts && (!check->quiet || sl_live_quiet(check->index->store) != check->quiet);
+}
+
+static void pause_for_writer(void) {
+    nanosleep(&(struct timespec){0, PAUSE}, NULL);
+}
+
+/* Links of one list. */
+typedef struct found_links {
+    size_t length;
+    size_t faults; /* that break a rule: out of range, to the node itself, twice, or behind the list's end */
+    size_t beyond; /* to what is not counted, and there is room for */
+} found_links;
+
+static found_links look_at_links(const uint32_t *links, const sl_layer *layer, size_t room, uint32_t self) {
+    found_links found = {0};
+    while (found.length < layer->degree && sl_link_load(links + found.length) != SL_NONE)
+        found.length++;
+    for (size_t i = 0; i < found.length; i++) {
         uint32_t id = sl_link_load(links + i);
-        int fault = id >= count || id == self;
+        int fault = id >= room || id == self;
         for (size_t j = 0; j < i && !fault; j++)
             fault = sl_link_load(links + j) == id;
-        faults += (size_t)fault;
+        found.faults += (size_t)fault;
+        found.beyond += !fault && id >= layer->count;
     }
-    for (size_t i = end; i < degree; i++)
-        faults += sl_link_load(links + i) != SL_NONE;
-    *length = end;
-    return faults;
+    for (size_t i = found.length; i < layer->degree; i++)
+        found.faults += sl_link_load(links + i) != SL_NONE;
+    return found;
+}
+
+/* Of an index that is no view nothing is beyond what it counts. */
+static found_links look_until_still(const sl_check *check, const uint32_t *links, const sl_layer *layer,
+                                    uint32_t self) {
+    const sl_index *index = check->index;
+    size_t room = !index->facts ? layer->count : layer->level ? index->upper.nodes_capacity : index->capacity;
+    found_links found = look_at_links(links, layer, room, self);
+    for (int i = 0; found.faults && i < TRIES && is_moving(check); i++) {
+        pause_for_writer();
+        found = look_at_links(links, layer, room, self);
+    }
+    return found;
 }
 
 static int row_is_finite(const sl_index *index, size_t node) {
@@ -57,20 +93,23 @@ static int row_is_finite(const sl_index *index, size_t node) {
 static void check_layer0(sl_check *check) {
     const sl_index *index = check->index;
     sl_check_report *report = &check->report;
-    size_t bad = 0, vectors = 0, smallest = SIZE_MAX, largest = 0, sum = 0;
+    const sl_layer layer = sl_layer_at(index, 0);
+    size_t bad = 0, beyond = 0, vectors = 0, smallest = SIZE_MAX, largest = 0, sum = 0;
     size_t threads = sl_thread_count(check->params.threads);
 #pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1) \
-    reduction(+ : bad, vectors, sum) reduction(min : smallest) reduction(max : largest)
+    reduction(+ : bad, beyond, vectors, sum) reduction(min : smallest) reduction(max : largest)
     for (size_t node = 0; node < index->n; node++) {
-        size_t length;
-        bad += list_faults(sl_links(index, node), index->m0, index->n, (uint32_t)node, &length);
+        found_links found = look_until_still(check, sl_links(index, node), &layer, (uint32_t)node);
+        bad += found.faults;
+        beyond += found.beyond;
         vectors += !row_is_finite(index, node);
-        sum += length;
-        if (length < smallest) smallest = length;
-        if (length > largest) largest = length;
+        sum += found.length;
+        if (found.length < smallest) smallest = found.length;
+        if (found.length > largest) largest = found.length;
         sl_progress_step(&check->progress, 1);
     }
     report->bad_links += bad;
+    check->beyond += beyond;
     /* No query can be brought into the form of rows that came from a broken projection. */
     report->bad_vectors = index->projection && !sl_coarse_is_finite(&index->coarse) ? index->n : vectors;
     report->min_degree = index->n ? smallest : 0;
@@ -90,10 +129,12 @@ static void check_upper(sl_check *check) {
         report->bad_upper += (size_t)bad;
         /* A broken record's rows may be all there are. */
         for (uint32_t row = first; !bad && row < end; row++) {
+            const sl_layer layer = sl_layer_at(index, row - first + 1);
             const uint32_t *links = upper->links + (size_t)row * index->m;
-            size_t length;
-            report->bad_links += list_faults(links, index->m, upper->count, (uint32_t)slot, &length);
-            for (size_t i = 0; i < length; i++) {
+            found_links found = look_until_still(check, links, &layer, (uint32_t)slot);
+            report->bad_links += found.faults;
+            check->beyond += found.beyond;
+            for (size_t i = 0; i < found.length; i++) {
                 uint32_t to = sl_link_load(links + i);
                 report->bad_links += to < upper->count && upper->start[to] + (row - first) >= upper->start[to + 1];
             }
@@ -204,8 +245,15 @@ static void check_records(sl_check *check) {
     check->report.bad_records = check->records.bad;
 }
 
+/* Whether a writer still has to prove that all nodes are reached, and to link those that are not. */
+static int is_proof_owed(const sl_check *check) {
+    const sl_index *index = check->index;
+    return index->facts && (sl_live_read(index->facts).unverified || is_moving(check));
+}
+
 static sl_status verdict(const sl_check *check) {
     const sl_check_report *r = &check->report;
+    int proved = !((r->unreachable || r->no_in_link) && is_proof_owed(check));
     if (r->bad_records)
         return sl_fail(
             SL_ECORRUPT,
@@ -217,8 +265,8 @@ static sl_status verdict(const sl_check *check) {
         const char *what;
     } faults[] = {{r->bad_links, "links out of range, to themselves, twice, or on a wrong layer"},
                   {r->bad_upper, "broken records of the upper layers"},
-                  {r->unreachable, "vectors that cannot be reached from the entry point"},
-                  {r->no_in_link, "vectors without a link to them"},
+                  {proved ? r->unreachable : 0, "vectors that cannot be reached from the entry point"},
+                  {proved ? r->no_in_link : 0, "vectors without a link to them"},
                   {r->bad_vectors, "vectors with a scale or norm that is no number"},
                   {r->duplicate_ids, "ids that occur twice"}};
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
@@ -228,12 +276,30 @@ static sl_status verdict(const sl_check *check) {
     return SL_OK;
 }
 
+/* A view counts what was there when it was made. A writer's commit may have brought links to newer nodes since. In a
+ * file that nobody writes such links are out of range. */
+static void judge_beyond(sl_check *check) {
+    if (check->beyond && !is_moving(check)) check->report.bad_links += check->beyond;
+}
+
+/* A commit writes the marks before their count. */
+static sl_status check_dead(sl_check *check) {
+    sl_status status = sl_dead_check(check->index);
+    for (int i = 0; status != SL_OK && i < TRIES && is_moving(check); i++) {
+        pause_for_writer();
+        sl_live_follow(check->index);
+        status = sl_dead_check(check->index);
+    }
+    return status;
+}
+
 /* The graph's parts in turn, as far as each can be walked safely whatever the file holds. */
 static sl_status check_graph(sl_check *check) {
     sl_index *index = check->index;
     if (index->n == 0) return SL_OK;
     check_layer0(check);
     check_upper(check);
+    judge_beyond(check);
     SL_TRY(check_reach(check));
     SL_TRY(sl_ids_count_duplicates(index, &check->report.duplicate_ids));
     return check_recall(check);
@@ -242,8 +308,9 @@ static sl_status check_graph(sl_check *check) {
 sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_index view;
+    const uint64_t quiet = index->facts ? sl_live_quiet(index->store) : 0;
     index = (sl_index *)(uintptr_t)sl_live_seen(index, &view);
-    sl_check check = {.index = index};
+    sl_check check = {.index = index, .quiet = quiet};
     sl_check_params_init(&check.params);
     SL_TRY(sl_params_in(&check.params, sizeof check.params, params, "sl_check_params_init"));
     SL_TRY(sl_params_check_out(report, "sl_check_report"));
@@ -265,7 +332,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     if (status == SL_OK) status = check_graph(&check);
     if (status == SL_OK) status = sl_progress_end(&check.progress);
     if (status == SL_OK) status = verdict(&check);
-    if (status == SL_OK) status = sl_dead_check(index);
+    if (status == SL_OK) status = check_dead(&check);
     if (status == SL_OK) status = sl_partitions_check(index);
     sl_params_out(report, &check.report, sizeof check.report);
     return status;

@@ -484,11 +484,25 @@ static sl_status take_origin(sl_index *index, const sl_open_params *open) {
     return open->exclusive ? sl_origin_claim(index->origin) : SL_OK;
 }
 
-/* What is copied into memory is held to the checksums there are. Sections that have a CRC are as they are copied. */
-static sl_status verify_pages(const sl_index *index, sl_progress *progress) {
+/* What is copied into memory is held to the checksums there are. The copying verified the sections that have a CRC.
+ * Zeros between sections are not copied: a save would put new ones in the place of damaged ones. */
+static sl_status verify_rest(const sl_index *index, sl_progress *progress) {
     sl_pages_found found;
-    if (!sl_live_head(index->store)) return SL_OK;
-    return sl_page_sums_verify(index->store, &found, progress);
+    if (sl_live_head(index->store)) SL_TRY(sl_page_sums_verify(index->store, &found, progress));
+    return sl_store_verify_gaps(index->store, progress);
+}
+
+/* The copy in memory needs its file no more, once it is held to all that the file says. */
+static sl_status settle_copy(sl_index *index, size_t threads, sl_progress *progress) {
+    sl_status status = sl_rules_check(index, threads);
+    if (status != SL_OK) return sl_fail_in(status, "%s", index->store->path);
+    /* Last, since records can say which vectors are damaged. */
+    index->store->threads = threads;
+    SL_TRY(verify_rest(index, progress));
+    sl_store_close(index->store, &index->allocator);
+    index->store = NULL;
+    index->sums = NULL;
+    return SL_OK;
 }
 
 static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
@@ -522,18 +536,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     SL_TRY_GOTO(sl_placed_read(index, open->prefault, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
     if (index->place != SL_PLACE_DRAM && !index->live) index->facts = sl_live_head(store);
-    if (open->place == SL_PLACE_DRAM) {
-        status = sl_rules_check(index, copying);
-        if (status != SL_OK) {
-            sl_fail_in(status, "%s", store->path);
-            goto fail;
-        }
-        /* Last, since records can say which vectors are damaged. */
-        SL_TRY_GOTO(verify_pages(index, &progress), fail);
-        sl_store_close(store, &index->allocator);
-        index->store = NULL;
-        index->sums = NULL;
-    }
+    if (open->place == SL_PLACE_DRAM) SL_TRY_GOTO(settle_copy(index, copying, &progress), fail);
     if (index->live) SL_TRY_GOTO(sl_live_mend(index), fail);
     sl_live_release(held);
     sl_tier_start(index, open->tier);

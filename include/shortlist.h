@@ -553,8 +553,8 @@ typedef struct sl_check_params {
     void *progress_ctx;
     uint64_t *bad_ids; /* with scrub: gets the ids of the first bad_ids_room damaged records; NULL (default): nobody */
     size_t bad_ids_room;
-    int scrub; /* of a mapped file with room or in records: verifies each vector's record (its codes, its refine row, its
-                  id) against a CRC of its own, and so names the vectors that are damaged. Default 0 */
+    int scrub; /* of a mapped file with room or in records: verifies each vector's record (its codes, its refine row,
+                  its id) against a CRC of its own, and so names the vectors that are damaged. Default 0 */
 } sl_check_params;
 
 SL_API void sl_check_params_init_sized(sl_check_params *params, size_t struct_size);
@@ -563,9 +563,11 @@ SL_API void sl_check_params_init_sized(sl_check_params *params, size_t struct_si
 typedef struct sl_check_report {
     size_t struct_size;
     size_t n;
-    size_t bad_links;   /* links out of range, to the node itself, or twice in one list */
-    size_t bad_upper;   /* broken records of the upper layers */
-    size_t unreachable; /* nodes that no path over layer 0 leads to from the entry point */
+    size_t bad_links; /* links out of range, to the node itself, or twice in one list */
+    size_t bad_upper; /* broken records of the upper layers */
+    /* Nodes that no path over layer 0 leads to from the entry point. These and no_in_link are counted and are no fault
+     * in a file that is written in place, while it has a writer, or as long as its writer has not linked them yet. */
+    size_t unreachable;
     size_t no_in_link;  /* nodes nobody links to, but for the entry point */
     size_t bad_vectors; /* records whose scale or norm is not a finite number */
     size_t duplicate_ids;

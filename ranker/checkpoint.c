@@ -211,6 +211,8 @@ sl_status sl_checkpoint_read(sl_trainer *trainer, int *found) {
     if (!*found) return SL_OK;
     SL_TRY(sl_store_open(path, &sl_ranker_file, SL_PLACE_DRAM, &trainer->allocator, &store));
     sl_status status = read_store(trainer, store);
+    /* The next checkpoint is written over it. */
+    if (status == SL_OK) status = sl_store_verify_gaps(store, NULL);
     sl_store_close(store, &trainer->allocator);
     return status;
 }

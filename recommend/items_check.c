@@ -16,7 +16,7 @@ uint64_t sl_item_body_unverified(const sl_item_body *body) {
 static sl_status verify_sections(const sl_store *store, sl_progress *progress) {
     for (size_t i = 0; i < READ_IN_PLACE; i++)
         SL_TRY(sl_store_verify(store, sl_store_section(store, read_in_place[i]), progress));
-    return SL_OK;
+    return sl_store_verify_gaps(store, progress);
 }
 
 sl_status sl_item_body_verify(sl_item_body *body, sl_progress *progress) {

@@ -1,5 +1,5 @@
 /* A file of which one section changes: all others keep their bytes, their places and their CRCs, so that nothing of
- * them is read here, and damage in them stays damage. */
+ * them is read here, and damage in them stays damage. The zeros between them are read. */
 #define _GNU_SOURCE
 #include "base/crc32c.h"
 #include "storage/copy.h"
@@ -105,6 +105,8 @@ sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_
                        store->path);
     sl_status status;
     SL_TRY_GOTO(make_header(&a), done);
+    /* Those behind what is kept are made anew. */
+    SL_TRY_GOTO(sl_store_verify_gaps(store, progress), done);
     SL_TRY_GOTO(sl_replace_begin(&a.file, path, ops, origin, -1), done);
     a.file.print = (sl_fingerprint){a.header.crc32c, 0};
     status = sl_replace_keep_writers_off(&a.file);

@@ -112,6 +112,10 @@ sl_status sl_live_replay(const char *of, const sl_superblock *super, uint64_t si
 /* Whether the file is open to be written, or kept from being so. */
 int sl_live_has_writer(const sl_store *store);
 
+/* The number of the superblock in force; 0 while the file has a writer. Who reads the file between two calls that
+ * return the same number, and not 0, has read what nobody was writing. */
+uint64_t sl_live_quiet(const sl_store *store);
+
 /* Keeps writers off the file until it is released: SL_EBUSY where one is at work. */
 sl_status sl_live_hold(const sl_store *store, int *held);
 /* Takes -1. */

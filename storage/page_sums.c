@@ -16,9 +16,9 @@
 #define LINE 64u
 /* Pages that are read at a time, and blocks that are shared out among the threads together. */
 enum { READ_PAGES = 16, TURN_BLOCKS = 256 };
-/* A page and its sum are written one after the other. Whoever reads between the two reads again, after so many
- * nanoseconds, and for all pages together so often. */
-enum { TRIES = 200, PAUSE = 1000000 };
+/* A commit writes its pages, and their sums behind them all. Whoever reads between the two reads again, after so many
+ * nanoseconds, and for all pages together so often: less often once a page was found damaged. */
+enum { TRIES = 10000, LESS_TRIES = 200, PAUSE = 1000000 };
 
 static_assert(SL_LIVE_PAGE == PAGE && SL_SECTION_ALIGN == PAGE, "pages of one size");
 
@@ -179,15 +179,21 @@ static uint64_t seek(const verifier *v, uint64_t from, uint64_t end, int whence)
     return (uint64_t)found < end ? (uint64_t)found : end;
 }
 
+/* Of the pauses that all pages together have. */
+static int may_pause(verifier *v) {
+    int most = __atomic_load_n(&v->found->bad, __ATOMIC_RELAXED) ? LESS_TRIES : TRIES;
+    return __atomic_fetch_add(&v->pauses, 1, __ATOMIC_RELAXED) < most;
+}
+
 /* A page whose sum is another is read again while there is a writer, which may be between the two. */
 static void look_again(verifier *v, uint64_t offset, uint64_t word) {
     uint8_t page[PAGE];
     uint32_t sum;
-    for (;;) {
-        int writer = v->beside && sl_live_has_writer(v->store);
+    while (!sl_progress_cancelled(v->progress)) {
+        uint64_t quiet = v->beside ? sl_live_quiet(v->store) : 0;
         if (!fetch(v, &sum, sizeof sum, v->sums.words + word * sizeof sum) || !fetch(v, page, PAGE, offset)) return;
         if (sl_page_sum(0, page, PAGE) == sum) return;
-        if (!writer || __atomic_fetch_add(&v->pauses, 1, __ATOMIC_RELAXED) >= TRIES) break;
+        if (!v->beside || (quiet && sl_live_quiet(v->store) == quiet) || !may_pause(v)) break;
         nanosleep(&(struct timespec){0, PAUSE}, NULL);
     }
     __atomic_fetch_add(&v->found->bad, 1, __ATOMIC_RELAXED);

@@ -136,10 +136,14 @@ typedef struct sl_verified {
 } sl_verified;
 
 /* Every byte of the file, read from the file itself while that has its name: the header page against the copy that was
- * verified when it was opened, each section against its CRC, zeros between them; of a file that is written in place each
- * page against its sum. *found counts what was verified, also on failure: SL_ECORRUPT, naming the path and the place.
- * Steps progress by the bytes. */
+ * verified when it was opened, each section against its CRC, zeros between them; of a file that is written in place
+ * each page against its sum. *found counts what was verified, also on failure: SL_ECORRUPT, naming the path and the
+ * place. Steps progress by the bytes. */
 sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_progress *progress);
+/* The zeros between the sections alone, and behind the last. A new file has zeros there whatever the old one had:
+ * whoever makes one from another and verifies the sections themselves calls this too. Errors: as sl_store_verify_all.
+ */
+sl_status sl_store_verify_gaps(const sl_store *store, sl_progress *progress);
 
 /* Copies it into to (section->size bytes) and verifies the copy. */
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress);

@@ -9,10 +9,12 @@
 #include "tests/scratch.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { N = 600, MORE = 200, ALL = N + MORE, ROOM = 40000, DIM = 20, FLIPS = 300 };
@@ -214,6 +216,56 @@ START_TEST(no_save_hides_damage) {
 }
 END_TEST
 
+/* A writer that is held up between the pages and their sums, and a check beside it meanwhile. */
+typedef struct halfway {
+    sl_file_section sums; /* where they are */
+    ino_t inode;
+    int begun;
+    pthread_t checker;
+    sl_status status;
+    sl_check_report report;
+} halfway;
+
+static void *check_beside(void *ctx) {
+    halfway *half = ctx;
+    half->status = checked(&half->report);
+    return NULL;
+}
+
+static int64_t write_late(void *ctx, int fd, const void *data, size_t size, uint64_t offset) {
+    halfway *half = ctx;
+    struct stat info;
+    int sums = offset < half->sums.offset + half->sums.size && offset + size > half->sums.offset;
+    if (!half->begun && sums && fstat(fd, &info) == 0 && info.st_ino == half->inode) {
+        half->begun = 1;
+        ck_assert_int_eq(pthread_create(&half->checker, NULL, check_beside, half), 0);
+        nanosleep(&(struct timespec){0, 500000000}, NULL);
+    }
+    return pwrite(fd, data, size, (off_t)offset);
+}
+
+/* The check waits for the sums, longer than the writer takes. */
+START_TEST(a_page_is_read_again) {
+    sl_store *store;
+    struct stat info;
+    halfway half = {0};
+    const sl_allocator memory = sl_allocator_of(NULL);
+    ck_ok(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &memory, &store));
+    half.sums = *sl_store_section(store, SL_SECTION_PAGE_SUMS);
+    sl_store_close(store, &memory);
+    ck_assert_int_eq(stat(place.path, &info), 0);
+    half.inode = info.st_ino;
+    sl_index *index = opened(SL_PLACE_MAP, 1, &(sl_file_ops){.ctx = &half, .pwrite = write_late});
+    ck_ok(indexes_add(index, x + N * DIM, SL_F32, MORE, NULL));
+    ck_ok(sl_index_sync(index));
+    ck_assert_int_eq(half.begun, 1);
+    ck_assert_int_eq(pthread_join(half.checker, NULL), 0);
+    ck_assert_int_eq(half.status, SL_OK);
+    ck_assert_uint_eq(half.report.bad_pages, 0);
+    sl_index_free(index);
+}
+END_TEST
+
 /* A commit that fails leaves the sums as the file has them: the next one sums the same changes once. */
 START_TEST(failed_commits_are_summed_once) {
     sl_check_report report;
@@ -271,6 +323,7 @@ int main(void) {
     tcase_add_loop_test(tests, every_bit_is_found, 0, 2);
     tcase_add_test(tests, no_commit_hides_damage);
     tcase_add_loop_test(tests, no_save_hides_damage, 0, 2);
+    tcase_add_test(tests, a_page_is_read_again);
     tcase_add_loop_test(tests, failed_commits_are_summed_once, 0, 2);
     tcase_add_test(tests, written_directly);
     return check_main("page_sums", &tests, 1);
