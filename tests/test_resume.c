@@ -176,7 +176,7 @@ static int cancel_late(void *ctx, uint64_t done, uint64_t total) {
 START_TEST(cancelled_it_goes_on_to_the_same_bits) {
     char spec[PLANTED_SPEC];
     /* Long enough for the progress to be told some times. */
-    planted_spec(spec, CLICK, "", ADAM, "\"epochs\": 150, \"batch\": 10, \"patience\": 0", "");
+    planted_spec(spec, CLICK, "", ADAM, "\"epochs\": 500, \"batch\": 10, \"patience\": 0", "");
     sl_train_params params = checkpointed(0, 1);
     outcome whole = train(spec, &params);
     ck_assert_int_eq(unlink(place.path), 0);
