@@ -71,7 +71,7 @@ static const char *const operands[] = {"INDEX", NULL};
 static const option delete_table[] = {{0, "ids", OPTION_TEXT, "FILE", 1, offsetof(delete_options, ids),
                                        "The ids to delete: a .npy or .ibin file of one column of whole numbers."},
                                       OPTION_WAIT(delete_options),
-    OPTION_PROGRESS(delete_options),
+                                      OPTION_PROGRESS(delete_options),
                                       OPTION_JSON(delete_options),
                                       OPTION_LAST};
 

@@ -118,7 +118,8 @@ static const option items_table[] = {
 const command command_items = {
     .name = "items",
     .summary = "build or update a table of items",
-    .synopsis = "shortlist items DATA [-o ITEMS.sli] [--id COLUMN] [--update CSV] [--wait SECONDS] [--progress] [--json]",
+    .synopsis =
+        "shortlist items DATA [-o ITEMS.sli] [--id COLUMN] [--update CSV] [--wait SECONDS] [--progress] [--json]",
     .description =
         "Builds a table of what is known of each item, by id, from the rows of DATA, a .csv file with a header; or, "
         "where DATA is such a table, replaces and adds the rows of --update. Columns that an update lacks are missing "

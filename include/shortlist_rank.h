@@ -404,8 +404,8 @@ typedef struct sl_items_params {
     const sl_allocator *allocator;
     sl_progress_fn progress; /* in rows; total 0 where it is not known */
     void *progress_ctx;
-    int exclusive; /* of sl_items_open, and wait_s: as of sl_open_params. A table that is updated and saved over its file
-                      is opened so */
+    int exclusive; /* of sl_items_open, and wait_s: as of sl_open_params. A table that is updated and saved over its
+                      file is opened so */
     double wait_s;
 } sl_items_params;
 SL_API void sl_items_params_init_sized(sl_items_params *params, size_t struct_size);

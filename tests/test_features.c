@@ -74,9 +74,8 @@ START_TEST(columns_without_spread) {
     columns_text(&c, "y", "0 1 0");
     for (int minmax = 0; minmax < 2; minmax++) {
         ck_ok(sl_table_rows(&c.table, cursor, &source));
-        sl_spec *large = columns_spec(minmax ? "{'name': 'c', 'type': 'numeric', 'scale': 'minmax'}"
-                                             : "{'name': 'c', 'type': 'numeric'}",
-                                      NULL);
+        sl_spec *large = columns_spec(
+            minmax ? "{'name': 'c', 'type': 'numeric', 'scale': 'minmax'}" : "{'name': 'c', 'type': 'numeric'}", NULL);
         ck_fails(sl_features_fit(large, &source, NULL, NULL, &features), SL_EVALUE,
                  "rows.csv: row 1: column 'c': 1e+300 is too large to be scaled");
     }
@@ -459,7 +458,8 @@ START_TEST(columns_are_found_anew) {
     ck_ok(sl_encoder_append(encoder, &c.table, 1, 1, &rows));
     ck_assert(rows.ids[0] == 4 && rows.ids[1] == 5 && rows.ids[2] == 5);
     c.list[0].name = "z";
-    ck_fails(sl_encoder_append(encoder, &c.table, 1, 1, &rows), SL_ENOTFOUND, "rows.csv has no column 'b'; its columns are ");
+    ck_fails(sl_encoder_append(encoder, &c.table, 1, 1, &rows), SL_ENOTFOUND,
+             "rows.csv has no column 'b'; its columns are ");
     c.list[0].name = "b";
     c.list[0].type = SL_COLUMN_TEXTS;
     ck_fails(sl_encoder_append(encoder, &c.table, 1, 1, &rows), SL_EINVAL, "column 'b' has no offsets");

@@ -109,12 +109,17 @@ def refresh(root, tree, name):
     shutil.copymode(source, target)
 
 
-def revert(root, tree, fault):
-    for name in fault.files:
-        if (root / name).is_file():
-            refresh(root, tree, name)
-        else:
+def keep(tree, fault):
+    """The files that a fault changes, as the copy has them: whoever works on the tree meanwhile changes nothing here."""
+    return {name: (tree / name).read_bytes() if (tree / name).is_file() else None for name in fault.files}
+
+
+def revert(tree, kept):
+    for name, data in kept.items():
+        if data is None:
             (tree / name).unlink(missing_ok=True)
+        else:
+            (tree / name).write_bytes(data)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -137,7 +142,7 @@ class Builder:
     def _run(command, what):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
-            raise Failure(f"{what} failed:\n" + "\n".join(done.stdout.splitlines()[-15:]))
+            raise Failure(f"{what} failed:\n" + "\n".join(line[:300] for line in done.stdout.splitlines()[-15:]))
         return done.stdout
 
     def compile(self, tests):
@@ -181,9 +186,10 @@ def baseline(builder, tests):
     return time.monotonic() - begun
 
 
-def try_fault(builder, root, tree, fault, seconds):
+def try_fault(builder, tree, fault, seconds):
     """(caught, what to say of it)"""
     tests = matching(builder.tests, fault)
+    kept = keep(tree, fault)
     applied, why = fault.apply(tree)
     if not applied:
         return False, "does not apply: " + why
@@ -193,7 +199,7 @@ def try_fault(builder, root, tree, fault, seconds):
     except Failure as failure:
         return False, f"is no fault but an error of the patch: {failure}"
     finally:
-        revert(root, tree, fault)
+        revert(tree, kept)
     by = [f"{name} ({how})" for name, how in went if how not in ("Passed", "Skipped", "Not Run")]
     return bool(by), "by " + ", ".join(by) if by else f"{fault.tests} passes though {fault.sentence}"
 
@@ -211,7 +217,7 @@ def mutate(root, names, options):
     survived = 0
     for fault in faults:
         begun = time.monotonic()
-        caught, say = try_fault(builder, root, tree, fault, seconds)
+        caught, say = try_fault(builder, tree, fault, seconds)
         survived += not caught
         print(f"{'caught' if caught else 'NOT CAUGHT':10}  {fault.name:36} {time.monotonic() - begun:6.1f} s  {say}",
               flush=True)
