@@ -189,9 +189,10 @@ static int check(const char *path, const check_options *options, sl_index *index
 /* Which they are is looked at first: afterwards nobody knows. */
 static int drop(const char *path, const check_options *options, sl_index *index, outcome *found) {
     double seconds;
-    (void)look(options, index, found);
+    sl_status status = look(options, index, found);
+    if (status != SL_OK && status != SL_ECORRUPT) return report_status(path, status);
     memcpy(found->dropped_ids, found->bad_ids, told_count(found) * sizeof *found->bad_ids);
-    sl_status status = sl_index_drop_damaged(index, options->threads, &found->dropped);
+    status = sl_index_drop_damaged(index, options->threads, &found->dropped);
     if (status != SL_OK) return report_status(path, status);
     return found->dropped ? keep_changes(index, path, 0, &seconds) : EXIT_DONE;
 }

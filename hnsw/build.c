@@ -239,6 +239,7 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
         return status;
     }
     index->n += build->n;
+    sl_dead_extend(index, build->first);
     sl_live_publish(index);
     insert_rows(build);
     status = sl_progress_end(&build->progress);

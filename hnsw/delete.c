@@ -36,6 +36,12 @@ sl_status sl_dead_check(const sl_index *index) {
     return SL_OK;
 }
 
+void sl_dead_extend(const sl_index *index, size_t first) {
+    if (!index->live || !index->dead || sl_index_is_direct(index)) return;
+    const size_t from = first / 64;
+    sl_index_touch(index, &index->dead[from], sl_dead_bytes(index->n) - from * sizeof *index->dead);
+}
+
 void sl_dead_mark(sl_index *index, uint32_t node) {
     uint64_t *word = &index->dead[node / 64];
     __atomic_store_n(word, *word ^ (uint64_t)1 << (node % 64), __ATOMIC_RELAXED);

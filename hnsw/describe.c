@@ -220,6 +220,10 @@ void sl_live_describe(const sl_index *index, sl_extent room, const sl_described_
         if (kinds[i] == SL_SECTION_SUMS) put_sums(index, as, out);
         if (kinds[i] == SL_SECTION_LIVE) put(out, SL_SECTION_LIVE, 0, live, SL_LIVE_SIZE);
         sl_section_source *section = section_for(out, kinds[i]);
+        if (kinds[i] == SL_SECTION_DEAD && !section->size && as->dead) {
+            section->data = as->dead;
+            section->size = sl_dead_bytes(index->n);
+        }
         section->flags = SL_SECTION_REQUIRED | SL_SECTION_CHANGING;
         section->room = bytes;
     }

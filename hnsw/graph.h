@@ -262,6 +262,8 @@ static inline size_t sl_live_count(const sl_index *index) {
 size_t sl_next_live(const sl_index *index, size_t from);
 /* delete.c: bytes of the marks of n nodes. */
 size_t sl_dead_bytes(size_t n);
+/* delete.c: the marks of nodes from `first` on, which are zeros, are written too, so that no reader meets a hole. */
+void sl_dead_extend(const sl_index *index, size_t first);
 /* delete.c: sets a node's mark, or takes it away where it is set; dead_count is the caller's to follow. The marks must
  * be there. */
 void sl_dead_mark(sl_index *index, uint32_t node);
@@ -304,7 +306,9 @@ typedef struct sl_described_as {
     const void *ids; /* of id_width bytes each; NULL: the index's own */
     uint32_t id_width;
     const uint32_t *sums; /* NULL: the index's own, where there are any */
-    void *window;         /* see sl_split_rows; NULL where nothing is going to be written */
+    const uint64_t
+        *dead;    /* marks of a file with room where nothing is deleted: written, so that no reader meets a hole */
+    void *window; /* see sl_split_rows; NULL where nothing is going to be written */
 } sl_described_as;
 
 #define SL_DESCRIBED_ROWS 4u

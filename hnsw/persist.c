@@ -26,6 +26,7 @@ typedef struct save_parts {
     void *ids; /* in the file's width, where that is not the one they have in memory */
     size_t id_bytes;
     uint32_t *sums; /* where the file has them and the index has not */
+    uint64_t *dead; /* zeros, where the file has marks and nothing is deleted */
     uint8_t *live;
     void *window;
 } save_parts;
@@ -33,6 +34,7 @@ typedef struct save_parts {
 static void free_parts(const sl_index *index, const save_parts *parts) {
     sl_mem_free(&index->allocator, parts->ids, parts->id_bytes);
     sl_mem_free(&index->allocator, parts->sums, sl_sums_bytes(index));
+    sl_mem_free(&index->allocator, parts->dead, sl_dead_bytes(index->n));
     sl_mem_free(&index->allocator, parts->live, SL_LIVE_SIZE);
     sl_mem_free(&index->allocator, parts->window, SL_SPLIT_WINDOW);
 }
@@ -75,6 +77,7 @@ static sl_status make_live(const sl_index *index, save_parts *parts) {
 static sl_status describe_file(const sl_index *index, const sl_save_params *save, save_parts *parts,
                                sl_description *out) {
     int records = save->layout == SL_LAYOUT_RECORDS, whole = records || save->room;
+    void *block = NULL;
     sl_described_as as = {.layout = save->layout, .id_width = whole ? sizeof(uint64_t) : sl_file_id_width(index)};
     SL_TRY(make_ids(index, as.id_width, parts));
     if (whole) SL_TRY(make_sums(index, parts));
@@ -87,6 +90,9 @@ static sl_status describe_file(const sl_index *index, const sl_save_params *save
         return SL_OK;
     }
     SL_TRY(make_live(index, parts));
+    if (!index->dead_count && index->n) SL_TRY(sl_mem_alloc(&index->allocator, sl_dead_bytes(index->n), &block));
+    parts->dead = block;
+    as.dead = block;
     sl_live_describe(index, sl_live_room(index, save->room), &as, parts->live, out);
     return SL_OK;
 }
@@ -480,8 +486,10 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
 
 /* What a later save over the file is held to. A claim is taken before anything is read that it is to protect. */
 static sl_status take_origin(sl_index *index, const sl_open_params *open) {
-    SL_TRY(sl_origin_make(index->store, &index->allocator, &index->origin));
-    return open->exclusive ? sl_origin_claim(index->origin) : SL_OK;
+    const sl_store *store = index->store;
+    SL_TRY(sl_origin_make(store, &index->allocator, &index->origin));
+    if (open->exclusive) SL_TRY(sl_origin_claim(index->origin, store));
+    return sl_live_head(store) && (open->exclusive || open->place == SL_PLACE_DRAM) ? sl_live_check_log(store) : SL_OK;
 }
 
 /* What is copied into memory is held to the checksums there are. The copying verified the sections that have a CRC.

@@ -579,8 +579,9 @@ typedef struct sl_check_report {
     size_t deleted;          /* vectors that n leaves out; what is counted is counted of them too */
     size_t records_checked;  /* by scrub; 0 where there are none with a CRC: sections have one then */
     size_t bad_records;      /* of them; each is named by the id it has in the file, which may be what is damaged */
-    size_t pages_checked;    /* of a file saved with room: pages of 4096 bytes verified against a checksum each, which
-                                cover every byte but holes; 0 for other files */
+    size_t pages_checked;    /* of a file saved with room: pages of 4096 bytes verified against a checksum each; 0 for
+                                other files. They cover every byte but holes and the two superblocks, which have a CRC
+                                each, and of which one whole one is enough */
     size_t bad_pages;        /* of them */
     int unverified; /* 1: a file with room whose pages have no checksums in force, because an older version made it or
                        because it was written directly in persistent memory. Only its records can be verified (scrub) */

@@ -74,6 +74,11 @@ static uint32_t draw(draws *d, size_t number) {
     return (uint32_t)(d->bits >> 16 * (number % DRAWS)) & 0xffff;
 }
 
+/* Which of its unseen ids a feature gets: not of the draw that forgot it, which is below the share. */
+static uint64_t bucket_of(const draws *d, size_t number) {
+    return sl_random_at(~d->seed, d->first * DRAWS + number);
+}
+
 static draws draws_of(const sl_forgetter *forgetter, uint64_t seed, size_t row) {
     size_t words = (SIDE_DRAWS + forgetter->features->count + DRAWS - 1) / DRAWS;
     return (draws){seed, row * words, SIZE_MAX, 0};
@@ -117,15 +122,15 @@ static fate fate_of(const sl_forgetter *forgetter, const sl_feature *feature, lo
  * Forgetting it
  * ------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t unseen_id(const sl_feature *feature, uint32_t drawn) {
-    return (uint32_t)(1 + drawn / 2 % unseen_ids(feature));
+static uint32_t unseen_id(const sl_feature *feature, uint64_t bucket) {
+    return (uint32_t)(1 + bucket % unseen_ids(feature));
 }
 
-static void forget_single(const sl_forgetter *forgetter, const sl_feature *feature, fate how, uint32_t drawn,
+static void forget_single(const sl_forgetter *forgetter, const sl_feature *feature, fate how, uint64_t bucket,
                           float *dense, uint32_t *ids) {
     const sl_rows_buffer *missing = &forgetter->missing;
     if (feature->form == SL_FORM_ID)
-        ids[feature->at] = how == UNSEEN ? unseen_id(feature, drawn) : missing->ids[feature->at];
+        ids[feature->at] = how == UNSEEN ? unseen_id(feature, bucket) : missing->ids[feature->at];
     else if (feature->form == SL_FORM_DENSE)
         memcpy(dense + feature->at, missing->dense + feature->at, feature->width * sizeof *dense);
 }
@@ -150,10 +155,9 @@ static void forget_rows(const sl_forgetter *forgetter, sl_batch *batch, uint64_t
         for (size_t f = 0; f < features->count; f++) {
             const sl_feature *feature = &features->features[f];
             if (feature->spec->type == SL_FEATURE_CROSS) continue;
-            uint32_t drawn = draw(&d, SIDE_DRAWS + f);
-            fate how = fate_of(forgetter, feature, sides, drawn);
+            fate how = fate_of(forgetter, feature, sides, draw(&d, SIDE_DRAWS + f));
             if (how == KEPT) continue;
-            forget_single(forgetter, feature, how, drawn, dense, ids);
+            forget_single(forgetter, feature, how, bucket_of(&d, SIDE_DRAWS + f), dense, ids);
             changed = 1;
         }
         if (changed) cross_again(features, ids);
@@ -166,10 +170,10 @@ static void forget_rows(const sl_forgetter *forgetter, sl_batch *batch, uint64_t
 
 /* A bag's ids from `from` on go to `to`, which is not behind it; returns how many are left of them. */
 static size_t move_bag(const sl_feature *feature, uint32_t *ids, size_t to, size_t from, size_t count, fate how,
-                       uint32_t drawn) {
+                       uint64_t bucket) {
     if (how == MISSING) return 0;
     for (size_t i = 0; i < count; i++)
-        ids[to + i] = how == UNSEEN ? unseen_id(feature, drawn) : ids[from + i];
+        ids[to + i] = how == UNSEEN ? unseen_id(feature, bucket) : ids[from + i];
     return count;
 }
 
@@ -187,9 +191,9 @@ static size_t forget_bag(const sl_forgetter *forgetter, sl_batch *batch, size_t 
     if (feature->spec->type == SL_FEATURE_CROSS)
         return sl_cross_bag(features, feature, batch->ids + row * features->id_count,
                             batch->bag_start + row * features->bag_count, batch->bag_ids, batch->bag_ids + used);
-    uint32_t drawn = draw(d, SIDE_DRAWS + number);
-    fate how = fate_of(forgetter, feature, sides, drawn);
-    return move_bag(feature, batch->bag_ids, used, old.from, old.end - old.from, how, drawn);
+    fate how = fate_of(forgetter, feature, sides, draw(d, SIDE_DRAWS + number));
+    uint64_t bucket = bucket_of(d, SIDE_DRAWS + number);
+    return move_bag(feature, batch->bag_ids, used, old.from, old.end - old.from, how, bucket);
 }
 
 static void forget_bags(const sl_forgetter *forgetter, sl_batch *batch, uint64_t seed) {

@@ -266,7 +266,7 @@ static sl_status open_store(sl_items *items, sl_store *store, sl_progress *progr
 
 static sl_status take_origin(sl_items *items, int exclusive) {
     SL_TRY(sl_origin_make(items->body->store, &items->allocator, &items->origin));
-    return exclusive ? sl_origin_claim(items->origin) : SL_OK;
+    return exclusive ? sl_origin_claim(items->origin, items->body->store) : SL_OK;
 }
 
 static sl_status open_once(const char *path, const sl_items_params *params, sl_items **out) {

@@ -111,6 +111,12 @@ sl_status sl_live_pin(int fd, const char *path, sl_progress *progress) {
     return SL_OK;
 }
 
+void sl_live_unpin(int fd) {
+    (void)lock_byte(fd, F_UNLCK, SL_LIVE_DIRECT);
+    (void)lock_byte(fd, F_UNLCK, SL_LIVE_CHECKPOINT);
+    close(fd);
+}
+
 /* The next one, over the older of the two, on the device when this returns. */
 static sl_status write_super(const sl_file_ops *ops, int fd, const char *path, uint64_t section, sl_superblock *super) {
     super->sequence++;
@@ -256,8 +262,11 @@ sl_status sl_live_hold(const sl_store *store, int *held) {
     return sl_lock_file(*held, LOCK_SH, store->path);
 }
 
+/* A child that was forked meanwhile has the lock too. */
 void sl_live_release(int held) {
-    if (held >= 0) close(held);
+    if (held < 0) return;
+    (void)flock(held, LOCK_UN);
+    close(held);
 }
 
 /* The same as a crashed writer's log has it; of one that is at work nothing, since pages that are the reader's own
@@ -289,9 +298,13 @@ static sl_status find_writer(const sl_store *store, int *found) {
     return *found ? SL_OK : status;
 }
 
-int sl_live_has_writer(const sl_store *store) {
-    int writer;
-    return find_writer(store, &writer) == SL_OK && writer;
+/* Without a lock, which a writer that is opened at that moment would find; what cannot be told counts as a writer. */
+static int has_writer(const sl_store *store) {
+    int fd = sl_store_reopen(store);
+    if (fd < 0) return 1;
+    int locked = byte_is_locked(fd, SL_LIVE_WRITER);
+    close(fd);
+    return locked;
 }
 
 /* Into the file, open to be written at fd. A writer that is opened meanwhile waits for it (lock_for_writing). */
@@ -340,11 +353,21 @@ static void look_for_remains(const sl_store *store) {
     close(fd);
 }
 
+sl_status sl_live_check_log(const sl_store *store) {
+    sl_superblock super;
+    sl_redo_found found = {0};
+    if (store->healed || log_is_empty(store->path)) return SL_OK;
+    SL_TRY(sl_live_super(store, &super));
+    SL_TRY(redo(store, &super, NULL, NULL, &found));
+    if (!found.groups) return SL_OK;
+    return sl_fail(SL_EBUSY, "%s: a writer came and died while the file was opened; open it again", store->path);
+}
+
 /* The superblock first: a writer that is opened after it was read changes it, and one that was opened before is found,
  * or has written all that it will. */
 uint64_t sl_live_quiet(const sl_store *store) {
     sl_superblock super;
-    return sl_live_super(store, &super) == SL_OK && !sl_live_has_writer(store) ? super.sequence : 0;
+    return sl_live_super(store, &super) == SL_OK && !has_writer(store) ? super.sequence : 0;
 }
 
 void sl_live_watch(sl_store *store) {
@@ -407,6 +430,7 @@ void sl_live_close(sl_live *live) {
     /* A child that was forked meanwhile has the lock too, and would keep it. */
     if (live->fd >= 0 && live->owner == (int)getpid()) {
         (void)lock_byte(live->fd, F_UNLCK, SL_LIVE_WRITER);
+        (void)lock_byte(live->fd, F_UNLCK, SL_LIVE_DIRECT);
         (void)flock(live->fd, LOCK_UN);
     }
     if (live->fd >= 0) (void)live->ops.close(live->ops.ctx, live->fd);
@@ -512,6 +536,7 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
     live->allocated = block;
     if (!live->direct) SL_TRY_GOTO(prepare_log(store, live), fail);
     live->base = (uint8_t *)(uintptr_t)store->base;
+    store->writer = live->fd;
     *out = live;
     return SL_OK;
 fail:
@@ -589,6 +614,7 @@ static sl_status sum_run(sl_live *live, uint64_t offset, uint64_t size) {
         uint32_t sum = sum_page(live, offset, some, &word);
         uint32_t *to = (uint32_t *)(void *)(live->base + live->updater->sums.words) + word;
         if (*to == sum) continue;
+        SL_TRY(set_aside(live, (uint64_t)((const uint8_t *)to - live->base), sizeof *to));
         *to = sum;
         sl_live_touch(live, to, sizeof *to);
     }
@@ -649,8 +675,8 @@ sl_status sl_live_commit(sl_live *live) {
     sl_live_fence(live);
     if (live->direct) return SL_OK;
     if (!live->dirty.marked) return SL_OK;
-    SL_TRY(update_sums(live));
     SL_TRY(for_each_run(live, 0, live->size, 0, set_aside));
+    SL_TRY(update_sums(live));
     SL_TRY(write_log(live));
     sl_status status = write_through(live);
     if (status != SL_OK) {

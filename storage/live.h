@@ -105,12 +105,16 @@ void sl_live_watch(sl_store *store);
  * SL_EBUSY where a writer in persistent memory is at work; SL_ECANCELED. */
 sl_status sl_live_pin(int fd, const char *path, sl_progress *progress);
 
+/* Ends that and closes the file. */
+void sl_live_unpin(int fd);
+
 /* Writes what the log of the file at `of`, of size bytes, holds to fd, which is open on `path`. */
 sl_status sl_live_replay(const char *of, const sl_superblock *super, uint64_t size, const sl_file_ops *ops, int fd,
                          const char *path, sl_redo_found *found);
 
-/* Whether the file is open to be written, or kept from being so. */
-int sl_live_has_writer(const sl_store *store);
+/* For who keeps writers off: SL_EBUSY where one came and died after sl_live_heal, so that its log has to be replayed.
+ */
+sl_status sl_live_check_log(const sl_store *store);
 
 /* The number of the superblock in force; 0 while the file has a writer. Who reads the file between two calls that
  * return the same number, and not 0, has read what nobody was writing. */

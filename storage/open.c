@@ -185,6 +185,8 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     store->dax = sl_pmem_is_dax(fd);
     store->threads = 1;
     store->detached = store->healed = 0;
+    store->writer = -1;
+    store->access = sl_access_of(&info);
     memcpy(store->path, path, strlen(path) + 1);
     *out = store;
 done:
@@ -203,6 +205,8 @@ void sl_store_close(sl_store *store, const sl_allocator *allocator) {
 
 int sl_store_reopen(const sl_store *store) {
     const sl_file_ops ops = sl_file_ops_of(NULL);
+    const int kept = store->fd >= 0 ? store->fd : store->writer;
+    if (kept >= 0) return fcntl(kept, F_DUPFD_CLOEXEC, 0);
     int fd = sl_open_retrying(&ops, store->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0 || sl_store_is(store, fd)) return fd;
     close(fd);

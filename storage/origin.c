@@ -72,28 +72,30 @@ static sl_status fail_replaced(const char *path) {
     return sl_fail(SL_EBUSY, "%s: was replaced or changed by another since it was opened; " OPEN_AGAIN, path);
 }
 
+/* As the store has it: a reader who opens a file that is replaced at that moment goes on with what it has. */
+static sl_fingerprint print_of(const sl_store *store) {
+    const sl_file_section *live = sl_store_section(store, SL_SECTION_LIVE);
+    sl_fingerprint print = {store->header.crc32c, 0};
+    if (!live) return print;
+    const uint8_t *pages = sl_store_data(store, live);
+    print.supers = crc_of_supers(pages, pages + SL_LIVE_PAGE);
+    return print;
+}
+
 sl_status sl_origin_make(const sl_store *store, const sl_allocator *allocator, sl_origin **out) {
-    char path[PATH_MAX];
-    struct stat info;
+    char resolved[PATH_MAX];
+    const char *path = realpath(store->path, resolved) ? resolved : store->path;
     void *block;
     *out = NULL;
-    if (!realpath(store->path, path)) return sl_fail_errno("cannot find", store->path);
     SL_TRY(sl_mem_alloc(allocator, origin_bytes(path), &block));
     sl_origin *origin = block;
     *origin = (sl_origin){.device = store->device,
                           .inode = store->inode,
-                          .print = {store->header.crc32c, 0},
-                          .mapped = store->fd < 0,
+                          .print = print_of(store),
+                          .mapped = store->fd < 0 && !store->healed,
+                          .access = store->access,
                           .claim = -1};
     memcpy(origin->path, path, strlen(path) + 1);
-    int fd = sl_store_reopen(store);
-    int known = fd >= 0 && fstat(fd, &info) == 0 && read_fingerprint(fd, &origin->print);
-    if (fd >= 0) close(fd);
-    if (!known) {
-        sl_origin_free(origin, allocator);
-        return fail_replaced(path);
-    }
-    origin->access = sl_access_of(&info);
     *out = origin;
     return SL_OK;
 }
@@ -116,7 +118,7 @@ static int is_at(const sl_origin *origin, const struct stat *info) {
     return (uint64_t)info->st_dev == origin->device && (uint64_t)info->st_ino == origin->inode;
 }
 
-sl_status sl_origin_claim(sl_origin *origin) {
+sl_status sl_origin_claim(sl_origin *origin, const sl_store *store) {
     const sl_file_ops ops = sl_file_ops_of(NULL);
     struct stat info;
     int fd = sl_open_retrying(&ops, origin->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
@@ -131,6 +133,8 @@ sl_status sl_origin_claim(sl_origin *origin) {
     }
     origin->claim = fd;
     origin->owner = (int)getpid();
+    /* A writer may have come and gone since the file was opened. */
+    origin->print = print_of(store);
     return SL_OK;
 }
 

@@ -6,8 +6,8 @@
 #include "storage/ops.h"
 #include "storage/store.h"
 
-/* What of a file changes whenever its contents do: the header's CRC, which covers the CRC of every section, and a CRC
- * of the superblocks, which each writer of a file with room moves on. */
+/* Two CRCs that change whenever a file's contents do: the header's, which covers the CRC of every section, and that of
+ * the superblocks, which each writer of a file with room moves on. */
 typedef struct sl_fingerprint {
     uint32_t header, supers;
 } sl_fingerprint;
@@ -24,14 +24,14 @@ struct sl_origin {
     char path[]; /* links resolved */
 };
 
-/* Of a store that was just opened. Its superblocks are read here: keep writers off until then. */
+/* The origin of a store that was just opened; of a file with room its superblocks are read here. */
 sl_status sl_origin_make(const sl_store *store, const sl_allocator *allocator, sl_origin **out);
 /* Takes NULL. Lets go of the claim. */
 void sl_origin_free(sl_origin *origin, const sl_allocator *allocator);
 
 /* Keeps every other handle from changing the file, or replacing it, until the origin is freed. SL_EBUSY where one is
  * about to, or the file has been replaced. */
-sl_status sl_origin_claim(sl_origin *origin);
+sl_status sl_origin_claim(sl_origin *origin, const sl_store *store);
 
 /* Whether a path names the handle's file, as far as names tell. */
 int sl_origin_is(const sl_origin *origin, const char *path);

@@ -4,10 +4,10 @@
  * Section SL_SECTION_PAGE_SUMS holds a u32 for each page of 4096 bytes in front of the section, and behind these one
  * for the head page of SL_SECTION_LIVE. The superblocks have a CRC of their own.
  *
- * A sum is the CRC-32C of the page without its two inversions. It is linear: a page of zeros has the sum 0, so that a
- * hole needs none, and the sum of a changed page is the old sum XOR that of the bytes' difference. A writer therefore
- * updates a sum from the bytes that it changes. Damage elsewhere in the page keeps the sum wrong, and so does damage of
- * the bytes that were changed.
+ * A sum is the CRC-32C of the page without its two inversions. The sum is linear. A page of zeros has the sum 0, so
+ * holes need none. The sum of a changed page is the old sum XOR the sum of the difference. A writer therefore updates a
+ * sum from the bytes that it changes. Damage elsewhere in the page keeps the sum wrong, and so does damage of the bytes
+ * that were changed.
  */
 #ifndef SL_STORAGE_PAGE_SUMS_H
 #define SL_STORAGE_PAGE_SUMS_H

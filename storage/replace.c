@@ -95,11 +95,12 @@ static void remove_leftovers(const sl_replacement *r) {
     size_t stem = strnlen(name, MAX_STEM);
     DIR *folder = opendir(r->folder);
     for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
-        long process;
-        int number, end = 0;
+        char *end;
         if (strncmp(entry->d_name, name, stem) != 0 || strncmp(entry->d_name + stem, ".tmp.", 5) != 0) continue;
         const char *rest = entry->d_name + stem + 5;
-        if (sscanf(rest, "%ld.%d%n", &process, &number, &end) == 2 && !rest[end] && is_gone(process))
+        if (*rest < '1' || *rest > '9') continue;
+        long process = strtol(rest, &end, 10);
+        if (*end == '.' && end[1 + strspn(end + 1, "0123456789")] == '\0' && process <= INT_MAX && is_gone(process))
             remove_abandoned(r, entry->d_name);
     }
     if (folder) closedir(folder);
@@ -186,7 +187,10 @@ static sl_status open_replaced(sl_replacement *r) {
 }
 
 static void let_go(sl_replacement *r) {
-    if (r->kept >= 0) close(r->kept);
+    if (r->kept >= 0) {
+        (void)flock(r->kept, LOCK_UN); /* which a child that was forked meanwhile has too */
+        close(r->kept);
+    }
     r->kept = -1;
 }
 

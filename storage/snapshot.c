@@ -112,7 +112,7 @@ sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const ch
     status = take(&s);
     if (status != SL_OK) status = sl_replace_discard(&s.file, status);
 done:
-    if (s.fd >= 0) close(s.fd);
+    if (s.fd >= 0) sl_live_unpin(s.fd);
     sl_store_close(store, &allocator);
     return status;
 }

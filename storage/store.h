@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "storage/format.h"
+#include "storage/ops.h"
 
 /* A part of each row of a section, and where the rows' parts lie in memory: `size` bytes at `offset` of a row, `step`
  * bytes from one row's to the next's. */
@@ -78,6 +79,8 @@ typedef struct sl_store {
     int dax;                /* loads from it go to persistent memory itself, and not to copies of its pages */
     size_t threads;         /* that copy and sum a section, as of sl_crew_run; 1 */
     int detached;           /* it is private: pages that are written to become this process's own */
+    int writer;             /* open on the file, of the handle that writes it in place; else -1 */
+    sl_access access;       /* the file's when it was opened */
     int healed;             /* and has what a crashed writer's log says, which the file has not */
     uint64_t watched;       /* atomic: the second of the clock in which sl_live_watch last looked */
     sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
@@ -96,7 +99,8 @@ void sl_store_close(sl_store *store, const sl_allocator *allocator);
 
 /* Whether fd is open on the file that the store has mapped: not on one that has taken its place. */
 int sl_store_is(const sl_store *store, int fd);
-/* The file that the store has mapped, open to read; -1 where its name is another's by now, or nobody's. */
+/* The file that the store has mapped, open to read; -1 where its name is another's by now, or nobody's, and the store
+ * has not kept it open. */
 int sl_store_reopen(const sl_store *store);
 
 /* A copy of the file at path, put in place of `copy` as by sl_store_save; path may be written in place meanwhile. The
