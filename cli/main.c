@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/system.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +70,16 @@ static int help(int argc, char **argv) {
     return report_stdout();
 }
 
+/* A file that is opened where a standard stream was closed would get what is printed. What takes the place fails as a
+ * closed stream does. */
+static int keep_streams(void) {
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) return 0;
+    return 1;
+}
+
 int main(int argc, char **argv) {
+    if (!keep_streams()) return EXIT_FAILED;
     interrupt_install();
     int status = report_log_install();
     if (status != EXIT_DONE) return status;

@@ -53,7 +53,7 @@ sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_ex
     return sl_fail(
         SL_ECORRUPT,
         "%s: the head page says %llu vectors, %llu slots, %llu rows and entry point %llx, with room for %zu, "
-        "%zu and %zu; take a copy of the file",
+        "%zu and %zu; restore a copy of the file",
         index->store->path, (unsigned long long)facts->n, (unsigned long long)facts->upper_count,
         (unsigned long long)facts->upper_rows, (unsigned long long)facts->entry, room.n, room.slots, room.rows);
 }

@@ -127,8 +127,7 @@ static sl_status save_settings(const sl_index *index, const char *path, const sl
     return sl_store_amend(index->store, path, save->file_ops, &tuned, index->origin, &progress);
 }
 
-sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
-    if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
+static sl_status save_index(sl_index *index, const char *path, const sl_save_params *params) {
     sl_save_params mine;
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
@@ -155,6 +154,24 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
         sl_store_save(path, &sl_index_file, mine.file_ops, &file.header, file.sections, file.count, origin, &progress);
 done:
     free_parts(index, &parts);
+    return status;
+}
+
+/* Of a mapped file that others may write, over which it is saved: what they write is kept off before the view is taken
+ * that would lack it. A claim has done so. */
+sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
+    if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
+    int held = -1;
+    int over = index->facts && sl_origin_is(index->origin, path);
+    if (over && !sl_origin_claims(index->origin, index->origin->path)) {
+        sl_status status = sl_live_hold(index->store, &held);
+        if (status != SL_OK) {
+            sl_live_release(held);
+            return status;
+        }
+    }
+    sl_status status = save_index(index, path, params);
+    sl_live_release(held);
     return status;
 }
 

@@ -20,6 +20,8 @@
 
 /* Blocks are set aside in pieces of this size. */
 #define PIECE ((uint64_t)1 << 20)
+/* Milliseconds that a writer waits for a reader which replays the log; one that was stopped is not waited for. */
+#define HEALER_PAUSES 2000
 /* The longest record. */
 #define RUN ((uint64_t)1 << 20)
 /* What is written again rather than left out of a write. */
@@ -66,7 +68,7 @@ sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
         if (is_whole(&one) && one.sequence > out->sequence) *out = one;
     }
     if (out->sequence) return SL_OK;
-    return sl_fail(SL_ECORRUPT, "%s: both superblocks are damaged; take a copy of the file", store->path);
+    return sl_fail(SL_ECORRUPT, "%s: both superblocks are damaged; restore a copy of the file", store->path);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -448,8 +450,8 @@ void sl_live_close(sl_live *live) {
 static sl_status lock_for_writing(sl_live *live) {
     sl_status status;
     int healed = 1;
-    while ((status = sl_lock_file(live->fd, LOCK_EX, live->path)) == SL_EBUSY && healed) {
-        healed = byte_is_locked(live->fd, SL_LIVE_HEALER);
+    for (int i = 0; (status = sl_lock_file(live->fd, LOCK_EX, live->path)) == SL_EBUSY && healed; i++) {
+        healed = i < HEALER_PAUSES && byte_is_locked(live->fd, SL_LIVE_HEALER);
         if (healed) nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
     /* Readers look at it. A file system without such locks has readers that leave dead writers to who opens next. */

@@ -177,6 +177,30 @@ START_TEST(no_save_undoes_a_sync) {
 }
 END_TEST
 
+static int open_to_write(void *ctx, uint64_t done, uint64_t total) {
+    (void)done;
+    (void)total;
+    sl_index *other;
+    *(int *)ctx |= open_as(SL_PLACE_MAP, 1, 0, 0, &other) == SL_OK;
+    return 0;
+}
+
+/* A save over a mapped file keeps writers off from before its view is taken: they would add what it lacks. */
+START_TEST(no_writer_during_a_save_over) {
+    make_at(place.path, N, ROOM);
+    int written = 0;
+    sl_index *mapped = opened(SL_PLACE_MAP, 0, 0);
+    sl_save_params save;
+    indexes_save_params(&save);
+    save.room = ROOM;
+    save.progress = open_to_write;
+    save.progress_ctx = &written;
+    ck_ok(sl_index_save(mapped, place.path, &save));
+    ck_assert_int_eq(written, 0);
+    sl_index_free(mapped);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Writers
  * ------------------------------------------------------------------------------------------------------------- */
@@ -391,6 +415,7 @@ int main(void) {
     tcase_add_test(tests, a_claim_is_waited_for);
     tcase_add_loop_test(tests, no_save_undoes_another, 0, 2);
     tcase_add_test(tests, no_save_undoes_a_sync);
+    tcase_add_test(tests, no_writer_during_a_save_over);
     tcase_add_loop_test(tests, a_writer_notices_that_its_file_is_gone, 0, 3);
     tcase_add_test(tests, a_fork_makes_no_second_writer);
     tcase_add_test(tests, a_forked_child_changes_nothing_at_all);

@@ -49,6 +49,16 @@ class Changing(CommandTest):
         return told
 
 
+class ClosedStreams(Changing):
+    """What is printed never goes into the index, whichever streams are closed."""
+    built_with = ("--room", 1000)
+
+    def test_the_index_stays(self):
+        for closed in ((1,), (2,), (0, 1, 2)):
+            self.start("add", "x.sl", "more.fbin", "--progress", preexec_fn=lambda: [os.close(fd) for fd in closed])
+            self.assertTrue(self.run_json("check", "x.sl")["ok"])
+
+
 class Records(Changing):
     """Whoever replaces a file keeps its layout."""
     built_with = ("--layout", "records")
