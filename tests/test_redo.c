@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GROUPS = 3, BYTES = 24, FILE_SIZE = 4096, N = 200, ROOM = 400, DIM = 8 };
+enum { GROUPS = 3, BYTES = 24, FILE_SIZE = 4096, N = 200, ROOM = 50000, DIM = 8 };
 enum { HEAD = sizeof(sl_redo_head), RECORD = sizeof(sl_redo_record) + BYTES };
 enum { GROUP = sizeof(sl_redo_group) + 2 * RECORD + sizeof(sl_redo_trailer), LOG = HEAD + GROUPS * GROUP };
 
