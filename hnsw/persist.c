@@ -167,6 +167,8 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
         sl_status status = sl_live_hold(index->store, &held);
         if (status != SL_OK) {
             sl_live_release(held);
+            /* Whoever has the lock may have that of another file, which has taken this one's place. */
+            if (index->origin->mapped) SL_TRY(sl_origin_check(index->origin, index->origin->path, -1));
             return status;
         }
     }
