@@ -223,6 +223,23 @@ START_TEST(no_save_hides_damage) {
 }
 END_TEST
 
+/* Links have no checksum but their page's, and a changed one is a link like any other. */
+START_TEST(no_copy_of_damaged_links) {
+    sl_store *store;
+    sl_index *index;
+    sl_open_params params;
+    const sl_allocator memory = sl_allocator_of(NULL);
+    ck_ok(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &memory, &store));
+    const sl_file_section *links = sl_store_section(store, SL_SECTION_UPPER_LINKS);
+    unsigned char flipped = *(const unsigned char *)sl_store_data(store, links) ^ 1;
+    file_patch(place.path, links->offset, &flipped, 1);
+    sl_store_close(store, &memory);
+    sl_open_params_init(&params);
+    params.place = SL_PLACE_DRAM;
+    ck_fails(sl_index_open(place.path, &params, &index), SL_ECORRUPT, "1 pages are damaged");
+}
+END_TEST
+
 /* A writer that is held up between the pages and their sums, and a check beside it meanwhile. */
 typedef struct halfway {
     sl_file_section sums; /* where they are */
@@ -330,6 +347,7 @@ int main(void) {
     tcase_add_loop_test(tests, every_bit_is_found, 0, 2);
     tcase_add_test(tests, no_commit_hides_damage);
     tcase_add_loop_test(tests, no_save_hides_damage, 0, 2);
+    tcase_add_test(tests, no_copy_of_damaged_links);
     tcase_add_test(tests, a_page_is_read_again);
     tcase_add_loop_test(tests, failed_commits_are_summed_once, 0, 2);
     tcase_add_test(tests, written_directly);
