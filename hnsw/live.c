@@ -133,7 +133,7 @@ static void store_word(const sl_index *index, uint64_t *to, uint64_t value) {
 sl_status sl_live_reserve_nodes(const sl_index *index, size_t more) {
     sl_live *live = index->live;
     size_t first = index->n;
-    if (!sl_index_is_direct(index)) return SL_OK;
+    if (!live) return SL_OK;
     SL_TRY(sl_live_reserve(live, sl_row(index, (uint32_t)first), more * index->codec.rows.pitch));
     if (index->rest_rows)
         SL_TRY(sl_live_reserve(live, sl_rest_row(index, (uint32_t)first), more * index->codec.rest.pitch));
@@ -153,7 +153,7 @@ sl_status sl_live_reserve_nodes(const sl_index *index, size_t more) {
 sl_status sl_live_reserve_upper(const sl_index *index, size_t slots, size_t rows) {
     const sl_upper *upper = &index->upper;
     sl_live *live = index->live;
-    if (!sl_index_is_direct(index)) return SL_OK;
+    if (!live) return SL_OK;
     SL_TRY(sl_live_reserve(live, upper->nodes + upper->count, slots * sizeof(uint32_t)));
     SL_TRY(sl_live_reserve(live, upper->start + upper->count, (slots + 1) * sizeof(uint32_t)));
     return sl_live_reserve(live, upper->links + upper->rows * index->m, rows * index->m * sizeof(uint32_t));

@@ -597,7 +597,8 @@ SL_API SL_MUST_USE sl_status sl_index_check(sl_index *index, const sl_check_para
 /* Of an index that was opened writable: takes out every vector whose record does not agree with its checksum (see
  * scrub). They are deleted, and can no longer be got; walks go on through their places as through copies of a
  * neighbour, so that nothing behind them is lost. Which they are, a check with scrub tells before; add them again from
- * where they came from. *dropped is how many there were. As of other changes, sl_index_sync makes it durable. Needs the
+ * where they came from. The pages that hold these records are summed anew as they are, so that other damage in them is
+ * no longer told. *dropped is how many there were. As of other changes, sl_index_sync makes it durable. Needs the
  * handle to itself. threads: 0 for as many as OpenMP gives. Errors: SL_EINVAL, SL_EREADONLY, SL_EUNSUPPORTED (an index
  * in memory), SL_ECORRUPT (no record is sound), SL_ENOSPC. */
 SL_API SL_MUST_USE sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped);
@@ -700,10 +701,12 @@ SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_param
  * meets an error halfway leaves the file as it was. In persistent memory that is written directly, changes are durable
  * and seen by others as they are made, and a sync waits for the last of them; of a delete that a crash cut short some
  * may be deleted. Changes are first written to a log beside the file (its name and ".log") and synced, then to the
- * file; the log is emptied now and then. Keep the two together. Where a process dies in a sync, a reader that has the
- * file open and may write to it finishes the sync: one of its searches does so, about a second later. Needs the handle
- * to itself, as add does; not for a child that fork() made. Errors: SL_ENOSPC and SL_EIO, after which it may be tried
- * again unless the message says to open the file anew; SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one
+ * file; the log is emptied now and then, and removed when the handle is freed. Keep the two together: without the log
+ * that a crash left, sl_index_open gives SL_ECORRUPT but to read the mapped file. Where a process dies in a sync, a
+ * reader that has the file open and may write to it finishes the sync: one of its searches does so, about a second
+ * later. Needs the handle to itself, as add does; not for a child that fork() made. Errors: SL_ENOSPC and SL_EIO, after
+ * which it may be tried again unless the message says to open the file anew, which may have the changes then; SL_EBUSY
+ * where the file was renamed, replaced or written over; SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one
  * that is mapped to be read. */
 SL_API SL_MUST_USE sl_status sl_index_sync(sl_index *index);
 

@@ -22,6 +22,8 @@
 #define PIECE ((uint64_t)1 << 20)
 /* Milliseconds that a writer waits for a reader which replays the log; one that was stopped is not waited for. */
 #define HEALER_PAUSES 2000
+/* The log is looked at again where a writer came or went meanwhile, so many times in all. */
+#define MOST_LOOKS 16
 /* The longest record. */
 #define RUN ((uint64_t)1 << 20)
 /* What is written again rather than left out of a write. */
@@ -119,12 +121,15 @@ void sl_live_unpin(int fd) {
     close(fd);
 }
 
+static uint64_t super_at(uint64_t section, const sl_superblock *super) {
+    return section + super->sequence % SL_SUPERBLOCKS * SL_LIVE_PAGE;
+}
+
 /* The next one, over the older of the two, on the device when this returns. */
 static sl_status write_super(const sl_file_ops *ops, int fd, const char *path, uint64_t section, sl_superblock *super) {
     super->sequence++;
     super->crc32c = super_crc(super);
-    uint64_t at = section + super->sequence % SL_SUPERBLOCKS * SL_LIVE_PAGE;
-    SL_TRY(sl_write_at(ops, fd, path, super, sizeof *super, at));
+    SL_TRY(sl_write_at(ops, fd, path, super, sizeof *super, super_at(section, super)));
     return sl_sync_data(ops, fd, path);
 }
 
@@ -168,15 +173,33 @@ static sl_status write_last(void *ctx, uint64_t offset, const void *data, uint64
     return write_end(end, offset > past ? offset : past, behind);
 }
 
-sl_status sl_live_replay(const char *of, const sl_superblock *super, uint64_t size, const sl_file_ops *ops, int fd,
-                         const char *path, sl_redo_found *found) {
-    into_file to = {ops, fd, path};
-    return sl_redo_replay(of, super->identity, super->epoch, size, write_record, &to, found);
+static sl_redo_owner owner_of(const sl_store *store, const sl_superblock *super) {
+    return (sl_redo_owner){store->resolved, super->identity, super->epoch, store->size, super->logged != 0};
 }
 
 static sl_status redo(const sl_store *store, const sl_superblock *super, sl_redo_apply apply, void *ctx,
                       sl_redo_found *found) {
-    return sl_redo_replay(store->path, super->identity, super->epoch, store->size, apply, ctx, found);
+    const sl_redo_owner owner = owner_of(store, super);
+    return sl_redo_replay(&owner, apply, ctx, found);
+}
+
+sl_status sl_live_replay(const sl_store *store, const sl_superblock *super, const sl_file_ops *ops, int fd,
+                         const char *path, sl_redo_found *found) {
+    into_file to = {ops, fd, path};
+    return redo(store, super, write_record, &to, found);
+}
+
+/* What there is to replay, by the superblock in force. A writer that came or went meanwhile has changed both. */
+static sl_status look_at_log(const sl_store *store, sl_superblock *super, sl_redo_found *found) {
+    for (int i = 0; i < MOST_LOOKS; i++) {
+        sl_superblock now;
+        SL_TRY(sl_live_super(store, super));
+        sl_status status = redo(store, super, NULL, NULL, found);
+        if (status == SL_OK) return SL_OK;
+        SL_TRY(sl_live_super(store, &now));
+        if (now.sequence == super->sequence) return status;
+    }
+    return sl_fail(SL_EBUSY, "%s: writers come and go while it is opened; try again", store->path);
 }
 
 /* Replays the log into the file beside readers that have it mapped: they never see it as an earlier sync left it. The
@@ -197,11 +220,13 @@ static sl_status redo_forward(const sl_store *store, const sl_file_ops *ops, int
 }
 
 /* Replays what the log holds into the file, and goes over to the next epoch, so that the log counts no more, whatever
- * is left in it. A crash in between leaves the log in force, and what it says is said again. */
-static sl_status recover(const sl_store *store, const sl_file_ops *ops, int fd, sl_superblock *super) {
+ * is left in it. A crash in between leaves the log in force, and what it says is said again. `logged` as in
+ * sl_superblock: whether the file has a log from here on. */
+static sl_status recover(const sl_store *store, const sl_file_ops *ops, int fd, int logged, sl_superblock *super) {
     sl_redo_found found;
     SL_TRY(redo_forward(store, ops, fd, super, &found));
     super->epoch++;
+    super->logged = (uint64_t)logged;
     if (found.groups) {
         SL_TRY(sl_sync_data(ops, fd, store->path));
         super->recoveries++;
@@ -218,7 +243,7 @@ static sl_status fail_replaced(const sl_store *store) {
 }
 
 static sl_status open_same(const sl_store *store, const sl_file_ops *ops, int *fd) {
-    *fd = sl_open_retrying(ops, store->path, O_RDWR | O_CLOEXEC, 0);
+    *fd = sl_open_retrying(ops, store->resolved, O_RDWR | O_CLOEXEC, 0);
     if (*fd < 0) return sl_fail_errno("cannot open for writing", store->path);
     if (sl_store_is(store, *fd)) return SL_OK;
     (void)ops->close(ops->ctx, *fd);
@@ -230,8 +255,8 @@ static sl_status open_same(const sl_store *store, const sl_file_ops *ops, int *f
  * is written to. */
 static sl_status check_name(const sl_store *store) {
     struct stat now;
-    int same =
-        stat(store->path, &now) == 0 && (uint64_t)now.st_dev == store->device && (uint64_t)now.st_ino == store->inode;
+    int same = stat(store->resolved, &now) == 0 && (uint64_t)now.st_dev == store->device &&
+               (uint64_t)now.st_ino == store->inode;
     return same ? SL_OK : fail_replaced(store);
 }
 
@@ -249,7 +274,7 @@ static sl_status map_privately(sl_store *store, int fd) {
 /* Without a way to write to the file: as it will be once a writer has replayed the log. */
 static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     sl_redo_found found;
-    int fd = open(store->path, O_RDONLY | O_CLOEXEC);
+    int fd = open(store->resolved, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return sl_fail_errno("cannot open", store->path);
     sl_status status = map_privately(store, fd);
     close(fd);
@@ -259,7 +284,7 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
 }
 
 sl_status sl_live_hold(const sl_store *store, int *held) {
-    *held = open(store->path, O_RDONLY | O_CLOEXEC);
+    *held = open(store->resolved, O_RDONLY | O_CLOEXEC);
     if (*held < 0) return sl_fail_errno("cannot open", store->path);
     return sl_lock_file(*held, LOCK_SH, store->path);
 }
@@ -283,12 +308,12 @@ static sl_status heal_unwritten(sl_store *store) {
     return status == SL_EBUSY ? SL_OK : status;
 }
 
-/* There is none, or nothing in it: as a writer leaves it that ends as it should. */
-static int log_is_empty(const char *of) {
+/* There is none, or no group in it. A reader goes on with what the file holds. */
+static int log_is_empty(const sl_store *store) {
     char path[PATH_MAX];
     struct stat info;
-    if (sl_redo_name(of, path) != SL_OK) return 0;
-    return stat(path, &info) != 0 ? errno == ENOENT : info.st_size == 0;
+    if (sl_redo_name(store->resolved, path) != SL_OK) return 0;
+    return stat(path, &info) != 0 ? errno == ENOENT : info.st_size <= (off_t)sizeof(sl_redo_head);
 }
 
 /* A writer that is at work has written to the file what its log says, or is about to. */
@@ -315,7 +340,7 @@ static sl_status heal_file(const sl_store *store, const sl_file_ops *ops, int fd
     (void)lock_byte(fd, F_WRLCK, SL_LIVE_HEALER);
     sl_status status = sl_lock_file(fd, LOCK_EX, store->path);
     if (status == SL_OK) status = sl_live_super(store, &super);
-    if (status == SL_OK) status = recover(store, ops, fd, &super);
+    if (status == SL_OK) status = recover(store, ops, fd, 0, &super);
     (void)flock(fd, LOCK_UN);
     (void)lock_byte(fd, F_UNLCK, SL_LIVE_HEALER);
     return status;
@@ -325,11 +350,10 @@ sl_status sl_live_heal(sl_store *store) {
     sl_superblock super;
     sl_redo_found found;
     int writer, fd;
-    if (log_is_empty(store->path)) return SL_OK;
+    if (log_is_empty(store)) return SL_OK;
     SL_TRY(find_writer(store, &writer));
     if (writer) return SL_OK;
-    SL_TRY(sl_live_super(store, &super));
-    SL_TRY(redo(store, &super, NULL, NULL, &found));
+    SL_TRY(look_at_log(store, &super, &found));
     if (!found.groups) return SL_OK;
     sl_file_ops ops = sl_file_ops_of(NULL);
     sl_status status = open_same(store, &ops, &fd);
@@ -348,7 +372,7 @@ static void look_for_remains(const sl_store *store) {
     sl_redo_found found;
     int fd;
     sl_file_ops ops = sl_file_ops_of(NULL);
-    if (log_is_empty(store->path) || open_same(store, &ops, &fd) != SL_OK) return;
+    if (log_is_empty(store) || open_same(store, &ops, &fd) != SL_OK) return;
     if (!byte_is_locked(fd, SL_LIVE_WRITER) && sl_live_super(store, &super) == SL_OK &&
         redo(store, &super, NULL, NULL, &found) == SL_OK && found.groups)
         (void)heal_file(store, &ops, fd);
@@ -358,9 +382,8 @@ static void look_for_remains(const sl_store *store) {
 sl_status sl_live_check_log(const sl_store *store) {
     sl_superblock super;
     sl_redo_found found = {0};
-    if (store->healed || log_is_empty(store->path)) return SL_OK;
-    SL_TRY(sl_live_super(store, &super));
-    SL_TRY(redo(store, &super, NULL, NULL, &found));
+    if (store->healed || store->writer >= 0) return SL_OK;
+    SL_TRY(look_at_log(store, &super, &found));
     if (!found.groups) return SL_OK;
     return sl_fail(SL_EBUSY, "%s: a writer came and died while the file was opened; open it again", store->path);
 }
@@ -386,8 +409,8 @@ void sl_live_watch(sl_store *store) {
  * The writer
  * ------------------------------------------------------------------------------------------------------------- */
 
-static size_t live_bytes(const char *path) {
-    return sizeof(sl_live) + strlen(path) + 1;
+static size_t live_bytes(const char *path, const char *resolved) {
+    return sizeof(sl_live) + strlen(path) + 1 + strlen(resolved) + 1;
 }
 
 static size_t pieces_bytes(uint64_t size) {
@@ -419,16 +442,35 @@ static sl_status check_name_of(const sl_live *live) {
                    live->path);
 }
 
+/* Nobody but its writer changes the superblock: a copy over the file brings another, and what goes on from the old one
+ * would be written into the new. */
+static sl_status check_super(const sl_live *live) {
+    sl_superblock now;
+    SL_TRY(sl_read_at(live->fd, live->path, &now, sizeof now, super_at(live->section, &live->super)));
+    if (memcmp(&now, &live->super, sizeof now) == 0) return SL_OK;
+    return sl_fail(SL_EBUSY,
+                   "%s: was written over while it was open to be written; nothing more is written: close it, restore a "
+                   "copy, and make the change anew",
+                   live->path);
+}
+
 static sl_status check_writer(const sl_live *live) {
     SL_TRY(sl_live_check_owner(live));
-    return check_name_of(live);
+    SL_TRY(check_name_of(live));
+    return check_super(live);
+}
+
+/* The file needs no log from here on. A log without a group is of no use to anyone then. */
+static int has_done(sl_live *live) {
+    if (!live->ready || live->direct || live->redo->end || check_failed(live) != SL_OK || check_writer(live) != SL_OK)
+        return 0;
+    live->super.logged = 0;
+    return write_super(&live->ops, live->fd, live->path, live->section, &live->super) == SL_OK;
 }
 
 void sl_live_close(sl_live *live) {
     if (!live) return;
-    int mine = live->resolved && check_writer(live) == SL_OK;
-    /* A log that is empty is of no use to anyone. */
-    sl_redo_close(live->redo, mine && live->redo && live->redo->end == 0 && check_failed(live) == SL_OK);
+    sl_redo_close(live->redo, has_done(live));
     /* A child that was forked meanwhile has the lock too, and would keep it. */
     if (live->fd >= 0 && live->owner == (int)getpid()) {
         (void)lock_byte(live->fd, F_UNLCK, SL_LIVE_WRITER);
@@ -436,13 +478,12 @@ void sl_live_close(sl_live *live) {
         (void)flock(live->fd, LOCK_UN);
     }
     if (live->fd >= 0) (void)live->ops.close(live->ops.ctx, live->fd);
-    free(live->resolved);
     sl_dirty_free(&live->dirty);
     sl_dirty_free(&live->renewed);
     sl_page_updater_free(live->updater);
     sl_mem_free(&live->allocator, live->updater, sizeof *live->updater);
     sl_mem_free(&live->allocator, live->allocated, pieces_bytes(live->size));
-    sl_mem_free(&live->allocator, live, live_bytes(live->path));
+    sl_mem_free(&live->allocator, live, live_bytes(live->path, live->resolved));
 }
 
 /* A reader that replays what the last writer left is done in a moment and is waited for. Where it ends between the two
@@ -497,8 +538,14 @@ static sl_status prepare_sums(const sl_store *store, sl_live *live) {
     return sl_dirty_init(&live->renewed, live->size);
 }
 
+/* The log is there before the file says that it has one. */
+static sl_status take_over(sl_store *store, sl_live *live) {
+    const sl_redo_owner owner = owner_of(store, &live->super);
+    if (!live->direct) SL_TRY(sl_redo_open(&owner, live->fd, &live->allocator, &live->ops, &live->redo));
+    return recover(store, &live->ops, live->fd, !live->direct, &live->super);
+}
+
 static sl_status prepare_log(sl_store *store, sl_live *live) {
-    SL_TRY(sl_redo_open(live->path, live->fd, &live->allocator, &live->ops, live->super.identity, &live->redo));
     SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
     SL_TRY(sl_dirty_init(&live->dirty, live->size));
     return map_privately(store, live->fd);
@@ -508,7 +555,8 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
                        sl_live **out) {
     *out = NULL;
     void *block;
-    SL_TRY(sl_mem_alloc(allocator, live_bytes(store->path), &block));
+    const size_t length = strlen(store->path) + 1;
+    SL_TRY(sl_mem_alloc(allocator, live_bytes(store->path, store->resolved), &block));
     sl_live *live = block;
     *live = (sl_live){.allocator = *allocator,
                       .ops = sl_file_ops_of(given),
@@ -519,26 +567,23 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
                       .device = store->device,
                       .inode = store->inode,
                       .log_bytes = log_bytes ? log_bytes : SL_LIVE_LOG_BYTES};
-    memcpy(live->path, store->path, strlen(store->path) + 1);
+    memcpy(live->path, store->path, length);
+    live->resolved = memcpy(live->path + length, store->resolved, strlen(store->resolved) + 1);
     sl_status status;
     SL_TRY_GOTO(open_same(store, &live->ops, &live->fd), fail);
     SL_TRY_GOTO(lock_for_writing(live), fail);
     SL_TRY_GOTO(check_name(store), fail);
-    live->resolved = realpath(live->path, NULL);
-    if (!live->resolved) {
-        status = sl_fail_errno("cannot find", live->path);
-        goto fail;
-    }
     SL_TRY_GOTO(map_directly(store, live), fail);
     if (live->direct) SL_TRY_GOTO(keep_copies_off(live), fail);
     SL_TRY_GOTO(sl_live_super(store, &live->super), fail);
     SL_TRY_GOTO(prepare_sums(store, live), fail);
-    SL_TRY_GOTO(recover(store, &live->ops, live->fd, &live->super), fail);
+    SL_TRY_GOTO(take_over(store, live), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, pieces_bytes(live->size), &block), fail);
     live->allocated = block;
     if (!live->direct) SL_TRY_GOTO(prepare_log(store, live), fail);
     live->base = (uint8_t *)(uintptr_t)store->base;
     store->writer = live->fd;
+    live->ready = 1;
     *out = live;
     return SL_OK;
 fail:
@@ -581,7 +626,7 @@ static sl_status set_aside(sl_live *live, uint64_t offset, uint64_t size) {
 }
 
 sl_status sl_live_reserve(sl_live *live, const void *at, size_t size) {
-    return live->direct && size ? set_aside(live, (uint64_t)((const uint8_t *)at - live->base), size) : SL_OK;
+    return size ? set_aside(live, (uint64_t)((const uint8_t *)at - live->base), size) : SL_OK;
 }
 
 void sl_live_renew(sl_live *live, const void *at, size_t size) {
@@ -653,7 +698,9 @@ static uint64_t payload_of(sl_live *live) {
 static sl_status write_log(sl_live *live) {
     SL_TRY(sl_redo_begin(live->redo, payload_of(live)));
     SL_TRY(for_each_run(live, 0, live->size, 0, log_run));
-    return sl_redo_commit(live->redo);
+    sl_status status = sl_redo_commit(live->redo);
+    if (!live->redo->unsure) return status;
+    return sl_fail_in(status, "%s: whether the change is in shows when the file is opened again", live->path);
 }
 
 /* The head page last: whoever reads it then finds in place what it speaks of. Between lines that were touched the
@@ -683,7 +730,8 @@ sl_status sl_live_commit(sl_live *live) {
     sl_status status = write_through(live);
     if (status != SL_OK) {
         live->failed = 1;
-        return status;
+        return sl_fail_in(status, "%s: the change is in the log, and is made when the file is opened again",
+                          live->path);
     }
     live->own_pages += live->dirty.marked;
     sl_dirty_clear(&live->dirty);

@@ -37,7 +37,8 @@ typedef struct sl_superblock {
     uint64_t recoveries; /* times that a log was replayed; by the last of them: */
     uint64_t recovered_groups, recovered_bytes;
     uint64_t unsummed; /* 1: the file was written directly, and its pages' sums are out of force for good */
-    uint8_t reserved[436];
+    uint64_t logged;   /* 1: a writer has the file, or had it and died: the log may hold what the file does not */
+    uint8_t reserved[428];
     uint32_t crc32c; /* of all before */
 } sl_superblock;
 
@@ -58,9 +59,10 @@ typedef struct sl_live {
     int direct;         /* in persistent memory, which is written to as it is: no log, and what is touched is flushed */
     uint64_t own_pages; /* at most so many of the mapping's have become this process's own */
     int failed;         /* a sync has failed: what the device holds is unknown until the file is opened anew */
+    int ready;          /* it was opened whole, and its log is its own */
     int owner;          /* the process that opened it: a child that was forked from it may not write */
     uint64_t device, inode; /* of the file */
-    char *resolved;         /* its name, links resolved: whatever the process's folder is by then */
+    const char *resolved;   /* as of sl_store */
     char path[];
 } sl_live;
 
@@ -108,12 +110,13 @@ sl_status sl_live_pin(int fd, const char *path, sl_progress *progress);
 /* Ends that and closes the file. */
 void sl_live_unpin(int fd);
 
-/* Writes what the log of the file at `of`, of size bytes, holds to fd, which is open on `path`. */
-sl_status sl_live_replay(const char *of, const sl_superblock *super, uint64_t size, const sl_file_ops *ops, int fd,
+/* Writes what the log of the store's file holds to fd, which is open on `path`. */
+sl_status sl_live_replay(const sl_store *store, const sl_superblock *super, const sl_file_ops *ops, int fd,
                          const char *path, sl_redo_found *found);
 
-/* For who keeps writers off: SL_EBUSY where one came and died after sl_live_heal, so that its log has to be replayed.
- */
+/* Whether the file of a store that nobody writes holds all that was acknowledged. SL_EBUSY where a writer came and died
+ * after sl_live_heal, so that its log has to be replayed; SL_ECORRUPT where the log is missing or damaged, as of
+ * sl_redo_replay. */
 sl_status sl_live_check_log(const sl_store *store);
 
 /* The number of the superblock in force; 0 while the file has a writer. Who reads the file between two calls that
@@ -129,9 +132,9 @@ void sl_live_release(int held);
 sl_status sl_live_check_owner(const sl_live *live);
 
 /* Makes durable and visible what was touched. SL_EBUSY in a forked child, and where the file has lost its name, by
- * which its log goes and others find it: nothing is written then. On SL_ENOSPC and SL_EIO from setting blocks aside or
- * writing the log nothing has changed and it may be tried again; once a sync has failed, or the file could not be
- * written though the log was, every further commit fails: open the file anew. */
+ * which its log goes and others find it, or was written over: nothing is written then. On SL_ENOSPC and SL_EIO from
+ * setting blocks aside or writing the log nothing has changed and it may be tried again; once a sync has failed, or the
+ * file could not be written though the log was, every further commit fails: open the file anew. */
 sl_status sl_live_commit(sl_live *live);
 
 /* Syncs the file and empties the log; nothing as long as a snapshot needs the log. What was touched and not committed
@@ -163,8 +166,8 @@ static inline void sl_live_touch(sl_live *live, const void *at, size_t size) {
  * For whoever has put right what was damaged there. */
 void sl_live_renew(sl_live *live, const void *at, size_t size);
 
-/* Before [at, at + size) of the mapping is written to for the first time: in persistent memory a store finds no room
- * too late to say so. Elsewhere a commit sees to it. */
+/* Before [at, at + size) of the mapping is written to for the first time: in persistent memory, and in a file system in
+ * memory, a store finds no room too late to say so. */
 sl_status sl_live_reserve(sl_live *live, const void *at, size_t size);
 
 /* In persistent memory: what this thread has touched is durable before anything it writes from here on. */

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -153,8 +155,15 @@ static sl_status medium_for(const char *path, sl_place place, const sl_medium **
     return sl_fail(SL_EINVAL, "%s: place %d is none of dram, map and pmem", path, (int)place);
 }
 
-static size_t store_bytes(const char *path) {
-    return sizeof(sl_store) + strlen(path) + 1;
+static size_t store_bytes(const char *path, const char *resolved) {
+    return sizeof(sl_store) + strlen(path) + 1 + strlen(resolved) + 1;
+}
+
+static void keep_paths(sl_store *store, const char *path, const char *resolved) {
+    char *behind = store->path + strlen(path) + 1;
+    memcpy(store->path, path, strlen(path) + 1);
+    memcpy(behind, resolved, strlen(resolved) + 1);
+    store->resolved = behind;
 }
 
 sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place place, const sl_allocator *allocator,
@@ -162,12 +171,14 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     *out = NULL;
     const sl_medium *medium;
     SL_TRY(medium_for(path, place, &medium));
+    char found[PATH_MAX];
+    const char *resolved = realpath(path, found) ? found : path;
     void *block = NULL, *base = NULL;
     int fd = -1;
     uint64_t size = 0;
     struct stat info;
     sl_status status;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, store_bytes(path), &block), done);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, store_bytes(path, resolved), &block), done);
     sl_store *store = block;
     SL_TRY_GOTO(open_file(path, type, &fd, &info), done);
     size = (uint64_t)info.st_size;
@@ -187,12 +198,12 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     store->detached = store->healed = 0;
     store->writer = -1;
     store->access = sl_access_of(&info);
-    memcpy(store->path, path, strlen(path) + 1);
+    keep_paths(store, path, resolved);
     *out = store;
 done:
     /* The mapping holds the file by itself. */
     if (fd >= 0 && (status != SL_OK || store->fd < 0)) close(fd);
-    if (status != SL_OK) sl_mem_free(allocator, block, store_bytes(path));
+    if (status != SL_OK) sl_mem_free(allocator, block, store_bytes(path, resolved));
     return status;
 }
 
@@ -200,14 +211,14 @@ void sl_store_close(sl_store *store, const sl_allocator *allocator) {
     if (!store) return;
     store->medium->unmap((void *)(uintptr_t)store->base, store->size);
     if (store->fd >= 0) close(store->fd);
-    sl_mem_free(allocator, store, store_bytes(store->path));
+    sl_mem_free(allocator, store, store_bytes(store->path, store->resolved));
 }
 
 int sl_store_reopen(const sl_store *store) {
     const sl_file_ops ops = sl_file_ops_of(NULL);
     const int kept = store->fd >= 0 ? store->fd : store->writer;
     if (kept >= 0) return fcntl(kept, F_DUPFD_CLOEXEC, 0);
-    int fd = sl_open_retrying(&ops, store->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    int fd = sl_open_retrying(&ops, store->resolved, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0 || sl_store_is(store, fd)) return fd;
     close(fd);
     return -1;

@@ -83,8 +83,7 @@ static sl_fingerprint print_of(const sl_store *store) {
 }
 
 sl_status sl_origin_make(const sl_store *store, const sl_allocator *allocator, sl_origin **out) {
-    char resolved[PATH_MAX];
-    const char *path = realpath(store->path, resolved) ? resolved : store->path;
+    const char *path = store->resolved;
     void *block;
     *out = NULL;
     SL_TRY(sl_mem_alloc(allocator, origin_bytes(path), &block));

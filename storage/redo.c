@@ -37,14 +37,17 @@ static uint32_t group_crc(const sl_redo_group *group) {
  * Writing
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Beside the file itself, whatever link it was named by: whoever names it otherwise must find the same log. */
 sl_status sl_redo_name(const char *of, char path[PATH_MAX]) {
-    if (!realpath(of, path) && snprintf(path, PATH_MAX, "%s", of) >= PATH_MAX)
-        return sl_fail(SL_EINVAL, "%.60s...: the path is too long", of);
-    size_t length = strlen(path);
-    if (length + sizeof SL_REDO_ENDING > PATH_MAX) return sl_fail(SL_EINVAL, "%.60s...: the path is too long", of);
-    memcpy(path + length, SL_REDO_ENDING, sizeof SL_REDO_ENDING);
-    return SL_OK;
+    if (snprintf(path, PATH_MAX, "%s" SL_REDO_ENDING, of) < PATH_MAX) return SL_OK;
+    return sl_fail(SL_EINVAL, "%.60s...: the path is too long", of);
+}
+
+static sl_status fail_missing(const char *path) {
+    return sl_fail(
+        SL_ECORRUPT,
+        "%s: the log is missing, and may alone hold what was last synced to its index; put it there, or make "
+        "an empty file of that name to go on without it",
+        path);
 }
 
 static size_t redo_bytes(const char *path) {
@@ -59,23 +62,24 @@ static void keep_access(int log, int file) {
     sl_access_give(log, &access);
 }
 
-sl_status sl_redo_open(const char *of, int file, const sl_allocator *allocator, const sl_file_ops *ops,
-                       const uint8_t identity[SL_REDO_IDENTITY_SIZE], sl_redo **out) {
+sl_status sl_redo_open(const sl_redo_owner *owner, int file, const sl_allocator *allocator, const sl_file_ops *ops,
+                       sl_redo **out) {
     *out = NULL;
     char path[PATH_MAX];
-    SL_TRY(sl_redo_name(of, path));
+    SL_TRY(sl_redo_name(owner->path, path));
     void *block, *buffer;
     SL_TRY(sl_mem_alloc(allocator, redo_bytes(path), &block));
     sl_redo *redo = block;
     *redo = (sl_redo){.allocator = *allocator, .ops = *ops, .fd = -1};
-    memcpy(redo->identity, identity, sizeof redo->identity);
+    memcpy(redo->identity, owner->identity, sizeof redo->identity);
     memcpy(redo->path, path, strlen(path) + 1);
     sl_status status;
     SL_TRY_GOTO(sl_mem_alloc(allocator, BUFFER, &buffer), fail);
     redo->buffer = buffer;
-    redo->fd = sl_open_retrying(ops, redo->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    redo->fd = sl_open_retrying(ops, redo->path, O_RDWR | O_CLOEXEC | (owner->in_force ? 0 : O_CREAT), 0600);
     if (redo->fd < 0) {
-        status = sl_fail_errno("cannot open the log", redo->path);
+        int missing = owner->in_force && errno == ENOENT;
+        status = missing ? fail_missing(redo->path) : sl_fail_errno("cannot open the log", redo->path);
         goto fail;
     }
     keep_access(redo->fd, file);
@@ -116,16 +120,9 @@ static sl_status put(sl_redo *redo, const void *data, uint64_t size) {
 }
 
 sl_status sl_redo_begin(sl_redo *redo, uint64_t payload) {
-    redo->at = redo->end;
+    redo->at = redo->end ? redo->end : sizeof(sl_redo_head);
     redo->filled = 0;
     redo->crc = 0;
-    if (redo->end == 0) {
-        sl_redo_head head = {.version = VERSION, .endian = SL_FILE_ENDIAN, .epoch = redo->epoch};
-        memcpy(head.magic, magic, sizeof head.magic);
-        memcpy(head.identity, redo->identity, sizeof head.identity);
-        head.crc32c = head_crc(&head);
-        SL_TRY(put(redo, &head, sizeof head));
-    }
     sl_redo_group group = {GROUP_MAGIC, 0, redo->epoch, redo->groups, payload};
     group.crc32c = group_crc(&group);
     return put(redo, &group, sizeof group);
@@ -155,8 +152,13 @@ sl_status sl_redo_reset(sl_redo *redo, uint64_t epoch) {
     redo->end = 0;
     redo->groups = 0;
     redo->epoch = epoch;
+    sl_redo_head head = {.version = VERSION, .endian = SL_FILE_ENDIAN, .epoch = epoch};
+    memcpy(head.magic, magic, sizeof head.magic);
+    memcpy(head.identity, redo->identity, sizeof head.identity);
+    head.crc32c = head_crc(&head);
     if (redo->ops.ftruncate(redo->ops.ctx, redo->fd, 0) != 0) return sl_fail_errno("cannot empty the log", redo->path);
-    return SL_OK;
+    SL_TRY(sl_write_at(&redo->ops, redo->fd, redo->path, &head, sizeof head, 0));
+    return sl_sync_data(&redo->ops, redo->fd, redo->path);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -166,8 +168,10 @@ sl_status sl_redo_reset(sl_redo *redo, uint64_t epoch) {
 /* The log is read and not mapped: its writer may empty it at any time, and a look at what a mapping has lost would end
  * the process. What is missing is as if it had never been there. */
 typedef struct log_reader {
+    const sl_redo_owner *owner;
+    const char *path;
     int fd, error; /* errno of a read that failed */
-    uint64_t size, file_size;
+    uint64_t size;
     uint64_t from; /* where the window begins in the log, and its bytes */
     size_t held;
     uint8_t window[WINDOW];
@@ -202,20 +206,35 @@ static int get(log_reader *log, uint64_t at, void *to, uint64_t size) {
     return 1;
 }
 
-static int is_head(log_reader *log, const uint8_t *identity, uint64_t epoch) {
+#define RESTORE "restore it, or empty it to go on with what the index's own file holds"
+
+static int is_whole(const sl_redo_head *head) {
+    return memcmp(head->magic, magic, sizeof head->magic) == 0 && head->version == VERSION &&
+           head->endian == SL_FILE_ENDIAN && head->crc32c == head_crc(head);
+}
+
+/* Whether groups follow that go on from what the file holds. */
+static sl_status read_head(log_reader *log, int *counts) {
+    const sl_redo_owner *owner = log->owner;
     sl_redo_head head;
-    return log->size >= sizeof head && get(log, 0, &head, sizeof head) &&
-           memcmp(head.magic, magic, sizeof head.magic) == 0 && head.version == VERSION &&
-           head.endian == SL_FILE_ENDIAN && head.crc32c == head_crc(&head) && head.epoch == epoch &&
-           memcmp(head.identity, identity, sizeof head.identity) == 0;
+    *counts = 0;
+    if (log->size <= sizeof head || !get(log, 0, &head, sizeof head)) return SL_OK;
+    int own = is_whole(&head) && memcmp(head.identity, owner->identity, sizeof head.identity) == 0;
+    if (!own && !owner->in_force) return SL_OK;
+    if (!is_whole(&head)) return sl_fail(SL_ECORRUPT, "%s: the log's head is damaged; " RESTORE, log->path);
+    if (!own) return sl_fail(SL_ECORRUPT, "%s: another index's log is in the place of this one's; " RESTORE, log->path);
+    if (head.epoch > owner->epoch)
+        return sl_fail(SL_ECORRUPT, "%s: the log is of a later state than its index; restore both together", log->path);
+    *counts = head.epoch == owner->epoch;
+    return SL_OK;
 }
 
 /* The record at `at` of records that end at `end`, and the place of the next; 0 where it cannot be one. */
 static uint64_t record_at(log_reader *log, uint64_t at, uint64_t end, sl_redo_record *record) {
     if (end - at < sizeof *record || !get(log, at, record, sizeof *record)) return 0;
     at += sizeof *record;
-    if (record->size > end - at || record->size % 8 || record->size > log->file_size ||
-        record->offset > log->file_size - record->size)
+    const uint64_t size = log->owner->size;
+    if (record->size > end - at || record->size % 8 || record->size > size || record->offset > size - record->size)
         return 0;
     return at + record->size;
 }
@@ -231,15 +250,16 @@ static int sum_of(log_reader *log, uint64_t at, uint64_t end, uint32_t *crc) {
     return 1;
 }
 
-/* Behind the whole group `number` at `at`, or 0 where there is none. */
-static uint64_t group_end(log_reader *log, uint64_t at, uint64_t epoch, uint64_t number) {
+/* Behind the whole group at `at`, or 0 where there is none. */
+static uint64_t group_end(log_reader *log, uint64_t at, uint64_t *number) {
     sl_redo_group group;
     sl_redo_trailer trailer;
     uint32_t crc;
     if (log->size - at < sizeof group + sizeof trailer || !get(log, at, &group, sizeof group)) return 0;
-    if (group.magic != GROUP_MAGIC || group.crc32c != group_crc(&group) || group.epoch != epoch ||
-        group.number != number || group.payload > log->size - at - sizeof group - sizeof trailer)
+    if (group.magic != GROUP_MAGIC || group.crc32c != group_crc(&group) || group.epoch != log->owner->epoch ||
+        group.payload > log->size - at - sizeof group - sizeof trailer)
         return 0;
+    *number = group.number;
     uint64_t from = at + sizeof group, end = from + group.payload;
     if (!get(log, end, &trailer, sizeof trailer) || trailer.magic != TRAILER_MAGIC || !sum_of(log, from, end, &crc) ||
         trailer.crc32c != crc)
@@ -272,39 +292,51 @@ static sl_status apply_group(log_reader *log, uint64_t at, uint64_t next, sl_red
     return SL_OK;
 }
 
-static sl_status replay(log_reader *log, const uint8_t *identity, uint64_t epoch, sl_redo_apply apply, void *ctx,
-                        sl_redo_found *found) {
-    if (!is_head(log, identity, epoch)) return SL_OK;
-    uint64_t at = sizeof(sl_redo_head), next;
-    while ((next = group_end(log, at, epoch, found->groups)) != 0) {
+/* A group is written once the one before it was synced: where group `number`, which should be at `at`, is not whole and
+ * a later one is, it was whole once. Sizes in the log are multiples of 8. */
+static sl_status check_behind(log_reader *log, uint64_t at, uint64_t number) {
+    for (uint64_t other; at < log->size && !log->error; at += 8)
+        if (group_end(log, at, &other) && other > number)
+            return sl_fail(SL_ECORRUPT, "%s: the log is damaged behind the first %llu of its changes; " RESTORE,
+                           log->path, (unsigned long long)number);
+    return SL_OK;
+}
+
+static sl_status replay(log_reader *log, sl_redo_apply apply, void *ctx, sl_redo_found *found) {
+    int counts;
+    SL_TRY(read_head(log, &counts));
+    if (!counts) return SL_OK;
+    uint64_t at = sizeof(sl_redo_head), next, number;
+    while ((next = group_end(log, at, &number)) != 0 && number == found->groups) {
         if (apply) SL_TRY(apply_group(log, at, next, apply, ctx));
         found->groups++;
         found->bytes += next - at;
         at = next;
     }
-    return SL_OK;
+    return check_behind(log, at, found->groups);
 }
 
-sl_status sl_redo_replay(const char *of, const uint8_t identity[SL_REDO_IDENTITY_SIZE], uint64_t epoch,
-                         uint64_t file_size, sl_redo_apply apply, void *ctx, sl_redo_found *found) {
+sl_status sl_redo_replay(const sl_redo_owner *owner, sl_redo_apply apply, void *ctx, sl_redo_found *found) {
     char path[PATH_MAX];
     struct stat info;
     *found = (sl_redo_found){0};
-    SL_TRY(sl_redo_name(of, path));
+    SL_TRY(sl_redo_name(owner->path, path));
     int fd;
     do
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
-    if (fd < 0) return errno == ENOENT ? SL_OK : sl_fail_errno("cannot open the log", path);
+    if (fd < 0 && errno == ENOENT) return owner->in_force ? fail_missing(path) : SL_OK;
+    if (fd < 0) return sl_fail_errno("cannot open the log", path);
     sl_status status = SL_OK;
     if (fstat(fd, &info) != 0)
         status = sl_fail_errno("cannot look at the log", path);
     else if (S_ISREG(info.st_mode)) {
-        log_reader log = {.fd = fd, .size = (uint64_t)info.st_size, .file_size = file_size};
-        status = replay(&log, identity, epoch, apply, ctx, found);
+        log_reader log = {.owner = owner, .path = path, .fd = fd, .size = (uint64_t)info.st_size};
+        status = replay(&log, apply, ctx, found);
         errno = log.error;
         if (log.error) status = sl_fail_errno("cannot read the log", path);
-    }
+    } else if (owner->in_force)
+        status = fail_missing(path);
     close(fd);
     return status;
 }

@@ -3,9 +3,10 @@
  * hold whole or not at all. A group is synced before any of it is written to the file itself, so that after a crash
  * replaying the groups of the log, in order and as often as one likes, leaves the file as the last whole group says.
  *
- * Little-endian. A head of 64 bytes: which file the log belongs to, and to which epoch of it. Groups follow without
- * gaps, each a head, records and a trailer. A log whose epoch is not the file's, and whatever lies behind the first
- * group that is not whole, is of no account: it was never acknowledged, or is in the file already.
+ * Little-endian. A head of 64 bytes says which file the log belongs to, and to which epoch of it; it is synced before
+ * the first group is written. Groups follow without gaps, each a head, records and a trailer. A log of an earlier epoch
+ * than the file's is in the file already. A last group that is not whole was never acknowledged. Anything else that is
+ * not whole is damage.
  */
 #ifndef SL_STORAGE_REDO_H
 #define SL_STORAGE_REDO_H
@@ -52,7 +53,7 @@ typedef struct sl_redo {
     int fd;
     uint8_t identity[SL_REDO_IDENTITY_SIZE];
     uint64_t epoch, groups; /* groups that are whole */
-    uint64_t end;           /* of the last whole group; 0: the head is yet to be written */
+    uint64_t end;           /* of the last whole group; 0: there is none */
     uint64_t at;            /* where the buffer goes */
     uint8_t *buffer;
     size_t filled;
@@ -61,13 +62,24 @@ typedef struct sl_redo {
     char path[];
 } sl_redo;
 
-/* The name of the log of the file at `of`. */
+/* The name of the log of the file at `of`, links resolved: it lies beside the file itself, whatever link that was named
+ * by. */
 sl_status sl_redo_name(const char *of, char path[PATH_MAX]);
 
-/* The log of the file at `of` (its name and an ending), which is open as `file`: made where there is none, the folder
- * then synced, and as private as the file. What it holds stays until sl_redo_reset. */
-sl_status sl_redo_open(const char *of, int file, const sl_allocator *allocator, const sl_file_ops *ops,
-                       const uint8_t identity[SL_REDO_IDENTITY_SIZE], sl_redo **out);
+/* Whose log it is. */
+typedef struct sl_redo_owner {
+    const char *path; /* of the file, links resolved */
+    const uint8_t *identity;
+    uint64_t epoch;
+    uint64_t size; /* of the file */
+    int in_force;  /* the file says that it has a log: without it, acknowledged changes may be missing */
+} sl_redo_owner;
+
+/* The log of a file, which is open as `file`, to be written. One that is not in force is made where there is none, the
+ * folder then synced. It is as private as the file. What it holds stays until sl_redo_reset. SL_ECORRUPT where it is in
+ * force and missing. */
+sl_status sl_redo_open(const sl_redo_owner *owner, int file, const sl_allocator *allocator, const sl_file_ops *ops,
+                       sl_redo **out);
 /* Takes NULL. With `remove`, the file goes too; its failing is of no account. */
 void sl_redo_close(sl_redo *redo, int remove);
 
@@ -77,7 +89,7 @@ sl_status sl_redo_begin(sl_redo *redo, uint64_t payload);
 sl_status sl_redo_put(sl_redo *redo, uint64_t offset, const void *data, uint64_t size);
 sl_status sl_redo_commit(sl_redo *redo);
 
-/* Empties it for the next epoch. */
+/* Empties it for the next epoch, durably. */
 sl_status sl_redo_reset(sl_redo *redo, uint64_t epoch);
 
 /* What a log holds. */
@@ -88,10 +100,11 @@ typedef struct sl_redo_found {
 /* Called for the bytes of each record of the whole groups, in order; those of a long one come in pieces. */
 typedef sl_status (*sl_redo_apply)(void *ctx, uint64_t offset, const void *data, uint64_t size);
 
-/* Goes through the log of the file at `of`, whose size is file_size: records that would lie outside it end their
- * group's being whole. apply may be NULL: only to see whether there is anything. No log at all is an empty one. A
- * writer may be at work on it: found is then what there is of it, unless its epoch is past by then. */
-sl_status sl_redo_replay(const char *of, const uint8_t identity[SL_REDO_IDENTITY_SIZE], uint64_t epoch,
-                         uint64_t file_size, sl_redo_apply apply, void *ctx, sl_redo_found *found);
+/* Goes through the log of a file. Records that would lie outside the file end their group's being whole. apply may be
+ * NULL: only to see whether there is anything. A log without groups, also one of 0 bytes, is an empty one, and so is
+ * none at all where none is in force. A writer may be at work on it: found is then what there is of it, unless its
+ * epoch is past by then. SL_ECORRUPT, naming the log: it is in force and missing, its head is damaged or another
+ * file's, it is of a later epoch than the file, or a whole group lies behind one that is not. */
+sl_status sl_redo_replay(const sl_redo_owner *owner, sl_redo_apply apply, void *ctx, sl_redo_found *found);
 
 #endif

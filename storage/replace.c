@@ -244,8 +244,10 @@ static sl_status lock_folder(const sl_replacement *r, int *folder) {
     }
     if (*folder < 0) return sl_fail_errno("cannot open the folder", r->folder);
     close(*folder);
-    return sl_fail(SL_EBUSY, "%s: another save in this folder has not ended for %d seconds; try again", r->target,
-                   LOCK_TRIES / (1000000000 / LOCK_PAUSE));
+    return sl_fail(SL_EBUSY,
+                   "%s: another save, or another program, has had the folder %s locked for %d seconds; let it finish "
+                   "and try again",
+                   r->target, r->folder, LOCK_TRIES / (1000000000 / LOCK_PAUSE));
 }
 
 /* A child that was forked meanwhile has the lock too. */

@@ -27,7 +27,7 @@ typedef struct snapshot {
 static sl_status open_source(snapshot *s) {
     const sl_file_section *live = sl_store_section(s->store, SL_SECTION_LIVE);
     sl_file_ops ops = sl_file_ops_of(NULL);
-    s->fd = sl_open_retrying(&ops, s->store->path, O_RDONLY | O_CLOEXEC, 0);
+    s->fd = sl_open_retrying(&ops, s->store->resolved, O_RDONLY | O_CLOEXEC, 0);
     if (s->fd < 0) return sl_fail_errno("cannot open", s->store->path);
     if (!sl_store_is(s->store, s->fd))
         return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; try again", s->store->path);
@@ -41,7 +41,7 @@ static sl_status open_source(snapshot *s) {
 
 static sl_status check_target(snapshot *s) {
     char log[PATH_MAX];
-    SL_TRY(sl_redo_name(s->store->path, log));
+    SL_TRY(sl_redo_name(s->store->resolved, log));
     if (strcmp(log, s->file.target) == 0)
         return sl_fail(SL_EINVAL, "%s is the name of the index's log; give the copy another", s->file.target);
     /* What may not be read is not the index, which was. */
@@ -75,21 +75,20 @@ static sl_status make_own(snapshot *s, const sl_superblock *of) {
 
 /* The bytes of the copy were read at different times. Each of them that changed since the log was emptied is in it, and
  * is in it before it is in the file: replayed after the copying, the log makes the whole file as of its last group.
- * That holds as long as it is the same log; where the epoch shows that it is not, once more. */
+ * That holds as long as it is the same log; where the superblock shows that it is not, once more. */
 static sl_status copy_live(snapshot *s) {
-    const char *path = s->store->path;
     for (int i = 0; i < MOST_TRIES; i++) {
         sl_superblock before, after;
         sl_redo_found found;
         SL_TRY(sl_live_super(s->store, &before));
         SL_TRY(copy_bytes(s));
-        sl_status status =
-            sl_live_replay(path, &before, s->store->size, &s->file.ops, s->file.fd, s->file.temporary, &found);
+        sl_status status = sl_live_replay(s->store, &before, &s->file.ops, s->file.fd, s->file.temporary, &found);
         SL_TRY(sl_live_super(s->store, &after));
-        if (after.epoch == before.epoch) return status == SL_OK ? make_own(s, &after) : status;
+        if (after.sequence == before.sequence) return status == SL_OK ? make_own(s, &after) : status;
         sl_progress_start(s->progress, s->progress->tell, s->progress->ctx, s->store->size);
     }
-    return sl_fail(SL_EBUSY, "%s: was opened to be written %d times while it was copied; try again", path, MOST_TRIES);
+    return sl_fail(SL_EBUSY, "%s: was opened to be written %d times while it was copied; try again", s->store->path,
+                   MOST_TRIES);
 }
 
 static sl_status take(snapshot *s) {

@@ -84,7 +84,8 @@ typedef struct sl_store {
     int healed;             /* and has what a crashed writer's log says, which the file has not */
     uint64_t watched;       /* atomic: the second of the clock in which sl_live_watch last looked */
     sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
-    char path[];
+    const char *resolved;   /* the path from the root, links resolved: whatever the process's folder is by then */
+    char path[];            /* as it was given, for messages */
 } sl_store;
 
 /* Opens and maps path, a file of this type; verifies magic, version, byte order, header CRC, file size against the

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -532,6 +533,67 @@ START_TEST(healed_while_writers_are_kept_off) {
 }
 END_TEST
 
+static sl_status check_file(void) {
+    sl_check_report report = {.struct_size = sizeof report};
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    sl_status status = sl_index_check(reader, NULL, &report);
+    sl_index_free(reader);
+    return status;
+}
+
+static void grow_by_one(size_t wanted) {
+    sl_index *writer = opened(SL_PLACE_MAP, 1);
+    ck_ok(indexes_add(writer, x, SL_F32, 1, NULL));
+    ck_ok(sl_index_sync(writer));
+    ck_assert_uint_eq(sl_index_size(writer), wanted);
+    sl_index_free(writer);
+}
+
+/* A crashed file that was renamed without its log, or is known by another name: it is searched as it is, and not
+ * written, not copied from and not sound until the log is beside it, or is given up by an empty one. */
+START_TEST(not_written_without_its_log) {
+    remains left;
+    sl_index *index;
+    char elsewhere[SCRATCH_PATH];
+    remains_make(&left);
+    file_write(place.path, left.file, left.file_size);
+    scratch_name(&place, "elsewhere", elsewhere);
+    ck_assert_int_eq(rename(left.log_path, elsewhere), 0);
+    for (int i = 0; i < 2; i++) {
+        ck_fails(open_as(SL_PLACE_MAP, 1, NULL, &index), SL_ECORRUPT, "index.sl.log: the log is missing");
+        ck_fails(open_as(SL_PLACE_DRAM, 0, NULL, &index), SL_ECORRUPT, "the log is missing");
+        ck_fails(check_file(), SL_ECORRUPT, "the log is missing");
+    }
+    if (_i == 0) {
+        ck_assert_int_eq(rename(elsewhere, left.log_path), 0);
+        grow_by_one(N + 101);
+    } else {
+        file_write(left.log_path, "", 0);
+        grow_by_one(N + 1);
+    }
+    ck_ok(check_file());
+    ck_assert_int_ne(access(left.log_path, F_OK), 0);
+    remains_free(&left);
+}
+END_TEST
+
+/* The last group may be one that never reached the device; the head and all before it did. */
+START_TEST(a_damaged_log_is_not_passed_over) {
+    remains left;
+    sl_index *index;
+    remains_make(&left);
+    file_write(place.path, left.file, left.file_size);
+    left.log[20] ^= 1;
+    file_write(left.log_path, left.log, left.log_size);
+    for (int writable = 0; writable < 2; writable++)
+        ck_fails(open_as(SL_PLACE_MAP, writable, NULL, &index), SL_ECORRUPT, "the log's head is damaged");
+    left.log[20] ^= 1;
+    file_write(left.log_path, left.log, left.log_size);
+    grow_by_one(N + 101);
+    remains_free(&left);
+}
+END_TEST
+
 /* Readers who may not write to the file see it whole all the same. In a process of its own, which first becomes someone
  * who may not. */
 START_TEST(healed_without_writing) {
@@ -573,8 +635,10 @@ START_TEST(every_call_may_fail) {
             sl_index *writer = NULL;
             if (open_as(SL_PLACE_MAP, 1, &files.ops, &writer) == SL_OK) {
                 for (size_t i = 0; i < 3; i++) {
-                    ck_ok(indexes_add(writer, x + (N + 10 * i) * DIM, SL_F32, 10, NULL));
-                    if (sl_index_sync(writer) == SL_OK) safe = N + 10 * (i + 1);
+                    size_t n = sl_index_size(writer);
+                    if (indexes_add(writer, x + n * DIM, SL_F32, 10, NULL) != SL_OK)
+                        ck_assert_int_eq(kind, FAULT_ALLOCATE);
+                    if (sl_index_sync(writer) == SL_OK) safe = sl_index_size(writer);
                 }
                 sl_index_free(writer);
             }
@@ -645,7 +709,7 @@ START_TEST(short_log) {
     scratch_name(&place, "index.sl.log", log);
     struct stat info;
     ck_assert_int_eq(stat(log, &info), 0);
-    ck_assert_int_eq(info.st_size, 0);
+    ck_assert_int_eq(info.st_size, sizeof(sl_redo_head));
     sl_index_free(writer);
     ck_assert_uint_eq(scratch_count(&place), 1);
     sl_index *reader = opened(SL_PLACE_MAP, 0);
@@ -674,6 +738,8 @@ int main(void) {
     tcase_add_test(cases[1], readers_are_tuned_in_memory);
     tcase_add_test(cases[2], unsynced_is_lost_whole);
     tcase_add_test(cases[2], log_alone_brings_it_back);
+    tcase_add_loop_test(cases[2], not_written_without_its_log, 0, 2);
+    tcase_add_test(cases[2], a_damaged_log_is_not_passed_over);
     tcase_add_test(cases[2], healed_while_writers_are_kept_off);
     tcase_add_test(cases[2], healed_without_writing);
     tcase_add_test(cases[2], every_call_may_fail);

@@ -233,6 +233,53 @@ START_TEST(a_writer_notices_that_its_file_is_gone) {
 }
 END_TEST
 
+/* What was copied over the file is another index, which what the writer still holds must not be mixed into. */
+START_TEST(a_writer_notices_that_its_file_is_another) {
+    char other[SCRATCH_PATH];
+    size_t size;
+    scratch_name(&place, "other.sl", other);
+    make_at(place.path, N, ROOM);
+    make_at(other, ALL, ROOM);
+    unsigned char *bytes = file_read(other, &size);
+    sl_index *writer = opened(SL_PLACE_MAP, 1, 0);
+    ck_ok(indexes_add(writer, x + N * DIM, SL_F32, MORE, NULL));
+    int file = open(place.path, O_WRONLY);
+    ck_assert_int_eq(pwrite(file, bytes, size, 0), (ssize_t)size);
+    close(file);
+    ck_fails(sl_index_sync(writer), SL_EBUSY, "was written over");
+    sl_index_free(writer);
+    unsigned char *now = file_read(place.path, &size);
+    ck_assert_mem_eq(now, bytes, size);
+    free(now);
+    free(bytes);
+}
+END_TEST
+
+/* A path from the process's folder is that folder's of the opening, whatever it is later. */
+START_TEST(a_process_may_change_its_folder) {
+    int before = open(".", O_RDONLY | O_DIRECTORY);
+    make_at(place.path, N, ROOM);
+    ck_assert_int_eq(chdir(place.folder), 0);
+    sl_open_params params;
+    sl_open_params_init(&params);
+    sl_index *reader, *writer;
+    ck_ok(sl_index_open("index.sl", &params, &reader));
+    params.writable = 1;
+    ck_ok(sl_index_open("./index.sl", &params, &writer));
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_ok(indexes_add(writer, x + N * DIM, SL_F32, MORE, NULL));
+    ck_ok(sl_index_sync(writer));
+    ck_assert_uint_eq(sl_index_size(reader), ALL);
+    sl_index_free(writer);
+    sl_check_report report = {.struct_size = sizeof report};
+    ck_ok(sl_index_check(reader, NULL, &report));
+    ck_assert_uint_gt(report.pages_checked, 0);
+    sl_index_free(reader);
+    ck_assert_int_eq(fchdir(before), 0);
+    close(before);
+}
+END_TEST
+
 /* The child's part: what it may not do, and that it can search. */
 static int child_is_refused(sl_index *writer, int ends) {
     uint64_t ids[3];
@@ -417,6 +464,8 @@ int main(void) {
     tcase_add_test(tests, no_save_undoes_a_sync);
     tcase_add_test(tests, no_writer_during_a_save_over);
     tcase_add_loop_test(tests, a_writer_notices_that_its_file_is_gone, 0, 3);
+    tcase_add_test(tests, a_writer_notices_that_its_file_is_another);
+    tcase_add_test(tests, a_process_may_change_its_folder);
     tcase_add_test(tests, a_fork_makes_no_second_writer);
     tcase_add_test(tests, a_forked_child_changes_nothing_at_all);
     tcase_add_test(tests, a_fork_makes_no_second_changer);

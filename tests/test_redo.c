@@ -51,13 +51,18 @@ static void write_groups(sl_redo *redo, size_t count) {
     }
 }
 
+static sl_redo_owner owner_at(uint64_t epoch, int in_force) {
+    return (sl_redo_owner){place.path, identity, epoch, FILE_SIZE, in_force};
+}
+
 /* The bytes of a log of GROUPS groups of that epoch. */
 static unsigned char *log_of(uint64_t epoch) {
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_file_ops ops = sl_file_ops_of(NULL);
     sl_redo *redo;
     size_t size;
-    ck_ok(sl_redo_open(place.path, -1, &allocator, &ops, identity, &redo));
+    const sl_redo_owner owner = owner_at(epoch, 0);
+    ck_ok(sl_redo_open(&owner, -1, &allocator, &ops, &redo));
     ck_ok(sl_redo_reset(redo, epoch));
     write_groups(redo, GROUPS);
     sl_redo_close(redo, 0);
@@ -75,10 +80,11 @@ static sl_status apply(void *ctx, uint64_t offset, const void *data, uint64_t si
 /* Groups that count in these bytes; each of them has been applied whole, and nothing else has. */
 static uint64_t groups_in(const unsigned char *log, size_t size, uint64_t epoch) {
     static uint8_t file[FILE_SIZE];
+    const sl_redo_owner owner = owner_at(epoch, 1);
     sl_redo_found found;
     file_write(log_path, log, size);
     memset(file, 0, sizeof file);
-    ck_ok(sl_redo_replay(place.path, identity, epoch, FILE_SIZE, apply, file, &found));
+    ck_ok(sl_redo_replay(&owner, apply, file, &found));
     ck_assert_uint_eq(found.bytes, found.groups * GROUP);
     for (size_t group = 0; group < GROUPS; group++)
         for (size_t i = 0; i < BYTES; i++) {
@@ -87,6 +93,13 @@ static uint64_t groups_in(const unsigned char *log, size_t size, uint64_t epoch)
             ck_assert_uint_eq(file[64 * group + 1024 + i], wanted);
         }
     return found.groups;
+}
+
+static void refused(const unsigned char *log, size_t size, uint64_t epoch, const char *why) {
+    const sl_redo_owner owner = owner_at(epoch, 1);
+    sl_redo_found found;
+    file_write(log_path, log, size);
+    ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, why);
 }
 
 static unsigned char *group_at(unsigned char *log, size_t group) {
@@ -102,14 +115,57 @@ START_TEST(all_that_is_whole_counts) {
 }
 END_TEST
 
-/* A changed byte ends the log before the group it is in. */
+/* A changed byte of the last group may be one that never reached the device. One before it did. */
 START_TEST(every_byte_is_checked) {
     unsigned char *log = log_of(1);
     for (size_t at = 0; at < LOG; at++) {
         log[at] ^= 0x10;
-        ck_assert_uint_eq(groups_in(log, LOG, 1), at < HEAD ? 0 : (at - HEAD) / GROUP);
+        if (at < HEAD)
+            refused(log, LOG, 1, "the log's head is damaged");
+        else if (at < LOG - GROUP)
+            refused(log, LOG, 1, "the log is damaged behind the first");
+        else
+            ck_assert_uint_eq(groups_in(log, LOG, 1), GROUPS - 1);
         log[at] ^= 0x10;
     }
+    free(log);
+}
+END_TEST
+
+/* A head that is not in force says nothing, whosever it is. */
+START_TEST(a_log_that_is_not_in_force_may_be_anything) {
+    unsigned char *log = log_of(1);
+    const sl_redo_owner owner = owner_at(1, 0);
+    for (size_t at = 0; at < HEAD; at++) {
+        sl_redo_found found;
+        log[at] ^= 0x10;
+        file_write(log_path, log, LOG);
+        ck_ok(sl_redo_replay(&owner, NULL, NULL, &found));
+        ck_assert_uint_eq(found.groups, 0);
+        log[at] ^= 0x10;
+    }
+    free(log);
+}
+END_TEST
+
+START_TEST(a_log_in_force_is_there_and_its_own) {
+    static const uint8_t others[SL_REDO_IDENTITY_SIZE] = "another's log   ";
+    unsigned char *log = log_of(2);
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    sl_redo_owner owner = owner_at(2, 1);
+    sl_redo_found found;
+    sl_redo *redo;
+    refused(log, LOG, 1, "of a later state");
+    owner.identity = others;
+    ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, "another index's log");
+    ck_assert_int_eq(unlink(log_path), 0);
+    ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, "the log is missing");
+    ck_fails(sl_redo_open(&owner, -1, &allocator, &ops, &redo), SL_ECORRUPT, "the log is missing");
+    ck_assert_int_eq(mkdir(log_path, 0700), 0);
+    ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, "the log is missing");
+    ck_assert_int_eq(rmdir(log_path), 0);
+    ck_assert_uint_eq(groups_in(log, 0, 2), 0);
     free(log);
 }
 END_TEST
@@ -134,7 +190,10 @@ START_TEST(groups_count_in_their_order_only) {
         for (size_t from = 0; from < GROUPS; from++) {
             memcpy(log, good, LOG);
             memcpy(group_at(log, to), group_at(good, from), GROUP);
-            ck_assert_uint_eq(groups_in(log, LOG, 1), from == to ? GROUPS : to);
+            if (from != to && (to < GROUPS - 1 || from > to))
+                refused(log, LOG, 1, "the log is damaged behind the first");
+            else
+                ck_assert_uint_eq(groups_in(log, LOG, 1), from == to ? GROUPS : to);
         }
     free(log);
     free(good);
@@ -172,9 +231,9 @@ static void add_one(sl_index *index) {
 }
 
 /* What the first sync to fail leaves on the device is not known, and no later one tells: neither the log's, where the
- * first commit fails, nor the file's, where a checkpoint does. */
+ * first commit fails, nor the file's or the emptied log's, where a checkpoint does. */
 START_TEST(a_failed_sync_is_not_forgotten) {
-    for (size_t failing = 1; failing <= 3; failing++) {
+    for (size_t failing = 1; failing <= 4; failing++) {
         fault_files files;
         make_live();
         fault_files_init(&files);
@@ -233,7 +292,7 @@ static uint64_t end_of_piece(const asked *a, uint64_t at) {
 
 static int64_t asked_pwrite(void *ctx, int fd, const void *data, size_t size, uint64_t offset) {
     asked *a = ctx;
-    if (fd == a->log) a->logged++;
+    if (fd == a->log && a->watched) a->logged++;
     for (uint64_t at = offset; a->watched && fd != a->log && at < offset + size;)
         at = end_of_piece(a, at);
     return pwrite(fd, data, size, (off_t)offset);
@@ -264,11 +323,14 @@ START_TEST(a_full_device_changes_nothing) {
     files.fail_at[FAULT_ALLOCATE] = 1;
     files.error = ENOSPC;
     sl_index *writer = open_live(&files.ops, 0), *reader = open_live(NULL, 0);
+    ck_fails(indexes_add(writer, x + N * DIM, SL_F32, 1, NULL), SL_ENOSPC, "cannot set space aside");
+    ck_assert_uint_eq(sl_index_size(writer), N);
     add_one(writer);
+    files.fail_at[FAULT_ALLOCATE] = files.calls[FAULT_ALLOCATE] + 1;
     ck_fails(sl_index_sync(writer), SL_ENOSPC, "cannot set space aside");
     ck_assert_uint_eq(sl_index_size(reader), N);
     ck_assert_int_eq(stat(log_path, &info), 0);
-    ck_assert_int_eq(info.st_size, 0);
+    ck_assert_int_eq(info.st_size, HEAD);
     ck_ok(sl_index_sync(writer));
     ck_assert_uint_eq(sl_index_size(reader), N + 1);
     sl_index_free(writer);
@@ -282,6 +344,8 @@ int main(void) {
         tcase_add_checked_fixture(cases[i], set_up, tear_down);
     tcase_add_test(cases[0], all_that_is_whole_counts);
     tcase_add_test(cases[0], every_byte_is_checked);
+    tcase_add_test(cases[0], a_log_that_is_not_in_force_may_be_anything);
+    tcase_add_test(cases[0], a_log_in_force_is_there_and_its_own);
     tcase_add_test(cases[0], groups_of_a_past_epoch_do_not_count);
     tcase_add_test(cases[0], groups_count_in_their_order_only);
     tcase_add_test(cases[1], a_failed_sync_is_not_forgotten);
