@@ -113,8 +113,11 @@ sl_status sl_index_sync(sl_index *index) {
         return sl_fail(SL_EUNSUPPORTED,
                        "the index is in memory; save it with room, and open that file with writable set");
     sl_live_facts facts = sl_live_facts_of(index);
-    if (index->tuned_count)
-        put(index, place_of(index, SL_SECTION_TUNED), index->tuned, index->tuned_count * sizeof *index->tuned);
+    if (index->tuned_count) {
+        const size_t size = index->tuned_count * sizeof *index->tuned;
+        SL_TRY(sl_live_reserve(index->live, place_of(index, SL_SECTION_TUNED), size));
+        put(index, place_of(index, SL_SECTION_TUNED), index->tuned, size);
+    }
     sl_index_fence(index);
     put(index, facts_in_file(index), &facts, sizeof facts);
     return sl_live_commit(index->live);

@@ -23,8 +23,7 @@ static uint64_t log_bytes(const sl_index *index) {
     char path[PATH_MAX];
     struct stat log;
     if (index->live) return index->live->direct ? 0 : index->live->redo->end;
-    int length = snprintf(path, sizeof path, "%s" SL_REDO_ENDING, index->store->path);
-    return length > 0 && (size_t)length < sizeof path && stat(path, &log) == 0 ? (uint64_t)log.st_size : 0;
+    return sl_redo_name(index->store->resolved, path) == SL_OK && stat(path, &log) == 0 ? (uint64_t)log.st_size : 0;
 }
 
 static sl_status fill_live(const sl_index *index, sl_index_storage *out) {

@@ -300,7 +300,8 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
  * them in and numbered as they are, and is SL_OK. Once what was added since the last proof is a sixteenth of the index,
  * every vector is proved to be reachable from the entry point, and linked anew where it is not; sl_index_save and
  * sl_index_check do so in any case. params may be NULL. Errors: SL_EVALUE (the message names the row), SL_EEXIST (an id
- * twice, or already present), SL_EINVAL, SL_ETYPE, SL_ENOMEM, SL_ELIMIT, SL_EREADONLY, SL_ECANCELED. */
+ * twice, or already present), SL_EINVAL, SL_ETYPE, SL_ENOMEM, SL_ELIMIT, SL_EREADONLY, SL_ECANCELED; of a file that is
+ * written in place SL_ENOSPC and SL_EIO, and then nothing was added. */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
@@ -309,7 +310,8 @@ SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, 
  * deleted before, or comes twice in `ids`. What is deleted keeps its memory and its place in the graph, through which
  * searches go on to walk: it is marked, and sl_index_stats.deleted counts it; build anew where it has become most of
  * the index. Searches find k vectors as long as k are left, and an ef goes as far as it would in an index of these
- * alone, which takes the more time the more is deleted. Other errors: SL_EINVAL, SL_ENOMEM, SL_EREADONLY. */
+ * alone, which takes the more time the more is deleted. Other errors: SL_EINVAL, SL_ENOMEM, SL_EREADONLY; of a
+ * file that is written in place SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
 
 typedef int (*sl_accept_fn)(void *ctx, uint64_t id);

@@ -189,13 +189,19 @@ sl_status sl_live_replay(const sl_store *store, const sl_superblock *super, cons
     return redo(store, super, write_record, &to, found);
 }
 
-/* What there is to replay, by the superblock in force. A writer that came or went meanwhile has changed both. */
+static sl_status fail_replaced(const sl_store *store) {
+    return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", store->path);
+}
+
+/* What there is to replay, by the superblock in force. A writer that came or went meanwhile has changed both; a file
+ * that took this one's name has a log of its own there. */
 static sl_status look_at_log(const sl_store *store, sl_superblock *super, sl_redo_found *found) {
     for (int i = 0; i < MOST_LOOKS; i++) {
         sl_superblock now;
         SL_TRY(sl_live_super(store, super));
         sl_status status = redo(store, super, NULL, NULL, found);
         if (status == SL_OK) return SL_OK;
+        if (!sl_store_has_name(store)) return fail_replaced(store);
         SL_TRY(sl_live_super(store, &now));
         if (now.sequence == super->sequence) return status;
     }
@@ -238,10 +244,6 @@ static sl_status recover(const sl_store *store, const sl_file_ops *ops, int fd, 
 }
 
 /* The file again, to be written to: the same that the store has mapped. */
-static sl_status fail_replaced(const sl_store *store) {
-    return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", store->path);
-}
-
 static sl_status open_same(const sl_store *store, const sl_file_ops *ops, int *fd) {
     *fd = sl_open_retrying(ops, store->resolved, O_RDWR | O_CLOEXEC, 0);
     if (*fd < 0) return sl_fail_errno("cannot open for writing", store->path);
@@ -254,10 +256,7 @@ static sl_status open_same(const sl_store *store, const sl_file_ops *ops, int *f
 /* From the opening to the lock a save may have put another file in the place of this one, which nobody would find what
  * is written to. */
 static sl_status check_name(const sl_store *store) {
-    struct stat now;
-    int same = stat(store->resolved, &now) == 0 && (uint64_t)now.st_dev == store->device &&
-               (uint64_t)now.st_ino == store->inode;
-    return same ? SL_OK : fail_replaced(store);
+    return sl_store_has_name(store) ? SL_OK : fail_replaced(store);
 }
 
 /* A private mapping in the place of the store's; its pages become this process's own where they are written to. */
@@ -365,17 +364,21 @@ sl_status sl_live_heal(sl_store *store) {
     return status == SL_EBUSY ? heal_unwritten(store) : status;
 }
 
-/* What a writer that died has left, where there is any. Without a lock as long as a writer lives: one that is opened
+/* What a writer that died has left, where there is any, also a log without a whole group, which ends with it. A damaged
+ * one is read once. Without a lock as long as a writer lives: one that is opened
  * meanwhile must not find the file taken. */
-static void look_for_remains(const sl_store *store) {
+static void look_for_remains(sl_store *store) {
     sl_superblock super;
     sl_redo_found found;
     int fd;
     sl_file_ops ops = sl_file_ops_of(NULL);
     if (log_is_empty(store) || open_same(store, &ops, &fd) != SL_OK) return;
     if (!byte_is_locked(fd, SL_LIVE_WRITER) && sl_live_super(store, &super) == SL_OK &&
-        redo(store, &super, NULL, NULL, &found) == SL_OK && found.groups)
-        (void)heal_file(store, &ops, fd);
+        super.sequence != __atomic_load_n(&store->given_up, __ATOMIC_RELAXED)) {
+        sl_status status = redo(store, &super, NULL, NULL, &found);
+        if (status == SL_OK && (found.groups || super.logged)) (void)heal_file(store, &ops, fd);
+        if (status == SL_ECORRUPT) __atomic_store_n(&store->given_up, super.sequence, __ATOMIC_RELAXED);
+    }
     close(fd);
 }
 
@@ -409,10 +412,6 @@ void sl_live_watch(sl_store *store) {
  * The writer
  * ------------------------------------------------------------------------------------------------------------- */
 
-static size_t live_bytes(const char *path, const char *resolved) {
-    return sizeof(sl_live) + strlen(path) + 1 + strlen(resolved) + 1;
-}
-
 static size_t pieces_bytes(uint64_t size) {
     return (size_t)(size / PIECE / 64 + 1) * sizeof(uint64_t);
 }
@@ -420,7 +419,8 @@ static size_t pieces_bytes(uint64_t size) {
 /* What a failed sync has lost, another does not bring back. */
 static sl_status check_failed(const sl_live *live) {
     if (!live->failed && (live->direct || !live->redo->unsure)) return SL_OK;
-    return sl_fail(SL_EIO, "%s: an earlier write failed; what was acknowledged is safe: open it again", live->path);
+    return sl_fail(SL_EIO, "%s: an earlier write failed; what was acknowledged is safe: open it again",
+                   live->store->path);
 }
 
 sl_status sl_live_check_owner(const sl_live *live) {
@@ -428,44 +428,42 @@ sl_status sl_live_check_owner(const sl_live *live) {
     return sl_fail(SL_EBUSY,
                    "%s: process %d opened it to be written, and this one was forked from that: only that one "
                    "may write; open the file again here once it is closed there",
-                   live->path, live->owner);
+                   live->store->path, live->owner);
 }
 
 /* What is written to a file without a name nobody finds, and its log may be another file's by now. */
 static sl_status check_name_of(const sl_live *live) {
-    struct stat now;
-    if (stat(live->resolved, &now) == 0 && (uint64_t)now.st_dev == live->device && (uint64_t)now.st_ino == live->inode)
-        return SL_OK;
+    if (sl_store_has_name(live->store)) return SL_OK;
     return sl_fail(SL_EBUSY,
                    "%s: was renamed, removed or replaced while it was open to be written; what was synced is in "
                    "that file, and nothing more is written: open the index again and make the change anew",
-                   live->path);
+                   live->store->path);
 }
 
 /* Nobody but its writer changes the superblock: a copy over the file brings another, and what goes on from the old one
  * would be written into the new. */
 static sl_status check_super(const sl_live *live) {
     sl_superblock now;
-    SL_TRY(sl_read_at(live->fd, live->path, &now, sizeof now, super_at(live->section, &live->super)));
+    SL_TRY(sl_read_at(live->fd, live->store->path, &now, sizeof now, super_at(live->section, &live->super)));
     if (memcmp(&now, &live->super, sizeof now) == 0) return SL_OK;
     return sl_fail(SL_EBUSY,
                    "%s: was written over while it was open to be written; nothing more is written: close it, restore a "
                    "copy, and make the change anew",
-                   live->path);
+                   live->store->path);
 }
 
 static sl_status check_writer(const sl_live *live) {
     SL_TRY(sl_live_check_owner(live));
-    SL_TRY(check_name_of(live));
     return check_super(live);
 }
 
-/* The file needs no log from here on. A log without a group is of no use to anyone then. */
+/* The file needs no log from here on, whatever its name is by now. A log without a group is of no use to anyone then.
+ */
 static int has_done(sl_live *live) {
     if (!live->ready || live->direct || live->redo->end || check_failed(live) != SL_OK || check_writer(live) != SL_OK)
         return 0;
     live->super.logged = 0;
-    return write_super(&live->ops, live->fd, live->path, live->section, &live->super) == SL_OK;
+    return write_super(&live->ops, live->fd, live->store->path, live->section, &live->super) == SL_OK;
 }
 
 void sl_live_close(sl_live *live) {
@@ -483,7 +481,7 @@ void sl_live_close(sl_live *live) {
     sl_page_updater_free(live->updater);
     sl_mem_free(&live->allocator, live->updater, sizeof *live->updater);
     sl_mem_free(&live->allocator, live->allocated, pieces_bytes(live->size));
-    sl_mem_free(&live->allocator, live, live_bytes(live->path, live->resolved));
+    sl_mem_free(&live->allocator, live, sizeof *live);
 }
 
 /* A reader that replays what the last writer left is done in a moment and is waited for. Where it ends between the two
@@ -491,7 +489,7 @@ void sl_live_close(sl_live *live) {
 static sl_status lock_for_writing(sl_live *live) {
     sl_status status;
     int healed = 1;
-    for (int i = 0; (status = sl_lock_file(live->fd, LOCK_EX, live->path)) == SL_EBUSY && healed; i++) {
+    for (int i = 0; (status = sl_lock_file(live->fd, LOCK_EX, live->store->path)) == SL_EBUSY && healed; i++) {
         healed = i < HEALER_PAUSES && byte_is_locked(live->fd, SL_LIVE_HEALER);
         if (healed) nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
@@ -506,12 +504,12 @@ static sl_status map_directly(sl_store *store, sl_live *live) {
     sl_status status;
     if (store->medium->place != SL_PLACE_PMEM) return SL_OK;
     if (live->ops.flush == sl_pmem_flush) {
-        status = sl_pmem_map_direct(live->path, live->size, &base);
+        status = sl_pmem_map_direct(live->store->resolved, live->size, &base);
         if (status == SL_EUNSUPPORTED) return SL_OK;
         SL_TRY(status);
     } else {
         base = mmap(NULL, (size_t)live->size, PROT_READ | PROT_WRITE, MAP_SHARED, live->fd, 0);
-        if (base == MAP_FAILED) return sl_fail_errno("cannot map", live->path);
+        if (base == MAP_FAILED) return sl_fail_errno("cannot map", live->store->path);
     }
     store->medium->unmap((void *)(uintptr_t)store->base, store->size);
     store->base = base;
@@ -522,7 +520,7 @@ static sl_status map_directly(sl_store *store, sl_live *live) {
 /* What is written without a log cannot be copied meanwhile. */
 static sl_status keep_copies_off(sl_live *live) {
     if (lock_byte(live->fd, F_WRLCK, SL_LIVE_DIRECT) == 0 || !is_taken()) return SL_OK;
-    return sl_fail(SL_EBUSY, "%s: a snapshot of it is being taken; let it finish", live->path);
+    return sl_fail(SL_EBUSY, "%s: a snapshot of it is being taken; let it finish", live->store->path);
 }
 
 /* What is written directly is seen before its page's sum could be: the superblock says so first. */
@@ -534,7 +532,7 @@ static sl_status prepare_sums(const sl_store *store, sl_live *live) {
     if (!sums.words || live->super.unsummed) return SL_OK;
     SL_TRY(sl_mem_alloc(&live->allocator, sizeof *live->updater, &block));
     live->updater = block;
-    SL_TRY(sl_page_updater_init(live->updater, &sums, live->fd, live->path, live->size));
+    SL_TRY(sl_page_updater_init(live->updater, &sums, live->fd, live->store->path, live->size));
     return sl_dirty_init(&live->renewed, live->size);
 }
 
@@ -547,6 +545,7 @@ static sl_status take_over(sl_store *store, sl_live *live) {
 
 static sl_status prepare_log(sl_store *store, sl_live *live) {
     SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
+    live->ready = 1;
     SL_TRY(sl_dirty_init(&live->dirty, live->size));
     return map_privately(store, live->fd);
 }
@@ -555,8 +554,7 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
                        sl_live **out) {
     *out = NULL;
     void *block;
-    const size_t length = strlen(store->path) + 1;
-    SL_TRY(sl_mem_alloc(allocator, live_bytes(store->path, store->resolved), &block));
+    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_live), &block));
     sl_live *live = block;
     *live = (sl_live){.allocator = *allocator,
                       .ops = sl_file_ops_of(given),
@@ -564,11 +562,8 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
                       .size = store->size,
                       .section = sl_store_section(store, SL_SECTION_LIVE)->offset,
                       .owner = (int)getpid(),
-                      .device = store->device,
-                      .inode = store->inode,
+                      .store = store,
                       .log_bytes = log_bytes ? log_bytes : SL_LIVE_LOG_BYTES};
-    memcpy(live->path, store->path, length);
-    live->resolved = memcpy(live->path + length, store->resolved, strlen(store->resolved) + 1);
     sl_status status;
     SL_TRY_GOTO(open_same(store, &live->ops, &live->fd), fail);
     SL_TRY_GOTO(lock_for_writing(live), fail);
@@ -583,7 +578,6 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
     if (!live->direct) SL_TRY_GOTO(prepare_log(store, live), fail);
     live->base = (uint8_t *)(uintptr_t)store->base;
     store->writer = live->fd;
-    live->ready = 1;
     *out = live;
     return SL_OK;
 fail:
@@ -619,7 +613,7 @@ static sl_status set_aside(sl_live *live, uint64_t offset, uint64_t size) {
         if (live->allocated[piece / 64] >> (piece % 64) & 1) continue;
         uint64_t at = piece * PIECE, length = live->size - at < PIECE ? live->size - at : PIECE;
         if (live->ops.allocate(live->ops.ctx, live->fd, at, length) != 0 && errno != EOPNOTSUPP && errno != EINVAL)
-            return sl_fail_errno("cannot set space aside in", live->path);
+            return sl_fail_errno("cannot set space aside in", live->store->path);
         live->allocated[piece / 64] |= (uint64_t)1 << (piece % 64);
     }
     return SL_OK;
@@ -658,10 +652,10 @@ static sl_status sum_run(sl_live *live, uint64_t offset, uint64_t size) {
     for (uint64_t some, word; size; offset += some, size -= some) {
         uint64_t left = SL_SUMMED_PAGE - offset % SL_SUMMED_PAGE;
         some = size < left ? size : left;
+        SL_TRY(set_aside(live, sl_page_sum_at(&live->updater->sums, offset), sizeof(uint32_t)));
         uint32_t sum = sum_page(live, offset, some, &word);
         uint32_t *to = (uint32_t *)(void *)(live->base + live->updater->sums.words) + word;
         if (*to == sum) continue;
-        SL_TRY(set_aside(live, (uint64_t)((const uint8_t *)to - live->base), sizeof *to));
         *to = sum;
         sl_live_touch(live, to, sizeof *to);
     }
@@ -681,7 +675,7 @@ static sl_status log_run(sl_live *live, uint64_t offset, uint64_t size) {
 }
 
 static sl_status write_run(sl_live *live, uint64_t offset, uint64_t size) {
-    return sl_write_at(&live->ops, live->fd, live->path, live->base + offset, (size_t)size, offset);
+    return sl_write_at(&live->ops, live->fd, live->store->path, live->base + offset, (size_t)size, offset);
 }
 
 /* A sum over the runs: what the group's records will take. */
@@ -700,7 +694,7 @@ static sl_status write_log(sl_live *live) {
     SL_TRY(for_each_run(live, 0, live->size, 0, log_run));
     sl_status status = sl_redo_commit(live->redo);
     if (!live->redo->unsure) return status;
-    return sl_fail_in(status, "%s: whether the change is in shows when the file is opened again", live->path);
+    return sl_fail_in(status, "%s: whether the change is in shows when the file is opened again", live->store->path);
 }
 
 /* The head page last: whoever reads it then finds in place what it speaks of. Between lines that were touched the
@@ -718,12 +712,26 @@ static void give_back_pages(sl_live *live) {
     live->own_pages = 0;
 }
 
+static sl_status checkpoint(sl_live *live) {
+    live->failed = 1; /* until all of it is done */
+    SL_TRY(sl_sync_data(&live->ops, live->fd, live->store->path));
+    if (sl_store_has_name(live->store)) SL_TRY(sl_redo_remake(live->redo, live->fd));
+    live->super.epoch++;
+    SL_TRY(write_super(&live->ops, live->fd, live->store->path, live->section, &live->super));
+    SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
+    live->failed = 0;
+    return SL_OK;
+}
+
 sl_status sl_live_commit(sl_live *live) {
     SL_TRY(check_failed(live));
     SL_TRY(check_writer(live));
+    SL_TRY(check_name_of(live));
     sl_live_fence(live);
     if (live->direct) return SL_OK;
     if (!live->dirty.marked) return SL_OK;
+    /* Of what a log without its name says, the file must be sure before another is begun. */
+    if (!sl_redo_is_there(live->redo)) SL_TRY(checkpoint(live));
     SL_TRY(for_each_run(live, 0, live->size, 0, set_aside));
     SL_TRY(update_sums(live));
     SL_TRY(write_log(live));
@@ -731,24 +739,13 @@ sl_status sl_live_commit(sl_live *live) {
     if (status != SL_OK) {
         live->failed = 1;
         return sl_fail_in(status, "%s: the change is in the log, and is made when the file is opened again",
-                          live->path);
+                          live->store->path);
     }
     live->own_pages += live->dirty.marked;
     sl_dirty_clear(&live->dirty);
     if (live->updater) sl_dirty_clear(&live->renewed);
     if (live->own_pages > SL_LIVE_OWN_PAGES) give_back_pages(live);
     return live->redo->end > live->log_bytes ? sl_live_checkpoint(live) : SL_OK;
-}
-
-static sl_status checkpoint(sl_live *live) {
-    live->failed = 1; /* until all of it is done */
-    SL_TRY(sl_sync_data(&live->ops, live->fd, live->path));
-    live->super.epoch++;
-    SL_TRY(write_super(&live->ops, live->fd, live->path, live->section, &live->super));
-    SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
-    live->failed = 0;
-    give_back_pages(live);
-    return SL_OK;
 }
 
 sl_status sl_live_checkpoint(sl_live *live) {
@@ -758,6 +755,7 @@ sl_status sl_live_checkpoint(sl_live *live) {
     /* A snapshot needs the log as long as it is being taken. */
     if (lock_byte(live->fd, F_WRLCK, SL_LIVE_CHECKPOINT) != 0 && is_taken()) return SL_OK;
     sl_status status = checkpoint(live);
+    if (status == SL_OK) give_back_pages(live);
     (void)lock_byte(live->fd, F_UNLCK, SL_LIVE_CHECKPOINT);
     return status;
 }

@@ -61,9 +61,7 @@ typedef struct sl_live {
     int failed;         /* a sync has failed: what the device holds is unknown until the file is opened anew */
     int ready;          /* it was opened whole, and its log is its own */
     int owner;          /* the process that opened it: a child that was forked from it may not write */
-    uint64_t device, inode; /* of the file */
-    const char *resolved;   /* as of sl_store */
-    char path[];
+    const sl_store *store; /* of the file; it outlives this */
 } sl_live;
 
 /* Bytes of the file that are locked for reading or writing (F_OFD_SETLK; nothing else in the file knows of it).

@@ -136,10 +136,12 @@ static sl_status check_sections(const char *path, const sl_file_type *type, cons
  * The file
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status open_file(const char *path, const sl_file_type *type, int *fd, struct stat *info) {
+/* `path` is for messages. */
+static sl_status open_file(const char *resolved, const char *path, const sl_file_type *type, int *fd,
+                           struct stat *info) {
     /* Not to wait for the other end of a pipe; files know no such waiting. */
     do
-        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        *fd = open(resolved, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (*fd < 0 && errno == EINTR);
     if (*fd < 0) return sl_fail_errno("cannot open", path);
     if (fstat(*fd, info) != 0) return sl_fail_errno("cannot look at", path);
@@ -180,7 +182,7 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     sl_status status;
     SL_TRY_GOTO(sl_mem_alloc(allocator, store_bytes(path, resolved), &block), done);
     sl_store *store = block;
-    SL_TRY_GOTO(open_file(path, type, &fd, &info), done);
+    SL_TRY_GOTO(open_file(resolved, path, type, &fd, &info), done);
     size = (uint64_t)info.st_size;
     SL_TRY_GOTO(read_header(fd, path, size, &store->header), done);
     SL_TRY_GOTO(check_header(path, type, &store->header, size), done);
@@ -196,6 +198,7 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     store->dax = sl_pmem_is_dax(fd);
     store->threads = 1;
     store->detached = store->healed = 0;
+    store->watched = store->given_up = 0;
     store->writer = -1;
     store->access = sl_access_of(&info);
     keep_paths(store, path, resolved);
@@ -229,6 +232,12 @@ int sl_store_is(const sl_store *store, int fd) {
     return fstat(fd, &info) == 0 && (uint64_t)info.st_dev == store->device && (uint64_t)info.st_ino == store->inode;
 }
 
+int sl_store_has_name(const sl_store *store) {
+    struct stat info;
+    return stat(store->resolved, &info) == 0 && (uint64_t)info.st_dev == store->device &&
+           (uint64_t)info.st_ino == store->inode;
+}
+
 sl_status sl_file_kind_of(const char *path, sl_file_kind *out) {
     /* Whatever it is: as messages speak of it. */
     static const sl_file_type any = {.name = "an index, model or item table"};
@@ -237,7 +246,7 @@ sl_status sl_file_kind_of(const char *path, sl_file_kind *out) {
     struct stat info;
     int fd = -1;
     sl_status status;
-    SL_TRY_GOTO(open_file(path, &any, &fd, &info), done);
+    SL_TRY_GOTO(open_file(path, path, &any, &fd, &info), done);
     SL_TRY_GOTO(read_header(fd, path, (uint64_t)info.st_size, &header), done);
     for (size_t i = 0; i < TYPES; i++) {
         if (!has_magic(&header, (uint64_t)info.st_size, types[i])) continue;

@@ -104,6 +104,10 @@ static uint64_t word_of(const sl_page_sums *sums, uint64_t offset) {
     return offset - offset % PAGE == sums->head ? sums->pages : sums->pages + 1;
 }
 
+uint64_t sl_page_sum_at(const sl_page_sums *sums, uint64_t offset) {
+    return sums->words + word_of(sums, offset) * sizeof(uint32_t);
+}
+
 sl_status sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sums, int fd, const char *path,
                                uint64_t size) {
     void *file = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);

@@ -66,6 +66,8 @@ typedef struct sl_page_updater {
 sl_status sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sums, int fd, const char *path,
                                uint64_t size);
 void sl_page_updater_free(sl_page_updater *updater);
+/* Where in the file the sum lies of the page that `offset` is in. */
+uint64_t sl_page_sum_at(const sl_page_sums *sums, uint64_t offset);
 /* Before the first change of a commit. */
 void sl_page_updater_begin(sl_page_updater *updater);
 /* Bytes [offset, offset + size) of one page, whole lines of 64, become those at `bytes`: sum number *word becomes *sum.

@@ -45,8 +45,8 @@ sl_status sl_redo_name(const char *of, char path[PATH_MAX]) {
 static sl_status fail_missing(const char *path) {
     return sl_fail(
         SL_ECORRUPT,
-        "%s: the log is missing, and may alone hold what was last synced to its index; put it there, or make "
-        "an empty file of that name to go on without it",
+        "%s: the log is missing, and may alone hold what was last synced to its index; put it there from where the "
+        "index was before, or make an empty file of that name to go on without it",
         path);
 }
 
@@ -60,6 +60,53 @@ static void keep_access(int log, int file) {
     if (fstat(file, &info) != 0) return;
     const sl_access access = sl_access_of(&info);
     sl_access_give(log, &access);
+}
+
+static int is_whole(const sl_redo_head *head) {
+    return memcmp(head->magic, magic, sizeof head->magic) == 0 && head->version == VERSION &&
+           head->endian == SL_FILE_ENDIAN && head->crc32c == head_crc(head);
+}
+
+static int is_own(const sl_redo_head *head, const uint8_t *identity) {
+    return memcmp(head->identity, identity, sizeof head->identity) == 0;
+}
+
+/* What a file of a log's name begins with, 0 behind its end. A head that a crash cut off is one of this log's. */
+static int is_of_another(const sl_redo *redo, const sl_redo_head *head) {
+    static const char none[sizeof head->magic];
+    if (is_whole(head)) return !is_own(head, redo->identity);
+    return memcmp(head->magic, magic, sizeof magic) != 0 && memcmp(head->magic, none, sizeof none) != 0;
+}
+
+static sl_status move_aside(const sl_redo *redo, const sl_redo_head *head) {
+    char to[PATH_MAX];
+    if (snprintf(to, sizeof to, "%s.old-%08x", redo->path, sl_crc32c(0, head, sizeof *head)) >= (int)sizeof to)
+        return sl_fail(SL_EINVAL, "%.60s...: the path is too long", redo->path);
+    return redo->ops.rename(redo->ops.ctx, redo->path, to) == 0 ? SL_OK : sl_fail_errno("cannot rename", redo->path);
+}
+
+/* The log of an index that was there before may be all that is left of its last changes. */
+static sl_status make_way(const sl_redo *redo) {
+    sl_redo_head head = {.version = 0};
+    struct stat info;
+    int fd = sl_open_retrying(&redo->ops, redo->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    if (fd < 0) return errno == ENOENT ? SL_OK : sl_fail_errno("cannot open the log", redo->path);
+    sl_status status = SL_OK;
+    if (fstat(fd, &info) == 0 && !S_ISREG(info.st_mode))
+        status = sl_fail(SL_EIO, "%s: what has the log's name is not a regular file; move it away", redo->path);
+    else if (pread(fd, &head, sizeof head, 0) < 0)
+        status = sl_fail_errno("cannot read", redo->path);
+    (void)redo->ops.close(redo->ops.ctx, fd);
+    return status == SL_OK && is_of_another(redo, &head) ? move_aside(redo, &head) : status;
+}
+
+static sl_status open_log(sl_redo *redo, int file, int in_force) {
+    if (!in_force) SL_TRY(make_way(redo));
+    redo->fd = sl_open_retrying(&redo->ops, redo->path, O_RDWR | O_CLOEXEC | (in_force ? 0 : O_CREAT), 0600);
+    if (redo->fd < 0 && in_force && errno == ENOENT) return fail_missing(redo->path);
+    if (redo->fd < 0) return sl_fail_errno("cannot open the log", redo->path);
+    keep_access(redo->fd, file);
+    return sl_sync_folder(&redo->ops, redo->path);
 }
 
 sl_status sl_redo_open(const sl_redo_owner *owner, int file, const sl_allocator *allocator, const sl_file_ops *ops,
@@ -76,14 +123,7 @@ sl_status sl_redo_open(const sl_redo_owner *owner, int file, const sl_allocator 
     sl_status status;
     SL_TRY_GOTO(sl_mem_alloc(allocator, BUFFER, &buffer), fail);
     redo->buffer = buffer;
-    redo->fd = sl_open_retrying(ops, redo->path, O_RDWR | O_CLOEXEC | (owner->in_force ? 0 : O_CREAT), 0600);
-    if (redo->fd < 0) {
-        int missing = owner->in_force && errno == ENOENT;
-        status = missing ? fail_missing(redo->path) : sl_fail_errno("cannot open the log", redo->path);
-        goto fail;
-    }
-    keep_access(redo->fd, file);
-    SL_TRY_GOTO(sl_sync_folder(ops, redo->path), fail);
+    SL_TRY_GOTO(open_log(redo, file, owner->in_force), fail);
     *out = redo;
     return SL_OK;
 fail:
@@ -91,8 +131,21 @@ fail:
     return status;
 }
 
+static int has_its_name(const sl_redo *redo, struct stat *info) {
+    struct stat named;
+    return redo->fd >= 0 && fstat(redo->fd, info) == 0 && stat(redo->path, &named) == 0 &&
+           named.st_dev == info->st_dev && named.st_ino == info->st_ino;
+}
+
+int sl_redo_is_there(const sl_redo *redo) {
+    struct stat info;
+    return has_its_name(redo, &info) && (uint64_t)info.st_size >= redo->end;
+}
+
 void sl_redo_close(sl_redo *redo, int remove) {
+    struct stat info;
     if (!redo) return;
+    remove = remove && has_its_name(redo, &info);
     if (redo->fd >= 0) (void)redo->ops.close(redo->ops.ctx, redo->fd);
     if (remove) (void)redo->ops.unlink(redo->ops.ctx, redo->path);
     sl_mem_free(&redo->allocator, redo->buffer, BUFFER);
@@ -146,6 +199,13 @@ sl_status sl_redo_commit(sl_redo *redo) {
     redo->end = redo->at;
     redo->groups++;
     return SL_OK;
+}
+
+sl_status sl_redo_remake(sl_redo *redo, int file) {
+    struct stat info;
+    if (has_its_name(redo, &info)) return SL_OK;
+    (void)redo->ops.close(redo->ops.ctx, redo->fd);
+    return open_log(redo, file, 0);
 }
 
 sl_status sl_redo_reset(sl_redo *redo, uint64_t epoch) {
@@ -208,23 +268,21 @@ static int get(log_reader *log, uint64_t at, void *to, uint64_t size) {
 
 #define RESTORE "restore it, or empty it to go on with what the index's own file holds"
 
-static int is_whole(const sl_redo_head *head) {
-    return memcmp(head->magic, magic, sizeof head->magic) == 0 && head->version == VERSION &&
-           head->endian == SL_FILE_ENDIAN && head->crc32c == head_crc(head);
-}
-
-/* Whether groups follow that go on from what the file holds. */
+/* Whether groups follow that go on from what the file holds. A log that ends within its head or with it has none. */
 static sl_status read_head(log_reader *log, int *counts) {
     const sl_redo_owner *owner = log->owner;
     sl_redo_head head;
     *counts = 0;
-    if (log->size <= sizeof head || !get(log, 0, &head, sizeof head)) return SL_OK;
-    int own = is_whole(&head) && memcmp(head.identity, owner->identity, sizeof head.identity) == 0;
-    if (!own && !owner->in_force) return SL_OK;
-    if (!is_whole(&head)) return sl_fail(SL_ECORRUPT, "%s: the log's head is damaged; " RESTORE, log->path);
+    if (log->size < sizeof head || !get(log, 0, &head, sizeof head)) return SL_OK;
+    int whole = is_whole(&head), own = whole && is_own(&head, owner->identity);
+    if (!own && (!owner->in_force || (!whole && log->size == sizeof head))) return SL_OK;
+    if (!whole) return sl_fail(SL_ECORRUPT, "%s: the log's head is damaged; " RESTORE, log->path);
     if (!own) return sl_fail(SL_ECORRUPT, "%s: another index's log is in the place of this one's; " RESTORE, log->path);
     if (head.epoch > owner->epoch)
-        return sl_fail(SL_ECORRUPT, "%s: the log is of a later state than its index; restore both together", log->path);
+        return sl_fail(SL_ECORRUPT,
+                       "%s: the log is of a later state than its index; restore both together, or remove the log to go "
+                       "on with this older index",
+                       log->path);
     *counts = head.epoch == owner->epoch;
     return SL_OK;
 }

@@ -76,18 +76,24 @@ typedef struct sl_redo_owner {
 } sl_redo_owner;
 
 /* The log of a file, which is open as `file`, to be written. One that is not in force is made where there is none, the
- * folder then synced. It is as private as the file. What it holds stays until sl_redo_reset. SL_ECORRUPT where it is in
- * force and missing. */
+ * folder then synced; what another has left under its name is renamed to NAME.old-XXXXXXXX first. It is as private as
+ * the file. What it holds stays until sl_redo_reset. SL_ECORRUPT where it is in force and missing. */
 sl_status sl_redo_open(const sl_redo_owner *owner, int file, const sl_allocator *allocator, const sl_file_ops *ops,
                        sl_redo **out);
-/* Takes NULL. With `remove`, the file goes too; its failing is of no account. */
+/* Takes NULL. With `remove`, the file goes too, unless the name is another's by now; its failing is of no account. */
 void sl_redo_close(sl_redo *redo, int remove);
+
+/* Whether the log is still there under its name, and as long as it was written. */
+int sl_redo_is_there(const sl_redo *redo);
 
 /* A group of records whose heads and bytes come to `payload`: begin, each record, commit. After a commit that succeeded
  * it will outlive a power loss; after any failure but that of a sync the log is as it was before the group. */
 sl_status sl_redo_begin(sl_redo *redo, uint64_t payload);
 sl_status sl_redo_put(sl_redo *redo, uint64_t offset, const void *data, uint64_t size);
 sl_status sl_redo_commit(sl_redo *redo);
+
+/* Where it has lost its name: made anew, as by sl_redo_open, and to be emptied before it is used. */
+sl_status sl_redo_remake(sl_redo *redo, int file);
 
 /* Empties it for the next epoch, durably. */
 sl_status sl_redo_reset(sl_redo *redo, uint64_t epoch);

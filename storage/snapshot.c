@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,10 +40,20 @@ static sl_status open_source(snapshot *s) {
     return sl_live_pin(s->fd, s->store->path, s->progress);
 }
 
+/* The copy's name may be one from the process's folder, and the log's is not. */
+static int is_target(const snapshot *s, const char *log) {
+    char folder[PATH_MAX];
+    const char *target = strrchr(s->file.target, '/'), *last = strrchr(log, '/');
+    if (!last || !realpath(s->file.folder, folder)) return strcmp(log, s->file.target) == 0;
+    const size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+    return (size_t)(last - log) == length && strncmp(log, folder, length) == 0 &&
+           strcmp(last + 1, target ? target + 1 : s->file.target) == 0;
+}
+
 static sl_status check_target(snapshot *s) {
     char log[PATH_MAX];
     SL_TRY(sl_redo_name(s->store->resolved, log));
-    if (strcmp(log, s->file.target) == 0)
+    if (is_target(s, log))
         return sl_fail(SL_EINVAL, "%s is the name of the index's log; give the copy another", s->file.target);
     /* What may not be read is not the index, which was. */
     if (s->file.kept >= 0 && sl_store_is(s->store, s->file.kept))
@@ -83,6 +94,8 @@ static sl_status copy_live(snapshot *s) {
         SL_TRY(sl_live_super(s->store, &before));
         SL_TRY(copy_bytes(s));
         sl_status status = sl_live_replay(s->store, &before, &s->file.ops, s->file.fd, s->file.temporary, &found);
+        if (!sl_store_has_name(s->store))
+            return sl_fail(SL_EBUSY, "%s: was replaced while it was copied; try again", s->store->path);
         SL_TRY(sl_live_super(s->store, &after));
         if (after.sequence == before.sequence) return status == SL_OK ? make_own(s, &after) : status;
         sl_progress_start(s->progress, s->progress->tell, s->progress->ctx, s->store->size);

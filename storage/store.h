@@ -83,6 +83,7 @@ typedef struct sl_store {
     sl_access access;       /* the file's when it was opened */
     int healed;             /* and has what a crashed writer's log says, which the file has not */
     uint64_t watched;       /* atomic: the second of the clock in which sl_live_watch last looked */
+    uint64_t given_up;      /* atomic: the superblock's sequence with which it found a damaged log; 0: none */
     sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
     const char *resolved;   /* the path from the root, links resolved: whatever the process's folder is by then */
     char path[];            /* as it was given, for messages */
@@ -100,6 +101,8 @@ void sl_store_close(sl_store *store, const sl_allocator *allocator);
 
 /* Whether fd is open on the file that the store has mapped: not on one that has taken its place. */
 int sl_store_is(const sl_store *store, int fd);
+/* Whether that file still has its name. */
+int sl_store_has_name(const sl_store *store);
 /* The file that the store has mapped, open to read; -1 where its name is another's by now, or nobody's, and the store
  * has not kept it open. */
 int sl_store_reopen(const sl_store *store);

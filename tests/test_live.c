@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -554,7 +555,8 @@ static void grow_by_one(size_t wanted) {
 START_TEST(not_written_without_its_log) {
     remains left;
     sl_index *index;
-    char elsewhere[SCRATCH_PATH];
+    char elsewhere[SCRATCH_PATH], elsewhere_copy[SCRATCH_PATH];
+    scratch_name(&place, "copy.sl", elsewhere_copy);
     remains_make(&left);
     file_write(place.path, left.file, left.file_size);
     scratch_name(&place, "elsewhere", elsewhere);
@@ -563,6 +565,7 @@ START_TEST(not_written_without_its_log) {
         ck_fails(open_as(SL_PLACE_MAP, 1, NULL, &index), SL_ECORRUPT, "index.sl.log: the log is missing");
         ck_fails(open_as(SL_PLACE_DRAM, 0, NULL, &index), SL_ECORRUPT, "the log is missing");
         ck_fails(check_file(), SL_ECORRUPT, "the log is missing");
+        ck_fails(sl_index_snapshot(place.path, elsewhere_copy, NULL), SL_ECORRUPT, "the log is missing");
     }
     if (_i == 0) {
         ck_assert_int_eq(rename(elsewhere, left.log_path), 0);
@@ -573,6 +576,74 @@ START_TEST(not_written_without_its_log) {
     }
     ck_ok(check_file());
     ck_assert_int_ne(access(left.log_path, F_OK), 0);
+    remains_free(&left);
+}
+END_TEST
+
+/* The log of a file that was moved away is not overwritten by the writer of the file that took its name. */
+START_TEST(its_log_outlives_another_of_its_name) {
+    char moved[SCRATCH_PATH], moved_log[SCRATCH_PATH], aside[SCRATCH_PATH + 16];
+    make_live(N, ROOM);
+    write_and_die();
+    scratch_name(&place, "moved.sl", moved);
+    scratch_name(&place, "moved.sl.log", moved_log);
+    ck_assert_int_eq(rename(place.path, moved), 0);
+    make_live(N, ROOM);
+    grow_by_one(N + 1);
+    glob_t found;
+    snprintf(aside, sizeof aside, "%s.log.old-*", place.path);
+    ck_assert_int_eq(glob(aside, 0, NULL, &found), 0);
+    ck_assert_uint_eq(found.gl_pathc, 1);
+    ck_assert_int_eq(rename(moved, place.path), 0);
+    scratch_name(&place, "index.sl.log", moved_log);
+    ck_assert_int_eq(rename(found.gl_pathv[0], moved_log), 0);
+    globfree(&found);
+    grow_by_one(N + 101);
+}
+END_TEST
+
+/* A log that is removed, or cut, while its writer goes on: what was synced before is made sure in the file, and what
+ * comes goes to a log of its own. */
+START_TEST(a_log_that_is_lost_is_made_anew) {
+    make_live(N, ROOM);
+    pid_t child = fork();
+    if (child == 0) {
+        char log[SCRATCH_PATH];
+        sl_index *writer;
+        scratch_name(&place, "index.sl.log", log);
+        if (open_as(SL_PLACE_MAP, 1, NULL, &writer) != SL_OK || indexes_add(writer, x + N * DIM, SL_F32, 50, NULL) ||
+            sl_index_sync(writer) != SL_OK || (_i == 0 ? unlink(log) : truncate(log, 0)) != 0 ||
+            indexes_add(writer, x + (N + 50) * DIM, SL_F32, 50, NULL) || sl_index_sync(writer) != SL_OK)
+            _exit(1);
+        _exit(0);
+    }
+    int how;
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    ck_assert_int_eq(how, 0);
+    grow_by_one(N + 101);
+    ck_ok(check_file());
+}
+END_TEST
+
+/* What never became a whole group is given up by whoever comes by, so that nobody reads it time and again. */
+START_TEST(a_group_that_was_cut_off_is_given_up) {
+    remains left;
+    sl_superblock super;
+    uint64_t ids[K];
+    sl_search_params params;
+    remains_make(&left);
+    file_write(place.path, left.file, left.file_size);
+    file_write(left.log_path, left.log, left.log_size - 8);
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    ck_ok(sl_live_super(reader->store, &super));
+    ck_assert_uint_eq(super.logged, 1);
+    sl_search_params_init(&params);
+    ck_ok(sl_index_search(reader, x, SL_F32, 1, 0, K, &params, ids, NULL, NULL));
+    ck_ok(sl_live_super(reader->store, &super));
+    ck_assert_uint_eq(super.logged, 0);
+    ck_assert_uint_eq(sl_index_size(reader), N);
+    ck_ok(sl_index_check(reader, NULL, &(sl_check_report){.struct_size = sizeof(sl_check_report)}));
+    sl_index_free(reader);
     remains_free(&left);
 }
 END_TEST
@@ -740,6 +811,9 @@ int main(void) {
     tcase_add_test(cases[2], log_alone_brings_it_back);
     tcase_add_loop_test(cases[2], not_written_without_its_log, 0, 2);
     tcase_add_test(cases[2], a_damaged_log_is_not_passed_over);
+    tcase_add_test(cases[2], its_log_outlives_another_of_its_name);
+    tcase_add_loop_test(cases[2], a_log_that_is_lost_is_made_anew, 0, 2);
+    tcase_add_test(cases[2], a_group_that_was_cut_off_is_given_up);
     tcase_add_test(cases[2], healed_while_writers_are_kept_off);
     tcase_add_test(cases[2], healed_without_writing);
     tcase_add_test(cases[2], every_call_may_fail);

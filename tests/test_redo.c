@@ -149,6 +149,34 @@ START_TEST(a_log_that_is_not_in_force_may_be_anything) {
 }
 END_TEST
 
+/* What else has the log's name stays, under another. */
+START_TEST(what_is_in_the_way_is_moved_aside) {
+    static const char *const texts[] = {"", "SLREDO",
+                                        "what somebody wrote into a file of that name, longer than a head"};
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    unsigned char *log = log_of(1);
+    sl_redo_owner owner = owner_at(1, 0);
+    sl_redo *redo;
+    for (size_t i = 0; i < 3; i++) {
+        const size_t before = scratch_count(&place);
+        file_write(log_path, texts[i], strlen(texts[i]));
+        ck_ok(sl_redo_open(&owner, -1, &allocator, &ops, &redo));
+        sl_redo_close(redo, 0);
+        ck_assert_uint_eq(scratch_count(&place), before + (i == 2));
+    }
+    const size_t before = scratch_count(&place);
+    for (int others = 0; others < 2; others++) {
+        file_write(log_path, log, HEAD);
+        if (others) owner.identity = (const uint8_t *)"another's log   ";
+        ck_ok(sl_redo_open(&owner, -1, &allocator, &ops, &redo));
+        sl_redo_close(redo, 0);
+        ck_assert_uint_eq(scratch_count(&place), before + (size_t)others);
+    }
+    free(log);
+}
+END_TEST
+
 START_TEST(a_log_in_force_is_there_and_its_own) {
     static const uint8_t others[SL_REDO_IDENTITY_SIZE] = "another's log   ";
     unsigned char *log = log_of(2);
@@ -159,6 +187,8 @@ START_TEST(a_log_in_force_is_there_and_its_own) {
     sl_redo *redo;
     refused(log, LOG, 1, "of a later state");
     owner.identity = others;
+    ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, "another index's log");
+    file_write(log_path, log, HEAD);
     ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, "another index's log");
     ck_assert_int_eq(unlink(log_path), 0);
     ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, "the log is missing");
@@ -358,6 +388,7 @@ int main(void) {
     tcase_add_test(cases[0], every_byte_is_checked);
     tcase_add_test(cases[0], a_log_that_is_not_in_force_may_be_anything);
     tcase_add_test(cases[0], a_log_in_force_is_there_and_its_own);
+    tcase_add_test(cases[0], what_is_in_the_way_is_moved_aside);
     tcase_add_test(cases[0], groups_of_a_past_epoch_do_not_count);
     tcase_add_test(cases[0], groups_count_in_their_order_only);
     tcase_add_test(cases[1], a_failed_sync_is_not_forgotten);
