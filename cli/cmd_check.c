@@ -146,6 +146,8 @@ static void print_text(const char *path, const check_options *options, const out
     }
     for (size_t i = 0; i < fault_count(found); i++)
         printf("  %-36s %zu\n", faults[i].name, faults[i].count);
+    if (found->sound && (report->unreachable || report->no_in_link))
+        printf("  %-36s left for a writer to link; no fault in a file with room\n", "what no path leads to");
     printf("  %-36s %zu to %zu, mean %.1f\n", "links a vector", report->min_degree, report->max_degree,
            report->mean_degree);
     if (options->sample) printf("  %-36s %.4f\n", "recall of the sample over codes", report->sampled_recall);

@@ -69,6 +69,12 @@ static int look_at_file(const char *path, sl_index_storage *out) {
     return result;
 }
 
+/* Who else has it may take longer than was waited. */
+static int describe_claimed(changing how, sl_status status, sl_index **out, sl_index_stats *stats) {
+    if (status != SL_EBUSY) return describe(how.path, status, out, stats);
+    return report_failure("%s, or give more than %zu s of --wait", sl_last_error(), how.wait);
+}
+
 /* In place where the file has room, else claimed. A file with room that took its place in between is opened anew. */
 int open_to_change(changing how, sl_index **out, sl_index_stats *stats) {
     for (;;) {
@@ -78,12 +84,12 @@ int open_to_change(changing how, sl_index **out, sl_index_stats *stats) {
         params.writable = 1;
         params.wait_s = (double)how.wait;
         sl_status status = open_with(how.path, &params, how.progress, out);
-        if (status != SL_EUNSUPPORTED) return describe(how.path, status, out, stats);
+        if (status != SL_EUNSUPPORTED) return describe_claimed(how, status, out, stats);
         params.place = how.otherwise;
         params.writable = 0;
         params.exclusive = 1;
         status = open_with(how.path, &params, how.progress, out);
-        int result = describe(how.path, status, out, stats);
+        int result = describe_claimed(how, status, out, stats);
         if (result == EXIT_DONE) result = look_at_file(how.path, &storage);
         if (result == EXIT_DONE && !storage.room) return EXIT_DONE;
         sl_index_free(*out);
