@@ -28,6 +28,7 @@ void json_storage(json *json, const sl_index_storage *storage) {
     json_count(json, "record_bytes", storage->record_bytes);
     json_count(json, "room", storage->room);
     json_count(json, "bytes_log", storage->bytes_log);
+    json_flag(json, "log_lost", storage->log_lost);
     json_count(json, "recoveries", storage->recoveries);
     json_count(json, "recovered_groups", storage->recovered_groups);
     json_count(json, "recovered_bytes", storage->recovered_bytes);
@@ -56,6 +57,7 @@ void print_storage(const sl_index_storage *storage) {
     if (!storage->room) return;
     printf("room for %llu vectors; log of %s", (unsigned long long)storage->room,
            text_of_size(storage->bytes_log).text);
+    if (storage->log_lost) printf(", and a log that is missing or damaged, as 'shortlist check' tells");
     if (storage->recoveries)
         printf("; recovered %llu times, by the last %llu syncs, %s", (unsigned long long)storage->recoveries,
                (unsigned long long)storage->recovered_groups, text_of_size(storage->recovered_bytes).text);

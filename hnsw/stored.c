@@ -34,6 +34,7 @@ static sl_status fill_live(const sl_index *index, sl_index_storage *out) {
         SL_TRY(sl_live_super(index->store, &super));
     out->room = index->store->header.room;
     out->bytes_log = log_bytes(index);
+    out->log_lost = !index->live && sl_live_check_settled(index->store) == SL_ECORRUPT;
     out->recoveries = super.recoveries;
     out->recovered_groups = super.recovered_groups;
     out->recovered_bytes = super.recovered_bytes;

@@ -503,6 +503,8 @@ typedef struct sl_index_storage {
     uint64_t record_bytes;                      /* of a mapped file of SL_LAYOUT_RECORDS: of one record; 0 of others */
     sl_tier_state tier;
     uint64_t bytes_tier; /* copied into it so far */
+    int log_lost; /* 1: its writer died, and the log it left is missing or damaged: see sl_index_sync. Of a mapped file
+                     with room */
 } sl_index_storage;
 
 /* What the index lies on, now. Fills *out, whose struct_size the caller has set. Asks about every page. Safe beside

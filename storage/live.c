@@ -398,6 +398,13 @@ uint64_t sl_live_quiet(const sl_store *store) {
     return sl_live_super(store, &super) == SL_OK && !has_writer(store) ? super.sequence : 0;
 }
 
+sl_status sl_live_check_settled(const sl_store *store) {
+    uint64_t quiet = sl_live_quiet(store);
+    if (!quiet) return SL_OK;
+    sl_status status = sl_live_check_log(store);
+    return sl_live_quiet(store) == quiet ? status : SL_OK;
+}
+
 void sl_live_watch(sl_store *store) {
     struct timespec now;
     if (store->detached || clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0) return;

@@ -117,6 +117,9 @@ sl_status sl_live_replay(const sl_store *store, const sl_superblock *super, cons
  * sl_redo_replay. */
 sl_status sl_live_check_log(const sl_store *store);
 
+/* The same of a file that may be written meanwhile: SL_OK then, and where it has lost its name. */
+sl_status sl_live_check_settled(const sl_store *store);
+
 /* The number of the superblock in force; 0 while the file has a writer. Who reads the file between two calls that
  * return the same number, and not 0, has read what nobody was writing. */
 uint64_t sl_live_quiet(const sl_store *store);

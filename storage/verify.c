@@ -88,15 +88,6 @@ static sl_status verify_sections(const verifier *v) {
     return verify_gap(v, last, v->store->size);
 }
 
-/* As long as nobody writes the file, it holds all that its log says, and has that log. */
-static sl_status verify_log(const verifier *v) {
-    if (!sl_live_head(v->store) || v->fd < 0) return SL_OK;
-    uint64_t quiet = sl_live_quiet(v->store);
-    if (!quiet) return SL_OK;
-    sl_status status = sl_live_check_log(v->store);
-    return sl_live_quiet(v->store) == quiet ? status : SL_OK;
-}
-
 static sl_status verify_pages(const verifier *v) {
     if (!sl_live_head(v->store)) return SL_OK;
     sl_status status = sl_page_sums_verify(v->store, &v->found->pages, v->progress);
@@ -108,13 +99,13 @@ sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_prog
     *found = (sl_verified){.sections = 0};
     int fd = sl_store_reopen(store);
     verifier v = {.store = store, .fd = store->healed ? -1 : fd, .found = found, .progress = progress};
-    sl_status status = verify_log(&v);
+    sl_status status = sl_live_head(store) ? sl_live_check_settled(store) : SL_OK;
     /* Pages first: they say how much is damaged, and records whose. */
     if (status == SL_OK) status = verify_header(&v);
     if (status == SL_OK) status = verify_pages(&v);
     if (status == SL_OK) status = verify_sections(&v);
     /* A writer that died meanwhile may have left pages without their sums. */
-    if (status == SL_ECORRUPT && verify_log(&v) == SL_EBUSY) status = SL_EBUSY;
+    if (status == SL_ECORRUPT && sl_live_head(store) && sl_live_check_settled(store) == SL_EBUSY) status = SL_EBUSY;
     if (fd >= 0) close(fd);
     return status;
 }

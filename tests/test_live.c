@@ -542,6 +542,12 @@ static sl_status check_file(void) {
     return status;
 }
 
+static void expect_log_lost(int wanted) {
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    ck_assert_int_eq(indexes_storage(reader).log_lost, wanted);
+    sl_index_free(reader);
+}
+
 static void grow_by_one(size_t wanted) {
     sl_index *writer = opened(SL_PLACE_MAP, 1);
     ck_ok(indexes_add(writer, x, SL_F32, 1, NULL));
@@ -565,6 +571,7 @@ START_TEST(not_written_without_its_log) {
         ck_fails(open_as(SL_PLACE_MAP, 1, NULL, &index), SL_ECORRUPT, "index.sl.log: the log is missing");
         ck_fails(open_as(SL_PLACE_DRAM, 0, NULL, &index), SL_ECORRUPT, "the log is missing");
         ck_fails(check_file(), SL_ECORRUPT, "the log is missing");
+        expect_log_lost(1);
         ck_fails(sl_index_snapshot(place.path, elsewhere_copy, NULL), SL_ECORRUPT, "the log is missing");
     }
     if (_i == 0) {
@@ -575,6 +582,7 @@ START_TEST(not_written_without_its_log) {
         grow_by_one(N + 1);
     }
     ck_ok(check_file());
+    expect_log_lost(0);
     ck_assert_int_ne(access(left.log_path, F_OK), 0);
     remains_free(&left);
 }
