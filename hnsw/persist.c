@@ -157,8 +157,8 @@ done:
     return status;
 }
 
-/* Of a mapped file that others may write, over which it is saved: what they write is kept off before the view is taken
- * that would lack it. A claim has done so. */
+/* A save over the mapped file that others may write keeps them off before it takes its view, which would lack what they
+ * write later. A claim has done so. */
 sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
     if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
     int held = -1;

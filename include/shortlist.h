@@ -706,12 +706,12 @@ SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_param
  * and seen by others as they are made, and a sync waits for the last of them; of a delete that a crash cut short some
  * may be deleted. Changes are first written to a log beside the file (its name and ".log") and synced, then to the
  * file; the log is emptied now and then, and removed when the handle is freed. Keep the two together: without the log
- * that a crash left, sl_index_open gives SL_ECORRUPT but to read the mapped file. Where a process dies in a sync, a
- * reader that has the file open and may write to it finishes the sync: one of its searches does so, about a second
- * later. Needs the handle to itself, as add does; not for a child that fork() made. Errors: SL_ENOSPC and SL_EIO, after
- * which it may be tried again unless the message says to open the file anew, which may have the changes then; SL_EBUSY
- * where the file was renamed, replaced or written over; SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one
- * that is mapped to be read. */
+ * that a crash left, sl_index_open gives SL_ECORRUPT but to read the mapped file. A reader that has the file
+ * open and may write to it finishes the sync of a process that died in it: one of its searches does so, about a second
+ * later. Needs the handle to itself, as add does; not for a child that fork() made. Errors: SL_ENOSPC and SL_EIO: it
+ * may be tried again, unless the message says to open the file anew, which may have the changes then; SL_EBUSY where
+ * the file was renamed, replaced or written over; SL_EUNSUPPORTED for an index in memory, SL_EREADONLY for one that is
+ * mapped to be read. */
 SL_API SL_MUST_USE sl_status sl_index_sync(sl_index *index);
 
 typedef struct sl_snapshot_params {

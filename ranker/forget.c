@@ -74,7 +74,7 @@ static uint32_t draw(draws *d, size_t number) {
     return (uint32_t)(d->bits >> 16 * (number % DRAWS)) & 0xffff;
 }
 
-/* Which of its unseen ids a feature gets: not of the draw that forgot it, which is below the share. */
+/* Chooses among a feature's unseen ids. The draw that forgot it is below the share, and would choose the first ones. */
 static uint64_t bucket_of(const draws *d, size_t number) {
     return sl_random_at(~d->seed, d->first * DRAWS + number);
 }

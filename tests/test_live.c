@@ -666,6 +666,15 @@ START_TEST(a_damaged_log_is_not_passed_over) {
     file_write(left.log_path, left.log, left.log_size);
     for (int writable = 0; writable < 2; writable++)
         ck_fails(open_as(SL_PLACE_MAP, writable, NULL, &index), SL_ECORRUPT, "the log's head is damaged");
+    ck_assert_int_eq(unlink(left.log_path), 0);
+    sl_superblock super;
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    file_write(left.log_path, left.log, left.log_size);
+    (void)ask(reader, x, SL_F32);
+    ck_ok(sl_live_super(reader->store, &super));
+    /* It is not read again at each second of its searches. */
+    ck_assert_uint_eq(reader->store->given_up, super.sequence);
+    sl_index_free(reader);
     left.log[20] ^= 1;
     file_write(left.log_path, left.log, left.log_size);
     grow_by_one(N + 101);

@@ -9,7 +9,9 @@
 #include "tests/scratch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -208,6 +210,26 @@ static int write_meanwhile(void *ctx, uint64_t done, uint64_t total) {
     }
     return 0;
 }
+
+static int replace_meanwhile(void *ctx, uint64_t done, uint64_t total) {
+    (void)done;
+    (void)total;
+    (void)rename(ctx, place.path);
+    return 0;
+}
+
+/* Another file's log goes by the name then. */
+START_TEST(of_a_file_that_is_replaced) {
+    char other[SCRATCH_PATH];
+    scratch_name(&place, "other.sl", other);
+    make(place.path, N, ROOM);
+    make(other, N + STEP, ROOM);
+    ck_fails(snapshot_by(NULL, replace_meanwhile, other), SL_EBUSY, "was replaced while it was copied");
+    ck_assert_int_ne(access(copy_path, F_OK), 0);
+    ck_ok(sl_index_snapshot(place.path, copy_path, NULL));
+    expect_n(N + STEP);
+}
+END_TEST
 
 /* A log of one byte would be emptied by each sync: not while a copy is made, and soon after it. */
 START_TEST(a_checkpoint_waits) {
@@ -416,6 +438,12 @@ START_TEST(onto_what_must_not_be) {
     refuse(name, SL_EINVAL, "is the index itself");
     scratch_name(&place, "index.sl.log", name);
     refuse(name, SL_EINVAL, "log");
+    int before = open(".", O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(chdir(place.folder), 0);
+    refuse("index.sl.log", SL_EINVAL, "log");
+    refuse("./index.sl.log", SL_EINVAL, "log");
+    ck_assert_int_eq(fchdir(before), 0);
+    close(before);
     refuse(place.folder, SL_EIO, "folder");
     refuse(NULL, SL_EINVAL, "NULL");
     ck_fails(sl_index_snapshot(copy_path, place.path, NULL), SL_EIO, "copy.sl");
@@ -506,6 +534,7 @@ int main(void) {
     tcase_add_loop_test(cases[0], holes_stay_holes, 0, 2);
     tcase_add_test(cases[0], stands_on_its_own);
     tcase_add_test(cases[1], has_what_the_last_sync_left);
+    tcase_add_test(cases[1], of_a_file_that_is_replaced);
     tcase_add_loop_test(cases[1], a_checkpoint_waits, 0, 2);
     tcase_add_test(cases[1], beside_another_process);
     tcase_add_test(cases[2], of_what_a_crash_left);

@@ -1,4 +1,4 @@
-"""usearch: f32, bf16 (the type of its documentation's first example) and i8, connectivity 32, expansion_add 200.
+"""usearch: f32, bf16 (the type of its documentation's first example) and i8, connectivity 16 and 32, expansion_add 200.
 
 Its i8 takes f32 rows for "cos" alone, which it scales to length one. For the other metrics it gets whole numbers: bytes
 moved by 128, which changes no Euclidean distance, or the rows over their largest element. f32 and bf16 rows of length one
@@ -25,7 +25,7 @@ def variants(data):
         return base.Variant(f"{dtype} M={m}", {"m": m, "dtype": dtype, "expansion_add": 200, **product},
                             Sweep("ef", K, 16384))
 
-    return [variant(dtype, 32) for dtype in ("f32", "bf16", "i8")]
+    return [variant(dtype, m) for dtype in ("f32", "bf16", "i8") for m in (16, 32)]
 
 
 def graph(data, settings):
