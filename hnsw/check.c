@@ -293,6 +293,15 @@ static sl_status check_dead(sl_check *check) {
     return status;
 }
 
+/* Before anything is looked at that a dead writer left half done. */
+static sl_status check_mended(const sl_check *check) {
+    const sl_index *index = check->index;
+    if (!index->facts || !check->quiet) return SL_OK;
+    const sl_live_facts facts = sl_live_read(index->facts);
+    sl_status status = sl_live_check_mended(index, &facts);
+    return is_moving(check) ? SL_OK : status;
+}
+
 /* The graph's parts in turn, as far as each can be walked safely whatever the file holds. */
 static sl_status check_graph(sl_check *check) {
     sl_index *index = check->index;
@@ -318,6 +327,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
         return sl_fail(SL_EINVAL, "bad_ids is NULL, with room for %zu", check.params.bad_ids_room);
     if (check.params.k == 0 || check.params.k >= SL_MAX_EF || check.params.ef == 0 || check.params.ef >= SL_MAX_EF)
         return sl_fail(SL_EINVAL, "k is %zu and ef %zu; give 1 to %u", check.params.k, check.params.ef, SL_MAX_EF - 1);
+    SL_TRY(check_mended(&check));
     SL_TRY(sl_reach_settle(index));
     check.report.n = sl_live_count(index);
     check.report.deleted = index->dead_count;

@@ -191,7 +191,9 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
         return SL_OK;
     }
     if (!index->id_map.slots || index->id_map.size < map_size_for(total)) {
-        sl_status status = map_make(index, index->n, total > index->capacity ? total : index->capacity);
+        /* A file may have room for a thousand times as many. */
+        size_t room = index->capacity < 2 * total ? index->capacity : 2 * total;
+        sl_status status = map_make(index, index->n, total > room ? total : room);
         if (status != SL_OK) return refuse(index, status);
     }
     for (size_t i = 0; i < n; i++) {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static_assert(sizeof(sl_live_facts) <= SL_LIVE_PAGE, "sl_live_facts");
+static_assert(sizeof(sl_live_facts) <= SL_LIVE_HEAD_ROOM, "sl_live_facts");
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Facts
@@ -56,6 +56,14 @@ sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_ex
         "%zu and %zu; restore a copy of the file",
         index->store->path, (unsigned long long)facts->n, (unsigned long long)facts->upper_count,
         (unsigned long long)facts->upper_rows, (unsigned long long)facts->entry, room.n, room.slots, room.rows);
+}
+
+sl_status sl_live_check_mended(const sl_index *index, const sl_live_facts *facts) {
+    if (facts->linked == facts->n && !facts->deleting) return SL_OK;
+    return sl_fail(SL_ECORRUPT,
+                   "%s: a writer in persistent memory died while it added or deleted; open the file to be written "
+                   "once, as `shortlist add` does: that puts it right, and loses nothing that was acknowledged",
+                   index->store->path);
 }
 
 void sl_live_follow(sl_index *view) {

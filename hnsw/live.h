@@ -41,6 +41,10 @@ sl_live_facts sl_live_facts_of(const sl_index *index);
 /* SL_ECORRUPT for facts that cannot be those of an index with this room. */
 sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_extent room);
 
+/* SL_ECORRUPT for those of a file that nobody writes, where a writer in persistent memory has left nodes unlinked or
+ * marks uncounted: sl_live_mend puts it right. */
+sl_status sl_live_check_mended(const sl_index *index, const sl_live_facts *facts);
+
 /* The facts as they are now, each read once. */
 sl_live_facts sl_live_read(const sl_live_facts *facts);
 

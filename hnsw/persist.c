@@ -266,6 +266,7 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_li
         sizes->room = (sl_extent){(size_t)header->room, (size_t)header->upper_room, (size_t)header->rows_room};
         *facts = sl_live_read(sl_live_head(index->store));
         SL_TRY(sl_live_check(index, facts, sizes->room));
+        if (index->place == SL_PLACE_DRAM) SL_TRY(sl_live_check_mended(index, facts));
     }
     sizes->has = (sl_extent){(size_t)facts->n, (size_t)facts->upper_count, (size_t)facts->upper_rows};
     sizes->dead = (size_t)facts->dead;

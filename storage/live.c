@@ -73,6 +73,31 @@ sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
     return sl_fail(SL_ECORRUPT, "%s: both superblocks are damaged; restore a copy of the file", store->path);
 }
 
+/* A new file has one, and zeros in the other's place. */
+int sl_live_is_doubtful(const sl_store *store) {
+    static const sl_superblock none;
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
+    int whole = 1;
+    for (size_t i = 0; i < SL_SUPERBLOCKS; i++) {
+        sl_superblock one;
+        memcpy(&one, store->base + section->offset + i * SL_LIVE_PAGE, sizeof one);
+        whole = whole && (is_whole(&one) || memcmp(&one, &none, sizeof one) == 0);
+    }
+    return !whole;
+}
+
+static sl_live_stamp *stamp_in(const uint8_t *base, uint64_t section) {
+    return (sl_live_stamp *)(void *)(uintptr_t)(base + section + SL_LIVE_HEAD + SL_LIVE_HEAD_ROOM);
+}
+
+/* Groups of the superblock's epoch that the file holds, as far as it says. */
+static uint64_t groups_held(const sl_store *store, const sl_superblock *super) {
+    const sl_live_stamp *stamp = stamp_in(store->base, sl_store_section(store, SL_SECTION_LIVE)->offset);
+    if (memcmp(stamp->identity, super->identity, sizeof stamp->identity) != 0) return 0;
+    const uint64_t groups = __atomic_load_n(&stamp->groups, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&stamp->epoch, __ATOMIC_ACQUIRE) == super->epoch ? groups : 0;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Locks
  * ------------------------------------------------------------------------------------------------------------- */
@@ -174,13 +199,23 @@ static sl_status write_last(void *ctx, uint64_t offset, const void *data, uint64
 }
 
 static sl_redo_owner owner_of(const sl_store *store, const sl_superblock *super) {
-    return (sl_redo_owner){store->resolved, super->identity, super->epoch, store->size, super->logged != 0};
+    return (sl_redo_owner){.path = store->resolved,
+                           .identity = super->identity,
+                           .epoch = super->epoch,
+                           .size = store->size,
+                           .in_force = super->logged != 0,
+                           .doubtful = sl_live_is_doubtful(store),
+                           .held = groups_held(store, super)};
 }
 
 static sl_status redo(const sl_store *store, const sl_superblock *super, sl_redo_apply apply, void *ctx,
                       sl_redo_found *found) {
     const sl_redo_owner owner = owner_of(store, super);
     return sl_redo_replay(&owner, apply, ctx, found);
+}
+
+sl_status sl_live_look(const sl_store *store, const sl_superblock *super, sl_redo_found *found) {
+    return redo(store, super, NULL, NULL, found);
 }
 
 sl_status sl_live_replay(const sl_store *store, const sl_superblock *super, const sl_file_ops *ops, int fd,
@@ -278,6 +313,7 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     sl_status status = map_privately(store, fd);
     close(fd);
     SL_TRY(status);
+    SL_TRY(redo(store, super, NULL, NULL, &found));
     store->healed = 1;
     return redo(store, super, copy_record, (void *)(uintptr_t)store->base, &found);
 }
@@ -312,7 +348,7 @@ static int log_is_empty(const sl_store *store) {
     char path[PATH_MAX];
     struct stat info;
     if (sl_redo_name(store->resolved, path) != SL_OK) return 0;
-    return stat(path, &info) != 0 ? errno == ENOENT : info.st_size <= (off_t)sizeof(sl_redo_head);
+    return lstat(path, &info) != 0 ? errno == ENOENT : info.st_size <= (off_t)sizeof(sl_redo_head);
 }
 
 /* A writer that is at work has written to the file what its log says, or is about to. */
@@ -430,8 +466,17 @@ static sl_status check_failed(const sl_live *live) {
                    live->store->path);
 }
 
+static sl_status fail_written_over(const sl_live *live) {
+    return sl_fail(SL_EBUSY,
+                   "%s: was written over while it was open to be written; nothing more is written: close it, restore a "
+                   "copy, and make the change anew",
+                   live->store->path);
+}
+
 sl_status sl_live_check_owner(const sl_live *live) {
-    if (live->owner == (int)getpid()) return SL_OK;
+    struct stat info;
+    if (live->owner == (int)getpid())
+        return fstat(live->fd, &info) == 0 && (uint64_t)info.st_size < live->size ? fail_written_over(live) : SL_OK;
     return sl_fail(SL_EBUSY,
                    "%s: process %d opened it to be written, and this one was forked from that: only that one "
                    "may write; open the file again here once it is closed there",
@@ -452,11 +497,7 @@ static sl_status check_name_of(const sl_live *live) {
 static sl_status check_super(const sl_live *live) {
     sl_superblock now;
     SL_TRY(sl_read_at(live->fd, live->store->path, &now, sizeof now, super_at(live->section, &live->super)));
-    if (memcmp(&now, &live->super, sizeof now) == 0) return SL_OK;
-    return sl_fail(SL_EBUSY,
-                   "%s: was written over while it was open to be written; nothing more is written: close it, restore a "
-                   "copy, and make the change anew",
-                   live->store->path);
+    return memcmp(&now, &live->super, sizeof now) == 0 ? SL_OK : fail_written_over(live);
 }
 
 static sl_status check_writer(const sl_live *live) {
@@ -470,7 +511,10 @@ static int has_done(sl_live *live) {
     if (!live->ready || live->direct || live->redo->end || check_failed(live) != SL_OK || check_writer(live) != SL_OK)
         return 0;
     live->super.logged = 0;
-    return write_super(&live->ops, live->fd, live->store->path, live->section, &live->super) == SL_OK;
+    /* Both, so that either is enough. */
+    for (size_t i = 0; i < SL_SUPERBLOCKS; i++)
+        if (write_super(&live->ops, live->fd, live->store->path, live->section, &live->super) != SL_OK) return 0;
+    return 1;
 }
 
 void sl_live_close(sl_live *live) {
@@ -551,6 +595,7 @@ static sl_status take_over(sl_store *store, sl_live *live) {
 }
 
 static sl_status prepare_log(sl_store *store, sl_live *live) {
+    sl_redo_give_access(live->redo, live->fd);
     SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
     live->ready = 1;
     SL_TRY(sl_dirty_init(&live->dirty, live->size));
@@ -696,6 +741,14 @@ static uint64_t payload_of(sl_live *live) {
     return payload;
 }
 
+/* With what is committed: it is in the log and in the page's sum. */
+static void stamp(sl_live *live) {
+    sl_live_stamp *to = stamp_in(live->base, live->section);
+    *to = (sl_live_stamp){.epoch = live->redo->epoch, .groups = live->redo->groups + 1};
+    memcpy(to->identity, live->super.identity, sizeof to->identity);
+    sl_live_touch(live, to, sizeof *to);
+}
+
 static sl_status write_log(sl_live *live) {
     SL_TRY(sl_redo_begin(live->redo, payload_of(live)));
     SL_TRY(for_each_run(live, 0, live->size, 0, log_run));
@@ -719,13 +772,22 @@ static void give_back_pages(sl_live *live) {
     live->own_pages = 0;
 }
 
+/* Another file has the name by now: the log under it may be that one's. */
+static int is_replaced(const sl_live *live) {
+    struct stat info;
+    return !sl_store_has_name(live->store) && lstat(live->store->resolved, &info) == 0;
+}
+
 static sl_status checkpoint(sl_live *live) {
     live->failed = 1; /* until all of it is done */
     SL_TRY(sl_sync_data(&live->ops, live->fd, live->store->path));
     if (sl_store_has_name(live->store)) SL_TRY(sl_redo_remake(live->redo, live->fd));
     live->super.epoch++;
     SL_TRY(write_super(&live->ops, live->fd, live->store->path, live->section, &live->super));
-    SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
+    if (is_replaced(live))
+        sl_redo_leave(live->redo);
+    else
+        SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
     live->failed = 0;
     return SL_OK;
 }
@@ -739,6 +801,7 @@ sl_status sl_live_commit(sl_live *live) {
     if (!live->dirty.marked) return SL_OK;
     /* Of what a log without its name says, the file must be sure before another is begun. */
     if (!sl_redo_is_there(live->redo)) SL_TRY(checkpoint(live));
+    stamp(live);
     SL_TRY(for_each_run(live, 0, live->size, 0, set_aside));
     SL_TRY(update_sums(live));
     SL_TRY(write_log(live));

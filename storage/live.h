@@ -42,6 +42,15 @@ typedef struct sl_superblock {
     uint32_t crc32c; /* of all before */
 } sl_superblock;
 
+/* Ends the head page: how many groups of the log the file holds. A commit puts it there with all else, last of all. It
+ * counts for the file and the epoch that it names. */
+typedef struct sl_live_stamp {
+    uint8_t identity[SL_REDO_IDENTITY_SIZE];
+    uint64_t epoch, groups;
+} sl_live_stamp;
+
+#define SL_LIVE_HEAD_ROOM (SL_LIVE_PAGE - sizeof(sl_live_stamp)) /* bytes of the head page that are its user's */
+
 typedef struct sl_live {
     sl_allocator allocator;
     sl_file_ops ops;
@@ -108,6 +117,9 @@ sl_status sl_live_pin(int fd, const char *path, sl_progress *progress);
 /* Ends that and closes the file. */
 void sl_live_unpin(int fd);
 
+/* What the log of the store's file holds. */
+sl_status sl_live_look(const sl_store *store, const sl_superblock *super, sl_redo_found *found);
+
 /* Writes what the log of the store's file holds to fd, which is open on `path`. */
 sl_status sl_live_replay(const sl_store *store, const sl_superblock *super, const sl_file_ops *ops, int fd,
                          const char *path, sl_redo_found *found);
@@ -129,7 +141,8 @@ sl_status sl_live_hold(const sl_store *store, int *held);
 /* Takes -1. */
 void sl_live_release(int held);
 
-/* Whether this process may write: SL_EBUSY in a child that was forked from the one that opened the file. */
+/* Whether this process may write: SL_EBUSY in a child that was forked from the one that opened the file, and where a
+ * shorter file was copied over it, whose end the mapping has lost. */
 sl_status sl_live_check_owner(const sl_live *live);
 
 /* Makes durable and visible what was touched. SL_EBUSY in a forked child, and where the file has lost its name, by
@@ -153,6 +166,8 @@ static inline const void *sl_live_head(const sl_store *store) {
 
 /* The superblock in force of a store whose section is of the right size; SL_ECORRUPT where neither is whole. */
 sl_status sl_live_super(const sl_store *store, sl_superblock *out);
+/* Whether the other one is damaged. */
+int sl_live_is_doubtful(const sl_store *store);
 
 /* Tells that [at, at + size) of the mapping was written to. From any number of threads. */
 static inline void sl_live_touch(sl_live *live, const void *at, size_t size) {

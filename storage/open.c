@@ -200,7 +200,7 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     store->detached = store->healed = 0;
     store->watched = store->given_up = 0;
     store->writer = -1;
-    store->access = sl_access_of(&info);
+    store->access = sl_access_of(fd, &info);
     keep_paths(store, path, resolved);
     *out = store;
 done:

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int system_open(void *ctx, const char *path, int flags, unsigned mode) {
@@ -139,8 +140,20 @@ sl_status sl_lock_file(int fd, int kind, const char *path) {
                    path);
 }
 
-sl_access sl_access_of(const struct stat *info) {
-    return (sl_access){info->st_mode & 0777, info->st_uid, info->st_gid};
+#define ACCESS_LIST "system.posix_acl_access"
+
+static sl_access access_as(const struct stat *info, int listed) {
+    return (sl_access){info->st_mode & (listed ? 0707 : 0777), info->st_uid, info->st_gid};
+}
+
+sl_access sl_access_of(int fd, const struct stat *info) {
+    const int listed = fgetxattr(fd, ACCESS_LIST, NULL, 0) > 0;
+    return access_as(info, listed);
+}
+
+sl_access sl_access_at(const char *path, const struct stat *info) {
+    const int listed = getxattr(path, ACCESS_LIST, NULL, 0) > 0;
+    return access_as(info, listed);
 }
 
 void sl_access_give(int fd, const sl_access *access) {

@@ -30,7 +30,10 @@ typedef struct sl_access {
     unsigned mode; /* the nine bits */
     unsigned user, group;
 } sl_access;
-sl_access sl_access_of(const struct stat *info);
+/* Of an open file, or of one at a path. The group of a file with an access control list gets nothing: its bits show the
+ * list's mask instead. */
+sl_access sl_access_of(int fd, const struct stat *info);
+sl_access sl_access_at(const char *path, const struct stat *info);
 /* To an open file, as far as this process may: where the group cannot be given, its bits are those of others. */
 void sl_access_give(int fd, const sl_access *access);
 

@@ -58,8 +58,14 @@ static size_t redo_bytes(const char *path) {
 static void keep_access(int log, int file) {
     struct stat info;
     if (fstat(file, &info) != 0) return;
-    const sl_access access = sl_access_of(&info);
+    const sl_access access = sl_access_of(file, &info);
     sl_access_give(log, &access);
+}
+
+/* A file that has other names may be somebody else's. */
+void sl_redo_give_access(const sl_redo *redo, int file) {
+    struct stat info;
+    if (fstat(redo->fd, &info) == 0 && info.st_nlink == 1) keep_access(redo->fd, file);
 }
 
 static int is_whole(const sl_redo_head *head) {
@@ -71,42 +77,77 @@ static int is_own(const sl_redo_head *head, const uint8_t *identity) {
     return memcmp(head->identity, identity, sizeof head->identity) == 0;
 }
 
-/* What a file of a log's name begins with, 0 behind its end. A head that a crash cut off is one of this log's. */
-static int is_of_another(const sl_redo *redo, const sl_redo_head *head) {
-    static const char none[sizeof head->magic];
-    if (is_whole(head)) return !is_own(head, redo->identity);
-    return memcmp(head->magic, magic, sizeof magic) != 0 && memcmp(head->magic, none, sizeof none) != 0;
+/* The first name that nothing has, of those for what begins with this head. */
+static sl_status name_aside(const sl_redo *redo, const sl_redo_head *head, char to[PATH_MAX]) {
+    const uint32_t sum = sl_crc32c(0, head, sizeof *head);
+    struct stat info;
+    for (unsigned i = 0; i < UINT16_MAX; i++) {
+        char number[8] = "";
+        if (i) (void)snprintf(number, sizeof number, "-%u", i);
+        if (snprintf(to, PATH_MAX, "%s.old-%08x%s", redo->path, sum, number) >= PATH_MAX)
+            return sl_fail(SL_EINVAL, "%.60s...: the path is too long", redo->path);
+        if (lstat(to, &info) != 0 && errno == ENOENT) return SL_OK;
+    }
+    return sl_fail(SL_EIO, "%s: all names for other logs are taken; move some away", redo->path);
 }
 
 static sl_status move_aside(const sl_redo *redo, const sl_redo_head *head) {
     char to[PATH_MAX];
-    if (snprintf(to, sizeof to, "%s.old-%08x", redo->path, sl_crc32c(0, head, sizeof *head)) >= (int)sizeof to)
-        return sl_fail(SL_EINVAL, "%.60s...: the path is too long", redo->path);
+    SL_TRY(name_aside(redo, head, to));
     return redo->ops.rename(redo->ops.ctx, redo->path, to) == 0 ? SL_OK : sl_fail_errno("cannot rename", redo->path);
 }
 
-/* The log of an index that was there before may be all that is left of its last changes. */
+static sl_status fail_not_a_file(const char *path) {
+    return sl_fail(SL_EIO, "%s: what has the log's name is a link, a folder or a device; move it away", path);
+}
+
+/* Opens what has the log's name, and nothing that a link there leads to. -1 in *fd where there is none. */
+static sl_status open_file(const sl_redo *redo, int flags, int *fd, struct stat *info) {
+    *fd = sl_open_retrying(&redo->ops, redo->path, flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0);
+    if (*fd < 0 && errno == ENOENT) return SL_OK;
+    if (*fd < 0 && (errno == ELOOP || errno == EISDIR || errno == ENXIO)) return fail_not_a_file(redo->path);
+    if (*fd < 0) return sl_fail_errno("cannot open the log", redo->path);
+    sl_status status = SL_OK;
+    if (fstat(*fd, info) != 0)
+        status = sl_fail_errno("cannot look at", redo->path);
+    else if (!S_ISREG(info->st_mode))
+        status = fail_not_a_file(redo->path);
+    if (status == SL_OK) return SL_OK;
+    (void)redo->ops.close(redo->ops.ctx, *fd);
+    *fd = -1;
+    return status;
+}
+
+/* The log of an index that was there before may be all that is left of its last changes: only a whole one of this file
+ * stays, and one without a byte goes. */
 static sl_status make_way(const sl_redo *redo) {
     sl_redo_head head = {.version = 0};
     struct stat info;
-    int fd = sl_open_retrying(&redo->ops, redo->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    if (fd < 0) return errno == ENOENT ? SL_OK : sl_fail_errno("cannot open the log", redo->path);
-    sl_status status = SL_OK;
-    if (fstat(fd, &info) == 0 && !S_ISREG(info.st_mode))
-        status = sl_fail(SL_EIO, "%s: what has the log's name is not a regular file; move it away", redo->path);
-    else if (pread(fd, &head, sizeof head, 0) < 0)
-        status = sl_fail_errno("cannot read", redo->path);
+    int fd;
+    SL_TRY(open_file(redo, O_RDONLY, &fd, &info));
+    if (fd < 0) return SL_OK;
+    sl_status status = pread(fd, &head, sizeof head, 0) < 0 ? sl_fail_errno("cannot read", redo->path) : SL_OK;
     (void)redo->ops.close(redo->ops.ctx, fd);
-    return status == SL_OK && is_of_another(redo, &head) ? move_aside(redo, &head) : status;
+    if (status != SL_OK) return status;
+    if (is_whole(&head) && is_own(&head, redo->identity) && info.st_nlink == 1) return SL_OK;
+    if (info.st_size) return move_aside(redo, &head);
+    return redo->ops.unlink(redo->ops.ctx, redo->path) == 0 ? SL_OK : sl_fail_errno("cannot remove", redo->path);
+}
+
+static sl_status create_log(sl_redo *redo, int file) {
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    redo->fd = sl_open_retrying(&redo->ops, redo->path, flags, 0600);
+    if (redo->fd < 0) return sl_fail_errno("cannot create the log", redo->path);
+    keep_access(redo->fd, file);
+    return sl_sync_folder(&redo->ops, redo->path);
 }
 
 static sl_status open_log(sl_redo *redo, int file, int in_force) {
+    struct stat info;
     if (!in_force) SL_TRY(make_way(redo));
-    redo->fd = sl_open_retrying(&redo->ops, redo->path, O_RDWR | O_CLOEXEC | (in_force ? 0 : O_CREAT), 0600);
-    if (redo->fd < 0 && in_force && errno == ENOENT) return fail_missing(redo->path);
-    if (redo->fd < 0) return sl_fail_errno("cannot open the log", redo->path);
-    keep_access(redo->fd, file);
-    return sl_sync_folder(&redo->ops, redo->path);
+    SL_TRY(open_file(redo, O_RDWR, &redo->fd, &info));
+    if (redo->fd >= 0) return sl_sync_folder(&redo->ops, redo->path);
+    return in_force ? fail_missing(redo->path) : create_log(redo, file);
 }
 
 sl_status sl_redo_open(const sl_redo_owner *owner, int file, const sl_allocator *allocator, const sl_file_ops *ops,
@@ -133,7 +174,7 @@ fail:
 
 static int has_its_name(const sl_redo *redo, struct stat *info) {
     struct stat named;
-    return redo->fd >= 0 && fstat(redo->fd, info) == 0 && stat(redo->path, &named) == 0 &&
+    return redo->fd >= 0 && fstat(redo->fd, info) == 0 && lstat(redo->path, &named) == 0 &&
            named.st_dev == info->st_dev && named.st_ino == info->st_ino;
 }
 
@@ -204,8 +245,14 @@ sl_status sl_redo_commit(sl_redo *redo) {
 sl_status sl_redo_remake(sl_redo *redo, int file) {
     struct stat info;
     if (has_its_name(redo, &info)) return SL_OK;
-    (void)redo->ops.close(redo->ops.ctx, redo->fd);
+    sl_redo_leave(redo);
     return open_log(redo, file, 0);
+}
+
+void sl_redo_leave(sl_redo *redo) {
+    if (redo->fd >= 0) (void)redo->ops.close(redo->ops.ctx, redo->fd);
+    redo->fd = -1;
+    redo->end = redo->groups = 0;
 }
 
 sl_status sl_redo_reset(sl_redo *redo, uint64_t epoch) {
@@ -278,6 +325,11 @@ static sl_status read_head(log_reader *log, int *counts) {
     if (!own && (!owner->in_force || (!whole && log->size == sizeof head))) return SL_OK;
     if (!whole) return sl_fail(SL_ECORRUPT, "%s: the log's head is damaged; " RESTORE, log->path);
     if (!own) return sl_fail(SL_ECORRUPT, "%s: another index's log is in the place of this one's; " RESTORE, log->path);
+    if (head.epoch > owner->epoch && owner->doubtful)
+        return sl_fail(SL_ECORRUPT,
+                       "%s: the log does not fit the superblock that is left of its index, whose other one is damaged; "
+                       "keep the log, and restore a copy of the index",
+                       log->path);
     if (head.epoch > owner->epoch)
         return sl_fail(SL_ECORRUPT,
                        "%s: the log is of a later state than its index; restore both together, or remove the log to go "
@@ -374,6 +426,15 @@ static sl_status replay(log_reader *log, sl_redo_apply apply, void *ctx, sl_redo
     return check_behind(log, at, found->groups);
 }
 
+/* Its first groups would take back what the file has of the others. */
+static sl_status check_held(const log_reader *log, const sl_redo_found *found) {
+    const sl_redo_owner *owner = log->owner;
+    if (!owner->in_force || log->size == 0 || found->groups >= owner->held) return SL_OK;
+    return sl_fail(SL_ECORRUPT,
+                   "%s: the log is damaged: %llu of its changes are whole, where its index itself holds %llu; " RESTORE,
+                   log->path, (unsigned long long)found->groups, (unsigned long long)owner->held);
+}
+
 sl_status sl_redo_replay(const sl_redo_owner *owner, sl_redo_apply apply, void *ctx, sl_redo_found *found) {
     char path[PATH_MAX];
     struct stat info;
@@ -381,8 +442,9 @@ sl_status sl_redo_replay(const sl_redo_owner *owner, sl_redo_apply apply, void *
     SL_TRY(sl_redo_name(owner->path, path));
     int fd;
     do
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     while (fd < 0 && errno == EINTR);
+    if (fd < 0 && errno == ELOOP) return owner->in_force ? fail_not_a_file(path) : SL_OK;
     if (fd < 0 && errno == ENOENT) return owner->in_force ? fail_missing(path) : SL_OK;
     if (fd < 0) return sl_fail_errno("cannot open the log", path);
     sl_status status = SL_OK;
@@ -393,8 +455,9 @@ sl_status sl_redo_replay(const sl_redo_owner *owner, sl_redo_apply apply, void *
         status = replay(&log, apply, ctx, found);
         errno = log.error;
         if (log.error) status = sl_fail_errno("cannot read the log", path);
+        if (status == SL_OK) status = check_held(&log, found);
     } else if (owner->in_force)
-        status = fail_missing(path);
+        status = fail_not_a_file(path);
     close(fd);
     return status;
 }

@@ -73,11 +73,13 @@ typedef struct sl_redo_owner {
     uint64_t epoch;
     uint64_t size; /* of the file */
     int in_force;  /* the file says that it has a log: without it, acknowledged changes may be missing */
+    int doubtful;  /* one of the file's superblocks is damaged: the other may be of an earlier epoch */
+    uint64_t held; /* groups of the epoch that the file itself holds: a log in force has as many, or more */
 } sl_redo_owner;
 
-/* The log of a file, which is open as `file`, to be written. One that is not in force is made where there is none, the
- * folder then synced; what another has left under its name is renamed to NAME.old-XXXXXXXX first. It is as private as
- * the file. What it holds stays until sl_redo_reset. SL_ECORRUPT where it is in force and missing. */
+/* The log of a file, which is open as `file`, to be written. One that is not in force is made where there is none, as
+ * private as the file, the folder then synced; what is not surely this file's is renamed to NAME.old-XXXXXXXX first.
+ * What it holds stays until sl_redo_reset. Links are not followed. SL_ECORRUPT where it is in force and missing. */
 sl_status sl_redo_open(const sl_redo_owner *owner, int file, const sl_allocator *allocator, const sl_file_ops *ops,
                        sl_redo **out);
 /* Takes NULL. With `remove`, the file goes too, unless the name is another's by now; its failing is of no account. */
@@ -91,6 +93,12 @@ int sl_redo_is_there(const sl_redo *redo);
 sl_status sl_redo_begin(sl_redo *redo, uint64_t payload);
 sl_status sl_redo_put(sl_redo *redo, uint64_t offset, const void *data, uint64_t size);
 sl_status sl_redo_commit(sl_redo *redo);
+
+/* Makes a log that was found as private as the file, once what it holds has been read and found to be the file's. */
+void sl_redo_give_access(const sl_redo *redo, int file);
+
+/* Lets go of the log and leaves what it holds: it is another's by now. Nothing more can be written to it. */
+void sl_redo_leave(sl_redo *redo);
 
 /* Where it has lost its name: made anew, as by sl_redo_open, and to be emptied before it is used. */
 sl_status sl_redo_remake(sl_redo *redo, int file);
@@ -108,9 +116,11 @@ typedef sl_status (*sl_redo_apply)(void *ctx, uint64_t offset, const void *data,
 
 /* Goes through the log of a file. Records that would lie outside the file end their group's being whole. apply may be
  * NULL: only to see whether there is anything. A log without groups, also one of 0 bytes, is an empty one, and so is
- * none at all where none is in force. A writer may be at work on it: found is then what there is of it, unless its
- * epoch is past by then. SL_ECORRUPT, naming the log: it is in force and missing, its head is damaged or another
- * file's, it is of a later epoch than the file, or a whole group lies behind one that is not. */
+ * none at all where none is in force. A log of 0 bytes is one that was emptied by hand, and is taken at its word. A
+ * writer may be at work on it: found is then what there is of it, unless its epoch is past by then. SL_ECORRUPT, naming
+ * the log: it is in force and missing, its head is damaged or another file's, it is of a later epoch than the file, a
+ * whole group lies behind one that is not, or the file holds more groups of the epoch than the log does. `apply` may
+ * have been called by then. */
 sl_status sl_redo_replay(const sl_redo_owner *owner, sl_redo_apply apply, void *ctx, sl_redo_found *found);
 
 #endif

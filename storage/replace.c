@@ -42,7 +42,7 @@ static sl_status resolve_target(sl_replacement *r, const char *path) {
     if (realpath(path, r->target)) {
         if (stat(r->target, &info) != 0) return sl_fail_errno("cannot look at", path);
         r->replaces = 1;
-        r->access = sl_access_of(&info);
+        r->access = sl_access_at(r->target, &info);
         return check_target(path, &info);
     }
     if (errno != ENOENT) return sl_fail_errno("cannot save to", path);
@@ -114,7 +114,7 @@ static void keep_access(sl_replacement *r, int source) {
     if (r->origin)
         from = r->origin->access;
     else if (source >= 0 && fstat(source, &info) == 0)
-        from = sl_access_of(&info);
+        from = sl_access_of(source, &info);
     else
         known = 0;
     if (r->replaces)

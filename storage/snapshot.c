@@ -84,16 +84,23 @@ static sl_status make_own(snapshot *s, const sl_superblock *of) {
     return sl_write_at(&s->file.ops, s->file.fd, s->file.temporary, pages, sizeof pages, s->section);
 }
 
+static sl_status fail_cut(const snapshot *s) {
+    return sl_fail(SL_ECORRUPT, "%s: its log was cut while it was copied; leave the log alone, and try again",
+                   s->store->path);
+}
+
 /* The bytes of the copy were read at different times. Each of them that changed since the log was emptied is in it, and
  * is in it before it is in the file: replayed after the copying, the log makes the whole file as of its last group.
  * That holds as long as it is the same log; where the superblock shows that it is not, once more. */
 static sl_status copy_live(snapshot *s) {
     for (int i = 0; i < MOST_TRIES; i++) {
         sl_superblock before, after;
-        sl_redo_found found;
+        sl_redo_found had, found;
         SL_TRY(sl_live_super(s->store, &before));
+        int known = sl_live_look(s->store, &before, &had) == SL_OK;
         SL_TRY(copy_bytes(s));
         sl_status status = sl_live_replay(s->store, &before, &s->file.ops, s->file.fd, s->file.temporary, &found);
+        if (status == SL_OK && known && found.groups < had.groups) status = fail_cut(s);
         if (!sl_store_has_name(s->store))
             return sl_fail(SL_EBUSY, "%s: was replaced while it was copied; try again", s->store->path);
         SL_TRY(sl_live_super(s->store, &after));

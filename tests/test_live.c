@@ -173,6 +173,63 @@ static void make_live(size_t n, size_t room) {
     sl_index_free(index);
 }
 
+static void *alloc_little(void *ctx, size_t size, size_t alignment) {
+    (void)ctx;
+    return size > (4 << 20) ? NULL : aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
+static void free_little(void *ctx, void *at, size_t size) {
+    (void)ctx;
+    (void)size;
+    free(at);
+}
+
+/* What a handle needs in memory goes by what the file holds, not by what it has room for. */
+START_TEST(room_takes_no_memory) {
+    static const sl_allocator little = {NULL, alloc_little, free_little};
+    uint64_t ids[MORE];
+    sl_open_params params;
+    sl_index *writer;
+    make_live(N, 10000000);
+    sl_open_params_init(&params);
+    params.writable = 1;
+    params.allocator = &little;
+    ck_ok(sl_index_open(place.path, &params, &writer));
+    for (size_t i = 0; i < MORE; i++)
+        ids[i] = 1000000 + i;
+    for (size_t i = 0; i < MORE; i += MORE / 4)
+        ck_ok(indexes_add(writer, x + (N + i) * DIM, SL_F32, MORE / 4, ids + i));
+    ck_fails(indexes_add(writer, x, SL_F32, 1, ids), SL_EEXIST, "is already in the index");
+    ck_ok(sl_index_sync(writer));
+    sl_index_free(writer);
+}
+END_TEST
+
+/* What a writer in persistent memory has left half done is told from damage, and its successor puts it right. */
+START_TEST(half_done_is_not_damage) {
+    static const size_t words[] = {offsetof(sl_live_facts, linked), offsetof(sl_live_facts, deleting)};
+    uint64_t word = _i == 0 ? N - 10 : 1;
+    sl_index *index;
+    make_live(N, ROOM);
+    index = opened(SL_PLACE_MAP, 0);
+    const uint64_t head = sl_store_section(index->store, SL_SECTION_LIVE)->offset + SL_LIVE_HEAD;
+    int fd = open(place.path, O_RDWR);
+    ck_assert_int_eq(pwrite(fd, &word, sizeof word, (off_t)(head + words[_i])), sizeof word);
+    close(fd);
+    sl_check_report report = {.struct_size = sizeof report};
+    ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "a writer in persistent memory died");
+    sl_index_free(index);
+    ck_fails(open_as(SL_PLACE_DRAM, 0, NULL, &index), SL_ECORRUPT, "a writer in persistent memory died");
+    index = opened(SL_PLACE_MAP, 1);
+    ck_assert_uint_eq(sl_index_size(index), N);
+    sl_index_free(index);
+    fd = open(place.path, O_RDONLY);
+    ck_assert_int_eq(pread(fd, &word, sizeof word, (off_t)(head + words[_i])), sizeof word);
+    ck_assert_uint_eq(word, _i == 0 ? N : 0);
+    close(fd);
+}
+END_TEST
+
 /* The test runs a second time under PMEM_IS_PMEM_FORCE=1, by which libpmem takes any file for persistent memory.
  * Without it an ordinary file is written by way of the log, whatever place it was opened with. */
 START_TEST(in_persistent_memory) {
@@ -633,6 +690,115 @@ START_TEST(a_log_that_is_lost_is_made_anew) {
 }
 END_TEST
 
+/* The file of a writer that was killed holds all that was acknowledged. A log that has lost its end says less, and is
+ * not replayed over it; one that was emptied by hand lets the file count. */
+START_TEST(a_log_that_was_cut_takes_nothing_back) {
+    static const long cuts[] = {8, 100, 3000};
+    sl_index *index;
+    size_t log_size, size, size_after;
+    char log_path[SCRATCH_PATH], copy[SCRATCH_PATH];
+    make_live(N, ROOM);
+    write_and_die();
+    scratch_name(&place, "index.sl.log", log_path);
+    scratch_name(&place, "copy.sl", copy);
+    unsigned char *log = file_read(log_path, &log_size), *file = file_read(place.path, &size);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        file_write(log_path, log, log_size - (size_t)cuts[i]);
+        for (int writable = 0; writable < 2; writable++)
+            ck_fails(open_as(SL_PLACE_MAP, writable, NULL, &index), SL_ECORRUPT, "where its index itself holds 1");
+        ck_fails(open_as(SL_PLACE_DRAM, 0, NULL, &index), SL_ECORRUPT, "where its index itself holds 1");
+        ck_fails(sl_index_snapshot(place.path, copy, NULL), SL_ECORRUPT, "where its index itself holds 1");
+        unsigned char *after = file_read(place.path, &size_after);
+        ck_assert_uint_eq(size_after, size);
+        ck_assert_mem_eq(after, file, size);
+        free(after);
+    }
+    log[log_size - 1] ^= 1;
+    file_write(log_path, log, log_size);
+    ck_fails(open_as(SL_PLACE_MAP, 1, NULL, &index), SL_ECORRUPT, "where its index itself holds 1");
+    file_write(log_path, "", 0);
+    grow_by_one(N + 101);
+    ck_ok(check_file());
+    free(file);
+    free(log);
+}
+END_TEST
+
+static void flip_in_file(uint64_t at) {
+    unsigned char byte;
+    int fd = open(place.path, O_RDWR);
+    ck_assert_int_eq(pread(fd, &byte, 1, (off_t)at), 1);
+    byte ^= 1;
+    ck_assert_int_eq(pwrite(fd, &byte, 1, (off_t)at), 1);
+    close(fd);
+}
+
+/* Either superblock of a file that was closed says that no log is missing. */
+START_TEST(one_superblock_is_enough) {
+    make_live(N, ROOM);
+    grow_by_one(N + 1);
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    const uint64_t section = sl_store_section(reader->store, SL_SECTION_LIVE)->offset;
+    sl_index_free(reader);
+    flip_in_file(section + (uint64_t)_i * SL_LIVE_PAGE + 100);
+    ck_ok(check_file());
+    grow_by_one(N + 2);
+    ck_ok(check_file());
+}
+END_TEST
+
+/* The superblock that is left of a crashed file may be of the epoch before its log's: the log is not to be given up. */
+START_TEST(a_log_outlives_a_damaged_superblock) {
+    sl_superblock super;
+    sl_index *index;
+    make_live(N, ROOM);
+    write_and_die();
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    const uint64_t section = sl_store_section(reader->store, SL_SECTION_LIVE)->offset;
+    ck_ok(sl_live_super(reader->store, &super));
+    sl_index_free(reader);
+    write_and_die();
+    flip_in_file(section + (super.sequence + 1) % SL_SUPERBLOCKS * SL_LIVE_PAGE + 100);
+    ck_fails(open_as(SL_PLACE_MAP, 1, NULL, &index), SL_ECORRUPT, "keep the log, and restore a copy of the index");
+}
+END_TEST
+
+/* A shorter file over the writer's: what is behind its end cannot be touched any more, and nobody tries to. */
+START_TEST(a_shorter_file_copied_over_is_noticed) {
+    make_live(N, ROOM);
+    sl_index *writer = opened(SL_PLACE_MAP, 1);
+    ck_ok(indexes_add(writer, x + N * DIM, SL_F32, 10, NULL));
+    if (_i) ck_ok(sl_index_sync(writer));
+    ck_assert_int_eq(truncate(place.path, 8192), 0);
+    uint64_t id = 3;
+    ck_fails(sl_index_sync(writer), SL_EBUSY, "was written over");
+    ck_fails(indexes_add(writer, x + (N + 10) * DIM, SL_F32, 10, NULL), SL_EBUSY, "was written over");
+    ck_fails(sl_index_delete(writer, &id, 1), SL_EBUSY, "was written over");
+    sl_index_free(writer);
+}
+END_TEST
+
+/* A copy of itself, from before, took the writer's name: the log under that name is what brings the copy up to date. */
+START_TEST(the_log_of_a_copy_that_took_its_name_stays) {
+    size_t size;
+    char other[SCRATCH_PATH];
+    make_live(N, ROOM);
+    scratch_name(&place, "other", other);
+    sl_index *writer = opened(SL_PLACE_MAP, 1);
+    ck_ok(indexes_add(writer, x + N * DIM, SL_F32, 10, NULL));
+    ck_ok(sl_index_sync(writer));
+    unsigned char *file = file_read(place.path, &size);
+    file_write(other, file, size);
+    ck_ok(indexes_add(writer, x + (N + 10) * DIM, SL_F32, 10, NULL));
+    ck_ok(sl_index_sync(writer));
+    ck_assert_int_eq(rename(other, place.path), 0);
+    sl_index_free(writer);
+    grow_by_one(N + 21);
+    ck_ok(check_file());
+    free(file);
+}
+END_TEST
+
 /* What never became a whole group is given up by whoever comes by, so that nobody reads it time and again. */
 START_TEST(a_group_that_was_cut_off_is_given_up) {
     remains left;
@@ -817,6 +983,8 @@ int main(void) {
     tcase_add_loop_test(cases[0], from_nothing, 0, sizeof kinds / sizeof *kinds);
     tcase_add_loop_test(cases[0], in_persistent_memory, 0, sizeof kinds / sizeof *kinds);
     tcase_add_loop_test(cases[0], cancelled, 0, 2);
+    tcase_add_test(cases[1], room_takes_no_memory);
+    tcase_add_loop_test(cases[2], half_done_is_not_damage, 0, 2);
     tcase_add_test(cases[1], one_writer);
     tcase_add_test(cases[1], no_save_over_a_file_being_written);
     tcase_add_test(cases[1], a_file_that_was_replaced_is_not_written);
@@ -830,6 +998,11 @@ int main(void) {
     tcase_add_test(cases[2], a_damaged_log_is_not_passed_over);
     tcase_add_test(cases[2], its_log_outlives_another_of_its_name);
     tcase_add_loop_test(cases[2], a_log_that_is_lost_is_made_anew, 0, 2);
+    tcase_add_test(cases[2], a_log_that_was_cut_takes_nothing_back);
+    tcase_add_loop_test(cases[2], one_superblock_is_enough, 0, 2);
+    tcase_add_test(cases[2], a_log_outlives_a_damaged_superblock);
+    tcase_add_loop_test(cases[2], a_shorter_file_copied_over_is_noticed, 0, 2);
+    tcase_add_test(cases[2], the_log_of_a_copy_that_took_its_name_stays);
     tcase_add_test(cases[2], a_group_that_was_cut_off_is_given_up);
     tcase_add_test(cases[2], healed_while_writers_are_kept_off);
     tcase_add_test(cases[2], healed_without_writing);

@@ -6,6 +6,7 @@
 #include "tests/indexes.h"
 #include "tests/scratch.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -393,6 +395,45 @@ static unsigned mode_of(const char *path) {
     return info.st_mode & 0777;
 }
 
+/* An access control list by which a user may read and write, and the group may not: its mask stands where the group's
+ * bits are. 0 where the file system knows no such lists. */
+static int give_list(const char *path) {
+    const struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, allowed;
+            uint32_t user;
+        } entries[5];
+    } list = {
+        2,
+        {{0x01, 6, UINT32_MAX}, {0x02, 6, 1234}, {0x04, 0, UINT32_MAX}, {0x10, 6, UINT32_MAX}, {0x20, 0, UINT32_MAX}}};
+    int given = setxattr(path, "system.posix_acl_access", &list, sizeof list, 0);
+    ck_assert(given == 0 || errno == EOPNOTSUPP);
+    return given == 0;
+}
+
+/* Files made beside and from it have no list, and give its group nothing. */
+START_TEST(a_list_is_not_taken_for_the_group) {
+    char path[SCRATCH_PATH];
+    make_at(place.path, N, ROOM);
+    ck_assert_int_eq(chmod(place.path, 0600), 0);
+    if (!give_list(place.path)) return;
+    ck_assert_uint_eq(mode_of(place.path), 0660);
+    umask(0);
+    sl_index *writer = opened(SL_PLACE_MAP, 1, 0);
+    scratch_name(&place, "index.sl.log", path);
+    ck_assert_uint_eq(mode_of(path), 0600);
+    scratch_name(&place, "copy.sl", path);
+    ck_ok(sl_index_snapshot(place.path, path, NULL));
+    ck_assert_uint_eq(mode_of(path), 0600);
+    sl_index_free(writer);
+    sl_index *index = opened(SL_PLACE_DRAM, 0, 0);
+    ck_ok(save_over(index));
+    ck_assert_uint_eq(mode_of(place.path), 0600);
+    sl_index_free(index);
+}
+END_TEST
+
 /* The log, a snapshot, a save under another name and one over the file; and never more than the file replaced allows.
  */
 START_TEST(private_stays_private) {
@@ -478,6 +519,7 @@ int main(void) {
     tcase_add_test(tests, a_forked_child_changes_nothing_at_all);
     tcase_add_test(tests, a_fork_makes_no_second_changer);
     tcase_add_test(tests, private_stays_private);
+    tcase_add_test(tests, a_list_is_not_taken_for_the_group);
     tcase_add_test(tests, leftovers_are_removed);
     return check_main("origin", &tests, 1);
 }

@@ -53,7 +53,8 @@ static void write_groups(sl_redo *redo, size_t count) {
 }
 
 static sl_redo_owner owner_at(uint64_t epoch, int in_force) {
-    return (sl_redo_owner){place.path, identity, epoch, FILE_SIZE, in_force};
+    return (sl_redo_owner){
+        .path = place.path, .identity = identity, .epoch = epoch, .size = FILE_SIZE, .in_force = in_force};
 }
 
 /* The bytes of a log of GROUPS groups of that epoch. */
@@ -163,7 +164,7 @@ START_TEST(what_is_in_the_way_is_moved_aside) {
         file_write(log_path, texts[i], strlen(texts[i]));
         ck_ok(sl_redo_open(&owner, -1, &allocator, &ops, &redo));
         sl_redo_close(redo, 0);
-        ck_assert_uint_eq(scratch_count(&place), before + (i == 2));
+        ck_assert_uint_eq(scratch_count(&place), before + (i > 0));
     }
     const size_t before = scratch_count(&place);
     for (int others = 0; others < 2; others++) {
@@ -174,6 +175,96 @@ START_TEST(what_is_in_the_way_is_moved_aside) {
         ck_assert_uint_eq(scratch_count(&place), before + (size_t)others);
     }
     free(log);
+}
+END_TEST
+
+/* What two others have left under the name is told apart, though it begins alike. */
+START_TEST(nothing_aside_is_overwritten) {
+    static const char text[] = "sixty-four bytes and more that a service puts before each of its own logs: 0";
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    const sl_redo_owner owner = owner_at(1, 0);
+    const size_t before = scratch_count(&place);
+    sl_redo *redo;
+    for (size_t i = 0; i < 3; i++) {
+        file_write(log_path, text, sizeof text - i);
+        ck_ok(sl_redo_open(&owner, -1, &allocator, &ops, &redo));
+        sl_redo_close(redo, 1);
+        ck_assert_uint_eq(scratch_count(&place), before + i + 1);
+    }
+}
+END_TEST
+
+/* A link under the log's name leads to somebody else's file, which keeps its bytes, its mode and its owner. */
+START_TEST(links_are_not_followed) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    sl_redo_owner owner = owner_at(1, _i & 1);
+    char target[SCRATCH_PATH];
+    struct stat info;
+    sl_redo_found found;
+    sl_redo *redo;
+    unsigned char *log = log_of(1);
+    scratch_name(&place, "theirs", target);
+    file_write(target, log, _i & 2 ? LOG : 0);
+    ck_assert_int_eq(chmod(target, 0600), 0);
+    ck_assert_int_eq(unlink(log_path), 0);
+    ck_assert_int_eq(_i & 4 ? link(target, log_path) : symlink(target, log_path), 0);
+    int file = open(place.path, O_RDWR | O_CREAT, 0666);
+    ck_assert_int_eq(fchmod(file, 0666), 0);
+    if (_i & 4) {
+        ck_ok(sl_redo_open(&owner, file, &allocator, &ops, &redo));
+        sl_redo_give_access(redo, file);
+        sl_redo_close(redo, 0);
+    } else {
+        ck_fails(sl_redo_open(&owner, file, &allocator, &ops, &redo), SL_EIO, "a link, a folder or a device");
+        if (_i & 1) ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_EIO, "a link, a folder or a device");
+    }
+    ck_assert_int_eq(stat(target, &info), 0);
+    ck_assert_uint_eq(info.st_mode & 0777, 0600);
+    ck_assert_int_eq(info.st_size, _i & 2 ? LOG : 0);
+    close(file);
+    free(log);
+}
+END_TEST
+
+/* Groups that the file has already, and its log not any more, are not taken back by those before them. */
+START_TEST(what_the_file_holds_is_not_taken_back) {
+    unsigned char *log = log_of(1);
+    sl_redo_owner owner = owner_at(1, 1);
+    sl_redo_found found;
+    for (owner.held = 0; owner.held <= GROUPS; owner.held++)
+        for (size_t size = 0; size <= LOG; size += 8) {
+            const uint64_t groups = size < HEAD ? 0 : (size - HEAD) / GROUP;
+            file_write(log_path, log, size);
+            if (size && groups < owner.held)
+                ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, "where its index itself holds");
+            else
+                ck_ok(sl_redo_replay(&owner, NULL, NULL, &found));
+        }
+    owner = owner_at(1, 0);
+    owner.held = GROUPS;
+    file_write(log_path, log, HEAD);
+    ck_ok(sl_redo_replay(&owner, NULL, NULL, &found));
+    free(log);
+}
+END_TEST
+
+/* The log's number was closed with it: by then it may be that of a file of the host's. */
+START_TEST(a_log_that_cannot_be_remade_closes_once) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    const sl_redo_owner owner = owner_at(1, 0);
+    sl_redo *redo;
+    ck_ok(sl_redo_open(&owner, -1, &allocator, &ops, &redo));
+    ck_assert_int_eq(unlink(log_path), 0);
+    ck_assert_int_eq(mkdir(log_path, 0700), 0);
+    ck_fails(sl_redo_remake(redo, -1), SL_EIO, "a link, a folder or a device");
+    int theirs = open("/dev/null", O_WRONLY);
+    sl_redo_close(redo, 1);
+    ck_assert_int_eq(write(theirs, "", 1), 1);
+    close(theirs);
+    ck_assert_int_eq(rmdir(log_path), 0);
 }
 END_TEST
 
@@ -194,7 +285,7 @@ START_TEST(a_log_in_force_is_there_and_its_own) {
     ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, "the log is missing");
     ck_fails(sl_redo_open(&owner, -1, &allocator, &ops, &redo), SL_ECORRUPT, "the log is missing");
     ck_assert_int_eq(mkdir(log_path, 0700), 0);
-    ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_ECORRUPT, "the log is missing");
+    ck_fails(sl_redo_replay(&owner, NULL, NULL, &found), SL_EIO, "a link, a folder or a device");
     ck_assert_int_eq(rmdir(log_path), 0);
     ck_assert_uint_eq(groups_in(log, 0, 2), 0);
     free(log);
@@ -389,6 +480,10 @@ int main(void) {
     tcase_add_test(cases[0], a_log_that_is_not_in_force_may_be_anything);
     tcase_add_test(cases[0], a_log_in_force_is_there_and_its_own);
     tcase_add_test(cases[0], what_is_in_the_way_is_moved_aside);
+    tcase_add_test(cases[0], nothing_aside_is_overwritten);
+    tcase_add_loop_test(cases[0], links_are_not_followed, 0, 8);
+    tcase_add_test(cases[0], what_the_file_holds_is_not_taken_back);
+    tcase_add_test(cases[0], a_log_that_cannot_be_remade_closes_once);
     tcase_add_test(cases[0], groups_of_a_past_epoch_do_not_count);
     tcase_add_test(cases[0], groups_count_in_their_order_only);
     tcase_add_test(cases[1], a_failed_sync_is_not_forgotten);
