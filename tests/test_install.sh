@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_install.sh BUILD CC CXX RANKER: installs into an empty prefix, moves it, and uses it as a stranger would: by
-# find_package and by pkg-config, from C and from C++, and by the command. RANKER says whether the build has one.
+# find_package and by pkg-config, from C and from C++, and by the command. RANKER says whether the build has one. The
+# README's first program is compiled and run as it is written there.
 set -euo pipefail
 build=$1 cc=$2 cxx=$3 ranker=$4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -42,6 +43,14 @@ for program in consumer ranking; do
     "$cxx" "${flags[@]}" "$work/cmake/$program.cpp" -o "$work/pc/${program}_cxx" $(pkg-config --cflags --libs shortlist)
 done
 (export LD_LIBRARY_PATH=$libdir && use "$work/pc")
+
+mkdir "$work/first"
+ln -s "$build" "$work/first/build"
+ln -s "$here/../include" "$work/first/include"
+sed -n '/^```c$/,/^```$/p' "$here/../README.md" | grep -v '^```' >"$work/first/first.c"
+line=$(grep '^cc .*first\.c' "$here/../README.md")
+(cd "$work/first" && bash -ec "$cc ${flags[*]} ${line#cc }" >"$work/first/printed")
+head -n 1 "$work/first/printed" | grep -x '42 1\.000' >/dev/null || { echo "the README's first program" && exit 1; }
 
 cmp "$here/../LICENSE" "$work/prefix/share/doc/shortlist/LICENSE" || { echo "the licence is not installed" && exit 1; }
 

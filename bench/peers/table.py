@@ -1,16 +1,23 @@
-"""Prints the Markdown tables of the races that are recorded, or writes them between the marks in a file."""
+"""Prints the Markdown tables of the races that are recorded, or writes them between the marks of two files: all of them
+to docs/BENCHMARKS.md, and to README.md one line a library of one race."""
 
 import argparse
 import json
 import pathlib
 import sys
+import textwrap
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import engines  # noqa: E402
+import records  # noqa: E402
 import report  # noqa: E402
 
-BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = "bench/results"
+ALL, FRONT = "docs/BENCHMARKS.md", "README.md"  # where every table goes, and the one that a newcomer sees
+FRONT_SET = "glove100"
+COLUMNS = 120
 TARGETS = ("0.90", "0.95", "0.99")
 OFF = 0.005
 EVERYONE = ",".join(engines.NAMES)
@@ -61,54 +68,136 @@ def row(record, entry, found):
     return "| " + " | ".join([*cells, speeds("batch"), f"{entry['build_s']:,.0f}"]) + " |"
 
 
-def markdown(record):
-    data, found = record["data"], report.lookup(record["summary"])
-    named, _, changes = record["commit"].partition(" ")
+def paragraph(text):
+    return textwrap.fill(text, COLUMNS, break_long_words=False, break_on_hyphens=False)
+
+
+def where(record):
+    """The set, the machine, and what ours were held to."""
     isa = record["parameters"]["max_isa"]
-    held = f", ours held to {isa}" if isa else ""
-    lines = [f"#### {data['name']}: {data['rows']:,} × {data['dim']}, {data['metric']}{held}", "",
-             f"{report.cpu(record['machine'])}, one core; {record['date'][:10]}, commit "
-             f"{' '.join([named[:12], changes]).strip()}. Queries a second at recall@10 {' / '.join(TARGETS)}; in "
-             f"brackets the recall measured where it is off by more than {OFF}.", "",
-             *heads(record, found)]
-    for entry in strongest(record["contenders"], found):
-        lines.append(row(record, entry, found))
+    return f"{record['data']['name']} on {report.cpu(record['machine'])}" + (f", ours held to {isa}" if isa else "")
+
+
+def about(record):
+    """What was asked, when, and how to read the numbers."""
+    data, (named, _, changes) = record["data"], record["commit"].partition(" ")
+    return (f"{data['rows']:,} × {data['dim']}, {data['metric']}; one core; {record['date'][:10]}, commit "
+            f"{' '.join([named[:12], changes]).strip()}. Speeds are queries a second at recall@10 "
+            f"{' / '.join(TARGETS)}. A number in brackets is the recall measured, where that is off by more than {OFF}.")
+
+
+def left_out(record):
+    """{reason: [variants of peers that could not take part]}."""
+    found = {}
+    for entry in record["contenders"]:
+        if entry.get("skip") and not entry["ours"]:
+            found.setdefault(entry["skip"], []).append(entry["name"])
+    return found
+
+
+def listed(found):
+    return "; ".join(f"{', '.join(names)} ({why})" for why, names in found.items()) + "."
+
+
+def notes(record):
+    """What a reader must know of a race."""
     disturbed = report.disturbed(record.get("rounds", []))
     if disturbed >= 0.01:
-        lines += ["", f"In {disturbed:.0%} of the timings the core did something else for a twentieth of the time or more."]
-    left_out = [f"{entry['name']} ({entry['skip']})" for entry in record["contenders"]
-                if entry.get("skip") and not entry["ours"]]
-    if left_out:
-        lines += ["", "Not measured: " + "; ".join(left_out) + "."]
+        yield f"The core did something else for a twentieth of the time or more in {disturbed:.0%} of the timings."
+    if left_out(record):
+        yield "Not measured: " + listed(left_out(record))
     reasons = report.no_native(record["contenders"])
     if reasons:
-        lines += ["", "Not from C or C++: " + "; ".join(f"{', '.join(libraries)} ({why})"
-                                                       for why, libraries in reasons.items()) + "."]
+        yield "Not from C or C++: " + listed(reasons)
     asked = record["parameters"].get("engines", EVERYONE)
     if asked != EVERYONE:
-        lines += ["", "Who took part: " + ", ".join(word.strip() for word in asked.split(",")) + "."]
-    return "\n".join(lines)
+        yield "Who took part: " + ", ".join(word.strip() for word in asked.split(",")) + "."
 
 
-def between(text, tables):
-    """text with what stands between the marks replaced."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        sys.exit(f"bench peers: the file has to hold the line '{BEGIN}' and after it '{END}', each once")
-    return text[:text.index(BEGIN) + len(BEGIN)] + "\n" + tables + "\n" + text[text.index(END):]
+def markdown(stem, record):
+    """Everything of one race, for a page in docs/."""
+    found, place = report.lookup(record["summary"]), f"../{RESULTS}/{stem}"
+    lines = [f"### {where(record)}", "", paragraph(about(record)), "", *heads(record, found)]
+    lines += [row(record, entry, found) for entry in strongest(record["contenders"], found)]
+    for note in notes(record):
+        lines += ["", paragraph(note)]
+    return "\n".join([*lines, "", f"Pictures: [speed over recall]({place}.svg),",
+                      f"[speed over bytes]({place}-bytes.svg).", f"Record: [{stem}.json]({place}.json)."])
+
+
+def leaders(entries, found):
+    """Of each library the variant that is the fastest one query a call at the middle recall, or below it where none
+    reaches that; the fastest library first."""
+    def key(entry):
+        return [report.speed(found, entry["name"], "one", target) for target in (TARGETS[1], TARGETS[0])]
+
+    taking = [entry for entry in entries if not entry.get("skip")]
+    best = [max((entry for entry in taking if entry["engine"] == engine), key=key)
+            for engine in dict.fromkeys(entry["engine"] for entry in taking)]
+    return sorted((entry for entry in best if any(key(entry))), key=key, reverse=True)
+
+
+def front(stem, record):
+    """One line a library of one race, for the README."""
+    found = report.lookup(record["summary"])
+    lines = [paragraph(f"{where(record)}: {about(record)}"), "",
+             "| | bytes a vector | one query a call | the batch call | build, s |", "|---|---:|---:|---:|---:|"]
+    for entry in leaders(record["contenders"], found):
+        name = f"**{entry['name']}**" if entry["ours"] else entry["name"]
+        speeds = [" / ".join(cell(found, entry["name"], mode, target) for target in TARGETS) for mode in report.MODES]
+        lines.append(f"| {name} | {entry['bytes_per_vector']:,.0f} | {' | '.join(speeds)} | {entry['build_s']:,.0f} |")
+    absent = sum(map(len, left_out(record).values()))
+    if absent:
+        lines += ["", f"Variants of peers that were not measured: {absent}; [why]({ALL}#the-races)."]
+    return "\n".join([*lines, "", f"![Speed over recall]({RESULTS}/{stem}.svg)"])
+
+
+def every(root):
+    """The records that stand, as (name, record): by set, ours held to narrower instructions last, newest first."""
+    paths = [path for path in (root / RESULTS).glob("peers-*.json") if not records.is_part(path)]
+    found = [(path.stem, json.loads(path.read_text())) for path in paths]
+    found.sort(key=lambda one: one[1]["date"], reverse=True)
+    return sorted(found, key=lambda one: (one[1]["data"]["name"], one[1]["parameters"]["max_isa"]))
+
+
+def newest(found):
+    """The newest of the set that the README shows, with all instructions."""
+    fitting = [one for one in found
+               if one[1]["data"]["name"] == FRONT_SET and not one[1]["parameters"]["max_isa"]]
+    if not fitting:
+        sys.exit(f"bench peers: {RESULTS} has no record of {FRONT_SET}, which {FRONT} is to show")
+    return max(fitting, key=lambda one: one[1]["date"])
+
+
+def between(text, name, tables):
+    """text with what stands between the marks of that name replaced."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        sys.exit(f"bench peers: the file has to hold the line '{begin}' and after it '{end}', each once")
+    return text[:text.index(begin) + len(begin)] + "\n" + tables + "\n" + text[text.index(end):]
+
+
+def write(root):
+    found = every(root)
+    pages = {ALL: ("peers", "\n\n".join(markdown(*one) for one in found)),
+             FRONT: ("peers-front", front(*newest(found)))}
+    for name, (marks, tables) in pages.items():
+        path = root / name
+        path.write_text(between(path.read_text(), marks, tables))
 
 
 def main():
     parser = argparse.ArgumentParser(prog="table.py")
-    parser.add_argument("records", nargs="*", type=pathlib.Path, help="JSON files (default: all of bench/results)")
-    parser.add_argument("--write", type=pathlib.Path, help="the file whose marked part is replaced, as README.md")
+    parser.add_argument("records", nargs="*", type=pathlib.Path, help=f"files to print (default: all of {RESULTS})")
+    parser.add_argument("--write", action="store_true", help=f"write the tables of {RESULTS} into {ALL} and {FRONT}")
     chosen = parser.parse_args()
-    records = chosen.records or sorted(path for path in pathlib.Path("bench/results").glob("peers-*.json")
-                                       if not path.stem.endswith("-part"))
-    tables = "\n\n".join(markdown(json.loads(path.read_text())) for path in records)
+    if chosen.write and chosen.records:
+        parser.error(f"--write takes what is in {RESULTS}, and no files")
     if chosen.write:
-        chosen.write.write_text(between(chosen.write.read_text(), tables))
-    else:
-        print(tables)
+        write(ROOT)
+        return
+    found = [(path.stem, json.loads(path.read_text())) for path in chosen.records] or every(ROOT)
+    print("\n\n".join(markdown(*one) for one in found))
 
 
 if __name__ == "__main__":

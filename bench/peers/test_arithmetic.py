@@ -179,8 +179,13 @@ class Tables(unittest.TestCase):
               "date": "2026-01-01T00:00:00", "commit": "c" * 40, "contenders": ENTRIES,
               "summary": report.summarise({"name": "glove100", "rows": 1000}, ENTRIES, rounds(SPEEDS))}
 
+    def markdown(self, **changes):
+        """The table of the record with some of it changed, its paragraphs in one line each."""
+        lines = table.markdown("peers-glove100", {**self.record, **changes}).split("\n\n")
+        return "\n\n".join(part if part.startswith("|") else part.replace("\n", " ") for part in lines)
+
     def test_markdown(self):
-        text = table.markdown(self.record)
+        text = self.markdown()
         rows = [line for line in text.splitlines() if line.startswith("| ") and "them" in line or "**us" in line]
         # Of each library only the variant that is its fastest somewhere; ours first; recalls not reached are dashes.
         self.assertEqual([row.split(" | ")[0] for row in rows], ["| **us big**", "| them fast"])
@@ -188,15 +193,28 @@ class Tables(unittest.TestCase):
         self.assertIn("Not measured: them absent (no such processor).", text)
         self.assertNotIn("Who took part", text)
         parameters = {**self.record["parameters"], "engines": "us, them fast"}
-        self.assertIn("Who took part: us, them fast.", table.markdown({**self.record, "parameters": parameters}))
+        self.assertIn("Who took part: us, them fast.", self.markdown(parameters=parameters))
 
     def test_what_a_reader_must_know_of_the_run(self):
-        self.assertIn("a CPU, one core; 2026-01-01, commit cccccccccccc. ", table.markdown(self.record))
+        self.assertIn("### glove100 on a CPU\n\n1,000 × 4, cosine; one core; 2026-01-01, commit cccccccccccc. ",
+                      self.markdown())
         events = [{"name": "us big", "qps": 90.0, "cpu_qps": 100.0}]
-        text = table.markdown({**self.record, "commit": "c" * 40 + " with changes", "rounds": events,
-                               "machine": {"cpu": "a CPU", "generation": "family 25, model 17"}})
-        self.assertIn("a CPU (family 25, model 17), one core; 2026-01-01, commit cccccccccccc with changes. ", text)
-        self.assertIn("In 100% of the timings", text)
+        text = self.markdown(commit="c" * 40 + " with changes", rounds=events,
+                             machine={"cpu": "a CPU", "generation": "family 25, model 17"})
+        self.assertIn("### glove100 on a CPU (family 25, model 17)\n", text)
+        self.assertIn("commit cccccccccccc with changes. ", text)
+        self.assertIn("in 100% of the timings.", text)
+        held = {**self.record["parameters"], "max_isa": "avx2"}
+        self.assertIn("### glove100 on a CPU, ours held to avx2\n", self.markdown(parameters=held))
+        for name in ("peers-glove100.svg", "peers-glove100-bytes.svg", "peers-glove100.json"):
+            self.assertIn(f"](../bench/results/{name})", text)
+
+    def test_paragraphs_are_no_longer_than_a_line_of_text(self):
+        entries = [*ENTRIES, *(entry(f"them number {number}", 0, skip="no such processor") for number in range(20))]
+        text = table.markdown("peers-glove100", {**self.record, "contenders": entries})
+        self.assertLessEqual(max(len(line) for line in text.splitlines() if not line.startswith("|")), table.COLUMNS)
+        # A reason is told once.
+        self.assertEqual(text.count("no such processor"), 1)
 
     def test_a_recall_that_is_off_is_told(self):
         def cell(recall):
@@ -207,9 +225,9 @@ class Tables(unittest.TestCase):
 
     def test_columns_of_what_was_measured(self):
         def row(record, name):
-            return next(line for line in table.markdown(record).splitlines() if name in line)
+            return next(line for line in self.markdown(**record).splitlines() if name in line)
 
-        head = next(line for line in table.markdown(self.record).splitlines() if "one query a call" in line)
+        head = next(line for line in self.markdown().splitlines() if "one query a call" in line)
         self.assertEqual(head, "| | version | bytes a vector | one query a call | the batch call | build, s |")
         events = rounds(SPEEDS) + rounds({"us big": [1000] * 3, "them slow": [5000] * 3}, report.NATIVE)
         summary = {**report.summarise({"name": "glove100", "rows": 1000}, ENTRIES, events),
@@ -217,11 +235,11 @@ class Tables(unittest.TestCase):
         entries = [{**one, "no_native": "no headers" if one["engine"] == "them" else ""} for one in ENTRIES]
         record = {**self.record, "summary": summary, "contenders": entries}
         self.assertIn("| one query a call | the same from C or C++ | a call costs, µs | the batch call |",
-                      table.markdown(record))
+                      self.markdown(**record))
         self.assertIn("| – / 400 / – | – / 1,000 / – | 2.4 | – / – / – |", row(record, "us big"))
         self.assertIn("| – / 100 / – | – | – | – / – / – |", row(record, "them fast"))
-        self.assertIn("Not from C or C++: them (no headers).", table.markdown(record))
-        self.assertNotIn("| them slow", table.markdown(record))  # it leads in no column of Python's
+        self.assertIn("Not from C or C++: them (no headers).", self.markdown(**record))
+        self.assertNotIn("| them slow", self.markdown(**record))  # it leads in no column of Python's
         text = report.table(record, entries, summary)
         for words in ("not them: no headers", "1,000", "us big", "2.4"):
             self.assertIn(words, text)
@@ -232,11 +250,62 @@ class Tables(unittest.TestCase):
             self.assertIn(one["name"], text)
 
     def test_between(self):
-        text = f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n"
-        self.assertEqual(table.between(text, "new"), f"before\n{table.BEGIN}\nnew\n{table.END}\nafter\n")
-        for wrong in ("none", f"{table.END}\n{table.BEGIN}", text + text):
+        begin, end = "<!-- peers: begin -->", "<!-- peers: end -->"
+        other = "<!-- peers-front: begin -->\nkept\n<!-- peers-front: end -->\n"
+        text = f"before\n{begin}\nold\n{end}\n{other}after\n"
+        self.assertEqual(table.between(text, "peers", "new"), f"before\n{begin}\nnew\n{end}\n{other}after\n")
+        for wrong in ("none", f"{end}\n{begin}", text + text):
             with self.assertRaises(SystemExit):
-                table.between(wrong, "new")
+                table.between(wrong, "peers", "new")
+
+
+class Front(unittest.TestCase):
+    """The README's table: one line a library."""
+
+    def found(self, **speeds):
+        return report.lookup(report.summarise({"name": "glove100", "rows": 1000}, self.entries,
+                                              rounds(SPEEDS) + rounds(speeds, target="0.90")))
+
+    entries = [*ENTRIES, entry("weak one", 100), entry("weak two", 100), entry("lost", 100)]
+
+    def test_the_strongest_of_each_library(self):
+        # Nothing of the weak one reaches the middle recall, and nothing of the lost one any.
+        found = self.found(**{"weak one": [5, 5, 5], "weak two": [7, 7, 7], "them slow": [900, 900, 900]})
+        names = [one["name"] for one in table.leaders(self.entries, found)]
+        self.assertEqual(names, ["us big", "them fast", "weak two"])
+
+    def test_front(self):
+        text = table.front("peers-glove100-new", {**Tables.record, "contenders": self.entries})
+        self.assertEqual([line.split(" | ")[0] for line in text.splitlines() if " 400 " in line or "them" in line],
+                         ["| **us big**", "| them fast"])
+        self.assertTrue(text.endswith("](bench/results/peers-glove100-new.svg)"))
+        self.assertIn("not measured: 1; [why](docs/BENCHMARKS.md#the-races)", text)
+
+    def test_both_pages_are_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / table.RESULTS).mkdir(parents=True)
+            (root / "docs").mkdir()
+            (root / table.ALL).write_text("<!-- peers: begin -->\nold\n<!-- peers: end -->\n")
+            (root / table.FRONT).write_text("<!-- peers-front: begin -->\nold\n<!-- peers-front: end -->\n")
+            held = {**Tables.record["parameters"], "max_isa": "avx2"}
+            for stem, changes in {"glove100": {}, "glove100-new": {"date": "2026-02-01T00:00:00"},
+                                  "glove100-newest-part": {"date": "2026-04-01T00:00:00"},
+                                  "glove100-avx2": {"date": "2026-03-01T00:00:00", "parameters": held},
+                                  "gloss384": {"data": {**Tables.record["data"], "name": "gloss384"}}}.items():
+                (root / table.RESULTS / f"peers-{stem}.json").write_text(json.dumps({**Tables.record, **changes}))
+            table.write(root)
+            written = (root / table.ALL).read_text()
+            stems = ["gloss384", "glove100-new", "glove100", "glove100-avx2"]
+            self.assertEqual([line for line in written.splitlines() if line.startswith("Record")],
+                             [f"Record: [peers-{stem}.json](../bench/results/peers-{stem}.json)." for stem in stems])
+            shown = (root / table.FRONT).read_text()
+            self.assertIn("(bench/results/peers-glove100-new.svg)", shown)
+            self.assertNotIn("old", written + shown)
+            for path in (root / table.RESULTS).glob("*"):
+                path.unlink()
+            with self.assertRaisesRegex(SystemExit, "no record of glove100"):
+                table.write(root)
 
 
 class Records(unittest.TestCase):

@@ -71,6 +71,18 @@ def test_the_quickstart():
     assert found and 0.95 <= float(found[1]) <= 1
 
 
+def test_the_first_program(tmp_path):
+    """The README of the project has one, which runs as it is written."""
+    readme = ROOT / "README.md"
+    if not readme.exists():
+        pytest.skip("the tests run away from the project's tree")
+    blocks = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
+    assert len(blocks) == 1
+    done = subprocess.run([sys.executable, "-c", blocks[0]], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[0 1 2] ")
+
+
 def test_the_readme(tmp_path):
     """Its examples run, one after the other."""
     readme = ROOT / "bindings" / "python" / "README.md"

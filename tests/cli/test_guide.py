@@ -1,4 +1,4 @@
-"""The README's commands, run as they are written on what the demo leaves: here fewer vectors and people of its kinds."""
+"""The guide's commands, run as they are written on what the demo leaves: here fewer vectors and people of its kinds."""
 
 import os
 import random
@@ -9,12 +9,13 @@ import unittest
 from harness import COMMAND, CommandTest, clustered, encode
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-SECTIONS = ("On the command line", "An index that changes while it serves")
+GUIDE = os.path.join(ROOT, "docs", "GUIDE.md")
+SECTIONS = ("On the command line", "Change an index while it serves")
 
 
 def blocks(section):
-    """The shell blocks of a section of the README."""
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+    """The shell blocks of a section of the guide."""
+    with open(GUIDE, encoding="utf-8") as file:
         text = file.read()
     body = re.search(rf"^#+ {re.escape(section)}\n(.*?)(?=^##)", text, re.DOTALL | re.MULTILINE)
     return re.findall(r"^```sh\n(.*?)^```", body.group(1), re.DOTALL | re.MULTILINE)
@@ -35,7 +36,7 @@ def people(n, seed):
     return "\n".join(lines) + "\n"
 
 
-class Readme(CommandTest):
+class Guide(CommandTest):
     def setUp(self):
         super().setUp()
         os.makedirs(self.path("data/glove100"))
