@@ -1,6 +1,6 @@
 #include "base/random.h"
 #include "distance/codec.h"
-#include "hnsw/accept.h"
+#include "hnsw/search/filter.h"
 #include "recommend/session.h"
 
 #include <math.h>

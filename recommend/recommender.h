@@ -2,7 +2,7 @@
 #ifndef SL_RECOMMEND_RECOMMENDER_H
 #define SL_RECOMMEND_RECOMMENDER_H
 
-#include "hnsw/topk.h"
+#include "hnsw/search/topk.h"
 #include "recommend/prepare.h"
 #include "recommend/slots.h"
 

@@ -2,7 +2,7 @@
 #ifndef SL_TESTS_CENTROIDS_H
 #define SL_TESTS_CENTROIDS_H
 
-#include "hnsw/graph.h"
+#include "hnsw/graph/index.h"
 #include "tests/indexes.h"
 
 #include <stdlib.h>

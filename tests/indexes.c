@@ -1,7 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tests/indexes.h"
 
-#include "hnsw/graph.h"
+#include "hnsw/graph/index.h"
 
 #include <stdlib.h>
 #include <string.h>

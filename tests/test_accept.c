@@ -1,6 +1,6 @@
 /* Searches with a filter: what is found is what comparing with every accepted vector finds, and work stays bounded. */
 #include "base/random.h"
-#include "hnsw/search.h"
+#include "hnsw/search/searcher.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

@@ -2,7 +2,7 @@
  * have none, or false ones. */
 #include "base/random.h"
 #include "distance/double.h"
-#include "hnsw/graph.h"
+#include "hnsw/graph/index.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

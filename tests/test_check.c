@@ -1,5 +1,5 @@
 /* A check finds each kind of fault, counts it, and says what it is. Faults are made inside an index that was sound. */
-#include "hnsw/graph.h"
+#include "hnsw/graph/index.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

@@ -1,5 +1,5 @@
 /* Indexes of codes i4 whose walks go over coarse rows: long floating-point vectors and integers. */
-#include "hnsw/graph.h"
+#include "hnsw/graph/index.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"

@@ -1,7 +1,7 @@
 /* Deleting: what is left is found as if the rest had never been there, however much that is, and the deleted stay gone
  * through adding, cancelling, numbering anew, tuning and batches. */
 #include "base/random.h"
-#include "hnsw/live.h"
+#include "hnsw/graph/publish.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

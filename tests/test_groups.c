@@ -1,9 +1,9 @@
 /* Groups of partitions: there where partitions are many, kept in files that
  * are not trusted; queries that look at a few of them read less for it, and tuning says how few will do. */
-#include "hnsw/order.h"
-#include "hnsw/scan.h"
-#include "hnsw/settings.h"
-#include "hnsw/start.h"
+#include "hnsw/build/renumber.h"
+#include "hnsw/search/partition_scan.h"
+#include "hnsw/search/settings.h"
+#include "hnsw/search/start.h"
 #include "tests/centroids.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"

@@ -1,6 +1,6 @@
 /* Files with room that somebody wrote to do harm, opened to be written: what a copy in memory is checked for when it is
  * made, whoever writes into a mapping must not rely on. */
-#include "hnsw/live.h"
+#include "hnsw/graph/publish.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/hostile.h"

@@ -1,7 +1,7 @@
 /* An index in a file that is written in place: what one handle adds and syncs is durable and seen by the others, what
  * it does not sync is not, and no failing call of the system loses what was acknowledged. */
 #include "base/random.h"
-#include "hnsw/live.h"
+#include "hnsw/graph/publish.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"

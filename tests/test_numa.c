@@ -1,10 +1,10 @@
 /* NUMA policies on a machine of four memory nodes, which a table of operations plays: what is asked of it for each part
  * of an index, which copies searches read, and which threads run where. tests/test_numa_system.c asks the real one. */
 #define _GNU_SOURCE
-#include "hnsw/placed.h"
-#include "hnsw/replicas.h"
-#include "hnsw/search.h"
-#include "hnsw/tier.h"
+#include "hnsw/place/dram_copy.h"
+#include "hnsw/place/numa_place.h"
+#include "hnsw/place/replicas.h"
+#include "hnsw/search/searcher.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"

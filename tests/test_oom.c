@@ -1,6 +1,6 @@
 /* Every allocation failing in turn, of every call that makes any: SL_ENOMEM, nothing lost, nothing changed. */
-#include "hnsw/idle.h"
-#include "hnsw/order.h"
+#include "hnsw/build/renumber.h"
+#include "hnsw/search/searcher_pool.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"

@@ -1,6 +1,6 @@
 /* Who may change a file, and who finds out in time: claims, saves over what another has changed, writers whose file has
  * lost its name, children of fork(), access that stays as narrow as it was, and what killed saves leave. */
-#include "hnsw/graph.h"
+#include "hnsw/graph/index.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

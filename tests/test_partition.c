@@ -1,8 +1,8 @@
 /* Partitions: every node in one of them, near ones together, the same whatever the number of threads; kept in files
  * that are not trusted; and nothing but the numbers of nodes changed by them. */
 #include "distance/double.h"
-#include "hnsw/order.h"
-#include "hnsw/settings.h"
+#include "hnsw/build/renumber.h"
+#include "hnsw/search/settings.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"

@@ -1,7 +1,7 @@
 /* Every vector can be reached from the entry point: copies and near-copies do not cut the graph apart, and what is cut
  * is found and mended. */
 #include "base/random.h"
-#include "hnsw/reach.h"
+#include "hnsw/build/reach.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

@@ -6,8 +6,8 @@
  * to N: 3 in 200 here, three times that of 100 to 20,000. The vectors are of no clusters and of many dimensions for so
  * small an m, so that every link counts. */
 #include "base/random.h"
-#include "hnsw/live.h"
-#include "hnsw/reach.h"
+#include "hnsw/build/reach.h"
+#include "hnsw/graph/publish.h"
 #include "tests/check_main.h"
 #include "tests/indexes.h"
 #include "tests/scratch.h"

@@ -1,6 +1,6 @@
 /* Layer 0 in records: what they hold and where, the same index as in arrays, and files that say otherwise. */
 #include "base/crc32c.h"
-#include "hnsw/record.h"
+#include "hnsw/graph/record.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

@@ -1,6 +1,6 @@
 /* What an index that may be written to is held to when it is opened: a fault is found wherever it is, by any number of
  * threads, and the first one is named. */
-#include "hnsw/rules.h"
+#include "hnsw/index/open_check.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

@@ -1,10 +1,10 @@
 /* Batches that scan partitions: what they find against walks that see everything, however the batch is cut and on
  * whatever tier; what they leave to walks; and partitions that are not to be trusted. */
 #include "base/random.h"
-#include "hnsw/graph.h"
-#include "hnsw/idle.h"
-#include "hnsw/reach.h"
-#include "hnsw/settings.h"
+#include "hnsw/build/reach.h"
+#include "hnsw/graph/index.h"
+#include "hnsw/search/searcher_pool.h"
+#include "hnsw/search/settings.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"

@@ -1,7 +1,7 @@
 /* Checksums of single records, of a file that is written in place: any bit of a record that flips is found, whose it is
  * is told, and nothing else is taken for one. */
 #include "base/crc32c.h"
-#include "hnsw/record.h"
+#include "hnsw/graph/record.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

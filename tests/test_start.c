@@ -1,6 +1,6 @@
 /* Where walks begin: at the nodes of the nearest partition, whatever the upper layers say, or where there is none that
  * serves by the way down. */
-#include "hnsw/start.h"
+#include "hnsw/search/start.h"
 #include "tests/centroids.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"

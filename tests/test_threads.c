@@ -1,7 +1,7 @@
 /* Many threads: of a build, of searches beside one another and beside a check, of builds beside one another, and a
  * child process. Written for the thread sanitizer, which sees what happens too seldom to fail. */
 #define _GNU_SOURCE
-#include "hnsw/insert.h"
+#include "hnsw/build/insert.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

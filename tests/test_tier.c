@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/pages.h"
-#include "hnsw/tier.h"
+#include "hnsw/place/dram_copy.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"

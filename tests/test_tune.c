@@ -1,6 +1,6 @@
 /* Settings for a recall: found on some queries and right for others, kept, refused, stored and read back. */
 #include "base/random.h"
-#include "hnsw/settings.h"
+#include "hnsw/search/settings.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"

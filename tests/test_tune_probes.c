@@ -1,8 +1,8 @@
 /* Partitions scanned for a recall, instead of walks or where walks do not reach it. */
 #include "base/random.h"
-#include "hnsw/reach.h"
-#include "hnsw/scan.h"
-#include "hnsw/settings.h"
+#include "hnsw/build/reach.h"
+#include "hnsw/search/partition_scan.h"
+#include "hnsw/search/settings.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

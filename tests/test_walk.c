@@ -2,8 +2,8 @@
  * takes no memory. Linked so that every allocation of the library's objects is counted. */
 #include "base/random.h"
 #include "base/visited.h"
-#include "hnsw/pool.h"
-#include "hnsw/topk.h"
+#include "hnsw/search/pool.h"
+#include "hnsw/search/topk.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"

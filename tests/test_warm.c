@@ -3,7 +3,7 @@
  * is counted; `test_warm system` counts page faults and system calls, where the system lets itself be asked. */
 #define _GNU_SOURCE
 #include "base/thread.h"
-#include "hnsw/graph.h"
+#include "hnsw/graph/index.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/indexes.h"

@@ -1,6 +1,6 @@
 /* Prints, a JSON object a line, how long queries take and how long the distances they compute take by themselves. */
 #include "files.h"
-#include "hnsw/search.h"
+#include "hnsw/search/searcher.h"
 #include "trace.h"
 
 #include <stdio.h>

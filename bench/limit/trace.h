@@ -2,7 +2,7 @@
 #ifndef BENCH_LIMIT_TRACE_H
 #define BENCH_LIMIT_TRACE_H
 
-#include "hnsw/graph.h"
+#include "hnsw/graph/index.h"
 
 #include <time.h>
 

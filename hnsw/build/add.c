@@ -1,0 +1,245 @@
+#include "hnsw/build/build.h"
+
+#include "base/params.h"
+#include "hnsw/build/reach.h"
+#include "hnsw/build/renumber.h"
+#include "hnsw/graph/publish.h"
+#include "hnsw/graph/sums.h"
+#include "hnsw/place/replicas.h"
+
+#include <string.h>
+
+/* The first rows of an empty index go in one after another, so that the many that follow at once have a graph to find
+ * their neighbours in. */
+enum { ALONE = 256 };
+
+void sl_add_params_init_sized(sl_add_params *params, size_t struct_size) {
+    const sl_add_params mine = {.struct_size = sizeof mine};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+static const void *row_of(const sl_build *build, size_t i) {
+    return build->vectors + i * build->stride;
+}
+
+static void build_free(sl_build *build) {
+    const sl_allocator *allocator = &build->index->allocator;
+    for (size_t t = 0; build->inserts && t < build->threads; t++)
+        sl_insert_free(&build->inserts[t]);
+    sl_mem_free(allocator, build->inserts, build->threads * sizeof *build->inserts);
+    sl_mem_free(allocator, build->floats, build->threads * build->index->codec.dim * sizeof(float));
+    sl_mem_free(allocator, build->errors, build->threads * sizeof *build->errors);
+    sl_mem_free(allocator, build->locks, sizeof *build->locks);
+}
+
+/* Everything the build will need, so that nothing can fail once the graph is being written to. */
+static sl_status build_alloc(sl_build *build) {
+    sl_index *index = build->index;
+    const sl_allocator *allocator = &index->allocator;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, build->threads * sizeof *build->inserts, &block));
+    build->inserts = block;
+    SL_TRY(sl_mem_alloc(allocator, build->threads * index->codec.dim * sizeof(float), &block));
+    build->floats = block;
+    SL_TRY(sl_mem_alloc(allocator, build->threads * sizeof *build->errors, &block));
+    build->errors = block;
+    SL_TRY(sl_mem_alloc(allocator, sizeof *build->locks, &block));
+    build->locks = block;
+    for (size_t t = 0; t < build->threads; t++)
+        SL_TRY(sl_insert_init(&build->inserts[t], index, build->locks));
+    return SL_OK;
+}
+
+/* Rows are checked on all threads; the message is made for the first bad one, on the thread that called. */
+static sl_status check_rows(const sl_build *build) {
+    sl_metric metric = build->index->codec.metric;
+    size_t dim = build->index->codec.dim, bad = SIZE_MAX;
+#pragma omp parallel for schedule(static) reduction(min : bad) num_threads((int)build->threads) if (build->threads > 1)
+    for (size_t i = 0; i < build->n; i++)
+        if (i < bad && sl_vector_check(metric, build->dtype, row_of(build, i), dim) != SL_OK) bad = i;
+    if (bad == SIZE_MAX) return SL_OK;
+    return sl_fail_in(sl_vector_check(metric, build->dtype, row_of(build, bad), dim), "row %zu", bad);
+}
+
+static void encode_vector(sl_build *build, size_t i, size_t thread) {
+    sl_index *index = build->index;
+    uint32_t node = (uint32_t)(build->first + i);
+    float *floats = build->floats + thread * index->codec.dim;
+    if (index->codec.codes == SL_CODES_I4) {
+        sl_to_float(build->dtype, row_of(build, i), floats, index->codec.dim);
+        sl_encode_row4(&index->codec, floats, sl_row(index, node), sl_rest_row(index, node), &build->errors[thread]);
+    } else {
+        sl_encode_row(&index->codec, row_of(build, i), build->dtype, sl_row(index, node), floats,
+                      &build->errors[thread]);
+    }
+    if (!index->refine_pitch) return;
+    uint8_t *to = index->refine_rows + node * index->refine_pitch;
+    if (index->refine == SL_REFINE_I16) {
+        sl_encode_row(&index->refine_codec, row_of(build, i), build->dtype, to, floats, NULL);
+        return;
+    }
+    sl_to_float(build->dtype, row_of(build, i), floats, index->codec.dim);
+    if (index->refine == SL_REFINE_F32)
+        memcpy(to, floats, index->codec.dim * sizeof(float));
+    else
+        sl_encode_residual(&index->codec, sl_row(index, node), floats, (void *)to);
+}
+
+/* The node's whole record, for its id is there already. */
+static void encode_row(sl_build *build, size_t i, size_t thread) {
+    sl_index *index = build->index;
+    uint32_t node = (uint32_t)(build->first + i);
+    encode_vector(build, i, thread);
+    if (index->sums) *sl_sum_at(index, node) = sl_sum_of(index, node);
+}
+
+/* All that nodes [first, first + n) have. Rows begin their records and so stand for all that is in them. */
+static void touch_nodes(const sl_index *index, size_t first, size_t n) {
+    sl_index_touch(index, sl_row(index, (uint32_t)first), n * index->codec.rows.pitch);
+    if (index->rest_pitch) sl_index_touch(index, sl_rest_row(index, (uint32_t)first), n * index->codec.rest.pitch);
+    if (index->refine_pitch) sl_index_touch(index, sl_refine_row(index, (uint32_t)first), n * index->refine_pitch);
+    if (index->record.pitch) return;
+    if (index->sums) sl_index_touch(index, sl_sum_at(index, first), n * sizeof *index->sums);
+    sl_index_touch(index, sl_links(index, first), n * index->m0 * sizeof *index->links);
+}
+
+/* No links. Room in memory is made so; in a file it is zeros. */
+static void wipe_links(sl_index *index, size_t first, size_t n) {
+    for (size_t node = first; node < first + n; node++)
+        memset(sl_links(index, node), 0xff, index->m0 * sizeof *index->links);
+}
+
+void sl_build_clear_links(sl_index *index, size_t first, size_t n) {
+    const size_t word = sizeof *index->links;
+    wipe_links(index, first, n);
+    sl_index_touch_each(index, sl_links(index, first), index->link_step * word, index->m0 * word, n);
+}
+
+static void encode_rows(sl_build *build) {
+#pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
+    for (size_t i = 0; i < build->n; i++)
+        encode_row(build, i, sl_thread_number());
+    if (build->index->live) wipe_links(build->index, build->first, build->n);
+    touch_nodes(build->index, build->first, build->n);
+    for (size_t t = 0; t < build->threads; t++)
+        sl_quant_error_merge(&build->index->quant_error, &build->errors[t]);
+}
+
+void sl_build_insert_rows(sl_build *build) {
+    sl_index *index = build->index;
+    size_t done = 0;
+    if (build->first == 0) {
+        uint32_t slot, level = sl_level_and_slot(index, 0, &slot);
+        sl_entry_set(index, level, level ? slot : 0);
+        size_t alone = build->n < ALONE ? build->n : ALONE;
+        for (done = 1; done < alone; done++)
+            sl_insert_node(&build->inserts[0], (uint32_t)done);
+    }
+    sl_progress_step(&build->progress, done);
+#pragma omp parallel for schedule(dynamic, SL_BUILD_CHUNK) num_threads((int)build->threads) if (build->threads > 1)
+    for (size_t i = done; i < build->n; i++) {
+        if (sl_progress_cancelled(&build->progress)) continue;
+        sl_insert_node(&build->inserts[sl_thread_number()], (uint32_t)(build->first + i));
+        sl_progress_step(&build->progress, 1);
+    }
+}
+
+static sl_status build_run(sl_build *build, const uint64_t *ids) {
+    sl_index *index = build->index;
+    sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
+    uint64_t next_id = index->next_id;
+    sl_quant_error error = index->quant_error;
+    SL_TRY(sl_live_reserve_nodes(index, build->n));
+    sl_replicas_drop(index); /* the upper layers are about to change */
+    SL_TRY(sl_upper_extend(index, build->first, build->first + build->n));
+    sl_status status = sl_ids_append(index, ids, build->n);
+    if (status != SL_OK) {
+        sl_upper_truncate(index, build->first);
+        return status;
+    }
+    encode_rows(build);
+    status = sl_walked_extend(index, build->first, build->n, build->threads);
+    if (status != SL_OK) {
+        sl_upper_truncate(index, build->first);
+        sl_ids_undo(index, next_id);
+        index->quant_error = error;
+        return status;
+    }
+    index->n += build->n;
+    sl_dead_extend(index, build->first);
+    sl_live_publish(index);
+    sl_build_insert_rows(build);
+    status = sl_progress_end(&build->progress);
+    if (status != SL_OK) {
+        sl_build_undo(build, entry, next_id);
+        index->quant_error = error;
+        sl_live_publish(index);
+    }
+    sl_live_linked(index, index->n);
+    index->unverified += build->n;
+    return status;
+}
+
+sl_status sl_build_relink(sl_index *index, size_t first) {
+    sl_build build = {.index = index, .first = first, .n = index->n - first, .threads = sl_thread_count(0)};
+    sl_progress_start(&build.progress, NULL, NULL, 0);
+    sl_status status = build_alloc(&build);
+    if (status == SL_OK) sl_build_insert_rows(&build);
+    build_free(&build);
+    return status;
+}
+
+/* A proof of reachability reads every link, so that it waits until enough was added to be worth one; sl_index_save and
+ * sl_index_check ask for what is owed. */
+static void settle_if_due(sl_index *index) {
+    if (index->unverified * 16 < index->n || sl_reach_settle(index) == SL_OK) return;
+    if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
+}
+
+static sl_status check_input(const sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride) {
+    if (!vectors) return sl_fail(SL_EINVAL, "vectors is NULL");
+    SL_TRY(sl_codec_accepts(&index->codec, dtype));
+    SL_TRY(sl_check_stride(vectors, dtype, index->codec.dim, stride));
+    if (n > SL_MAX_VECTORS - index->n)
+        return sl_fail(SL_ELIMIT, "%zu vectors and %zu more; an index holds up to %u", index->n, n, SL_MAX_VECTORS);
+    return SL_OK;
+}
+
+/* Twice the room when it runs out, so that adding a few at a time copies each vector a bounded number of times. */
+static sl_status make_room(sl_index *index, size_t n) {
+    size_t need = index->n + n, room = 2 * index->capacity;
+    if (need <= index->capacity) return SL_OK;
+    if (room > SL_MAX_VECTORS) room = SL_MAX_VECTORS;
+    if (room > need && sl_index_reserve(index, room) == SL_OK) return SL_OK;
+    return sl_index_reserve(index, need);
+}
+
+sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
+                       const uint64_t *ids, const sl_add_params *params) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    sl_add_params mine;
+    sl_add_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
+    SL_TRY(sl_index_writable(index));
+    if (n == 0) return SL_OK;
+    SL_TRY(check_input(index, vectors, dtype, n, stride));
+    sl_build build = {.index = index,
+                      .vectors = vectors,
+                      .dtype = dtype,
+                      .n = n,
+                      .stride = stride ? stride : index->codec.dim * sl_dtype_size(dtype),
+                      .first = index->n,
+                      .threads = sl_thread_count(mine.threads)};
+    if (build.threads > n) build.threads = n;
+    SL_TRY(check_rows(&build));
+    SL_TRY(make_room(index, n));
+    sl_progress_start(&build.progress, mine.progress, mine.progress_ctx, n);
+    sl_status status = build_alloc(&build);
+    if (status == SL_OK) status = build_run(&build, ids);
+    build_free(&build);
+    if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
+    /* Half of it new: so each vector is moved a bounded number of times however it came. */
+    index->threads = mine.threads;
+    if (status == SL_OK) sl_order_settle(index, 8, mine.threads, &build.progress);
+    return status;
+}

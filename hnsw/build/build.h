@@ -1,0 +1,33 @@
+/* Rows on their way into the graph. */
+#ifndef SL_HNSW_BUILD_BUILD_H
+#define SL_HNSW_BUILD_BUILD_H
+
+#include "hnsw/build/insert.h"
+
+/* Rows that a thread takes at once. */
+#define SL_BUILD_CHUNK 16
+
+typedef struct sl_build {
+    sl_index *index;
+    const uint8_t *vectors;
+    sl_dtype dtype;
+    size_t n, stride, first; /* rows given, bytes between them, node of the first */
+    size_t threads;
+    sl_insert *inserts; /* one a thread */
+    float *floats;      /* dim a thread */
+    sl_quant_error *errors;
+    sl_build_locks *locks;
+    sl_progress progress;
+} sl_build;
+
+/* add.c: links the build's nodes, which have all else. */
+void sl_build_insert_rows(sl_build *build);
+/* add.c: no links any more for nodes [first, first + n). */
+void sl_build_clear_links(sl_index *index, size_t first, size_t n);
+
+/* undo.c: back to the nodes before this build, to the entry point and the next id that were then. Links that its nodes
+ * had pushed out do not come back; a node that is left with few looks for neighbours anew, and where that is most of
+ * them, all do. */
+void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id);
+
+#endif

@@ -1,0 +1,143 @@
+#include "hnsw/build/kmeans.h"
+
+#include <string.h>
+
+/* The mean of those rows whose squared length is at least `least` into learner->floats, under COSINE made unit; returns
+ * the mean of their squared lengths. */
+static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count,
+                      double least) {
+    size_t dim = kmeans->codec.dim, taken = 0;
+    double *sums = learner->sums, norm2 = 0;
+    memset(sums, 0, dim * sizeof *sums);
+    for (size_t i = 0; i < count; i++) {
+        sl_kmeans_take(kmeans, members[i], learner->floats);
+        double own = sl_dot_double(learner->floats, learner->floats, dim);
+        if (own < least) continue;
+        norm2 += own;
+        taken++;
+        for (size_t j = 0; j < dim; j++)
+            sums[j] += (double)learner->floats[j];
+    }
+    for (size_t j = 0; j < dim; j++)
+        learner->floats[j] = (float)(sums[j] / (double)taken);
+    return norm2 / (double)taken;
+}
+
+/* Makes the mean as long as its members are: what is asked by inner product looks at lengths, and a mean of several
+ * directions is shorter than they are. */
+static void stretch_mean(const sl_kmeans *kmeans, const sl_learner *learner, double norm2) {
+    size_t dim = kmeans->codec.dim;
+    double own = sl_dot_double(learner->floats, learner->floats, dim);
+    if (own > 0) sl_vector_scale(learner->floats, dim, sqrt(norm2 / own));
+}
+
+static void put_mean(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
+                     size_t count) {
+    const sl_codec *codec = &kmeans->codec;
+    double norm2 = mean_of(kmeans, learner, members, count, 0);
+    if (codec->metric == SL_METRIC_IP) stretch_mean(kmeans, learner, norm2);
+    sl_encode_row(codec, learner->floats, SL_F32, kmeans->rows + p * codec->rows.pitch, learner->floats + codec->dim,
+                  NULL);
+}
+
+/* The squared length that about a quarter of some rows have, were these lengths spread normally; one has it surely. */
+static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count) {
+    double sum = 0, squares = 0, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        sl_kmeans_take(kmeans, members[i], learner->floats);
+        double own = sl_dot_double(learner->floats, learner->floats, kmeans->codec.dim);
+        sum += own;
+        squares += own * own;
+        if (own > most) most = own;
+    }
+    double mean = sum / (double)count, variance = squares / (double)count - mean * mean;
+    double least = mean + (variance > 0 ? 0.674 * sqrt(variance) : 0);
+    return least < most ? least : most;
+}
+
+/* The mean of the biases of centroids. */
+static double mean_reach(const sl_kmeans *centroids, const uint32_t *members, size_t count) {
+    const sl_code_rows *rows = &centroids->codec.rows;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)sl_field_get(centroids->rows + members[i] * rows->pitch, rows->bias);
+    return sum / (double)count;
+}
+
+/* Above their mean, which learner->floats holds, the best of some vectors lie as far as these spread: by three
+ * deviations in one direction, if they spread alike in all. */
+static double deviation(const sl_learner *learner, size_t dim, double norm2) {
+    double variance = norm2 - sl_dot_double(learner->floats, learner->floats, dim);
+    return variance > 0 ? 3 * sqrt(variance / (double)dim) : 0;
+}
+
+/* What a vector in a partition's directions, and as long as its longest, is likely to score at best. */
+static void put_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
+                      size_t count) {
+    const sl_codec *codec = &kmeans->codec;
+    uint8_t *row = kmeans->rows + p * codec->rows.pitch;
+    double longest = 0;
+    for (size_t i = 0; i < count; i++)
+        longest = fmax(longest, sl_kmeans_take(kmeans, members[i], learner->floats));
+    double norm2 = mean_of(kmeans, learner, members, count, 0);
+    double reach = longest * deviation(learner, codec->dim, norm2);
+    sl_vector_scale(learner->floats, codec->dim, longest);
+    sl_encode_row(codec, learner->floats, SL_F32, row, learner->floats + codec->dim, NULL);
+    sl_field_put(row, codec->rows.bias, reach);
+}
+
+/* The best of a group are among its longest centroids, and lie above these as well. */
+static void put_group_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
+                            size_t count) {
+    const sl_codec *codec = &kmeans->codec;
+    uint8_t *row = kmeans->rows + p * codec->rows.pitch;
+    double least = long_quarter(kmeans, learner, members, count);
+    double norm2 = mean_of(kmeans, learner, members, count, least);
+    double reach = deviation(learner, codec->dim, norm2) + mean_reach(kmeans->grouped, members, count);
+    sl_encode_row(codec, learner->floats, SL_F32, row, learner->floats + codec->dim, NULL);
+    sl_field_put(row, codec->rows.bias, reach);
+}
+
+/* Centroids that no row was nearest to move to a row of what is largest, counting that they halve it. */
+void sl_centroids_refill(sl_kmeans *kmeans, uint64_t turn) {
+    memset(kmeans->splits, 0, kmeans->count * sizeof *kmeans->splits);
+    for (size_t p = 0; p < kmeans->count; p++) {
+        sl_range range = sl_kmeans_members(kmeans, p);
+        if (range.first < range.end) continue;
+        size_t largest = 0, most = 0;
+        for (size_t other = 0; other < kmeans->count; other++) {
+            range = sl_kmeans_members(kmeans, other);
+            size_t size = (range.end - range.first) / (kmeans->splits[other] + 1);
+            if (size <= most) continue;
+            most = size;
+            largest = other;
+        }
+        range = sl_kmeans_members(kmeans, largest);
+        size_t at = range.first + sl_kmeans_pick(kmeans, turn + 2, p, range.end - range.first);
+        put_mean(kmeans, &kmeans->learners[0], p, kmeans->members + at, 1);
+        kmeans->splits[largest]++;
+    }
+}
+
+void sl_centroids_move(sl_kmeans *kmeans) {
+    int by_reach = kmeans->is_asked && kmeans->index->codec.metric == SL_METRIC_IP;
+    void (*put)(const sl_kmeans *, const sl_learner *, size_t, const uint32_t *, size_t) = !by_reach ? put_mean
+                                                                                           : kmeans->grouped
+                                                                                               ? put_group_reach
+                                                                                               : put_reach;
+#pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
+    for (size_t p = 0; p < kmeans->count; p++) {
+        sl_range range = sl_kmeans_members(kmeans, p);
+        if (range.first == range.end) continue;
+        put(kmeans, &kmeans->learners[sl_thread_number()], p, kmeans->members + range.first, range.end - range.first);
+    }
+}
+
+/* To begin with, rows of the sample, evenly drawn. */
+void sl_centroids_start(sl_kmeans *kmeans) {
+    size_t stretch = kmeans->sampled / kmeans->count;
+    for (size_t p = 0; p < kmeans->count; p++) {
+        uint32_t row = (uint32_t)(p * stretch + sl_kmeans_pick(kmeans, 1, p, stretch));
+        put_mean(kmeans, &kmeans->learners[0], p, &row, 1);
+    }
+}

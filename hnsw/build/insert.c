@@ -1,0 +1,151 @@
+#include "hnsw/build/insert.h"
+
+#include "hnsw/graph/publish.h"
+
+sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks) {
+    *insert = (sl_insert){.index = index, .locks = locks};
+    size_t most = index->ef_construction > index->m0 + 1 ? index->ef_construction : index->m0 + 1;
+    sl_status status;
+    SL_TRY_GOTO(sl_walk_init(&insert->walk, index, index->ef_construction), fail);
+    SL_TRY_GOTO(sl_select_init(&insert->select, index, most), fail);
+    void *own;
+    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, index->m0 * sizeof(uint32_t), &own), fail);
+    insert->own = own;
+    return SL_OK;
+fail:
+    sl_insert_free(insert);
+    return status;
+}
+
+void sl_insert_free(sl_insert *insert) {
+    if (!insert->index) return;
+    sl_walk_free(&insert->walk);
+    sl_select_free(&insert->select);
+    sl_mem_free(&insert->index->allocator, insert->own, insert->index->m0 * sizeof(uint32_t));
+    insert->index = NULL;
+}
+
+static uint32_t node_of(const sl_layer *layer, uint32_t id) {
+    return layer->level ? layer->index->upper.nodes[id] : id;
+}
+
+/* The walk's pool as candidates of the selection, but for the node itself. */
+static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint32_t self) {
+    sl_select *select = &insert->select;
+    const sl_pool *pool = &insert->walk.pool;
+    select->count = 0;
+    for (size_t i = 0; i < pool->size; i++) {
+        uint32_t node = node_of(layer, sl_pool_id(pool->keys[i]));
+        if (node != self && node < layer->index->n) select->nodes[select->count++] = node;
+    }
+}
+
+/* The id on a layer of a node that came from there: slots are in node order, so that a search finds it. */
+static uint32_t id_on(const sl_layer *layer, uint32_t node) {
+    return layer->level ? sl_slot_of(layer->index, node) : node;
+}
+
+static void write_selection(const sl_select *select, const sl_layer *layer, uint32_t *links) {
+    if (!links) return;
+    for (size_t i = 0; i < layer->degree; i++)
+        sl_link_store(links + i, i < select->chosen_count ? id_on(layer, select->chosen[i]) : SL_NONE);
+    sl_index_touch(layer->index, links, layer->degree * sizeof *links);
+}
+
+/* The list of a full node, chosen anew among what it holds and one more. A file that is written in place is not looked
+ * through before: what is no id of the layer is left out. */
+static void choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
+    sl_select *select = &insert->select;
+    select->count = 0;
+    for (size_t i = 0; i < layer->degree; i++) {
+        uint32_t old = sl_link_load(links + i);
+        if (old < layer->count && node_of(layer, old) < layer->index->n)
+            select->nodes[select->count++] = node_of(layer, old);
+    }
+    select->nodes[select->count++] = node_of(layer, id);
+    sl_select_run(select, node, layer->degree);
+    if (!sl_index_is_direct(layer->index)) {
+        write_selection(select, layer, links);
+        return;
+    }
+    for (size_t i = 0; i < select->chosen_count; i++)
+        select->nodes[i] = id_on(layer, select->chosen[i]);
+    sl_links_become(layer->index, links, layer->degree, select->nodes, select->chosen_count);
+}
+
+static sl_spin *lock_of(const sl_insert *insert, uint32_t node) {
+    return &insert->locks->nodes[node % SL_LOCK_STRIPES];
+}
+
+void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id) {
+    uint32_t node = node_of(layer, to);
+    uint32_t *links = sl_layer_links(layer, to);
+    if (!links) return;
+    sl_spin *lock = lock_of(insert, node);
+    sl_spin_lock(lock);
+    size_t at = 0;
+    while (at < layer->degree && sl_link_load(links + at) != SL_NONE && sl_link_load(links + at) != id)
+        at++;
+    if (at == layer->degree) {
+        choose_anew(insert, layer, node, links, id);
+    } else {
+        sl_link_store(links + at, id);
+        sl_index_touch(layer->index, links + at, sizeof *links);
+    }
+    sl_spin_unlock(lock);
+}
+
+/* A node that is linked anew stands in the graph already, and others write their back links into its list meanwhile. */
+static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
+    sl_spin *lock = lock_of(insert, node);
+    sl_spin_lock(lock);
+    write_selection(&insert->select, layer, links);
+    sl_spin_unlock(lock);
+}
+
+/* Levels from the top down: each layer's candidates, found from the best of the layer above, become the node's list. */
+static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top, sl_entry entry) {
+    sl_index *index = insert->index;
+    sl_walk *walk = &insert->walk;
+    sl_walk_ask_node(walk, node);
+    uint32_t start = sl_walk_descend(walk, entry, top);
+    for (uint32_t level = top;; level--) {
+        sl_layer layer = sl_layer_at(index, level);
+        sl_walk_layer(walk, level, sl_walk_from(start), index->ef_construction);
+        sl_pool_finish(&walk->pool, index->ef_construction);
+        sl_pool_sort(&walk->pool);
+        candidates_from_pool(insert, &layer, node);
+        sl_select_run(&insert->select, node, index->m);
+        write_own_list(insert, &layer, node, sl_layer_links(&layer, level ? slot : node));
+        if (level == 0) break;
+        start = walk->pool.size ? sl_pool_id(walk->pool.keys[0]) : start;
+        if (level == 1) start = index->upper.nodes[start];
+    }
+}
+
+/* From layer 0 up. A layer's list is copied before its first back link goes out: from then on others come upon the
+ * node there and may change it. */
+static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top) {
+    for (uint32_t level = 0; level <= top; level++) {
+        sl_layer layer = sl_layer_at(insert->index, level);
+        uint32_t self = level ? slot : node;
+        const uint32_t *links = sl_layer_links(&layer, self);
+        size_t count = links ? sl_links_known(&layer, links, insert->own) : 0;
+        for (size_t i = 0; i < count; i++)
+            sl_insert_back_link(insert, &layer, insert->own[i], self);
+    }
+}
+
+void sl_insert_node(sl_insert *insert, uint32_t node) {
+    sl_index *index = insert->index;
+    uint32_t slot, level = sl_level_and_slot(index, node, &slot);
+    sl_entry entry = sl_entry_get(index);
+    uint32_t top = level < entry.level ? level : entry.level;
+    write_own_links(insert, node, slot, top, entry);
+    sl_index_fence(index);
+    write_back_links(insert, node, slot, top);
+    if (level <= entry.level) return;
+    sl_spin_lock(&insert->locks->entry);
+    if (level > sl_entry_get(index).level) sl_entry_set(index, level, slot);
+    sl_spin_unlock(&insert->locks->entry);
+}

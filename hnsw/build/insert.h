@@ -1,0 +1,36 @@
+/* One node's insertion into the graph, by one of several threads. */
+#ifndef SL_HNSW_BUILD_INSERT_H
+#define SL_HNSW_BUILD_INSERT_H
+
+#include "hnsw/build/select.h"
+#include "hnsw/search/walk.h"
+
+/* What all threads of one build share. Whoever writes a node's list holds its lock, and one lock at a time. */
+#define SL_LOCK_STRIPES 4096u
+typedef struct sl_build_locks {
+    sl_spin nodes[SL_LOCK_STRIPES];
+    sl_spin entry;
+} sl_build_locks;
+
+typedef struct sl_insert {
+    sl_index *index;
+    sl_build_locks *locks;
+    sl_walk walk;
+    sl_select select;
+    uint32_t *own; /* a copy of the node's new list on one layer */
+} sl_insert;
+
+sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks);
+void sl_insert_free(sl_insert *insert);
+
+/* Links a node whose row and slot are there already; nobody comes upon a new one until its own lists are written. One
+ * that others link to already is linked anew. */
+void sl_insert_node(sl_insert *insert, uint32_t node);
+
+/* Adds `id` to the list of `to` on a layer, choosing the list anew where it is full. */
+void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id);
+
+/* add.c: links nodes from `first` on, whose rows are there, as if they had just been added. On one thread. */
+sl_status sl_build_relink(sl_index *index, size_t first);
+
+#endif

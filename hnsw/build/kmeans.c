@@ -1,0 +1,229 @@
+#include "hnsw/build/kmeans.h"
+
+#include "base/random.h"
+
+#include <string.h>
+
+enum {
+    FIRST = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
+    MOST = 256, /* until all are looked at, or so many */
+    TURNS = 7,
+    CHUNK = 64, /* rows a thread takes at once */
+    PROBES = 12 /* groups that are looked at */
+};
+_Static_assert(SL_KMEANS_BLOCK *SL_KMEANS_BLOCK >= SL_MAX_PARTITIONS, "all groups are scored at once");
+
+void sl_kmeans_free_centroids(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    sl_mem_free(allocator, kmeans->ends, kmeans->count * sizeof *kmeans->ends);
+    sl_mem_free(allocator, kmeans->splits, kmeans->count * sizeof *kmeans->splits);
+    sl_mem_free(allocator, kmeans->all, kmeans->count * sizeof *kmeans->all);
+    sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
+}
+
+sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->ends, &block));
+    kmeans->ends = block;
+    SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->splits, &block));
+    kmeans->splits = block;
+    SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->all, &block));
+    kmeans->all = block;
+    for (size_t p = 0; p < kmeans->count; p++)
+        kmeans->all[p] = (uint32_t)p;
+    SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&kmeans->codec, kmeans->count), &block));
+    kmeans->rows = block;
+    kmeans->codec.rows.base = block;
+    return SL_OK;
+}
+
+void sl_kmeans_free_learners(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t dim = kmeans->codec.dim;
+    for (size_t t = 0; kmeans->learners && t < kmeans->threads; t++) {
+        sl_mem_free(allocator, kmeans->learners[t].floats, 2 * dim * sizeof(float));
+        sl_mem_free(allocator, kmeans->learners[t].sums, dim * sizeof(double));
+        sl_mem_free(allocator, kmeans->learners[t].buffer, sl_query_size(&kmeans->codec));
+    }
+    sl_mem_free(allocator, kmeans->learners, kmeans->threads * sizeof *kmeans->learners);
+}
+
+sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t dim = kmeans->codec.dim;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, kmeans->threads * sizeof *kmeans->learners, &block));
+    kmeans->learners = block;
+    for (size_t t = 0; t < kmeans->threads; t++) {
+        SL_TRY(sl_mem_alloc(allocator, 2 * dim * sizeof(float), &block));
+        kmeans->learners[t].floats = block;
+        SL_TRY(sl_mem_alloc(allocator, dim * sizeof(double), &block));
+        kmeans->learners[t].sums = block;
+        SL_TRY(sl_mem_alloc(allocator, sl_query_size(&kmeans->codec), &kmeans->learners[t].buffer));
+    }
+    return SL_OK;
+}
+
+void sl_kmeans_free_groups(sl_kmeans *groups) {
+    if (!groups->index) return;
+    const sl_allocator *allocator = &groups->index->allocator;
+    sl_mem_free(allocator, groups->of, groups->sampled * sizeof *groups->of);
+    sl_mem_free(allocator, groups->members, groups->sampled * sizeof *groups->members);
+    sl_kmeans_free_centroids(groups);
+}
+
+/* Of a count of groups, of the centroids of `grouped`. What was allocated is for groups_free, also on failure. */
+sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, size_t count) {
+    const sl_allocator *allocator = &grouped->index->allocator;
+    void *block;
+    *groups = (sl_kmeans){.index = grouped->index,
+                          .grouped = grouped,
+                          .count = count,
+                          .threads = grouped->threads,
+                          .sampled = grouped->count,
+                          .learners = grouped->learners,
+                          .progress = grouped->progress};
+    SL_TRY(sl_partition_codec(grouped->index, &groups->codec));
+    SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->of, &block));
+    groups->of = block;
+    SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->members, &block));
+    groups->members = block;
+    return sl_kmeans_alloc_centroids(groups);
+}
+
+/* A number from 0 to below - 1. */
+size_t sl_kmeans_pick(const sl_kmeans *kmeans, uint64_t purpose, size_t i, size_t below) {
+    return (size_t)(sl_random_at(kmeans->index->seed ^ 0x7061727469746eu ^ purpose << 56, i) % below);
+}
+
+/* The i-th row that is looked at: one of each stretch of nodes of equal length. */
+static uint32_t node_at(const sl_kmeans *kmeans, size_t i) {
+    uint64_t n = kmeans->index->n, first = i * n / kmeans->sampled, end = (i + 1) * n / kmeans->sampled;
+    return (uint32_t)(first + sl_kmeans_pick(kmeans, 0, i, end - first));
+}
+
+/* The vector that is clustered: a centroid, or a node's own, but under L2 made unit: returns what divided it. Under IP
+ * lengths are for the bands, so that a partition may be narrow. */
+double sl_kmeans_take(const sl_kmeans *kmeans, size_t i, float *out) {
+    size_t dim = kmeans->codec.dim;
+    if (kmeans->grouped) {
+        const sl_codec *codec = &kmeans->grouped->codec;
+        sl_decode_row(codec, kmeans->grouped->rows + i * codec->rows.pitch, out);
+        return 1;
+    }
+    sl_coded_floats(kmeans->index, node_at(kmeans, i), out);
+    if (kmeans->index->codec.metric == SL_METRIC_L2) return 1;
+    double length = sl_vector_length(out, dim);
+    if (length > 0) sl_vector_scale(out, dim, 1 / length);
+    return length;
+}
+
+/* The nearest centroid so far, the first of equals. */
+typedef struct sl_nearest {
+    float score;
+    uint32_t centroid;
+} sl_nearest;
+
+static void look_at(const sl_kmeans *kmeans, const sl_query_code *query, const uint32_t *centroids, size_t count,
+                    sl_nearest *nearest) {
+    float scores[SL_KMEANS_BLOCK];
+    for (size_t done = 0, some; done < count; done += some) {
+        some = count - done < SL_KMEANS_BLOCK ? count - done : SL_KMEANS_BLOCK;
+        kmeans->index->kernels->score[SL_CODES_I8](&kmeans->codec.rows, query, centroids + done, some, 0, scores);
+        for (size_t i = 0; i < some; i++)
+            if (scores[i] > nearest->score) *nearest = (sl_nearest){scores[i], centroids[done + i]};
+    }
+}
+
+/* At the centroids of the groups nearest to the query. */
+static void look_at_groups(const sl_kmeans *kmeans, const sl_query_code *query, sl_nearest *nearest) {
+    const sl_kmeans *groups = kmeans->groups;
+    float scores[SL_KMEANS_BLOCK];
+    kmeans->index->kernels->score[SL_CODES_I8](&groups->codec.rows, query, groups->all, groups->count, 0, scores);
+    for (size_t looked = 0; looked < PROBES; looked++) {
+        sl_nearest next = {-INFINITY, SL_NONE};
+        for (uint32_t group = 0; group < groups->count; group++) {
+            sl_range range = sl_kmeans_members(groups, group);
+            if (range.first < range.end && scores[group] > next.score) next = (sl_nearest){scores[group], group};
+        }
+        if (next.centroid == SL_NONE) return;
+        scores[next.centroid] = -INFINITY;
+        sl_range range = sl_kmeans_members(groups, next.centroid);
+        look_at(kmeans, query, groups->members + range.first, range.end - range.first, nearest);
+    }
+}
+
+static uint32_t nearest_to(const sl_kmeans *kmeans, const sl_learner *learner, size_t i) {
+    sl_nearest nearest = {-INFINITY, 0};
+    sl_query_code query;
+    float norm2;
+    sl_kmeans_take(kmeans, i, learner->floats);
+    sl_encode_query(&kmeans->codec, learner->floats, SL_F32, learner->buffer, learner->floats + kmeans->codec.dim,
+                    &query, &norm2);
+    if (kmeans->groups)
+        look_at_groups(kmeans, &query, &nearest);
+    else
+        look_at(kmeans, &query, kmeans->all, kmeans->count, &nearest);
+    return nearest.centroid;
+}
+
+static void assign(sl_kmeans *kmeans) {
+#pragma omp parallel for schedule(dynamic, CHUNK) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
+    for (size_t i = 0; i < kmeans->sampled; i++) {
+        if (sl_progress_cancelled(kmeans->progress)) continue;
+        kmeans->of[i] = nearest_to(kmeans, &kmeans->learners[sl_thread_number()], i);
+        sl_progress_step(kmeans->progress, 0);
+    }
+}
+
+static void sort_members(sl_kmeans *kmeans) {
+    uint32_t *ends = kmeans->ends, begin = 0;
+    memset(ends, 0, kmeans->count * sizeof *ends);
+    for (size_t i = 0; i < kmeans->sampled; i++)
+        ends[kmeans->of[i]]++;
+    for (size_t p = 0; p < kmeans->count; p++) {
+        uint32_t size = ends[p];
+        ends[p] = begin;
+        begin += size;
+    }
+    /* Filling the places moves each partition's begin to its end. */
+    for (size_t i = 0; i < kmeans->sampled; i++)
+        kmeans->members[ends[kmeans->of[i]]++] = (uint32_t)i;
+}
+
+static void turn(sl_kmeans *kmeans, uint64_t number) {
+    assign(kmeans);
+    sort_members(kmeans);
+    sl_centroids_move(kmeans);
+    sl_centroids_refill(kmeans, number);
+}
+
+static void sample(sl_kmeans *kmeans, size_t most) {
+    kmeans->sampled = kmeans->count * most < kmeans->index->n ? kmeans->count * most : kmeans->index->n;
+}
+
+void sl_kmeans_learn(sl_kmeans *kmeans) {
+    sl_kmeans *groups = kmeans->groups;
+    sample(kmeans, FIRST);
+    sl_centroids_start(kmeans);
+    if (groups) sl_centroids_start(groups);
+    for (uint64_t number = 0; number < TURNS && !sl_progress_cancelled(kmeans->progress); number++) {
+        if (groups) turn(groups, number);
+        size_t rows = (size_t)FIRST << number;
+        sample(kmeans, rows < MOST ? rows : MOST);
+        turn(kmeans, number);
+    }
+    if (groups) turn(groups, TURNS);
+    kmeans->sampled = kmeans->index->n;
+    assign(kmeans);
+    sort_members(kmeans);
+}
+
+void sl_kmeans_learn_groups(sl_kmeans *groups) {
+    sl_centroids_start(groups);
+    for (uint64_t number = 0; number < TURNS && !sl_progress_cancelled(groups->progress); number++)
+        turn(groups, number);
+    assign(groups);
+    sort_members(groups);
+}

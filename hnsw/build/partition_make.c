@@ -1,0 +1,223 @@
+/*
+ * Partitions of an index's nodes, and their groups: what k-means found, put in order.
+ */
+#include "hnsw/build/kmeans.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of more centroids than these, those that queries look at are in groups. */
+enum { UNGROUPED = 128 };
+
+size_t sl_partition_count(size_t n) {
+    size_t count = n / SL_PARTITION_ROWS;
+    if (count > SL_MAX_PARTITIONS) count = SL_MAX_PARTITIONS;
+    return count ? count : 1;
+}
+
+size_t sl_partition_groups(size_t partitions) {
+    return partitions > UNGROUPED ? partitions / SL_GROUP_PARTITIONS : 0;
+}
+
+/* The centroids once more, of all rows and in the form that queries are compared with. */
+static sl_status restate(sl_kmeans *kmeans) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    sl_codec codec;
+    void *rows;
+    SL_TRY(sl_partition_codec(kmeans->index, &codec));
+    SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&codec, kmeans->count), &rows));
+    sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
+    kmeans->codec = codec;
+    kmeans->codec.rows.base = kmeans->rows = rows;
+    kmeans->is_asked = 1;
+    sl_centroids_move(kmeans);
+    return SL_OK;
+}
+
+/* Those that have no rows are in no group. */
+static void leave_out_empty(sl_kmeans *groups) {
+    uint32_t kept = 0, from = 0;
+    for (size_t g = 0; g < groups->count; g++) {
+        uint32_t end = groups->ends[g];
+        for (; from < end; from++) {
+            uint32_t p = groups->members[from];
+            sl_range range = sl_kmeans_members(groups->grouped, p);
+            if (range.first < range.end) groups->members[kept++] = p;
+        }
+        groups->ends[g] = kept;
+    }
+}
+
+/* Sorts `order`, which names n things, by where they are: in those places that `list` names, in its order, those of one
+ * as they were. `scratch`: n entries. Errors: SL_ENOMEM. */
+static sl_status arrange(const sl_kmeans *kmeans, const uint32_t *of, size_t n, const uint32_t *list, size_t listed,
+                         uint32_t *order, uint32_t *scratch, sl_partitions *out) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t pitch = kmeans->codec.rows.pitch, end = 0;
+    sl_partitions arranged = {.count = listed, .codec = kmeans->codec};
+    void *block, *places = NULL;
+    sl_status status;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, kmeans->count * sizeof(uint32_t), &places), done);
+    uint32_t *place_of = places;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, (listed + 1) * sizeof(uint32_t), &block), done);
+    arranged.starts = block;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, sl_codec_rows_size(&arranged.codec, listed), &block), done);
+    arranged.rows = block;
+    arranged.codec.rows.base = block;
+    for (size_t i = 0; i < listed; i++) {
+        place_of[list[i]] = (uint32_t)i + 1;
+        memcpy(arranged.rows + i * pitch, kmeans->rows + list[i] * pitch, pitch);
+    }
+    /* Sizes, a place further on; then begins, which filling moves to the ends: a place further on, begins again. */
+    for (size_t i = 0; i < n; i++)
+        if (place_of[of[order[i]]] < listed) arranged.starts[place_of[of[order[i]]] + 1]++;
+    for (size_t p = 1; p <= listed; p++) {
+        end += arranged.starts[p];
+        arranged.starts[p] = (uint32_t)end;
+    }
+    for (size_t i = 0; i < n; i++)
+        scratch[arranged.starts[place_of[of[order[i]]]]++] = order[i];
+    memcpy(order, scratch, n * sizeof *order);
+    *out = arranged;
+    arranged = (sl_partitions){.codec = kmeans->codec};
+done:
+    sl_mem_free(allocator, places, kmeans->count * sizeof(uint32_t));
+    sl_partitions_free(allocator, &arranged);
+    return status;
+}
+
+/* The places in `of` that are met in this order, each once, into `list`; returns how many. `seen`: zeroes. */
+static size_t meet(const uint32_t *of, const uint32_t *order, size_t n, uint32_t *seen, uint32_t *list) {
+    size_t met = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t place = of[order[i]];
+        if (!seen[place]) list[met++] = place;
+        seen[place] = 1;
+    }
+    return met;
+}
+
+/* Nodes by partition, these by group, where there are any, and groups as they are met first. */
+static sl_status number(const sl_kmeans *kmeans, const sl_kmeans *groups, uint32_t *order, uint32_t *scratch,
+                        sl_partitions *partitions, sl_partitions *grouped) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t n = kmeans->index->n, count = kmeans->count, size = 4 * count * sizeof(uint32_t);
+    void *block;
+    sl_status status;
+    SL_TRY(sl_mem_alloc(allocator, size, &block));
+    uint32_t *list = block, *seen = list + count, *groups_list = seen + count, *groups_seen = groups_list + count;
+    size_t listed = meet(kmeans->of, order, n, seen, list);
+    if (groups->count) {
+        size_t met = meet(groups->of, list, listed, groups_seen, groups_list);
+        SL_TRY_GOTO(arrange(groups, groups->of, listed, groups_list, met, list, scratch, grouped), done);
+    }
+    status = arrange(kmeans, kmeans->of, n, list, listed, order, scratch, partitions);
+done:
+    sl_mem_free(allocator, block, size);
+    return status;
+}
+
+/* A node's length, and its place in the order. */
+typedef struct sl_measured {
+    float length;
+    uint32_t place;
+} sl_measured;
+
+static int longer_first(const void *a, const void *b) {
+    const sl_measured *one = a, *other = b;
+    if (one->length != other->length) return one->length > other->length ? -1 : 1;
+    return one->place < other->place ? -1 : 1;
+}
+
+/* Of a partition's nodes, which lie by falling length, how long the longest of each band is. */
+static void put_bands(const sl_measured *nodes, size_t count, uint8_t *bands) {
+    for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
+        size_t first = sl_partition_banded(count, b);
+        if (first == count) first--; /* of an empty one */
+        double share = nodes[0].length > 0 ? (double)nodes[first].length / (double)nodes[0].length : 1;
+        bands[b] = (uint8_t)ceil(255 * share);
+    }
+}
+
+/* Sorts each partition's nodes by falling length, those alike as they were, and makes its bands. */
+static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *scratch, sl_partitions *out) {
+    const sl_allocator *allocator = &kmeans->index->allocator;
+    size_t n = kmeans->index->n, dim = kmeans->codec.dim;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, out->count * SL_PARTITION_BANDS, &block));
+    out->bands = block;
+    out->band_bits = SL_BAND_BITS;
+    SL_TRY(sl_mem_alloc(allocator, n * sizeof(sl_measured), &block));
+    sl_measured *nodes = block;
+#pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
+    for (size_t p = 0; p < out->count; p++) {
+        float *x = kmeans->learners[sl_thread_number()].floats;
+        sl_range range = sl_partition_nodes(out, p, n);
+        if (sl_progress_cancelled(kmeans->progress)) continue;
+        for (size_t i = range.first; i < range.end; i++) {
+            sl_coded_floats(kmeans->index, order[i], x);
+            double length = sl_vector_length(x, dim); /* of a damaged file perhaps no number, or too large a one */
+            nodes[i] = (sl_measured){length <= (double)FLT_MAX ? (float)length : 0, (uint32_t)i};
+        }
+        qsort(nodes + range.first, range.end - range.first, sizeof *nodes, longer_first);
+        for (size_t i = range.first; i < range.end; i++)
+            scratch[i] = order[nodes[i].place];
+        put_bands(nodes + range.first, range.end - range.first, out->bands + p * SL_PARTITION_BANDS);
+    }
+    sl_mem_free(allocator, nodes, n * sizeof *nodes);
+    if (sl_progress_cancelled(kmeans->progress)) return sl_progress_end(kmeans->progress);
+    memcpy(order, scratch, n * sizeof *order);
+    return SL_OK;
+}
+
+/* Centroids, and of all rows the partition. Where there are many centroids, they are in groups meanwhile. */
+static sl_status make_partitions(sl_kmeans *kmeans) {
+    sl_kmeans groups = {0};
+    sl_status status;
+    if (kmeans->count > SL_KMEANS_BLOCK) {
+        SL_TRY_GOTO(sl_kmeans_init_groups(&groups, kmeans, (size_t)sqrt((double)kmeans->count)), done);
+        kmeans->groups = &groups;
+    }
+    sl_kmeans_learn(kmeans);
+    if (sl_progress_cancelled(kmeans->progress)) SL_TRY_GOTO(sl_progress_end(kmeans->progress), done);
+    status = restate(kmeans);
+done:
+    kmeans->groups = NULL;
+    sl_kmeans_free_groups(&groups);
+    return status;
+}
+
+/* The groups that queries look at, of centroids as queries are compared with them. */
+static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
+    SL_TRY(sl_kmeans_init_groups(groups, kmeans, sl_partition_groups(kmeans->count)));
+    sl_kmeans_learn_groups(groups);
+    if (sl_progress_cancelled(kmeans->progress)) return sl_progress_end(kmeans->progress);
+    leave_out_empty(groups);
+    return restate(groups);
+}
+
+sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress, uint32_t *order,
+                             uint32_t *of, uint32_t *scratch, sl_partitions *partitions, sl_partitions *grouped) {
+    sl_kmeans kmeans = {.index = index,
+                        .count = sl_partition_count(index->n),
+                        .threads = threads,
+                        .of = of,
+                        .members = scratch,
+                        .progress = progress};
+    sl_kmeans groups = {0};
+    sl_status status;
+    SL_TRY(sl_partition_codec(index, &kmeans.codec));
+    SL_TRY_GOTO(sl_kmeans_alloc_learners(&kmeans), done);
+    SL_TRY_GOTO(sl_kmeans_alloc_centroids(&kmeans), done);
+    SL_TRY_GOTO(make_partitions(&kmeans), done);
+    if (sl_partition_groups(kmeans.count)) SL_TRY_GOTO(make_groups(&groups, &kmeans), done);
+    SL_TRY_GOTO(number(&kmeans, &groups, order, scratch, partitions, grouped), done);
+    if (index->codec.metric == SL_METRIC_IP) status = make_bands(&kmeans, order, scratch, partitions);
+done:
+    sl_kmeans_free_groups(&groups);
+    sl_kmeans_free_learners(&kmeans);
+    sl_kmeans_free_centroids(&kmeans);
+    return status;
+}

@@ -1,0 +1,151 @@
+#include "hnsw/build/reach.h"
+
+#include <string.h>
+
+static size_t bit_words(size_t bits) {
+    return bits / 64 + 1;
+}
+
+sl_status sl_reach_init(sl_reach *reach, const sl_index *index, size_t capacity, int with_tree) {
+    *reach = (sl_reach){.index = index, .capacity = capacity};
+    sl_status status;
+    void *block;
+    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, bit_words(capacity) * sizeof(uint64_t), &block), fail);
+    reach->reached = block;
+    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, capacity * sizeof(uint32_t), &block), fail);
+    reach->queue = block;
+    if (!with_tree) return SL_OK;
+    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, bit_words(capacity * index->m0) * sizeof(uint64_t), &block), fail);
+    reach->tree = block;
+    return SL_OK;
+fail:
+    sl_reach_free(reach);
+    return status;
+}
+
+void sl_reach_free(sl_reach *reach) {
+    if (!reach->index) return;
+    const sl_allocator *allocator = &reach->index->allocator;
+    sl_mem_free(allocator, reach->reached, bit_words(reach->capacity) * sizeof(uint64_t));
+    sl_mem_free(allocator, reach->queue, reach->capacity * sizeof(uint32_t));
+    sl_mem_free(allocator, reach->tree, bit_words(reach->capacity * reach->index->m0) * sizeof(uint64_t));
+    reach->index = NULL;
+}
+
+static void enter(sl_reach *reach, uint32_t node) {
+    reach->reached[node / 64] |= (uint64_t)1 << (node % 64);
+    reach->queue[reach->tail++] = node;
+}
+
+static void mark_tree(sl_reach *reach, size_t link) {
+    reach->tree[link / 64] |= (uint64_t)1 << (link % 64);
+}
+
+/* Everything that can be reached from what is queued. */
+static void spread(sl_reach *reach) {
+    const sl_index *index = reach->index;
+    while (reach->head < reach->tail) {
+        uint32_t node = reach->queue[reach->head++];
+        const uint32_t *links = sl_links(index, node);
+        size_t first = (size_t)node * index->m0;
+        for (size_t i = 0; i < index->m0; i++) {
+            uint32_t to = sl_link_load(links + i);
+            if (to == SL_NONE) break;
+            if (to >= index->n || sl_reach_has(reach, to)) continue;
+            if (reach->tree) mark_tree(reach, first + i);
+            enter(reach, to);
+        }
+    }
+}
+
+size_t sl_reach_run(sl_reach *reach) {
+    const sl_index *index = reach->index;
+    if (index->n == 0) return 0;
+    uint32_t node = sl_entry_get(index).node;
+    if (node >= index->n) return 0;
+    enter(reach, node);
+    spread(reach);
+    return reach->tail;
+}
+
+/* Makes `from` link to `to`, in a free place or over a link that no node was first reached by, which therefore leaves
+ * all reached nodes reached. 0 where `from` has neither. */
+static int attach(sl_reach *reach, uint32_t from, uint32_t to) {
+    const sl_index *index = reach->index;
+    size_t first = (size_t)from * index->m0, place = SIZE_MAX;
+    uint32_t *links = sl_links(index, from);
+    for (size_t i = 0; i < index->m0; i++) {
+        if (sl_link_load(links + i) == SL_NONE) {
+            place = i;
+            break;
+        }
+        /* The last such link: lists are written best first. */
+        if (!(reach->tree[(first + i) / 64] >> ((first + i) % 64) & 1)) place = i;
+    }
+    if (place == SIZE_MAX) return 0;
+    sl_link_store(links + place, to);
+    sl_index_touch(index, links + place, sizeof to);
+    mark_tree(reach, first + place);
+    enter(reach, to);
+    return 1;
+}
+
+/* Nearby first: what a search for the node finds. Its walk starts on a reached node and so ends on reached ones, but
+ * for where it began below the upper layers; failing that, any reached node with a place to spare: a tree has fewer
+ * edges than nodes, so there always is one. */
+static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
+    const sl_index *index = reach->index;
+    sl_walk *walk = &insert->walk;
+    sl_walk_ask_node(walk, node);
+    sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(index), 0)), index->ef_construction);
+    sl_pool_finish(&walk->pool, index->ef_construction);
+    sl_pool_sort(&walk->pool);
+    for (size_t i = 0; i < walk->pool.size; i++) {
+        uint32_t near = sl_pool_id(walk->pool.keys[i]);
+        if (near != node && sl_reach_has(reach, near) && attach(reach, near, node)) return;
+    }
+    for (size_t i = reach->tail; i-- > 0;)
+        if (attach(reach, reach->queue[i], node)) return;
+}
+
+size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
+    const sl_index *index = reach->index;
+    size_t attached = 0;
+    for (size_t node = 0; node < index->n && reach->tail < index->n; node++) {
+        if (sl_reach_has(reach, (uint32_t)node)) continue;
+        attach_near(reach, insert, (uint32_t)node);
+        attached++;
+        spread(reach);
+    }
+    return attached;
+}
+
+static sl_status settle(sl_index *index) {
+    sl_reach reach = {0};
+    sl_insert insert = {0};
+    void *locks = NULL;
+    sl_status status;
+    SL_TRY_GOTO(sl_reach_init(&reach, index, index->n, 1), done);
+    if (sl_reach_run(&reach) < index->n) {
+        SL_TRY_GOTO(sl_mem_alloc(&index->allocator, sizeof(sl_build_locks), &locks), done);
+        SL_TRY_GOTO(sl_insert_init(&insert, index, locks), done);
+        sl_reach_repair(&reach, &insert);
+    }
+    __atomic_store_n(&index->unverified, 0, __ATOMIC_RELEASE);
+done:
+    sl_insert_free(&insert);
+    sl_mem_free(&index->allocator, locks, sizeof(sl_build_locks));
+    sl_reach_free(&reach);
+    return status;
+}
+
+sl_status sl_reach_settle(sl_index *index) {
+    if (index->facts) return SL_OK;
+    if (!__atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE)) return SL_OK;
+    /* A repair is written to the file itself, which a child of fork() may not do. */
+    if (sl_index_is_direct(index)) SL_TRY(sl_index_writable(index));
+    sl_spin_lock(&index->settling);
+    sl_status status = __atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE) ? settle(index) : SL_OK;
+    sl_spin_unlock(&index->settling);
+    return status;
+}

@@ -1,0 +1,191 @@
+#include "hnsw/build/renumber.h"
+
+#include "hnsw/build/reach.h"
+#include "hnsw/place/replicas.h"
+#include "hnsw/search/settings.h"
+
+#include <string.h>
+
+/* All that is needed before anything is changed. */
+typedef struct sl_order {
+    sl_index *index;
+    sl_reach reach; /* its queue: new number -> old number */
+    uint32_t *to;   /* old number -> new number */
+    uint32_t *of;   /* old number -> partition */
+    sl_partitions partitions, groups;
+    uint32_t *slots; /* old slot -> new slot */
+    void *row;       /* room for the longest row of any array */
+    void *ids;
+    uint64_t *dead; /* NULL where the index has no marks */
+    sl_upper upper;
+} sl_order;
+
+static size_t longest_row(const sl_index *index) {
+    size_t links = index->m0 * sizeof(uint32_t), longest = index->codec.rows.pitch;
+    if (longest < links) longest = links;
+    if (longest < index->codec.rest.pitch) longest = index->codec.rest.pitch;
+    if (longest < index->coarse.codec.rows.pitch) longest = index->coarse.codec.rows.pitch;
+    return longest < index->refine_pitch ? index->refine_pitch : longest;
+}
+
+static void order_free(sl_order *order) {
+    const sl_index *index = order->index;
+    const sl_allocator *allocator = &index->allocator;
+    const size_t word = sizeof(uint32_t);
+    sl_reach_free(&order->reach);
+    sl_mem_free(allocator, order->to, index->n * word);
+    sl_mem_free(allocator, order->of, index->n * word);
+    sl_partitions_free(allocator, &order->partitions);
+    sl_partitions_free(allocator, &order->groups);
+    sl_mem_free(allocator, order->slots, index->upper.count * word);
+    sl_mem_free(allocator, order->row, longest_row(index));
+    sl_mem_free(&index->layer0, order->ids, index->capacity * sizeof(uint64_t));
+    sl_mem_free(&index->layer0, order->dead, sl_dead_bytes(index->capacity));
+    sl_mem_free(allocator, order->upper.nodes, order->upper.nodes_capacity * word);
+    sl_mem_free(allocator, order->upper.start, order->upper.start_capacity * word);
+    sl_mem_free(allocator, order->upper.links, order->upper.rows_capacity * index->m * word);
+}
+
+static sl_status order_alloc(sl_order *order) {
+    const sl_index *index = order->index;
+    const sl_allocator *allocator = &index->allocator;
+    const size_t word = sizeof(uint32_t);
+    void *block;
+    SL_TRY(sl_reach_init(&order->reach, index, index->n, 0));
+    SL_TRY(sl_mem_alloc(allocator, index->n * word, &block));
+    order->to = block;
+    SL_TRY(sl_mem_alloc(allocator, index->n * word, &block));
+    order->of = block;
+    SL_TRY(sl_mem_alloc(allocator, index->upper.count * word, &block));
+    order->slots = block;
+    SL_TRY(sl_mem_alloc(allocator, longest_row(index), &order->row));
+    SL_TRY(sl_mem_alloc(&index->layer0, index->capacity * sizeof(uint64_t), &order->ids));
+    if (index->dead) {
+        SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->capacity), &block));
+        order->dead = block;
+    }
+    SL_TRY(sl_mem_alloc(allocator, index->upper.nodes_capacity * word, &block));
+    order->upper.nodes = block;
+    order->upper.nodes_capacity = index->upper.nodes_capacity;
+    SL_TRY(sl_mem_alloc(allocator, index->upper.start_capacity * word, &block));
+    order->upper.start = block;
+    order->upper.start_capacity = index->upper.start_capacity;
+    SL_TRY(sl_mem_alloc(allocator, index->upper.rows_capacity * index->m * word, &block));
+    order->upper.links = block;
+    order->upper.rows_capacity = index->upper.rows_capacity;
+    return SL_OK;
+}
+
+/* The new numbers: by partition, those of one as a walk from the entry point comes to them, those it cannot come to
+ * last. */
+static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *progress) {
+    const sl_index *index = order->index;
+    sl_reach *reach = &order->reach;
+    size_t n = index->n, tail = sl_reach_run(reach);
+    for (size_t node = 0; node < n; node++)
+        if (!sl_reach_has(reach, (uint32_t)node)) reach->queue[tail++] = (uint32_t)node;
+    SL_TRY(sl_partitions_make(index, sl_thread_count(threads), progress, reach->queue, order->of, order->to,
+                              &order->partitions, &order->groups));
+    for (size_t node = 0; node < n; node++)
+        order->to[reach->queue[node]] = (uint32_t)node;
+    return SL_OK;
+}
+
+static void renumber(uint32_t *links, const uint32_t *from, size_t degree, const uint32_t *to) {
+    for (size_t i = 0; i < degree; i++)
+        links[i] = from[i] == SL_NONE ? SL_NONE : to[from[i]];
+}
+
+/* Rows into their new places, one cycle after another, so that no second array is needed. */
+static void move_rows(sl_order *order, void *array, size_t pitch) {
+    const uint32_t *from = order->reach.queue;
+    uint64_t *moved = order->reach.reached;
+    uint8_t *rows = array;
+    memset(moved, 0, (order->index->n / 64 + 1) * sizeof *moved);
+    for (size_t first = 0; first < order->index->n; first++) {
+        if (moved[first / 64] >> (first % 64) & 1) continue;
+        memcpy(order->row, rows + first * pitch, pitch);
+        size_t to = first;
+        for (; from[to] != first; to = from[to]) {
+            memcpy(rows + to * pitch, rows + from[to] * pitch, pitch);
+            moved[to / 64] |= (uint64_t)1 << (to % 64);
+        }
+        memcpy(rows + to * pitch, order->row, pitch);
+        moved[to / 64] |= (uint64_t)1 << (to % 64);
+    }
+}
+
+static void move_layer0(sl_order *order) {
+    sl_index *index = order->index;
+    uint64_t *ids = order->ids;
+    for (size_t node = 0; node < index->n; node++) {
+        uint32_t *links = sl_links(index, node);
+        renumber(links, links, index->m0, order->to);
+        ids[node] = sl_id_of(index, order->reach.queue[node]);
+        if (sl_is_dead(index, order->reach.queue[node])) order->dead[node / 64] |= (uint64_t)1 << (node % 64);
+    }
+    move_rows(order, index->links, index->m0 * sizeof(uint32_t));
+    move_rows(order, index->rows, index->codec.rows.pitch);
+    if (index->codec.rest.pitch) move_rows(order, index->rest_rows, index->codec.rest.pitch);
+    if (index->coarse_rows) move_rows(order, index->coarse_rows, index->coarse.codec.rows.pitch);
+    if (index->refine_pitch) move_rows(order, index->refine_rows, index->refine_pitch);
+}
+
+/* Slots stay in the order of their nodes. */
+static void copy_upper(sl_order *order) {
+    const sl_index *index = order->index;
+    const sl_upper *old = &index->upper;
+    sl_upper *upper = &order->upper;
+    for (size_t node = 0; node < index->n; node++) {
+        uint32_t slot = sl_slot_of(index, order->reach.queue[node]);
+        if (slot == SL_NONE) continue;
+        order->slots[slot] = (uint32_t)upper->count;
+        upper->nodes[upper->count] = (uint32_t)node;
+        upper->start[upper->count++] = (uint32_t)upper->rows;
+        upper->rows += old->start[slot + 1] - old->start[slot];
+    }
+    if (upper->start_capacity) upper->start[upper->count] = (uint32_t)upper->rows;
+    for (size_t slot = 0; slot < old->count; slot++)
+        for (uint32_t row = old->start[slot]; row < old->start[slot + 1]; row++) {
+            size_t to = upper->start[order->slots[slot]] + (row - old->start[slot]);
+            renumber(upper->links + to * index->m, old->links + (size_t)row * index->m, index->m, order->slots);
+        }
+}
+
+/* Takes the new numbers into use and leaves the old upper layers to be freed. */
+static void adopt(sl_order *order) {
+    sl_index *index = order->index;
+    sl_entry entry = sl_entry_get(index);
+    sl_entry_set(index, entry.level, entry.level ? order->slots[entry.slot] : order->to[entry.node]);
+    sl_upper upper = index->upper;
+    sl_replicas_drop(index);
+    index->upper = order->upper;
+    order->upper = upper;
+    sl_settings_follow(index, &order->partitions, &order->groups);
+    sl_partitions partitions = index->partitions, groups = index->groups;
+    index->partitions = order->partitions;
+    index->groups = order->groups;
+    order->partitions = partitions;
+    order->groups = groups;
+    sl_ids_adopt(index, order->ids);
+    order->ids = NULL;
+    uint64_t *dead = index->dead;
+    index->dead = order->dead;
+    order->dead = dead;
+    index->ordered = index->n;
+}
+
+void sl_order_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
+    if (index->place != SL_PLACE_DRAM || index->n < SL_ORDER_LEAST ||
+        (index->n - index->ordered) * 16 <= index->n * most)
+        return;
+    sl_order order = {.index = index};
+    if (order_alloc(&order) == SL_OK && number_nodes(&order, threads, progress) == SL_OK) {
+        copy_upper(&order);
+        move_layer0(&order);
+        adopt(&order);
+    } else if (index->log && !sl_progress_cancelled(progress)) {
+        index->log(index->log_ctx, SL_LOG_WARN, "vectors are left in their order of arrival for want of memory");
+    }
+    order_free(&order);
+}

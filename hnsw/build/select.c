@@ -1,0 +1,87 @@
+#include "hnsw/build/select.h"
+
+#include <string.h>
+
+enum { MOST_COPIES = 2, SOME = 8 };
+
+sl_status sl_select_init(sl_select *select, const sl_index *index, size_t most) {
+    *select = (sl_select){.index = index, .most = most};
+    const sl_allocator *allocator = &index->allocator;
+    sl_status status;
+    void *block;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * most * sizeof(uint32_t), &block), fail);
+    select->nodes = block;
+    select->chosen = select->nodes + most;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, most * sizeof(float), &block), fail);
+    select->scores = block;
+    SL_TRY_GOTO(sl_rate_init(&select->rate, index), fail);
+    return SL_OK;
+fail:
+    sl_select_free(select);
+    return status;
+}
+
+void sl_select_free(sl_select *select) {
+    const sl_index *index = select->index;
+    if (!index) return;
+    sl_mem_free(&index->allocator, select->nodes, 2 * select->most * sizeof(uint32_t));
+    sl_mem_free(&index->allocator, select->scores, select->most * sizeof(float));
+    sl_rate_free(&select->rate);
+    select->index = NULL;
+}
+
+static int is_copy(const sl_index *index, uint32_t a, uint32_t b) {
+    const sl_codec *codec = &index->codec;
+    if (memcmp(sl_row(index, a), sl_row(index, b), codec->rows.factor + sizeof(float)) != 0) return 0;
+    return !codec->rest.pitch ||
+           memcmp(sl_rest_row(index, a), sl_rest_row(index, b), codec->rest.factor + sizeof(float)) == 0;
+}
+
+/* Candidates arrive almost in order, from a walk's pool or an old list, which is when insertion is the best of sorts.
+ */
+static void sort_candidates(sl_select *select) {
+    for (size_t i = 1; i < select->count; i++) {
+        uint32_t node = select->nodes[i];
+        float score = select->scores[i];
+        size_t j = i;
+        for (; j > 0 && select->scores[j - 1] < score; j--) {
+            select->nodes[j] = select->nodes[j - 1];
+            select->scores[j] = select->scores[j - 1];
+        }
+        select->nodes[j] = node;
+        select->scores[j] = score;
+    }
+}
+
+/* Whether a candidate is nearer to one already chosen than to the base. Half the candidates are found to be by the
+ * first few, so that the chosen are looked at some at a time. */
+static int is_covered(sl_select *select, uint32_t candidate, uint32_t base) {
+    float to_base, pairs[SOME];
+    sl_rate_set(&select->rate, candidate);
+    sl_rate_many(&select->rate, &base, 1, &to_base);
+    for (size_t first = 0; first < select->chosen_count; first += SOME) {
+        size_t count = select->chosen_count - first < SOME ? select->chosen_count - first : SOME;
+        sl_rate_many(&select->rate, select->chosen + first, count, pairs);
+        for (size_t i = 0; i < count; i++)
+            if (pairs[i] > to_base) return 1;
+    }
+    return 0;
+}
+
+void sl_select_run(sl_select *select, uint32_t base, size_t limit) {
+    uint32_t copies[MOST_COPIES];
+    size_t copy_count = 0, most_copies = limit / 2 < MOST_COPIES ? limit / 2 : MOST_COPIES;
+    select->chosen_count = 0;
+    sl_rate_set(&select->rate, base);
+    sl_rate_many(&select->rate, select->nodes, select->count, select->scores);
+    sort_candidates(select);
+    for (size_t i = 0; i < select->count && select->chosen_count + copy_count < limit; i++) {
+        if (is_copy(select->index, base, select->nodes[i])) {
+            if (copy_count < most_copies) copies[copy_count++] = select->nodes[i];
+        } else if (!is_covered(select, select->nodes[i], base)) {
+            select->chosen[select->chosen_count++] = select->nodes[i];
+        }
+    }
+    for (size_t i = 0; i < copy_count; i++)
+        select->chosen[select->chosen_count++] = copies[i];
+}

@@ -1,0 +1,68 @@
+#include "hnsw/build/build.h"
+
+#include "hnsw/graph/publish.h"
+
+#include <string.h>
+
+/* Takes links to ids from `first` on out of a list, closing the gaps; returns whether that was more than half of it. */
+static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uint32_t first) {
+    uint32_t keep[2 * SL_MAX_M];
+    size_t length = 0, kept = 0;
+    for (; length < degree && links[length] != SL_NONE; length++)
+        if (links[length] < first) keep[kept++] = links[length];
+    if (kept == length) return 0;
+    if (sl_index_is_direct(index)) {
+        sl_links_become(index, links, degree, keep, kept);
+    } else {
+        memcpy(links, keep, kept * sizeof *links);
+        memset(links + kept, 0xff, (length - kept) * sizeof *links);
+        sl_index_touch(index, links, degree * sizeof *links);
+    }
+    return 2 * kept < length;
+}
+
+/* All nodes there are, linked as if they had come at once. */
+static void link_anew(sl_build *build) {
+    sl_index *index = build->index;
+    size_t upper_bytes = index->upper.rows * index->m * sizeof(uint32_t);
+    sl_build_clear_links(index, 0, index->n);
+    if (upper_bytes) memset(index->upper.links, 0xff, upper_bytes);
+    sl_index_touch(index, index->upper.links, upper_bytes);
+    build->first = 0;
+    build->n = index->n;
+    sl_progress_start(&build->progress, NULL, NULL, 0);
+    sl_build_insert_rows(build);
+}
+
+/* Numbers that are kept for a while in the lists of nodes from `first` on. */
+static uint32_t *kept_at(const sl_index *index, size_t first, size_t i) {
+    return sl_links(index, first + i / index->m0) + i % index->m0;
+}
+
+void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
+    sl_index *index = build->index;
+    uint32_t first = (uint32_t)build->first;
+    sl_live_linked(index, 0);
+    /* The lists of the nodes that go have room for those, each link that is dropped having been made for one of theirs,
+     * but for what a damaged file may hold. */
+    size_t poor = 0, room = build->n * index->m0;
+    for (uint32_t node = 0; node < first; node++) {
+        if (!drop_links(index, sl_links(index, node), index->m0, first)) continue;
+        if (poor < room) *kept_at(index, first, poor) = node;
+        poor++;
+    }
+    sl_upper_truncate(index, first);
+    for (size_t row = 0; row < index->upper.rows; row++)
+        (void)drop_links(index, index->upper.links + row * index->m, index->m, (uint32_t)index->upper.count);
+    index->n = first;
+    if (index->ordered > first) index->ordered = first;
+    sl_ids_undo(index, next_id);
+    sl_entry_set(index, entry.level, entry.level ? entry.slot : entry.node);
+    int most = poor > first / 2 || poor > room;
+#pragma omp parallel for schedule(dynamic, SL_BUILD_CHUNK)                                                             \
+    num_threads((int)build->threads) if (build->threads > 1 && !most)
+    for (size_t i = 0; i < poor; i++)
+        if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *kept_at(index, first, i));
+    sl_build_clear_links(index, first, build->n);
+    if (most) link_anew(build);
+}

@@ -1,0 +1,95 @@
+#include "hnsw/graph/publish.h"
+
+size_t sl_dead_bytes(size_t n) {
+    return (n + 63) / 64 * sizeof(uint64_t);
+}
+
+size_t sl_next_live(const sl_index *index, size_t from) {
+    if (!index->dead_count) return from;
+    while (from < index->n) {
+        uint64_t live = ~index->dead[from / 64] >> (from % 64);
+        if (live) return from + (size_t)__builtin_ctzll(live);
+        from = (from / 64 + 1) * 64;
+    }
+    return from;
+}
+
+size_t sl_dead_marks(const sl_index *index) {
+    size_t marks = 0, words = index->n / 64, rest = index->n % 64;
+    for (size_t i = 0; i < words; i++)
+        marks += (size_t)__builtin_popcountll(index->dead[i]);
+    if (rest) marks += (size_t)__builtin_popcountll(index->dead[words] << (64 - rest));
+    return marks;
+}
+
+sl_status sl_dead_check(const sl_index *index) {
+    if (!index->dead) return SL_OK;
+    size_t marks = sl_dead_marks(index), words = sl_dead_bytes(index->n) / sizeof *index->dead;
+    if (marks != index->dead_count)
+        return sl_fail(SL_ECORRUPT,
+                       "%zu vectors are marked as deleted, where the index says %zu; build it again from "
+                       "its vectors",
+                       marks, index->dead_count);
+    if (index->n % 64 && index->dead[words - 1] >> (index->n % 64))
+        return sl_fail(SL_ECORRUPT, "vectors that are not there are marked as deleted; build the index again from its "
+                                    "vectors");
+    return SL_OK;
+}
+
+void sl_dead_extend(const sl_index *index, size_t first) {
+    if (!index->live || !index->dead || sl_index_is_direct(index)) return;
+    const size_t from = first / 64;
+    sl_index_touch(index, &index->dead[from], sl_dead_bytes(index->n) - from * sizeof *index->dead);
+}
+
+void sl_dead_mark(sl_index *index, uint32_t node) {
+    uint64_t *word = &index->dead[node / 64];
+    __atomic_store_n(word, *word ^ (uint64_t)1 << (node % 64), __ATOMIC_RELAXED);
+    sl_index_touch(index, word, sizeof *word);
+}
+
+/* Says why an id was not found, in the words of who gave it. */
+static sl_status refuse(const uint64_t *ids, size_t i) {
+    for (size_t j = 0; j < i; j++)
+        if (ids[j] == ids[i])
+            return sl_fail(SL_ENOTFOUND, "id %llu is given twice, as number %zu and %zu; give each once",
+                           (unsigned long long)ids[i], j, i);
+    return sl_fail(SL_ENOTFOUND,
+                   "number %zu: id %llu is not in the index, or was deleted before; nothing was "
+                   "deleted: leave it out",
+                   i, (unsigned long long)ids[i]);
+}
+
+/* Marks the nodes of the first ids, up to one that is not there; *done is how many, and `nodes` which. An id that comes
+ * again is not there any more. */
+static sl_status mark(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes, size_t *done) {
+    for (*done = 0; *done < n; ++*done) {
+        sl_status status = sl_id_find(index, ids[*done], &nodes[*done]);
+        if (status == SL_ENOTFOUND) return refuse(ids, *done);
+        if (status != SL_OK) return status;
+        sl_dead_mark(index, nodes[*done]);
+    }
+    return SL_OK;
+}
+
+sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
+    if (!index || (n && !ids)) return sl_fail(SL_EINVAL, "index or ids is NULL");
+    SL_TRY(sl_index_writable(index));
+    if (n == 0) return SL_OK;
+    const sl_allocator *allocator = &index->allocator;
+    void *block = index->dead;
+    size_t done = 0;
+    if (!block) SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->capacity), &block));
+    index->dead = block;
+    if (index->live) SL_TRY(sl_live_reserve(index->live, index->dead, sl_dead_bytes(index->n)));
+    SL_TRY(sl_mem_alloc(allocator, n * sizeof(uint32_t), &block));
+    uint32_t *nodes = block;
+    sl_live_deleting(index);
+    sl_status status = mark(index, ids, n, nodes, &done);
+    if (status == SL_OK) index->dead_count += n;
+    for (size_t i = 0; i < done && status != SL_OK; i++)
+        sl_dead_mark(index, nodes[i]);
+    sl_live_deleted(index);
+    sl_mem_free(allocator, nodes, n * sizeof *nodes);
+    return status;
+}

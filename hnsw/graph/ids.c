@@ -1,0 +1,238 @@
+#include "base/random.h"
+#include "hnsw/graph/publish.h"
+
+#include <string.h>
+
+/* Load of at most a half, so that probing stays short. */
+static size_t map_size_for(size_t n) {
+    size_t size = 64;
+    while (size < 2 * n)
+        size *= 2;
+    return size;
+}
+
+static size_t map_place(const sl_id_map *map, uint64_t id) {
+    return (size_t)sl_random_at(id, 0) & (map->size - 1);
+}
+
+/* The place of an id, or the empty one where it belongs. */
+static size_t map_at(const sl_index *index, const sl_id_map *map, uint64_t id) {
+    size_t at = map_place(map, id);
+    while (map->slots[at] != SL_NONE && sl_id_of(index, map->slots[at]) != id)
+        at = (at + 1) & (map->size - 1);
+    return at;
+}
+
+/* SL_NONE where the id was not there, or that of a deleted node, and now is this one's; else the node that has it. */
+static uint32_t map_put(const sl_index *index, sl_id_map *map, uint64_t id, uint32_t node) {
+    uint32_t *slot = &map->slots[map_at(index, map, id)];
+    if (*slot != SL_NONE && !sl_is_dead(index, *slot)) return *slot;
+    *slot = node;
+    return SL_NONE;
+}
+
+static void map_free(sl_index *index) {
+    /* Readers may be looking whether there is a map: none is not made none again. */
+    if (!index->id_map.slots) return;
+    sl_mem_free(&index->allocator, index->id_map.slots, index->id_map.size * sizeof(uint32_t));
+    index->id_map.slots = NULL;
+    index->id_map.size = 0;
+}
+
+/* A map of those of the first n nodes that are not deleted, with room for more. Of an id that stands twice, which only
+ * a damaged file holds, the first node keeps it; *twice counts such ids. */
+static sl_status map_fill(const sl_index *index, sl_id_map *map, size_t n, size_t room, size_t *twice) {
+    void *slots;
+    map->size = map_size_for(room);
+    SL_TRY(sl_mem_alloc(&index->allocator, map->size * sizeof(uint32_t), &slots));
+    map->slots = slots;
+    memset(slots, 0xff, map->size * sizeof(uint32_t));
+    for (size_t node = sl_next_live(index, 0); node < n; node = sl_next_live(index, node + 1))
+        *twice += map_put(index, map, sl_id_of(index, (uint32_t)node), (uint32_t)node) != SL_NONE;
+    return SL_OK;
+}
+
+sl_status sl_ids_count_duplicates(const sl_index *index, size_t *duplicates) {
+    sl_id_map map = {0};
+    *duplicates = 0;
+    if (index->id_width == 0) return SL_OK;
+    SL_TRY(map_fill(index, &map, index->n, index->n, duplicates));
+    sl_mem_free(&index->allocator, map.slots, map.size * sizeof(uint32_t));
+    return SL_OK;
+}
+
+static sl_status map_make(sl_index *index, size_t n, size_t room) {
+    sl_id_map map = {0};
+    size_t twice = 0;
+    SL_TRY(map_fill(index, &map, n, room, &twice));
+    map_free(index);
+    index->id_map.size = map.size;
+    index->id_map.nodes = n;
+    __atomic_store_n(&index->id_map.slots, map.slots, __ATOMIC_RELEASE);
+    return SL_OK;
+}
+
+static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
+    if (index->id_width)
+        *node = index->id_map.slots[map_at(index, &index->id_map, id)];
+    else
+        *node = id < index->n ? (uint32_t)id : SL_NONE;
+    if (*node != SL_NONE && !sl_is_dead(index, *node)) return SL_OK;
+    return sl_fail(SL_ENOTFOUND, "id %llu is not in the index; give ids that were added and not deleted",
+                   (unsigned long long)id);
+}
+
+/* Nodes that the file's writer has published since the map was made go into it first, which may move it: one caller at
+ * a time. */
+static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
+    sl_index view;
+    sl_id_map *map = &index->id_map;
+    size_t n = sl_live_seen(index, &view)->n;
+    sl_status status = SL_OK;
+    sl_spin_lock(&map->lock);
+    if (!map->slots || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
+    for (; status == SL_OK && map->nodes < n; map->nodes++)
+        (void)map_put(index, map, sl_id_of(index, (uint32_t)map->nodes), (uint32_t)map->nodes);
+    if (status == SL_OK) status = find_in(index, id, node);
+    sl_spin_unlock(&map->lock);
+    return status;
+}
+
+/* The map of an index that keeps its ids, made where there is none. */
+static sl_status map_need(sl_index *index) {
+    sl_id_map *map = &index->id_map;
+    if (index->id_width == 0 || __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) return SL_OK;
+    sl_spin_lock(&map->lock);
+    sl_status status = map->slots ? SL_OK : map_make(index, index->n, index->n);
+    sl_spin_unlock(&map->lock);
+    return status;
+}
+
+sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
+    if (index->facts) return find_following(index, id, node);
+    SL_TRY(map_need(index));
+    return find_in(index, id, node);
+}
+
+sl_status sl_ids_resize(sl_index *index, size_t capacity) {
+    if (index->id_width == 0) return SL_OK;
+    uint64_t *wide;
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->layer0, capacity * sizeof *wide, &block));
+    wide = block;
+    for (size_t node = 0; node < index->n; node++)
+        wide[node] = sl_id_of(index, (uint32_t)node);
+    sl_mem_free(&index->layer0, index->ids, index->capacity * index->id_width);
+    index->ids = block;
+    index->id_width = sizeof *wide;
+    return SL_OK;
+}
+
+/* Whether the ids of the nodes from n on are their own numbers, so that none need to be kept. */
+static int are_identity(const sl_index *index, const uint64_t *ids, size_t n) {
+    if (index->id_width) return 0;
+    if (!ids) return index->next_id == index->n;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] != index->n + i) return 0;
+    return 1;
+}
+
+/* From implicit or narrow ids to an array of whole ones. */
+static sl_status make_explicit(sl_index *index) {
+    if (index->id_width == sizeof(uint64_t)) return SL_OK;
+    if (index->id_width) return sl_ids_resize(index, index->capacity);
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->layer0, index->capacity * sizeof(uint64_t), &block));
+    uint64_t *wide = block;
+    for (size_t node = 0; node < index->n; node++)
+        wide[node] = node;
+    index->ids = block;
+    index->id_width = sizeof *wide;
+    return SL_OK;
+}
+
+/* Back to the ids of the nodes there are. The map may hold nodes that do not exist, so that it is made anew when next
+ * needed; ids that are their nodes' numbers need not be kept any longer. */
+static void back_out(sl_index *index) {
+    size_t node = 0;
+    map_free(index);
+    if (index->live) return;
+    while (node < index->n && index->next_id == index->n && sl_id_of(index, (uint32_t)node) == node)
+        node++;
+    if (node == index->n && index->next_id == index->n) sl_ids_free(index);
+}
+
+static sl_status refuse(sl_index *index, sl_status status) {
+    back_out(index);
+    return status;
+}
+
+/* Those of the n nodes that are being added; records are told of whole. */
+static void touch_ids(const sl_index *index, size_t n) {
+    if (!index->record.pitch) sl_index_touch(index, sl_id_at(index, index->n), n * sizeof(uint64_t));
+}
+
+sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
+    if (!ids && index->next_id > UINT64_MAX - n)
+        return sl_fail(SL_ELIMIT, "no ids are left after %llu; give ids", (unsigned long long)index->next_id - 1);
+    if (are_identity(index, ids, n)) {
+        index->next_id = index->n + n;
+        return SL_OK;
+    }
+    SL_TRY(make_explicit(index));
+    size_t total = index->n + n;
+    uint64_t next = index->next_id;
+    /* Ids that go on from the largest differ from all: where there is no map, none is needed. */
+    if (!ids && !index->id_map.slots) {
+        for (size_t i = 0; i < n; i++)
+            *sl_id_at(index, index->n + i) = next++;
+        touch_ids(index, n);
+        index->next_id = next;
+        return SL_OK;
+    }
+    if (!index->id_map.slots || index->id_map.size < map_size_for(total)) {
+        /* A file may have room for a thousand times as many. */
+        size_t room = index->capacity < 2 * total ? index->capacity : 2 * total;
+        sl_status status = map_make(index, index->n, total > room ? total : room);
+        if (status != SL_OK) return refuse(index, status);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t id = ids ? ids[i] : index->next_id + i;
+        if (id == SL_NO_ID)
+            return refuse(index, sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i));
+        *sl_id_at(index, index->n + i) = id;
+        uint32_t other = map_put(index, &index->id_map, id, (uint32_t)(index->n + i));
+        if (other != SL_NONE && other >= index->n)
+            return refuse(index, sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", i,
+                                         (unsigned long long)id, other - index->n));
+        if (other != SL_NONE)
+            return refuse(index, sl_fail(SL_EEXIST, "row %zu: id %llu is already in the index; choose another", i,
+                                         (unsigned long long)id));
+        if (id >= next) next = id + 1;
+    }
+    touch_ids(index, n);
+    index->next_id = next;
+    return SL_OK;
+}
+
+void sl_ids_undo(sl_index *index, uint64_t next_id) {
+    index->next_id = next_id;
+    back_out(index);
+}
+
+void sl_ids_forget(sl_index *index) {
+    map_free(index);
+}
+
+void sl_ids_free(sl_index *index) {
+    map_free(index);
+    if (index->id_width) sl_mem_free(&index->layer0, index->ids, index->capacity * index->id_width);
+    index->ids = NULL;
+    index->id_width = 0;
+}
+
+void sl_ids_adopt(sl_index *index, uint64_t *ids) {
+    sl_ids_free(index);
+    index->ids = (uint8_t *)ids;
+    index->id_width = sizeof *ids;
+}

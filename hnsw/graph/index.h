@@ -1,0 +1,373 @@
+/*
+ * The index in memory: arrays and nothing else. A node is its number, an offset into every array of layer 0; the few
+ * per cent of nodes that stand on upper layers also have a slot, their number among those, and upper links name
+ * slots. The same arrays are the sections of the file, so that opening one is pointing into it.
+ */
+#ifndef SL_HNSW_GRAPH_INDEX_H
+#define SL_HNSW_GRAPH_INDEX_H
+
+#include "base/numa.h"
+#include "base/prefetch.h"
+#include "distance/coarse.h"
+#include "hnsw/graph/partition.h"
+#include "storage/live.h"
+#include "storage/origin.h"
+
+#define SL_MAX_LEVEL 63u
+
+typedef struct sl_upper {
+    uint32_t *nodes; /* slot -> node; count entries */
+    uint32_t *start; /* slot -> its first row of links; count + 1 entries. Row start + level - 1 is the level's */
+    uint32_t *links; /* rows of m slots, filled with SL_NONE */
+    size_t count, rows;
+    size_t nodes_capacity, start_capacity, rows_capacity; /* of the three arrays, when they are the index's own */
+} sl_upper;
+
+/* id -> node, made when it is first needed: open addressing over the index's own ids. */
+typedef struct sl_id_map {
+    uint32_t *slots; /* node, or SL_NONE; a power of two of them */
+    size_t size;
+    size_t nodes; /* that are in it, the first so many */
+    sl_spin lock; /* of its making: readers may be the first to need it */
+} sl_id_map;
+
+/* search/settings.h */
+typedef struct sl_tuned_record sl_tuned_record;
+
+typedef struct sl_idle sl_idle;         /* search/searcher_pool.h */
+typedef struct sl_replicas sl_replicas; /* place/replicas.h */
+
+typedef struct sl_live_facts sl_live_facts; /* publish.h */
+
+/* Where the parts of a node lie in its record, see record.h; all 0 where they lie in arrays. */
+typedef struct sl_record {
+    size_t pitch; /* bytes of a record */
+    size_t row;   /* of it at the beginning, the node's codes */
+    size_t id, sum, links;
+} sl_record;
+/* place/dram_copy.h */
+typedef struct sl_tier_copy sl_tier_copy;
+typedef struct sl_tier_filler sl_tier_filler;
+
+struct sl_index {
+    sl_allocator allocator;
+    sl_allocator layer0; /* of the arrays of layer 0; without a NUMA policy the same */
+    sl_numa *numa;       /* NULL: no policy */
+    sl_numa_memory layer0_memory;
+    sl_log_fn log;
+    void *log_ctx;
+    const sl_kernels *kernels;
+    sl_codes codes;         /* as asked for */
+    sl_codec codec;         /* geometry of the rows of layer 0, base included */
+    sl_coarse coarse;       /* rows walked on, where codes I4 are made so: see coarse.h */
+    const sl_codec *walked; /* what walks score: the coarse codec, or else the codec */
+    sl_refine refine;
+    sl_codec refine_codec; /* of an I16 refine tier */
+    size_t refine_pitch;   /* 0 without a refine tier */
+    size_t m, m0, ef_construction;
+    uint64_t seed;
+    sl_place place;
+
+    size_t n, capacity;
+    sl_record record;
+    size_t row_pitch, rest_pitch; /* of the codec's rows where they are arrays */
+    uint8_t *rows;
+    uint8_t *rest_rows; /* of I4 codes: what 4 bits leave over */
+    uint8_t *coarse_rows;
+    uint8_t *projection; /* of the coarse rows; NULL before there are any */
+    uint32_t *links;     /* m0 a node, filled with SL_NONE: see sl_links */
+    size_t link_step;    /* words from a node's to the next's */
+    uint8_t *refine_rows;
+    uint8_t *ids; /* id_width bytes a node; NULL where id_width is 0: id i belongs to node i */
+    size_t id_width;
+    uint64_t next_id;  /* one above the largest id */
+    uint64_t *dead;    /* deleted.c: a bit a node, and 0 from n on; NULL before the first delete */
+    size_t dead_count; /* how many bits are set; of a mapped file what its header says */
+    sl_upper upper;
+    sl_replicas *replicas;    /* of the upper layers, for a policy and several nodes; NULL: none */
+    const sl_tier_copy *tier; /* atomic: what searches of a mapped index read instead, once it is whole; or NULL */
+    sl_tier_filler *filler;   /* of that; NULL: there will be none */
+    uint64_t entry;           /* atomic while building: see sl_entry */
+    sl_quant_error quant_error;
+    uint32_t *sums;  /* a CRC of each node's data, see sums.h; NULL: the index has none */
+    size_t sum_step; /* bytes from one to the next */
+    size_t ordered;  /* nodes when they were last numbered anew */
+    size_t threads;  /* that the last add was asked to use */
+    sl_partitions partitions;
+    sl_partitions groups; /* of those, see partition.h */
+    sl_idle *idle;        /* searchers between batch calls, which may be many at once and see the index as const */
+    sl_store *store;      /* the open file the arrays point into; NULL when they are the index's own */
+    sl_origin *origin;    /* the file it was opened from; NULL: none */
+    sl_live *live;        /* of an index that is written in place: what was touched, and the log */
+    const sl_live_facts *facts; /* of one that is mapped while another process may write it: see sl_live_follow */
+    sl_tuned_record *tuned;     /* settings that tuning stored, see settings.h; always the index's own */
+    size_t tuned_count;
+    /* From here on what may change beside readers; a view (publish.h) is a copy of what is above, and has none of it.
+     */
+    sl_id_map id_map;
+    sl_spin settling;  /* held while reachability is proved */
+    size_t unverified; /* nodes added since reachability was last proved */
+};
+
+/* The entry point in one word, so that a thread reads its place and level together: level in the upper half; below
+ * it the slot, or the node itself where no node is above layer 0. */
+typedef struct sl_entry {
+    uint32_t level;
+    uint32_t slot; /* SL_NONE on level 0 */
+    uint32_t node;
+} sl_entry;
+
+sl_entry sl_entry_get(const sl_index *index);
+/* The same read by way of a copy of the upper layers. */
+sl_entry sl_entry_in(const sl_index *index, const sl_upper *upper);
+void sl_entry_set(sl_index *index, uint32_t level, uint32_t slot_or_node);
+
+/* One layer as the walk sees it: on layer 0 ids are nodes, above it slots. */
+typedef struct sl_layer {
+    const sl_index *index;
+    const sl_upper *upper; /* the index's, or a copy of it */
+    uint32_t level;
+    size_t degree; /* words of a link row */
+    size_t count;  /* ids are below it */
+} sl_layer;
+
+static inline sl_layer sl_layer_in(const sl_index *index, const sl_upper *upper, uint32_t level) {
+    return level ? (sl_layer){index, upper, level, index->m, upper->count}
+                 : (sl_layer){index, upper, 0, index->m0, index->n};
+}
+static inline sl_layer sl_layer_at(const sl_index *index, uint32_t level) {
+    return sl_layer_in(index, &index->upper, level);
+}
+
+/* The links of a node on layer 0. */
+static inline uint32_t *sl_links(const sl_index *index, size_t node) {
+    return index->links + node * index->link_step;
+}
+
+/* The link row of an id, or NULL where a damaged file says that the id is not on this layer. */
+static inline uint32_t *sl_layer_links(const sl_layer *layer, uint32_t id) {
+    const sl_index *index = layer->index;
+    if (layer->level == 0) return sl_links(index, id);
+    const sl_upper *upper = layer->upper;
+    size_t row = (size_t)upper->start[id] + layer->level - 1;
+    if (row >= upper->start[id + 1] || row >= upper->rows) return NULL;
+    return upper->links + row * index->m;
+}
+
+/* After [at, at + size) of one of the index's arrays was written to: of one that is written in place, so that the next
+ * sync makes it durable. From any number of threads. */
+static inline void sl_index_touch(const sl_index *index, const void *at, size_t size) {
+    if (index->live) sl_live_touch(index->live, at, size);
+}
+
+/* The same of `size` bytes each of n nodes, `step` bytes from one's to the next's. */
+static inline void sl_index_touch_each(const sl_index *index, const void *at, size_t step, size_t size, size_t n) {
+    if (n) sl_index_touch(index, at, (n - 1) * step + size);
+}
+
+/* What was told of is durable, in persistent memory, before what this thread writes from here on. */
+static inline void sl_index_fence(const sl_index *index) {
+    if (index->live) sl_live_fence(index->live);
+}
+
+/* Whether each word that is written must leave the index sound. */
+static inline int sl_index_is_direct(const sl_index *index) {
+    return index->live && index->live->direct;
+}
+
+/* Links are words that several threads of a build read and write without waiting. Any mixture of old and new words is
+ * a valid list, so relaxed order is enough. */
+static inline uint32_t sl_link_load(const uint32_t *link) {
+    return __atomic_load_n(link, __ATOMIC_RELAXED);
+}
+static inline void sl_link_store(uint32_t *link, uint32_t id) {
+    __atomic_store_n(link, id, __ATOMIC_RELAXED);
+}
+
+/* The links of a list that are ids of the layer, in their order, into out, which has room for `degree`; how many.
+ * SL_NONE alone ends a list. An id out of range is passed over: a reader meets some while a sync is being written to
+ * the file, and a damaged file may hold any. */
+static inline size_t sl_links_known(const sl_layer *layer, const uint32_t *links, uint32_t *out) {
+    size_t known = 0;
+    for (size_t i = 0; i < layer->degree; i++) {
+        uint32_t id = sl_link_load(links + i);
+        if (id == SL_NONE) break;
+        if (id < layer->count) out[known++] = id;
+    }
+    return known;
+}
+
+static inline uint8_t *sl_row(const sl_index *index, uint32_t node) {
+    return index->rows + (size_t)node * index->codec.rows.pitch;
+}
+
+static inline uint8_t *sl_walked_row(const sl_index *index, uint32_t node) {
+    return (uint8_t *)(uintptr_t)index->walked->rows.base + (size_t)node * index->walked->rows.pitch;
+}
+
+static inline uint8_t *sl_rest_row(const sl_index *index, uint32_t node) {
+    return index->rest_rows + (size_t)node * index->codec.rest.pitch;
+}
+
+/* Of an index with a refine tier: a node's row there, and what one unit of its elements stands for. */
+static inline const uint8_t *sl_refine_row(const sl_index *index, uint32_t node) {
+    return index->refine_rows + (size_t)node * index->refine_pitch;
+}
+static inline float sl_refine_scale(const sl_index *index, const uint8_t *row) {
+    return index->refine == SL_REFINE_I16 ? *(const float *)(row + index->refine_codec.rows.factor) : 1;
+}
+static inline void sl_refine_prefetch(const sl_index *index, uint32_t node) {
+    sl_prefetch(sl_refine_row(index, node), index->refine_pitch);
+}
+
+/* Bytes from a node's id to the next's. */
+static inline size_t sl_id_step(const sl_index *index) {
+    return index->record.pitch ? index->record.pitch : index->id_width;
+}
+static inline uint32_t *sl_sum_at(const sl_index *index, size_t node) {
+    return (uint32_t *)(void *)((uint8_t *)index->sums + node * index->sum_step);
+}
+
+/* Where a node's id is kept, of an index that keeps whole ones. */
+static inline uint64_t *sl_id_at(const sl_index *index, size_t node) {
+    return (uint64_t *)(void *)(index->ids + node * sl_id_step(index));
+}
+
+/* The user's id of a node. */
+static inline uint64_t sl_id_of(const sl_index *index, uint32_t node) {
+    if (index->id_width == 8) return *sl_id_at(index, node);
+    if (index->id_width == 4) return ((const uint32_t *)(const void *)index->ids)[node];
+    return node;
+}
+
+static inline void sl_id_prefetch(const sl_index *index, uint32_t node) {
+    if (index->id_width == 8)
+        sl_prefetch(sl_id_at(index, node), sizeof(uint64_t));
+    else if (index->id_width == 4)
+        sl_prefetch(index->ids + (size_t)node * sizeof(uint32_t), sizeof(uint32_t));
+}
+
+static inline int sl_is_marked(const uint64_t *dead, size_t node) {
+    return dead[node / 64] >> (node % 64) & 1;
+}
+
+/* Whether a node is deleted: it stays in the graph, which others hang on, and is no result any more. */
+static inline int sl_is_dead(const sl_index *index, size_t node) {
+    return index->dead && sl_is_marked(index->dead, node);
+}
+/* How many nodes are not. Of a damaged file more may be said to be deleted than there are. */
+static inline size_t sl_live_count(const sl_index *index) {
+    return index->dead_count < index->n ? index->n - index->dead_count : 0;
+}
+/* deleted.c: the first node from `from` on that is not deleted; n, or more where `from` is, where there is none. */
+size_t sl_next_live(const sl_index *index, size_t from);
+/* deleted.c: bytes of the marks of n nodes. */
+size_t sl_dead_bytes(size_t n);
+/* deleted.c: the marks of nodes from `first` on, which are zeros, are written too, so that no reader meets a hole. */
+void sl_dead_extend(const sl_index *index, size_t first);
+/* deleted.c: sets a node's mark, or takes it away where it is set; dead_count is the caller's to follow. The marks must
+ * be there. */
+void sl_dead_mark(sl_index *index, uint32_t node);
+/* deleted.c: how many marks there are. */
+size_t sl_dead_marks(const sl_index *index);
+/* deleted.c: SL_ECORRUPT where the marks are not as many as dead_count, or of nodes that are not there. */
+sl_status sl_dead_check(const sl_index *index);
+
+/* index/lifecycle.c: an index without arrays, its geometry settled; the parameters have been read. */
+sl_status sl_index_new(const sl_index_params *params, sl_index **out);
+/* arrays.c: frees whatever is there; store and arrays alike. */
+void sl_index_release_arrays(sl_index *index);
+/* vectors.c: SL_EINVAL where rows of this type cannot lie at vectors with this stride (0: dense). */
+sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_t stride);
+/* arrays.c: SL_EREADONLY for an index mapped from its file. */
+sl_status sl_index_writable(const sl_index *index);
+/* arrays.c: bytes of the refine tier of n nodes; checked against overflow when capacity is set. */
+size_t sl_refine_bytes(const sl_index *index, size_t n);
+/* arrays.c: the same of what I4 codes keep beside the rows; 0 of others. */
+size_t sl_rest_bytes(const sl_index *index, size_t n);
+
+/* codes.c: the codecs of an index for these codes. */
+sl_status sl_walked_init(sl_index *index, const sl_index_params *params);
+/* codes.c: bytes of the coarse rows of n nodes, and of their projection; 0 where there are none. */
+size_t sl_coarse_bytes(const sl_index *index, size_t n);
+size_t sl_projection_bytes(const sl_index *index);
+/* codes.c: coarse rows for nodes [first, first + n), which have all else; the projection is learned if that is due,
+ * and then all nodes get theirs anew. Nothing has changed on failure. */
+sl_status sl_walked_extend(sl_index *index, size_t first, size_t n, size_t threads);
+
+/* vectors.c: a node's vector from the refine tier, and from the codes. */
+void sl_refined_floats(const sl_index *index, uint32_t node, float *out);
+void sl_coded_floats(const sl_index *index, uint32_t node, float *out);
+/* vectors.c: a node's vector as sl_index_get gives it, as floats or as the integers of an integer index. */
+void sl_vector_of(const sl_index *index, uint32_t node, sl_dtype dtype, void *out);
+
+/* What a file of an index is to hold besides what the index has as it should be there. */
+typedef struct sl_described_as {
+    sl_layout layout;
+    const void *ids; /* of id_width bytes each; NULL: the index's own */
+    uint32_t id_width;
+    const uint32_t *sums; /* NULL: the index's own, where there are any */
+    const uint64_t
+        *dead;    /* marks of a file with room where nothing is deleted: written, so that no reader meets a hole */
+    void *window; /* see sl_split_rows; NULL where nothing is going to be written */
+} sl_described_as;
+
+#define SL_DESCRIBED_ROWS 4u
+
+/* A file of an index: header fields (but for those the store fills in) and sections, which point into it. */
+typedef struct sl_description {
+    sl_file_header header;
+    sl_section_source sections[SL_MAX_SECTIONS];
+    size_t count;
+    sl_split_rows rows[SL_DESCRIBED_ROWS];
+    size_t row_count;
+} sl_description;
+
+/* index/describe.c: the file of an index that cannot be written in place. */
+void sl_describe(const sl_index *index, const sl_described_as *as, sl_description *out);
+/* index/describe.c: in the layout and with the ids that the index has; only for its sizes. */
+void sl_describe_own(const sl_index *index, sl_description *out);
+/* index/describe.c: bytes an id takes in a file: none where they are the nodes' numbers, 4 where they fit. */
+uint32_t sl_file_id_width(const sl_index *index);
+
+/* upper.c: level that a node about to be added gets, from the seed and its number alone. */
+uint32_t sl_level_of(const sl_index *index, uint32_t node);
+/* upper.c: slots and link rows for nodes [first, n) that stand above layer 0. */
+sl_status sl_upper_extend(sl_index *index, size_t first, size_t n);
+/* upper.c: takes them away again for nodes from first on. */
+void sl_upper_truncate(sl_index *index, size_t first);
+void sl_upper_free(sl_index *index);
+/* Some memory, and where a copy of it goes. */
+typedef struct sl_copying {
+    const void *from;
+    void *to;
+    size_t size;
+} sl_copying;
+#define SL_UPPER_PARTS 3u
+/* upper.c: a copy of the upper layers, of which there are some, in one block of so many bytes: its arrays there, and
+ * what is yet to be copied into them. */
+size_t sl_upper_copy_size(const sl_index *index);
+sl_upper sl_upper_lay_out(const sl_index *index, void *block, sl_copying parts[SL_UPPER_PARTS]);
+/* upper.c: the slot of a node that stands above layer 0, or SL_NONE. Slots are in node order. */
+uint32_t sl_slot_of(const sl_index *index, uint32_t node);
+/* upper.c: the level a node stands on, and its slot, SL_NONE on level 0. */
+uint32_t sl_level_and_slot(const sl_index *index, uint32_t node, uint32_t *slot);
+
+/* ids.c: SL_OK and the node, which is not deleted, or SL_ENOTFOUND. Makes the map if there is none. */
+sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
+/* ids.c: takes n ids for the nodes from index->n on; ids NULL goes on from next_id. SL_EEXIST names the row. An id that
+ * a deleted node has is free. Nothing is changed on failure, and sl_ids_undo, with the next_id from before, undoes it.
+ */
+sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n);
+void sl_ids_undo(sl_index *index, uint64_t next_id);
+void sl_ids_free(sl_index *index);
+/* ids.c: ids of nodes have changed, or who of several has one: the map is made anew when it is next needed. */
+void sl_ids_forget(sl_index *index);
+/* ids.c: takes over an array of `capacity` whole ids, of which the first n are the nodes'. */
+void sl_ids_adopt(sl_index *index, uint64_t *ids);
+/* ids.c: nodes whose id an earlier node has, deleted ones left out: 0 unless a file is damaged. */
+sl_status sl_ids_count_duplicates(const sl_index *index, size_t *duplicates);
+/* ids.c: moves the ids into an array of `capacity` entries. */
+sl_status sl_ids_resize(sl_index *index, size_t capacity);
+
+#endif

@@ -1,0 +1,56 @@
+#include "hnsw/graph/publish.h"
+
+static int is_among(const uint32_t *ids, size_t count, uint32_t id) {
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] == id) return 1;
+    return 0;
+}
+
+static void store_link(const sl_index *index, uint32_t *link, uint32_t id) {
+    sl_link_store(link, id);
+    sl_index_touch(index, link, sizeof *link);
+}
+
+/* Closes the gap at `at` of a list whose links end before *end: its last one goes there before it leaves its place. */
+static void close_gap(const sl_index *index, uint32_t *links, size_t at, size_t *end) {
+    --*end;
+    if (at != *end) {
+        store_link(index, links + at, sl_link_load(links + *end));
+        sl_index_fence(index);
+    }
+    store_link(index, links + *end, SL_NONE);
+    sl_index_fence(index);
+}
+
+static size_t length_of(const uint32_t *links, size_t degree) {
+    size_t length = 0;
+    while (length < degree && sl_link_load(links + length) != SL_NONE)
+        length++;
+    return length;
+}
+
+void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count) {
+    size_t end = length_of(links, degree), fresh = 0;
+    while (fresh < count && is_among(links, end, ids[fresh]))
+        fresh++;
+    for (size_t at = 0; at < end;) {
+        if (is_among(ids, count, sl_link_load(links + at))) {
+            at++;
+        } else if (fresh < count) {
+            store_link(index, links + at++, ids[fresh]);
+            sl_index_fence(index);
+            fresh = count;
+        } else {
+            close_gap(index, links, at, &end);
+        }
+    }
+}
+
+void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree) {
+    size_t end = length_of(links, degree);
+    for (size_t at = 0; at < end;)
+        if (is_among(links, at, sl_link_load(links + at)))
+            close_gap(index, links, at, &end);
+        else
+            at++;
+}

@@ -1,0 +1,121 @@
+#include "distance/double.h"
+#include "hnsw/graph/index.h"
+
+#include <math.h>
+#include <string.h>
+
+void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions) {
+    size_t count = partitions->count;
+    sl_mem_free(allocator, partitions->starts, (count + 1) * sizeof *partitions->starts);
+    sl_mem_free(allocator, partitions->rows, sl_codec_rows_size(&partitions->codec, count));
+    sl_mem_free(allocator, partitions->bands, count * SL_PARTITION_BANDS);
+    *partitions = (sl_partitions){0};
+}
+
+sl_status sl_partition_codec(const sl_index *index, sl_codec *codec) {
+    /* Under IP too with a bias, which then says how far a partition reaches; see sl_partitions. */
+    sl_metric metric = index->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
+    return sl_codec_init(codec, index->codec.dim, metric, SL_F32, SL_CODES_I8);
+}
+
+/* The same bits as the first eight of sl_encode_query4, and the same scores but for a factor under COSINE. */
+void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, void *buffer, float *floats,
+                      sl_query_code *out) {
+    size_t dim = index->codec.dim;
+    sl_to_float(dtype, query, floats, dim);
+    float norm2 = (float)sl_dot_double(floats, floats, dim);
+    memset(buffer, 0, sl_query_size(&index->partitions.codec));
+    sl_take_byte(floats, dim, 1, buffer, out);
+    out->bias_scale = index->codec.metric == SL_METRIC_IP ? sqrtf(norm2) : 1;
+}
+
+static int bands_fall(const sl_partitions *partitions, size_t p) {
+    const uint8_t *bands = partitions->bands + p * SL_PARTITION_BANDS;
+    for (size_t b = 1; partitions->bands && b < SL_PARTITION_BANDS; b++)
+        if (bands[b] > bands[b - 1]) return 0;
+    return 1;
+}
+
+/* `n`: of what is parted, `what` and `several` names for one part of it and for more. */
+static sl_status check(const sl_partitions *partitions, size_t n, const char *what, const char *several) {
+    const sl_code_rows *rows = &partitions->codec.rows;
+    const uint32_t *starts = partitions->starts;
+    size_t count = partitions->count;
+    if (count && (starts[0] != 0 || starts[count] > n))
+        return sl_fail(SL_ECORRUPT, "%s hold numbers %u to %u of %zu; build the index again from its vectors", several,
+                       starts[0], starts[count], n);
+    for (size_t p = 0; p < count; p++) {
+        const uint8_t *row = partitions->rows + p * rows->pitch;
+        if (starts[p] > starts[p + 1] || !sl_field_is_finite(row, rows->factor) ||
+            (rows->bias && !sl_field_is_finite(row, rows->bias)) || !bands_fall(partitions, p))
+            return sl_fail(SL_ECORRUPT, "%s %zu is broken; build the index again from its vectors", what, p);
+    }
+    return SL_OK;
+}
+
+sl_status sl_partitions_check(const sl_index *index) {
+    const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
+    SL_TRY(check(partitions, index->n, "partition", "partitions"));
+    SL_TRY(check(groups, partitions->count, "group of partitions", "groups of partitions"));
+    if (groups->count && groups->starts[groups->count] != partitions->count)
+        return sl_fail(SL_ECORRUPT, "groups hold %u of %zu partitions; build the index again from its vectors",
+                       groups->starts[groups->count], partitions->count);
+    return SL_OK;
+}
+
+/* A section where it lies in the mapping, or in memory where the index is there: in *out, also on failure. */
+static sl_status take(sl_index *index, const sl_file_section *section, size_t size, sl_progress *progress, void **out) {
+    *out = NULL;
+    if (index->place != SL_PLACE_DRAM) {
+        *out = (void *)(uintptr_t)sl_store_data(index->store, section);
+        return SL_OK;
+    }
+    SL_TRY(sl_mem_alloc(&index->allocator, size, out));
+    return sl_store_copy(index->store, section, *out, progress);
+}
+
+/* Parts of n things, `most` at most; `what` a name for these parts. */
+static sl_status load(sl_index *index, sl_section_kind starts_kind, sl_section_kind rows_kind, uint64_t n,
+                      uint64_t most, const char *what, sl_progress *progress, sl_partitions *out) {
+    const sl_file_section *starts = sl_store_section(index->store, starts_kind);
+    const sl_file_section *rows = sl_store_section(index->store, rows_kind);
+    if (!starts && !rows) return SL_OK;
+    sl_codec codec;
+    SL_TRY(sl_partition_codec(index, &codec));
+    uint64_t words = starts ? starts->size / sizeof(uint32_t) : 0;
+    if (!rows || words < 2 || starts->size % sizeof(uint32_t) || words - 1 > most || words - 1 > n ||
+        rows->size != (words - 1) * codec.rows.pitch)
+        return sl_fail(SL_ECORRUPT, "%s: %s of %llu and %llu bytes do not fit together", index->store->path, what,
+                       (unsigned long long)(starts ? starts->size : 0), (unsigned long long)(rows ? rows->size : 0));
+    void *block;
+    *out = (sl_partitions){.count = (size_t)words - 1, .codec = codec};
+    sl_status status = take(index, starts, (size_t)starts->size, progress, &block);
+    out->starts = block;
+    SL_TRY(status);
+    status = take(index, rows, sl_codec_rows_size(&codec, out->count), progress, &block);
+    out->codec.rows.base = out->rows = block;
+    return status;
+}
+
+static sl_status load_bands(sl_index *index, sl_progress *progress, sl_partitions *out) {
+    const sl_file_section *bands = sl_store_section(index->store, SL_SECTION_PARTITION_BANDS);
+    size_t size = out->count * SL_PARTITION_BANDS;
+    if (!bands) return SL_OK;
+    if (index->codec.metric != SL_METRIC_IP || bands->size != size || !size)
+        return sl_fail(SL_ECORRUPT, "%s: %llu bytes of bands do not fit %zu partitions of metric %s",
+                       index->store->path, (unsigned long long)bands->size, out->count,
+                       sl_metric_name(index->codec.metric));
+    void *block;
+    sl_status status = take(index, bands, size, progress, &block);
+    out->bands = block;
+    if (block) out->band_bits = SL_BAND_BITS;
+    return status;
+}
+
+sl_status sl_partitions_load(sl_index *index, sl_progress *progress) {
+    SL_TRY(load(index, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, index->store->header.n,
+                SL_MAX_PARTITIONS, "partitions", progress, &index->partitions));
+    SL_TRY(load(index, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, index->partitions.count, SL_MAX_GROUPS,
+                "groups of partitions", progress, &index->groups));
+    return load_bands(index, progress, &index->partitions);
+}

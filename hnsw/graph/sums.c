@@ -1,0 +1,76 @@
+#include "hnsw/graph/sums.h"
+
+#include "base/crc32c.h"
+#include "base/crew.h"
+
+#include <string.h>
+
+/* Records that a thread looks at in a row. */
+enum { RANGE = 1024 };
+
+/* In a record the row has no padding, which in an array is zeros. */
+static uint32_t sum_of_row(const sl_index *index, uint32_t node) {
+    static const uint8_t padding[SL_CACHE_LINE];
+    size_t size = index->codec.rows.size;
+    return sl_crc32c(sl_crc32c(0, sl_row(index, node), size), padding, index->row_pitch - size);
+}
+
+uint32_t sl_sum_of(const sl_index *index, uint32_t node) {
+    uint64_t id = sl_id_of(index, node);
+    uint32_t crc = sum_of_row(index, node);
+    if (index->rest_pitch) crc = sl_crc32c(crc, sl_rest_row(index, node), index->rest_pitch);
+    if (index->refine_pitch) crc = sl_crc32c(crc, sl_refine_row(index, node), index->refine_pitch);
+    return sl_crc32c(crc, &id, sizeof id);
+}
+
+size_t sl_sums_bytes(const sl_index *index) {
+    return index->n * sizeof(uint32_t);
+}
+
+void sl_sums_make(const sl_index *index, uint32_t *sums) {
+    for (size_t node = 0; node < index->n; node++)
+        sums[node] = sl_sum_of(index, (uint32_t)node);
+}
+
+int sl_sum_holds(const sl_index *index, uint32_t node) {
+    return *sl_sum_at(index, node) == sl_sum_of(index, node);
+}
+
+/* Again from the first on, for there are few if any. */
+static void list_bad(const sl_index *index, size_t first, sl_sums_found *found, uint64_t *ids, size_t room) {
+    found->node = first;
+    found->first = sl_id_of(index, (uint32_t)first);
+    for (size_t node = first, count = 0; count < room && count < found->bad && node < index->n; node++)
+        if (!sl_sum_holds(index, (uint32_t)node)) ids[count++] = sl_id_of(index, (uint32_t)node);
+}
+
+typedef struct sl_summing {
+    const sl_index *index;
+    sl_progress *progress;
+    size_t checked, bad; /* atomic */
+    size_t first;        /* atomic: the least of the bad */
+} sl_summing;
+
+static void check_range(void *ctx, size_t from, size_t to) {
+    sl_summing *summing = ctx;
+    size_t checked = 0, bad = 0, first = SIZE_MAX;
+    for (size_t node = from; node < to && !sl_progress_cancelled(summing->progress); node++, checked++) {
+        if (sl_sum_holds(summing->index, (uint32_t)node)) continue;
+        if (!bad++) first = node;
+    }
+    sl_progress_step(summing->progress, checked);
+    __atomic_fetch_add(&summing->checked, checked, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&summing->bad, bad, __ATOMIC_RELAXED);
+    sl_keep_least(&summing->first, first);
+}
+
+sl_sums_found sl_sums_check(const sl_index *index, size_t threads, uint64_t *ids, size_t room, sl_progress *progress) {
+    sl_sums_found found = {0};
+    sl_summing summing = {.index = index, .progress = progress, .first = SIZE_MAX};
+    if (!index->sums) return found;
+    sl_crew_run(threads, index->n, RANGE, check_range, &summing);
+    found.checked = summing.checked;
+    found.bad = summing.bad;
+    if (found.bad) list_bad(index, summing.first, &found, ids, room);
+    return found;
+}

@@ -1,0 +1,30 @@
+#include "hnsw/graph/publish.h"
+
+#include <string.h>
+
+void sl_live_follow(sl_index *view) {
+    sl_live_watch(view->store);
+    sl_live_facts facts = sl_live_read(view->facts);
+    const sl_upper *upper = &view->upper;
+    if (facts.n > view->capacity || facts.upper_count > upper->nodes_capacity ||
+        facts.upper_rows > upper->rows_capacity || facts.dead > facts.n ||
+        !sl_live_has_entry(facts.entry, facts.n, facts.upper_count))
+        return;
+    /* The number of slots and that of nodes are of different syncs. */
+    if (facts.upper_count && upper->nodes[facts.upper_count - 1] >= facts.n) return;
+    view->n = (size_t)facts.n;
+    view->upper.count = (size_t)facts.upper_count;
+    view->upper.rows = (size_t)facts.upper_rows;
+    view->entry = facts.entry;
+    view->next_id = facts.next_id;
+    view->dead_count = (size_t)facts.dead;
+}
+
+const sl_index *sl_live_seen(const sl_index *index, sl_index *copy) {
+    if (!index->facts) return index;
+    *copy = (sl_index){.id_map = {.slots = NULL}};
+    memcpy(copy, index, offsetof(sl_index, id_map));
+    copy->walked = index->walked == &index->codec ? &copy->codec : &copy->coarse.codec;
+    sl_live_follow(copy);
+    return copy;
+}

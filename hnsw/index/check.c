@@ -1,0 +1,349 @@
+#define _POSIX_C_SOURCE 200809L
+#include "base/params.h"
+#include "base/random.h"
+#include "hnsw/build/reach.h"
+#include "hnsw/graph/publish.h"
+#include "hnsw/graph/sums.h"
+#include "hnsw/search/topk.h"
+#include "hnsw/search/widen.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+/* Beside a writer a list, or the marks of deleted nodes, may be read half written: then they are read again, so often
+ * and after so many nanoseconds. */
+enum { TRIES = 200, PAUSE = 1000000 };
+
+typedef struct sl_check {
+    sl_index *index;
+    sl_check_params params;
+    sl_check_report report;
+    sl_sums_found records;
+    sl_progress progress;
+    uint64_t quiet; /* of a view, what sl_live_quiet returned at the beginning */
+    size_t beyond;  /* of a view, links to what it does not count and the file has room for */
+} sl_check;
+
+void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
+    const sl_check_params mine = {.struct_size = sizeof mine, .sample = 200, .k = 10, .ef = 200};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+/* Whether the index is a view, and its file was or may have been written since the check began. */
+static int is_moving(const sl_check *check) {
+    return check->index->facts && (!check->quiet || sl_live_quiet(check->index->store) != check->quiet);
+}
+
+static void pause_for_writer(void) {
+    nanosleep(&(struct timespec){0, PAUSE}, NULL);
+}
+
+/* Links of one list. */
+typedef struct found_links {
+    size_t length;
+    size_t faults; /* that break a rule: out of range, to the node itself, twice, or behind the list's end */
+    size_t beyond; /* to what is not counted, and there is room for */
+} found_links;
+
+static found_links look_at_links(const uint32_t *links, const sl_layer *layer, size_t room, uint32_t self) {
+    found_links found = {0};
+    while (found.length < layer->degree && sl_link_load(links + found.length) != SL_NONE)
+        found.length++;
+    for (size_t i = 0; i < found.length; i++) {
+        uint32_t id = sl_link_load(links + i);
+        int fault = id >= room || id == self;
+        for (size_t j = 0; j < i && !fault; j++)
+            fault = sl_link_load(links + j) == id;
+        found.faults += (size_t)fault;
+        found.beyond += !fault && id >= layer->count;
+    }
+    for (size_t i = found.length; i < layer->degree; i++)
+        found.faults += sl_link_load(links + i) != SL_NONE;
+    return found;
+}
+
+/* Of an index that is no view nothing is beyond what it counts. */
+static found_links look_until_still(const sl_check *check, const uint32_t *links, const sl_layer *layer,
+                                    uint32_t self) {
+    const sl_index *index = check->index;
+    size_t room = !index->facts ? layer->count : layer->level ? index->upper.nodes_capacity : index->capacity;
+    found_links found = look_at_links(links, layer, room, self);
+    for (int i = 0; found.faults && i < TRIES && is_moving(check); i++) {
+        pause_for_writer();
+        found = look_at_links(links, layer, room, self);
+    }
+    return found;
+}
+
+static int row_is_finite(const sl_index *index, size_t node) {
+    const sl_codec *codec = &index->codec;
+    const uint8_t *row = sl_row(index, (uint32_t)node);
+    /* Where there is a second row, the length is there. */
+    const uint8_t *last = codec->rest.pitch ? sl_rest_row(index, (uint32_t)node) : row;
+    return sl_field_is_finite(row, codec->rows.factor) &&
+           (!codec->rows.bias || sl_field_is_finite(row, codec->rows.bias)) &&
+           (!codec->norm || sl_field_is_finite(last, codec->norm)) &&
+           (!codec->rest.pitch || sl_field_is_finite(last, codec->rest.factor)) &&
+           sl_field_is_finite(sl_walked_row(index, (uint32_t)node), index->walked->rows.factor) &&
+           (!index->walked->rows.bias ||
+            sl_field_is_finite(sl_walked_row(index, (uint32_t)node), index->walked->rows.bias));
+}
+
+static void check_layer0(sl_check *check) {
+    const sl_index *index = check->index;
+    sl_check_report *report = &check->report;
+    const sl_layer layer = sl_layer_at(index, 0);
+    size_t bad = 0, beyond = 0, vectors = 0, smallest = SIZE_MAX, largest = 0, sum = 0;
+    size_t threads = sl_thread_count(check->params.threads);
+#pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1) \
+    reduction(+ : bad, beyond, vectors, sum) reduction(min : smallest) reduction(max : largest)
+    for (size_t node = 0; node < index->n; node++) {
+        found_links found = look_until_still(check, sl_links(index, node), &layer, (uint32_t)node);
+        bad += found.faults;
+        beyond += found.beyond;
+        vectors += !row_is_finite(index, node);
+        sum += found.length;
+        if (found.length < smallest) smallest = found.length;
+        if (found.length > largest) largest = found.length;
+        sl_progress_step(&check->progress, 1);
+    }
+    report->bad_links += bad;
+    check->beyond += beyond;
+    /* No query can be brought into the form of rows that came from a broken projection. */
+    report->bad_vectors = index->projection && !sl_coarse_is_finite(&index->coarse) ? index->n : vectors;
+    report->min_degree = index->n ? smallest : 0;
+    report->max_degree = largest;
+    report->mean_degree = index->n ? (double)sum / (double)index->n : 0;
+}
+
+/* Slots ascend by node, their rows follow one another, and links on a level lead to slots that stand on it. */
+static void check_upper(sl_check *check) {
+    const sl_index *index = check->index;
+    const sl_upper *upper = &index->upper;
+    sl_check_report *report = &check->report;
+    for (size_t slot = 0; slot < upper->count; slot++) {
+        uint32_t first = upper->start[slot], end = upper->start[slot + 1];
+        int bad = upper->nodes[slot] >= index->n || (slot > 0 && upper->nodes[slot - 1] >= upper->nodes[slot]) ||
+                  (slot == 0 && first != 0) || end <= first || end > upper->rows || end - first > SL_MAX_LEVEL;
+        report->bad_upper += (size_t)bad;
+        /* A broken record's rows may be all there are. */
+        for (uint32_t row = first; !bad && row < end; row++) {
+            const sl_layer layer = sl_layer_at(index, row - first + 1);
+            const uint32_t *links = upper->links + (size_t)row * index->m;
+            found_links found = look_until_still(check, links, &layer, (uint32_t)slot);
+            report->bad_links += found.faults;
+            check->beyond += found.beyond;
+            for (size_t i = 0; i < found.length; i++) {
+                uint32_t to = sl_link_load(links + i);
+                report->bad_links += to < upper->count && upper->start[to] + (row - first) >= upper->start[to + 1];
+            }
+        }
+    }
+    sl_entry entry = sl_entry_get(index);
+    if (entry.level && upper->start[entry.slot + 1] - upper->start[entry.slot] < entry.level) report->bad_upper++;
+}
+
+static sl_status check_reach(sl_check *check) {
+    const sl_index *index = check->index;
+    sl_reach reach;
+    SL_TRY(sl_reach_init(&reach, index, index->n, 0));
+    check->report.unreachable = index->n - sl_reach_run(&reach);
+    /* The same bits again, now for nodes that some list names. */
+    memset(reach.reached, 0, (index->n / 64 + 1) * sizeof(uint64_t));
+    size_t named = 0;
+    uint32_t entry = sl_entry_get(index).node;
+    for (size_t node = 0; node < index->n; node++)
+        for (size_t i = 0; i < index->m0; i++) {
+            uint32_t to = sl_link_load(sl_links(index, node) + i);
+            if (to == SL_NONE) break;
+            if (to >= index->n || to == entry || sl_reach_has(&reach, to)) continue;
+            reach.reached[to / 64] |= (uint64_t)1 << (to % 64);
+            named++;
+        }
+    check->report.no_in_link = index->n - named - (entry < index->n);
+    sl_reach_free(&reach);
+    return SL_OK;
+}
+
+/* The score of the k-th nearest of what the walk was asked, among all rows but its own and those of deleted nodes. */
+static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
+    const sl_pool *pool = &walk->pool;
+    top->size = 0;
+    sl_gather_all(walk, top->k + 1);
+    for (size_t i = 0; i < pool->size; i++)
+        if (sl_pool_id(pool->keys[i]) != self)
+            sl_top_push(top, (double)sl_pool_score(pool->keys[i]), sl_pool_id(pool->keys[i]));
+    return top->size ? top->entries[0].score : 0;
+}
+
+/* Share of the k nearest that a walk finds. What scores as well as the k-th nearest counts, so that copies of one
+ * vector do not pass for misses. */
+static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i) {
+    const sl_index *index = check->index;
+    size_t drawn = sl_next_live(index, sl_random_at(index->seed ^ 0x636865636bu, i) % index->n);
+    if (drawn >= index->n) drawn = sl_next_live(index, 0);
+    if (drawn >= index->n) return 1;
+    uint32_t self = (uint32_t)drawn;
+    sl_walk_ask_node(walk, self);
+    double kth = exact_kth(walk, self, top);
+    if (top->size == 0) return 1;
+    walk->pool.size = 0;
+    sl_gather(walk, top->k + 1, &(sl_search_params){.ef = walk->max_ef}, walk->max_ef, walk->max_ef, (sl_range){0, 0});
+    sl_pool_sort(&walk->pool);
+    size_t hits = 0, seen = 0;
+    for (size_t j = 0; j < walk->pool.size && seen < top->size; j++) {
+        if (sl_pool_id(walk->pool.keys[j]) == self) continue;
+        hits += (double)sl_pool_score(walk->pool.keys[j]) >= kth;
+        seen++;
+    }
+    return (double)hits / (double)top->size;
+}
+
+static sl_status check_recall(sl_check *check) {
+    const sl_index *index = check->index;
+    check->report.sampled_recall = (double)NAN;
+    if (check->params.sample == 0 || sl_live_count(index) < 2) return SL_OK;
+    size_t k = check->params.k, ef = (check->params.ef > k ? check->params.ef : k) + 1;
+    sl_walk walk;
+    sl_top top = {.k = k};
+    void *entries;
+    SL_TRY(sl_walk_init(&walk, index, ef));
+    sl_status status = sl_mem_alloc(&index->allocator, k * sizeof *top.entries, &entries);
+    if (status == SL_OK) {
+        double sum = 0;
+        top.entries = entries;
+        for (size_t i = 0; i < check->params.sample && !sl_progress_cancelled(&check->progress); i++) {
+            sum += sample_recall(check, &walk, &top, i);
+            sl_progress_step(&check->progress, index->n);
+        }
+        check->report.sampled_recall = sum / (double)check->params.sample;
+    }
+    sl_mem_free(&index->allocator, entries, k * sizeof *top.entries);
+    sl_walk_free(&walk);
+    return status;
+}
+
+static sl_status check_file(sl_check *check) {
+    const sl_store *store = check->index->store;
+    sl_verified found = {0};
+    if (!store) return SL_OK;
+    sl_status status = sl_store_verify_all(store, &found, &check->progress);
+    check->report.sections_checked = found.sections;
+    check->report.pages_checked = (size_t)found.pages.checked;
+    check->report.bad_pages = (size_t)found.pages.bad;
+    check->report.unverified = found.unverified;
+    return status;
+}
+
+static void check_records(sl_check *check) {
+    const sl_check_params *params = &check->params;
+    if (!params->scrub) return;
+    check->records =
+        sl_sums_check(check->index, params->threads, params->bad_ids, params->bad_ids_room, &check->progress);
+    check->report.records_checked = check->records.checked;
+    check->report.bad_records = check->records.bad;
+}
+
+/* Whether a writer still has to prove that all nodes are reached, and to link those that are not. */
+static int is_proof_owed(const sl_check *check) {
+    const sl_index *index = check->index;
+    return index->facts && (sl_live_read(index->facts).unverified || is_moving(check));
+}
+
+static sl_status verdict(const sl_check *check) {
+    const sl_check_report *r = &check->report;
+    int proved = !((r->unreachable || r->no_in_link) && is_proof_owed(check));
+    if (r->bad_records)
+        return sl_fail(
+            SL_ECORRUPT,
+            "%zu records are damaged, the first that of id %llu; drop them, build the index again from its vectors, or "
+            "take a copy of the file",
+            r->bad_records, (unsigned long long)check->records.first);
+    const struct {
+        size_t count;
+        const char *what;
+    } faults[] = {{r->bad_links, "links out of range, to themselves, twice, or on a wrong layer"},
+                  {r->bad_upper, "broken records of the upper layers"},
+                  {proved ? r->unreachable : 0, "vectors that cannot be reached from the entry point"},
+                  {proved ? r->no_in_link : 0, "vectors without a link to them"},
+                  {r->bad_vectors, "vectors with a scale or norm that is no number"},
+                  {r->duplicate_ids, "ids that occur twice"}};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (faults[i].count)
+            return sl_fail(SL_ECORRUPT, "%zu %s; build the index again from its vectors", faults[i].count,
+                           faults[i].what);
+    return SL_OK;
+}
+
+/* A view counts what was there when it was made. A writer's commit may have brought links to newer nodes since. In a
+ * file that nobody writes such links are out of range. */
+static void judge_beyond(sl_check *check) {
+    if (check->beyond && !is_moving(check)) check->report.bad_links += check->beyond;
+}
+
+/* A commit writes the marks before their count. */
+static sl_status check_dead(sl_check *check) {
+    sl_status status = sl_dead_check(check->index);
+    for (int i = 0; status != SL_OK && i < TRIES && is_moving(check); i++) {
+        pause_for_writer();
+        sl_live_follow(check->index);
+        status = sl_dead_check(check->index);
+    }
+    return status;
+}
+
+/* Before anything is looked at that a dead writer left half done. */
+static sl_status check_mended(const sl_check *check) {
+    const sl_index *index = check->index;
+    if (!index->facts || !check->quiet) return SL_OK;
+    const sl_live_facts facts = sl_live_read(index->facts);
+    sl_status status = sl_live_check_mended(index, &facts);
+    return is_moving(check) ? SL_OK : status;
+}
+
+/* The graph's parts in turn, as far as each can be walked safely whatever the file holds. */
+static sl_status check_graph(sl_check *check) {
+    sl_index *index = check->index;
+    if (index->n == 0) return SL_OK;
+    check_layer0(check);
+    check_upper(check);
+    judge_beyond(check);
+    SL_TRY(check_reach(check));
+    SL_TRY(sl_ids_count_duplicates(index, &check->report.duplicate_ids));
+    return check_recall(check);
+}
+
+sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    sl_index view;
+    const uint64_t quiet = index->facts ? sl_live_quiet(index->store) : 0;
+    index = (sl_index *)(uintptr_t)sl_live_seen(index, &view);
+    sl_check check = {.index = index, .quiet = quiet};
+    sl_check_params_init(&check.params);
+    SL_TRY(sl_params_in(&check.params, sizeof check.params, params, "sl_check_params_init"));
+    SL_TRY(sl_params_check_out(report, "sl_check_report"));
+    if (!check.params.bad_ids && check.params.bad_ids_room)
+        return sl_fail(SL_EINVAL, "bad_ids is NULL, with room for %zu", check.params.bad_ids_room);
+    if (check.params.k == 0 || check.params.k >= SL_MAX_EF || check.params.ef == 0 || check.params.ef >= SL_MAX_EF)
+        return sl_fail(SL_EINVAL, "k is %zu and ef %zu; give 1 to %u", check.params.k, check.params.ef, SL_MAX_EF - 1);
+    SL_TRY(check_mended(&check));
+    SL_TRY(sl_reach_settle(index));
+    check.report.n = sl_live_count(index);
+    check.report.deleted = index->dead_count;
+    check.report.sampled_recall = (double)NAN;
+    sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,
+                      index->n * (1 + check.params.sample + (check.params.scrub && index->sums)) +
+                          (index->store ? index->store->size : 0));
+    sl_status status = check_file(&check);
+    /* Of damaged pages records say which vectors they are of. */
+    if (status == SL_OK || check.report.bad_pages) check_records(&check);
+    if (check.report.bad_records) status = verdict(&check);
+    if (status == SL_OK) status = check_graph(&check);
+    if (status == SL_OK) status = sl_progress_end(&check.progress);
+    if (status == SL_OK) status = verdict(&check);
+    if (status == SL_OK) status = check_dead(&check);
+    if (status == SL_OK) status = sl_partitions_check(index);
+    sl_params_out(report, &check.report, sizeof check.report);
+    return status;
+}

@@ -1,0 +1,72 @@
+#include "base/params.h"
+#include "hnsw/graph/publish.h"
+#include "hnsw/graph/sums.h"
+
+#include <string.h>
+
+/* A sound record near a damaged one, for walks to go by in its place: of a neighbour, or else of anyone. SL_NONE where
+ * there is none. */
+static uint32_t stand_in(const sl_index *index, uint32_t node) {
+    const sl_layer layer = sl_layer_at(index, 0);
+    uint32_t known[2 * SL_MAX_M];
+    size_t count = sl_links_known(&layer, sl_links(index, node), known);
+    for (size_t i = 0; i < count; i++)
+        if (known[i] != node && sl_sum_holds(index, known[i])) return known[i];
+    for (size_t other = 0; other < index->n; other++)
+        if (other != node && sl_sum_holds(index, (uint32_t)other)) return (uint32_t)other;
+    return SL_NONE;
+}
+
+static void copy_row(const sl_index *index, const uint8_t *rows, size_t pitch, size_t size, uint32_t to,
+                     uint32_t from) {
+    if (!pitch) return;
+    uint8_t *row = (uint8_t *)(uintptr_t)rows + (size_t)to * pitch;
+    memcpy(row, rows + (size_t)from * pitch, size);
+    sl_live_renew(index->live, row, size);
+}
+
+/* The node stays in the graph, which others hang on, as a deleted copy of another. Its id is left: it may be what is
+ * damaged, and a deleted node's counts for nothing. */
+static void drop(sl_index *index, uint32_t node, uint32_t from) {
+    if (!sl_is_dead(index, node)) {
+        sl_dead_mark(index, node);
+        index->dead_count++;
+    }
+    const sl_codec *codec = &index->codec;
+    const size_t coarse = index->coarse.codec.rows.pitch;
+    copy_row(index, index->rows, codec->rows.pitch, codec->rows.size, node, from);
+    copy_row(index, index->rest_rows, codec->rest.pitch, codec->rest.size, node, from);
+    copy_row(index, index->coarse_rows, coarse, coarse, node, from);
+    copy_row(index, index->refine_rows, index->refine_pitch, index->refine_pitch, node, from);
+    *sl_sum_at(index, node) = sl_sum_of(index, node);
+    sl_live_renew(index->live, sl_sum_at(index, node), sizeof *index->sums);
+    sl_live_renew(index->live, sl_id_at(index, node), sizeof(uint64_t));
+}
+
+static sl_status check_droppable(const sl_index *index) {
+    SL_TRY(sl_index_writable(index));
+    if (index->live) return SL_OK;
+    return sl_fail(SL_EUNSUPPORTED, "records of an index in memory have no checksums; open its file with writable set");
+}
+
+sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped) {
+    if (!index || !dropped) return sl_fail(SL_EINVAL, "index or dropped is NULL");
+    SL_TRY(check_droppable(index));
+    sl_sums_found found = sl_sums_check(index, threads, NULL, 0, NULL);
+    *dropped = 0;
+    if (!found.bad) return SL_OK;
+    SL_TRY(sl_live_reserve(index->live, index->dead, sl_dead_bytes(index->n)));
+    sl_live_deleting(index);
+    for (size_t node = found.node; node < index->n && *dropped < found.bad; node++) {
+        if (sl_sum_holds(index, (uint32_t)node)) continue;
+        uint32_t from = stand_in(index, (uint32_t)node);
+        if (from == SL_NONE) break;
+        drop(index, (uint32_t)node, from);
+        ++*dropped;
+    }
+    sl_live_deleted(index);
+    sl_ids_forget(index);
+    if (*dropped == found.bad) return SL_OK;
+    return sl_fail(SL_ECORRUPT, "%s: every record is damaged; build the index again from its vectors",
+                   index->store->path);
+}

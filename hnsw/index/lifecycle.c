@@ -1,0 +1,118 @@
+#include "base/params.h"
+#include "hnsw/graph/publish.h"
+#include "hnsw/place/dram_copy.h"
+#include "hnsw/place/numa_place.h"
+#include "hnsw/search/searcher_pool.h"
+#include "hnsw/search/settings.h"
+
+#include <string.h>
+
+void sl_index_params_init_sized(sl_index_params *params, size_t struct_size) {
+    const sl_index_params mine = {.struct_size = sizeof mine,
+                                  .metric = SL_METRIC_COSINE,
+                                  .dtype = SL_F32,
+                                  .codes = SL_CODES_I8,
+                                  .refine = SL_REFINE_NONE,
+                                  .m = 16,
+                                  .ef_construction = 200,
+                                  .seed = 1};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+static sl_status check_params(const sl_index_params *p) {
+    if (p->m < 2 || p->m > SL_MAX_M) return sl_fail(SL_EINVAL, "m is %zu; give 2 to %u", p->m, SL_MAX_M);
+    if (p->ef_construction < p->m || p->ef_construction > SL_MAX_EF)
+        return sl_fail(SL_EINVAL, "ef_construction is %zu; give m (%zu) to %u", p->ef_construction, p->m, SL_MAX_EF);
+    if ((unsigned)p->refine > SL_REFINE_I16)
+        return sl_fail(SL_EINVAL, "refine is %d; give SL_REFINE_NONE, F32, BF16 or I16", (int)p->refine);
+    if (p->refine == SL_REFINE_NONE) return SL_OK;
+    if (!sl_dtype_is_float(p->dtype))
+        return sl_fail(SL_EINVAL, "%s vectors are kept exactly and need no refine tier; use none",
+                       sl_dtype_name(p->dtype));
+    if (p->codes == SL_CODES_F32)
+        return sl_fail(SL_EINVAL, "codes f32 already hold the vectors; use refine none, or codes i8 or i16");
+    if (p->codes == SL_CODES_I4 && p->refine == SL_REFINE_BF16 && !sl_coarse_wanted(p->dim, p->metric, p->dtype))
+        return sl_fail(SL_EINVAL, "codes i4 keep 12 bits an element, and bf16 would hold hardly more; use refine none, "
+                                  "i16 or f32");
+    return SL_OK;
+}
+
+/* F32 and BF16 rows are the bare elements, the latter rounded up to 4 bytes; I16 rows are those of a codec. */
+static sl_status set_refine(sl_index *index) {
+    size_t dim = index->codec.dim;
+    switch (index->refine) {
+    case SL_REFINE_F32:
+        index->refine_pitch = dim * sizeof(float);
+        break;
+    case SL_REFINE_BF16:
+        index->refine_pitch = sl_round_up(dim * sizeof(uint16_t), 4);
+        break;
+    case SL_REFINE_I16:
+        SL_TRY(sl_codec_init(&index->refine_codec, dim, SL_METRIC_IP, SL_F32, SL_CODES_I16));
+        index->refine_pitch = index->refine_codec.rows.pitch;
+        break;
+    case SL_REFINE_NONE:
+        break;
+    }
+    return SL_OK;
+}
+
+sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
+    *out = NULL;
+    SL_TRY(check_params(params));
+    sl_allocator allocator = sl_allocator_of(params->allocator);
+    void *block;
+    SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_index), &block));
+    sl_index *index = block;
+    *index = (sl_index){.allocator = allocator,
+                        .layer0 = allocator,
+                        .log = params->log,
+                        .log_ctx = params->log_ctx,
+                        .kernels = sl_kernels_best(),
+                        .refine = params->refine,
+                        .m = params->m,
+                        .m0 = 2 * params->m,
+                        .link_step = 2 * params->m,
+                        .ef_construction = params->ef_construction,
+                        .seed = params->seed,
+                        .place = SL_PLACE_DRAM};
+    sl_status status;
+    SL_TRY_GOTO(sl_walked_init(index, params), fail);
+    SL_TRY_GOTO(set_refine(index), fail);
+    SL_TRY_GOTO(sl_idle_init(index), fail);
+    *out = index;
+    return SL_OK;
+fail:
+    sl_mem_free(&allocator, index, sizeof *index);
+    return status;
+}
+
+sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    sl_index_params mine;
+    sl_index_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_index_params_init"));
+    sl_index *index;
+    SL_TRY(sl_index_new(&mine, &index));
+    sl_status status = sl_placed_init(index, mine.numa, mine.numa_node, mine.numa_ops);
+    if (status == SL_OK)
+        *out = index;
+    else
+        sl_index_free(index);
+    return status;
+}
+
+void sl_index_free(sl_index *index) {
+    if (!index) return;
+    if (index->live && sl_live_checkpoint(index->live) != SL_OK && index->log)
+        index->log(index->log_ctx, SL_LOG_WARN, sl_last_error());
+    sl_tier_free(index);
+    sl_idle_free(index);
+    sl_index_release_arrays(index);
+    sl_settings_free(index);
+    sl_placed_free(index);
+    sl_allocator allocator = index->allocator;
+    sl_origin_free(index->origin, &allocator);
+    sl_mem_free(&allocator, index, sizeof *index);
+}

@@ -1,0 +1,448 @@
+#include "base/params.h"
+#include "hnsw/build/reach.h"
+#include "hnsw/build/renumber.h"
+#include "hnsw/graph/publish.h"
+#include "hnsw/graph/record.h"
+#include "hnsw/graph/sums.h"
+#include "hnsw/index/open_check.h"
+#include "hnsw/index/recover.h"
+#include "hnsw/place/dram_copy.h"
+#include "hnsw/place/numa_place.h"
+#include "hnsw/search/settings.h"
+
+#include <string.h>
+
+void sl_open_params_init_sized(sl_open_params *params, size_t struct_size) {
+    const sl_open_params mine = {.struct_size = sizeof mine, .place = SL_PLACE_MAP};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+/* The parameters in a header, for the checks of a new index; what they do not cover is checked here. */
+static sl_status params_from(const sl_file_header *header, const sl_open_params *open, sl_index_params *params) {
+    sl_index_params_init(params);
+    params->dim = header->dim;
+    params->metric = (sl_metric)header->metric;
+    params->dtype = (sl_dtype)header->dtype;
+    params->codes = (sl_codes)header->codes;
+    params->refine = (sl_refine)header->refine;
+    params->m = header->m;
+    params->ef_construction = header->ef_construction;
+    params->seed = header->seed;
+    params->allocator = open->allocator;
+    params->log = open->log;
+    params->log_ctx = open->log_ctx;
+    if (header->metric > SL_METRIC_L2 || header->dtype > SL_I16 || header->codes > SL_CODES_I4 ||
+        header->refine > SL_REFINE_I16)
+        return sl_fail(SL_EVERSION, "metric, type, codes or refine of a kind this library does not know");
+    return SL_OK;
+}
+
+/* Room is what only a file has that is written in place. */
+static sl_status check_room_in(const sl_index *index, const sl_file_header *header) {
+    int none = header->room == 0 && header->upper_room == 0 && header->rows_room == 0;
+    int sane = header->room <= SL_MAX_VECTORS && header->upper_room < SL_NONE && header->rows_room < SL_NONE;
+    if (none || (sane && sl_live_head(index->store))) return SL_OK;
+    return sl_fail(SL_ECORRUPT, "header says room for %llu vectors, %llu slots and %llu rows",
+                   (unsigned long long)header->room, (unsigned long long)header->upper_room,
+                   (unsigned long long)header->rows_room);
+}
+
+static sl_status check_header(const sl_index *index, const sl_file_header *header) {
+    if (header->n > SL_MAX_VECTORS)
+        return sl_fail(SL_ECORRUPT, "header says %llu vectors", (unsigned long long)header->n);
+    size_t record = sl_record_of(index).pitch;
+    SL_TRY(check_room_in(index, header));
+    if (header->record_pitch && header->record_pitch != record)
+        return sl_fail(SL_ECORRUPT, "header says records of %u bytes, where its parameters make %zu",
+                       header->record_pitch, record);
+    if (header->row_pitch != index->codec.rows.pitch || header->refine_pitch != index->refine_pitch)
+        return sl_fail(SL_ECORRUPT, "header says rows of %u and %u bytes, where its parameters make %zu and %zu",
+                       header->row_pitch, header->refine_pitch, index->codec.rows.pitch, index->refine_pitch);
+    if ((header->id_width != 0 && header->id_width != 4 && header->id_width != 8) ||
+        ((header->record_pitch || sl_live_head(index->store)) && header->id_width != 8))
+        return sl_fail(SL_ECORRUPT, "header says ids of %u bytes", header->id_width);
+    if (header->dead_count > header->n)
+        return sl_fail(SL_ECORRUPT, "header says that %llu of %llu vectors are deleted",
+                       (unsigned long long)header->dead_count, (unsigned long long)header->n);
+    if (header->n == 0) return SL_OK;
+    int above = header->entry_slot != SL_NONE;
+    if (header->entry_node >= header->n || header->max_level > SL_MAX_LEVEL || above != (header->max_level > 0) ||
+        (above && header->entry_slot >= header->upper_count))
+        return sl_fail(SL_ECORRUPT, "entry point (node %u, slot %u, level %u) is not in the index", header->entry_node,
+                       header->entry_slot, header->max_level);
+    return SL_OK;
+}
+
+/* Whether a section is an array of layer 0. */
+static int is_layer0(uint32_t kind) {
+    return kind == SL_SECTION_CODES || kind == SL_SECTION_REST || kind == SL_SECTION_COARSE ||
+           kind == SL_SECTION_LINKS || kind == SL_SECTION_IDS || kind == SL_SECTION_REFINE || kind == SL_SECTION_DEAD;
+}
+
+/* How many of everything the index has, and how many its sections have room for: the same where the file is not written
+ * in place. */
+typedef struct sl_sizes {
+    sl_extent has, room;
+    size_t dead;
+    uint64_t id_width;
+    int live, records;
+} sl_sizes;
+
+static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_live_facts *facts, sl_sizes *sizes) {
+    *facts = (sl_live_facts){.n = header->n,
+                             .entry = (uint64_t)header->max_level << 32 |
+                                      (header->max_level ? header->entry_slot : header->entry_node),
+                             .next_id = header->next_id,
+                             .upper_count = header->upper_count,
+                             .upper_rows = header->upper_rows,
+                             .quant_error_sum = header->quant_error_sum,
+                             .quant_error_max = header->quant_error_max,
+                             .quant_error_count = header->quant_error_count,
+                             .dead = header->dead_count};
+    sizes->id_width = header->id_width;
+    sizes->live = sl_live_head(index->store) != NULL;
+    sizes->records = header->record_pitch != 0;
+    if (sizes->live) {
+        sizes->room = (sl_extent){(size_t)header->room, (size_t)header->upper_room, (size_t)header->rows_room};
+        *facts = sl_live_read(sl_live_head(index->store));
+        SL_TRY(sl_live_check(index, facts, sizes->room));
+        if (index->place == SL_PLACE_DRAM) SL_TRY(sl_live_check_mended(index, facts));
+    }
+    sizes->has = (sl_extent){(size_t)facts->n, (size_t)facts->upper_count, (size_t)facts->upper_rows};
+    sizes->dead = (size_t)facts->dead;
+    if (!sizes->live) sizes->room = sizes->has;
+    return SL_OK;
+}
+
+/* An array that a section holds: its first `has` bytes count, of `room` that the section must have; 0 means that there
+ * is no such section. */
+typedef struct sl_array {
+    uint32_t kind;
+    uint64_t has, room;
+    size_t slack; /* bytes behind it that kernels may read, where it is copied */
+} sl_array;
+
+static sl_array array_of(uint32_t kind, size_t has, size_t room, size_t pitch, size_t slack) {
+    return (sl_array){kind, (uint64_t)has * pitch, (uint64_t)room * pitch, pitch ? slack : 0};
+}
+
+/* NULL where none is due: also where there is one that holds nothing, which nothing must be read from. */
+static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t size, const sl_file_section **out) {
+    *out = sl_store_section(index->store, kind);
+    uint64_t found = *out ? (*out)->size : 0;
+    if (size == 0) *out = NULL;
+    if (found == size) return SL_OK;
+    return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is %llu bytes, where the header implies %llu", index->store->path,
+                   kind, sl_section_name(kind), (unsigned long long)found, (unsigned long long)size);
+}
+
+/* Into the mapping or into memory, which stays with the index whether or not the copy succeeds. */
+static sl_status load(sl_index *index, sl_array array, void **out, sl_progress *progress) {
+    const sl_file_section *section;
+    *out = NULL;
+    SL_TRY(find_section(index, array.kind, array.room, &section));
+    if (index->place != SL_PLACE_DRAM) {
+        *out = section ? (void *)(uintptr_t)sl_store_data(index->store, section) : NULL;
+        return SL_OK;
+    }
+    if (array.has + array.slack == 0) return SL_OK;
+    SL_TRY(sl_mem_take(is_layer0(array.kind) ? &index->layer0 : &index->allocator, array.has + array.slack, out));
+    size_t copied = section ? (size_t)array.has : 0;
+    memset((uint8_t *)*out + copied, 0, array.has + array.slack - copied);
+    if (!section) return SL_OK;
+    return sl_store_copy_first(index->store, section, *out, array.has, progress);
+}
+
+static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
+    sl_upper *upper = &index->upper;
+    const size_t word = sizeof(uint32_t);
+    const sl_extent has = sizes->has, room = sizes->room;
+    size_t starts = has.slots ? has.slots + 1 : 0, starts_room = room.slots ? room.slots + 1 : 0;
+    int mapped = index->place != SL_PLACE_DRAM;
+    void *block;
+    sl_status status = load(index, array_of(SL_SECTION_UPPER_NODES, has.slots, room.slots, word, 0), &block, progress);
+    upper->nodes = block;
+    upper->nodes_capacity = !block ? 0 : mapped ? room.slots : has.slots;
+    SL_TRY(status);
+    status = load(index, array_of(SL_SECTION_UPPER_START, starts, starts_room, word, 0), &block, progress);
+    upper->start = block;
+    upper->start_capacity = !block ? 0 : mapped ? starts_room : starts;
+    SL_TRY(status);
+    status = load(index, array_of(SL_SECTION_UPPER_LINKS, has.rows, room.rows, index->m * word, 0), &block, progress);
+    upper->links = block;
+    upper->rows_capacity = !block ? 0 : mapped ? room.rows : has.rows;
+    SL_TRY(status);
+    upper->count = has.slots;
+    upper->rows = has.rows;
+    return SL_OK;
+}
+
+static sl_status load_coarse(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
+    sl_coarse *coarse = &index->coarse;
+    size_t n = sizes->has.n, pitch = coarse->codec.rows.pitch;
+    size_t projection = pitch ? sl_coarse_projection_size(coarse) : 0;
+    void *block;
+    sl_status status = load(index, array_of(SL_SECTION_COARSE, n, sizes->room.n, pitch, SL_ROW_STEP), &block, progress);
+    index->coarse_rows = block;
+    coarse->codec.rows.base = block;
+    SL_TRY(status);
+    size_t there = n > 0 || sizes->live;
+    status = load(index, array_of(SL_SECTION_PROJECTION, there, there, projection, there ? SL_ROW_STEP : 0), &block,
+                  progress);
+    index->projection = block;
+    SL_TRY(status);
+    if (block) sl_coarse_adopt(coarse, block);
+    return SL_OK;
+}
+
+/* An array with a row a node, which is none where records hold it. */
+static sl_status load_rows(sl_index *index, const sl_sizes *sizes, sl_section_kind kind, size_t pitch, size_t slack,
+                           void **out, sl_progress *progress) {
+    if (sizes->records && sl_record_holds(index, kind)) pitch = 0;
+    return load(index, array_of(kind, sizes->has.n, sizes->room.n, pitch, slack), out, progress);
+}
+
+static sl_status load_arrays_of_nodes(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
+    void *block;
+    sl_status status = load_rows(index, sizes, SL_SECTION_CODES, index->row_pitch, SL_ROW_STEP, &block, progress);
+    index->rows = block;
+    index->codec.rows.base = block;
+    SL_TRY(status);
+    status = load_rows(index, sizes, SL_SECTION_REST, index->rest_pitch, SL_ROW_STEP, &block, progress);
+    index->rest_rows = block;
+    index->codec.rest.base = block;
+    SL_TRY(status);
+    status = load_rows(index, sizes, SL_SECTION_LINKS, index->m0 * sizeof(uint32_t), 0, &block, progress);
+    index->links = block;
+    SL_TRY(status);
+    status = load_rows(index, sizes, SL_SECTION_IDS, sizes->id_width, 0, &block, progress);
+    index->ids = block;
+    index->id_width = block ? sizes->id_width : 0;
+    return status;
+}
+
+/* In memory the parts of records are arrays. */
+static sl_status part_records(sl_index *index, const sl_record *record, const sl_file_section *section, size_t n,
+                              sl_progress *progress) {
+    const size_t links = index->m0 * sizeof(uint32_t);
+    const size_t pitch = index->rest_pitch ? index->rest_pitch : index->row_pitch;
+    sl_split_rows rows = {.count = SL_RECORD_PARTS - 1, .row = record->pitch};
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->layer0, n * pitch + SL_ROW_STEP, &block));
+    sl_record_set_rows(index, block);
+    SL_TRY(sl_mem_take(&index->layer0, n * links, &block));
+    index->links = block;
+    SL_TRY(sl_mem_take(&index->layer0, n * sizeof(uint64_t), &block));
+    index->ids = block;
+    index->id_width = sizeof(uint64_t);
+    sl_record_parts(index, record, NULL, NULL, rows.parts);
+    rows.parts[SL_RECORD_SUM] = rows.parts[SL_RECORD_LINKS]; /* sums stay where they are */
+    SL_TRY(sl_store_copy_rows(index->store, section, &rows, n * record->pitch, progress));
+    /* What the copy is held to. */
+    index->sums = (uint32_t *)(uintptr_t)((const uint8_t *)sl_store_data(index->store, section) + record->sum);
+    index->sum_step = record->pitch;
+    return SL_OK;
+}
+
+static sl_status load_records(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
+    const sl_file_section *section;
+    sl_record record = sl_record_of(index);
+    SL_TRY(find_section(index, SL_SECTION_RECORDS, sizes->records ? sizes->room.n * record.pitch : 0, &section));
+    if (!sizes->records) return SL_OK;
+    section = sl_store_section(index->store, SL_SECTION_RECORDS);
+    if (!section)
+        return sl_fail(SL_ECORRUPT, "%s: there is no section %u (%s)", index->store->path, SL_SECTION_RECORDS,
+                       sl_section_name(SL_SECTION_RECORDS));
+    if (index->place == SL_PLACE_DRAM) return part_records(index, &record, section, sizes->has.n, progress);
+    sl_record_adopt(index, &record, (uint8_t *)(uintptr_t)sl_store_data(index->store, section));
+    return SL_OK;
+}
+
+static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
+    size_t n = sizes->has.n, room = sizes->room.n;
+    void *block;
+    SL_TRY(load_arrays_of_nodes(index, sizes, progress));
+    SL_TRY(load_records(index, sizes, progress));
+    SL_TRY(load_coarse(index, sizes, progress));
+    sl_status status =
+        load(index, array_of(SL_SECTION_REFINE, n, room, index->refine_pitch, SL_ROW_STEP), &block, progress);
+    index->refine_rows = block;
+    SL_TRY(status);
+    int marks = sizes->live || sizes->dead;
+    status = load(index, array_of(SL_SECTION_DEAD, marks ? sl_dead_bytes(n) : 0, marks ? sl_dead_bytes(room) : 0, 1, 0),
+                  &block, progress);
+    index->dead = block;
+    index->dead_count = sizes->dead;
+    return status;
+}
+
+/* Of a file that is written in place. What is copied is held to them and leaves them; see sl_sums_check. */
+static sl_status load_sums(sl_index *index, const sl_sizes *sizes) {
+    const sl_file_section *section;
+    uint64_t room = sizes->live && !sizes->records ? sizes->room.n * sizeof *index->sums : 0;
+    SL_TRY(find_section(index, SL_SECTION_SUMS, room, &section));
+    if (!section) return SL_OK;
+    index->sums = (uint32_t *)(uintptr_t)sl_store_data(index->store, section);
+    index->sum_step = sizeof *index->sums;
+    return SL_OK;
+}
+
+static sl_status check_address_space(const sl_index *index, const sl_file_header *header) {
+    uint64_t most, n = header->n > header->room ? header->n : header->room;
+    uint64_t rows = header->upper_rows > header->rows_room ? header->upper_rows : header->rows_room;
+    /* The longest row of all: where rows as long fit the address space, every array does. */
+    uint64_t row = sl_record_of(index).pitch + index->codec.rows.pitch + index->codec.rest.pitch +
+                   index->coarse.codec.rows.pitch + index->m0 * sizeof(uint32_t) + index->refine_pitch +
+                   sizeof(uint64_t);
+    if (__builtin_mul_overflow(n, row, &most) || most > SIZE_MAX ||
+        __builtin_mul_overflow(rows, index->m * sizeof(uint32_t), &most) || most > SIZE_MAX ||
+        header->upper_room >= SL_NONE)
+        return sl_fail(SL_ENOMEM, "%s: %llu vectors do not fit the address space", index->store->path,
+                       (unsigned long long)n);
+    return SL_OK;
+}
+
+static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
+    sl_sizes sizes;
+    sl_live_facts facts;
+    SL_TRY(check_address_space(index, header));
+    SL_TRY(read_sizes(index, header, &facts, &sizes));
+    index->capacity = index->place == SL_PLACE_DRAM ? sizes.has.n : sizes.room.n;
+    SL_TRY(load_layer0(index, &sizes, progress));
+    SL_TRY(load_sums(index, &sizes));
+    SL_TRY(load_upper(index, &sizes, progress));
+    SL_TRY(sl_partitions_load(index, progress));
+    SL_TRY(sl_settings_load(index, sizes.live ? (size_t)facts.tuned : SIZE_MAX, progress));
+    index->n = sizes.has.n;
+    index->ordered = sl_partition_rest(&index->partitions, index->n).first;
+    index->unverified = (size_t)facts.unverified;
+    index->next_id = facts.next_id;
+    index->quant_error = (sl_quant_error){facts.quant_error_sum, facts.quant_error_max, facts.quant_error_count};
+    /* The node that belongs to the slot is read with a check, since the file may say anything. */
+    index->entry = facts.entry;
+    return SL_OK;
+}
+
+/* Of a file that is written in place: to write it, to read it while another may, or to copy it, for which nobody must;
+ * *held then is what keeps others from writing until it is released. */
+static sl_status take_file(sl_index *index, const sl_open_params *open, int *held) {
+    sl_store *store = index->store;
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
+    int writes = open->writable && open->place != SL_PLACE_DRAM;
+    if (!section && writes)
+        return sl_fail(SL_EUNSUPPORTED,
+                       "%s: has no room to be written in place; save it with room, or open it with place dram",
+                       store->path);
+    if (!section) return SL_OK;
+    sl_page_sums sums;
+    SL_TRY(sl_page_sums_find(store, &sums));
+    if (section->size != SL_LIVE_SIZE || section->offset + section->size + SL_SECTION_SLACK != store->header.file_size)
+        return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is of a wrong size or place; make it or copy it again",
+                       store->path, section->kind, sl_section_name(section->kind));
+    if (writes) return sl_live_open(store, &index->allocator, open->file_ops, (uint64_t)open->log_bytes, &index->live);
+    SL_TRY(sl_live_heal(store));
+    return open->place == SL_PLACE_DRAM && !open->exclusive ? sl_live_hold(store, held) : SL_OK;
+}
+
+/* What a later save over the file is held to. A claim is taken before anything is read that it is to protect. */
+static sl_status take_origin(sl_index *index, const sl_open_params *open) {
+    const sl_store *store = index->store;
+    SL_TRY(sl_origin_make(store, &index->allocator, &index->origin));
+    if (open->exclusive) SL_TRY(sl_origin_claim(index->origin, store));
+    return sl_live_head(store) && (open->exclusive || open->place == SL_PLACE_DRAM) ? sl_live_check_log(store) : SL_OK;
+}
+
+/* What is copied into memory is held to the checksums there are. The copying verified the sections that have a CRC.
+ * Zeros between sections are not copied: a save would put new ones in the place of damaged ones. */
+static sl_status verify_rest(const sl_index *index, sl_progress *progress) {
+    sl_pages_found found;
+    if (sl_live_head(index->store)) SL_TRY(sl_page_sums_verify(index->store, &found, progress));
+    return sl_store_verify_gaps(index->store, progress);
+}
+
+/* The copy in memory needs its file no more, once it is held to all that the file says. */
+static sl_status settle_copy(sl_index *index, size_t threads, sl_progress *progress) {
+    sl_status status = sl_rules_check(index, threads);
+    if (status != SL_OK) return sl_fail_in(status, "%s", index->store->path);
+    /* Last, since records can say which vectors are damaged. */
+    index->store->threads = threads;
+    SL_TRY(verify_rest(index, progress));
+    sl_store_close(index->store, &index->allocator);
+    index->store = NULL;
+    index->sums = NULL;
+    return SL_OK;
+}
+
+static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
+    sl_index_params params;
+    sl_index *index;
+    int held = -1;
+    sl_status status = params_from(&store->header, open, &params);
+    if (status != SL_OK) return sl_fail_in(status, "%s", store->path);
+    status = sl_index_new(&params, &index);
+    if (status == SL_ENOMEM) return status;
+    if (status == SL_EUNSUPPORTED) return sl_fail_in(status, "%s", store->path);
+    if (status != SL_OK) return sl_fail_in(SL_ECORRUPT, "%s: header", store->path);
+    index->store = store;
+    index->place = open->place;
+    status = check_header(index, &store->header);
+    if (status != SL_OK) {
+        sl_fail_in(status, "%s", store->path);
+        goto fail;
+    }
+    SL_TRY_GOTO(sl_tier_check(index, open->tier), fail);
+    SL_TRY_GOTO(take_file(index, open, &held), fail);
+    SL_TRY_GOTO(take_origin(index, open), fail);
+    SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
+    /* What a policy has placed where the thread is that writes it first, this one has to write. */
+    const size_t copying = open->numa == SL_NUMA_LOCAL ? 1 : open->threads;
+    store->threads = copying;
+    sl_progress progress;
+    sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
+    SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
+    store->threads = 1; /* a check has its own */
+    SL_TRY_GOTO(sl_placed_read(index, open->prefault, &progress), fail);
+    SL_TRY_GOTO(sl_progress_end(&progress), fail);
+    if (index->place != SL_PLACE_DRAM && !index->live) index->facts = sl_live_head(store);
+    if (open->place == SL_PLACE_DRAM) SL_TRY_GOTO(settle_copy(index, copying, &progress), fail);
+    if (index->live) SL_TRY_GOTO(sl_live_mend(index), fail);
+    sl_live_release(held);
+    sl_tier_start(index, open->tier);
+    *out = index;
+    return SL_OK;
+fail:
+    sl_live_release(held);
+    sl_live_close(index->live);
+    index->live = NULL;
+    /* The caller closes the store. */
+    index->store = NULL;
+    sl_index_free(index);
+    return status;
+}
+
+static sl_status open_once(const char *path, const sl_open_params *open, sl_index **out) {
+    sl_allocator allocator = sl_allocator_of(open->allocator);
+    sl_store *store;
+    SL_TRY(sl_store_open(path, &sl_index_file, open->place, &allocator, &store));
+    sl_status status = open_store(open, store, out);
+    if (status != SL_OK) sl_store_close(store, &allocator);
+    return status;
+}
+
+sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!path) return sl_fail(SL_EINVAL, "path is NULL");
+    sl_open_params mine;
+    sl_open_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_open_params_init"));
+    if (!(mine.wait_s >= 0)) return sl_fail(SL_EINVAL, "wait_s is %g; give 0 or more seconds", mine.wait_s);
+    if (mine.exclusive && mine.writable && mine.place != SL_PLACE_DRAM)
+        return sl_fail(SL_EINVAL, "exclusive and writable are two ways to change a file; give one");
+    sl_waiting waiting = sl_waiting_for(mine.wait_s, mine.progress, mine.progress_ctx);
+    sl_status status;
+    do
+        status = open_once(path, &mine, out);
+    while (status == SL_EBUSY && sl_wait_more(&waiting, &status));
+    return status;
+}

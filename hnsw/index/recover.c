@@ -1,0 +1,41 @@
+#include "hnsw/index/recover.h"
+
+#include "hnsw/build/insert.h"
+#include "hnsw/graph/publish.h"
+
+/* The lists that the node was to be put into when the crash came. */
+static void tidy_round(const sl_index *index, uint32_t node) {
+    uint32_t slot, top = sl_level_and_slot(index, node, &slot);
+    for (uint32_t level = 0; level <= top && level <= SL_MAX_LEVEL; level++) {
+        sl_layer layer = sl_layer_at(index, level);
+        const uint32_t *own = sl_layer_links(&layer, level ? slot : node);
+        uint32_t known[2 * SL_MAX_M];
+        size_t count = own ? sl_links_known(&layer, own, known) : 0;
+        for (size_t i = 0; i < count; i++) {
+            uint32_t *links = sl_layer_links(&layer, known[i]);
+            if (links) sl_links_tidy(index, links, layer.degree);
+        }
+    }
+}
+
+static sl_status relink(sl_index *index, size_t linked) {
+    for (size_t node = linked; node < index->n; node++)
+        tidy_round(index, (uint32_t)node);
+    SL_TRY(sl_build_relink(index, linked));
+    index->unverified += index->n - linked;
+    sl_live_linked(index, index->n);
+    return SL_OK;
+}
+
+sl_status sl_live_mend(sl_index *index) {
+    sl_live_facts facts = sl_live_read(sl_live_facts_in_file(index));
+    const sl_upper *upper = &index->upper;
+    sl_upper_truncate(index, index->n);
+    if (facts.deleting) {
+        index->dead_count = sl_dead_marks(index);
+        sl_live_deleted(index);
+    }
+    int whole = facts.linked == index->n && !facts.deleting;
+    if (facts.linked < index->n) SL_TRY(relink(index, (size_t)facts.linked));
+    return whole && upper->count == facts.upper_count && upper->rows == facts.upper_rows ? SL_OK : sl_index_sync(index);
+}

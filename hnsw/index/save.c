@@ -1,0 +1,169 @@
+#include "base/params.h"
+#include "hnsw/build/reach.h"
+#include "hnsw/build/renumber.h"
+#include "hnsw/graph/publish.h"
+#include "hnsw/graph/sums.h"
+#include "hnsw/search/settings.h"
+
+#include <string.h>
+
+void sl_save_params_init_sized(sl_save_params *params, size_t struct_size) {
+    const sl_save_params mine = {.struct_size = sizeof mine};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+/* Memory for the time of a save. */
+typedef struct save_parts {
+    void *ids; /* in the file's width, where that is not the one they have in memory */
+    size_t id_bytes;
+    uint32_t *sums; /* where the file has them and the index has not */
+    uint64_t *dead; /* zeros, where the file has marks and nothing is deleted */
+    uint8_t *live;
+    void *window;
+} save_parts;
+
+static void free_parts(const sl_index *index, const save_parts *parts) {
+    sl_mem_free(&index->allocator, parts->ids, parts->id_bytes);
+    sl_mem_free(&index->allocator, parts->sums, sl_sums_bytes(index));
+    sl_mem_free(&index->allocator, parts->dead, sl_dead_bytes(index->n));
+    sl_mem_free(&index->allocator, parts->live, SL_LIVE_SIZE);
+    sl_mem_free(&index->allocator, parts->window, SL_SPLIT_WINDOW);
+}
+
+static sl_status make_ids(const sl_index *index, size_t width, save_parts *parts) {
+    if (width == index->id_width) return SL_OK;
+    parts->id_bytes = index->n * width;
+    SL_TRY(sl_mem_alloc(&index->allocator, parts->id_bytes, &parts->ids));
+    uint32_t *narrow = parts->ids;
+    uint64_t *whole = parts->ids;
+    for (size_t node = 0; node < index->n; node++) {
+        uint64_t id = sl_id_of(index, (uint32_t)node);
+        if (width == sizeof *whole)
+            whole[node] = id;
+        else
+            narrow[node] = (uint32_t)id;
+    }
+    return SL_OK;
+}
+
+/* Those that the index has are kept, so that what is damaged stays known. */
+static sl_status make_sums(const sl_index *index, save_parts *parts) {
+    void *block;
+    if (index->sums) return SL_OK;
+    SL_TRY(sl_mem_alloc(&index->allocator, sl_sums_bytes(index), &block));
+    parts->sums = block;
+    sl_sums_make(index, parts->sums);
+    return SL_OK;
+}
+
+static sl_status make_live(const sl_index *index, save_parts *parts) {
+    sl_live_facts facts = sl_live_facts_of(index);
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->allocator, SL_LIVE_SIZE, &block));
+    parts->live = block;
+    return sl_live_format(parts->live, &facts, sizeof facts);
+}
+
+/* A file as small as it can be, or with room to be written in place. */
+static sl_status describe_file(const sl_index *index, const sl_save_params *save, save_parts *parts,
+                               sl_description *out) {
+    int records = save->layout == SL_LAYOUT_RECORDS, whole = records || save->room;
+    void *block = NULL;
+    sl_described_as as = {.layout = save->layout, .id_width = whole ? sizeof(uint64_t) : sl_file_id_width(index)};
+    SL_TRY(make_ids(index, as.id_width, parts));
+    if (whole) SL_TRY(make_sums(index, parts));
+    if (records || index->record.pitch) SL_TRY(sl_mem_alloc(&index->allocator, SL_SPLIT_WINDOW, &parts->window));
+    as.ids = parts->ids;
+    as.sums = parts->sums;
+    as.window = parts->window;
+    if (!save->room) {
+        sl_describe(index, &as, out);
+        return SL_OK;
+    }
+    SL_TRY(make_live(index, parts));
+    if (!index->dead_count && index->n) SL_TRY(sl_mem_alloc(&index->allocator, sl_dead_bytes(index->n), &block));
+    parts->dead = block;
+    as.dead = block;
+    sl_live_describe(index, sl_live_room(index, save->room), &as, parts->live, out);
+    return SL_OK;
+}
+
+static sl_status check_room(const sl_index *index, size_t room) {
+    if (room > SL_MAX_VECTORS)
+        return sl_fail(SL_ELIMIT, "room for %zu vectors; an index holds up to %u", room, SL_MAX_VECTORS);
+    if (room && room < index->n)
+        return sl_fail(SL_EINVAL, "room for %zu vectors, where there are %zu; give as many or more", room, index->n);
+    return SL_OK;
+}
+
+/* A new file gets new checksums: what is copied from an old one is held to that one's first. */
+static sl_status verify_source(const sl_index *index, sl_progress *progress) {
+    sl_verified found;
+    return index->store ? sl_store_verify_all(index->store, &found, progress) : SL_OK;
+}
+
+/* Of a mapped index that nobody writes nothing changes but the settings that tuning stores. Over its own file these are
+ * all that is written. */
+static int only_settings_change(const sl_index *index, const char *path, const sl_save_params *save) {
+    int records = save->layout == SL_LAYOUT_RECORDS;
+    return index->store && !sl_live_head(index->store) && !save->room && records == (index->record.pitch != 0) &&
+           index->origin->mapped && sl_origin_is(index->origin, path);
+}
+
+static sl_status save_settings(const sl_index *index, const char *path, const sl_save_params *save) {
+    const sl_section_source tuned = {
+        .kind = SL_SECTION_TUNED, .data = index->tuned, .size = index->tuned_count * sizeof *index->tuned};
+    sl_progress progress;
+    sl_progress_start(&progress, save->progress, save->progress_ctx, index->store->size);
+    return sl_store_amend(index->store, path, save->file_ops, &tuned, index->origin, &progress);
+}
+
+static sl_status save_index(sl_index *index, const char *path, const sl_save_params *params) {
+    sl_save_params mine;
+    sl_save_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
+    sl_index view;
+    sl_origin *origin = index->origin;
+    index = (sl_index *)(uintptr_t)sl_live_seen(index, &view);
+    SL_TRY(check_room(index, mine.room));
+    if ((unsigned)mine.layout > SL_LAYOUT_RECORDS)
+        return sl_fail(SL_EINVAL, "layout %d is none of sl_layout", (int)mine.layout);
+    if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
+    SL_TRY(sl_reach_settle(index));
+    sl_description file;
+    sl_describe_own(index, &file);
+    sl_progress progress;
+    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
+    SL_TRY(verify_source(index, &progress));
+    sl_order_settle(index, 2, index->threads, &progress);
+    if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
+    save_parts parts = {.ids = NULL};
+    sl_status status;
+    SL_TRY_GOTO(describe_file(index, &mine, &parts, &file), done);
+    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
+    status =
+        sl_store_save(path, &sl_index_file, mine.file_ops, &file.header, file.sections, file.count, origin, &progress);
+done:
+    free_parts(index, &parts);
+    return status;
+}
+
+/* A save over the mapped file that others may write keeps them off before it takes its view, which would lack what they
+ * write later. A claim has done so. */
+sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
+    if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
+    int held = -1;
+    int over = index->facts && sl_origin_is(index->origin, path);
+    if (over && !sl_origin_claims(index->origin, index->origin->path)) {
+        sl_status status = sl_live_hold(index->store, &held);
+        if (status != SL_OK) {
+            sl_live_release(held);
+            /* Whoever has the lock may have that of another file, which has taken this one's place. */
+            if (index->origin->mapped) SL_TRY(sl_origin_check(index->origin, index->origin->path, -1));
+            return status;
+        }
+    }
+    sl_status status = save_index(index, path, params);
+    sl_live_release(held);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* What an index lies on. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/params.h"
+#include "hnsw/graph/publish.h"
+#include "hnsw/place/dram_copy.h"
+#include "hnsw/place/numa_place.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static sl_mapping mapping_of(const sl_index *index) {
+    if (index->place == SL_PLACE_DRAM) return SL_MAPPING_MEMORY;
+    if (sl_index_is_direct(index)) return SL_MAPPING_DIRECT;
+    return index->store->detached ? SL_MAPPING_PRIVATE : SL_MAPPING_SHARED;
+}
+
+/* Of a reader the log is another process's, which may empty it at any time: what stat says. */
+static uint64_t log_bytes(const sl_index *index) {
+    char path[PATH_MAX];
+    struct stat log;
+    if (index->live) return index->live->direct ? 0 : index->live->redo->end;
+    return sl_redo_name(index->store->resolved, path) == SL_OK && stat(path, &log) == 0 ? (uint64_t)log.st_size : 0;
+}
+
+static sl_status fill_live(const sl_index *index, sl_index_storage *out) {
+    sl_superblock super;
+    if (index->live)
+        super = index->live->super;
+    else
+        SL_TRY(sl_live_super(index->store, &super));
+    out->room = index->store->header.room;
+    out->bytes_log = log_bytes(index);
+    out->log_lost = !index->live && sl_live_check_settled(index->store) == SL_ECORRUPT;
+    out->recoveries = super.recoveries;
+    out->recovered_groups = super.recovered_groups;
+    out->recovered_bytes = super.recovered_bytes;
+    return SL_OK;
+}
+
+sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    SL_TRY(sl_params_check_out(out, "sl_index_storage"));
+    sl_index view;
+    index = sl_live_seen(index, &view);
+    sl_index_storage mine = {.place = index->place,
+                             .mapping = mapping_of(index),
+                             .dax = index->store && index->store->dax,
+                             .writable = index->place == SL_PLACE_DRAM || index->live,
+                             .record_bytes = index->record.pitch};
+    sl_span arrays[SL_LAYER0_ARRAYS];
+    sl_pages pages;
+    sl_layer0_arrays(index, arrays);
+    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
+        mine.bytes_layer0 += arrays[i].size;
+    mine.pages_known = sl_pages_count(arrays, SL_LAYER0_ARRAYS, &pages);
+    mine.page_size = pages.page_size;
+    mine.bytes_resident = pages.resident;
+    mine.bytes_huge = pages.huge;
+    mine.tier = sl_tier_look(index, &mine.bytes_tier);
+    if (index->store && sl_live_head(index->store)) SL_TRY(fill_live(index, &mine));
+    sl_params_out(out, &mine, sizeof mine);
+    return SL_OK;
+}

@@ -1,0 +1,168 @@
+#define _POSIX_C_SOURCE 200809L
+#include "hnsw/place/dram_copy.h"
+
+#include "base/crew.h"
+#include "base/system.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is copied between two looks at whether to stop. */
+#define CHUNK ((size_t)1 << 20)
+
+enum { PARTS = SL_UPPER_PARTS + 1 };
+
+struct sl_tier_filler {
+    const sl_tier_copy **ready; /* the index's word, set when all is there */
+    sl_tier_copy copy;
+    sl_copying parts[PARTS];
+    size_t part_count;
+    void *upper, *rows; /* blocks; NULL: there are none */
+    size_t upper_size, rows_size;
+    const sl_medium *medium;
+    uint64_t done; /* atomic: bytes */
+    int stop;      /* atomic */
+    int started;
+    pid_t process; /* in which the thread is: a child that fork() made has none */
+    pthread_t thread;
+};
+
+sl_status sl_tier_check(const sl_index *index, sl_tier asked) {
+    if ((unsigned)asked > SL_TIER_DRAM) return sl_fail(SL_EINVAL, "tier %d is unknown", (int)asked);
+    if (asked != SL_TIER_DRAM || index->place == SL_PLACE_DRAM || !sl_live_head(index->store)) return SL_OK;
+    return sl_fail(SL_EUNSUPPORTED,
+                   "%s: can be written in place, so that copies of what it holds would not stay true; open it with "
+                   "tier none, or save it without room",
+                   index->store->path);
+}
+
+size_t sl_tier_row_bytes(const sl_index *index) {
+    return index->walked->codes == SL_CODES_I4 ? index->n * index->walked->rows.pitch : 0;
+}
+
+static size_t upper_bytes(const sl_index *index) {
+    return index->upper.count ? sl_upper_copy_size(index) : 0;
+}
+
+static void warn(const sl_index *index, const char *why) {
+    char message[512];
+    if (!index->log) return;
+    snprintf(message, sizeof message, "no tier in DRAM, searches read the mapped file: %s", why);
+    index->log(index->log_ctx, SL_LOG_WARN, message);
+}
+
+/* Unasked, a tier must not be what memory ends by. */
+static int fits(const sl_index *index, size_t bytes) {
+    uint64_t memory = sl_system_memory();
+    char why[160];
+    if (!memory || bytes <= memory / 2) return 1;
+    snprintf(why, sizeof why, "it would take %zu bytes, more than half of the %llu there are; ask for it by tier dram",
+             bytes, (unsigned long long)memory);
+    warn(index, why);
+    return 0;
+}
+
+static int is_wanted(const sl_index *index, sl_tier asked) {
+    size_t bytes = upper_bytes(index) + sl_tier_row_bytes(index);
+    if (asked == SL_TIER_NONE || index->place == SL_PLACE_DRAM || index->live || index->facts || !bytes) return 0;
+    return asked == SL_TIER_DRAM || (index->store->dax && fits(index, bytes));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The thread
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Whether it came to its end. What is read next is asked for ahead: the mapping is one that is read at random. */
+static int copy_part(sl_tier_filler *filler, const sl_copying *part) {
+    for (size_t at = 0, some; at < part->size; at += some) {
+        if (__atomic_load_n(&filler->stop, __ATOMIC_RELAXED)) return 0;
+        const uint8_t *from = (const uint8_t *)part->from + at;
+        size_t rest = part->size - at;
+        some = rest < CHUNK ? rest : CHUNK;
+        filler->medium->advise_soon(from, rest < 2 * CHUNK ? rest : 2 * CHUNK);
+        memcpy((uint8_t *)part->to + at, from, some);
+        __atomic_fetch_add(&filler->done, some, __ATOMIC_RELAXED);
+    }
+    return 1;
+}
+
+static void *fill(void *ctx) {
+    sl_tier_filler *filler = ctx;
+    for (size_t i = 0; i < filler->part_count; i++)
+        if (!copy_part(filler, &filler->parts[i])) return NULL;
+    if (filler->rows) memset((uint8_t *)filler->rows + filler->rows_size - SL_ROW_STEP, 0, SL_ROW_STEP);
+    __atomic_store_n(filler->ready, &filler->copy, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static sl_status start_thread(sl_tier_filler *filler) {
+    filler->process = getpid();
+    int error = sl_crew_start(&filler->thread, fill, filler);
+    if (error) return sl_fail(SL_EUNSUPPORTED, "the system gives no thread to fill it (error %d)", error);
+    filler->started = 1;
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Beginning and end
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* All memory is had here, on the thread that opens the index: the caller's allocator is asked by no other. Nothing is
+ * written to it, so that this takes no time. */
+static sl_status make_room(sl_index *index, sl_tier_filler *filler) {
+    size_t rows = sl_tier_row_bytes(index), upper = upper_bytes(index);
+    filler->copy = (sl_tier_copy){index->upper, *index->walked};
+    if (upper) {
+        SL_TRY(sl_mem_take(&index->allocator, upper, &filler->upper));
+        filler->upper_size = upper;
+        filler->copy.upper = sl_upper_lay_out(index, filler->upper, filler->parts);
+        filler->part_count = SL_UPPER_PARTS;
+    }
+    if (!rows) return SL_OK;
+    SL_TRY(sl_mem_take(&index->layer0, rows + SL_ROW_STEP, &filler->rows));
+    filler->rows_size = rows + SL_ROW_STEP;
+    filler->copy.walked.rows.base = filler->rows;
+    filler->parts[filler->part_count++] = (sl_copying){index->walked->rows.base, filler->rows, rows};
+    return SL_OK;
+}
+
+static sl_status begin(sl_index *index) {
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_tier_filler), &block));
+    index->filler = block;
+    index->filler->ready = &index->tier;
+    index->filler->medium = index->store->medium;
+    SL_TRY(make_room(index, index->filler));
+    return start_thread(index->filler);
+}
+
+void sl_tier_start(sl_index *index, sl_tier asked) {
+    if (!is_wanted(index, asked) || begin(index) == SL_OK) return;
+    warn(index, sl_last_error());
+    sl_tier_free(index);
+}
+
+void sl_tier_free(sl_index *index) {
+    sl_tier_filler *filler = index->filler;
+    if (!filler) return;
+    if (filler->started && filler->process == getpid()) {
+        __atomic_store_n(&filler->stop, 1, __ATOMIC_RELAXED);
+        pthread_join(filler->thread, NULL);
+    }
+    index->tier = NULL;
+    index->filler = NULL;
+    sl_mem_free(&index->allocator, filler->upper, filler->upper_size);
+    sl_mem_free(&index->layer0, filler->rows, filler->rows_size);
+    sl_mem_free(&index->allocator, filler, sizeof *filler);
+}
+
+sl_tier_state sl_tier_look(const sl_index *index, uint64_t *bytes) {
+    const sl_tier_filler *filler = index->filler;
+    int filled = sl_tier_now(index) != NULL;
+    *bytes = 0;
+    /* A child that fork() made before all was there stays without. */
+    if (!filler || (!filled && filler->process != getpid())) return SL_TIER_STATE_NONE;
+    *bytes = __atomic_load_n(&filler->done, __ATOMIC_RELAXED);
+    return filled ? SL_TIER_STATE_FILLED : SL_TIER_STATE_FILLING;
+}

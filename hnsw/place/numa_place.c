@@ -1,0 +1,89 @@
+#include "hnsw/place/numa_place.h"
+
+#include "base/numa.h"
+#include "base/params.h"
+#include "hnsw/place/replicas.h"
+
+#include <stdio.h>
+
+/* Of a mapped file, what is read at a time, before it is moved or progress is told. */
+#define WINDOW ((size_t)8 << 20)
+
+void sl_layer0_arrays(const sl_index *index, sl_span out[SL_LAYER0_ARRAYS]) {
+    size_t n = index->place == SL_PLACE_DRAM ? index->capacity : index->n;
+    /* Records begin with a row and hold links and ids. */
+    int apart = index->record.pitch == 0;
+    const sl_span arrays[SL_LAYER0_ARRAYS] = {
+        {index->rows, n * index->codec.rows.pitch},
+        {index->rest_rows, n * index->codec.rest.pitch},
+        {index->coarse_rows, n * index->coarse.codec.rows.pitch},
+        {index->links, apart ? n * index->m0 * sizeof(uint32_t) : 0},
+        {index->ids, apart ? n * index->id_width : 0},
+        {index->refine_rows, n * index->refine_pitch},
+    };
+    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
+        out[i] = arrays[i];
+}
+
+sl_status sl_placed_init(sl_index *index, sl_numa_policy policy, size_t node, const sl_numa_ops *ops) {
+    SL_TRY(sl_numa_open(policy, node, ops, &index->allocator, &index->numa));
+    if (!index->numa) return SL_OK;
+    index->layer0_memory = (sl_numa_memory){index->numa, index->numa->policy, index->numa->node};
+    index->layer0 = sl_numa_allocator(&index->layer0_memory);
+    return sl_replicas_init(index);
+}
+
+void sl_placed_free(sl_index *index) {
+    sl_replicas_free(index);
+    sl_numa_close(index->numa);
+    index->numa = NULL;
+}
+
+/* Each page of a part of a mapping, so that it is in memory. */
+static void touch(sl_index *index, const uint8_t *at, size_t size) {
+    index->store->medium->advise_soon(at, size);
+    for (size_t byte = 0; byte < size; byte += 4096)
+        (void)*(const volatile uint8_t *)(at + byte);
+}
+
+sl_status sl_placed_read(sl_index *index, int prefault, sl_progress *progress) {
+    sl_span arrays[SL_LAYER0_ARRAYS];
+    uint64_t stayed = 0;
+    if (!(index->numa || prefault) || index->place == SL_PLACE_DRAM) return SL_OK;
+    sl_layer0_arrays(index, arrays);
+    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
+        for (size_t at = 0, some; at < arrays[i].size; at += some) {
+            const uint8_t *from = (const uint8_t *)arrays[i].at + at;
+            some = arrays[i].size - at < WINDOW ? arrays[i].size - at : WINDOW;
+            touch(index, from, some);
+            if (index->numa) SL_TRY(sl_numa_move(index->numa, from, some, index->store->base, &stayed));
+            sl_progress_step(progress, some);
+            if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
+        }
+    if (!stayed || !index->log) return SL_OK;
+    char message[160];
+    snprintf(
+        message, sizeof message,
+        "%llu bytes of the mapped file stay on other memory nodes than asked for: other processes have them mapped",
+        (unsigned long long)stayed);
+    index->log(index->log_ctx, SL_LOG_WARN, message);
+    return SL_OK;
+}
+
+sl_status sl_index_get_numa(const sl_index *index, sl_index_numa *out) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    SL_TRY(sl_params_check_out(out, "sl_index_numa"));
+    sl_numa_ops ops = index->numa ? index->numa->ops : sl_numa_ops_of(NULL);
+    sl_index_numa mine = {.copies = sl_replicas_count(index)};
+    sl_span arrays[SL_LAYER0_ARRAYS];
+    SL_TRY(sl_numa_count_nodes(&ops, &mine.nodes));
+    if (index->numa) {
+        mine.policy = index->numa->policy;
+        mine.node = index->numa->node;
+    }
+    sl_layer0_arrays(index, arrays);
+    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
+        if (arrays[i].size) SL_TRY(sl_numa_count(&ops, arrays[i].at, arrays[i].size, mine.bytes, &mine.bytes_absent));
+    sl_params_out(out, &mine, sizeof mine);
+    return SL_OK;
+}

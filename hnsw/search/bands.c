@@ -1,0 +1,95 @@
+#include "hnsw/search/bands.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The band that begins at three sixteenths of a partition. How many partitions are looked at up to there says better
+ * how far to go in all than numbers of rows, of bands, or of partitions up to elsewhere (docs/internals/hnsw.md). */
+enum { MIDDLE = 11 };
+_Static_assert(MIDDLE < SL_PARTITION_BANDS, "a band");
+
+/* Of how many partitions a query looks at something, at most, for each of its probes: of some ten mostly. */
+enum { TOUCHED = 16 };
+
+size_t sl_share_partitions(const sl_partitions *partitions, size_t probes) {
+    size_t keep = partitions->band_bits ? TOUCHED * probes : probes;
+    return keep < partitions->count ? keep : partitions->count;
+}
+
+/* As many as may be left of the nearest, and kernels write whole registers behind them. */
+static size_t most_nearest(const sl_partitions *partitions) {
+    return partitions->count + partitions->count / 4 + 32;
+}
+
+size_t sl_share_scratch(const sl_partitions *partitions) {
+    return partitions->band_bits ? 2 * most_nearest(partitions) : 0;
+}
+
+/* The score that the middle of `probes` partitions reaches: what the longest of a band may score is its share of what
+ * its partition's longest may. Of those that are left the least is taken, whatever was halved to find them. */
+static float middle_score(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes,
+                          const sl_scan *nearest, uint32_t *scratch) {
+    float *scores = (float *)(void *)(scratch + most_nearest(partitions)), least = INFINITY;
+    sl_scan middles = {.least = -INFINITY, .count = nearest->count, .ids = scratch, .scores = scores};
+    const uint8_t *bands = partitions->bands + MIDDLE;
+    for (uint32_t i = 0; i < nearest->count; i++) {
+        float middle = nearest->scores[i] * ((float)bands[(size_t)nearest->ids[i] * SL_PARTITION_BANDS] * (1 / 255.0f));
+        scores[i] = middle == middle ? middle : -INFINITY; /* of a damaged file, which may score without end */
+    }
+    memcpy(scratch, nearest->ids, nearest->count * sizeof *scratch);
+    kernels->tile.best(&middles, (uint32_t)probes, 1);
+    for (uint32_t i = 0; i < middles.count; i++)
+        least = scores[i] < least ? scores[i] : least;
+    return least;
+}
+
+/* How many bands of a partition score at least so much, but for what rounding does: those before the first that is too
+ * short for it. The partition itself scores so, and both scores are above 0. */
+static size_t bands_above(const uint8_t *bands, float score, float least) {
+    float shortest = 255 * (least / score) - 0.5f;
+    int whole = shortest > 0 ? (int)shortest : 0;
+    unsigned above = 0; /* gcc 12 miscounts in bytes */
+    for (size_t b = 0; b < SL_PARTITION_BANDS; b++)
+        above += bands[b] > whole;
+    return above ? above : 1;
+}
+
+/* Away from the query shorter vectors score more: there, and where all score alike, as for a query of zeros, length
+ * says nothing of what is worth reading, and `probes` partitions are read whole. */
+static void choose_bands(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes, sl_scan *nearest,
+                         uint32_t *scratch) {
+    kernels->tile.best(nearest, (uint32_t)sl_share_partitions(partitions, probes), 0);
+    float least = middle_score(kernels, partitions, probes, nearest, scratch);
+    int whole = nearest->count <= probes || !(least > 0);
+    uint32_t kept = 0;
+    if (whole) kernels->tile.best(nearest, (uint32_t)probes, 0);
+    for (size_t i = 0; i < nearest->count; i++) {
+        uint32_t p = nearest->ids[i];
+        float score = nearest->scores[i];
+        if (!whole && !(score >= least)) continue;
+        size_t bands = SL_PARTITION_BANDS;
+        if (!whole) bands = bands_above(partitions->bands + (size_t)p * SL_PARTITION_BANDS, score, least);
+        nearest->ids[kept] = (uint32_t)((p + 1) * SL_PARTITION_BANDS - bands);
+        nearest->scores[kept++] = score;
+    }
+    nearest->count = kept;
+}
+
+static void put_best_first(sl_scan *nearest) {
+    uint32_t best = 0;
+    if (!nearest->count) return;
+    for (uint32_t i = 1; i < nearest->count; i++)
+        if (nearest->scores[i] > nearest->scores[best]) best = i;
+    uint32_t id = nearest->ids[best];
+    nearest->ids[best] = nearest->ids[0];
+    nearest->ids[0] = id;
+}
+
+void sl_share_choose(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes, sl_scan *nearest,
+                     uint32_t *scratch) {
+    if (partitions->band_bits)
+        choose_bands(kernels, partitions, probes, nearest, scratch);
+    else
+        kernels->tile.best(nearest, (uint32_t)probes, 0);
+    put_best_first(nearest);
+}

@@ -1,0 +1,29 @@
+/* A batch call under way: what was asked, and the searchers of its threads. */
+#ifndef SL_HNSW_SEARCH_BATCH_H
+#define SL_HNSW_SEARCH_BATCH_H
+
+#include "base/thread.h"
+#include "hnsw/search/searcher.h"
+
+typedef struct sl_batch {
+    const sl_index *index;
+    sl_searcher **searchers; /* one a thread */
+    size_t threads;
+    const uint8_t *queries;
+    sl_dtype dtype;
+    size_t nq, stride, k;
+    const sl_search_params *params;
+    uint64_t *ids;
+    float *scores;
+    int nodes; /* ids get the nodes' numbers, not the user's ids */
+    sl_progress progress;
+} sl_batch;
+
+static inline const void *sl_batch_query(const sl_batch *batch, size_t i) {
+    return batch->queries + i * batch->stride;
+}
+
+/* batch.c: what the searcher's top holds as row i of the results. */
+void sl_batch_write(const sl_batch *batch, const sl_searcher *searcher, size_t i);
+
+#endif

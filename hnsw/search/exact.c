@@ -1,0 +1,238 @@
+#include "base/params.h"
+#include "hnsw/graph/index.h"
+#include "hnsw/search/topk.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Rows are brought into the kernels' form a block at a time, small enough to stay in a second-level cache while every
+ * query passes over it. */
+enum { BLOCK_BYTES = 512 * 1024, CHUNK = 128 };
+
+struct sl_exact {
+    sl_allocator allocator;
+    const sl_kernels *kernels;
+    sl_exact_params params;
+    sl_codec codec;
+    size_t nq, block_rows;
+    uint8_t *queries; /* dense, as given */
+    uint8_t *codes;   /* of each query, for the kernels */
+    sl_query_code *query_codes;
+    float *query_norm2;
+    sl_top_entry *entries; /* k a query */
+    size_t *sizes;         /* kept so far, a query */
+    uint8_t *block;        /* encoded rows */
+    float *floats;         /* dim a thread */
+    size_t threads;
+};
+
+void sl_exact_params_init_sized(sl_exact_params *params, size_t struct_size) {
+    const sl_exact_params mine = {.struct_size = sizeof mine, .metric = SL_METRIC_COSINE, .dtype = SL_F32};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+static size_t query_bytes(const sl_exact *exact) {
+    return exact->params.dim * sl_dtype_size(exact->params.dtype);
+}
+
+void sl_exact_free(sl_exact *exact) {
+    if (!exact) return;
+    sl_allocator allocator = exact->allocator;
+    size_t nq = exact->nq;
+    sl_mem_free(&allocator, exact->queries, nq * query_bytes(exact));
+    sl_mem_free(&allocator, exact->codes, nq * sl_query_size(&exact->codec));
+    sl_mem_free(&allocator, exact->query_codes, nq * sizeof *exact->query_codes);
+    sl_mem_free(&allocator, exact->query_norm2, nq * sizeof *exact->query_norm2);
+    sl_mem_free(&allocator, exact->entries, nq * exact->params.k * sizeof *exact->entries);
+    sl_mem_free(&allocator, exact->sizes, nq * sizeof *exact->sizes);
+    sl_mem_free(&allocator, exact->block, sl_codec_rows_size(&exact->codec, exact->block_rows));
+    sl_mem_free(&allocator, exact->floats, exact->threads * exact->params.dim * sizeof(float));
+    sl_mem_free(&allocator, exact, sizeof *exact);
+}
+
+static sl_status alloc_arrays(sl_exact *exact) {
+    const sl_allocator *allocator = &exact->allocator;
+    size_t nq = exact->nq, bytes;
+    void *block;
+    if (!sl_mul(nq, exact->params.k, &bytes) || !sl_mul(bytes, sizeof *exact->entries, &bytes) ||
+        !sl_mul(nq, sl_query_size(&exact->codec), &bytes))
+        return sl_fail(SL_ENOMEM, "%zu queries with k %zu do not fit the address space", nq, exact->params.k);
+    SL_TRY(sl_mem_alloc(allocator, nq * query_bytes(exact), &block));
+    exact->queries = block;
+    SL_TRY(sl_mem_alloc(allocator, nq * sl_query_size(&exact->codec), &block));
+    exact->codes = block;
+    SL_TRY(sl_mem_alloc(allocator, nq * sizeof *exact->query_codes, &block));
+    exact->query_codes = block;
+    SL_TRY(sl_mem_alloc(allocator, nq * sizeof *exact->query_norm2, &block));
+    exact->query_norm2 = block;
+    SL_TRY(sl_mem_alloc(allocator, nq * exact->params.k * sizeof *exact->entries, &block));
+    exact->entries = block;
+    SL_TRY(sl_mem_alloc(allocator, nq * sizeof *exact->sizes, &block));
+    exact->sizes = block;
+    SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&exact->codec, exact->block_rows), &block));
+    exact->block = block;
+    exact->codec.rows.base = block;
+    SL_TRY(sl_mem_alloc(allocator, exact->threads * exact->params.dim * sizeof(float), &block));
+    exact->floats = block;
+    return SL_OK;
+}
+
+static sl_status take_queries(sl_exact *exact, const uint8_t *queries, size_t stride) {
+    const sl_exact_params *p = &exact->params;
+    size_t bytes = query_bytes(exact), code_bytes = sl_query_size(&exact->codec);
+    if (stride == 0) stride = bytes;
+    for (size_t q = 0; q < exact->nq; q++) {
+        sl_status status = sl_vector_check(p->metric, p->dtype, queries + q * stride, p->dim);
+        if (status != SL_OK) return sl_fail_in(status, "query %zu", q);
+        memcpy(exact->queries + q * bytes, queries + q * stride, bytes);
+        sl_encode_query(&exact->codec, queries + q * stride, p->dtype, exact->codes + q * code_bytes, exact->floats,
+                        &exact->query_codes[q], &exact->query_norm2[q]);
+    }
+    return SL_OK;
+}
+
+static sl_status check_params(const sl_exact_params *p) {
+    if (p->k == 0) return sl_fail(SL_EINVAL, "k is 0; give at least 1");
+    if ((unsigned)p->dtype > SL_I16) return sl_fail(SL_EINVAL, "dtype %d is unknown", (int)p->dtype);
+    return SL_OK;
+}
+
+sl_status sl_exact_create(const sl_exact_params *params, const void *queries, size_t nq, size_t stride,
+                          sl_exact **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    sl_exact_params mine;
+    sl_exact_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_exact_params_init"));
+    SL_TRY(check_params(&mine));
+    if (nq && !queries) return sl_fail(SL_EINVAL, "queries is NULL");
+    sl_allocator allocator = sl_allocator_of(mine.allocator);
+    void *block;
+    SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_exact), &block));
+    sl_exact *exact = block;
+    *exact = (sl_exact){.allocator = allocator, .kernels = sl_kernels_best(), .params = mine, .nq = nq};
+    exact->threads = sl_thread_count(mine.threads);
+    int is_float = sl_dtype_is_float(mine.dtype);
+    sl_codes codes = is_float ? SL_CODES_F32 : mine.dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
+    sl_status status = sl_codec_init(&exact->codec, mine.dim, mine.metric, is_float ? SL_F32 : mine.dtype, codes);
+    if (status != SL_OK) {
+        sl_mem_free(&allocator, exact, sizeof *exact);
+        return status;
+    }
+    exact->block_rows = BLOCK_BYTES / exact->codec.rows.pitch + CHUNK;
+    if (nq) SL_TRY_GOTO(sl_check_stride(queries, mine.dtype, mine.dim, stride), fail);
+    SL_TRY_GOTO(alloc_arrays(exact), fail);
+    SL_TRY_GOTO(take_queries(exact, queries, stride), fail);
+    *out = exact;
+    return SL_OK;
+fail:
+    sl_exact_free(exact);
+    return status;
+}
+
+/* The codes and factors of a block; the first bad row, or SIZE_MAX; the largest length in the block. */
+static size_t encode_block(sl_exact *exact, const uint8_t *rows, size_t n, size_t stride, double *longest) {
+    const sl_exact_params *p = &exact->params;
+    size_t bad = SIZE_MAX;
+    double most = 0;
+#pragma omp parallel for schedule(static) num_threads((int)exact->threads) if (exact->threads > 1 && n > CHUNK)        \
+    reduction(min                                                                                                      \
+              : bad) reduction(max                                                                                     \
+                               : most)
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *row = rows + i * stride;
+        if (sl_vector_check(p->metric, p->dtype, row, p->dim) != SL_OK) {
+            if (i < bad) bad = i;
+            continue;
+        }
+        float *floats = exact->floats + sl_thread_number() * p->dim;
+        sl_encode_row(&exact->codec, row, p->dtype, exact->block + i * exact->codec.rows.pitch, floats, NULL);
+        sl_to_float(p->dtype, row, floats, p->dim);
+        double norm2 = 0;
+        for (size_t d = 0; d < p->dim; d++)
+            norm2 += (double)floats[d] * (double)floats[d];
+        if (norm2 > most) most = norm2;
+    }
+    *longest = sqrt(most);
+    return bad;
+}
+
+/* One query against a block. The kernels' score decides whether the exact one is worth computing: it is off by at most
+ * the bound that kernels.h states, here with |a| |b| for the sum of products. */
+static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n, size_t stride, uint64_t first_id,
+                       double longest) {
+    const sl_exact_params *p = &exact->params;
+    sl_top top = {exact->entries + q * p->k, exact->sizes[q], p->k};
+    double query_length = sqrt((double)exact->query_norm2[q]);
+    /* Also what is taken out of an L2 score, |q|^2, was rounded to a float, however short the rows are. U8 vectors are
+     * scored in terms of x - 128, which can be far longer than x. */
+    double shift = p->dtype == SL_U8 ? 128 * sqrt((double)p->dim) : 0;
+    double far = longest + shift, query_far = query_length + shift;
+    double reach = p->metric == SL_METRIC_COSINE ? query_far / query_length : (far + query_far) * (far + query_far);
+    double margin = ((double)p->dim + 16) * 0x1p-22 * reach;
+    uint32_t numbers[CHUNK];
+    float scores[CHUNK];
+    for (size_t start = 0; start < n; start += CHUNK) {
+        size_t count = n - start < CHUNK ? n - start : CHUNK;
+        for (size_t i = 0; i < count; i++)
+            numbers[i] = (uint32_t)(start + i);
+        exact->kernels->score[exact->codec.codes](&exact->codec.rows, &exact->query_codes[q], numbers, count, 0,
+                                                  scores);
+        for (size_t i = 0; i < count; i++) {
+            /* Under L2 the kernels leave |q|^2 out and give half the rest. */
+            double rough = (double)scores[i];
+            if (p->metric == SL_METRIC_L2) rough = 2 * rough - query_length * query_length;
+            if (top.size == top.k && rough + 2 * margin < top.entries[0].score) continue;
+            double score = sl_score_pair(exact->kernels, p->metric, p->dtype, rows + (start + i) * stride,
+                                         exact->queries + q * query_bytes(exact), p->dim);
+            sl_top_push(&top, p->metric == SL_METRIC_L2 ? -score : score, first_id + start + i);
+        }
+    }
+    exact->sizes[q] = top.size;
+}
+
+sl_status sl_exact_scan(sl_exact *exact, const void *rows, size_t n, size_t stride, uint64_t first_id) {
+    if (!exact) return sl_fail(SL_EINVAL, "exact is NULL");
+    if (n == 0) return SL_OK;
+    if (!rows) return sl_fail(SL_EINVAL, "rows is NULL");
+    const sl_exact_params *p = &exact->params;
+    SL_TRY(sl_check_stride(rows, p->dtype, p->dim, stride));
+    if (stride == 0) stride = query_bytes(exact);
+    sl_progress progress;
+    sl_progress_start(&progress, p->progress, p->progress_ctx, n);
+    for (size_t first = 0; first < n && !sl_progress_cancelled(&progress); first += exact->block_rows) {
+        size_t count = n - first < exact->block_rows ? n - first : exact->block_rows;
+        const uint8_t *block = (const uint8_t *)rows + first * stride;
+        double longest;
+        size_t bad = encode_block(exact, block, count, stride, &longest);
+        if (bad != SIZE_MAX)
+            return sl_fail_in(sl_vector_check(p->metric, p->dtype, block + bad * stride, p->dim), "row %zu",
+                              first + bad);
+#pragma omp parallel for schedule(dynamic, 8) num_threads((int)exact->threads) if (exact->threads > 1 && exact->nq > 1)
+        for (size_t q = 0; q < exact->nq; q++)
+            scan_query(exact, q, block, count, stride, first_id + first, longest);
+        sl_progress_step(&progress, count);
+    }
+    return sl_progress_end(&progress);
+}
+
+sl_status sl_exact_results(const sl_exact *exact, uint64_t *ids, float *scores) {
+    if (!exact || (exact->nq && !ids)) return sl_fail(SL_EINVAL, "exact or ids is NULL");
+    size_t k = exact->params.k;
+    void *block;
+    SL_TRY(sl_mem_alloc(&exact->allocator, k * sizeof(sl_top_entry), &block));
+    for (size_t q = 0; q < exact->nq; q++) {
+        sl_top top = {block, exact->sizes[q], k};
+        memcpy(block, exact->entries + q * k, exact->sizes[q] * sizeof(sl_top_entry));
+        sl_top_sort(&top);
+        for (size_t i = 0; i < k; i++) {
+            int found = i < top.size;
+            ids[q * k + i] = found ? top.entries[i].id : SL_NO_ID;
+            if (!scores) continue;
+            double score = found ? top.entries[i].score : (double)NAN;
+            scores[q * k + i] = (float)(exact->params.metric == SL_METRIC_L2 ? 0 - score : score);
+        }
+    }
+    sl_mem_free(&exact->allocator, block, k * sizeof(sl_top_entry));
+    return SL_OK;
+}

@@ -1,0 +1,107 @@
+#include "hnsw/search/pool.h"
+
+#include "base/memory.h"
+
+/* Twice the limit may be there before what is beyond it is dropped, and a turn comes on top; behind all of it, and
+ * behind what is kept of each sixteen, kernels write whole registers. */
+enum { SPARE = 64, BEHIND = 32 };
+
+static size_t room_for(size_t limit) {
+    return 2 * limit + SPARE + SL_POOL_TURN;
+}
+
+/* A whole number of sixteens. */
+static size_t places_for(size_t limit) {
+    return (room_for(limit) + BEHIND + 15) / 16 * 16;
+}
+
+static size_t tops_for(size_t limit) {
+    return places_for(limit) / 16 + BEHIND;
+}
+
+static size_t peaks_for(size_t limit) {
+    return tops_for(limit) / 16 + BEHIND;
+}
+
+static size_t floats_for(size_t limit) {
+    return 3 * places_for(limit) + tops_for(limit) + peaks_for(limit);
+}
+
+sl_status sl_pool_init(sl_pool *pool, const sl_allocator *allocator, const sl_candidate_kernels *kernels,
+                       size_t max_limit) {
+    sl_status status;
+    void *block;
+    *pool = (sl_pool){.kernels = kernels};
+    SL_TRY_GOTO(sl_mem_alloc(allocator, floats_for(max_limit) * sizeof(float), &block), fail);
+    pool->all.scores = block;
+    pool->all.open = pool->all.scores + places_for(max_limit);
+    pool->all.ids = (uint32_t *)(void *)(pool->all.open + places_for(max_limit));
+    pool->all.tops = (float *)(void *)(pool->all.ids + places_for(max_limit));
+    pool->all.peaks = pool->all.tops + tops_for(max_limit);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * room_for(max_limit) * sizeof *pool->keys, &block), fail);
+    pool->keys = pool->block = block;
+    pool->spare = pool->keys + room_for(max_limit);
+    return SL_OK;
+fail:
+    sl_pool_free(pool, allocator, max_limit);
+    return status;
+}
+
+void sl_pool_free(sl_pool *pool, const sl_allocator *allocator, size_t max_limit) {
+    sl_mem_free(allocator, pool->all.scores, floats_for(max_limit) * sizeof(float));
+    sl_mem_free(allocator, pool->block, 2 * room_for(max_limit) * sizeof *pool->keys);
+    *pool = (sl_pool){0};
+}
+
+void sl_pool_start(sl_pool *pool, size_t limit, size_t near_limit) {
+    pool->limit = limit;
+    pool->room = 2 * limit + SPARE;
+    pool->expanded = 0;
+    pool->size = 0;
+    pool->all.near_count = near_limit < SL_NEAR ? near_limit : SL_NEAR;
+    pool->kernels->empty(&pool->all);
+}
+
+void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
+    pool->kernels->admit(&pool->all, scores, ids, n);
+    uint32_t limit = (uint32_t)pool->limit;
+    if (pool->all.count > pool->room) pool->kernels->keep(&pool->all, limit, limit + limit / 4);
+}
+
+/* Merges runs of one, two, four and so on; what is merged last lies in keys. Which run the next key comes from is as
+ * good as random, so that nothing may branch on it; what is read behind a run then does not count. */
+void sl_pool_sort(sl_pool *pool) {
+    uint64_t *from = pool->keys, *to = pool->spare;
+    size_t n = pool->size;
+    for (size_t run = 1; run < n && !pool->sorted; run *= 2) {
+        for (size_t begin = 0; begin < n; begin += 2 * run) {
+            size_t a = begin, middle = begin + run < n ? begin + run : n, b = middle;
+            size_t end = begin + 2 * run < n ? begin + 2 * run : n;
+            for (size_t i = begin; i < end; i++) {
+                size_t first = (size_t)(b == end) | ((size_t)(a < middle) & (size_t)(from[a] >= from[b]));
+                to[i] = from[b] ^ ((from[a] ^ from[b]) & -(uint64_t)first);
+                a += first;
+                b += 1 - first;
+            }
+        }
+        uint64_t *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    pool->keys = from;
+    pool->spare = to;
+    pool->sorted = 1;
+}
+
+void sl_pool_finish(sl_pool *pool, size_t most) {
+    uint32_t wanted = (uint32_t)(most < pool->limit ? most : pool->limit);
+    pool->kernels->keep(&pool->all, wanted, wanted);
+    sl_pool_fill(pool, pool->all.scores, pool->all.ids, pool->all.count);
+}
+
+void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        pool->keys[i] = sl_pool_key(scores[i], ids[i]);
+    pool->size = n;
+    pool->sorted = 0;
+}

@@ -1,0 +1,119 @@
+#include "hnsw/search/searcher_state.h"
+
+#include <math.h>
+
+enum { BLOCK = 256 };
+
+/* How many of the pool's best are scored anew. Codes of 8 bits, or 4, put few true neighbours further behind than
+ * this; of a projection in 4 bits, more. */
+size_t sl_rerank_count(const sl_index *index, size_t k, const sl_search_params *params) {
+    size_t own = index->coarse_rows ? 3 * k + 10 : k + k / 2 + 10;
+    size_t wanted = params->rerank ? params->rerank : own;
+    return wanted < k ? k : wanted;
+}
+
+/* A float row against the query, larger being nearer. */
+static double refined(const sl_searcher *searcher, sl_refine type, const void *row, float scale) {
+    const sl_index *index = searcher->index;
+    const sl_refine_kernels *kernels = &index->kernels->refine[type];
+    const float *query = searcher->walk.floats;
+    size_t dim = index->codec.dim;
+    if (index->codec.metric == SL_METRIC_IP) return (double)kernels->dot(row, query, dim, scale);
+    if (index->codec.metric == SL_METRIC_L2) return -(double)kernels->l2(row, query, dim, scale);
+    float norm2;
+    float dot = kernels->dot_norm(row, query, dim, scale, &norm2);
+    return (double)dot / sqrt((double)norm2 * (double)searcher->walk.query_norm2);
+}
+
+static double rescored(const sl_searcher *searcher, uint32_t node, const void *query) {
+    const sl_index *index = searcher->index;
+    if (index->refine == SL_REFINE_BF16) {
+        sl_refined_floats(index, node, searcher->candidate);
+        return refined(searcher, SL_REFINE_F32, searcher->candidate, 1);
+    }
+    if (index->refine_pitch) {
+        const uint8_t *row = sl_refine_row(index, node);
+        return refined(searcher, index->refine, row, sl_refine_scale(index, row));
+    }
+    if (index->codec.codes == SL_CODES_F32) return refined(searcher, SL_REFINE_F32, sl_row(index, node), 1);
+    sl_decode_native(&index->codec, sl_row(index, node), searcher->candidate);
+    double score = sl_score_pair(index->kernels, index->codec.metric, index->codec.dtype, searcher->candidate, query,
+                                 index->codec.dim);
+    return index->codec.metric == SL_METRIC_L2 ? -score : score;
+}
+
+/* A score of the codes as results have it: under L2 the distance below zero, which rounding must not turn above. What
+ * is no number, as of a damaged row, stays so. */
+static double result_score(const sl_searcher *searcher, float score) {
+    if (searcher->index->codec.metric != SL_METRIC_L2) return (double)score;
+    double below = 2 * (double)score - (double)searcher->walk.query_norm2;
+    return below > 0 ? 0 : below;
+}
+
+/* Of I4 codes the walk saw 4 bits; what lies beside them, or what they are a short form of, orders the best of what it
+ * found. */
+static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
+    const sl_index *index = searcher->index;
+    const sl_codec *codec = sl_walk_codec(&searcher->walk);
+    const sl_pool *pool = &searcher->walk.pool;
+    uint32_t nodes[BLOCK];
+    float scores[BLOCK];
+    const sl_code_rows *finer = codec->rest.pitch ? &codec->rest : &codec->rows;
+    for (size_t i = 0; i < count; i++)
+        sl_prefetch(finer->base + (size_t)sl_pool_id(pool->keys[i]) * finer->pitch, finer->size);
+    for (size_t done = 0, some; done < count; done += some) {
+        some = count - done < BLOCK ? count - done : BLOCK;
+        for (size_t i = 0; i < some; i++) {
+            nodes[i] = sl_pool_id(pool->keys[done + i]);
+            sl_id_prefetch(index, nodes[i]);
+        }
+        sl_score4(index->kernels, codec, &searcher->walk.query4, nodes, some, scores);
+        for (size_t i = 0; i < some; i++)
+            sl_top_push(&searcher->top, result_score(searcher, scores[i]), nodes[i]);
+    }
+}
+
+/* By finer data or in exact integers. */
+static void rank_one_by_one(sl_searcher *searcher, const void *query, size_t count) {
+    const sl_index *index = searcher->index;
+    const sl_pool *pool = &searcher->walk.pool;
+    for (size_t i = 0; i < count && index->refine_pitch; i++)
+        sl_refine_prefetch(index, sl_pool_id(pool->keys[i]));
+    for (size_t i = 0; i < count && index->coarse_rows && !index->refine_pitch; i++)
+        sl_prefetch(sl_row(index, sl_pool_id(pool->keys[i])), index->codec.rows.size);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t node = sl_pool_id(pool->keys[i]);
+        sl_top_push(&searcher->top, rescored(searcher, node, query), node);
+    }
+}
+
+/* By the scores of the walk, which was over all there is. */
+static void rank_as_walked(sl_searcher *searcher, size_t k) {
+    const sl_pool *pool = &searcher->walk.pool;
+    sl_top *top = &searcher->top;
+    for (size_t i = 0; i < pool->size && i < k; i++) {
+        double score = result_score(searcher, sl_pool_score(pool->keys[i]));
+        top->entries[top->size++] = (sl_top_entry){score, sl_pool_id(pool->keys[i])};
+    }
+}
+
+/* The pool's best as results, scored anew where the index has more of them than the walk saw. Only where not all in the
+ * pool are scored anew does their order matter. */
+void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
+    const sl_index *index = searcher->index;
+    sl_pool *pool = &searcher->walk.pool;
+    int singly = index->refine_pitch || index->codec.codes == SL_CODES_F32 || index->codec.dtype != SL_F32;
+    int anew = singly || index->codes == SL_CODES_I4;
+    size_t count = sl_rerank_count(index, k, params);
+    if (!anew || count < pool->size) sl_pool_sort(pool);
+    if (count > pool->size) count = pool->size;
+    searcher->top.size = 0;
+    searcher->top.k = k;
+    if (singly)
+        rank_one_by_one(searcher, query, count);
+    else if (anew)
+        rank_by_all_bits(searcher, count);
+    else
+        rank_as_walked(searcher, k);
+    if (anew) sl_top_sort(&searcher->top);
+}

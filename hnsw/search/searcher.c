@@ -1,0 +1,260 @@
+#include "hnsw/search/searcher_state.h"
+
+#include "base/params.h"
+#include "hnsw/graph/publish.h"
+#include "hnsw/place/dram_copy.h"
+#include "hnsw/place/replicas.h"
+#include "hnsw/search/filter.h"
+#include "hnsw/search/partition_probe.h"
+#include "hnsw/search/partition_scan.h"
+#include "hnsw/search/searcher_pool.h"
+#include "hnsw/search/settings.h"
+#include "hnsw/search/start.h"
+#include "hnsw/search/widen.h"
+
+#include <math.h>
+
+void sl_search_params_init_sized(sl_search_params *params, size_t struct_size) {
+    const sl_search_params mine = {.struct_size = sizeof mine, .ef = 64, .threads = 1};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+/* A larger block in place of a smaller one, if that is wanted, and of what it holds. */
+static sl_status renew(const sl_searcher *searcher, size_t size, void **block, size_t *has) {
+    const sl_allocator *allocator = &searcher->index->allocator;
+    if (size <= *has) return SL_OK;
+    sl_mem_free(allocator, *block, *has);
+    *block = NULL;
+    *has = 0;
+    SL_TRY(sl_mem_alloc(allocator, size, block));
+    *has = size;
+    return SL_OK;
+}
+
+/* Once more where the index has come to have partitions since. */
+static sl_status start_scratch(sl_searcher *searcher) {
+    size_t size = sl_start_scratch(searcher->index);
+    return renew(searcher, size, &searcher->start_scratch, &searcher->start_scratch_size);
+}
+
+sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    if (max_ef == 0 || max_ef > SL_MAX_EF) return sl_fail(SL_EINVAL, "max_ef is %zu; give 1 to %u", max_ef, SL_MAX_EF);
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_searcher), &block));
+    sl_searcher *searcher = block;
+    searcher->of = searcher->index = index;
+    searcher->deepest = max_ef;
+    sl_status status;
+    if (index->facts) {
+        SL_TRY_GOTO(sl_mem_alloc(&index->allocator, sizeof *searcher->view, &block), fail);
+        searcher->view = block;
+        searcher->index = index = sl_live_seen(index, searcher->view);
+    }
+    SL_TRY_GOTO(sl_walk_init(&searcher->walk, index, max_ef), fail);
+    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, max_ef * sizeof(sl_top_entry), &block), fail);
+    searcher->top.entries = block;
+    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, index->codec.dim * sizeof(float), &block), fail);
+    searcher->candidate = block;
+    uint8_t *scratch;
+    if (index->partitions.count) {
+        SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_probe_scratch(index), &scratch), fail);
+        SL_TRY_GOTO(start_scratch(searcher), fail);
+    }
+    sl_replicas_make(index);
+    *out = searcher;
+    return SL_OK;
+fail:
+    sl_searcher_free(searcher);
+    return status;
+}
+
+void sl_searcher_free(sl_searcher *searcher) {
+    if (!searcher) return;
+    sl_allocator allocator = searcher->index->allocator;
+    sl_mem_free(&allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
+    sl_mem_free(&allocator, searcher->candidate, searcher->index->codec.dim * sizeof(float));
+    sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
+    sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
+    sl_walk_free(&searcher->walk);
+    sl_mem_free(&allocator, searcher->view, sizeof *searcher->view);
+    sl_mem_free(&allocator, searcher, sizeof *searcher);
+}
+
+void sl_searcher_limit(sl_searcher *searcher, size_t deepest) {
+    searcher->deepest = deepest;
+}
+
+size_t sl_searcher_room(const sl_searcher *searcher) {
+    return searcher->walk.max_ef;
+}
+
+size_t sl_searcher_depth(const sl_searcher *searcher) {
+    return searcher->walk.depth;
+}
+
+void sl_searcher_write(const sl_searcher *searcher, size_t k, int nodes, uint64_t *ids, float *scores) {
+    const sl_index *index = searcher->index;
+    const sl_top *top = &searcher->top;
+    for (size_t i = 0; i < k; i++) {
+        int found = i < top->size;
+        uint64_t node = found ? top->entries[i].id : SL_NO_ID;
+        ids[i] = found && !nodes ? sl_id_of(index, (uint32_t)node) : node;
+        if (!scores) continue;
+        scores[i] = found ? sl_score_of(index, top->entries[i].score) : NAN;
+    }
+}
+
+sl_status sl_search_check(const sl_index *index, sl_dtype dtype, size_t k, const sl_search_params *params) {
+    if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
+    if (params->ef == 0 || params->ef > SL_MAX_EF)
+        return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
+    if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
+    SL_TRY(sl_accept_check(params));
+    return sl_codec_accepts(&index->codec, dtype);
+}
+
+/* Once a search, so that it reads one and the same memory to its end. */
+static void take_copies(sl_walk *walk) {
+    const sl_index *index = walk->index;
+    const sl_tier_copy *tier = sl_tier_now(index);
+    walk->upper = sl_upper_here(index);
+    if (tier && walk->upper == &index->upper) walk->upper = &tier->upper;
+    walk->walked = tier ? &tier->walked : index->walked;
+}
+
+static sl_status probe(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                       const sl_search_params *params) {
+    sl_walk *walk = &searcher->walk;
+    size_t keep = sl_rerank_count(walk->index, k, params);
+    uint8_t *scratch;
+    if (keep > SL_MAX_EF) keep = SL_MAX_EF;
+    SL_TRY(sl_searcher_scratch(searcher, sl_probe_scratch(walk->index), &scratch));
+    SL_TRY(sl_walk_deepen(walk, keep));
+    sl_probe(walk, query, dtype, params, keep, scratch);
+    return SL_OK;
+}
+
+/* The index as it is now: what it holds by its file, and what it is tuned for by the handle. */
+static void look_anew(sl_searcher *searcher) {
+    if (!searcher->view) return;
+    searcher->view->tuned = searcher->of->tuned;
+    searcher->view->tuned_count = searcher->of->tuned_count;
+    sl_live_follow(searcher->view);
+}
+
+/* Of the index as it was looked at last. */
+static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                     const sl_search_params *params) {
+    const sl_index *index = searcher->index;
+    sl_walk *walk = &searcher->walk;
+    SL_TRY(sl_vector_check(index->codec.metric, dtype, query, index->codec.dim));
+    /* Once after the index has grown; from then on a search allocates nothing. */
+    SL_TRY(sl_visited_cover(&walk->visited, &index->allocator, index->n));
+    take_copies(walk);
+    walk->evaluations = walk->expansions = 0;
+    walk->pool.size = 0;
+    if (index->n) {
+        sl_walk_ask(walk, query, dtype, SL_ASK_BOTH);
+        int scans = sl_scan_serves(index, params);
+        if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
+        /* Where much is deleted a scan may find too little. */
+        if (!scans || (walk->pool.size < k && index->dead_count)) {
+            SL_TRY(start_scratch(searcher));
+            sl_range near = sl_start_near(walk, query, dtype, searcher->start_scratch);
+            sl_gather(walk, k, params, sl_rerank_count(index, k, params), searcher->deepest, near);
+        }
+    }
+    sl_rank(searcher, query, k, params);
+    return SL_OK;
+}
+
+sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                          const sl_search_params *params) {
+    look_anew(searcher);
+    return run(searcher, query, dtype, k, params);
+}
+
+void sl_searcher_ask(sl_searcher *searcher, const void *query, sl_dtype dtype) {
+    sl_walk_ask(&searcher->walk, query, dtype, SL_ASK_WALK);
+}
+
+const sl_query_code *sl_searcher_query(const sl_searcher *searcher) {
+    return &searcher->walk.query;
+}
+
+void sl_searcher_rank(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                      const sl_search_params *params, const sl_scan *found) {
+    take_copies(&searcher->walk);
+    sl_walk_ask(&searcher->walk, query, dtype, SL_ASK_RANK);
+    sl_pool_fill(&searcher->walk.pool, found->scores, found->ids, found->count);
+    sl_rank(searcher, query, k, params);
+}
+
+sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out) {
+    SL_TRY(renew(searcher, size, &searcher->scratch, &searcher->scratch_size));
+    *out = searcher->scratch;
+    return SL_OK;
+}
+
+size_t sl_searcher_results(const sl_searcher *searcher) {
+    return searcher->top.size;
+}
+
+void sl_searcher_count(const sl_searcher *searcher, sl_search_stats *stats) {
+    stats->evaluations += searcher->walk.evaluations;
+    stats->expansions += searcher->walk.expansions;
+}
+
+void sl_searcher_add_stats(const sl_searcher *searcher, sl_search_stats *stats) {
+    stats->results += searcher->top.size;
+    sl_searcher_count(searcher, stats);
+}
+
+size_t sl_search_threads(size_t nq, const sl_search_params *params) {
+    size_t threads = nq > 1 ? sl_thread_count(params->threads) : 1;
+    return threads < nq ? threads : nq > 1 ? nq : 1;
+}
+
+/* As they are to be used, also where a recall was asked for, of searches for nq queries. */
+sl_status sl_search_params_read(const sl_index *index, size_t nq, size_t k, const sl_search_params *given,
+                                sl_search_params *mine) {
+    sl_search_params_init(mine);
+    SL_TRY(sl_params_in(mine, sizeof *mine, given, "sl_search_params_init"));
+    if (mine->recall == 0) return SL_OK;
+    return sl_settings_apply(index, k, nq / sl_search_threads(nq, mine), mine);
+}
+
+sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                           const sl_search_params *params, sl_found *found, sl_search_stats *stats) {
+    sl_search_params mine;
+    look_anew(searcher);
+    SL_TRY(sl_search_params_read(searcher->index, 1, k, params, &mine));
+    SL_TRY(sl_search_check(searcher->index, dtype, k, &mine));
+    if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
+        return sl_fail(SL_EINVAL, "k %zu and ef %zu%s; this searcher was made for %zu: create a larger one", k, mine.ef,
+                       mine.recall > 0 ? ", tuned for this recall" : "", searcher->walk.max_ef);
+    SL_TRY(run(searcher, query, dtype, k, &mine));
+    *found = (sl_found){searcher->top.entries, searcher->top.size};
+    if (stats) {
+        *stats = (sl_search_stats){0};
+        sl_searcher_add_stats(searcher, stats);
+    }
+    return SL_OK;
+}
+
+void sl_searcher_rerank(sl_searcher *searcher, const void *query, size_t k, size_t rerank, sl_found *found) {
+    sl_rank(searcher, query, k, &(sl_search_params){.rerank = rerank});
+    *found = (sl_found){searcher->top.entries, searcher->top.size};
+}
+
+sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                             const sl_search_params *params, uint64_t *ids, float *scores, sl_search_stats *stats) {
+    if (!searcher || !query || !ids) return sl_fail(SL_EINVAL, "searcher, query or ids is NULL");
+    sl_found found;
+    SL_TRY(sl_searcher_find(searcher, query, dtype, k, params, &found, stats));
+    sl_searcher_write(searcher, k, 0, ids, scores);
+    return SL_OK;
+}

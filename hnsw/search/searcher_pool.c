@@ -1,0 +1,60 @@
+#include "hnsw/search/searcher_pool.h"
+
+#include "hnsw/search/searcher.h"
+
+/* As many calls at once find one each; what more there are make their own. Searchers for deeper searches than this
+ * are not kept: they are large, and making one is little beside their searches. */
+enum { SLOTS = 8, LEAST_EF = 64, MOST_EF = 2048 };
+
+struct sl_idle {
+    sl_searcher *slots[SLOTS];
+};
+
+sl_status sl_idle_init(sl_index *index) {
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_idle), &block));
+    index->idle = block;
+    return SL_OK;
+}
+
+void sl_idle_free(sl_index *index) {
+    for (size_t i = 0; index->idle && i < SLOTS; i++)
+        sl_searcher_free(index->idle->slots[i]);
+    sl_mem_free(&index->allocator, index->idle, sizeof(sl_idle));
+    index->idle = NULL;
+}
+
+/* A power of two, so that one made for a little less serves as well. */
+static size_t room_for(size_t max_ef) {
+    size_t room = LEAST_EF;
+    while (room < max_ef)
+        room *= 2;
+    return room < SL_MAX_EF ? room : SL_MAX_EF;
+}
+
+/* One that is large enough, if there is any; smaller ones are let go. */
+static sl_searcher *find(sl_searcher **slots, size_t max_ef) {
+    for (size_t i = 0; i < SLOTS && max_ef <= MOST_EF; i++) {
+        if (!__atomic_load_n(&slots[i], __ATOMIC_RELAXED)) continue;
+        sl_searcher *searcher = __atomic_exchange_n(&slots[i], NULL, __ATOMIC_ACQ_REL);
+        if (searcher && sl_searcher_room(searcher) >= max_ef) return searcher;
+        sl_searcher_free(searcher);
+    }
+    return NULL;
+}
+
+sl_status sl_idle_take(const sl_index *index, size_t max_ef, sl_searcher **out) {
+    *out = find(index->idle->slots, max_ef);
+    if (!*out) SL_TRY(sl_searcher_create(index, room_for(max_ef), out));
+    sl_searcher_limit(*out, max_ef);
+    return SL_OK;
+}
+
+void sl_idle_give(const sl_index *index, sl_searcher *searcher) {
+    sl_searcher **slots = index->idle->slots;
+    for (size_t i = 0; searcher && i < SLOTS && sl_searcher_depth(searcher) <= MOST_EF; i++) {
+        sl_searcher *none = NULL;
+        if (__atomic_compare_exchange_n(&slots[i], &none, searcher, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+    }
+    sl_searcher_free(searcher);
+}

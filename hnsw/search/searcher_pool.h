@@ -1,0 +1,15 @@
+/* Searchers that batch calls leave for the next one: making one takes as long as a short search. */
+#ifndef SL_HNSW_SEARCH_SEARCHER_POOL_H
+#define SL_HNSW_SEARCH_SEARCHER_POOL_H
+
+#include "hnsw/graph/index.h"
+
+/* A searcher with room for at least max_ef, the caller's until it is given back. */
+sl_status sl_idle_take(const sl_index *index, size_t max_ef, sl_searcher **out);
+/* Takes NULL. */
+void sl_idle_give(const sl_index *index, sl_searcher *searcher);
+
+sl_status sl_idle_init(sl_index *index);
+void sl_idle_free(sl_index *index);
+
+#endif

@@ -1,0 +1,80 @@
+#include "hnsw/search/start.h"
+
+#include <math.h>
+
+/* Centroids that are scored together; kernels read and write whole registers behind them. They are not asked for
+ * before: one lies behind the other, which the processor sees for itself. */
+enum { BLOCK = 256, BEHIND = 32 };
+
+/* Bytes of codes that are read, of 16 rows at least: more cost more than they help. A row's pitch is another where it
+ * lies in a record, and a search begins at the same nodes wherever they lie. */
+#define MOST_BYTES ((size_t)32 * 1024)
+
+/* Larger partitions are of an index that has as many as there may be, or has outgrown them: what a few of the many
+ * nodes of one are worth was not measured. Many partitions without groups are of a file that was made before there were
+ * any, and take longer to look at than the way down. */
+static int serves(const sl_index *index) {
+    size_t partitions = index->partitions.count;
+    return partitions && index->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&
+           (index->groups.count || partitions <= BLOCK);
+}
+
+static size_t query_bytes(const sl_index *index) {
+    return sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE);
+}
+
+size_t sl_start_scratch(const sl_index *index) {
+    return serves(index) ? query_bytes(index) + index->codec.dim * sizeof(float) : 0;
+}
+
+/* How many nodes a walk begins at, at most. */
+static size_t most_nodes(const sl_codec *walked) {
+    size_t most = MOST_BYTES / walked->rows.width;
+    return most > 16 ? most : 16;
+}
+
+size_t sl_start_evaluations(const sl_index *index) {
+    const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
+    if (!serves(index)) return 0;
+    size_t mean = index->n / partitions->count, most = most_nodes(index->walked);
+    size_t centroids = groups->count ? groups->count + partitions->count / groups->count : partitions->count;
+    return centroids + (mean < most ? mean : most);
+}
+
+/* The nearest of a range of centroids; its first where no score is a number, which a file may have it. */
+static size_t nearest(sl_walk *walk, const sl_partitions *of, sl_range range, const sl_query_code *code) {
+    uint32_t ids[BLOCK + BEHIND] = {0};
+    float scores[BLOCK + BEHIND], best = -INFINITY;
+    size_t found = range.first;
+    for (size_t first = range.first, count; first < range.end; first += count) {
+        count = range.end - first < BLOCK ? range.end - first : BLOCK;
+        for (size_t i = 0; i < count; i++)
+            ids[i] = (uint32_t)(first + i);
+        walk->index->kernels->score[SL_CODES_I8](&of->codec.rows, code, ids, count, 0, scores);
+        walk->evaluations += count;
+        for (size_t i = 0; i < count; i++)
+            if (scores[i] > best) {
+                best = scores[i];
+                found = first + i;
+            }
+    }
+    return found;
+}
+
+sl_range sl_start_near(sl_walk *walk, const void *query, sl_dtype dtype, uint8_t *scratch) {
+    const sl_index *index = walk->index;
+    const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
+    sl_range range = {0, partitions->count};
+    sl_query_code code;
+    if (!serves(index)) return (sl_range){0, 0};
+    sl_walk_ask_partitions(walk, query, dtype, scratch, (float *)(void *)(scratch + query_bytes(index)), &code);
+    if (groups->count) {
+        size_t group = nearest(walk, groups, (sl_range){0, groups->count}, &code);
+        range = sl_partition_nodes(groups, group, partitions->count);
+    }
+    if (range.first == range.end) return range;
+    range = sl_partition_nodes(partitions, nearest(walk, partitions, range, &code), index->n);
+    size_t most = most_nodes(walk->walked);
+    if (range.end - range.first > most) range.end = range.first + most;
+    return range;
+}

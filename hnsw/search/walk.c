@@ -1,0 +1,354 @@
+#include "hnsw/search/walk.h"
+
+#include "base/prefetch.h"
+#include "distance/double.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PREFETCH_LINES = 4, AHEAD = 4 };
+
+/* Rows that are scored at once, and cache lines that are asked for meanwhile. A core waits for so many lines of the
+ * first-level cache at a time, some two dozen on a Zen 4, where these numbers were found. What is asked for beyond them
+ * holds up all that follows, so that a turn's rows asked for in one go have nothing scored while most of them come.
+ * Lines asked for into the second level do so no longer there; of other machines it is not known. */
+enum { STEP = 16, LINES = 16 };
+
+/* Vectors are stored whole, over the end of what they hold. */
+enum { PAD = 16 };
+
+/* How many candidates are expanded at once: what a turn begins with waits for the end of the turn before, and a second
+ * candidate waits no longer. That it was chosen before the first one's neighbours were known costs a few evaluations.
+ */
+enum { WIDE = 2 };
+_Static_assert(WIDE * 2 * SL_MAX_M <= SL_POOL_TURN, "a turn's candidates fit the pool's room");
+_Static_assert(SL_NO_LINK == SL_NONE, "what ends a list");
+
+static int has_coarse(const sl_index *index) {
+    return index->walked != &index->codec;
+}
+
+static size_t query_bytes(const sl_index *index) {
+    if (!has_coarse(index)) return sl_query_size(&index->codec);
+    return sl_coarse_query_size(&index->coarse) + sl_query4_size(&index->codec);
+}
+
+sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
+    *walk = (sl_walk){.index = index,
+                      .upper = &index->upper,
+                      .walked = index->walked,
+                      .allocator = index->allocator,
+                      .max_ef = max_ef,
+                      .depth = max_ef};
+    const sl_allocator *allocator = &walk->allocator;
+    sl_status status;
+    void *block;
+    size_t covers = index->capacity > index->n ? index->capacity : index->n, row = WIDE * index->m0 + PAD;
+    SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef + SL_PARTITION_ROWS, row), fail);
+    SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, &index->kernels->walk, max_ef), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * row * sizeof(uint32_t), &block), fail);
+    walk->nodes = block;
+    walk->scores = (float *)(void *)(walk->nodes + row);
+    walk->slots = (uint32_t *)(void *)(walk->scores + row);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, query_bytes(index), &walk->query_buffer), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * index->codec.dim * sizeof(float), &block), fail);
+    walk->floats = block;
+    return SL_OK;
+fail:
+    sl_walk_free(walk);
+    return status;
+}
+
+void sl_walk_free(sl_walk *walk) {
+    const sl_allocator *allocator = &walk->allocator;
+    const sl_index *index = walk->index;
+    if (!index) return;
+    sl_visited_free(&walk->visited, allocator);
+    sl_pool_free(&walk->pool, allocator, walk->depth);
+    sl_mem_free(allocator, walk->nodes, 3 * (WIDE * index->m0 + PAD) * sizeof(uint32_t));
+    sl_mem_free(allocator, walk->query_buffer, query_bytes(index));
+    sl_mem_free(allocator, walk->floats, 2 * index->codec.dim * sizeof(float));
+    walk->index = NULL;
+}
+
+sl_status sl_walk_deepen(sl_walk *walk, size_t depth) {
+    sl_pool deeper;
+    if (depth <= walk->depth) return SL_OK;
+    if (depth < 2 * walk->depth) depth = 2 * walk->depth;
+    SL_TRY(sl_pool_init(&deeper, &walk->allocator, &walk->index->kernels->walk, depth));
+    sl_pool_free(&walk->pool, &walk->allocator, walk->depth);
+    walk->pool = deeper;
+    walk->depth = depth;
+    return SL_OK;
+}
+
+static void ask_floats(sl_walk *walk) {
+    const sl_codec *codec = &walk->index->codec;
+    double norm2 = sl_dot_double(walk->floats, walk->floats, codec->dim);
+    sl_encode_query4(codec, walk->floats, walk->query_buffer, walk->floats + codec->dim, &walk->query4, norm2);
+    walk->query_norm2 = (float)norm2;
+    walk->query = walk->query4.rows[0];
+}
+
+/* |q|^2. */
+static double ask_coarse(sl_walk *walk) {
+    const sl_index *index = walk->index;
+    double norm2;
+    float *scratch = walk->floats + index->codec.dim;
+    memcpy(scratch, walk->floats, index->codec.dim * sizeof *scratch);
+    sl_coarse_ask(&index->coarse, index->kernels, scratch, walk->query_buffer, &walk->query, &norm2, &walk->origin);
+    return norm2;
+}
+
+/* Whether a query comes in all the bits there are: to be ranked by. */
+static int has_all_bits(const sl_index *index) {
+    const sl_codec *codec = &index->codec;
+    return codec->codes == SL_CODES_I4 || (has_coarse(index) && codec->dtype == SL_F32 && !index->refine_pitch);
+}
+
+static void ask_codes(sl_walk *walk, const void *vector, sl_dtype dtype) {
+    const sl_codec *codec = &walk->index->codec;
+    if (codec->codes == SL_CODES_I4) {
+        sl_to_float(dtype, vector, walk->floats, codec->dim);
+        ask_floats(walk);
+    } else {
+        sl_encode_query(codec, vector, dtype, walk->query_buffer, walk->floats, &walk->query, &walk->query_norm2);
+    }
+    walk->origin = codec->metric == SL_METRIC_IP ? 0 : codec->metric == SL_METRIC_L2 ? walk->query_norm2 / 2 : 1;
+}
+
+void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned what) {
+    const sl_index *index = walk->index;
+    const sl_codec *codec = &index->codec;
+    if (!has_coarse(index)) {
+        ask_codes(walk, vector, dtype);
+        return;
+    }
+    sl_to_float(dtype, vector, walk->floats, codec->dim);
+    double norm2 = what & SL_ASK_WALK ? ask_coarse(walk) : sl_dot_double(walk->floats, walk->floats, codec->dim);
+    walk->query_norm2 = (float)norm2;
+    if (what & SL_ASK_RANK && has_all_bits(index))
+        sl_encode_query4(codec, walk->floats, (uint8_t *)walk->query_buffer + sl_coarse_query_size(&index->coarse),
+                         walk->floats + codec->dim, &walk->query4, norm2);
+}
+
+void sl_walk_ask_partitions(sl_walk *walk, const void *vector, sl_dtype dtype, void *buffer, float *floats,
+                            sl_query_code *out) {
+    const sl_index *index = walk->index;
+    if (!has_all_bits(index)) {
+        sl_partition_ask(index, vector, dtype, buffer, floats, out);
+        return;
+    }
+    *out = walk->query4.rest[0];
+    out->bias_scale = index->codec.metric == SL_METRIC_IP ? sqrtf(walk->query_norm2) : 1;
+}
+
+void sl_walk_ask_node(sl_walk *walk, uint32_t node) {
+    const sl_index *index = walk->index;
+    if (has_coarse(index)) {
+        sl_coded_floats(index, node, walk->floats);
+        walk->query_norm2 = (float)ask_coarse(walk);
+    } else if (index->codec.codes == SL_CODES_I4) {
+        sl_coded_floats(index, node, walk->floats);
+        ask_floats(walk);
+    } else {
+        sl_row_as_query(&index->codec, sl_row(index, node), walk->query_buffer, &walk->query);
+    }
+}
+
+typedef struct sl_ids {
+    uint32_t *ids;
+    size_t count;
+} sl_ids;
+
+static inline void prefetch_links(const sl_layer *layer, uint32_t id) {
+    if (layer->level == 0) sl_prefetch(sl_layer_links(layer, id), layer->degree * sizeof(uint32_t));
+}
+
+static inline void prefetch_each(const uint8_t *rows, size_t pitch, const uint32_t *nodes, size_t n, size_t bytes) {
+    for (size_t i = 0; i < n; i++)
+        sl_prefetch(rows + (size_t)nodes[i] * pitch, bytes);
+}
+
+static sl_ids nothing(const sl_walk *walk) {
+    return (sl_ids){walk->nodes, 0};
+}
+
+/* Rows of which what lies beyond the lines that are asked for here is left to the kernel. */
+static int is_long(const sl_code_rows *walked) {
+    return walked->size > PREFETCH_LINES * SL_PREFETCH_LINE;
+}
+
+/* What rows have beyond these lines the kernel asks for itself, while it scores the rows before. Rows of a line or two,
+ * which most are, in a loop of their own: there is nothing else to wait for. */
+static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, size_t n) {
+    const uint8_t *rows = walked->base;
+    size_t pitch = walked->pitch, size = walked->size;
+    if (pitch == SL_PREFETCH_LINE)
+        prefetch_each(rows, SL_PREFETCH_LINE, nodes, n, SL_PREFETCH_LINE);
+    else if (pitch == 2 * SL_PREFETCH_LINE)
+        prefetch_each(rows, 2 * SL_PREFETCH_LINE, nodes, n, 2 * SL_PREFETCH_LINE);
+    else
+        prefetch_each(rows, pitch, nodes, n, is_long(walked) ? PREFETCH_LINES * SL_PREFETCH_LINE : size);
+}
+
+/* The unvisited neighbours of an id, marked. A link that is no id of the layer is passed over: a node that the writer
+ * of the file has yet to publish, or what a damaged file holds. */
+static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
+    const uint32_t *links = sl_layer_links(layer, id);
+    if (!links) return 0;
+    size_t count = layer->index->kernels->unseen(&walk->visited, links, layer->degree, layer->count, ids);
+    walk->visited.count += count;
+    walk->expansions++;
+    walk->evaluations += count;
+    return count;
+}
+
+/* Scores slots of a layer above 0 into walk->scores, by way of their nodes. */
+static void score_slots(sl_walk *walk, const sl_layer *layer, const uint32_t *slots, size_t count) {
+    const sl_index *index = layer->index;
+    const sl_codec *codec = walk->walked;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t node = layer->upper->nodes[slots[i]];
+        walk->nodes[i] = node < index->n ? node : 0;
+    }
+    index->kernels->score[codec->codes](&codec->rows, &walk->query, walk->nodes, count, AHEAD, walk->scores);
+}
+
+uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
+    const sl_index *index = walk->index;
+    const sl_upper *upper = walk->upper;
+    if (entry.level == 0) return entry.node;
+    uint32_t at = entry.slot;
+    sl_layer top = sl_layer_in(index, upper, entry.level);
+    score_slots(walk, &top, &at, 1);
+    float best = walk->scores[0];
+    sl_layer bottom = sl_layer_in(index, upper, 0);
+    walk->evaluations++;
+    for (uint32_t l = entry.level; l > level; l--) {
+        sl_layer layer = sl_layer_in(index, upper, l);
+        for (uint32_t from = SL_NONE; from != at;) {
+            from = at;
+            const uint32_t *links = sl_layer_links(&layer, at);
+            size_t count = links ? sl_links_known(&layer, links, walk->slots) : 0;
+            score_slots(walk, &layer, walk->slots, count);
+            walk->evaluations += count;
+            for (size_t i = 0; i < count; i++)
+                if (walk->scores[i] > best) {
+                    best = walk->scores[i];
+                    at = walk->slots[i];
+                }
+            /* What the walk below begins with, on its way while the last neighbours here are found to be no better. */
+            if (l == 1 && level == 0) prefetch_links(&bottom, upper->nodes[at]);
+        }
+    }
+    return level ? at : upper->nodes[at];
+}
+
+/* How many rows are asked for while STEP of them are scored. */
+static size_t rows_a_step(const sl_code_rows *rows) {
+    size_t lines = (rows->size + SL_PREFETCH_LINE - 1) / SL_PREFETCH_LINE;
+    return LINES / (lines < PREFETCH_LINES ? lines : PREFETCH_LINES);
+}
+
+/* Of long rows what prefetch_rows leaves: of the first ones of a step, which the kernel would ask for too late. */
+static void prefetch_ends(const sl_code_rows *walked, const uint32_t *nodes, size_t n) {
+    const size_t begin = PREFETCH_LINES * SL_PREFETCH_LINE;
+    for (size_t i = 0; i < n && i < AHEAD; i++)
+        sl_prefetch(walked->base + (size_t)nodes[i] * walked->pitch + begin, walked->size - begin);
+}
+
+/* Scores nodes into walk->scores, and meanwhile asks for the rows of those that come next; what is left of them when
+ * all are scored in one go. */
+static void score_asking(sl_walk *walk, sl_ids nodes, sl_ids next) {
+    const sl_index *index = walk->index;
+    const sl_codec *codec = walk->walked;
+    size_t ahead = is_long(&codec->rows) ? AHEAD : 0, each = rows_a_step(&codec->rows), asked = 0;
+    for (size_t i = 0; i < nodes.count; i += STEP) {
+        size_t left = nodes.count - i, some = left < STEP ? left : STEP;
+        size_t more = next.count - asked < each ? next.count - asked : each;
+        prefetch_rows(&codec->rows, next.ids + asked, more);
+        asked += more;
+        if (ahead) prefetch_ends(&codec->rows, nodes.ids + i + some, left - some);
+        index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes.ids + i, some, ahead, walk->scores + i);
+    }
+    prefetch_rows(&codec->rows, next.ids + asked, next.count - asked);
+}
+
+/* Takes in what was found a turn ago, and on layer 0, where ids are nodes, has the rows of what is found now come. */
+static void take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next) {
+    if (layer->level)
+        score_slots(walk, layer, found.ids, found.count);
+    else
+        score_asking(walk, found, next);
+    if (found.count) sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
+}
+
+/* Ids that the walk begins at, from *first on, as many as a turn may have; *first becomes the one behind them. */
+static sl_ids mark_seeds(sl_walk *walk, const sl_layer *layer, size_t *first, size_t end) {
+    size_t left = end - *first;
+    sl_ids seeds = {sl_visited_place(&walk->visited), left < layer->degree ? left : layer->degree};
+    sl_visited_mark_run(&walk->visited, (uint32_t)*first, seeds.count, seeds.ids);
+    walk->visited.count += seeds.count;
+    walk->evaluations += seeds.count;
+    *first += seeds.count;
+    return seeds;
+}
+
+/* Where a walk begins. The entry point too: reachability is proved from there, and links lead one way. */
+static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
+    uint32_t entry = layer->level ? SL_NONE : sl_entry_in(walk->index, walk->upper).node;
+    sl_ids waiting = nothing(walk);
+    for (size_t first = start.first; first < start.end;) {
+        sl_ids next = mark_seeds(walk, layer, &first, start.end);
+        take(walk, layer, waiting, next);
+        waiting = next;
+    }
+    if (entry < layer->count && (entry < start.first || entry >= start.end)) {
+        size_t first = entry;
+        sl_ids next = mark_seeds(walk, layer, &first, first + 1);
+        take(walk, layer, waiting, next);
+        waiting = next;
+    }
+    take(walk, layer, waiting, nothing(walk));
+}
+
+/* Whether the candidate popped last is too far away for what it leads to to matter: see sl_search_params.stop. A score
+ * is brought back to a distance where it has one: 1 - s is half the square of it under COSINE. */
+static int is_too_far(const sl_walk *walk) {
+    float near = sl_pool_near(&walk->pool), popped = walk->pool.popped, stop = walk->stop;
+    float origin = walk->origin;
+    if (walk->index->codec.metric == SL_METRIC_IP) return popped < near - stop * fabsf(near - origin);
+    float farthest = (1 + stop) * (1 + stop) * (origin - near);
+    return origin - popped > (farthest > 0 ? farthest : 0);
+}
+
+void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
+    sl_layer layer = sl_layer_in(walk->index, walk->upper, level);
+    sl_visited_clear(&walk->visited);
+    sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->near : 0);
+    if (start.first >= layer.count) return;
+    seed(walk, &layer, start);
+
+    /* Three steps, each a turn behind the one before, so that what a step reads was asked for a turn ago: candidates
+     * are chosen and their links asked for; the links of those chosen before are read and the rows they lead to asked
+     * for; the rows asked for before are scored. */
+    uint32_t chosen[WIDE], next[WIDE];
+    size_t count = 0;
+    sl_ids waiting = nothing(walk);
+    for (;;) {
+        size_t wide = 0;
+        while (wide < WIDE && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
+            if (walk->stop > 0 && is_too_far(walk)) break;
+            prefetch_links(&layer, next[wide++]);
+        }
+        sl_ids found = {sl_visited_place(&walk->visited), 0};
+        for (size_t i = 0; i < count; i++)
+            found.count += collect(walk, &layer, chosen[i], found.ids + found.count);
+        take(walk, &layer, waiting, found);
+        if (!wide && !count && !waiting.count) break;
+        memcpy(chosen, next, sizeof chosen);
+        count = wide;
+        waiting = found;
+    }
+}

@@ -1,0 +1,168 @@
+#include "hnsw/tune/tune.h"
+
+#include <math.h>
+
+/* A point is kept where a better one is not expected to be cheaper by more than this share. */
+#define CLOSE 0.01
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Following
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* One pass at this ef, a point more of every curve. */
+static sl_status measure(sl_tune *tune, size_t ef, size_t watched) {
+    const sl_tune_asked asked = {.ef = ef, .watched = watched};
+    sl_tune_point points[SL_TUNE_DEPTHS];
+    SL_TRY(sl_tune_pass(&tune->task, &asked, points));
+    for (size_t d = 0; d < tune->task.depth_count; d++) {
+        points[d].at = ef;
+        sl_curve_add(&tune->curves[d], &points[d]);
+    }
+    return SL_OK;
+}
+
+/* Four times as deep a search that makes up for less than a sixteenth of what is missing: no depth will. */
+static int stalls(const sl_curve *curve, double wanted) {
+    const sl_tune_point *last = &curve->points[curve->count - 1];
+    return curve->count > 4 && last->recall - last[-4].recall < (wanted - last->recall) / 16;
+}
+
+/* A depth and a point of its curve. */
+typedef struct choice {
+    int found;
+    size_t depth;
+    sl_tune_point point;
+    double cost;
+} choice;
+
+static void prefer(const sl_tune *tune, choice *best, size_t depth, const sl_tune_point *point) {
+    double cost = sl_tune_cost(tune, depth, point->at, point->evaluations);
+    if (!best->found || cost < best->cost) *best = (choice){1, depth, *point, cost};
+}
+
+/* The cheapest that is expected to meet the target. */
+static choice expect(const sl_tune *tune, double target) {
+    choice best = {0};
+    for (size_t d = 0; d < tune->task.depth_count; d++) {
+        sl_tune_point point;
+        if (sl_tune_meet(&tune->curves[d], target, &point)) prefer(tune, &best, d, &point);
+    }
+    return best;
+}
+
+/* Where a walk alone costs more than the highest target does, no depth of re-ranking makes it cheaper. */
+sl_status sl_tune_follow(sl_tune *tune) {
+    const sl_tune_task *task = &tune->task;
+    const sl_curve *deepest = &tune->curves[task->depth_count - 1];
+    double highest = tune->targets[tune->count - 1], ladder = (double)task->k;
+    for (size_t ef = task->k;;) {
+        SL_TRY(measure(tune, ef, 0));
+        if (ef == task->max_ef || stalls(deepest, highest)) break;
+        choice best = expect(tune, highest);
+        if (best.found && best.cost <= deepest->points[deepest->count - 1].evaluations) break;
+        ladder *= 1.41421356;
+        size_t next = (size_t)ladder > ef ? (size_t)ladder : ef + 1;
+        ef = next < task->max_ef ? next : task->max_ef;
+    }
+    sl_tune_step_over(tune, SL_TUNE_LADDER);
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Settling
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void record(sl_tune *tune, size_t t, size_t depth, const sl_tune_point *point, sl_tune_limit limit) {
+    const sl_tune_task *task = &tune->task;
+    size_t rows = task->depths[depth] < point->at ? task->depths[depth] : point->at;
+    double wanted = fmin(tune->targets[t], point->recall);
+    size_t least_k = limit == SL_LIMIT_NONE ? sl_tune_least_k(task, wanted) : task->k;
+    tune->records[t] = (sl_tuned_record){.target = tune->targets[t],
+                                         .recall = point->recall,
+                                         .standard_error = point->error,
+                                         .evaluations = point->evaluations,
+                                         .n = sl_live_count(task->index),
+                                         .queries = task->nq,
+                                         .k = (uint32_t)task->k,
+                                         .least_k = (uint32_t)least_k,
+                                         .ef = (uint32_t)point->at,
+                                         .rerank = (uint32_t)rows,
+                                         .limit = (uint32_t)limit};
+}
+
+/* The cheapest that was measured to meet the target, with the margin if any does. */
+static choice measured(const sl_tune *tune, double target) {
+    choice best = {0};
+    for (int margin = 1; margin >= 0 && !best.found; margin--) {
+        for (size_t d = 0; d < tune->task.depth_count; d++) {
+            for (size_t i = 0; i < tune->curves[d].count; i++) {
+                const sl_tune_point *point = &tune->curves[d].points[i];
+                if (point->recall >= (margin ? sl_tune_aim(target, point) : target)) prefer(tune, &best, d, point);
+            }
+        }
+    }
+    return best;
+}
+
+/* The point of the best recall; the first of several. */
+static const sl_tune_point *best_point(const sl_curve *curve) {
+    const sl_tune_point *best = &curve->points[0];
+    for (size_t i = 1; i < curve->count; i++)
+        if (curve->points[i].recall > best->recall) best = &curve->points[i];
+    return best;
+}
+
+/* Keeps the best there is of a target that no curve meets, and what stood in its way. */
+static sl_status give_up(sl_tune *tune, size_t t) {
+    size_t best = 0;
+    for (size_t d = 1; d < tune->task.depth_count; d++)
+        if (best_point(&tune->curves[d])->recall > best_point(&tune->curves[best])->recall) best = d;
+    const sl_curve *curve = &tune->curves[best];
+    const sl_tune_point *last = &curve->points[curve->count - 1];
+    sl_tune_limit limit = SL_LIMIT_GRAPH;
+    double share;
+    SL_TRY(sl_tune_coverage(&tune->task, last->at, &share));
+    if (share >= tune->targets[t])
+        limit = SL_LIMIT_CODES;
+    else if (last->at < sl_live_count(tune->task.index) && last->at == tune->task.max_ef &&
+             !stalls(curve, tune->targets[t]))
+        limit = SL_LIMIT_EF;
+    record(tune, t, best, best_point(curve), limit);
+    return SL_OK;
+}
+
+/* Measures where a curve is expected to meet the target, and again with what that told of all curves, until nothing
+ * cheaper is expected than what was measured. The last pass is one with the settings that are kept. */
+static sl_status close_in(sl_tune *tune, double target, choice *out) {
+    size_t ef = 0, watched = 0;
+    for (size_t round = 0; round < SL_TUNE_ROUNDS; round++) {
+        choice next = expect(tune, target), now = measured(tune, target);
+        if (!next.found || (now.found && now.cost <= (1 + CLOSE) * next.cost)) break;
+        if (sl_curve_at(&tune->curves[next.depth], next.point.at)) break;
+        /* A little further, lest the same place is come upon from below again and again. */
+        ef = next.point.at + next.point.at / 256;
+        if (ef > tune->task.max_ef) ef = tune->task.max_ef;
+        watched = next.depth;
+        SL_TRY(measure(tune, ef, watched));
+    }
+    *out = measured(tune, target);
+    if (!out->found || (ef == out->point.at && watched == out->depth)) return SL_OK;
+    const sl_tune_asked asked = {.ef = out->point.at, .watched = out->depth, .only = 1};
+    sl_tune_point again;
+    return sl_tune_pass(&tune->task, &asked, &again);
+}
+
+sl_status sl_tune_settle(sl_tune *tune, size_t t) {
+    choice kept;
+    SL_TRY(close_in(tune, tune->targets[t], &kept));
+    if (kept.found) {
+        record(tune, t, kept.depth, &kept.point, SL_LIMIT_NONE);
+        sl_tune_step_over(tune, SL_TUNE_ROUNDS + 1);
+        SL_TRY(sl_tune_stop(tune, t, kept.depth));
+        sl_tune_step_over(tune, SL_TUNE_STOP_ROUNDS + 1);
+    } else {
+        SL_TRY(give_up(tune, t));
+        sl_tune_step_over(tune, SL_TUNE_ROUNDS + 1 + SL_TUNE_STOP_ROUNDS + 1);
+    }
+    return SL_OK;
+}

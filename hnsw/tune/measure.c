@@ -1,0 +1,165 @@
+#include "hnsw/tune/tune.h"
+
+#include <math.h>
+#include <string.h>
+
+sl_status sl_tune_task_init(sl_tune_task *task) {
+    const sl_allocator *allocator = &task->index->allocator;
+    size_t ranks;
+    void *block;
+    if (!sl_mul(task->threads, task->k * sizeof *task->ranks, &ranks))
+        return sl_fail(SL_ENOMEM, "%zu threads with k %zu do not fit the address space", task->threads, task->k);
+    SL_TRY(sl_mem_alloc(allocator, ranks, &block));
+    task->ranks = block;
+    SL_TRY(sl_mem_alloc(allocator, task->nq * sizeof *task->hits, &block));
+    task->hits = block;
+    SL_TRY(sl_mem_alloc(allocator, task->threads * sizeof *task->tallies, &block));
+    task->tallies = block;
+    SL_TRY(sl_mem_alloc(allocator, task->threads * sizeof *task->searchers, &block));
+    task->searchers = block;
+    for (size_t t = 0; t < task->threads; t++)
+        SL_TRY(sl_searcher_create(task->index, task->max_ef, &task->searchers[t]));
+    return SL_OK;
+}
+
+void sl_tune_task_free(sl_tune_task *task) {
+    const sl_allocator *allocator = &task->index->allocator;
+    for (size_t t = 0; task->searchers && t < task->threads; t++)
+        sl_searcher_free(task->searchers[t]);
+    sl_mem_free(allocator, task->searchers, task->threads * sizeof *task->searchers);
+    sl_mem_free(allocator, task->tallies, task->threads * sizeof *task->tallies);
+    sl_mem_free(allocator, task->hits, task->nq * sizeof *task->hits);
+    sl_mem_free(allocator, task->ranks, task->threads * task->k * sizeof *task->ranks);
+    sl_mem_free(allocator, task->truth, task->nq * task->k * sizeof *task->truth);
+}
+
+size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node) {
+    size_t low = 0, high = k;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (row[middle] >> 32 < node)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < k && row[low] >> 32 == node ? (size_t)(row[low] & UINT32_MAX) : k;
+}
+
+/* What one query is asked with: `first` and `last` are the numbers of the least and the deepest re-ranking. */
+typedef struct pass {
+    size_t results, first, last, watched;
+    sl_search_params search;
+} pass;
+
+/* How many of a query's true neighbours are among what was found; into the thread's ranks too where that is watched. */
+static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl_found *found, uint64_t *ranks) {
+    const size_t k = task->k;
+    size_t hits = 0;
+    for (size_t place = 0; place < found->count; place++) {
+        size_t rank = sl_tune_true_rank(row, k, (uint32_t)found->nodes[place].id);
+        if (rank == k) continue;
+        hits++;
+        /* The first j results are those of a search for j: this is a hit of it where both are below j. */
+        size_t later = place > rank ? place : rank;
+        if (ranks && later < k) ranks[later]++;
+    }
+    return hits;
+}
+
+/* One query: a walk, ranked with each depth in turn. The depths beyond what the walk keeps are one. */
+static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_tune_tally *tally) {
+    size_t thread = sl_thread_number(), deepest = pass->last;
+    const uint8_t *query = task->queries + q * task->stride;
+    const uint64_t *row = task->truth + q * task->k;
+    sl_searcher *searcher = task->searchers[thread];
+    sl_search_stats stats;
+    sl_found found;
+    while (deepest > pass->first && task->depths[deepest - 1] >= pass->search.ef)
+        deepest--;
+    SL_TRY(sl_searcher_find(searcher, query, task->dtype, pass->results, &pass->search, &found, &stats));
+    for (size_t d = pass->last + 1; d-- > pass->first;) {
+        int watched = d == pass->watched;
+        if (d < deepest) sl_searcher_rerank(searcher, query, pass->results, task->depths[d], &found);
+        size_t hits = count_hits(task, row, &found, watched ? task->ranks + thread * task->k : NULL);
+        tally->hits[d] += hits;
+        tally->squares[d] += hits * hits;
+        if (watched) task->hits[q] = (uint32_t)hits;
+    }
+    tally->evaluations += stats.evaluations;
+    return SL_OK;
+}
+
+/* Every query once; the sum of what the threads found is in the first tally. */
+static sl_status ask_all(sl_tune_task *task, const pass *pass) {
+    const size_t nq = task->nq, threads = task->threads;
+    size_t bad = SIZE_MAX;
+    sl_tune_tally *sum = task->tallies;
+    memset(task->ranks, 0, threads * task->k * sizeof *task->ranks);
+    memset(task->tallies, 0, threads * sizeof *task->tallies);
+#pragma omp parallel for schedule(dynamic, 4) num_threads((int)threads) if (threads > 1) reduction(min : bad)
+    for (size_t q = 0; q < nq; q++) {
+        if (sl_progress_cancelled(&task->progress)) continue;
+        if (ask(task, pass, q, &task->tallies[sl_thread_number()]) != SL_OK && q < bad) bad = q;
+        sl_progress_step(&task->progress, 1);
+    }
+    /* The message of a failure is made anew on the thread that called. */
+    if (bad != SIZE_MAX) return sl_fail_in(ask(task, pass, bad, sum), "query %zu", bad);
+    if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
+    for (size_t t = 1; t < threads; t++) {
+        for (size_t d = pass->first; d <= pass->last; d++) {
+            sum->hits[d] += task->tallies[t].hits[d];
+            sum->squares[d] += task->tallies[t].squares[d];
+        }
+        sum->evaluations += task->tallies[t].evaluations;
+    }
+    task->passes++;
+    return SL_OK;
+}
+
+sl_tune_point sl_tune_point_of(const sl_tune_task *task, uint64_t hits, uint64_t squares, uint64_t evaluations) {
+    double nq = (double)task->nq, k = (double)task->k, mean = (double)hits / nq;
+    double variance = fmax(0, (double)squares / nq - mean * mean);
+    return (sl_tune_point){
+        .recall = mean / k, .error = sqrt(variance / (nq - 1)) / k, .evaluations = (double)evaluations / nq};
+}
+
+static sl_tune_point point_of(const sl_tune_task *task, size_t depth) {
+    const sl_tune_tally *sum = task->tallies;
+    return sl_tune_point_of(task, sum->hits[depth], sum->squares[depth], sum->evaluations);
+}
+
+sl_status sl_tune_pass(sl_tune_task *task, const sl_tune_asked *asked, sl_tune_point *out) {
+    pass pass = {.results = task->k, .last = task->depth_count - 1, .watched = asked->watched};
+    if (asked->only) pass.first = pass.last = asked->watched;
+    sl_search_params_init(&pass.search);
+    pass.search.ef = asked->ef;
+    pass.search.stop = asked->stop;
+    pass.search.rerank = task->depths[pass.last];
+    SL_TRY(ask_all(task, &pass));
+    for (size_t d = pass.first; d <= pass.last; d++)
+        out[d - pass.first] = point_of(task, d);
+    return SL_OK;
+}
+
+sl_status sl_tune_coverage(sl_tune_task *task, size_t ef, double *share) {
+    pass pass = {.results = ef};
+    sl_search_params_init(&pass.search);
+    pass.search.ef = ef;
+    pass.search.rerank = ef;
+    SL_TRY(ask_all(task, &pass));
+    *share = point_of(task, 0).recall;
+    return SL_OK;
+}
+
+size_t sl_tune_least_k(const sl_tune_task *task, double recall) {
+    const size_t k = task->k;
+    uint64_t hits = 0;
+    size_t least = 1;
+    for (size_t rank = 0; rank < k; rank++) {
+        for (size_t t = 0; t < task->threads; t++)
+            hits += task->ranks[t * k + rank];
+        double here = (double)hits / ((double)task->nq * (double)(rank + 1));
+        if (here < recall) least = rank + 2;
+    }
+    return least < k ? least : k;
+}
