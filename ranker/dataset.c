@@ -171,16 +171,17 @@ int sl_dataset_has_one_label(const sl_dataset *data, float *label) {
  * Batches
  * ------------------------------------------------------------------------------------------------------------- */
 
-sl_status sl_batch_create(const sl_features *features, size_t max_rows, const sl_allocator *allocator, sl_batch *out) {
+sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, const sl_allocator *allocator,
+                              sl_minibatch *out) {
     const size_t word = sizeof(uint32_t);
     size_t per_row = features->dense_width + features->id_count + features->bag_count + 2, bytes;
     void *block;
-    *out = (sl_batch){0};
+    *out = (sl_minibatch){0};
     /* Each part is rounded up to a line. */
     if (!sl_mul(max_rows, per_row * word, &bytes) || !sl_add(bytes, 6 * SL_CACHE_LINE, &bytes))
         return sl_fail(SL_ENOMEM, "a batch of %zu rows does not fit; use smaller ones", max_rows);
     SL_TRY(sl_mem_alloc(allocator, bytes, &block));
-    sl_batch batch = {.block = block, .block_size = bytes, .labels = block};
+    sl_minibatch batch = {.block = block, .block_size = bytes, .labels = block};
     const size_t line = SL_CACHE_LINE / word;
     batch.weights = batch.labels + sl_round_up(max_rows, line);
     batch.dense = batch.weights + sl_round_up(max_rows, line);
@@ -190,14 +191,14 @@ sl_status sl_batch_create(const sl_features *features, size_t max_rows, const sl
     return SL_OK;
 }
 
-void sl_batch_free(sl_batch *batch, const sl_allocator *allocator) {
+void sl_minibatch_free(sl_minibatch *batch, const sl_allocator *allocator) {
     sl_mem_free(allocator, batch->bag_ids, batch->bag_room * sizeof *batch->bag_ids);
     sl_mem_free(allocator, batch->block, batch->block_size);
-    *batch = (sl_batch){0};
+    *batch = (sl_minibatch){0};
 }
 
 /* Where each bag begins in the batch. */
-static sl_status place_bags(sl_batch *batch, const sl_dataset *data, const uint32_t *numbers, size_t count) {
+static sl_status place_bags(sl_minibatch *batch, const sl_dataset *data, const uint32_t *numbers, size_t count) {
     size_t bags = data->features->bag_count, at = 0;
     const uint32_t *start = data->rows.bag_start;
     for (size_t i = 0; i < count; i++) {
@@ -215,7 +216,7 @@ static sl_status place_bags(sl_batch *batch, const sl_dataset *data, const uint3
     return status;
 }
 
-static void copy_bags(sl_batch *batch, const sl_dataset *data, const uint32_t *numbers, size_t i) {
+static void copy_bags(sl_minibatch *batch, const sl_dataset *data, const uint32_t *numbers, size_t i) {
     size_t bags = data->features->bag_count;
     const uint32_t *from = data->rows.bag_start + numbers[i] * bags, *to = batch->bag_start + i * bags;
     for (uint32_t k = 0; k < to[bags] - to[0]; k++)
@@ -228,7 +229,7 @@ static void prefetch_row(const void *at, size_t bytes) {
     sl_prefetch((const char *)at - offset, bytes + offset);
 }
 
-static void copy_rows(sl_batch *batch, const sl_dataset *data, const uint32_t *numbers, size_t from, size_t to) {
+static void copy_rows(sl_minibatch *batch, const sl_dataset *data, const uint32_t *numbers, size_t from, size_t to) {
     const sl_rows_buffer *rows = &data->rows;
     size_t dense = data->features->dense_width, ids = data->features->id_count;
     for (size_t i = from; i < to; i++) {
@@ -249,8 +250,8 @@ static void copy_rows(sl_batch *batch, const sl_dataset *data, const uint32_t *n
     }
 }
 
-sl_status sl_batch_gather(sl_batch *batch, const sl_dataset *data, const uint32_t *numbers, size_t count,
-                          size_t threads) {
+sl_status sl_minibatch_gather(sl_minibatch *batch, const sl_dataset *data, const uint32_t *numbers, size_t count,
+                              size_t threads) {
     if (data->features->bag_count) SL_TRY(place_bags(batch, data, numbers, count));
     batch->rows = (sl_encoded){sizeof batch->rows, count, batch->dense, batch->ids, batch->bag_start, batch->bag_ids};
     if (threads == 1 || count < SHARED_ROWS) {

@@ -37,7 +37,7 @@ void sl_dataset_class_shares(const sl_dataset *dataset, double *shares);
 int sl_dataset_has_one_label(const sl_dataset *dataset, float *label);
 
 /* Rows side by side. */
-typedef struct sl_batch {
+typedef struct sl_minibatch {
     sl_encoded rows;
     float *labels, *weights;
     float *dense; /* what `rows` points at */
@@ -45,12 +45,13 @@ typedef struct sl_batch {
     size_t bag_room;
     void *block; /* all but bag_ids */
     size_t block_size;
-} sl_batch;
+} sl_minibatch;
 
-sl_status sl_batch_create(const sl_features *features, size_t max_rows, const sl_allocator *allocator, sl_batch *out);
-void sl_batch_free(sl_batch *batch, const sl_allocator *allocator);
+sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, const sl_allocator *allocator,
+                              sl_minibatch *out);
+void sl_minibatch_free(sl_minibatch *batch, const sl_allocator *allocator);
 /* Copies the rows of these numbers, count up to max_rows. Errors: SL_ENOMEM. */
-sl_status sl_batch_gather(sl_batch *batch, const sl_dataset *dataset, const uint32_t *numbers, size_t count,
-                          size_t threads);
+sl_status sl_minibatch_gather(sl_minibatch *batch, const sl_dataset *dataset, const uint32_t *numbers, size_t count,
+                              size_t threads);
 
 #endif

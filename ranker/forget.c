@@ -144,7 +144,7 @@ static void cross_again(const sl_features *features, uint32_t *ids) {
     }
 }
 
-static void forget_rows(const sl_forgetter *forgetter, sl_batch *batch, uint64_t seed, size_t from, size_t to) {
+static void forget_rows(const sl_forgetter *forgetter, sl_minibatch *batch, uint64_t seed, size_t from, size_t to) {
     const sl_features *features = forgetter->features;
     for (size_t r = from; r < to; r++) {
         draws d = draws_of(forgetter, seed, r);
@@ -183,7 +183,7 @@ typedef struct old_bag {
 } old_bag;
 
 /* `used` ids are in front of where it goes; returns how many are left of it. */
-static size_t forget_bag(const sl_forgetter *forgetter, sl_batch *batch, size_t row, size_t bag, old_bag old,
+static size_t forget_bag(const sl_forgetter *forgetter, sl_minibatch *batch, size_t row, size_t bag, old_bag old,
                          size_t used, lost sides, draws *d) {
     const sl_features *features = forgetter->features;
     size_t number = forgetter->bags[bag];
@@ -196,7 +196,7 @@ static size_t forget_bag(const sl_forgetter *forgetter, sl_batch *batch, size_t 
     return move_bag(feature, batch->bag_ids, used, old.from, old.end - old.from, how, bucket);
 }
 
-static void forget_bags(const sl_forgetter *forgetter, sl_batch *batch, uint64_t seed) {
+static void forget_bags(const sl_forgetter *forgetter, sl_minibatch *batch, uint64_t seed) {
     size_t bags = forgetter->features->bag_count, used = 0;
     uint32_t *start = batch->bag_start, from = start[0];
     for (size_t r = 0; r < batch->rows.rows; r++, start += bags) {
@@ -213,7 +213,7 @@ static void forget_bags(const sl_forgetter *forgetter, sl_batch *batch, uint64_t
     }
 }
 
-void sl_forget(const sl_forgetter *forgetter, sl_batch *batch, uint64_t seed, uint64_t step, size_t threads) {
+void sl_forget(const sl_forgetter *forgetter, sl_minibatch *batch, uint64_t seed, uint64_t step, size_t threads) {
     size_t count = batch->rows.rows;
     if (!forgetter->share) return;
     uint64_t own = sl_random_at(sl_random_at(seed, STREAM_FORGET), step);

@@ -122,7 +122,7 @@ static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows
     size_batch(trainer);
     SL_TRY(first_weights(&trainer->data, &trainer->shape, allocator, &trainer->weights));
     if (trainer->data.valid_count) SL_TRY(sl_weights_create(features, &trainer->shape, allocator, &trainer->best));
-    SL_TRY(sl_batch_create(features, trainer->batch_rows, allocator, &trainer->batch));
+    SL_TRY(sl_minibatch_create(features, trainer->batch_rows, allocator, &trainer->batch));
     SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
     SL_TRY(sl_usage_init(&trainer->usage, &trainer->data, allocator));
     SL_TRY(create_net(trainer));
@@ -175,7 +175,7 @@ void sl_trainer_free(sl_trainer *trainer) {
     sl_net_trainer_free(trainer->net);
     sl_weights_free(&trainer->weights, trainer->features, &trainer->shape, allocator);
     sl_weights_free(&trainer->best, trainer->features, &trainer->shape, allocator);
-    sl_batch_free(&trainer->batch, allocator);
+    sl_minibatch_free(&trainer->batch, allocator);
     sl_forgetter_free(&trainer->forgetter);
     sl_usage_free(&trainer->usage);
     sl_dataset_free(&trainer->data);

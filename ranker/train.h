@@ -26,7 +26,7 @@ typedef struct sl_trainer {
     sl_net_shape shape;
     size_t threads, batch_rows, epochs;
     sl_dataset data;
-    sl_batch batch;
+    sl_minibatch batch;
     sl_forgetter forgetter;
     sl_usage usage;
     sl_weights weights; /* as they are */

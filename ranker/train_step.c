@@ -79,10 +79,10 @@ static sl_status batch_logits(sl_trainer *trainer, uint64_t seed, uint64_t step,
 
 sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weight_sum) {
     const sl_dataset *data = &trainer->data;
-    sl_batch *batch = &trainer->batch;
+    sl_minibatch *batch = &trainer->batch;
     size_t first = (size_t)trainer->state.batch * trainer->batch_rows;
     size_t count = data->train_count - first < trainer->batch_rows ? data->train_count - first : trainer->batch_rows;
-    SL_TRY(sl_batch_gather(batch, data, data->order + first, count, trainer->threads));
+    SL_TRY(sl_minibatch_gather(batch, data, data->order + first, count, trainer->threads));
     sl_forget(&trainer->forgetter, batch, trainer->spec->seed, step_number(trainer), trainer->threads);
     /* Seed 0 would mean no dropout. */
     uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
@@ -96,7 +96,7 @@ sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weig
 }
 
 sl_status sl_trainer_logits(sl_trainer *trainer, const uint32_t *numbers, size_t count, float *logits) {
-    SL_TRY(sl_batch_gather(&trainer->batch, &trainer->data, numbers, count, trainer->threads));
+    SL_TRY(sl_minibatch_gather(&trainer->batch, &trainer->data, numbers, count, trainer->threads));
     return batch_logits(trainer, 0, 0, logits);
 }
 

@@ -108,7 +108,7 @@ static sl_status list_make(const sl_prepare_params *params, int from_index, item
     if (!body) {
         const sl_index *index = params->index;
         /* A damaged file may count otherwise than it marks. */
-        for (size_t node = 0; from_index && (node = sl_next_live(index, node)) < index->n && list->n < list->room;
+        for (size_t node = 0; from_index && (node = sl_next_undeleted(index, node)) < index->n && list->n < list->room;
              node++)
             list->ids[list->n++] = sl_id_of(index, (uint32_t)node);
         return SL_OK;

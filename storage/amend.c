@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
 #include "storage/copy.h"
-#include "storage/live.h"
 #include "storage/replace.h"
+#include "storage/writable.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 
 #include "base/crc32c.h"
 #include "base/crew.h"
-#include "storage/live.h"
+#include "storage/writable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -194,10 +194,10 @@ static void look_again(verifier *v, uint64_t offset, uint64_t word) {
     uint8_t page[PAGE];
     uint32_t sum;
     while (!sl_progress_cancelled(v->progress)) {
-        uint64_t quiet = v->beside ? sl_live_quiet(v->store) : 0;
+        uint64_t quiet = v->beside ? sl_writable_quiet(v->store) : 0;
         if (!fetch(v, &sum, sizeof sum, v->sums.words + word * sizeof sum) || !fetch(v, page, PAGE, offset)) return;
         if (sl_page_sum(0, page, PAGE) == sum) return;
-        if (!v->beside || (quiet && sl_live_quiet(v->store) == quiet) || !may_pause(v)) break;
+        if (!v->beside || (quiet && sl_writable_quiet(v->store) == quiet) || !may_pause(v)) break;
         nanosleep(&(struct timespec){0, PAUSE}, NULL);
     }
     __atomic_fetch_add(&v->found->bad, 1, __ATOMIC_RELAXED);
@@ -299,7 +299,7 @@ sl_status sl_page_sums_verify(const sl_store *store, sl_pages_found *found, sl_p
     *found = (sl_pages_found){0};
     SL_TRY(sl_page_sums_find(store, &v.sums));
     if (!v.sums.words) return SL_OK;
-    SL_TRY(sl_live_super(store, &super));
+    SL_TRY(sl_writable_super(store, &super));
     if (super.unsummed) return SL_OK;
     v.fd = sl_store_reopen(store);
     v.mapped = store->healed || v.fd < 0;

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
-#include "storage/live.h"
 #include "storage/replace.h"
 #include "storage/store.h"
+#include "storage/writable.h"
 
 #include <errno.h>
 #include <string.h>

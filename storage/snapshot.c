@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "storage/copy.h"
-#include "storage/live.h"
 #include "storage/replace.h"
+#include "storage/writable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static sl_status open_source(snapshot *s) {
         return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is of a wrong size; make it or copy it again", s->store->path,
                        live->kind, sl_section_name(live->kind));
     s->section = live->offset;
-    return sl_live_pin(s->fd, s->store->path, s->progress);
+    return sl_writable_pin(s->fd, s->store->path, s->progress);
 }
 
 /* The copy's name may be one from the process's folder, and the log's is not. */
@@ -80,7 +80,7 @@ static sl_status copy_bytes(snapshot *s) {
 /* An identity of its own, so that neither file's log is ever taken for the other's. */
 static sl_status make_own(snapshot *s, const sl_superblock *of) {
     uint8_t pages[SL_LIVE_HEAD];
-    SL_TRY(sl_live_superblocks(pages, of->unsummed));
+    SL_TRY(sl_writable_superblocks(pages, of->unsummed));
     return sl_write_at(&s->file.ops, s->file.fd, s->file.temporary, pages, sizeof pages, s->section);
 }
 
@@ -96,14 +96,14 @@ static sl_status copy_live(snapshot *s) {
     for (int i = 0; i < MOST_TRIES; i++) {
         sl_superblock before, after;
         sl_redo_found had, found;
-        SL_TRY(sl_live_super(s->store, &before));
-        int known = sl_live_look(s->store, &before, &had) == SL_OK;
+        SL_TRY(sl_writable_super(s->store, &before));
+        int known = sl_writable_look(s->store, &before, &had) == SL_OK;
         SL_TRY(copy_bytes(s));
-        sl_status status = sl_live_replay(s->store, &before, &s->file.ops, s->file.fd, s->file.temporary, &found);
+        sl_status status = sl_writable_replay(s->store, &before, &s->file.ops, s->file.fd, s->file.temporary, &found);
         if (status == SL_OK && known && found.groups < had.groups) status = fail_cut(s);
         if (!sl_store_has_name(s->store))
             return sl_fail(SL_EBUSY, "%s: was replaced while it was copied; try again", s->store->path);
-        SL_TRY(sl_live_super(s->store, &after));
+        SL_TRY(sl_writable_super(s->store, &after));
         if (after.sequence == before.sequence) return status == SL_OK ? make_own(s, &after) : status;
         sl_progress_start(s->progress, s->progress->tell, s->progress->ctx, s->store->size);
     }
@@ -131,7 +131,7 @@ sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const ch
     status = take(&s);
     if (status != SL_OK) status = sl_replace_discard(&s.file, status);
 done:
-    if (s.fd >= 0) sl_live_unpin(s.fd);
+    if (s.fd >= 0) sl_writable_unpin(s.fd);
     sl_store_close(store, &allocator);
     return status;
 }

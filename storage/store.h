@@ -82,7 +82,7 @@ typedef struct sl_store {
     int writer;             /* open on the file, of the handle that writes it in place; else -1 */
     sl_access access;       /* the file's when it was opened */
     int healed;             /* and has what a crashed writer's log says, which the file has not */
-    uint64_t watched;       /* atomic: the second of the clock in which sl_live_watch last looked */
+    uint64_t watched;       /* atomic: the second of the clock in which sl_writable_watch last looked */
     uint64_t given_up;      /* atomic: the superblock's sequence with which it found a damaged log; 0: none */
     sl_file_header header;  /* verified copy: the file may change under the mapping, this does not */
     const char *resolved;   /* the path from the root, links resolved: whatever the process's folder is by then */

@@ -1,6 +1,6 @@
 /* A whole file against all that it can be held to. */
 #define _POSIX_C_SOURCE 200809L
-#include "storage/live.h"
+#include "storage/writable.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -89,7 +89,7 @@ static sl_status verify_sections(const verifier *v) {
 }
 
 static sl_status verify_pages(const verifier *v) {
-    if (!sl_live_head(v->store)) return SL_OK;
+    if (!sl_writable_head(v->store)) return SL_OK;
     sl_status status = sl_page_sums_verify(v->store, &v->found->pages, v->progress);
     v->found->unverified = status == SL_OK && !v->found->pages.checked;
     return status;
@@ -99,13 +99,14 @@ sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_prog
     *found = (sl_verified){.sections = 0};
     int fd = sl_store_reopen(store);
     verifier v = {.store = store, .fd = store->healed ? -1 : fd, .found = found, .progress = progress};
-    sl_status status = sl_live_head(store) ? sl_live_check_settled(store) : SL_OK;
+    sl_status status = sl_writable_head(store) ? sl_writable_check_settled(store) : SL_OK;
     /* Pages first: they say how much is damaged, and records whose. */
     if (status == SL_OK) status = verify_header(&v);
     if (status == SL_OK) status = verify_pages(&v);
     if (status == SL_OK) status = verify_sections(&v);
     /* A writer that died meanwhile may have left pages without their sums. */
-    if (status == SL_ECORRUPT && sl_live_head(store) && sl_live_check_settled(store) == SL_EBUSY) status = SL_EBUSY;
+    if (status == SL_ECORRUPT && sl_writable_head(store) && sl_writable_check_settled(store) == SL_EBUSY)
+        status = SL_EBUSY;
     if (fd >= 0) close(fd);
     return status;
 }

@@ -2,7 +2,7 @@
 
 #include "base/crc32c.h"
 #include "base/random.h"
-#include "storage/live.h"
+#include "storage/writable.h"
 #include "tests/faults.h"
 
 #include <stdio.h>

@@ -575,7 +575,7 @@ START_TEST(partitions_that_are_gone) {
 }
 END_TEST
 
-static sl_live_facts facts;
+static sl_published facts;
 static sl_store no_file = {.detached = 1}; /* nobody writes to it */
 
 static int forget_deaths(void *ctx, uint64_t done, uint64_t total) {
@@ -595,8 +595,8 @@ START_TEST(deaths_that_are_forgotten) {
             for (size_t node = nodes.first; node < nodes.end && 2 * nodes.end < N; node++)
                 delete_rows(index, &(size_t){row_of(sl_id_of(index, (uint32_t)node))}, 1);
         }
-        facts = sl_live_facts_of(index);
-        index->facts = &facts;
+        facts = sl_published_of(index);
+        index->published = &facts;
         index->store = &no_file;
         index->place = SL_PLACE_MAP;
         sl_search_params params = params_of(3000);
@@ -607,7 +607,7 @@ START_TEST(deaths_that_are_forgotten) {
         ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL));
         ck_assert_uint_eq(facts.dead, 0);
         free(ids);
-        index->facts = NULL;
+        index->published = NULL;
         index->store = NULL;
         index->place = SL_PLACE_DRAM;
     }

@@ -51,7 +51,7 @@ static sl_trainer *trainer_of(const char *forget) {
 /* All rows in their order, as a step of that number has them. */
 static void forget(sl_trainer *trainer, uint64_t seed, uint64_t step, size_t threads) {
     const sl_dataset *data = &trainer->data;
-    ck_assert_int_eq(sl_batch_gather(&trainer->batch, data, data->train, data->train_count, threads), SL_OK);
+    ck_assert_int_eq(sl_minibatch_gather(&trainer->batch, data, data->train, data->train_count, threads), SL_OK);
     sl_forget(&trainer->forgetter, &trainer->batch, seed, step, threads);
 }
 
@@ -213,7 +213,7 @@ START_TEST(nothing_is_forgotten_at_0) {
     sl_trainer *trainer = trainer_of("0"), *plain = trainer_of("0.5");
     const sl_dataset *data = &plain->data;
     forget(trainer, 3, 11, 1);
-    ck_assert_int_eq(sl_batch_gather(&plain->batch, data, data->train, data->train_count, 1), SL_OK);
+    ck_assert_int_eq(sl_minibatch_gather(&plain->batch, data, data->train, data->train_count, 1), SL_OK);
     ck_assert(same_batch(trainer, plain));
     forget(plain, 3, 11, 1);
     ck_assert(!same_batch(trainer, plain));

@@ -385,7 +385,7 @@ START_TEST(without_memory_all_stays) {
         index->ordered = 0;
         memory.calls = 0;
         memory.fail_at = at;
-        sl_order_settle(index, 0, 2, NULL);
+        sl_renumber_settle(index, 0, 2, NULL);
         int failed = memory.calls >= at;
         memory.fail_at = 0;
         ck_assert_uint_eq(memory.live_blocks, blocks);
@@ -442,7 +442,7 @@ START_TEST(settings_keep_their_share) {
     ck_ok(sl_settings_put(idx, &record, 1, &first));
     ck_ok(indexes_add(idx, rows, SL_F32, N, NULL));
     idx->ordered = 0;
-    sl_order_settle(idx, 0, 2, NULL);
+    sl_renumber_settle(idx, 0, 2, NULL);
     size_t now = idx->groups.count;
     ck_assert_uint_gt(now, 2 * before - 2);
     ck_assert_uint_ge(idx->tuned->groups * before, 7 * now);

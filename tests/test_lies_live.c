@@ -50,8 +50,8 @@ static unsigned char *section(uint32_t kind) {
     ck_abort_msg("no section %u", kind);
 }
 
-static sl_live_facts *facts(void) {
-    return (sl_live_facts *)(void *)(section(SL_SECTION_LIVE) + SL_LIVE_HEAD);
+static sl_published *facts(void) {
+    return (sl_published *)(void *)(section(SL_SECTION_LIVE) + SL_LIVE_HEAD);
 }
 
 static sl_status open_changed(sl_index **out) {

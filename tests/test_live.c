@@ -207,7 +207,7 @@ END_TEST
 
 /* What a writer in persistent memory has left half done is told from damage, and its successor puts it right. */
 START_TEST(half_done_is_not_damage) {
-    static const size_t words[] = {offsetof(sl_live_facts, linked), offsetof(sl_live_facts, deleting)};
+    static const size_t words[] = {offsetof(sl_published, linked), offsetof(sl_published, deleting)};
     uint64_t word = _i == 0 ? N - 10 : 1;
     sl_index *index;
     make_live(N, ROOM);
@@ -244,7 +244,7 @@ START_TEST(in_persistent_memory) {
     sl_index *writer = opened(SL_PLACE_PMEM, 1), *reader = opened(SL_PLACE_PMEM, 0);
 #ifdef SL_HAVE_PMEM
     const char *force = getenv("PMEM_IS_PMEM_FORCE");
-    ck_assert_int_eq(writer->live->direct, force && strcmp(force, "1") == 0);
+    ck_assert_int_eq(writer->writer->direct, force && strcmp(force, "1") == 0);
 #endif
     ck_assert_int_eq(indexes_stats(writer).place, SL_PLACE_PMEM);
     ck_ok(indexes_add(writer, row(rows, kind->dtype, N), kind->dtype, MORE, NULL));
@@ -755,7 +755,7 @@ START_TEST(a_log_outlives_a_damaged_superblock) {
     write_and_die();
     sl_index *reader = opened(SL_PLACE_MAP, 0);
     const uint64_t section = sl_store_section(reader->store, SL_SECTION_LIVE)->offset;
-    ck_ok(sl_live_super(reader->store, &super));
+    ck_ok(sl_writable_super(reader->store, &super));
     sl_index_free(reader);
     write_and_die();
     flip_in_file(section + (super.sequence + 1) % SL_SUPERBLOCKS * SL_LIVE_PAGE + 100);
@@ -809,11 +809,11 @@ START_TEST(a_group_that_was_cut_off_is_given_up) {
     file_write(place.path, left.file, left.file_size);
     file_write(left.log_path, left.log, left.log_size - 8);
     sl_index *reader = opened(SL_PLACE_MAP, 0);
-    ck_ok(sl_live_super(reader->store, &super));
+    ck_ok(sl_writable_super(reader->store, &super));
     ck_assert_uint_eq(super.logged, 1);
     sl_search_params_init(&params);
     ck_ok(sl_index_search(reader, x, SL_F32, 1, 0, K, &params, ids, NULL, NULL));
-    ck_ok(sl_live_super(reader->store, &super));
+    ck_ok(sl_writable_super(reader->store, &super));
     ck_assert_uint_eq(super.logged, 0);
     ck_assert_uint_eq(sl_index_size(reader), N);
     ck_ok(sl_index_check(reader, NULL, &(sl_check_report){.struct_size = sizeof(sl_check_report)}));
@@ -837,7 +837,7 @@ START_TEST(a_damaged_log_is_not_passed_over) {
     sl_index *reader = opened(SL_PLACE_MAP, 0);
     file_write(left.log_path, left.log, left.log_size);
     (void)ask(reader, x, SL_F32);
-    ck_ok(sl_live_super(reader->store, &super));
+    ck_ok(sl_writable_super(reader->store, &super));
     /* It is not read again at each second of its searches. */
     ck_assert_uint_eq(reader->store->given_up, super.sequence);
     sl_index_free(reader);

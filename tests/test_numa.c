@@ -604,8 +604,8 @@ START_TEST(a_tier_beside_the_copies) {
     params.tier = SL_TIER_DRAM;
     ck_ok(sl_index_open(s.path, &params, &index));
     indexes_await_tier(index);
-    const sl_tier_copy *tier = sl_tier_now(index);
-    lies(tier->walked.rows.base, N * index->walked->rows.pitch, SL_NUMA_INTERLEAVE, 0);
+    const sl_dram_copy *tier = sl_dram_copy_now(index);
+    lies(tier->walked.rows.base, N * index->walk_codec->rows.pitch, SL_NUMA_INTERLEAVE, 0);
     ck_assert_ptr_null(topology_find(&machine, tier->upper.links));
     ck_ok(sl_searcher_create(index, EF, &searcher));
     outcome sound = ask(searcher);

@@ -57,8 +57,8 @@ static void check_usable(const sl_index *index) {
 
 /* An index keeps searchers for later batches; without them each batch has to make its own. */
 static void forget_searchers(void) {
-    sl_idle_free(idx);
-    ck_ok(sl_idle_init(idx));
+    sl_searcher_pool_free(idx);
+    ck_ok(sl_searcher_pool_init(idx));
 }
 
 /* Calls with the first allocation failing, then the second, until there is none left to fail. A failed call leaves no
@@ -313,7 +313,7 @@ START_TEST(ordering) {
         idx->ordered = 0;
         memory.calls = 0;
         memory.fail_at = at;
-        sl_order_settle(idx, 8, 1, NULL);
+        sl_renumber_settle(idx, 8, 1, NULL);
         int failed = memory.calls >= at;
         memory.fail_at = 0;
         /* The map of ids that the delete made goes: it is made anew when it is next needed. */

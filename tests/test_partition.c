@@ -154,7 +154,7 @@ START_TEST(results_stay) {
     /* Another sample, so other partitions. */
     index->seed++;
     index->ordered = 0;
-    sl_order_settle(index, 0, 2, NULL);
+    sl_renumber_settle(index, 0, 2, NULL);
     ck_assert_uint_eq(index->ordered, N);
     ck_assert_mem_ne(starts, index->partitions.starts, (index->partitions.count + 1) * sizeof *starts);
     check_ranges(index, N);
@@ -207,7 +207,7 @@ START_TEST(threads_change_nothing) {
     for (size_t i = 0; i < 2; i++) {
         settled[i] = open_at(place.path, SL_PLACE_DRAM);
         settled[i]->ordered = 0;
-        sl_order_settle(settled[i], 0, 1 + 2 * i, NULL);
+        sl_renumber_settle(settled[i], 0, 1 + 2 * i, NULL);
     }
     check_same(settled[0], settled[1]);
     sl_index_free(settled[0]);
@@ -289,7 +289,7 @@ START_TEST(settings_keep_their_share) {
     index->tuned[0].probes = PROBES;
     share = (outside + (double)(PROBES * index->n) / (double)count) / ((double)index->n + outside);
     index->ordered = 0;
-    sl_order_settle(index, 0, 2, NULL);
+    sl_renumber_settle(index, 0, 2, NULL);
     own = (double)index->tuned[0].probes / (double)index->partitions.count;
     ck_assert_msg(own >= share && own < share + 0.05, "%.3f instead of %.3f", own, share);
     sl_index_free(index);
@@ -533,7 +533,7 @@ START_TEST(without_memory_all_stays) {
         index->ordered = 0;
         memory.calls = 0;
         memory.fail_at = at;
-        sl_order_settle(index, 0, 2, NULL);
+        sl_renumber_settle(index, 0, 2, NULL);
         int failed = memory.calls >= at;
         memory.fail_at = 0;
         ck_assert_uint_eq(memory.live_blocks, blocks);

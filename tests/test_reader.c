@@ -177,7 +177,7 @@ START_TEST(recall_within_a_sync) {
     watch(&w);
     sl_index *writer = opened(1, &w.ops);
     w.reader = opened(0, NULL);
-    w.head = writer->live->section + SL_LIVE_HEAD;
+    w.head = writer->writer->section + SL_LIVE_HEAD;
     double worst = 0;
     for (size_t done = 0; done < more; done += a_sync) {
         w.idle = look(w.reader);
@@ -203,12 +203,12 @@ START_TEST(counts_of_two_syncs_are_not_taken) {
     sl_index *writer = opened(1, NULL), *reader = opened(0, NULL), view;
     ck_ok(add_and_sync(writer, start, more));
     ck_assert_uint_gt(writer->upper.count, reader->upper.count);
-    uint64_t fewer = start, all = start + more, head = writer->live->section + SL_LIVE_HEAD;
-    file_patch(place.path, head + offsetof(sl_live_facts, n), &fewer, sizeof fewer);
-    ck_assert_uint_eq(sl_live_seen(reader, &view)->upper.count, reader->upper.count);
+    uint64_t fewer = start, all = start + more, head = writer->writer->section + SL_LIVE_HEAD;
+    file_patch(place.path, head + offsetof(sl_published, n), &fewer, sizeof fewer);
+    ck_assert_uint_eq(sl_view_of(reader, &view)->upper.count, reader->upper.count);
     ck_assert_uint_eq(view.n, start);
-    file_patch(place.path, head + offsetof(sl_live_facts, n), &all, sizeof all);
-    ck_assert_uint_eq(sl_live_seen(reader, &view)->upper.count, writer->upper.count);
+    file_patch(place.path, head + offsetof(sl_published, n), &all, sizeof all);
+    ck_assert_uint_eq(sl_view_of(reader, &view)->upper.count, writer->upper.count);
     ck_assert_uint_eq(view.n, start + more);
     sl_index_free(writer);
     sl_index_free(reader);
@@ -260,7 +260,7 @@ static void write_and_be_killed(size_t from, size_t syncs, size_t kill_at) {
         writes w;
         watch(&w);
         sl_index *writer = opened(1, &w.ops);
-        w.head = writer->live->section + SL_LIVE_HEAD;
+        w.head = writer->writer->section + SL_LIVE_HEAD;
         for (size_t i = 0; i < syncs; i++) {
             w.count = 0;
             w.armed = i + 1 == syncs;

@@ -1,6 +1,6 @@
 /* The redo log: which of its groups count, whatever is in it; and what a commit owes its callers when the system fails
  * it: nothing is logged that the device has no room for, and a failed sync is never forgotten. */
-#include "storage/live.h"
+#include "storage/writable.h"
 #include "tests/check_main.h"
 #include "tests/clusters.h"
 #include "tests/faults.h"
@@ -424,7 +424,7 @@ static int64_t asked_pwrite(void *ctx, int fd, const void *data, size_t size, ui
 static void put_sums_out_of_force(void) {
     uint8_t pages[SL_LIVE_HEAD];
     struct stat info;
-    ck_ok(sl_live_superblocks(pages, 1));
+    ck_ok(sl_writable_superblocks(pages, 1));
     ck_assert_int_eq(stat(place.path, &info), 0);
     file_patch(place.path, (size_t)info.st_size - SL_SECTION_SLACK - SL_LIVE_SIZE, pages, sizeof pages);
 }

@@ -29,9 +29,9 @@ static void tear_down(void) {
 static void expect(const char *text) {
     for (size_t threads = 1; threads <= 4; threads++) {
         if (text)
-            ck_fails(sl_rules_check(index_, threads), SL_ECORRUPT, text);
+            ck_fails(sl_open_check(index_, threads), SL_ECORRUPT, text);
         else
-            ck_ok(sl_rules_check(index_, threads));
+            ck_ok(sl_open_check(index_, threads));
     }
 }
 

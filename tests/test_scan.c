@@ -192,8 +192,8 @@ static void tear_down(void) {
 }
 
 static void forget_searchers(void) {
-    sl_idle_free(idx);
-    ck_ok(sl_idle_init(idx));
+    sl_searcher_pool_free(idx);
+    ck_ok(sl_searcher_pool_init(idx));
 }
 
 /* More queries than go together. */
@@ -254,8 +254,8 @@ START_TEST(one_query_ranks_as_many) {
         params.ef = 1;
         params.rerank = asked[i].rerank;
         answers many = ask(index, from, kind->dtype, 40, asked[i].k, &params);
-        sl_idle_free(index);
-        ck_ok(sl_idle_init(index));
+        sl_searcher_pool_free(index);
+        ck_ok(sl_searcher_pool_init(index));
         answers one = ask(index, from, kind->dtype, 1, asked[i].k, &params);
         ck_assert_mem_eq(one.ids, many.ids, asked[i].k * sizeof *one.ids);
         answers_free(&many);
@@ -609,7 +609,7 @@ START_TEST(hostile_partitions_do_no_harm) {
     sl_index *index = make_kind(kind, (sl_metric)(_i % 3), &vectors);
     const unsigned char *asked = vectors + ALL * kind->dim * sl_dtype_size(kind->dtype);
     sl_partitions *partitions = &index->partitions;
-    const sl_code_rows *rows = &index->walked->rows;
+    const sl_code_rows *rows = &index->walk_codec->rows;
     unsigned char *nodes = index->coarse_rows ? index->coarse_rows : index->rows;
     ck_assert_ptr_eq(nodes, rows->base);
     const size_t sizes[] = {(partitions->count + 1) * sizeof(uint32_t),

@@ -146,7 +146,7 @@ static sl_superblock super_of(const char *path) {
     sl_superblock super;
     sl_allocator allocator = sl_allocator_of(NULL);
     ck_ok(sl_store_open(path, &sl_index_file, SL_PLACE_MAP, &allocator, &store));
-    ck_ok(sl_live_super(store, &super));
+    ck_ok(sl_writable_super(store, &super));
     sl_store_close(store, &allocator);
     return super;
 }
@@ -506,7 +506,7 @@ START_TEST(beside_a_writer_in_persistent_memory) {
     sl_index *writer;
     make(place.path, N, ROOM);
     ck_ok(open_directly(&writer));
-    ck_assert(writer->live->direct);
+    ck_assert(writer->writer->direct);
     grow(writer, N + STEP);
     ck_ok(sl_index_sync(writer));
     refuse(copy_path, SL_EBUSY, "persistent memory");

@@ -77,7 +77,7 @@ START_TEST(nearest_partition) {
         ck_assert_uint_eq(p, nearest_of_all(index, queries + q * DIM));
         ck_assert_uint_gt(range.end, range.first);
         ck_assert_uint_le(range.end, partitions->starts[p + 1]);
-        ck_assert_uint_le((range.end - range.first) * index->walked->rows.width, 32 * 1024);
+        ck_assert_uint_le((range.end - range.first) * index->walk_codec->rows.width, 32 * 1024);
         ck_assert_uint_eq(walk.evaluations, partitions->count);
         mean += walk.evaluations + range.end - range.first;
     }

@@ -170,13 +170,13 @@ static sl_index *opened_paced(const sl_allocator *allocator) {
     paced = *index->store->medium;
     paced.advise_soon = paced_soon;
     index->store->medium = &paced;
-    sl_tier_start(index, SL_TIER_DRAM);
+    sl_dram_copy_start(index, SL_TIER_DRAM);
     return index;
 }
 
 static sl_tier_state state_of(const sl_index *index) {
     uint64_t bytes;
-    return sl_tier_look(index, &bytes);
+    return sl_dram_copy_look(index, &bytes);
 }
 
 typedef struct answers {
@@ -473,7 +473,7 @@ START_TEST(opening_takes_memory_and_touches_none) {
     pthread_sigmask(SIG_BLOCK, NULL, &before);
     sl_index *index = opened_paced(&allocator);
     await_piece(1);
-    ck_assert_uint_ge(own.largest.size, N * index->walked->rows.pitch);
+    ck_assert_uint_ge(own.largest.size, N * index->walk_codec->rows.pitch);
     ck_assert_uint_eq(resident(own.largest), 0);
     sl_index_storage storage = indexes_storage(index);
     ck_assert_int_eq(storage.tier, SL_TIER_STATE_FILLING);
@@ -487,7 +487,7 @@ START_TEST(opening_takes_memory_and_touches_none) {
     }
     allow(ALL);
     indexes_await_tier(index);
-    ck_assert_uint_ge(resident(own.largest), N * index->walked->rows.pitch);
+    ck_assert_uint_ge(resident(own.largest), N * index->walk_codec->rows.pitch);
     sl_index_free(index);
 }
 END_TEST

@@ -78,13 +78,13 @@ static inline size_t begin_of(const trace *t, size_t group) {
 static inline void ask_for(const trace *t, const replay *how, size_t group) {
     const sl_index *index = how->index;
     for (size_t i = begin_of(t, group); i < t->ends[group]; i++)
-        sl_prefetch(sl_walked_row(index, t->ids[i]), index->walked->rows.pitch);
+        sl_prefetch(sl_walk_row(index, t->ids[i]), index->walk_codec->rows.pitch);
     if (how->links) sl_prefetch(index->links + t->nodes[group] * index->m0, index->m0 * sizeof(uint32_t));
 }
 
 double trace_replay(const trace *t, const replay *how, size_t first, size_t end) {
     const sl_index *index = how->index;
-    sl_score_fn *score = index->kernels->score[index->walked->codes];
+    sl_score_fn *score = index->kernels->score[index->walk_codec->codes];
     float out[2 * SL_MAX_M];
     volatile uint32_t sink;
     uint32_t sum = 0;
@@ -97,7 +97,7 @@ double trace_replay(const trace *t, const replay *how, size_t first, size_t end)
         for (size_t i = 0; how->links && i < index->m0; i++)
             sum += links[i];
         size_t begin = begin_of(t, g), n = t->ends[g] - begin;
-        if (n) score(&index->walked->rows, how->query, t->ids + begin, n, 0, out);
+        if (n) score(&index->walk_codec->rows, how->query, t->ids + begin, n, 0, out);
     }
     double ns = clock_ns(how->clock) - start;
     sink = sum;

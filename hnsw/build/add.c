@@ -119,7 +119,7 @@ static void encode_rows(sl_build *build) {
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = 0; i < build->n; i++)
         encode_row(build, i, sl_thread_number());
-    if (build->index->live) wipe_links(build->index, build->first, build->n);
+    if (build->index->writer) wipe_links(build->index, build->first, build->n);
     touch_nodes(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
         sl_quant_error_merge(&build->index->quant_error, &build->errors[t]);
@@ -149,7 +149,7 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
     sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
     uint64_t next_id = index->next_id;
     sl_quant_error error = index->quant_error;
-    SL_TRY(sl_live_reserve_nodes(index, build->n));
+    SL_TRY(sl_publish_reserve_nodes(index, build->n));
     sl_replicas_drop(index); /* the upper layers are about to change */
     SL_TRY(sl_upper_extend(index, build->first, build->first + build->n));
     sl_status status = sl_ids_append(index, ids, build->n);
@@ -158,7 +158,7 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
         return status;
     }
     encode_rows(build);
-    status = sl_walked_extend(index, build->first, build->n, build->threads);
+    status = sl_codes_extend(index, build->first, build->n, build->threads);
     if (status != SL_OK) {
         sl_upper_truncate(index, build->first);
         sl_ids_undo(index, next_id);
@@ -167,15 +167,15 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
     }
     index->n += build->n;
     sl_dead_extend(index, build->first);
-    sl_live_publish(index);
+    sl_publish_nodes(index);
     sl_build_insert_rows(build);
     status = sl_progress_end(&build->progress);
     if (status != SL_OK) {
         sl_build_undo(build, entry, next_id);
         index->quant_error = error;
-        sl_live_publish(index);
+        sl_publish_nodes(index);
     }
-    sl_live_linked(index, index->n);
+    sl_publish_linked(index, index->n);
     index->unverified += build->n;
     return status;
 }
@@ -240,6 +240,6 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
     /* Half of it new: so each vector is moved a bounded number of times however it came. */
     index->threads = mine.threads;
-    if (status == SL_OK) sl_order_settle(index, 8, mine.threads, &build.progress);
+    if (status == SL_OK) sl_renumber_settle(index, 8, mine.threads, &build.progress);
     return status;
 }

@@ -1,24 +1,24 @@
 #include "hnsw/build/nearness.h"
 
-sl_status sl_rate_init(sl_rate *rate, const sl_index *index) {
-    *rate = (sl_rate){0};
+sl_status sl_nearness_init(sl_nearness *rate, const sl_index *index) {
+    *rate = (sl_nearness){0};
     SL_TRY(sl_mem_alloc(&index->allocator, sl_query_size(&index->codec), &rate->buffer));
     rate->index = index;
     return SL_OK;
 }
 
-void sl_rate_free(sl_rate *rate) {
+void sl_nearness_free(sl_nearness *rate) {
     if (!rate->index) return;
     sl_mem_free(&rate->index->allocator, rate->buffer, sl_query_size(&rate->index->codec));
     rate->index = NULL;
 }
 
-void sl_rate_set(sl_rate *rate, uint32_t node) {
+void sl_nearness_set(sl_nearness *rate, uint32_t node) {
     const sl_index *index = rate->index;
     sl_row_as_query(&index->codec, sl_row(index, node), rate->buffer, &rate->query);
 }
 
-void sl_rate_many(sl_rate *rate, const uint32_t *nodes, size_t n, float *out) {
+void sl_nearness_many(sl_nearness *rate, const uint32_t *nodes, size_t n, float *out) {
     const sl_index *index = rate->index;
     const sl_codec *codec = &index->codec;
     index->kernels->score[codec->codes](&codec->rows, &rate->query, nodes, n, 4, out);

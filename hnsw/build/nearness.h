@@ -8,21 +8,21 @@
 #include "hnsw/graph/index.h"
 
 /* Scratch of one thread: one stored vector made ready to be compared with others. */
-typedef struct sl_rate {
+typedef struct sl_nearness {
     const sl_index *index;
     void *buffer;
     sl_query_code query;
-} sl_rate;
+} sl_nearness;
 
-sl_status sl_rate_init(sl_rate *rate, const sl_index *index);
-void sl_rate_free(sl_rate *rate);
+sl_status sl_nearness_init(sl_nearness *rate, const sl_index *index);
+void sl_nearness_free(sl_nearness *rate);
 
 /* Makes ready the vector that others are compared with. */
-void sl_rate_set(sl_rate *rate, uint32_t node);
+void sl_nearness_set(sl_nearness *rate, uint32_t node);
 
 /* out[i] = nearness of nodes[i] to it, larger being nearer, in the geometry links are chosen by: the angle under
  * COSINE, and otherwise Euclidean distance; under IP too, where the product itself would link everything to the longest
  * vectors. Values compare with others of the same set, and of no other. */
-void sl_rate_many(sl_rate *rate, const uint32_t *nodes, size_t n, float *out);
+void sl_nearness_many(sl_nearness *rate, const uint32_t *nodes, size_t n, float *out);
 
 #endif

@@ -140,7 +140,7 @@ done:
 }
 
 sl_status sl_reach_settle(sl_index *index) {
-    if (index->facts) return SL_OK;
+    if (index->published) return SL_OK;
     if (!__atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE)) return SL_OK;
     /* A repair is written to the file itself, which a child of fork() may not do. */
     if (sl_index_is_direct(index)) SL_TRY(sl_index_writable(index));

@@ -175,8 +175,8 @@ static void adopt(sl_order *order) {
     index->ordered = index->n;
 }
 
-void sl_order_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
-    if (index->place != SL_PLACE_DRAM || index->n < SL_ORDER_LEAST ||
+void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
+    if (index->place != SL_PLACE_DRAM || index->n < SL_RENUMBER_LEAST ||
         (index->n - index->ordered) * 16 <= index->n * most)
         return;
     sl_order order = {.index = index};

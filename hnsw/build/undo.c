@@ -42,7 +42,7 @@ static uint32_t *kept_at(const sl_index *index, size_t first, size_t i) {
 void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_index *index = build->index;
     uint32_t first = (uint32_t)build->first;
-    sl_live_linked(index, 0);
+    sl_publish_linked(index, 0);
     /* The lists of the nodes that go have room for those, each link that is dropped having been made for one of theirs,
      * but for what a damaged file may hold. */
     size_t poor = 0, room = build->n * index->m0;

@@ -18,8 +18,8 @@ void sl_index_release_arrays(sl_index *index) {
     const sl_allocator *allocator = &index->allocator, *layer0 = &index->layer0;
     if (index->place != SL_PLACE_DRAM) {
         /* Everything but the id map lies in the mapping. */
-        sl_live_close(index->live);
-        index->live = NULL;
+        sl_writable_close(index->writer);
+        index->writer = NULL;
         index->ids = NULL;
         index->id_width = 0;
         sl_ids_free(index);
@@ -41,7 +41,7 @@ void sl_index_release_arrays(sl_index *index) {
 }
 
 sl_status sl_index_writable(const sl_index *index) {
-    if (index->live) return sl_live_check_owner(index->live);
+    if (index->writer) return sl_writable_check_owner(index->writer);
     if (index->place == SL_PLACE_DRAM) return SL_OK;
     return sl_fail(SL_EREADONLY,
                    "the index is mapped from its file and read-only; open it with place dram to change it, "
@@ -110,7 +110,7 @@ sl_status sl_index_reserve(sl_index *index, size_t n) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_index_writable(index));
     if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
-    if (n > index->capacity && index->live)
+    if (n > index->capacity && index->writer)
         return sl_fail(SL_ELIMIT,
                        "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
                        index->store->path, index->capacity, n);

@@ -3,11 +3,11 @@
 
 /* Codes I4 are rows of 4 bits and their rest where the 4 bits fit a cache line; otherwise, and for integers, the rows
  * of the type's own codes with coarse ones beside them. */
-sl_status sl_walked_init(sl_index *index, const sl_index_params *params) {
+sl_status sl_codes_init(sl_index *index, const sl_index_params *params) {
     sl_dtype dtype = sl_dtype_is_float(params->dtype) ? SL_F32 : params->dtype;
     sl_codes codes = params->codes;
     index->codes = codes;
-    index->walked = &index->codec;
+    index->walk_codec = &index->codec;
     /* Also says what is wrong with the parameters. */
     int coarse = codes == SL_CODES_I4 && sl_coarse_wanted(params->dim, params->metric, dtype);
     if (coarse) codes = dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
@@ -16,7 +16,7 @@ sl_status sl_walked_init(sl_index *index, const sl_index_params *params) {
     index->rest_pitch = index->codec.rest.pitch;
     if (!coarse) return SL_OK;
     SL_TRY(sl_coarse_init(&index->coarse, params->dim, params->metric));
-    index->walked = &index->coarse.codec;
+    index->walk_codec = &index->coarse.codec;
     return SL_OK;
 }
 
@@ -40,11 +40,11 @@ static int is_due(const sl_index *index, size_t n) {
     return learned < sl_coarse_sample(&index->coarse) && n / 8 >= learned;
 }
 
-sl_status sl_walked_extend(sl_index *index, size_t first, size_t n, size_t threads) {
+sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t threads) {
     const sl_allocator *allocator = &index->allocator;
     sl_coarse *coarse = &index->coarse;
     size_t floats = sl_round_up(index->codec.dim * sizeof(float), SL_CACHE_LINE), end = first + n;
-    if (index->walked == &index->codec) return SL_OK;
+    if (index->walk_codec == &index->codec) return SL_OK;
     size_t own = floats + sl_coarse_query_size(coarse);
     void *scratch, *block;
     SL_TRY(sl_mem_alloc(allocator, threads * own, &scratch));
@@ -66,9 +66,9 @@ sl_status sl_walked_extend(sl_index *index, size_t first, size_t n, size_t threa
         uint8_t *mine = (uint8_t *)scratch + sl_thread_number() * own;
         float *x = (float *)(void *)mine;
         sl_coded_floats(index, (uint32_t)node, x);
-        sl_coarse_encode(coarse, index->kernels, x, mine + floats, sl_walked_row(index, (uint32_t)node));
+        sl_coarse_encode(coarse, index->kernels, x, mine + floats, sl_walk_row(index, (uint32_t)node));
     }
-    sl_index_touch(index, sl_walked_row(index, (uint32_t)first), (end - first) * coarse->codec.rows.pitch);
+    sl_index_touch(index, sl_walk_row(index, (uint32_t)first), (end - first) * coarse->codec.rows.pitch);
 done:
     sl_mem_free(allocator, scratch, threads * own);
     return status;

@@ -4,7 +4,7 @@ size_t sl_dead_bytes(size_t n) {
     return (n + 63) / 64 * sizeof(uint64_t);
 }
 
-size_t sl_next_live(const sl_index *index, size_t from) {
+size_t sl_next_undeleted(const sl_index *index, size_t from) {
     if (!index->dead_count) return from;
     while (from < index->n) {
         uint64_t live = ~index->dead[from / 64] >> (from % 64);
@@ -37,7 +37,7 @@ sl_status sl_dead_check(const sl_index *index) {
 }
 
 void sl_dead_extend(const sl_index *index, size_t first) {
-    if (!index->live || !index->dead || sl_index_is_direct(index)) return;
+    if (!index->writer || !index->dead || sl_index_is_direct(index)) return;
     const size_t from = first / 64;
     sl_index_touch(index, &index->dead[from], sl_dead_bytes(index->n) - from * sizeof *index->dead);
 }
@@ -81,15 +81,15 @@ sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     size_t done = 0;
     if (!block) SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->capacity), &block));
     index->dead = block;
-    if (index->live) SL_TRY(sl_live_reserve(index->live, index->dead, sl_dead_bytes(index->n)));
+    if (index->writer) SL_TRY(sl_writable_reserve(index->writer, index->dead, sl_dead_bytes(index->n)));
     SL_TRY(sl_mem_alloc(allocator, n * sizeof(uint32_t), &block));
     uint32_t *nodes = block;
-    sl_live_deleting(index);
+    sl_publish_deleting(index);
     sl_status status = mark(index, ids, n, nodes, &done);
     if (status == SL_OK) index->dead_count += n;
     for (size_t i = 0; i < done && status != SL_OK; i++)
         sl_dead_mark(index, nodes[i]);
-    sl_live_deleted(index);
+    sl_publish_deleted(index);
     sl_mem_free(allocator, nodes, n * sizeof *nodes);
     return status;
 }

@@ -13,5 +13,5 @@ sl_entry sl_entry_get(const sl_index *index) {
 
 void sl_entry_set(sl_index *index, uint32_t level, uint32_t slot_or_node) {
     __atomic_store_n(&index->entry, (uint64_t)level << 32 | slot_or_node, __ATOMIC_RELEASE);
-    sl_live_entry(index);
+    sl_publish_entry(index);
 }

@@ -47,7 +47,7 @@ static sl_status map_fill(const sl_index *index, sl_id_map *map, size_t n, size_
     SL_TRY(sl_mem_alloc(&index->allocator, map->size * sizeof(uint32_t), &slots));
     map->slots = slots;
     memset(slots, 0xff, map->size * sizeof(uint32_t));
-    for (size_t node = sl_next_live(index, 0); node < n; node = sl_next_live(index, node + 1))
+    for (size_t node = sl_next_undeleted(index, 0); node < n; node = sl_next_undeleted(index, node + 1))
         *twice += map_put(index, map, sl_id_of(index, (uint32_t)node), (uint32_t)node) != SL_NONE;
     return SL_OK;
 }
@@ -87,7 +87,7 @@ static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
 static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
     sl_index view;
     sl_id_map *map = &index->id_map;
-    size_t n = sl_live_seen(index, &view)->n;
+    size_t n = sl_view_of(index, &view)->n;
     sl_status status = SL_OK;
     sl_spin_lock(&map->lock);
     if (!map->slots || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
@@ -109,7 +109,7 @@ static sl_status map_need(sl_index *index) {
 }
 
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
-    if (index->facts) return find_following(index, id, node);
+    if (index->published) return find_following(index, id, node);
     SL_TRY(map_need(index));
     return find_in(index, id, node);
 }
@@ -156,7 +156,7 @@ static sl_status make_explicit(sl_index *index) {
 static void back_out(sl_index *index) {
     size_t node = 0;
     map_free(index);
-    if (index->live) return;
+    if (index->writer) return;
     while (node < index->n && index->next_id == index->n && sl_id_of(index, (uint32_t)node) == node)
         node++;
     if (node == index->n && index->next_id == index->n) sl_ids_free(index);

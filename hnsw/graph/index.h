@@ -10,8 +10,8 @@
 #include "base/prefetch.h"
 #include "distance/coarse.h"
 #include "hnsw/graph/partition.h"
-#include "storage/live.h"
 #include "storage/origin.h"
+#include "storage/writable.h"
 
 #define SL_MAX_LEVEL 63u
 
@@ -34,10 +34,10 @@ typedef struct sl_id_map {
 /* search/settings.h */
 typedef struct sl_tuned_record sl_tuned_record;
 
-typedef struct sl_idle sl_idle;         /* search/searcher_pool.h */
-typedef struct sl_replicas sl_replicas; /* place/replicas.h */
+typedef struct sl_searcher_pool sl_searcher_pool; /* search/searcher_pool.h */
+typedef struct sl_replicas sl_replicas;           /* place/replicas.h */
 
-typedef struct sl_live_facts sl_live_facts; /* publish.h */
+typedef struct sl_published sl_published; /* publish.h */
 
 /* Where the parts of a node lie in its record, see record.h; all 0 where they lie in arrays. */
 typedef struct sl_record {
@@ -46,8 +46,8 @@ typedef struct sl_record {
     size_t id, sum, links;
 } sl_record;
 /* place/dram_copy.h */
-typedef struct sl_tier_copy sl_tier_copy;
-typedef struct sl_tier_filler sl_tier_filler;
+typedef struct sl_dram_copy sl_dram_copy;
+typedef struct sl_dram_filler sl_dram_filler;
 
 struct sl_index {
     sl_allocator allocator;
@@ -57,10 +57,10 @@ struct sl_index {
     sl_log_fn log;
     void *log_ctx;
     const sl_kernels *kernels;
-    sl_codes codes;         /* as asked for */
-    sl_codec codec;         /* geometry of the rows of layer 0, base included */
-    sl_coarse coarse;       /* rows walked on, where codes I4 are made so: see coarse.h */
-    const sl_codec *walked; /* what walks score: the coarse codec, or else the codec */
+    sl_codes codes;             /* as asked for */
+    sl_codec codec;             /* geometry of the rows of layer 0, base included */
+    sl_coarse coarse;           /* rows walked on, where codes I4 are made so: see coarse.h */
+    const sl_codec *walk_codec; /* what walks score: the coarse codec, or else the codec */
     sl_refine refine;
     sl_codec refine_codec; /* of an I16 refine tier */
     size_t refine_pitch;   /* 0 without a refine tier */
@@ -84,10 +84,10 @@ struct sl_index {
     uint64_t *dead;    /* deleted.c: a bit a node, and 0 from n on; NULL before the first delete */
     size_t dead_count; /* how many bits are set; of a mapped file what its header says */
     sl_upper upper;
-    sl_replicas *replicas;    /* of the upper layers, for a policy and several nodes; NULL: none */
-    const sl_tier_copy *tier; /* atomic: what searches of a mapped index read instead, once it is whole; or NULL */
-    sl_tier_filler *filler;   /* of that; NULL: there will be none */
-    uint64_t entry;           /* atomic while building: see sl_entry */
+    sl_replicas *replicas;         /* of the upper layers, for a policy and several nodes; NULL: none */
+    const sl_dram_copy *dram_copy; /* atomic: what searches of a mapped index read instead, once it is whole; or NULL */
+    sl_dram_filler *filler;        /* of that; NULL: there will be none */
+    uint64_t entry;                /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
     uint32_t *sums;  /* a CRC of each node's data, see sums.h; NULL: the index has none */
     size_t sum_step; /* bytes from one to the next */
@@ -95,12 +95,13 @@ struct sl_index {
     size_t threads;  /* that the last add was asked to use */
     sl_partitions partitions;
     sl_partitions groups; /* of those, see partition.h */
-    sl_idle *idle;        /* searchers between batch calls, which may be many at once and see the index as const */
-    sl_store *store;      /* the open file the arrays point into; NULL when they are the index's own */
-    sl_origin *origin;    /* the file it was opened from; NULL: none */
-    sl_live *live;        /* of an index that is written in place: what was touched, and the log */
-    const sl_live_facts *facts; /* of one that is mapped while another process may write it: see sl_live_follow */
-    sl_tuned_record *tuned;     /* settings that tuning stored, see settings.h; always the index's own */
+    sl_searcher_pool
+        *searchers;      /* searchers between batch calls, which may be many at once and see the index as const */
+    sl_store *store;     /* the open file the arrays point into; NULL when they are the index's own */
+    sl_origin *origin;   /* the file it was opened from; NULL: none */
+    sl_writable *writer; /* of an index that is written in place: what was touched, and the log */
+    const sl_published *published; /* of one that is mapped while another process may write it: see sl_view_follow */
+    sl_tuned_record *tuned;        /* settings that tuning stored, see settings.h; always the index's own */
     size_t tuned_count;
     /* From here on what may change beside readers; a view (publish.h) is a copy of what is above, and has none of it.
      */
@@ -157,7 +158,7 @@ static inline uint32_t *sl_layer_links(const sl_layer *layer, uint32_t id) {
 /* After [at, at + size) of one of the index's arrays was written to: of one that is written in place, so that the next
  * sync makes it durable. From any number of threads. */
 static inline void sl_index_touch(const sl_index *index, const void *at, size_t size) {
-    if (index->live) sl_live_touch(index->live, at, size);
+    if (index->writer) sl_writable_touch(index->writer, at, size);
 }
 
 /* The same of `size` bytes each of n nodes, `step` bytes from one's to the next's. */
@@ -167,12 +168,12 @@ static inline void sl_index_touch_each(const sl_index *index, const void *at, si
 
 /* What was told of is durable, in persistent memory, before what this thread writes from here on. */
 static inline void sl_index_fence(const sl_index *index) {
-    if (index->live) sl_live_fence(index->live);
+    if (index->writer) sl_writable_fence(index->writer);
 }
 
 /* Whether each word that is written must leave the index sound. */
 static inline int sl_index_is_direct(const sl_index *index) {
-    return index->live && index->live->direct;
+    return index->writer && index->writer->direct;
 }
 
 /* Links are words that several threads of a build read and write without waiting. Any mixture of old and new words is
@@ -201,8 +202,8 @@ static inline uint8_t *sl_row(const sl_index *index, uint32_t node) {
     return index->rows + (size_t)node * index->codec.rows.pitch;
 }
 
-static inline uint8_t *sl_walked_row(const sl_index *index, uint32_t node) {
-    return (uint8_t *)(uintptr_t)index->walked->rows.base + (size_t)node * index->walked->rows.pitch;
+static inline uint8_t *sl_walk_row(const sl_index *index, uint32_t node) {
+    return (uint8_t *)(uintptr_t)index->walk_codec->rows.base + (size_t)node * index->walk_codec->rows.pitch;
 }
 
 static inline uint8_t *sl_rest_row(const sl_index *index, uint32_t node) {
@@ -256,11 +257,11 @@ static inline int sl_is_dead(const sl_index *index, size_t node) {
     return index->dead && sl_is_marked(index->dead, node);
 }
 /* How many nodes are not. Of a damaged file more may be said to be deleted than there are. */
-static inline size_t sl_live_count(const sl_index *index) {
+static inline size_t sl_undeleted_count(const sl_index *index) {
     return index->dead_count < index->n ? index->n - index->dead_count : 0;
 }
 /* deleted.c: the first node from `from` on that is not deleted; n, or more where `from` is, where there is none. */
-size_t sl_next_live(const sl_index *index, size_t from);
+size_t sl_next_undeleted(const sl_index *index, size_t from);
 /* deleted.c: bytes of the marks of n nodes. */
 size_t sl_dead_bytes(size_t n);
 /* deleted.c: the marks of nodes from `first` on, which are zeros, are written too, so that no reader meets a hole. */
@@ -287,13 +288,13 @@ size_t sl_refine_bytes(const sl_index *index, size_t n);
 size_t sl_rest_bytes(const sl_index *index, size_t n);
 
 /* codes.c: the codecs of an index for these codes. */
-sl_status sl_walked_init(sl_index *index, const sl_index_params *params);
+sl_status sl_codes_init(sl_index *index, const sl_index_params *params);
 /* codes.c: bytes of the coarse rows of n nodes, and of their projection; 0 where there are none. */
 size_t sl_coarse_bytes(const sl_index *index, size_t n);
 size_t sl_projection_bytes(const sl_index *index);
 /* codes.c: coarse rows for nodes [first, first + n), which have all else; the projection is learned if that is due,
  * and then all nodes get theirs anew. Nothing has changed on failure. */
-sl_status sl_walked_extend(sl_index *index, size_t first, size_t n, size_t threads);
+sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t threads);
 
 /* vectors.c: a node's vector from the refine tier, and from the codes. */
 void sl_refined_floats(const sl_index *index, uint32_t node, float *out);

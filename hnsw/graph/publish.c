@@ -4,26 +4,26 @@
 #include <math.h>
 #include <string.h>
 
-static_assert(sizeof(sl_live_facts) <= SL_LIVE_HEAD_ROOM, "sl_live_facts");
+static_assert(sizeof(sl_published) <= SL_LIVE_HEAD_ROOM, "sl_published");
 
-sl_live_facts sl_live_facts_of(const sl_index *index) {
-    return (sl_live_facts){.n = index->n,
-                           .linked = index->n,
-                           .entry = __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE),
-                           .next_id = index->next_id,
-                           .upper_count = index->upper.count,
-                           .upper_rows = index->upper.rows,
-                           .unverified = index->unverified,
-                           .ordered = index->ordered,
-                           .tuned = index->tuned_count,
-                           .quant_error_sum = index->quant_error.sum,
-                           .quant_error_max = index->quant_error.max,
-                           .quant_error_count = index->quant_error.count,
-                           .dead = index->dead_count};
+sl_published sl_published_of(const sl_index *index) {
+    return (sl_published){.n = index->n,
+                          .linked = index->n,
+                          .entry = __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE),
+                          .next_id = index->next_id,
+                          .upper_count = index->upper.count,
+                          .upper_rows = index->upper.rows,
+                          .unverified = index->unverified,
+                          .ordered = index->ordered,
+                          .tuned = index->tuned_count,
+                          .quant_error_sum = index->quant_error.sum,
+                          .quant_error_max = index->quant_error.max,
+                          .quant_error_count = index->quant_error.count,
+                          .dead = index->dead_count};
 }
 
-sl_live_facts sl_live_read(const sl_live_facts *facts) {
-    sl_live_facts now;
+sl_published sl_published_read(const sl_published *facts) {
+    sl_published now;
     const uint64_t *from = (const uint64_t *)(const void *)facts;
     uint64_t words[sizeof now / sizeof(uint64_t)];
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -32,10 +32,10 @@ sl_live_facts sl_live_read(const sl_live_facts *facts) {
     return now;
 }
 
-sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_extent room) {
+sl_status sl_published_check(const sl_index *index, const sl_published *facts, sl_extent room) {
     if (facts->n <= room.n && facts->upper_count <= room.slots && facts->upper_rows <= room.rows &&
         facts->tuned <= SL_MAX_TUNED && facts->linked <= facts->n && facts->dead <= facts->n &&
-        sl_live_has_entry(facts->entry, facts->n, facts->upper_count))
+        sl_published_has_entry(facts->entry, facts->n, facts->upper_count))
         return SL_OK;
     return sl_fail(
         SL_ECORRUPT,
@@ -45,7 +45,7 @@ sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_ex
         (unsigned long long)facts->upper_rows, (unsigned long long)facts->entry, room.n, room.slots, room.rows);
 }
 
-sl_status sl_live_check_mended(const sl_index *index, const sl_live_facts *facts) {
+sl_status sl_published_check_mended(const sl_index *index, const sl_published *facts) {
     if (facts->linked == facts->n && !facts->deleting) return SL_OK;
     return sl_fail(SL_ECORRUPT,
                    "%s: a writer in persistent memory died while it added or deleted; open the file to be written "
@@ -53,13 +53,13 @@ sl_status sl_live_check_mended(const sl_index *index, const sl_live_facts *facts
                    index->store->path);
 }
 
-void *sl_live_place(const sl_index *index, uint32_t kind) {
+void *sl_section_in_file(const sl_index *index, uint32_t kind) {
     const sl_file_section *section = sl_store_section(index->store, kind);
-    return section ? index->live->base + section->offset : NULL;
+    return section ? index->writer->base + section->offset : NULL;
 }
 
-sl_live_facts *sl_live_facts_in_file(const sl_index *index) {
-    return (sl_live_facts *)(void *)((uint8_t *)sl_live_place(index, SL_SECTION_LIVE) + SL_LIVE_HEAD);
+sl_published *sl_published_in_file(const sl_index *index) {
+    return (sl_published *)(void *)((uint8_t *)sl_section_in_file(index, SL_SECTION_LIVE) + SL_LIVE_HEAD);
 }
 
 static void store_word(const sl_index *index, uint64_t *to, uint64_t value) {
@@ -68,39 +68,40 @@ static void store_word(const sl_index *index, uint64_t *to, uint64_t value) {
     sl_index_touch(index, to, sizeof *to);
 }
 
-sl_status sl_live_reserve_nodes(const sl_index *index, size_t more) {
-    sl_live *live = index->live;
+sl_status sl_publish_reserve_nodes(const sl_index *index, size_t more) {
+    sl_writable *live = index->writer;
     size_t first = index->n;
     if (!live) return SL_OK;
-    SL_TRY(sl_live_reserve(live, sl_row(index, (uint32_t)first), more * index->codec.rows.pitch));
+    SL_TRY(sl_writable_reserve(live, sl_row(index, (uint32_t)first), more * index->codec.rows.pitch));
     if (index->rest_rows)
-        SL_TRY(sl_live_reserve(live, sl_rest_row(index, (uint32_t)first), more * index->codec.rest.pitch));
+        SL_TRY(sl_writable_reserve(live, sl_rest_row(index, (uint32_t)first), more * index->codec.rest.pitch));
     if (index->coarse_rows)
-        SL_TRY(sl_live_reserve(live, sl_walked_row(index, (uint32_t)first), more * index->walked->rows.pitch));
-    if (index->projection) SL_TRY(sl_live_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
+        SL_TRY(sl_writable_reserve(live, sl_walk_row(index, (uint32_t)first), more * index->walk_codec->rows.pitch));
+    if (index->projection)
+        SL_TRY(sl_writable_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
     if (!index->record.pitch) {
-        SL_TRY(sl_live_reserve(live, sl_links(index, first), more * index->m0 * sizeof(uint32_t)));
-        SL_TRY(sl_live_reserve(live, sl_id_at(index, first), more * sizeof(uint64_t)));
-        SL_TRY(sl_live_reserve(live, sl_sum_at(index, first), more * sizeof *index->sums));
+        SL_TRY(sl_writable_reserve(live, sl_links(index, first), more * index->m0 * sizeof(uint32_t)));
+        SL_TRY(sl_writable_reserve(live, sl_id_at(index, first), more * sizeof(uint64_t)));
+        SL_TRY(sl_writable_reserve(live, sl_sum_at(index, first), more * sizeof *index->sums));
     }
     return index->refine_pitch
-               ? sl_live_reserve(live, sl_refine_row(index, (uint32_t)first), more * index->refine_pitch)
+               ? sl_writable_reserve(live, sl_refine_row(index, (uint32_t)first), more * index->refine_pitch)
                : SL_OK;
 }
 
-sl_status sl_live_reserve_upper(const sl_index *index, size_t slots, size_t rows) {
+sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t rows) {
     const sl_upper *upper = &index->upper;
-    sl_live *live = index->live;
+    sl_writable *live = index->writer;
     if (!live) return SL_OK;
-    SL_TRY(sl_live_reserve(live, upper->nodes + upper->count, slots * sizeof(uint32_t)));
-    SL_TRY(sl_live_reserve(live, upper->start + upper->count, (slots + 1) * sizeof(uint32_t)));
-    return sl_live_reserve(live, upper->links + upper->rows * index->m, rows * index->m * sizeof(uint32_t));
+    SL_TRY(sl_writable_reserve(live, upper->nodes + upper->count, slots * sizeof(uint32_t)));
+    SL_TRY(sl_writable_reserve(live, upper->start + upper->count, (slots + 1) * sizeof(uint32_t)));
+    return sl_writable_reserve(live, upper->links + upper->rows * index->m, rows * index->m * sizeof(uint32_t));
 }
 
 /* The number of nodes last: they count from then on, and all that belongs to them is there. */
-void sl_live_publish(sl_index *index) {
+void sl_publish_nodes(sl_index *index) {
     if (!sl_index_is_direct(index)) return;
-    sl_live_facts *facts = sl_live_facts_in_file(index);
+    sl_published *facts = sl_published_in_file(index);
     sl_index_fence(index);
     store_word(index, &facts->next_id, index->next_id);
     store_word(index, &facts->upper_rows, index->upper.rows);
@@ -110,29 +111,29 @@ void sl_live_publish(sl_index *index) {
     sl_index_fence(index);
 }
 
-void sl_live_linked(sl_index *index, size_t count) {
+void sl_publish_linked(sl_index *index, size_t count) {
     if (!sl_index_is_direct(index)) return;
     sl_index_fence(index);
-    store_word(index, &sl_live_facts_in_file(index)->linked, count);
+    store_word(index, &sl_published_in_file(index)->linked, count);
     sl_index_fence(index);
 }
 
-void sl_live_entry(sl_index *index) {
+void sl_publish_entry(sl_index *index) {
     if (!sl_index_is_direct(index)) return;
     sl_index_fence(index);
-    store_word(index, &sl_live_facts_in_file(index)->entry, __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE));
-    sl_index_fence(index);
-}
-
-void sl_live_deleting(sl_index *index) {
-    if (!sl_index_is_direct(index)) return;
-    store_word(index, &sl_live_facts_in_file(index)->deleting, 1);
+    store_word(index, &sl_published_in_file(index)->entry, __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE));
     sl_index_fence(index);
 }
 
-void sl_live_deleted(sl_index *index) {
+void sl_publish_deleting(sl_index *index) {
     if (!sl_index_is_direct(index)) return;
-    sl_live_facts *facts = sl_live_facts_in_file(index);
+    store_word(index, &sl_published_in_file(index)->deleting, 1);
+    sl_index_fence(index);
+}
+
+void sl_publish_deleted(sl_index *index) {
+    if (!sl_index_is_direct(index)) return;
+    sl_published *facts = sl_published_in_file(index);
     sl_index_fence(index);
     store_word(index, &facts->dead, index->dead_count);
     sl_index_fence(index);

@@ -3,11 +3,11 @@
 #define SL_HNSW_GRAPH_PUBLISH_H
 
 #include "hnsw/graph/index.h"
-#include "storage/live.h"
+#include "storage/writable.h"
 
 /* The head page of the file, in words that are read whole. Whoever follows a file that another process writes to may
  * see some of them older than others: each is clamped to the room there is before it is used. */
-struct sl_live_facts {
+struct sl_published {
     uint64_t n;
     uint64_t linked; /* nodes below it have been linked; in persistent memory those from there on may be half so */
     uint64_t entry;  /* as sl_index.entry */
@@ -29,51 +29,51 @@ typedef struct sl_extent {
 /* index/describe.c: room for n vectors, on the upper layers for so many more than are expected that it never runs out
  * sooner.
  */
-sl_extent sl_live_room(const sl_index *index, size_t n);
+sl_extent sl_room_for(const sl_index *index, size_t n);
 
 /* index/describe.c: as sl_describe, of a file that can be written in place: with that room, whole ids, sums, and `live`
  * of SL_LIVE_SIZE bytes. */
-void sl_live_describe(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,
-                      sl_description *out);
+void sl_describe_writable(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,
+                          sl_description *out);
 
 /* The facts of an index as it is. */
-sl_live_facts sl_live_facts_of(const sl_index *index);
+sl_published sl_published_of(const sl_index *index);
 
 /* SL_ECORRUPT for facts that cannot be those of an index with this room. */
-sl_status sl_live_check(const sl_index *index, const sl_live_facts *facts, sl_extent room);
+sl_status sl_published_check(const sl_index *index, const sl_published *facts, sl_extent room);
 
 /* SL_ECORRUPT for those of a file that nobody writes, where a writer in persistent memory has left nodes unlinked or
- * marks uncounted: sl_live_mend puts it right. */
-sl_status sl_live_check_mended(const sl_index *index, const sl_live_facts *facts);
+ * marks uncounted: sl_index_recover puts it right. */
+sl_status sl_published_check_mended(const sl_index *index, const sl_published *facts);
 
 /* The facts as they are now, each read once. */
-sl_live_facts sl_live_read(const sl_live_facts *facts);
+sl_published sl_published_read(const sl_published *facts);
 
 /* Whether the entry point is in an index of these sizes: its slot and its level, or the node itself. */
-static inline int sl_live_has_entry(uint64_t entry, uint64_t n, uint64_t slots) {
+static inline int sl_published_has_entry(uint64_t entry, uint64_t n, uint64_t slots) {
     uint64_t level = entry >> 32, low = entry & UINT32_MAX;
     return n == 0 || (level <= SL_MAX_LEVEL && low < (level ? slots : n));
 }
 
 /* A section's place in the mapping of an index that is written in place; NULL where it has none such. */
-void *sl_live_place(const sl_index *index, uint32_t kind);
+void *sl_section_in_file(const sl_index *index, uint32_t kind);
 
 /* The facts where they lie in that mapping. */
-sl_live_facts *sl_live_facts_in_file(const sl_index *index);
+sl_published *sl_published_in_file(const sl_index *index);
 
 /* In persistent memory, where an add is published step by step; nothing elsewhere.
  * reserve: blocks for nodes [n, n + more) and `slots` and `rows` of the upper layers, before they are written to.
  * publish: there are index->n nodes now, whose rows are written and whose lists are empty.
  * linked: the first so many are linked; a crash has all from there on linked anew. entry: the entry point is what it is
  * now. */
-sl_status sl_live_reserve_nodes(const sl_index *index, size_t more);
-sl_status sl_live_reserve_upper(const sl_index *index, size_t slots, size_t rows);
-void sl_live_publish(sl_index *index);
-void sl_live_linked(sl_index *index, size_t count);
-void sl_live_entry(sl_index *index);
+sl_status sl_publish_reserve_nodes(const sl_index *index, size_t more);
+sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t rows);
+void sl_publish_nodes(sl_index *index);
+void sl_publish_linked(sl_index *index, size_t count);
+void sl_publish_entry(sl_index *index);
 /* deleting: marks of deletion are about to be set. deleted: they are, and dead_count is right. */
-void sl_live_deleting(sl_index *index);
-void sl_live_deleted(sl_index *index);
+void sl_publish_deleting(sl_index *index);
+void sl_publish_deleted(sl_index *index);
 
 /* Makes a full list of links hold `count` ids and nothing else, at most one of which it has not held: after each store,
  * and so after a crash between any two, every link that stays is there, one of them perhaps twice. */
@@ -84,9 +84,9 @@ void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree);
 
 /* Of a handle that follows a file, a view of it as it is now, made in *copy; of any other the handle itself. Searchers
  * are never made of a view: it is gone before they are. */
-const sl_index *sl_live_seen(const sl_index *index, sl_index *copy);
+const sl_index *sl_view_of(const sl_index *index, sl_index *copy);
 
 /* Into a view what the file's writer has published since. Nothing changes where what is read does not fit the room. */
-void sl_live_follow(sl_index *view);
+void sl_view_follow(sl_index *view);
 
 #endif

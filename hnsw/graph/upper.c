@@ -12,11 +12,11 @@ uint32_t sl_level_of(const sl_index *index, uint32_t node) {
 
 static sl_status grow(const sl_index *index, uint32_t **array, size_t *capacity, size_t need, size_t width) {
     void *block = *array;
-    if (index->live && need > *capacity)
+    if (index->writer && need > *capacity)
         return sl_fail(SL_ELIMIT,
                        "%s has no room left on the upper layers; save the index to another file with more room",
                        index->store->path);
-    if (index->live) return SL_OK;
+    if (index->writer) return SL_OK;
     sl_status status = sl_mem_grow(&index->allocator, &block, capacity, need, width * sizeof(uint32_t));
     *array = block;
     return status;
@@ -34,7 +34,7 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     SL_TRY(grow(index, &upper->nodes, &upper->nodes_capacity, count, 1));
     SL_TRY(grow(index, &upper->start, &upper->start_capacity, count + 1, 1));
     SL_TRY(grow(index, &upper->links, &upper->rows_capacity, rows, index->m));
-    SL_TRY(sl_live_reserve_upper(index, count - old_count, rows - old_rows));
+    SL_TRY(sl_publish_reserve_upper(index, count - old_count, rows - old_rows));
     memset(upper->links + upper->rows * index->m, 0xff, (rows - upper->rows) * index->m * sizeof(uint32_t));
     for (size_t node = first; node < n; node++) {
         uint32_t level = sl_level_of(index, (uint32_t)node);

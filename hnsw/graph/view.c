@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-void sl_live_follow(sl_index *view) {
-    sl_live_watch(view->store);
-    sl_live_facts facts = sl_live_read(view->facts);
+void sl_view_follow(sl_index *view) {
+    sl_writable_watch(view->store);
+    sl_published facts = sl_published_read(view->published);
     const sl_upper *upper = &view->upper;
     if (facts.n > view->capacity || facts.upper_count > upper->nodes_capacity ||
         facts.upper_rows > upper->rows_capacity || facts.dead > facts.n ||
-        !sl_live_has_entry(facts.entry, facts.n, facts.upper_count))
+        !sl_published_has_entry(facts.entry, facts.n, facts.upper_count))
         return;
     /* The number of slots and that of nodes are of different syncs. */
     if (facts.upper_count && upper->nodes[facts.upper_count - 1] >= facts.n) return;
@@ -20,11 +20,11 @@ void sl_live_follow(sl_index *view) {
     view->dead_count = (size_t)facts.dead;
 }
 
-const sl_index *sl_live_seen(const sl_index *index, sl_index *copy) {
-    if (!index->facts) return index;
+const sl_index *sl_view_of(const sl_index *index, sl_index *copy) {
+    if (!index->published) return index;
     *copy = (sl_index){.id_map = {.slots = NULL}};
     memcpy(copy, index, offsetof(sl_index, id_map));
-    copy->walked = index->walked == &index->codec ? &copy->codec : &copy->coarse.codec;
-    sl_live_follow(copy);
+    copy->walk_codec = index->walk_codec == &index->codec ? &copy->codec : &copy->coarse.codec;
+    sl_view_follow(copy);
     return copy;
 }

@@ -21,7 +21,7 @@ typedef struct sl_check {
     sl_check_report report;
     sl_sums_found records;
     sl_progress progress;
-    uint64_t quiet; /* of a view, what sl_live_quiet returned at the beginning */
+    uint64_t quiet; /* of a view, what sl_writable_quiet returned at the beginning */
     size_t beyond;  /* of a view, links to what it does not count and the file has room for */
 } sl_check;
 
@@ -32,7 +32,7 @@ void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
 
 /* Whether the index is a view, and its file was or may have been written since the check began. */
 static int is_moving(const sl_check *check) {
-    return check->index->facts && (!check->quiet || sl_live_quiet(check->index->store) != check->quiet);
+    return check->index->published && (!check->quiet || sl_writable_quiet(check->index->store) != check->quiet);
 }
 
 static void pause_for_writer(void) {
@@ -67,7 +67,7 @@ static found_links look_at_links(const uint32_t *links, const sl_layer *layer, s
 static found_links look_until_still(const sl_check *check, const uint32_t *links, const sl_layer *layer,
                                     uint32_t self) {
     const sl_index *index = check->index;
-    size_t room = !index->facts ? layer->count : layer->level ? index->upper.nodes_capacity : index->capacity;
+    size_t room = !index->published ? layer->count : layer->level ? index->upper.nodes_capacity : index->capacity;
     found_links found = look_at_links(links, layer, room, self);
     for (int i = 0; found.faults && i < TRIES && is_moving(check); i++) {
         pause_for_writer();
@@ -85,9 +85,9 @@ static int row_is_finite(const sl_index *index, size_t node) {
            (!codec->rows.bias || sl_field_is_finite(row, codec->rows.bias)) &&
            (!codec->norm || sl_field_is_finite(last, codec->norm)) &&
            (!codec->rest.pitch || sl_field_is_finite(last, codec->rest.factor)) &&
-           sl_field_is_finite(sl_walked_row(index, (uint32_t)node), index->walked->rows.factor) &&
-           (!index->walked->rows.bias ||
-            sl_field_is_finite(sl_walked_row(index, (uint32_t)node), index->walked->rows.bias));
+           sl_field_is_finite(sl_walk_row(index, (uint32_t)node), index->walk_codec->rows.factor) &&
+           (!index->walk_codec->rows.bias ||
+            sl_field_is_finite(sl_walk_row(index, (uint32_t)node), index->walk_codec->rows.bias));
 }
 
 static void check_layer0(sl_check *check) {
@@ -170,7 +170,7 @@ static sl_status check_reach(sl_check *check) {
 static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
     const sl_pool *pool = &walk->pool;
     top->size = 0;
-    sl_gather_all(walk, top->k + 1);
+    sl_widen_all(walk, top->k + 1);
     for (size_t i = 0; i < pool->size; i++)
         if (sl_pool_id(pool->keys[i]) != self)
             sl_top_push(top, (double)sl_pool_score(pool->keys[i]), sl_pool_id(pool->keys[i]));
@@ -181,15 +181,15 @@ static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
  * vector do not pass for misses. */
 static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i) {
     const sl_index *index = check->index;
-    size_t drawn = sl_next_live(index, sl_random_at(index->seed ^ 0x636865636bu, i) % index->n);
-    if (drawn >= index->n) drawn = sl_next_live(index, 0);
+    size_t drawn = sl_next_undeleted(index, sl_random_at(index->seed ^ 0x636865636bu, i) % index->n);
+    if (drawn >= index->n) drawn = sl_next_undeleted(index, 0);
     if (drawn >= index->n) return 1;
     uint32_t self = (uint32_t)drawn;
     sl_walk_ask_node(walk, self);
     double kth = exact_kth(walk, self, top);
     if (top->size == 0) return 1;
     walk->pool.size = 0;
-    sl_gather(walk, top->k + 1, &(sl_search_params){.ef = walk->max_ef}, walk->max_ef, walk->max_ef, (sl_range){0, 0});
+    sl_widen(walk, top->k + 1, &(sl_search_params){.ef = walk->max_ef}, walk->max_ef, walk->max_ef, (sl_range){0, 0});
     sl_pool_sort(&walk->pool);
     size_t hits = 0, seen = 0;
     for (size_t j = 0; j < walk->pool.size && seen < top->size; j++) {
@@ -203,7 +203,7 @@ static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, s
 static sl_status check_recall(sl_check *check) {
     const sl_index *index = check->index;
     check->report.sampled_recall = (double)NAN;
-    if (check->params.sample == 0 || sl_live_count(index) < 2) return SL_OK;
+    if (check->params.sample == 0 || sl_undeleted_count(index) < 2) return SL_OK;
     size_t k = check->params.k, ef = (check->params.ef > k ? check->params.ef : k) + 1;
     sl_walk walk;
     sl_top top = {.k = k};
@@ -248,7 +248,7 @@ static void check_records(sl_check *check) {
 /* Whether a writer still has to prove that all nodes are reached, and to link those that are not. */
 static int is_proof_owed(const sl_check *check) {
     const sl_index *index = check->index;
-    return index->facts && (sl_live_read(index->facts).unverified || is_moving(check));
+    return index->published && (sl_published_read(index->published).unverified || is_moving(check));
 }
 
 static sl_status verdict(const sl_check *check) {
@@ -287,7 +287,7 @@ static sl_status check_dead(sl_check *check) {
     sl_status status = sl_dead_check(check->index);
     for (int i = 0; status != SL_OK && i < TRIES && is_moving(check); i++) {
         pause_for_writer();
-        sl_live_follow(check->index);
+        sl_view_follow(check->index);
         status = sl_dead_check(check->index);
     }
     return status;
@@ -296,9 +296,9 @@ static sl_status check_dead(sl_check *check) {
 /* Before anything is looked at that a dead writer left half done. */
 static sl_status check_mended(const sl_check *check) {
     const sl_index *index = check->index;
-    if (!index->facts || !check->quiet) return SL_OK;
-    const sl_live_facts facts = sl_live_read(index->facts);
-    sl_status status = sl_live_check_mended(index, &facts);
+    if (!index->published || !check->quiet) return SL_OK;
+    const sl_published facts = sl_published_read(index->published);
+    sl_status status = sl_published_check_mended(index, &facts);
     return is_moving(check) ? SL_OK : status;
 }
 
@@ -317,8 +317,8 @@ static sl_status check_graph(sl_check *check) {
 sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_index view;
-    const uint64_t quiet = index->facts ? sl_live_quiet(index->store) : 0;
-    index = (sl_index *)(uintptr_t)sl_live_seen(index, &view);
+    const uint64_t quiet = index->published ? sl_writable_quiet(index->store) : 0;
+    index = (sl_index *)(uintptr_t)sl_view_of(index, &view);
     sl_check check = {.index = index, .quiet = quiet};
     sl_check_params_init(&check.params);
     SL_TRY(sl_params_in(&check.params, sizeof check.params, params, "sl_check_params_init"));
@@ -329,7 +329,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
         return sl_fail(SL_EINVAL, "k is %zu and ef %zu; give 1 to %u", check.params.k, check.params.ef, SL_MAX_EF - 1);
     SL_TRY(check_mended(&check));
     SL_TRY(sl_reach_settle(index));
-    check.report.n = sl_live_count(index);
+    check.report.n = sl_undeleted_count(index);
     check.report.deleted = index->dead_count;
     check.report.sampled_recall = (double)NAN;
     sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,

@@ -132,7 +132,7 @@ void sl_describe_own(const sl_index *index, sl_description *out) {
 
 /* A node stands on level 1 with probability 1/m and is on 1/(m - 1) upper levels in the mean; ten standard deviations
  * more are never met. */
-sl_extent sl_live_room(const sl_index *index, size_t n) {
+sl_extent sl_room_for(const sl_index *index, size_t n) {
     double count = (double)n, p = 1 / (double)index->m, mean = p / (1 - p);
     double slots = count * p + 10 * sqrt(count * p * (1 - p)) + 64;
     double rows = count * mean + 10 * sqrt(count * p) / (1 - p) + SL_MAX_LEVEL;
@@ -203,8 +203,8 @@ static void put_sums(const sl_index *index, const sl_described_as *as, sl_descri
     put_each(out, SL_SECTION_SUMS, as->sums ? as->sums : index->sums, step, word, word, as);
 }
 
-void sl_live_describe(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,
-                      sl_description *out) {
+void sl_describe_writable(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,
+                          sl_description *out) {
     /* The last is SL_SECTION_LIVE, so that the file ends with a whole line. */
     const sl_section_kind kinds[] = {
         SL_SECTION_RECORDS,    SL_SECTION_CODES,       SL_SECTION_REST,        SL_SECTION_COARSE,

@@ -22,7 +22,7 @@ static void copy_row(const sl_index *index, const uint8_t *rows, size_t pitch, s
     if (!pitch) return;
     uint8_t *row = (uint8_t *)(uintptr_t)rows + (size_t)to * pitch;
     memcpy(row, rows + (size_t)from * pitch, size);
-    sl_live_renew(index->live, row, size);
+    sl_writable_renew(index->writer, row, size);
 }
 
 /* The node stays in the graph, which others hang on, as a deleted copy of another. Its id is left: it may be what is
@@ -39,13 +39,13 @@ static void drop(sl_index *index, uint32_t node, uint32_t from) {
     copy_row(index, index->coarse_rows, coarse, coarse, node, from);
     copy_row(index, index->refine_rows, index->refine_pitch, index->refine_pitch, node, from);
     *sl_sum_at(index, node) = sl_sum_of(index, node);
-    sl_live_renew(index->live, sl_sum_at(index, node), sizeof *index->sums);
-    sl_live_renew(index->live, sl_id_at(index, node), sizeof(uint64_t));
+    sl_writable_renew(index->writer, sl_sum_at(index, node), sizeof *index->sums);
+    sl_writable_renew(index->writer, sl_id_at(index, node), sizeof(uint64_t));
 }
 
 static sl_status check_droppable(const sl_index *index) {
     SL_TRY(sl_index_writable(index));
-    if (index->live) return SL_OK;
+    if (index->writer) return SL_OK;
     return sl_fail(SL_EUNSUPPORTED, "records of an index in memory have no checksums; open its file with writable set");
 }
 
@@ -55,8 +55,8 @@ sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped
     sl_sums_found found = sl_sums_check(index, threads, NULL, 0, NULL);
     *dropped = 0;
     if (!found.bad) return SL_OK;
-    SL_TRY(sl_live_reserve(index->live, index->dead, sl_dead_bytes(index->n)));
-    sl_live_deleting(index);
+    SL_TRY(sl_writable_reserve(index->writer, index->dead, sl_dead_bytes(index->n)));
+    sl_publish_deleting(index);
     for (size_t node = found.node; node < index->n && *dropped < found.bad; node++) {
         if (sl_sum_holds(index, (uint32_t)node)) continue;
         uint32_t from = stand_in(index, (uint32_t)node);
@@ -64,7 +64,7 @@ sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped
         drop(index, (uint32_t)node, from);
         ++*dropped;
     }
-    sl_live_deleted(index);
+    sl_publish_deleted(index);
     sl_ids_forget(index);
     if (*dropped == found.bad) return SL_OK;
     return sl_fail(SL_ECORRUPT, "%s: every record is damaged; build the index again from its vectors",

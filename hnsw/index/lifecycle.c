@@ -77,9 +77,9 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
                         .seed = params->seed,
                         .place = SL_PLACE_DRAM};
     sl_status status;
-    SL_TRY_GOTO(sl_walked_init(index, params), fail);
+    SL_TRY_GOTO(sl_codes_init(index, params), fail);
     SL_TRY_GOTO(set_refine(index), fail);
-    SL_TRY_GOTO(sl_idle_init(index), fail);
+    SL_TRY_GOTO(sl_searcher_pool_init(index), fail);
     *out = index;
     return SL_OK;
 fail:
@@ -95,7 +95,7 @@ sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_index_params_init"));
     sl_index *index;
     SL_TRY(sl_index_new(&mine, &index));
-    sl_status status = sl_placed_init(index, mine.numa, mine.numa_node, mine.numa_ops);
+    sl_status status = sl_numa_place_init(index, mine.numa, mine.numa_node, mine.numa_ops);
     if (status == SL_OK)
         *out = index;
     else
@@ -105,13 +105,13 @@ sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
 
 void sl_index_free(sl_index *index) {
     if (!index) return;
-    if (index->live && sl_live_checkpoint(index->live) != SL_OK && index->log)
+    if (index->writer && sl_writable_checkpoint(index->writer) != SL_OK && index->log)
         index->log(index->log_ctx, SL_LOG_WARN, sl_last_error());
-    sl_tier_free(index);
-    sl_idle_free(index);
+    sl_dram_copy_free(index);
+    sl_searcher_pool_free(index);
     sl_index_release_arrays(index);
     sl_settings_free(index);
-    sl_placed_free(index);
+    sl_numa_place_free(index);
     sl_allocator allocator = index->allocator;
     sl_origin_free(index->origin, &allocator);
     sl_mem_free(&allocator, index, sizeof *index);

@@ -41,7 +41,7 @@ static sl_status params_from(const sl_file_header *header, const sl_open_params 
 static sl_status check_room_in(const sl_index *index, const sl_file_header *header) {
     int none = header->room == 0 && header->upper_room == 0 && header->rows_room == 0;
     int sane = header->room <= SL_MAX_VECTORS && header->upper_room < SL_NONE && header->rows_room < SL_NONE;
-    if (none || (sane && sl_live_head(index->store))) return SL_OK;
+    if (none || (sane && sl_writable_head(index->store))) return SL_OK;
     return sl_fail(SL_ECORRUPT, "header says room for %llu vectors, %llu slots and %llu rows",
                    (unsigned long long)header->room, (unsigned long long)header->upper_room,
                    (unsigned long long)header->rows_room);
@@ -59,7 +59,7 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
         return sl_fail(SL_ECORRUPT, "header says rows of %u and %u bytes, where its parameters make %zu and %zu",
                        header->row_pitch, header->refine_pitch, index->codec.rows.pitch, index->refine_pitch);
     if ((header->id_width != 0 && header->id_width != 4 && header->id_width != 8) ||
-        ((header->record_pitch || sl_live_head(index->store)) && header->id_width != 8))
+        ((header->record_pitch || sl_writable_head(index->store)) && header->id_width != 8))
         return sl_fail(SL_ECORRUPT, "header says ids of %u bytes", header->id_width);
     if (header->dead_count > header->n)
         return sl_fail(SL_ECORRUPT, "header says that %llu of %llu vectors are deleted",
@@ -88,25 +88,25 @@ typedef struct sl_sizes {
     int live, records;
 } sl_sizes;
 
-static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_live_facts *facts, sl_sizes *sizes) {
-    *facts = (sl_live_facts){.n = header->n,
-                             .entry = (uint64_t)header->max_level << 32 |
-                                      (header->max_level ? header->entry_slot : header->entry_node),
-                             .next_id = header->next_id,
-                             .upper_count = header->upper_count,
-                             .upper_rows = header->upper_rows,
-                             .quant_error_sum = header->quant_error_sum,
-                             .quant_error_max = header->quant_error_max,
-                             .quant_error_count = header->quant_error_count,
-                             .dead = header->dead_count};
+static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_published *facts, sl_sizes *sizes) {
+    *facts = (sl_published){.n = header->n,
+                            .entry = (uint64_t)header->max_level << 32 |
+                                     (header->max_level ? header->entry_slot : header->entry_node),
+                            .next_id = header->next_id,
+                            .upper_count = header->upper_count,
+                            .upper_rows = header->upper_rows,
+                            .quant_error_sum = header->quant_error_sum,
+                            .quant_error_max = header->quant_error_max,
+                            .quant_error_count = header->quant_error_count,
+                            .dead = header->dead_count};
     sizes->id_width = header->id_width;
-    sizes->live = sl_live_head(index->store) != NULL;
+    sizes->live = sl_writable_head(index->store) != NULL;
     sizes->records = header->record_pitch != 0;
     if (sizes->live) {
         sizes->room = (sl_extent){(size_t)header->room, (size_t)header->upper_room, (size_t)header->rows_room};
-        *facts = sl_live_read(sl_live_head(index->store));
-        SL_TRY(sl_live_check(index, facts, sizes->room));
-        if (index->place == SL_PLACE_DRAM) SL_TRY(sl_live_check_mended(index, facts));
+        *facts = sl_published_read(sl_writable_head(index->store));
+        SL_TRY(sl_published_check(index, facts, sizes->room));
+        if (index->place == SL_PLACE_DRAM) SL_TRY(sl_published_check_mended(index, facts));
     }
     sizes->has = (sl_extent){(size_t)facts->n, (size_t)facts->upper_count, (size_t)facts->upper_rows};
     sizes->dead = (size_t)facts->dead;
@@ -304,7 +304,7 @@ static sl_status check_address_space(const sl_index *index, const sl_file_header
 
 static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
     sl_sizes sizes;
-    sl_live_facts facts;
+    sl_published facts;
     SL_TRY(check_address_space(index, header));
     SL_TRY(read_sizes(index, header, &facts, &sizes));
     index->capacity = index->place == SL_PLACE_DRAM ? sizes.has.n : sizes.room.n;
@@ -339,9 +339,10 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
     if (section->size != SL_LIVE_SIZE || section->offset + section->size + SL_SECTION_SLACK != store->header.file_size)
         return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is of a wrong size or place; make it or copy it again",
                        store->path, section->kind, sl_section_name(section->kind));
-    if (writes) return sl_live_open(store, &index->allocator, open->file_ops, (uint64_t)open->log_bytes, &index->live);
-    SL_TRY(sl_live_heal(store));
-    return open->place == SL_PLACE_DRAM && !open->exclusive ? sl_live_hold(store, held) : SL_OK;
+    if (writes)
+        return sl_writable_open(store, &index->allocator, open->file_ops, (uint64_t)open->log_bytes, &index->writer);
+    SL_TRY(sl_writable_heal(store));
+    return open->place == SL_PLACE_DRAM && !open->exclusive ? sl_writable_hold(store, held) : SL_OK;
 }
 
 /* What a later save over the file is held to. A claim is taken before anything is read that it is to protect. */
@@ -349,20 +350,21 @@ static sl_status take_origin(sl_index *index, const sl_open_params *open) {
     const sl_store *store = index->store;
     SL_TRY(sl_origin_make(store, &index->allocator, &index->origin));
     if (open->exclusive) SL_TRY(sl_origin_claim(index->origin, store));
-    return sl_live_head(store) && (open->exclusive || open->place == SL_PLACE_DRAM) ? sl_live_check_log(store) : SL_OK;
+    return sl_writable_head(store) && (open->exclusive || open->place == SL_PLACE_DRAM) ? sl_writable_check_log(store)
+                                                                                        : SL_OK;
 }
 
 /* What is copied into memory is held to the checksums there are. The copying verified the sections that have a CRC.
  * Zeros between sections are not copied: a save would put new ones in the place of damaged ones. */
 static sl_status verify_rest(const sl_index *index, sl_progress *progress) {
     sl_pages_found found;
-    if (sl_live_head(index->store)) SL_TRY(sl_page_sums_verify(index->store, &found, progress));
+    if (sl_writable_head(index->store)) SL_TRY(sl_page_sums_verify(index->store, &found, progress));
     return sl_store_verify_gaps(index->store, progress);
 }
 
 /* The copy in memory needs its file no more, once it is held to all that the file says. */
 static sl_status settle_copy(sl_index *index, size_t threads, sl_progress *progress) {
-    sl_status status = sl_rules_check(index, threads);
+    sl_status status = sl_open_check(index, threads);
     if (status != SL_OK) return sl_fail_in(status, "%s", index->store->path);
     /* Last, since records can say which vectors are damaged. */
     index->store->threads = threads;
@@ -390,10 +392,10 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
         sl_fail_in(status, "%s", store->path);
         goto fail;
     }
-    SL_TRY_GOTO(sl_tier_check(index, open->tier), fail);
+    SL_TRY_GOTO(sl_dram_copy_check(index, open->tier), fail);
     SL_TRY_GOTO(take_file(index, open, &held), fail);
     SL_TRY_GOTO(take_origin(index, open), fail);
-    SL_TRY_GOTO(sl_placed_init(index, open->numa, open->numa_node, open->numa_ops), fail);
+    SL_TRY_GOTO(sl_numa_place_init(index, open->numa, open->numa_node, open->numa_ops), fail);
     /* What a policy has placed where the thread is that writes it first, this one has to write. */
     const size_t copying = open->numa == SL_NUMA_LOCAL ? 1 : open->threads;
     store->threads = copying;
@@ -401,19 +403,19 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
     store->threads = 1; /* a check has its own */
-    SL_TRY_GOTO(sl_placed_read(index, open->prefault, &progress), fail);
+    SL_TRY_GOTO(sl_numa_place_read(index, open->prefault, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
-    if (index->place != SL_PLACE_DRAM && !index->live) index->facts = sl_live_head(store);
+    if (index->place != SL_PLACE_DRAM && !index->writer) index->published = sl_writable_head(store);
     if (open->place == SL_PLACE_DRAM) SL_TRY_GOTO(settle_copy(index, copying, &progress), fail);
-    if (index->live) SL_TRY_GOTO(sl_live_mend(index), fail);
-    sl_live_release(held);
-    sl_tier_start(index, open->tier);
+    if (index->writer) SL_TRY_GOTO(sl_index_recover(index), fail);
+    sl_writable_release(held);
+    sl_dram_copy_start(index, open->tier);
     *out = index;
     return SL_OK;
 fail:
-    sl_live_release(held);
-    sl_live_close(index->live);
-    index->live = NULL;
+    sl_writable_release(held);
+    sl_writable_close(index->writer);
+    index->writer = NULL;
     /* The caller closes the store. */
     index->store = NULL;
     sl_index_free(index);

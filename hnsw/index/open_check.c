@@ -75,7 +75,7 @@ static sl_status check_upper(const sl_index *index) {
     return SL_OK;
 }
 
-sl_status sl_rules_check(const sl_index *index, size_t threads) {
+sl_status sl_open_check(const sl_index *index, size_t threads) {
     sl_sums_found found = sl_sums_check(index, threads, NULL, 0, NULL);
     if (found.bad)
         return sl_fail(SL_ECORRUPT, "%zu records are damaged, the first that of id %llu; make it or copy it again",

@@ -17,11 +17,11 @@ static sl_status expect_nodes(sl_index *index, size_t n) {
     double count = (double)n, p = 1 / (double)index->m;
     index->n = n;
     index->next_id = n;
-    index->id_width = n < SL_ORDER_LEAST ? 0 : sizeof(uint32_t);
+    index->id_width = n < SL_RENUMBER_LEAST ? 0 : sizeof(uint32_t);
     /* A node stands on level 1 with probability 1/m, and is on 1/(m - 1) upper levels in the mean. */
     index->upper.count = (size_t)(count * p + 0.5);
     index->upper.rows = (size_t)(count * p / (1 - p) + 0.5);
-    if (n < SL_ORDER_LEAST) return SL_OK;
+    if (n < SL_RENUMBER_LEAST) return SL_OK;
     index->partitions.count = sl_partition_count(n);
     index->groups.count = sl_partition_groups(index->partitions.count);
     index->partitions.band_bits = index->codec.metric == SL_METRIC_IP ? SL_BAND_BITS : 0;
@@ -104,9 +104,9 @@ sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out)
     sl_describe_own(&index, &file);
     sum_sections(file.sections, file.count, &mine);
     mine.bytes_total = sl_store_file_size(file.sections, file.count);
-    mine.bytes_tier = mine.bytes_upper + sl_tier_row_bytes(&index);
+    mine.bytes_tier = mine.bytes_upper + sl_dram_copy_row_bytes(&index);
     as = (sl_described_as){.id_width = sizeof(uint64_t)};
-    sl_live_describe(&index, sl_live_room(&index, (size_t)n), &as, NULL, &file);
+    sl_describe_writable(&index, sl_room_for(&index, (size_t)n), &as, NULL, &file);
     mine.bytes_with_room = sl_store_file_size(file.sections, file.count);
     mine.record_bytes = sl_record_of(&index).pitch;
     as.layout = SL_LAYOUT_RECORDS;

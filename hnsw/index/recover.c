@@ -23,17 +23,17 @@ static sl_status relink(sl_index *index, size_t linked) {
         tidy_round(index, (uint32_t)node);
     SL_TRY(sl_build_relink(index, linked));
     index->unverified += index->n - linked;
-    sl_live_linked(index, index->n);
+    sl_publish_linked(index, index->n);
     return SL_OK;
 }
 
-sl_status sl_live_mend(sl_index *index) {
-    sl_live_facts facts = sl_live_read(sl_live_facts_in_file(index));
+sl_status sl_index_recover(sl_index *index) {
+    sl_published facts = sl_published_read(sl_published_in_file(index));
     const sl_upper *upper = &index->upper;
     sl_upper_truncate(index, index->n);
     if (facts.deleting) {
         index->dead_count = sl_dead_marks(index);
-        sl_live_deleted(index);
+        sl_publish_deleted(index);
     }
     int whole = facts.linked == index->n && !facts.deleting;
     if (facts.linked < index->n) SL_TRY(relink(index, (size_t)facts.linked));

@@ -6,6 +6,6 @@
 
 /* Nodes that a crash left half linked are linked, slots without a node are let go, and marks of deletion that a crash
  * left uncounted are counted. */
-sl_status sl_live_mend(sl_index *index);
+sl_status sl_index_recover(sl_index *index);
 
 #endif

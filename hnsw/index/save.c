@@ -57,11 +57,11 @@ static sl_status make_sums(const sl_index *index, save_parts *parts) {
 }
 
 static sl_status make_live(const sl_index *index, save_parts *parts) {
-    sl_live_facts facts = sl_live_facts_of(index);
+    sl_published facts = sl_published_of(index);
     void *block;
     SL_TRY(sl_mem_alloc(&index->allocator, SL_LIVE_SIZE, &block));
     parts->live = block;
-    return sl_live_format(parts->live, &facts, sizeof facts);
+    return sl_writable_format(parts->live, &facts, sizeof facts);
 }
 
 /* A file as small as it can be, or with room to be written in place. */
@@ -84,7 +84,7 @@ static sl_status describe_file(const sl_index *index, const sl_save_params *save
     if (!index->dead_count && index->n) SL_TRY(sl_mem_alloc(&index->allocator, sl_dead_bytes(index->n), &block));
     parts->dead = block;
     as.dead = block;
-    sl_live_describe(index, sl_live_room(index, save->room), &as, parts->live, out);
+    sl_describe_writable(index, sl_room_for(index, save->room), &as, parts->live, out);
     return SL_OK;
 }
 
@@ -106,7 +106,7 @@ static sl_status verify_source(const sl_index *index, sl_progress *progress) {
  * all that is written. */
 static int only_settings_change(const sl_index *index, const char *path, const sl_save_params *save) {
     int records = save->layout == SL_LAYOUT_RECORDS;
-    return index->store && !sl_live_head(index->store) && !save->room && records == (index->record.pitch != 0) &&
+    return index->store && !sl_writable_head(index->store) && !save->room && records == (index->record.pitch != 0) &&
            index->origin->mapped && sl_origin_is(index->origin, path);
 }
 
@@ -124,7 +124,7 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
     sl_index view;
     sl_origin *origin = index->origin;
-    index = (sl_index *)(uintptr_t)sl_live_seen(index, &view);
+    index = (sl_index *)(uintptr_t)sl_view_of(index, &view);
     SL_TRY(check_room(index, mine.room));
     if ((unsigned)mine.layout > SL_LAYOUT_RECORDS)
         return sl_fail(SL_EINVAL, "layout %d is none of sl_layout", (int)mine.layout);
@@ -135,7 +135,7 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     sl_progress progress;
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
     SL_TRY(verify_source(index, &progress));
-    sl_order_settle(index, 2, index->threads, &progress);
+    sl_renumber_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
     save_parts parts = {.ids = NULL};
     sl_status status;
@@ -153,17 +153,17 @@ done:
 sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
     if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
     int held = -1;
-    int over = index->facts && sl_origin_is(index->origin, path);
+    int over = index->published && sl_origin_is(index->origin, path);
     if (over && !sl_origin_claims(index->origin, index->origin->path)) {
-        sl_status status = sl_live_hold(index->store, &held);
+        sl_status status = sl_writable_hold(index->store, &held);
         if (status != SL_OK) {
-            sl_live_release(held);
+            sl_writable_release(held);
             /* Whoever has the lock may have that of another file, which has taken this one's place. */
             if (index->origin->mapped) SL_TRY(sl_origin_check(index->origin, index->origin->path, -1));
             return status;
         }
     }
     sl_status status = save_index(index, path, params);
-    sl_live_release(held);
+    sl_writable_release(held);
     return status;
 }

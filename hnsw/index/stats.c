@@ -3,7 +3,7 @@
 
 size_t sl_index_size(const sl_index *index) {
     sl_index view;
-    return index ? sl_live_count(sl_live_seen(index, &view)) : 0;
+    return index ? sl_undeleted_count(sl_view_of(index, &view)) : 0;
 }
 
 /* To the part it belongs to; of records, what each holds. */
@@ -54,9 +54,9 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_index_stats"));
     sl_index view;
-    index = sl_live_seen(index, &view);
+    index = sl_view_of(index, &view);
     sl_description file;
-    sl_index_stats mine = {.n = sl_live_count(index),
+    sl_index_stats mine = {.n = sl_undeleted_count(index),
                            .dim = index->codec.dim,
                            .m = index->m,
                            .ef_construction = index->ef_construction,
@@ -73,7 +73,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .deleted = index->dead_count,
                            .partitions = index->partitions.count,
                            .groups = index->groups.count,
-                           .room = index->live || index->facts ? index->capacity : 0,
+                           .room = index->writer || index->published ? index->capacity : 0,
                            .layout = index->record.pitch ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
     sl_describe_own(index, &file);
     for (size_t i = 0; i < file.count; i++)

@@ -19,19 +19,19 @@ static sl_mapping mapping_of(const sl_index *index) {
 static uint64_t log_bytes(const sl_index *index) {
     char path[PATH_MAX];
     struct stat log;
-    if (index->live) return index->live->direct ? 0 : index->live->redo->end;
+    if (index->writer) return index->writer->direct ? 0 : index->writer->redo->end;
     return sl_redo_name(index->store->resolved, path) == SL_OK && stat(path, &log) == 0 ? (uint64_t)log.st_size : 0;
 }
 
 static sl_status fill_live(const sl_index *index, sl_index_storage *out) {
     sl_superblock super;
-    if (index->live)
-        super = index->live->super;
+    if (index->writer)
+        super = index->writer->super;
     else
-        SL_TRY(sl_live_super(index->store, &super));
+        SL_TRY(sl_writable_super(index->store, &super));
     out->room = index->store->header.room;
     out->bytes_log = log_bytes(index);
-    out->log_lost = !index->live && sl_live_check_settled(index->store) == SL_ECORRUPT;
+    out->log_lost = !index->writer && sl_writable_check_settled(index->store) == SL_ECORRUPT;
     out->recoveries = super.recoveries;
     out->recovered_groups = super.recovered_groups;
     out->recovered_bytes = super.recovered_bytes;
@@ -42,11 +42,11 @@ sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_index_storage"));
     sl_index view;
-    index = sl_live_seen(index, &view);
+    index = sl_view_of(index, &view);
     sl_index_storage mine = {.place = index->place,
                              .mapping = mapping_of(index),
                              .dax = index->store && index->store->dax,
-                             .writable = index->place == SL_PLACE_DRAM || index->live,
+                             .writable = index->place == SL_PLACE_DRAM || index->writer,
                              .record_bytes = index->record.pitch};
     sl_span arrays[SL_LAYER0_ARRAYS];
     sl_pages pages;
@@ -57,8 +57,8 @@ sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
     mine.page_size = pages.page_size;
     mine.bytes_resident = pages.resident;
     mine.bytes_huge = pages.huge;
-    mine.tier = sl_tier_look(index, &mine.bytes_tier);
-    if (index->store && sl_live_head(index->store)) SL_TRY(fill_live(index, &mine));
+    mine.tier = sl_dram_copy_look(index, &mine.bytes_tier);
+    if (index->store && sl_writable_head(index->store)) SL_TRY(fill_live(index, &mine));
     sl_params_out(out, &mine, sizeof mine);
     return SL_OK;
 }

@@ -13,16 +13,16 @@ sl_status sl_index_sync(sl_index *index) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     /* Before anything is put: in persistent memory the file has it at once. */
     SL_TRY(sl_index_writable(index));
-    if (!index->live)
+    if (!index->writer)
         return sl_fail(SL_EUNSUPPORTED,
                        "the index is in memory; save it with room, and open that file with writable set");
-    sl_live_facts facts = sl_live_facts_of(index);
+    sl_published facts = sl_published_of(index);
     if (index->tuned_count) {
         const size_t size = index->tuned_count * sizeof *index->tuned;
-        SL_TRY(sl_live_reserve(index->live, sl_live_place(index, SL_SECTION_TUNED), size));
-        put(index, sl_live_place(index, SL_SECTION_TUNED), index->tuned, size);
+        SL_TRY(sl_writable_reserve(index->writer, sl_section_in_file(index, SL_SECTION_TUNED), size));
+        put(index, sl_section_in_file(index, SL_SECTION_TUNED), index->tuned, size);
     }
     sl_index_fence(index);
-    put(index, sl_live_facts_in_file(index), &facts, sizeof facts);
-    return sl_live_commit(index->live);
+    put(index, sl_published_in_file(index), &facts, sizeof facts);
+    return sl_writable_commit(index->writer);
 }

@@ -13,9 +13,9 @@
 
 enum { PARTS = SL_UPPER_PARTS + 1 };
 
-struct sl_tier_filler {
-    const sl_tier_copy **ready; /* the index's word, set when all is there */
-    sl_tier_copy copy;
+struct sl_dram_filler {
+    const sl_dram_copy **ready; /* the index's word, set when all is there */
+    sl_dram_copy copy;
     sl_copying parts[PARTS];
     size_t part_count;
     void *upper, *rows; /* blocks; NULL: there are none */
@@ -28,17 +28,17 @@ struct sl_tier_filler {
     pthread_t thread;
 };
 
-sl_status sl_tier_check(const sl_index *index, sl_tier asked) {
+sl_status sl_dram_copy_check(const sl_index *index, sl_tier asked) {
     if ((unsigned)asked > SL_TIER_DRAM) return sl_fail(SL_EINVAL, "tier %d is unknown", (int)asked);
-    if (asked != SL_TIER_DRAM || index->place == SL_PLACE_DRAM || !sl_live_head(index->store)) return SL_OK;
+    if (asked != SL_TIER_DRAM || index->place == SL_PLACE_DRAM || !sl_writable_head(index->store)) return SL_OK;
     return sl_fail(SL_EUNSUPPORTED,
                    "%s: can be written in place, so that copies of what it holds would not stay true; open it with "
                    "tier none, or save it without room",
                    index->store->path);
 }
 
-size_t sl_tier_row_bytes(const sl_index *index) {
-    return index->walked->codes == SL_CODES_I4 ? index->n * index->walked->rows.pitch : 0;
+size_t sl_dram_copy_row_bytes(const sl_index *index) {
+    return index->walk_codec->codes == SL_CODES_I4 ? index->n * index->walk_codec->rows.pitch : 0;
 }
 
 static size_t upper_bytes(const sl_index *index) {
@@ -64,8 +64,8 @@ static int fits(const sl_index *index, size_t bytes) {
 }
 
 static int is_wanted(const sl_index *index, sl_tier asked) {
-    size_t bytes = upper_bytes(index) + sl_tier_row_bytes(index);
-    if (asked == SL_TIER_NONE || index->place == SL_PLACE_DRAM || index->live || index->facts || !bytes) return 0;
+    size_t bytes = upper_bytes(index) + sl_dram_copy_row_bytes(index);
+    if (asked == SL_TIER_NONE || index->place == SL_PLACE_DRAM || index->writer || index->published || !bytes) return 0;
     return asked == SL_TIER_DRAM || (index->store->dax && fits(index, bytes));
 }
 
@@ -74,7 +74,7 @@ static int is_wanted(const sl_index *index, sl_tier asked) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Whether it came to its end. What is read next is asked for ahead: the mapping is one that is read at random. */
-static int copy_part(sl_tier_filler *filler, const sl_copying *part) {
+static int copy_part(sl_dram_filler *filler, const sl_copying *part) {
     for (size_t at = 0, some; at < part->size; at += some) {
         if (__atomic_load_n(&filler->stop, __ATOMIC_RELAXED)) return 0;
         const uint8_t *from = (const uint8_t *)part->from + at;
@@ -88,7 +88,7 @@ static int copy_part(sl_tier_filler *filler, const sl_copying *part) {
 }
 
 static void *fill(void *ctx) {
-    sl_tier_filler *filler = ctx;
+    sl_dram_filler *filler = ctx;
     for (size_t i = 0; i < filler->part_count; i++)
         if (!copy_part(filler, &filler->parts[i])) return NULL;
     if (filler->rows) memset((uint8_t *)filler->rows + filler->rows_size - SL_ROW_STEP, 0, SL_ROW_STEP);
@@ -96,7 +96,7 @@ static void *fill(void *ctx) {
     return NULL;
 }
 
-static sl_status start_thread(sl_tier_filler *filler) {
+static sl_status start_thread(sl_dram_filler *filler) {
     filler->process = getpid();
     int error = sl_crew_start(&filler->thread, fill, filler);
     if (error) return sl_fail(SL_EUNSUPPORTED, "the system gives no thread to fill it (error %d)", error);
@@ -110,9 +110,9 @@ static sl_status start_thread(sl_tier_filler *filler) {
 
 /* All memory is had here, on the thread that opens the index: the caller's allocator is asked by no other. Nothing is
  * written to it, so that this takes no time. */
-static sl_status make_room(sl_index *index, sl_tier_filler *filler) {
-    size_t rows = sl_tier_row_bytes(index), upper = upper_bytes(index);
-    filler->copy = (sl_tier_copy){index->upper, *index->walked};
+static sl_status make_room(sl_index *index, sl_dram_filler *filler) {
+    size_t rows = sl_dram_copy_row_bytes(index), upper = upper_bytes(index);
+    filler->copy = (sl_dram_copy){index->upper, *index->walk_codec};
     if (upper) {
         SL_TRY(sl_mem_take(&index->allocator, upper, &filler->upper));
         filler->upper_size = upper;
@@ -123,43 +123,43 @@ static sl_status make_room(sl_index *index, sl_tier_filler *filler) {
     SL_TRY(sl_mem_take(&index->layer0, rows + SL_ROW_STEP, &filler->rows));
     filler->rows_size = rows + SL_ROW_STEP;
     filler->copy.walked.rows.base = filler->rows;
-    filler->parts[filler->part_count++] = (sl_copying){index->walked->rows.base, filler->rows, rows};
+    filler->parts[filler->part_count++] = (sl_copying){index->walk_codec->rows.base, filler->rows, rows};
     return SL_OK;
 }
 
 static sl_status begin(sl_index *index) {
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_tier_filler), &block));
+    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_dram_filler), &block));
     index->filler = block;
-    index->filler->ready = &index->tier;
+    index->filler->ready = &index->dram_copy;
     index->filler->medium = index->store->medium;
     SL_TRY(make_room(index, index->filler));
     return start_thread(index->filler);
 }
 
-void sl_tier_start(sl_index *index, sl_tier asked) {
+void sl_dram_copy_start(sl_index *index, sl_tier asked) {
     if (!is_wanted(index, asked) || begin(index) == SL_OK) return;
     warn(index, sl_last_error());
-    sl_tier_free(index);
+    sl_dram_copy_free(index);
 }
 
-void sl_tier_free(sl_index *index) {
-    sl_tier_filler *filler = index->filler;
+void sl_dram_copy_free(sl_index *index) {
+    sl_dram_filler *filler = index->filler;
     if (!filler) return;
     if (filler->started && filler->process == getpid()) {
         __atomic_store_n(&filler->stop, 1, __ATOMIC_RELAXED);
         pthread_join(filler->thread, NULL);
     }
-    index->tier = NULL;
+    index->dram_copy = NULL;
     index->filler = NULL;
     sl_mem_free(&index->allocator, filler->upper, filler->upper_size);
     sl_mem_free(&index->layer0, filler->rows, filler->rows_size);
     sl_mem_free(&index->allocator, filler, sizeof *filler);
 }
 
-sl_tier_state sl_tier_look(const sl_index *index, uint64_t *bytes) {
-    const sl_tier_filler *filler = index->filler;
-    int filled = sl_tier_now(index) != NULL;
+sl_tier_state sl_dram_copy_look(const sl_index *index, uint64_t *bytes) {
+    const sl_dram_filler *filler = index->filler;
+    int filled = sl_dram_copy_now(index) != NULL;
     *bytes = 0;
     /* A child that fork() made before all was there stays without. */
     if (!filler || (!filled && filler->process != getpid())) return SL_TIER_STATE_NONE;

@@ -6,30 +6,30 @@
 #include "hnsw/graph/index.h"
 
 /* What a search takes in place of the index's own. */
-struct sl_tier_copy {
+struct sl_dram_copy {
     sl_upper upper;
     sl_codec walked; /* with its rows in the copy; of codes that are not copied, in the mapping */
 };
 
 /* Before a file with this index is taken: what was asked for can be. A file that is written in place would have to be
  * copied again with every search. */
-sl_status sl_tier_check(const sl_index *index, sl_tier asked);
+sl_status sl_dram_copy_check(const sl_index *index, sl_tier asked);
 
 /* Begins to fill the tier, where one was asked for or is of use, of an index that is open in all else. Without memory
  * for it or a thread the index goes without, and the log says so. */
-void sl_tier_start(sl_index *index, sl_tier asked);
+void sl_dram_copy_start(sl_index *index, sl_tier asked);
 /* Stops the filling at once, and frees what there is; the mapping must still be there. */
-void sl_tier_free(sl_index *index);
+void sl_dram_copy_free(sl_index *index);
 
 /* How far it is, and the bytes that have been copied. */
-sl_tier_state sl_tier_look(const sl_index *index, uint64_t *bytes);
+sl_tier_state sl_dram_copy_look(const sl_index *index, uint64_t *bytes);
 
 /* Bytes of an index's rows that a tier has. */
-size_t sl_tier_row_bytes(const sl_index *index);
+size_t sl_dram_copy_row_bytes(const sl_index *index);
 
 /* The copies, once all of them are there; before that NULL. */
-static inline const sl_tier_copy *sl_tier_now(const sl_index *index) {
-    return __atomic_load_n(&index->tier, __ATOMIC_ACQUIRE);
+static inline const sl_dram_copy *sl_dram_copy_now(const sl_index *index) {
+    return __atomic_load_n(&index->dram_copy, __ATOMIC_ACQUIRE);
 }
 
 #endif

@@ -25,7 +25,7 @@ void sl_layer0_arrays(const sl_index *index, sl_span out[SL_LAYER0_ARRAYS]) {
         out[i] = arrays[i];
 }
 
-sl_status sl_placed_init(sl_index *index, sl_numa_policy policy, size_t node, const sl_numa_ops *ops) {
+sl_status sl_numa_place_init(sl_index *index, sl_numa_policy policy, size_t node, const sl_numa_ops *ops) {
     SL_TRY(sl_numa_open(policy, node, ops, &index->allocator, &index->numa));
     if (!index->numa) return SL_OK;
     index->layer0_memory = (sl_numa_memory){index->numa, index->numa->policy, index->numa->node};
@@ -33,7 +33,7 @@ sl_status sl_placed_init(sl_index *index, sl_numa_policy policy, size_t node, co
     return sl_replicas_init(index);
 }
 
-void sl_placed_free(sl_index *index) {
+void sl_numa_place_free(sl_index *index) {
     sl_replicas_free(index);
     sl_numa_close(index->numa);
     index->numa = NULL;
@@ -46,7 +46,7 @@ static void touch(sl_index *index, const uint8_t *at, size_t size) {
         (void)*(const volatile uint8_t *)(at + byte);
 }
 
-sl_status sl_placed_read(sl_index *index, int prefault, sl_progress *progress) {
+sl_status sl_numa_place_read(sl_index *index, int prefault, sl_progress *progress) {
     sl_span arrays[SL_LAYER0_ARRAYS];
     uint64_t stayed = 0;
     if (!(index->numa || prefault) || index->place == SL_PLACE_DRAM) return SL_OK;

@@ -11,11 +11,11 @@ void sl_layer0_arrays(const sl_index *index, sl_span out[SL_LAYER0_ARRAYS]);
 
 /* The policy of a new index, before it has any arrays. Of an index that nobody asked a policy for nothing here calls
  * anything. */
-sl_status sl_placed_init(sl_index *index, sl_numa_policy policy, size_t node, const sl_numa_ops *ops);
-void sl_placed_free(sl_index *index);
+sl_status sl_numa_place_init(sl_index *index, sl_numa_policy policy, size_t node, const sl_numa_ops *ops);
+void sl_numa_place_free(sl_index *index);
 
 /* Reads the pages of a mapped index's layer 0, where a policy was asked for or `prefault` is set, and moves them to
  * where the policy says. Steps progress by bytes. */
-sl_status sl_placed_read(sl_index *index, int prefault, sl_progress *progress);
+sl_status sl_numa_place_read(sl_index *index, int prefault, sl_progress *progress);
 
 #endif

@@ -79,7 +79,7 @@ static void copy_to_nodes(const sl_index *index) {
 void sl_replicas_make(const sl_index *index) {
     sl_replicas *replicas = index->replicas;
     /* What another process may add to would have to be copied with every search. */
-    if (!replicas || index->facts || index->upper.count == 0 || __atomic_load_n(&replicas->made, __ATOMIC_ACQUIRE))
+    if (!replicas || index->published || index->upper.count == 0 || __atomic_load_n(&replicas->made, __ATOMIC_ACQUIRE))
         return;
     sl_spin_lock(&replicas->lock);
     if (!replicas->made) {

@@ -11,7 +11,7 @@ _Static_assert(MIDDLE < SL_PARTITION_BANDS, "a band");
 /* Of how many partitions a query looks at something, at most, for each of its probes: of some ten mostly. */
 enum { TOUCHED = 16 };
 
-size_t sl_share_partitions(const sl_partitions *partitions, size_t probes) {
+size_t sl_bands_partitions(const sl_partitions *partitions, size_t probes) {
     size_t keep = partitions->band_bits ? TOUCHED * probes : probes;
     return keep < partitions->count ? keep : partitions->count;
 }
@@ -21,7 +21,7 @@ static size_t most_nearest(const sl_partitions *partitions) {
     return partitions->count + partitions->count / 4 + 32;
 }
 
-size_t sl_share_scratch(const sl_partitions *partitions) {
+size_t sl_bands_scratch(const sl_partitions *partitions) {
     return partitions->band_bits ? 2 * most_nearest(partitions) : 0;
 }
 
@@ -58,7 +58,7 @@ static size_t bands_above(const uint8_t *bands, float score, float least) {
  * says nothing of what is worth reading, and `probes` partitions are read whole. */
 static void choose_bands(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes, sl_scan *nearest,
                          uint32_t *scratch) {
-    kernels->tile.best(nearest, (uint32_t)sl_share_partitions(partitions, probes), 0);
+    kernels->tile.best(nearest, (uint32_t)sl_bands_partitions(partitions, probes), 0);
     float least = middle_score(kernels, partitions, probes, nearest, scratch);
     int whole = nearest->count <= probes || !(least > 0);
     uint32_t kept = 0;
@@ -85,7 +85,7 @@ static void put_best_first(sl_scan *nearest) {
     nearest->ids[0] = id;
 }
 
-void sl_share_choose(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes, sl_scan *nearest,
+void sl_bands_choose(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes, sl_scan *nearest,
                      uint32_t *scratch) {
     if (partitions->band_bits)
         choose_bands(kernels, partitions, probes, nearest, scratch);

@@ -7,21 +7,21 @@
 #include "hnsw/search/searcher_pool.h"
 #include "hnsw/search/searcher_state.h"
 
-void sl_batch_write(const sl_batch *batch, const sl_searcher *searcher, size_t i) {
+void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *searcher, size_t i) {
     const size_t k = batch->k;
     sl_searcher_write(searcher, k, batch->nodes, batch->ids + i * k, batch->scores ? batch->scores + i * k : NULL);
 }
 
-static sl_status batch_row(sl_batch *batch, size_t i, size_t thread) {
+static sl_status batch_row(sl_query_batch *batch, size_t i, size_t thread) {
     sl_searcher *searcher = batch->searchers[thread];
-    SL_TRY(sl_searcher_run(searcher, sl_batch_query(batch, i), batch->dtype, batch->k, batch->params));
-    sl_batch_write(batch, searcher, i);
+    SL_TRY(sl_searcher_run(searcher, sl_query_batch_query(batch, i), batch->dtype, batch->k, batch->params));
+    sl_query_batch_write(batch, searcher, i);
     return SL_OK;
 }
 
 /* Row i on one of the threads. What fails is the query itself, or there is no memory for what an index that has grown
  * needs; bad is the first that did. */
-static void batch_step(sl_batch *batch, size_t i, size_t thread, sl_search_stats *sum, size_t *bad) {
+static void batch_step(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum, size_t *bad) {
     if (sl_progress_cancelled(&batch->progress)) return;
     if (batch_row(batch, i, thread) == SL_OK)
         sl_searcher_add_stats(batch->searchers[thread], sum);
@@ -30,7 +30,7 @@ static void batch_step(sl_batch *batch, size_t i, size_t thread, sl_search_stats
     sl_progress_step(&batch->progress, 1);
 }
 
-static void batch_team(sl_batch *batch, sl_search_stats *sum, size_t *bad) {
+static void batch_team(sl_query_batch *batch, sl_search_stats *sum, size_t *bad) {
     size_t first = SIZE_MAX;
 #pragma omp parallel num_threads((int)batch->threads) reduction(min : first)
     {
@@ -42,7 +42,7 @@ static void batch_team(sl_batch *batch, sl_search_stats *sum, size_t *bad) {
         for (size_t i = 0; i < batch->nq; i++)
             batch_step(batch, i, thread, &mine, &first);
         sl_numa_unpin_thread(batch->index->numa, &pin);
-#pragma omp critical(sl_batch_stats)
+#pragma omp critical(sl_query_batch_stats)
         {
             sum->results += mine.results;
             sum->evaluations += mine.evaluations;
@@ -53,10 +53,10 @@ static void batch_team(sl_batch *batch, sl_search_stats *sum, size_t *bad) {
 }
 
 /* Partitions instead of walks, once every query has been looked at. */
-static sl_status batch_scan(sl_batch *batch, sl_search_stats *stats) {
+static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
     const sl_codec *codec = &batch->index->codec;
     for (size_t i = 0; i < batch->nq; i++) {
-        sl_status status = sl_vector_check(codec->metric, batch->dtype, sl_batch_query(batch, i), codec->dim);
+        sl_status status = sl_vector_check(codec->metric, batch->dtype, sl_query_batch_query(batch, i), codec->dim);
         if (status != SL_OK) return sl_fail_in(status, "query %zu", i);
     }
     sl_search_stats sum = {0};
@@ -66,7 +66,7 @@ static sl_status batch_scan(sl_batch *batch, sl_search_stats *stats) {
     return SL_OK;
 }
 
-static sl_status batch_run(sl_batch *batch, sl_search_stats *stats) {
+static sl_status batch_run(sl_query_batch *batch, sl_search_stats *stats) {
     size_t bad = SIZE_MAX;
     sl_search_stats sum = {0};
     /* Entering a parallel region takes as long as a good part of a short search, also with one thread. */
@@ -92,23 +92,23 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_search_params mine;
     sl_index view;
-    const sl_index *seen = sl_live_seen(index, &view);
+    const sl_index *seen = sl_view_of(index, &view);
     SL_TRY(sl_search_params_read(seen, nq, k, params, &mine));
     SL_TRY(sl_search_check(index, dtype, k, &mine));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
     if (!queries || !ids) return sl_fail(SL_EINVAL, "queries or ids is NULL");
     SL_TRY(sl_check_stride(queries, dtype, index->codec.dim, stride));
-    sl_batch batch = {.index = seen,
-                      .threads = sl_search_threads(nq, &mine),
-                      .queries = queries,
-                      .dtype = dtype,
-                      .nq = nq,
-                      .stride = stride ? stride : index->codec.dim * sl_dtype_size(dtype),
-                      .k = k,
-                      .params = &mine,
-                      .ids = ids,
-                      .scores = scores};
+    sl_query_batch batch = {.index = seen,
+                            .threads = sl_search_threads(nq, &mine),
+                            .queries = queries,
+                            .dtype = dtype,
+                            .nq = nq,
+                            .stride = stride ? stride : index->codec.dim * sl_dtype_size(dtype),
+                            .k = k,
+                            .params = &mine,
+                            .ids = ids,
+                            .scores = scores};
     sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, nq);
     sl_replicas_make(index);
     sl_searcher *alone = NULL;
@@ -117,13 +117,13 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     batch.searchers = several ? several : &alone;
     sl_status status = SL_OK;
     int scans = nq / batch.threads >= SL_SCAN_FEW && sl_scan_serves(batch.index, &mine);
-    size_t room = scans ? sl_rerank_count(index, k, &mine) : sl_accept_room(&mine, k);
+    size_t room = scans ? sl_rerank_count(index, k, &mine) : sl_filter_room(&mine, k);
     if (room > SL_MAX_EF) room = SL_MAX_EF;
     for (size_t t = 0; t < batch.threads && status == SL_OK; t++)
-        status = sl_idle_take(index, room, &batch.searchers[t]);
+        status = sl_searcher_pool_take(index, room, &batch.searchers[t]);
     if (status == SL_OK) status = scans ? batch_scan(&batch, stats) : batch_run(&batch, stats);
     for (size_t t = 0; t < batch.threads; t++)
-        sl_idle_give(index, batch.searchers[t]);
+        sl_searcher_pool_give(index, batch.searchers[t]);
     sl_mem_free(&index->allocator, several, batch.threads * sizeof *batch.searchers);
     return status;
 }

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "hnsw/search/searcher.h"
 
-typedef struct sl_batch {
+typedef struct sl_query_batch {
     const sl_index *index;
     sl_searcher **searchers; /* one a thread */
     size_t threads;
@@ -17,13 +17,13 @@ typedef struct sl_batch {
     float *scores;
     int nodes; /* ids get the nodes' numbers, not the user's ids */
     sl_progress progress;
-} sl_batch;
+} sl_query_batch;
 
-static inline const void *sl_batch_query(const sl_batch *batch, size_t i) {
+static inline const void *sl_query_batch_query(const sl_query_batch *batch, size_t i) {
     return batch->queries + i * batch->stride;
 }
 
 /* batch.c: what the searcher's top holds as row i of the results. */
-void sl_batch_write(const sl_batch *batch, const sl_searcher *searcher, size_t i);
+void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *searcher, size_t i);
 
 #endif

@@ -3,7 +3,7 @@
 /* How much further than asked a search with a filter looks: work stays bounded whatever the filter says. */
 enum { FURTHER = 8, LEAST = 1024 };
 
-sl_status sl_accept_check(const sl_search_params *params) {
+sl_status sl_filter_check(const sl_search_params *params) {
     if (!params->accept_bits && params->accept_bits_count)
         return sl_fail(SL_EINVAL, "accept_bits is NULL, accept_bits_count %zu; give the bitmap, or 0",
                        params->accept_bits_count);
@@ -17,27 +17,27 @@ static int accepted(const sl_search_params *params, uint64_t id) {
     return !params->accept || params->accept(params->accept_ctx, id) != 0;
 }
 
-void sl_accept_pool(const sl_index *index, const sl_search_params *params, sl_pool *pool) {
+void sl_filter_pool(const sl_index *index, const sl_search_params *params, sl_pool *pool) {
     size_t kept = 0;
     for (size_t i = 0; i < pool->size; i++)
         if (accepted(params, sl_id_of(index, sl_pool_id(pool->keys[i])))) pool->keys[kept++] = pool->keys[i];
     pool->size = kept;
 }
 
-void sl_accept_live(const sl_index *index, sl_pool *pool) {
+void sl_filter_undeleted(const sl_index *index, sl_pool *pool) {
     size_t kept = 0;
     for (size_t i = 0; i < pool->size; i++)
         if (!sl_is_dead(index, sl_pool_id(pool->keys[i]))) pool->keys[kept++] = pool->keys[i];
     pool->size = kept;
 }
 
-int sl_accept_enough(size_t kept, size_t seen, size_t k, size_t wanted) {
+int sl_filter_enough(size_t kept, size_t seen, size_t k, size_t wanted) {
     return kept >= wanted || (kept >= k && kept >= seen - seen / 4);
 }
 
-size_t sl_accept_room(const sl_search_params *params, size_t k) {
+size_t sl_filter_room(const sl_search_params *params, size_t k) {
     size_t ef = params->ef > k ? params->ef : k;
-    if (!sl_accept_given(params)) return ef;
+    if (!sl_filter_given(params)) return ef;
     size_t room = FURTHER * ef > LEAST ? FURTHER * ef : LEAST;
     return room < SL_MAX_EF ? room : SL_MAX_EF;
 }

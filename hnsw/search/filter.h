@@ -7,30 +7,30 @@
 #include "hnsw/graph/index.h"
 #include "hnsw/search/pool.h"
 
-static inline int sl_accept_given(const sl_search_params *params) {
+static inline int sl_filter_given(const sl_search_params *params) {
     return params->accept != NULL || params->accept_bits != NULL;
 }
 
 /* Whether a walk may end by sl_search_params.stop. It counts on the distance of the k-th best: with a filter that is
- * not the one that is known, and where more than a few are deleted it mostly is not either, see sl_gather. */
-static inline int sl_accept_stops(const sl_index *index, const sl_search_params *params) {
-    return !sl_accept_given(params) && index->dead_count <= index->n / 64;
+ * not the one that is known, and where more than a few are deleted it mostly is not either, see sl_widen. */
+static inline int sl_filter_stops(const sl_index *index, const sl_search_params *params) {
+    return !sl_filter_given(params) && index->dead_count <= index->n / 64;
 }
 
 /* SL_EINVAL for a bitmap of some ids that is not there. */
-sl_status sl_accept_check(const sl_search_params *params);
+sl_status sl_filter_check(const sl_search_params *params);
 
 /* Takes the nodes out of the pool whose ids are not accepted; the others keep their order. */
-void sl_accept_pool(const sl_index *index, const sl_search_params *params, sl_pool *pool);
+void sl_filter_pool(const sl_index *index, const sl_search_params *params, sl_pool *pool);
 
 /* The same for nodes that are deleted. */
-void sl_accept_live(const sl_index *index, sl_pool *pool);
+void sl_filter_undeleted(const sl_index *index, sl_pool *pool);
 
 /* Whether `kept` of a pool of `seen` are enough for k results as good as those of a search without a filter: as many
  * as that would have had to rank (`wanted`, at least k), or k where the filter took away no more than a quarter. */
-int sl_accept_enough(size_t kept, size_t seen, size_t k, size_t wanted);
+int sl_filter_enough(size_t kept, size_t seen, size_t k, size_t wanted);
 
 /* The max_ef of a searcher for these parameters: with a filter, room for walks that have to look further. */
-size_t sl_accept_room(const sl_search_params *params, size_t k);
+size_t sl_filter_room(const sl_search_params *params, size_t k);
 
 #endif

@@ -34,7 +34,7 @@ static size_t all_places(const sl_index *index) {
 }
 
 static size_t share_places(const sl_index *index) {
-    return (sl_share_scratch(&index->partitions) + 15) / 16 * 16;
+    return (sl_bands_scratch(&index->partitions) + 15) / 16 * 16;
 }
 
 size_t sl_probe_scratch(const sl_index *index) {
@@ -73,7 +73,7 @@ static void take_nearest(sl_probing *probing, const sl_partitions *of, const sl_
         nearest->scores[nearest->count++] = score;
     }
     nearest->least = -INFINITY;
-    sl_share_choose(kernels, of, probes, nearest, probing->shares);
+    sl_bands_choose(kernels, of, probes, nearest, probing->shares);
 }
 
 /* All of a range, but never more than there are, which ranges of a damaged file may seem to hold. */

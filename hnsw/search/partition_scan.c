@@ -26,14 +26,14 @@ typedef struct sl_ground {
 typedef struct sl_choice {
     const sl_partitions *parts;
     size_t probes;    /* of a query */
-    size_t wanted;    /* parts it keeps meanwhile: sl_share_partitions */
+    size_t wanted;    /* parts it keeps meanwhile: sl_bands_partitions */
     uint32_t *chosen; /* a query's shares, that of the nearest first, most_of_choice entries a query */
     uint32_t *counts; /* how many these are */
 } sl_choice;
 
 /* One thread's work on some queries. */
 typedef struct sl_sweep {
-    sl_batch *batch;
+    sl_query_batch *batch;
     sl_searcher *searcher;
     sl_ground nodes, centroids, group_centroids;
     sl_choice partitions, groups; /* groups: none are wanted where all centroids are looked at */
@@ -69,13 +69,13 @@ static size_t shares_of(const sl_choice *choice) {
     return choice->parts->count << choice->parts->band_bits;
 }
 
-/* What sl_share_choose may leave. */
+/* What sl_bands_choose may leave. */
 static size_t most_of_choice(const sl_choice *choice) {
     return choice->wanted + choice->wanted / 4;
 }
 
 int sl_scan_serves(const sl_index *index, const sl_search_params *params) {
-    sl_codes codes = index->walked->codes;
+    sl_codes codes = index->walk_codec->codes;
     /* Where most are deleted, a scan reads more of those than of the others. */
     return params->probes && index->n && index->partitions.count && index->kernels->tile.scan &&
            (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !params->accept && !params->accept_bits &&
@@ -85,7 +85,7 @@ int sl_scan_serves(const sl_index *index, const sl_search_params *params) {
 /* As many more as nodes are deleted, of so many parts. */
 static size_t among_live(const sl_index *index, size_t wanted, size_t parts) {
     if (wanted >= parts) return parts;
-    wanted = (size_t)((uint64_t)wanted * index->n / sl_live_count(index));
+    wanted = (size_t)((uint64_t)wanted * index->n / sl_undeleted_count(index));
     return wanted < parts ? wanted : parts;
 }
 
@@ -184,9 +184,9 @@ static void put_code(const sl_ground *ground, const sl_query_code *query, uint8_
 }
 
 static void ask_nodes(sl_sweep *sweep, size_t i) {
-    const sl_batch *batch = sweep->batch;
+    const sl_query_batch *batch = sweep->batch;
     sl_scan *scan = &sweep->scans[i];
-    sl_searcher_ask(sweep->searcher, sl_batch_query(batch, sweep->first + i), batch->dtype);
+    sl_searcher_ask(sweep->searcher, sl_query_batch_query(batch, sweep->first + i), batch->dtype);
     put_code(&sweep->nodes, sl_searcher_query(sweep->searcher), sweep->codes + i * code_bytes(&sweep->nodes), scan);
     scan->ids = sweep->ids + i * room_for(sweep->keep);
     scan->scores = sweep->scores + i * room_for(sweep->keep);
@@ -199,11 +199,11 @@ static void give_room(sl_sweep *sweep, sl_scan *scan, size_t before, size_t numb
 }
 
 static void ask_centroids(sl_sweep *sweep, size_t i, size_t place) {
-    const sl_batch *batch = sweep->batch;
+    const sl_query_batch *batch = sweep->batch;
     sl_scan *nearest = &sweep->nearest[place];
     sl_query_code code;
-    sl_partition_ask(batch->index, sl_batch_query(batch, sweep->first + i), batch->dtype, sweep->buffer, sweep->floats,
-                     &code);
+    sl_partition_ask(batch->index, sl_query_batch_query(batch, sweep->first + i), batch->dtype, sweep->buffer,
+                     sweep->floats, &code);
     put_code(&sweep->centroids, &code,
              sweep->codes + sweep->most * code_bytes(&sweep->nodes) + place * code_bytes(&sweep->centroids), nearest);
     give_room(sweep, nearest, sweep->most * room_for(sweep->keep), place, sweep->partitions.wanted);
@@ -212,7 +212,7 @@ static void ask_centroids(sl_sweep *sweep, size_t i, size_t place) {
 /* Of what query i has found, shares of the best are its choice. */
 static void take_choice(const sl_sweep *sweep, sl_choice *choice, size_t i, sl_scan *found) {
     uint32_t *chosen = choice->chosen + i * most_of_choice(choice);
-    sl_share_choose(sweep->batch->index->kernels, choice->parts, choice->probes, found, sweep->choice);
+    sl_bands_choose(sweep->batch->index->kernels, choice->parts, choice->probes, found, sweep->choice);
     memcpy(chosen, found->ids, found->count * sizeof *chosen);
     choice->counts[i] = found->count;
 }
@@ -331,10 +331,10 @@ static void scan_tail(sl_sweep *sweep) {
 
 /* Ranks what a query has found. Where that is too little since it lies where much is deleted, it walks. */
 static sl_status answer(sl_sweep *sweep, size_t i) {
-    sl_batch *batch = sweep->batch;
+    sl_query_batch *batch = sweep->batch;
     sl_searcher *searcher = sweep->searcher;
     sl_scan *scan = &sweep->scans[i];
-    const void *query = sl_batch_query(batch, sweep->first + i);
+    const void *query = sl_query_batch_query(batch, sweep->first + i);
     /* As many as are ranked, so that they need not be sorted to tell which those are. */
     batch->index->kernels->tile.best(scan, (uint32_t)sweep->keep, 1);
     sl_searcher_rank(searcher, query, batch->dtype, batch->k, batch->params, scan);
@@ -344,7 +344,7 @@ static sl_status answer(sl_sweep *sweep, size_t i) {
         SL_TRY(sl_searcher_run(searcher, query, batch->dtype, batch->k, &walk));
         sl_searcher_count(searcher, &sweep->stats);
     }
-    sl_batch_write(batch, searcher, sweep->first + i);
+    sl_query_batch_write(batch, searcher, sweep->first + i);
     sweep->stats.results += sl_searcher_results(searcher);
     return SL_OK;
 }
@@ -406,7 +406,7 @@ static void pieces_of(sl_sweep *sweep, sl_piece *pieces) {
         {(void **)&sweep->scores, found * sizeof(float)},
         {(void **)&sweep->tile.bytes, SL_TILE_ROWS * 4 * steps},
         {(void **)&sweep->tile.factors, 2 * SL_TILE_ROWS * sizeof(float)},
-        {(void **)&sweep->choice, sl_share_scratch(partitions->parts) * word},
+        {(void **)&sweep->choice, sl_bands_scratch(partitions->parts) * word},
         {(void **)&sweep->floats, dim * sizeof(float)},
         {&sweep->buffer, sl_query_size(&partitions->parts->codec)},
     };
@@ -414,17 +414,17 @@ static void pieces_of(sl_sweep *sweep, sl_piece *pieces) {
 }
 
 /* What a query keeps. No searcher ranks more than it has room for. */
-static size_t keep_of(const sl_batch *batch) {
+static size_t keep_of(const sl_query_batch *batch) {
     size_t keep = sl_rerank_count(batch->index, batch->k, batch->params);
     size_t room = sl_searcher_room(batch->searchers[0]);
     return keep < room ? keep : room;
 }
 
 /* How many queries go together. */
-static size_t most_of(const sl_batch *batch) {
+static size_t most_of(const sl_query_batch *batch) {
     size_t most = (batch->nq + batch->threads - 1) / batch->threads;
     const sl_index *index = batch->index;
-    size_t wanted = sl_share_partitions(&index->partitions, sl_scan_probes(index, batch->params));
+    size_t wanted = sl_bands_partitions(&index->partitions, sl_scan_probes(index, batch->params));
     size_t groups = sl_scan_groups(index, batch->params);
     size_t room = room_for(keep_of(batch)) + 3 * wanted + (groups ? room_for(wanted) + 2 * groups : 0);
     size_t fits = MOST_FOUND / room > CHOOSING ? MOST_FOUND / room : CHOOSING;
@@ -433,15 +433,15 @@ static size_t most_of(const sl_batch *batch) {
 }
 
 static sl_choice choice_of(const sl_partitions *parts, size_t probes) {
-    return (sl_choice){.parts = parts, .probes = probes, .wanted = sl_share_partitions(parts, probes)};
+    return (sl_choice){.parts = parts, .probes = probes, .wanted = sl_bands_partitions(parts, probes)};
 }
 
 /* All in one block, which stays with the searcher for the next batch: clearing it takes longer than a short scan. */
-static sl_status sweep_init(sl_sweep *sweep, sl_batch *batch, size_t thread, size_t most) {
+static sl_status sweep_init(sl_sweep *sweep, sl_query_batch *batch, size_t thread, size_t most) {
     const sl_index *index = batch->index;
     const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
-    const sl_tier_copy *tier = sl_tier_now(index);
-    const sl_codec *walked = tier ? &tier->walked : index->walked;
+    const sl_dram_copy *tier = sl_dram_copy_now(index);
+    const sl_codec *walked = tier ? &tier->walked : index->walk_codec;
     size_t size = 0;
     sl_piece pieces[PIECES];
     *sweep = (sl_sweep){.batch = batch,
@@ -468,7 +468,7 @@ static sl_status sweep_init(sl_sweep *sweep, sl_batch *batch, size_t thread, siz
 }
 
 /* The next queries that nobody has taken, as long as there are any. */
-static sl_status run_thread(sl_batch *batch, size_t thread, size_t most, size_t *next, sl_search_stats *stats) {
+static sl_status run_thread(sl_query_batch *batch, size_t thread, size_t most, size_t *next, sl_search_stats *stats) {
     sl_sweep sweep;
     SL_TRY(sweep_init(&sweep, batch, thread, most));
     for (;;) {
@@ -481,7 +481,7 @@ static sl_status run_thread(sl_batch *batch, size_t thread, size_t most, size_t 
     return SL_OK;
 }
 
-sl_status sl_scan_run(sl_batch *batch, sl_search_stats *stats) {
+sl_status sl_scan_run(sl_query_batch *batch, sl_search_stats *stats) {
     size_t most = most_of(batch), next = 0;
     sl_status worst = SL_OK;
 #pragma omp parallel num_threads((int)batch->threads) if (batch->threads > 1)

@@ -21,6 +21,6 @@ size_t sl_scan_probes(const sl_index *index, const sl_search_params *params);
 size_t sl_scan_groups(const sl_index *index, const sl_search_params *params);
 
 /* Every query's results, as sl_index_search writes them, of queries that have passed sl_vector_check. */
-sl_status sl_scan_run(sl_batch *batch, sl_search_stats *stats);
+sl_status sl_scan_run(sl_query_batch *batch, sl_search_stats *stats);
 
 #endif

@@ -48,10 +48,10 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     searcher->of = searcher->index = index;
     searcher->deepest = max_ef;
     sl_status status;
-    if (index->facts) {
+    if (index->published) {
         SL_TRY_GOTO(sl_mem_alloc(&index->allocator, sizeof *searcher->view, &block), fail);
         searcher->view = block;
-        searcher->index = index = sl_live_seen(index, searcher->view);
+        searcher->index = index = sl_view_of(index, searcher->view);
     }
     SL_TRY_GOTO(sl_walk_init(&searcher->walk, index, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(&index->allocator, max_ef * sizeof(sl_top_entry), &block), fail);
@@ -112,17 +112,17 @@ sl_status sl_search_check(const sl_index *index, sl_dtype dtype, size_t k, const
     if (params->ef == 0 || params->ef > SL_MAX_EF)
         return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
     if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
-    SL_TRY(sl_accept_check(params));
+    SL_TRY(sl_filter_check(params));
     return sl_codec_accepts(&index->codec, dtype);
 }
 
 /* Once a search, so that it reads one and the same memory to its end. */
 static void take_copies(sl_walk *walk) {
     const sl_index *index = walk->index;
-    const sl_tier_copy *tier = sl_tier_now(index);
+    const sl_dram_copy *tier = sl_dram_copy_now(index);
     walk->upper = sl_upper_here(index);
     if (tier && walk->upper == &index->upper) walk->upper = &tier->upper;
-    walk->walked = tier ? &tier->walked : index->walked;
+    walk->walked = tier ? &tier->walked : index->walk_codec;
 }
 
 static sl_status probe(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
@@ -142,7 +142,7 @@ static void look_anew(sl_searcher *searcher) {
     if (!searcher->view) return;
     searcher->view->tuned = searcher->of->tuned;
     searcher->view->tuned_count = searcher->of->tuned_count;
-    sl_live_follow(searcher->view);
+    sl_view_follow(searcher->view);
 }
 
 /* Of the index as it was looked at last. */
@@ -164,7 +164,7 @@ static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, s
         if (!scans || (walk->pool.size < k && index->dead_count)) {
             SL_TRY(start_scratch(searcher));
             sl_range near = sl_start_near(walk, query, dtype, searcher->start_scratch);
-            sl_gather(walk, k, params, sl_rerank_count(index, k, params), searcher->deepest, near);
+            sl_widen(walk, k, params, sl_rerank_count(index, k, params), searcher->deepest, near);
         }
     }
     sl_rank(searcher, query, k, params);

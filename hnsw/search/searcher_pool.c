@@ -6,22 +6,22 @@
  * are not kept: they are large, and making one is little beside their searches. */
 enum { SLOTS = 8, LEAST_EF = 64, MOST_EF = 2048 };
 
-struct sl_idle {
+struct sl_searcher_pool {
     sl_searcher *slots[SLOTS];
 };
 
-sl_status sl_idle_init(sl_index *index) {
+sl_status sl_searcher_pool_init(sl_index *index) {
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_idle), &block));
-    index->idle = block;
+    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_searcher_pool), &block));
+    index->searchers = block;
     return SL_OK;
 }
 
-void sl_idle_free(sl_index *index) {
-    for (size_t i = 0; index->idle && i < SLOTS; i++)
-        sl_searcher_free(index->idle->slots[i]);
-    sl_mem_free(&index->allocator, index->idle, sizeof(sl_idle));
-    index->idle = NULL;
+void sl_searcher_pool_free(sl_index *index) {
+    for (size_t i = 0; index->searchers && i < SLOTS; i++)
+        sl_searcher_free(index->searchers->slots[i]);
+    sl_mem_free(&index->allocator, index->searchers, sizeof(sl_searcher_pool));
+    index->searchers = NULL;
 }
 
 /* A power of two, so that one made for a little less serves as well. */
@@ -43,15 +43,15 @@ static sl_searcher *find(sl_searcher **slots, size_t max_ef) {
     return NULL;
 }
 
-sl_status sl_idle_take(const sl_index *index, size_t max_ef, sl_searcher **out) {
-    *out = find(index->idle->slots, max_ef);
+sl_status sl_searcher_pool_take(const sl_index *index, size_t max_ef, sl_searcher **out) {
+    *out = find(index->searchers->slots, max_ef);
     if (!*out) SL_TRY(sl_searcher_create(index, room_for(max_ef), out));
     sl_searcher_limit(*out, max_ef);
     return SL_OK;
 }
 
-void sl_idle_give(const sl_index *index, sl_searcher *searcher) {
-    sl_searcher **slots = index->idle->slots;
+void sl_searcher_pool_give(const sl_index *index, sl_searcher *searcher) {
+    sl_searcher **slots = index->searchers->slots;
     for (size_t i = 0; searcher && i < SLOTS && sl_searcher_depth(searcher) <= MOST_EF; i++) {
         sl_searcher *none = NULL;
         if (__atomic_compare_exchange_n(&slots[i], &none, searcher, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;

@@ -5,11 +5,11 @@
 #include "hnsw/graph/index.h"
 
 /* A searcher with room for at least max_ef, the caller's until it is given back. */
-sl_status sl_idle_take(const sl_index *index, size_t max_ef, sl_searcher **out);
+sl_status sl_searcher_pool_take(const sl_index *index, size_t max_ef, sl_searcher **out);
 /* Takes NULL. */
-void sl_idle_give(const sl_index *index, sl_searcher *searcher);
+void sl_searcher_pool_give(const sl_index *index, sl_searcher *searcher);
 
-sl_status sl_idle_init(sl_index *index);
-void sl_idle_free(sl_index *index);
+sl_status sl_searcher_pool_init(sl_index *index);
+void sl_searcher_pool_free(sl_index *index);
 
 #endif

@@ -90,7 +90,7 @@ static sl_status find(const sl_index *index, size_t k, double recall, const sl_s
 /* Whether a search takes the record's stop: it counts on the distance of the k-th best, of this k and among all nodes.
  */
 static int takes_stop(const sl_index *index, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
-    return record->stop > 0 && k == record->k && sl_accept_stops(index, params);
+    return record->stop > 0 && k == record->k && sl_filter_stops(index, params);
 }
 
 sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_search_params *params) {
@@ -137,7 +137,7 @@ sl_status sl_index_get_tuned(const sl_index *index, size_t i, sl_tuned *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
     sl_index view;
-    index = sl_live_seen(index, &view);
+    index = sl_view_of(index, &view);
     if (i >= index->tuned_count)
         return sl_fail(SL_ENOTFOUND, "settings %zu; the index holds %zu", i, index->tuned_count);
     describe(index, &index->tuned[i], index->tuned[i].k, out);
@@ -149,7 +149,7 @@ sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl
     if (k == 0) return sl_fail(SL_EINVAL, "k is 0; give at least 1");
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
     sl_index view;
-    index = sl_live_seen(index, &view);
+    index = sl_view_of(index, &view);
     size_t i = 0;
     SL_TRY(find(index, k, recall, &(sl_search_params){0}, &i));
     describe(index, &index->tuned[i], k, out);

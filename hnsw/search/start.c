@@ -36,7 +36,7 @@ static size_t most_nodes(const sl_codec *walked) {
 size_t sl_start_evaluations(const sl_index *index) {
     const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
     if (!serves(index)) return 0;
-    size_t mean = index->n / partitions->count, most = most_nodes(index->walked);
+    size_t mean = index->n / partitions->count, most = most_nodes(index->walk_codec);
     size_t centroids = groups->count ? groups->count + partitions->count / groups->count : partitions->count;
     return centroids + (mean < most ? mean : most);
 }

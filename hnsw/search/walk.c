@@ -25,7 +25,7 @@ _Static_assert(WIDE * 2 * SL_MAX_M <= SL_POOL_TURN, "a turn's candidates fit the
 _Static_assert(SL_NO_LINK == SL_NONE, "what ends a list");
 
 static int has_coarse(const sl_index *index) {
-    return index->walked != &index->codec;
+    return index->walk_codec != &index->codec;
 }
 
 static size_t query_bytes(const sl_index *index) {
@@ -36,7 +36,7 @@ static size_t query_bytes(const sl_index *index) {
 sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
     *walk = (sl_walk){.index = index,
                       .upper = &index->upper,
-                      .walked = index->walked,
+                      .walked = index->walk_codec,
                       .allocator = index->allocator,
                       .max_ef = max_ef,
                       .depth = max_ef};

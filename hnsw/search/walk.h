@@ -42,7 +42,7 @@ sl_status sl_walk_deepen(sl_walk *walk, size_t depth);
 /* The codec of the index's codes, with its rows where the walk reads them. */
 static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
     const sl_index *index = walk->index;
-    return index->walked == &index->codec ? walk->walked : &index->codec;
+    return index->walk_codec == &index->codec ? walk->walked : &index->codec;
 }
 
 /* What the walks are for: a vector that has passed sl_vector_check, or a stored one. A vector is brought into the form

@@ -5,30 +5,30 @@
 enum { BLOCK = 256, BEHIND = 32 }; /* kernels read whole registers */
 
 /* A search among nodes some of which are deleted. What it calls ef counts those that are not. */
-typedef struct sl_gathering {
+typedef struct sl_widening {
     sl_walk *walk;
     const sl_search_params *params;
     size_t k, wanted, deepest;
     sl_range start;
     int whole; /* the last look saw all there is to be found */
-} sl_gathering;
+} sl_widening;
 
 /* How many nodes hold ef that are not deleted, those that are being spread evenly. */
 static size_t depth_for(const sl_index *index, size_t ef) {
-    uint64_t depth = (uint64_t)ef * index->n / sl_live_count(index);
+    uint64_t depth = (uint64_t)ef * index->n / sl_undeleted_count(index);
     if (depth > SL_MAX_EF) depth = SL_MAX_EF;
     return depth < index->n ? (size_t)depth : index->n;
 }
 
-void sl_gather_all(sl_walk *walk, size_t most) {
+void sl_widen_all(sl_walk *walk, size_t most) {
     const sl_index *index = walk->index;
     const sl_codec *codec = walk->walked;
     uint32_t nodes[BLOCK + BEHIND] = {0};
     float scores[BLOCK + BEHIND];
     sl_pool_start(&walk->pool, most, 0);
-    for (size_t node = sl_next_live(index, 0); node < index->n;) {
+    for (size_t node = sl_next_undeleted(index, 0); node < index->n;) {
         size_t count = 0;
-        for (; count < BLOCK && node < index->n; node = sl_next_live(index, node + 1))
+        for (; count < BLOCK && node < index->n; node = sl_next_undeleted(index, node + 1))
             nodes[count++] = (uint32_t)node;
         index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes, count, 4, scores);
         sl_pool_offer(&walk->pool, scores, nodes, count);
@@ -39,39 +39,39 @@ void sl_gather_all(sl_walk *walk, size_t most) {
 
 /* The best ef or so that are not deleted into the pool: by a walk, or where they are so few that one would meet more of
  * the others, and where `all` says so, by comparing all of them. That needs no more memory than there is. */
-static void look(sl_gathering *gathering, size_t ef, int all) {
+static void look(sl_widening *gathering, size_t ef, int all) {
     sl_walk *walk = gathering->walk;
     const sl_index *index = walk->index;
     size_t depth = depth_for(index, ef);
-    if (sl_live_count(index) <= depth) all = 1;
+    if (sl_undeleted_count(index) <= depth) all = 1;
     if (sl_walk_deepen(walk, all ? ef : depth) != SL_OK) all = 1;
     if (all) {
         size_t most = ef < walk->depth ? ef : walk->depth;
-        sl_gather_all(walk, most);
+        sl_widen_all(walk, most);
         gathering->whole = walk->pool.size < most;
         return;
     }
     sl_walk_layer(walk, 0, gathering->start, depth);
     sl_pool_finish(&walk->pool, depth);
     gathering->whole = walk->pool.size < depth;
-    sl_accept_live(index, &walk->pool);
+    sl_filter_undeleted(index, &walk->pool);
 }
 
 /* A walk that may end early by the distance of the k-th best, which is to be that of one that is not deleted: the walk
  * goes by the last that it notes, and holds where k of these, or all where k are more, are not. 0 where it does not. */
-static int stops_rightly(sl_gathering *gathering, size_t ef) {
+static int stops_rightly(sl_widening *gathering, size_t ef) {
     sl_walk *walk = gathering->walk;
     const sl_index *index = walk->index;
     sl_pool *pool = &walk->pool;
     size_t depth = depth_for(index, ef), noted = 0, needed = gathering->k < SL_NEAR ? gathering->k : SL_NEAR;
-    if (sl_live_count(index) <= depth || sl_walk_deepen(walk, depth) != SL_OK) return 0;
+    if (sl_undeleted_count(index) <= depth || sl_walk_deepen(walk, depth) != SL_OK) return 0;
     walk->stop = (float)gathering->params->stop;
     walk->near = SL_NEAR;
     sl_walk_layer(walk, 0, gathering->start, depth);
     walk->stop = 0;
     float near = sl_pool_near(pool);
     sl_pool_finish(pool, depth);
-    sl_accept_live(index, pool);
+    sl_filter_undeleted(index, pool);
     for (size_t i = 0; i < pool->size; i++)
         noted += sl_pool_score(pool->keys[i]) >= near;
     return noted >= needed && pool->size >= gathering->k;
@@ -79,17 +79,17 @@ static int stops_rightly(sl_gathering *gathering, size_t ef) {
 
 /* Until as many are found that are not deleted as a search would have to rank, whatever that takes; a filter's wants
  * are bounded by `deepest`. */
-static void gather_live(sl_gathering *gathering, size_t ef) {
+static void gather_live(sl_widening *gathering, size_t ef) {
     const sl_search_params *params = gathering->params;
     const sl_index *index = gathering->walk->index;
     sl_pool *pool = &gathering->walk->pool;
     const size_t wanted = gathering->wanted, deepest = gathering->deepest;
-    if (params->stop > 0 && sl_accept_stops(index, params) && stops_rightly(gathering, ef)) return;
+    if (params->stop > 0 && sl_filter_stops(index, params) && stops_rightly(gathering, ef)) return;
     for (int all = 0;;) {
         look(gathering, ef, all);
         size_t live = pool->size;
-        if (sl_accept_given(params)) sl_accept_pool(index, params, pool);
-        if (gathering->whole || sl_accept_enough(pool->size, ef, gathering->k, wanted)) return;
+        if (sl_filter_given(params)) sl_filter_pool(index, params, pool);
+        if (gathering->whole || sl_filter_enough(pool->size, ef, gathering->k, wanted)) return;
         if (live >= wanted && ef >= deepest) return;
         if (live < wanted && depth_for(index, ef) == SL_MAX_EF)
             all = 1;
@@ -100,7 +100,7 @@ static void gather_live(sl_gathering *gathering, size_t ef) {
 
 /* Where nothing is deleted. If a filter leaves too few of a full pool, the walk is made again with a pool of twice the
  * size: what a smaller one has dropped is lost to it. */
-static void gather_any(sl_gathering *gathering, size_t ef) {
+static void gather_any(sl_widening *gathering, size_t ef) {
     sl_walk *walk = gathering->walk;
     const sl_search_params *params = gathering->params;
     const size_t deepest = gathering->deepest, wanted = gathering->wanted;
@@ -108,34 +108,34 @@ static void gather_any(sl_gathering *gathering, size_t ef) {
      * no longer is. */
     if (ef > walk->depth && sl_walk_deepen(walk, ef) != SL_OK) ef = walk->depth;
     /* Of what a filter leaves, the k-th best is not the one that is known here. */
-    walk->stop = sl_accept_given(params) ? 0 : (float)params->stop;
+    walk->stop = sl_filter_given(params) ? 0 : (float)params->stop;
     walk->near = gathering->k;
     sl_walk_layer(walk, 0, gathering->start, ef);
-    if (!sl_accept_given(params)) {
+    if (!sl_filter_given(params)) {
         sl_pool_finish(&walk->pool, wanted);
         return;
     }
     for (;;) {
         sl_pool_finish(&walk->pool, ef);
         size_t seen = walk->pool.size;
-        sl_accept_pool(walk->index, params, &walk->pool);
-        if (sl_accept_enough(walk->pool.size, seen, gathering->k, wanted)) return;
+        sl_filter_pool(walk->index, params, &walk->pool);
+        if (sl_filter_enough(walk->pool.size, seen, gathering->k, wanted)) return;
         if (seen < ef || ef >= deepest) return;
         ef = ef < deepest / 2 ? 2 * ef : deepest;
         sl_walk_layer(walk, 0, gathering->start, ef);
     }
 }
 
-void sl_gather(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest, sl_range near) {
+void sl_widen(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest, sl_range near) {
     const sl_index *index = walk->index;
     size_t ef = params->ef > k ? params->ef : k;
-    sl_gathering gathering = {
+    sl_widening gathering = {
         .walk = walk, .params = params, .k = k, .wanted = wanted < ef ? wanted : ef, .deepest = deepest, .start = near};
     walk->stop = 0;
     if (near.first >= near.end)
         gathering.start = sl_walk_from(sl_walk_descend(walk, sl_entry_in(index, walk->upper), 0));
     if (!index->dead_count)
         gather_any(&gathering, ef);
-    else if (sl_live_count(index))
+    else if (sl_undeleted_count(index))
         gather_live(&gathering, ef);
 }

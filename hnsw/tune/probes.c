@@ -35,7 +35,7 @@ static price price_of(sl_isa isa) {
 
 typedef struct probing {
     sl_tune *tune;
-    sl_batch batch;
+    sl_query_batch batch;
     sl_search_params params;
 } probing;
 
@@ -49,7 +49,7 @@ static int ask_tuning(void *ctx, uint64_t done, uint64_t total) {
 /* Recall and its error with so many partitions a query, and the rows looked at. */
 static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     sl_tune_task *task = &probing->tune->task;
-    sl_batch *batch = &probing->batch;
+    sl_query_batch *batch = &probing->batch;
     const size_t k = task->k;
     sl_search_stats stats = {0};
     uint64_t sum = 0, squares = 0;
@@ -183,19 +183,19 @@ static sl_status settle_all(probing *probing) {
 sl_status sl_tune_probes(sl_tune *tune) {
     sl_tune_task *task = &tune->task;
     probing probing = {.tune = tune};
-    sl_batch *batch = &probing.batch;
+    sl_query_batch *batch = &probing.batch;
     sl_search_params_init(&probing.params);
     probing.params.probes = 1;
-    *batch = (sl_batch){.index = task->index,
-                        .searchers = task->searchers,
-                        .threads = task->threads,
-                        .queries = task->queries,
-                        .dtype = task->dtype,
-                        .nq = task->nq,
-                        .stride = task->stride,
-                        .k = task->k,
-                        .params = &probing.params,
-                        .nodes = 1};
+    *batch = (sl_query_batch){.index = task->index,
+                              .searchers = task->searchers,
+                              .threads = task->threads,
+                              .queries = task->queries,
+                              .dtype = task->dtype,
+                              .nq = task->nq,
+                              .stride = task->stride,
+                              .k = task->k,
+                              .params = &probing.params,
+                              .nodes = 1};
     size_t bytes;
     void *ids;
     if (!sl_scan_serves(batch->index, batch->params)) return SL_OK;

@@ -97,8 +97,8 @@ static sl_status scan(sl_tune_task *task, sl_exact *exact, uint32_t *nodes, uint
     void *block;
     SL_TRY(sl_mem_alloc(&index->allocator, room * row, &block));
     size_t first = 0, before = 0;
-    for (size_t node = sl_next_live(index, 0), count; node < index->n; first += count, before = node) {
-        for (count = 0; count < room && node < index->n; node = sl_next_live(index, node + 1)) {
+    for (size_t node = sl_next_undeleted(index, 0), count; node < index->n; first += count, before = node) {
+        for (count = 0; count < room && node < index->n; node = sl_next_undeleted(index, node + 1)) {
             sl_vector_of(index, (uint32_t)node, dtype, (char *)block + count * row);
             nodes[first + count++] = (uint32_t)node;
         }
@@ -152,7 +152,7 @@ sl_status sl_tune_judge_truth(const sl_tune *tune) {
         best = fmax(best, tune->records[t].recall);
     for (size_t t = 0; t < tune->count; t++)
         if (sl_settings_reach(&tune->records[t])) return SL_OK;
-    if (best >= 0.05 || sl_live_count(tune->task.index) / tune->task.k < 40) return SL_OK;
+    if (best >= 0.05 || sl_undeleted_count(tune->task.index) / tune->task.k < 40) return SL_OK;
     return sl_fail(
         SL_EINVAL,
         "recall is %.4f at most, which is chance: the truth is not of these queries, this metric and the ids "

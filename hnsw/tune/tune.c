@@ -52,7 +52,7 @@ static sl_status take_targets(sl_tune *tune) {
 
 static sl_status take_limits(sl_tune *tune) {
     sl_tune_task *task = &tune->task;
-    const size_t n = sl_live_count(task->index), k = task->k;
+    const size_t n = sl_undeleted_count(task->index), k = task->k;
     size_t most = tune->params.max_ef;
     if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
     if (k > n) return sl_fail(SL_EINVAL, "k is %zu, but the index holds %zu vectors; tune for a smaller k", k, n);
@@ -108,7 +108,7 @@ static sl_status make_curves(sl_tune *tune) {
     /* Both read memory, and that is most of what they cost. */
     size_t beside = index->coarse_rows ? index->row_pitch : index->rest_pitch;
     size_t finer = index->refine_pitch ? index->refine_pitch : beside;
-    size_t walked = index->walked == &index->codec ? index->row_pitch : index->walked->rows.pitch;
+    size_t walked = index->walk_codec == &index->codec ? index->row_pitch : index->walk_codec->rows.pitch;
     tune->row_cost = fmax(1, (double)finer / (double)walked);
     return SL_OK;
 }
@@ -171,7 +171,7 @@ static sl_status run(sl_tune *tune, const uint64_t *truth, size_t *first) {
     begin_progress(tune);
     /* As a save would, which otherwise would do it anew once the settings are found. */
     sl_progress *progress = &tune->task.progress;
-    sl_order_settle(tune->task.index, 2, tune->task.threads, progress);
+    sl_renumber_settle(tune->task.index, 2, tune->task.threads, progress);
     if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
     SL_TRY(sl_tune_truth(&tune->task, truth, (uint64_t)TRUTH_PASSES * tune->task.nq));
     sl_tune_step_over(tune, TRUTH_PASSES);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "storage/live.h"
+#include "storage/writable.h"
 
 #include "base/crc32c.h"
 #include "storage/pmem.h"
@@ -44,7 +44,7 @@ static int is_whole(const sl_superblock *super) {
     return memcmp(super->magic, magic, sizeof magic) == 0 && super->crc32c == super_crc(super);
 }
 
-sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD], uint64_t unsummed) {
+sl_status sl_writable_superblocks(uint8_t pages[SL_LIVE_HEAD], uint64_t unsummed) {
     sl_superblock super = {.sequence = 1, .epoch = 1, .unsummed = unsummed};
     memset(pages, 0, SL_LIVE_HEAD);
     memcpy(super.magic, magic, sizeof magic);
@@ -55,13 +55,13 @@ sl_status sl_live_superblocks(uint8_t pages[SL_LIVE_HEAD], uint64_t unsummed) {
     return SL_OK;
 }
 
-sl_status sl_live_format(uint8_t *section, const void *head, size_t size) {
+sl_status sl_writable_format(uint8_t *section, const void *head, size_t size) {
     memset(section, 0, SL_LIVE_SIZE);
     memcpy(section + SL_LIVE_HEAD, head, size);
-    return sl_live_superblocks(section, 0);
+    return sl_writable_superblocks(section, 0);
 }
 
-sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
+sl_status sl_writable_super(const sl_store *store, sl_superblock *out) {
     const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
     *out = (sl_superblock){.sequence = 0};
     for (size_t i = 0; i < SL_SUPERBLOCKS; i++) {
@@ -74,7 +74,7 @@ sl_status sl_live_super(const sl_store *store, sl_superblock *out) {
 }
 
 /* A new file has one, and zeros in the other's place. */
-int sl_live_is_doubtful(const sl_store *store) {
+int sl_writable_is_doubtful(const sl_store *store) {
     static const sl_superblock none;
     const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
     int whole = 1;
@@ -86,13 +86,13 @@ int sl_live_is_doubtful(const sl_store *store) {
     return !whole;
 }
 
-static sl_live_stamp *stamp_in(const uint8_t *base, uint64_t section) {
-    return (sl_live_stamp *)(void *)(uintptr_t)(base + section + SL_LIVE_HEAD + SL_LIVE_HEAD_ROOM);
+static sl_writable_stamp *stamp_in(const uint8_t *base, uint64_t section) {
+    return (sl_writable_stamp *)(void *)(uintptr_t)(base + section + SL_LIVE_HEAD + SL_LIVE_HEAD_ROOM);
 }
 
 /* Groups of the superblock's epoch that the file holds, as far as it says. */
 static uint64_t groups_held(const sl_store *store, const sl_superblock *super) {
-    const sl_live_stamp *stamp = stamp_in(store->base, sl_store_section(store, SL_SECTION_LIVE)->offset);
+    const sl_writable_stamp *stamp = stamp_in(store->base, sl_store_section(store, SL_SECTION_LIVE)->offset);
     if (memcmp(stamp->identity, super->identity, sizeof stamp->identity) != 0) return 0;
     const uint64_t groups = __atomic_load_n(&stamp->groups, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&stamp->epoch, __ATOMIC_ACQUIRE) == super->epoch ? groups : 0;
@@ -103,7 +103,7 @@ static uint64_t groups_held(const sl_store *store, const sl_superblock *super) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* A lock of the open file, not of the process: handles of one process keep one another out too. */
-static int lock_byte(int fd, short kind, sl_live_lock byte) {
+static int lock_byte(int fd, short kind, sl_writable_lock byte) {
     struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
     int result;
     do
@@ -113,7 +113,7 @@ static int lock_byte(int fd, short kind, sl_live_lock byte) {
 }
 
 /* Whether another open file has a byte locked for writing; 0 too where that is not to be known. */
-static int byte_is_locked(int fd, sl_live_lock byte) {
+static int byte_is_locked(int fd, sl_writable_lock byte) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
     return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
@@ -123,7 +123,7 @@ static int is_taken(void) {
     return errno == EAGAIN || errno == EACCES;
 }
 
-sl_status sl_live_pin(int fd, const char *path, sl_progress *progress) {
+sl_status sl_writable_pin(int fd, const char *path, sl_progress *progress) {
     if (lock_byte(fd, F_RDLCK, SL_LIVE_DIRECT) != 0)
         return is_taken() ? sl_fail(SL_EBUSY,
                                     "%s: is being written directly in persistent memory, which leaves no log to make a "
@@ -140,7 +140,7 @@ sl_status sl_live_pin(int fd, const char *path, sl_progress *progress) {
     return SL_OK;
 }
 
-void sl_live_unpin(int fd) {
+void sl_writable_unpin(int fd) {
     (void)lock_byte(fd, F_UNLCK, SL_LIVE_DIRECT);
     (void)lock_byte(fd, F_UNLCK, SL_LIVE_CHECKPOINT);
     close(fd);
@@ -204,7 +204,7 @@ static sl_redo_owner owner_of(const sl_store *store, const sl_superblock *super)
                            .epoch = super->epoch,
                            .size = store->size,
                            .in_force = super->logged != 0,
-                           .doubtful = sl_live_is_doubtful(store),
+                           .doubtful = sl_writable_is_doubtful(store),
                            .held = groups_held(store, super)};
 }
 
@@ -214,12 +214,12 @@ static sl_status redo(const sl_store *store, const sl_superblock *super, sl_redo
     return sl_redo_replay(&owner, apply, ctx, found);
 }
 
-sl_status sl_live_look(const sl_store *store, const sl_superblock *super, sl_redo_found *found) {
+sl_status sl_writable_look(const sl_store *store, const sl_superblock *super, sl_redo_found *found) {
     return redo(store, super, NULL, NULL, found);
 }
 
-sl_status sl_live_replay(const sl_store *store, const sl_superblock *super, const sl_file_ops *ops, int fd,
-                         const char *path, sl_redo_found *found) {
+sl_status sl_writable_replay(const sl_store *store, const sl_superblock *super, const sl_file_ops *ops, int fd,
+                             const char *path, sl_redo_found *found) {
     into_file to = {ops, fd, path};
     return redo(store, super, write_record, &to, found);
 }
@@ -233,11 +233,11 @@ static sl_status fail_replaced(const sl_store *store) {
 static sl_status look_at_log(const sl_store *store, sl_superblock *super, sl_redo_found *found) {
     for (int i = 0; i < MOST_LOOKS; i++) {
         sl_superblock now;
-        SL_TRY(sl_live_super(store, super));
+        SL_TRY(sl_writable_super(store, super));
         sl_status status = redo(store, super, NULL, NULL, found);
         if (status == SL_OK) return SL_OK;
         if (!sl_store_has_name(store)) return fail_replaced(store);
-        SL_TRY(sl_live_super(store, &now));
+        SL_TRY(sl_writable_super(store, &now));
         if (now.sequence == super->sequence) return status;
     }
     return sl_fail(SL_EBUSY, "%s: writers come and go while it is opened; try again", store->path);
@@ -318,14 +318,14 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     return redo(store, super, copy_record, (void *)(uintptr_t)store->base, &found);
 }
 
-sl_status sl_live_hold(const sl_store *store, int *held) {
+sl_status sl_writable_hold(const sl_store *store, int *held) {
     *held = open(store->resolved, O_RDONLY | O_CLOEXEC);
     if (*held < 0) return sl_fail_errno("cannot open", store->path);
     return sl_lock_file(*held, LOCK_SH, store->path);
 }
 
 /* A child that was forked meanwhile has the lock too. */
-void sl_live_release(int held) {
+void sl_writable_release(int held) {
     if (held < 0) return;
     (void)flock(held, LOCK_UN);
     close(held);
@@ -336,10 +336,10 @@ void sl_live_release(int held) {
 static sl_status heal_unwritten(sl_store *store) {
     sl_superblock super;
     int held;
-    sl_status status = sl_live_hold(store, &held);
-    if (status == SL_OK) status = sl_live_super(store, &super);
+    sl_status status = sl_writable_hold(store, &held);
+    if (status == SL_OK) status = sl_writable_super(store, &super);
     if (status == SL_OK) status = heal_mapping(store, &super);
-    sl_live_release(held);
+    sl_writable_release(held);
     return status == SL_EBUSY ? SL_OK : status;
 }
 
@@ -354,8 +354,8 @@ static int log_is_empty(const sl_store *store) {
 /* A writer that is at work has written to the file what its log says, or is about to. */
 static sl_status find_writer(const sl_store *store, int *found) {
     int held;
-    sl_status status = sl_live_hold(store, &held);
-    sl_live_release(held);
+    sl_status status = sl_writable_hold(store, &held);
+    sl_writable_release(held);
     *found = status == SL_EBUSY;
     return *found ? SL_OK : status;
 }
@@ -374,14 +374,14 @@ static sl_status heal_file(const sl_store *store, const sl_file_ops *ops, int fd
     sl_superblock super;
     (void)lock_byte(fd, F_WRLCK, SL_LIVE_HEALER);
     sl_status status = sl_lock_file(fd, LOCK_EX, store->path);
-    if (status == SL_OK) status = sl_live_super(store, &super);
+    if (status == SL_OK) status = sl_writable_super(store, &super);
     if (status == SL_OK) status = recover(store, ops, fd, 0, &super);
     (void)flock(fd, LOCK_UN);
     (void)lock_byte(fd, F_UNLCK, SL_LIVE_HEALER);
     return status;
 }
 
-sl_status sl_live_heal(sl_store *store) {
+sl_status sl_writable_heal(sl_store *store) {
     sl_superblock super;
     sl_redo_found found;
     int writer, fd;
@@ -409,7 +409,7 @@ static void look_for_remains(sl_store *store) {
     int fd;
     sl_file_ops ops = sl_file_ops_of(NULL);
     if (log_is_empty(store) || open_same(store, &ops, &fd) != SL_OK) return;
-    if (!byte_is_locked(fd, SL_LIVE_WRITER) && sl_live_super(store, &super) == SL_OK &&
+    if (!byte_is_locked(fd, SL_LIVE_WRITER) && sl_writable_super(store, &super) == SL_OK &&
         super.sequence != __atomic_load_n(&store->given_up, __ATOMIC_RELAXED)) {
         sl_status status = redo(store, &super, NULL, NULL, &found);
         if (status == SL_OK && (found.groups || super.logged)) (void)heal_file(store, &ops, fd);
@@ -418,7 +418,7 @@ static void look_for_remains(sl_store *store) {
     close(fd);
 }
 
-sl_status sl_live_check_log(const sl_store *store) {
+sl_status sl_writable_check_log(const sl_store *store) {
     sl_superblock super;
     sl_redo_found found = {0};
     if (store->healed || store->writer >= 0) return SL_OK;
@@ -429,19 +429,19 @@ sl_status sl_live_check_log(const sl_store *store) {
 
 /* The superblock first: a writer that is opened after it was read changes it, and one that was opened before is found,
  * or has written all that it will. */
-uint64_t sl_live_quiet(const sl_store *store) {
+uint64_t sl_writable_quiet(const sl_store *store) {
     sl_superblock super;
-    return sl_live_super(store, &super) == SL_OK && !has_writer(store) ? super.sequence : 0;
+    return sl_writable_super(store, &super) == SL_OK && !has_writer(store) ? super.sequence : 0;
 }
 
-sl_status sl_live_check_settled(const sl_store *store) {
-    uint64_t quiet = sl_live_quiet(store);
+sl_status sl_writable_check_settled(const sl_store *store) {
+    uint64_t quiet = sl_writable_quiet(store);
     if (!quiet) return SL_OK;
-    sl_status status = sl_live_check_log(store);
-    return sl_live_quiet(store) == quiet ? status : SL_OK;
+    sl_status status = sl_writable_check_log(store);
+    return sl_writable_quiet(store) == quiet ? status : SL_OK;
 }
 
-void sl_live_watch(sl_store *store) {
+void sl_writable_watch(sl_store *store) {
     struct timespec now;
     if (store->detached || clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0) return;
     uint64_t second = (uint64_t)now.tv_sec, last = __atomic_load_n(&store->watched, __ATOMIC_RELAXED);
@@ -460,20 +460,20 @@ static size_t pieces_bytes(uint64_t size) {
 }
 
 /* What a failed sync has lost, another does not bring back. */
-static sl_status check_failed(const sl_live *live) {
+static sl_status check_failed(const sl_writable *live) {
     if (!live->failed && (live->direct || !live->redo->unsure)) return SL_OK;
     return sl_fail(SL_EIO, "%s: an earlier write failed; what was acknowledged is safe: open it again",
                    live->store->path);
 }
 
-static sl_status fail_written_over(const sl_live *live) {
+static sl_status fail_written_over(const sl_writable *live) {
     return sl_fail(SL_EBUSY,
                    "%s: was written over while it was open to be written; nothing more is written: close it, restore a "
                    "copy, and make the change anew",
                    live->store->path);
 }
 
-sl_status sl_live_check_owner(const sl_live *live) {
+sl_status sl_writable_check_owner(const sl_writable *live) {
     struct stat info;
     if (live->owner == (int)getpid())
         return fstat(live->fd, &info) == 0 && (uint64_t)info.st_size < live->size ? fail_written_over(live) : SL_OK;
@@ -484,7 +484,7 @@ sl_status sl_live_check_owner(const sl_live *live) {
 }
 
 /* What is written to a file without a name nobody finds, and its log may be another file's by now. */
-static sl_status check_name_of(const sl_live *live) {
+static sl_status check_name_of(const sl_writable *live) {
     if (sl_store_has_name(live->store)) return SL_OK;
     return sl_fail(SL_EBUSY,
                    "%s: was renamed, removed or replaced while it was open to be written; what was synced is in "
@@ -494,20 +494,20 @@ static sl_status check_name_of(const sl_live *live) {
 
 /* Nobody but its writer changes the superblock: a copy over the file brings another, and what goes on from the old one
  * would be written into the new. */
-static sl_status check_super(const sl_live *live) {
+static sl_status check_super(const sl_writable *live) {
     sl_superblock now;
     SL_TRY(sl_read_at(live->fd, live->store->path, &now, sizeof now, super_at(live->section, &live->super)));
     return memcmp(&now, &live->super, sizeof now) == 0 ? SL_OK : fail_written_over(live);
 }
 
-static sl_status check_writer(const sl_live *live) {
-    SL_TRY(sl_live_check_owner(live));
+static sl_status check_writer(const sl_writable *live) {
+    SL_TRY(sl_writable_check_owner(live));
     return check_super(live);
 }
 
 /* The file needs no log from here on, whatever its name is by now. A log without a group is of no use to anyone then.
  */
-static int has_done(sl_live *live) {
+static int has_done(sl_writable *live) {
     if (!live->ready || live->direct || live->redo->end || check_failed(live) != SL_OK || check_writer(live) != SL_OK)
         return 0;
     live->super.logged = 0;
@@ -517,7 +517,7 @@ static int has_done(sl_live *live) {
     return 1;
 }
 
-void sl_live_close(sl_live *live) {
+void sl_writable_close(sl_writable *live) {
     if (!live) return;
     sl_redo_close(live->redo, has_done(live));
     /* A child that was forked meanwhile has the lock too, and would keep it. */
@@ -537,7 +537,7 @@ void sl_live_close(sl_live *live) {
 
 /* A reader that replays what the last writer left is done in a moment and is waited for. Where it ends between the two
  * looks, the lock is free. */
-static sl_status lock_for_writing(sl_live *live) {
+static sl_status lock_for_writing(sl_writable *live) {
     sl_status status;
     int healed = 1;
     for (int i = 0; (status = sl_lock_file(live->fd, LOCK_EX, live->store->path)) == SL_EBUSY && healed; i++) {
@@ -550,7 +550,7 @@ static sl_status lock_for_writing(sl_live *live) {
 }
 
 /* With operations of the caller's own, as if it were persistent memory. */
-static sl_status map_directly(sl_store *store, sl_live *live) {
+static sl_status map_directly(sl_store *store, sl_writable *live) {
     void *base;
     sl_status status;
     if (store->medium->place != SL_PLACE_PMEM) return SL_OK;
@@ -569,13 +569,13 @@ static sl_status map_directly(sl_store *store, sl_live *live) {
 }
 
 /* What is written without a log cannot be copied meanwhile. */
-static sl_status keep_copies_off(sl_live *live) {
+static sl_status keep_copies_off(sl_writable *live) {
     if (lock_byte(live->fd, F_WRLCK, SL_LIVE_DIRECT) == 0 || !is_taken()) return SL_OK;
     return sl_fail(SL_EBUSY, "%s: a snapshot of it is being taken; let it finish", live->store->path);
 }
 
 /* What is written directly is seen before its page's sum could be: the superblock says so first. */
-static sl_status prepare_sums(const sl_store *store, sl_live *live) {
+static sl_status prepare_sums(const sl_store *store, sl_writable *live) {
     sl_page_sums sums;
     void *block;
     SL_TRY(sl_page_sums_find(store, &sums));
@@ -588,13 +588,13 @@ static sl_status prepare_sums(const sl_store *store, sl_live *live) {
 }
 
 /* The log is there before the file says that it has one. */
-static sl_status take_over(sl_store *store, sl_live *live) {
+static sl_status take_over(sl_store *store, sl_writable *live) {
     const sl_redo_owner owner = owner_of(store, &live->super);
     if (!live->direct) SL_TRY(sl_redo_open(&owner, live->fd, &live->allocator, &live->ops, &live->redo));
     return recover(store, &live->ops, live->fd, !live->direct, &live->super);
 }
 
-static sl_status prepare_log(sl_store *store, sl_live *live) {
+static sl_status prepare_log(sl_store *store, sl_writable *live) {
     sl_redo_give_access(live->redo, live->fd);
     SL_TRY(sl_redo_reset(live->redo, live->super.epoch));
     live->ready = 1;
@@ -602,27 +602,27 @@ static sl_status prepare_log(sl_store *store, sl_live *live) {
     return map_privately(store, live->fd);
 }
 
-sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *given, uint64_t log_bytes,
-                       sl_live **out) {
+sl_status sl_writable_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *given, uint64_t log_bytes,
+                           sl_writable **out) {
     *out = NULL;
     void *block;
-    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_live), &block));
-    sl_live *live = block;
-    *live = (sl_live){.allocator = *allocator,
-                      .ops = sl_file_ops_of(given),
-                      .fd = -1,
-                      .size = store->size,
-                      .section = sl_store_section(store, SL_SECTION_LIVE)->offset,
-                      .owner = (int)getpid(),
-                      .store = store,
-                      .log_bytes = log_bytes ? log_bytes : SL_LIVE_LOG_BYTES};
+    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_writable), &block));
+    sl_writable *live = block;
+    *live = (sl_writable){.allocator = *allocator,
+                          .ops = sl_file_ops_of(given),
+                          .fd = -1,
+                          .size = store->size,
+                          .section = sl_store_section(store, SL_SECTION_LIVE)->offset,
+                          .owner = (int)getpid(),
+                          .store = store,
+                          .log_bytes = log_bytes ? log_bytes : SL_LIVE_LOG_BYTES};
     sl_status status;
     SL_TRY_GOTO(open_same(store, &live->ops, &live->fd), fail);
     SL_TRY_GOTO(lock_for_writing(live), fail);
     SL_TRY_GOTO(check_name(store), fail);
     SL_TRY_GOTO(map_directly(store, live), fail);
     if (live->direct) SL_TRY_GOTO(keep_copies_off(live), fail);
-    SL_TRY_GOTO(sl_live_super(store, &live->super), fail);
+    SL_TRY_GOTO(sl_writable_super(store, &live->super), fail);
     SL_TRY_GOTO(prepare_sums(store, live), fail);
     SL_TRY_GOTO(take_over(store, live), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, pieces_bytes(live->size), &block), fail);
@@ -633,7 +633,7 @@ sl_status sl_live_open(sl_store *store, const sl_allocator *allocator, const sl_
     *out = live;
     return SL_OK;
 fail:
-    sl_live_close(live);
+    sl_writable_close(live);
     return status;
 }
 
@@ -641,10 +641,10 @@ fail:
  * Commits
  * ------------------------------------------------------------------------------------------------------------- */
 
-typedef sl_status (*run_fn)(sl_live *live, uint64_t offset, uint64_t size);
+typedef sl_status (*run_fn)(sl_writable *live, uint64_t offset, uint64_t size);
 
 /* Each run of touched lines of [from, to), those with less than `gap` bytes between them as one. */
-static sl_status for_each_run(sl_live *live, uint64_t from, uint64_t to, uint64_t gap, run_fn run) {
+static sl_status for_each_run(sl_writable *live, uint64_t from, uint64_t to, uint64_t gap, run_fn run) {
     uint64_t begin = from, end = from, offset = from, size;
     while (offset < to && (size = sl_dirty_next(&live->dirty, &offset, RUN)) != 0 && offset < to) {
         if (size > to - offset) size = to - offset;
@@ -660,7 +660,7 @@ static sl_status for_each_run(sl_live *live, uint64_t from, uint64_t to, uint64_
 
 /* Blocks for what will be written, so that a full device is found before the log says that it was. A file system that
  * cannot set blocks aside says so when it is written to. */
-static sl_status set_aside(sl_live *live, uint64_t offset, uint64_t size) {
+static sl_status set_aside(sl_writable *live, uint64_t offset, uint64_t size) {
     for (uint64_t piece = offset / PIECE; piece <= (offset + size - 1) / PIECE; piece++) {
         if (live->allocated[piece / 64] >> (piece % 64) & 1) continue;
         uint64_t at = piece * PIECE, length = live->size - at < PIECE ? live->size - at : PIECE;
@@ -671,12 +671,12 @@ static sl_status set_aside(sl_live *live, uint64_t offset, uint64_t size) {
     return SL_OK;
 }
 
-sl_status sl_live_reserve(sl_live *live, const void *at, size_t size) {
+sl_status sl_writable_reserve(sl_writable *live, const void *at, size_t size) {
     return size ? set_aside(live, (uint64_t)((const uint8_t *)at - live->base), size) : SL_OK;
 }
 
-void sl_live_renew(sl_live *live, const void *at, size_t size) {
-    sl_live_touch(live, at, size);
+void sl_writable_renew(sl_writable *live, const void *at, size_t size) {
+    sl_writable_touch(live, at, size);
     if (!live->updater || !size) return;
     uint64_t first = (uint64_t)((const uint8_t *)at - live->base) / SL_SUMMED_PAGE;
     uint64_t last = ((uint64_t)((const uint8_t *)at - live->base) + size - 1) / SL_SUMMED_PAGE;
@@ -684,13 +684,13 @@ void sl_live_renew(sl_live *live, const void *at, size_t size) {
         sl_dirty_mark(&live->renewed, page * SL_SUMMED_PAGE, 1);
 }
 
-static int is_renewed(const sl_live *live, uint64_t page) {
+static int is_renewed(const sl_writable *live, uint64_t page) {
     uint64_t at = page * SL_SUMMED_PAGE;
     return sl_dirty_next(&live->renewed, &at, SL_DIRTY_LINE) != 0 && at == page * SL_SUMMED_PAGE;
 }
 
 /* The sum of the page that holds bytes [offset, offset + size), which were touched. */
-static uint32_t sum_page(sl_live *live, uint64_t offset, uint64_t size, uint64_t *word) {
+static uint32_t sum_page(sl_writable *live, uint64_t offset, uint64_t size, uint64_t *word) {
     uint64_t page = offset / SL_SUMMED_PAGE;
     uint32_t sum;
     sl_page_updater_change(live->updater, offset, live->base + offset, (size_t)size, word, &sum);
@@ -700,7 +700,7 @@ static uint32_t sum_page(sl_live *live, uint64_t offset, uint64_t size, uint64_t
 }
 
 /* Into the mapping, behind all that is looked at. */
-static sl_status sum_run(sl_live *live, uint64_t offset, uint64_t size) {
+static sl_status sum_run(sl_writable *live, uint64_t offset, uint64_t size) {
     for (uint64_t some, word; size; offset += some, size -= some) {
         uint64_t left = SL_SUMMED_PAGE - offset % SL_SUMMED_PAGE;
         some = size < left ? size : left;
@@ -709,12 +709,12 @@ static sl_status sum_run(sl_live *live, uint64_t offset, uint64_t size) {
         uint32_t *to = (uint32_t *)(void *)(live->base + live->updater->sums.words) + word;
         if (*to == sum) continue;
         *to = sum;
-        sl_live_touch(live, to, sizeof *to);
+        sl_writable_touch(live, to, sizeof *to);
     }
     return SL_OK;
 }
 
-static sl_status update_sums(sl_live *live) {
+static sl_status update_sums(sl_writable *live) {
     if (!live->updater) return SL_OK;
     const sl_page_sums *sums = &live->updater->sums;
     sl_page_updater_begin(live->updater);
@@ -722,16 +722,16 @@ static sl_status update_sums(sl_live *live) {
     return for_each_run(live, sums->head, sums->head + SL_LIVE_PAGE, SL_SUMMED_PAGE, sum_run);
 }
 
-static sl_status log_run(sl_live *live, uint64_t offset, uint64_t size) {
+static sl_status log_run(sl_writable *live, uint64_t offset, uint64_t size) {
     return sl_redo_put(live->redo, offset, live->base + offset, size);
 }
 
-static sl_status write_run(sl_live *live, uint64_t offset, uint64_t size) {
+static sl_status write_run(sl_writable *live, uint64_t offset, uint64_t size) {
     return sl_write_at(&live->ops, live->fd, live->store->path, live->base + offset, (size_t)size, offset);
 }
 
 /* A sum over the runs: what the group's records will take. */
-static uint64_t payload_of(sl_live *live) {
+static uint64_t payload_of(sl_writable *live) {
     uint64_t payload = 0, offset = 0, size;
     while ((size = sl_dirty_next(&live->dirty, &offset, RUN)) != 0) {
         if (size > live->size - offset) size = live->size - offset;
@@ -742,14 +742,14 @@ static uint64_t payload_of(sl_live *live) {
 }
 
 /* With what is committed: it is in the log and in the page's sum. */
-static void stamp(sl_live *live) {
-    sl_live_stamp *to = stamp_in(live->base, live->section);
-    *to = (sl_live_stamp){.epoch = live->redo->epoch, .groups = live->redo->groups + 1};
+static void stamp(sl_writable *live) {
+    sl_writable_stamp *to = stamp_in(live->base, live->section);
+    *to = (sl_writable_stamp){.epoch = live->redo->epoch, .groups = live->redo->groups + 1};
     memcpy(to->identity, live->super.identity, sizeof to->identity);
-    sl_live_touch(live, to, sizeof *to);
+    sl_writable_touch(live, to, sizeof *to);
 }
 
-static sl_status write_log(sl_live *live) {
+static sl_status write_log(sl_writable *live) {
     SL_TRY(sl_redo_begin(live->redo, payload_of(live)));
     SL_TRY(for_each_run(live, 0, live->size, 0, log_run));
     sl_status status = sl_redo_commit(live->redo);
@@ -759,7 +759,7 @@ static sl_status write_log(sl_live *live) {
 
 /* The head page last: whoever reads it then finds in place what it speaks of. Between lines that were touched the
  * mapping holds what the file does, and writing that again costs less than another call. */
-static sl_status write_through(sl_live *live) {
+static sl_status write_through(sl_writable *live) {
     uint64_t head = live->section + SL_LIVE_HEAD, behind = head + SL_LIVE_PAGE;
     SL_TRY(for_each_run(live, 0, head, GAP, write_run));
     SL_TRY(for_each_run(live, behind, live->size, GAP, write_run));
@@ -767,18 +767,18 @@ static sl_status write_through(sl_live *live) {
 }
 
 /* The pages that are this process's own say what the file says, where nothing is touched. */
-static void give_back_pages(sl_live *live) {
+static void give_back_pages(sl_writable *live) {
     (void)madvise(live->base, (size_t)live->size, MADV_DONTNEED);
     live->own_pages = 0;
 }
 
 /* Another file has the name by now: the log under it may be that one's. */
-static int is_replaced(const sl_live *live) {
+static int is_replaced(const sl_writable *live) {
     struct stat info;
     return !sl_store_has_name(live->store) && lstat(live->store->resolved, &info) == 0;
 }
 
-static sl_status checkpoint(sl_live *live) {
+static sl_status checkpoint(sl_writable *live) {
     live->failed = 1; /* until all of it is done */
     SL_TRY(sl_sync_data(&live->ops, live->fd, live->store->path));
     if (sl_store_has_name(live->store)) SL_TRY(sl_redo_remake(live->redo, live->fd));
@@ -792,11 +792,11 @@ static sl_status checkpoint(sl_live *live) {
     return SL_OK;
 }
 
-sl_status sl_live_commit(sl_live *live) {
+sl_status sl_writable_commit(sl_writable *live) {
     SL_TRY(check_failed(live));
     SL_TRY(check_writer(live));
     SL_TRY(check_name_of(live));
-    sl_live_fence(live);
+    sl_writable_fence(live);
     if (live->direct) return SL_OK;
     if (!live->dirty.marked) return SL_OK;
     /* Of what a log without its name says, the file must be sure before another is begun. */
@@ -815,10 +815,10 @@ sl_status sl_live_commit(sl_live *live) {
     sl_dirty_clear(&live->dirty);
     if (live->updater) sl_dirty_clear(&live->renewed);
     if (live->own_pages > SL_LIVE_OWN_PAGES) give_back_pages(live);
-    return live->redo->end > live->log_bytes ? sl_live_checkpoint(live) : SL_OK;
+    return live->redo->end > live->log_bytes ? sl_writable_checkpoint(live) : SL_OK;
 }
 
-sl_status sl_live_checkpoint(sl_live *live) {
+sl_status sl_writable_checkpoint(sl_writable *live) {
     SL_TRY(check_failed(live));
     SL_TRY(check_writer(live));
     if (live->direct || live->redo->end == 0) return SL_OK;
