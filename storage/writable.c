@@ -31,6 +31,7 @@
 
 static const char magic[8] = "SLSUPER";
 static_assert(sizeof(sl_superblock) == 512, "sl_superblock");
+static_assert(sizeof(sl_writable_stamp) == 32, "sl_writable_stamp");
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Superblocks

@@ -42,14 +42,14 @@ typedef struct sl_superblock {
     uint32_t crc32c; /* of all before */
 } sl_superblock;
 
-/* Ends the head page: how many groups of the log the file holds. A commit puts it there with all else, last of all. It
- * counts for the file and the epoch that it names. */
+/* Stands in the head page behind its user's words, in the same sector: how many groups of the log the file holds. A
+ * commit writes it with the head page, last of all. It counts for the file and the epoch that it names. */
 typedef struct sl_writable_stamp {
     uint8_t identity[SL_REDO_IDENTITY_SIZE];
     uint64_t epoch, groups;
 } sl_writable_stamp;
 
-#define SL_LIVE_HEAD_ROOM (SL_LIVE_PAGE - sizeof(sl_writable_stamp)) /* bytes of the head page that are its user's */
+#define SL_LIVE_HEAD_ROOM (512u - sizeof(sl_writable_stamp)) /* bytes of the head page that are its user's */
 
 typedef struct sl_writable {
     sl_allocator allocator;
