@@ -139,7 +139,9 @@ static sl_status create_log(sl_redo *redo, int file) {
     redo->fd = sl_open_retrying(&redo->ops, redo->path, flags, 0600);
     if (redo->fd < 0) return sl_fail_errno("cannot create the log", redo->path);
     keep_access(redo->fd, file);
-    return sl_sync_folder(&redo->ops, redo->path);
+    sl_status status = sl_sync_folder(&redo->ops, redo->path);
+    if (status != SL_OK) (void)redo->ops.unlink(redo->ops.ctx, redo->path);
+    return status;
 }
 
 static sl_status open_log(sl_redo *redo, int file, int in_force) {

@@ -268,6 +268,25 @@ START_TEST(a_log_that_cannot_be_remade_closes_once) {
 }
 END_TEST
 
+static int open_no_folder(void *ctx, const char *path, int flags, unsigned mode) {
+    (void)ctx;
+    if (!(flags & O_DIRECTORY)) return open(path, flags, (mode_t)mode);
+    errno = EMFILE;
+    return -1;
+}
+
+/* A log that was made and cannot be made sure of is no log: nothing is left for others to wonder at. */
+START_TEST(a_log_that_cannot_be_kept_goes) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_file_ops ops = sl_file_ops_of(&(sl_file_ops){.open = open_no_folder});
+    const sl_redo_owner owner = owner_at(1, 0);
+    const size_t before = scratch_count(&place);
+    sl_redo *redo;
+    ck_fails(sl_redo_open(&owner, -1, &allocator, &ops, &redo), SL_EIO, "cannot open the folder");
+    ck_assert_uint_eq(scratch_count(&place), before);
+}
+END_TEST
+
 START_TEST(a_log_in_force_is_there_and_its_own) {
     static const uint8_t others[SL_REDO_IDENTITY_SIZE] = "another's log   ";
     unsigned char *log = log_of(2);
@@ -484,6 +503,7 @@ int main(void) {
     tcase_add_loop_test(cases[0], links_are_not_followed, 0, 8);
     tcase_add_test(cases[0], what_the_file_holds_is_not_taken_back);
     tcase_add_test(cases[0], a_log_that_cannot_be_remade_closes_once);
+    tcase_add_test(cases[0], a_log_that_cannot_be_kept_goes);
     tcase_add_test(cases[0], groups_of_a_past_epoch_do_not_count);
     tcase_add_test(cases[0], groups_count_in_their_order_only);
     tcase_add_test(cases[1], a_failed_sync_is_not_forgotten);

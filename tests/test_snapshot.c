@@ -231,6 +231,31 @@ START_TEST(of_a_file_that_is_replaced) {
 }
 END_TEST
 
+static int empty_meanwhile(void *ctx, uint64_t done, uint64_t total) {
+    (void)done;
+    (void)total;
+    (void)truncate(ctx, 0);
+    return 0;
+}
+
+/* The log that was there when the copying began would have made the copy whole. */
+START_TEST(of_a_file_whose_log_is_emptied) {
+    char log[SCRATCH_PATH];
+    fault_files files;
+    fault_files_init(&files);
+    make(place.path, N, ROOM);
+    sl_index *writer = opened(place.path, 1, 0);
+    grow(writer, N + 4 * STEP);
+    ck_ok(sl_index_sync(writer));
+    scratch_name(&place, "index.sl.log", log);
+    ck_fails(snapshot_by(&files.ops, empty_meanwhile, log), SL_ECORRUPT, "its log was cut while it was copied");
+    ck_assert_int_ne(access(copy_path, F_OK), 0);
+    ck_ok(sl_index_snapshot(place.path, copy_path, NULL));
+    expect_n(N + 4 * STEP);
+    sl_index_free(writer);
+}
+END_TEST
+
 /* A log of one byte would be emptied by each sync: not while a copy is made, and soon after it. */
 START_TEST(a_checkpoint_waits) {
     struct stat info;
@@ -535,6 +560,7 @@ int main(void) {
     tcase_add_test(cases[0], stands_on_its_own);
     tcase_add_test(cases[1], has_what_the_last_sync_left);
     tcase_add_test(cases[1], of_a_file_that_is_replaced);
+    tcase_add_test(cases[1], of_a_file_whose_log_is_emptied);
     tcase_add_loop_test(cases[1], a_checkpoint_waits, 0, 2);
     tcase_add_test(cases[1], beside_another_process);
     tcase_add_test(cases[2], of_what_a_crash_left);

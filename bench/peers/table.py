@@ -24,7 +24,7 @@ EVERYONE = ",".join(engines.NAMES)
 
 
 def strongest(entries, found):
-    """Of each library the variants that are its fastest somewhere, ours first, then by speed at the middle recall."""
+    """The variants of each library that are its fastest somewhere, ours first, then by speed at the middle recall."""
     taking = [entry for entry in entries if not entry.get("skip")]
     kept = []
     for engine in dict.fromkeys(entry["engine"] for entry in taking):
@@ -79,7 +79,7 @@ def where(record):
 
 
 def about(record):
-    """What was asked, when, and how to read the numbers."""
+    """The line that says the question, the date, and how to read the numbers."""
     data, (named, _, changes) = record["data"], record["commit"].partition(" ")
     return (f"{data['rows']:,} × {data['dim']}, {data['metric']}; one core; {record['date'][:10]}, commit "
             f"{' '.join([named[:12], changes]).strip()}. Speeds are queries a second at recall@10 "
@@ -100,7 +100,7 @@ def listed(found):
 
 
 def notes(record):
-    """What a reader must know of a race."""
+    """The notes that a reader of a race needs."""
     disturbed = report.disturbed(record.get("rounds", []))
     if disturbed >= 0.01:
         yield f"The core did something else for a twentieth of the time or more in {disturbed:.0%} of the timings."
@@ -126,7 +126,7 @@ def markdown(stem, record):
 
 
 def leaders(entries, found):
-    """Of each library the variant that is the fastest one query a call at the middle recall, or below it where none
+    """Each library's variant that is the fastest one query a call at the middle recall, or below it where none
     reaches that; the fastest library first."""
     def key(entry):
         return [report.speed(found, entry["name"], "one", target) for target in (TARGETS[1], TARGETS[0])]
