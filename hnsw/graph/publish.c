@@ -1,7 +1,6 @@
 #include "hnsw/graph/publish.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 static_assert(sizeof(sl_published) <= SL_LIVE_HEAD_ROOM, "sl_published");

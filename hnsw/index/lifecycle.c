@@ -1,11 +1,8 @@
 #include "base/params.h"
-#include "hnsw/graph/publish.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
 #include "hnsw/search/searcher_pool.h"
 #include "hnsw/search/settings.h"
-
-#include <string.h>
 
 void sl_index_params_init_sized(sl_index_params *params, size_t struct_size) {
     const sl_index_params mine = {.struct_size = sizeof mine,

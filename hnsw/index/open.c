@@ -1,6 +1,4 @@
 #include "base/params.h"
-#include "hnsw/build/reach.h"
-#include "hnsw/build/renumber.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/graph/sums.h"

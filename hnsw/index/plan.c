@@ -1,16 +1,11 @@
-/* What an index lies on, and what one would take. */
-#define _POSIX_C_SOURCE 200809L
+/* The size of an index that is not made yet. */
 #include "base/params.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/place/dram_copy.h"
-#include "hnsw/place/numa_place.h"
 
-#include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <sys/stat.h>
 
 /* An index of n vectors as far as its sizes go: it has no arrays. */
 static sl_status expect_nodes(sl_index *index, size_t n) {

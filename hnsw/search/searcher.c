@@ -7,7 +7,6 @@
 #include "hnsw/search/filter.h"
 #include "hnsw/search/partition_probe.h"
 #include "hnsw/search/partition_scan.h"
-#include "hnsw/search/searcher_pool.h"
 #include "hnsw/search/settings.h"
 #include "hnsw/search/start.h"
 #include "hnsw/search/widen.h"
