@@ -24,7 +24,7 @@ const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind) {
     return NULL;
 }
 
-const void *sl_store_data(const sl_store *store, const sl_file_section *section) {
+void *sl_store_data(const sl_store *store, const sl_file_section *section) {
     return store->base + section->offset;
 }
 

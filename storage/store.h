@@ -72,8 +72,8 @@ const sl_medium *sl_medium_of(sl_place place);
 
 typedef struct sl_store {
     const sl_medium *medium;
-    const uint8_t *base; /* the mapping */
-    int fd;              /* of place DRAM, which all is copied from; else -1 */
+    uint8_t *base; /* the mapping; its owner alone knows whether it may be written to */
+    int fd;        /* of place DRAM, which all is copied from; else -1 */
     uint64_t size;
     uint64_t device, inode; /* of the file that is mapped */
     int dax;                /* loads from it go to persistent memory itself, and not to copies of its pages */
@@ -124,7 +124,7 @@ sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_
 /* The section of a kind, or NULL. */
 const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind);
 /* Its bytes in the mapping. */
-const void *sl_store_data(const sl_store *store, const sl_file_section *section);
+void *sl_store_data(const sl_store *store, const sl_file_section *section);
 /* Reads the section against its CRC, from the file itself while that has its name: a file that became shorter is
  * SL_ECORRUPT then and no signal, and holes stay holes. SL_ECORRUPT names the path and the section. Steps progress by
  * its bytes. A section that is written in place has no CRC and is passed over: see sl_page_sums_verify. */

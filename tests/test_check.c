@@ -32,7 +32,7 @@ static void tear_down(void) {
 }
 
 static uint32_t *links_of(uint32_t node) {
-    return idx->links + node * idx->m0;
+    return sl_links(idx, node);
 }
 
 static size_t degree(const uint32_t *links, size_t most) {
@@ -56,7 +56,7 @@ static uint32_t *upper_links(uint32_t slot, uint32_t level) {
 }
 
 static void put_float(uint32_t node, size_t offset, float value) {
-    memcpy(idx->rows + node * idx->codec.rows.pitch + offset, &value, sizeof value);
+    memcpy(sl_row(idx, node) + offset, &value, sizeof value);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ START_TEST(sampled_recall_tells_a_bad_graph) {
     ck_assert_msg(narrow > 0.5 && narrow < good, "recall is %g, then %g", narrow, good);
     ck_assert(recall_with(20, 2 * N, 1) <= 1);
     ck_assert(isnan(recall_with(0, 10, 10)));
-    memset(idx->links, 0xff, N * idx->m0 * sizeof *idx->links);
+    memset(links_of(0), 0xff, N * idx->m0 * sizeof(uint32_t));
     for (uint32_t node = 0; node < N; node++)
         links_of(node)[0] = (node + 1) % N;
     double bad = recall_with(200, 10, 10);

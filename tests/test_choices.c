@@ -77,7 +77,7 @@ START_TEST(so_many_are_ranked_anew) {
     ck_ok(status);
     float *x = clusters_make(N + QUERIES, DIM, 0.3, 4);
     ck_ok(indexes_add(index, x, SL_F32, N, NULL));
-    ck_assert_int_eq(index->coarse_rows != NULL, _i);
+    ck_assert_int_eq(sl_has(index, SL_ARRAY_COARSE), _i);
     const size_t own = _i ? 3 * K + 10 : K + K / 2 + 10;
     sl_search_params search;
     sl_search_params_init(&search);

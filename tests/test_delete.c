@@ -659,9 +659,9 @@ START_TEST(checks) {
     ck_assert_uint_eq(report.n, left);
     ck_assert_uint_eq(report.deleted, N - left);
     ck_assert_double_ge(report.sampled_recall, 0.95);
-    index->dead[3] ^= 1;
+    sl_dead(index)[3] ^= 1;
     ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "marked as deleted");
-    index->dead[3] ^= 1;
+    sl_dead(index)[3] ^= 1;
     leave_every(index, 0);
     ck_assert(isnan(indexes_sound(index).sampled_recall));
     sl_index_free(index);

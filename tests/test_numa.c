@@ -221,13 +221,12 @@ static void lies(const void *array, size_t size, sl_numa_policy policy, size_t n
 
 static void layer0_lies(const sl_index *index, sl_numa_policy policy, size_t node) {
     size_t n = index->capacity;
-    lies(index->rows, n * index->codec.rows.pitch, policy, node);
-    lies(index->links, n * index->m0 * sizeof(uint32_t), policy, node);
-    lies(index->ids, n * index->id_width, policy, node);
-    if (index->codec.rest.pitch) lies(index->rest_rows, n * index->codec.rest.pitch, policy, node);
-    if (index->coarse_rows) lies(index->coarse_rows, n * index->coarse.codec.rows.pitch, policy, node);
-    if (index->refine_pitch) lies(index->refine_rows, n * index->refine_pitch, policy, node);
-    const void *const others[] = {index, index->upper.nodes, index->upper.start, index->upper.links, index->projection};
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const sl_array *array = &index->arrays[kind];
+        if (array->at && (sl_array_lines[kind].flags & SL_ARRAY_PLACED)) lies(array->at, n * array->width, policy, node);
+    }
+    const void *const others[] = {index, index->upper.nodes, index->upper.start, index->upper.links,
+                                  index->arrays[SL_ARRAY_PROJECTION].at};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         ck_assert_ptr_null(topology_find(&machine, others[i]));
 }
@@ -295,7 +294,7 @@ END_TEST
 /* Also where the vectors have been numbered anew, which makes the ids an array. */
 START_TEST(ids_of_an_index_in_a_new_order) {
     sl_index *index = make(SL_NUMA_BIND, 3, LARGE);
-    ck_assert_uint_eq(index->id_width, 8);
+    ck_assert_uint_eq(index->arrays[SL_ARRAY_IDS].width, 8);
     layer0_lies(index, SL_NUMA_BIND, 3);
     sl_index_free(index);
     ck_assert_uint_eq(machine.range_count, 0);

@@ -191,7 +191,7 @@ END_TEST
 /* Also where vectors that cannot be reached have to be brought in first. */
 START_TEST(checking_and_mending) {
     fail_each(check, 5);
-    memset(idx->links, 0xff, N / 2 * idx->m0 * sizeof *idx->links);
+    memset(sl_links(idx, 0), 0xff, N / 2 * idx->m0 * sizeof(uint32_t));
     idx->unverified = 1;
     fail_each(check, 12);
     indexes_sound(idx);

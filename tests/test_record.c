@@ -65,12 +65,13 @@ START_TEST(a_multiple_of_a_block) {
         ck_ok(sl_index_create(&params, &index));
         sl_record record = sl_record_of(index);
         /* One behind the other, each aligned. */
-        ck_assert_uint_le(record.row, record.id);
-        ck_assert_uint_le(record.id + sizeof(uint64_t), record.sum);
-        ck_assert_uint_le(record.sum + sizeof(uint32_t), record.links);
-        ck_assert_uint_le(record.links + 2 * cases[c].m * sizeof(uint32_t), record.pitch);
-        ck_assert_uint_eq(record.id % sizeof(uint64_t) + record.sum % sizeof(uint32_t), 0);
-        ck_assert_uint_eq(record.links % sizeof(uint64_t), 0);
+        const size_t *at = record.at, *size = record.size;
+        ck_assert_uint_le(size[SL_ARRAY_CODES] + size[SL_ARRAY_REST], at[SL_ARRAY_IDS]);
+        ck_assert_uint_le(at[SL_ARRAY_IDS] + sizeof(uint64_t), at[SL_ARRAY_SUMS]);
+        ck_assert_uint_le(at[SL_ARRAY_SUMS] + sizeof(uint32_t), at[SL_ARRAY_LINKS]);
+        ck_assert_uint_le(at[SL_ARRAY_LINKS] + 2 * cases[c].m * sizeof(uint32_t), record.pitch);
+        ck_assert_uint_eq(at[SL_ARRAY_IDS] % sizeof(uint64_t) + at[SL_ARRAY_SUMS] % sizeof(uint32_t), 0);
+        ck_assert_uint_eq(at[SL_ARRAY_LINKS] % sizeof(uint64_t), 0);
         sl_index_free(index);
     }
 }
@@ -184,7 +185,7 @@ START_TEST(as_long_as_rows) {
     params.codes = SL_CODES_F32;
     params.ef_construction = 20;
     sl_index *index = indexes_make(&params, wide, SL_F32, FEW, ids, 1);
-    ck_assert_uint_eq(sl_record_of(index).pitch, index->row_pitch);
+    ck_assert_uint_eq(sl_record_of(index).pitch, index->arrays[SL_ARRAY_CODES].width);
     save_as(index, arrays, SL_LAYOUT_ARRAYS, 0);
     save_as(index, place.path, SL_LAYOUT_RECORDS, 0);
     sl_index_free(index);

@@ -41,7 +41,7 @@ START_TEST(links_lead_to_vectors) {
     char text[64];
     expect(NULL);
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
-        uint32_t *link = index_->links + nodes[i] * index_->m0 + i % index_->m0, before = *link;
+        uint32_t *link = sl_links(index_, nodes[i]) + i % index_->m0, before = *link;
         *link = SL_NONE;
         expect(NULL);
         *link = N - 1;
@@ -58,9 +58,9 @@ START_TEST(links_lead_to_vectors) {
 END_TEST
 
 START_TEST(the_first_fault_is_named) {
-    index_->links[(size_t)8500 * index_->m0] = N;
+    sl_links(index_, 8500)[0] = N;
     expect("vector 8500 ");
-    index_->links[(size_t)5000 * index_->m0 + 1] = N + 1;
+    sl_links(index_, 5000)[1] = N + 1;
     expect("vector 5000 has a link to 9001,");
     /* An id alone, of a vector whose links are sound. */
     char text[64];
@@ -68,8 +68,8 @@ START_TEST(the_first_fault_is_named) {
     while (sl_id_of(index_, (uint32_t)first) < N - 5)
         first++;
     index_->next_id = N - 5;
-    index_->links[(size_t)5000 * index_->m0 + 1] = SL_NONE;
-    index_->links[(size_t)8500 * index_->m0] = SL_NONE;
+    sl_links(index_, 5000)[1] = SL_NONE;
+    sl_links(index_, 8500)[0] = SL_NONE;
     snprintf(text, sizeof text, "vector %zu has an id beyond the largest", first);
     expect(text);
 }

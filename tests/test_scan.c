@@ -610,7 +610,7 @@ START_TEST(hostile_partitions_do_no_harm) {
     const unsigned char *asked = vectors + ALL * kind->dim * sl_dtype_size(kind->dtype);
     sl_partitions *partitions = &index->partitions;
     const sl_code_rows *rows = &index->walk_codec->rows;
-    unsigned char *nodes = index->coarse_rows ? index->coarse_rows : index->rows;
+    unsigned char *nodes = sl_walk_row(index, 0);
     ck_assert_ptr_eq(nodes, rows->base);
     const size_t sizes[] = {(partitions->count + 1) * sizeof(uint32_t),
                             partitions->count * partitions->codec.rows.pitch, ALL * rows->pitch,

@@ -113,13 +113,11 @@ static part part_of(const sl_index *index, sl_section_kind kind) {
     const sl_file_section *section = sl_store_section(index->store, (uint32_t)kind);
     size_t size = section ? (size_t)section->size / ROOM : 0;
     const sl_record *record = &index->record;
-    if (record->pitch == 0 || !sl_record_holds(index, kind)) return (part){(uint32_t)kind, 0, size, size};
-    part found = {SL_SECTION_RECORDS, 0, record->pitch, record->row};
-    if (kind == SL_SECTION_REST && index->rest_pitch == 0) found.size = 0;
-    if (kind == SL_SECTION_IDS) found.offset = record->id, found.size = sizeof(uint64_t);
-    if (kind == SL_SECTION_SUMS) found.offset = record->sum, found.size = sizeof(uint32_t);
-    if (kind == SL_SECTION_LINKS) found.offset = record->links, found.size = index->m0 * sizeof(uint32_t);
-    return found;
+    sl_array_kind array = 0;
+    while (array < SL_ARRAY_KINDS && sl_array_lines[array].section != kind)
+        array++;
+    if (record->pitch == 0 || array == SL_ARRAY_KINDS || !sl_record_holds(index, array)) return (part){(uint32_t)kind, 0, size, size};
+    return (part){SL_SECTION_RECORDS, record->at[array], record->pitch, record->size[array]};
 }
 
 static void flip_part(const sl_index *index, part part, size_t node, size_t byte) {

@@ -220,7 +220,7 @@ static answers answers_without(size_t probes) {
 static void close_section(const sl_index *index, uint32_t kind) {
     const sl_file_section *section = sl_store_section(index->store, kind);
     if (!section) return;
-    void *at = (void *)(uintptr_t)sl_store_data(index->store, section);
+    void *at = sl_store_data(index->store, section);
     ck_assert_uint_eq((uintptr_t)at % SL_SECTION_ALIGN, 0);
     ck_assert_int_eq(mprotect(at, sl_round_up((size_t)section->size, SL_SECTION_ALIGN), PROT_NONE), 0);
 }
@@ -229,12 +229,12 @@ static void close_what_is_copied(const sl_index *index) {
     close_section(index, SL_SECTION_UPPER_NODES);
     close_section(index, SL_SECTION_UPPER_START);
     close_section(index, SL_SECTION_UPPER_LINKS);
-    if (made->codes == SL_CODES_I4) close_section(index, index->coarse_rows ? SL_SECTION_COARSE : SL_SECTION_CODES);
+    if (made->codes == SL_CODES_I4) close_section(index, sl_has(index, SL_ARRAY_COARSE) ? SL_SECTION_COARSE : SL_SECTION_CODES);
 }
 
 static uint64_t bytes_copied(const sl_index *index) {
     const sl_file_section *rows =
-        sl_store_section(index->store, index->coarse_rows ? SL_SECTION_COARSE : SL_SECTION_CODES);
+        sl_store_section(index->store, sl_has(index, SL_ARRAY_COARSE) ? SL_SECTION_COARSE : SL_SECTION_CODES);
     return indexes_stats(index).bytes_upper + (made->codes == SL_CODES_I4 ? rows->size : 0);
 }
 

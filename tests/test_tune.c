@@ -349,7 +349,7 @@ START_TEST(says_what_stands_in_the_way) {
 
     /* Links that lead nowhere. */
     index = small(4, 16, SL_REFINE_F32);
-    memset(index->links + index->m0, 0xff, (N - 1) * index->m0 * sizeof *index->links);
+    memset(sl_links(index, 1), 0xff, (N - 1) * index->m0 * sizeof(uint32_t));
     ck_ok(sl_index_tune(index, queries, SL_F32, ALL, 0, truth, K, &params, NULL));
     ck_assert_int_eq(indexes_tuned(index, 1).limit, SL_LIMIT_GRAPH);
     ck_fails(ask(index, K, 0.9999), SL_ENOTFOUND, "larger m");

@@ -265,7 +265,7 @@ static void hide(sl_index *index, size_t site, uint64_t nearest) {
     for (size_t i = DECOYS; i < SITE; i++)
         hidden[node_of(index, N + site * SITE + i)] = 1;
     for (uint32_t node = 0; node < ALL; node++) {
-        uint32_t *links = index->links + node * index->m0;
+        uint32_t *links = sl_links(index, node);
         size_t kept = 0;
         for (size_t j = 0; j < index->m0 && links[j] < ALL && !hidden[node]; j++)
             if (!hidden[links[j]]) links[kept++] = links[j];
@@ -274,7 +274,7 @@ static void hide(sl_index *index, size_t site, uint64_t nearest) {
     }
     for (size_t slot = 0; slot < index->upper.count; slot++)
         if (hidden[index->upper.nodes[slot]]) index->upper.nodes[slot] = node_of(index, N + site * SITE);
-    index->links[node_of(index, nearest) * index->m0] = node_of(index, N + site * SITE + DECOYS);
+    *sl_links(index, node_of(index, nearest)) = node_of(index, N + site * SITE + DECOYS);
 }
 
 START_TEST(refuses_where_a_few_lose) {

@@ -34,7 +34,7 @@ static size_t unseen_recorded(sl_visited *visited, const uint32_t *links, size_t
     if (t->groups == t->groups_room || n > t->count_room - t->count) return n;
     for (size_t i = 0; i < n; i++)
         t->ids[t->count++] = found[i];
-    t->nodes[t->groups] = (uint32_t)((size_t)(links - recorder.index->links) / recorder.index->m0);
+    t->nodes[t->groups] = (uint32_t)((size_t)(links - sl_links(recorder.index, 0)) / recorder.index->m0);
     t->ends[t->groups++] = t->count;
     return n;
 }
@@ -79,7 +79,7 @@ static inline void ask_for(const trace *t, const replay *how, size_t group) {
     const sl_index *index = how->index;
     for (size_t i = begin_of(t, group); i < t->ends[group]; i++)
         sl_prefetch(sl_walk_row(index, t->ids[i]), index->walk_codec->rows.pitch);
-    if (how->links) sl_prefetch(index->links + t->nodes[group] * index->m0, index->m0 * sizeof(uint32_t));
+    if (how->links) sl_prefetch(sl_links(index, t->nodes[group]), index->m0 * sizeof(uint32_t));
 }
 
 double trace_replay(const trace *t, const replay *how, size_t first, size_t end) {
@@ -93,7 +93,7 @@ double trace_replay(const trace *t, const replay *how, size_t first, size_t end)
         ask_for(t, how, g);
     for (size_t g = first; g < end; g++) {
         if (g + how->ahead < end) ask_for(t, how, g + how->ahead);
-        const uint32_t *links = index->links + t->nodes[g] * index->m0;
+        const uint32_t *links = sl_links(index, t->nodes[g]);
         for (size_t i = 0; how->links && i < index->m0; i++)
             sum += links[i];
         size_t begin = begin_of(t, g), n = t->ends[g] - begin;

@@ -72,8 +72,8 @@ static void encode_vector(sl_build *build, size_t i, size_t thread) {
         sl_encode_row(&index->codec, row_of(build, i), build->dtype, sl_row(index, node), floats,
                       &build->errors[thread]);
     }
-    if (!index->refine_pitch) return;
-    uint8_t *to = index->refine_rows + node * index->refine_pitch;
+    if (!sl_has(index, SL_ARRAY_REFINE)) return;
+    uint8_t *to = sl_array_row(index, SL_ARRAY_REFINE, node);
     if (index->refine == SL_REFINE_I16) {
         sl_encode_row(&index->refine_codec, row_of(build, i), build->dtype, to, floats, NULL);
         return;
@@ -85,34 +85,35 @@ static void encode_vector(sl_build *build, size_t i, size_t thread) {
         sl_encode_residual(&index->codec, sl_row(index, node), floats, (void *)to);
 }
 
-/* The node's whole record, for its id is there already. */
+/* All rows of the node, for its id is there already. */
 static void encode_row(sl_build *build, size_t i, size_t thread) {
     sl_index *index = build->index;
     uint32_t node = (uint32_t)(build->first + i);
     encode_vector(build, i, thread);
-    if (index->sums) *sl_sum_at(index, node) = sl_sum_of(index, node);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (index->arrays[kind].at && sl_array_lines[kind].derive)
+            sl_array_lines[kind].derive(index, node, sl_array_row(index, kind, node));
 }
 
-/* All that nodes [first, first + n) have. Rows begin their records and so stand for all that is in them. */
+/* All rows of nodes [first, first + n) but for those that are made later. */
 static void touch_nodes(const sl_index *index, size_t first, size_t n) {
-    sl_index_touch(index, sl_row(index, (uint32_t)first), n * index->codec.rows.pitch);
-    if (index->rest_pitch) sl_index_touch(index, sl_rest_row(index, (uint32_t)first), n * index->codec.rest.pitch);
-    if (index->refine_pitch) sl_index_touch(index, sl_refine_row(index, (uint32_t)first), n * index->refine_pitch);
-    if (index->record.pitch) return;
-    if (index->sums) sl_index_touch(index, sl_sum_at(index, first), n * sizeof *index->sums);
-    sl_index_touch(index, sl_links(index, first), n * index->m0 * sizeof *index->links);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        if (!(sl_array_lines[kind].flags & SL_ARRAY_ADDED)) continue;
+        const sl_span rows = sl_array_span(index, kind, first, n);
+        sl_index_touch(index, rows.at, rows.size);
+    }
 }
 
 /* No links. Room in memory is made so; in a file it is zeros. */
 static void wipe_links(sl_index *index, size_t first, size_t n) {
     for (size_t node = first; node < first + n; node++)
-        memset(sl_links(index, node), 0xff, index->m0 * sizeof *index->links);
+        memset(sl_links(index, node), 0xff, index->m0 * sizeof(uint32_t));
 }
 
 void sl_build_clear_links(sl_index *index, size_t first, size_t n) {
-    const size_t word = sizeof *index->links;
+    const sl_array *links = &index->arrays[SL_ARRAY_LINKS];
     wipe_links(index, first, n);
-    sl_index_touch_each(index, sl_links(index, first), index->link_step * word, index->m0 * word, n);
+    sl_index_touch_each(index, sl_links(index, first), links->step, links->size, n);
 }
 
 static void encode_rows(sl_build *build) {

@@ -20,12 +20,15 @@ typedef struct sl_order {
     sl_upper upper;
 } sl_order;
 
+static int is_moved(const sl_index *index, sl_array_kind kind) {
+    return index->arrays[kind].at && (sl_array_lines[kind].flags & SL_ARRAY_MOVED);
+}
+
 static size_t longest_row(const sl_index *index) {
-    size_t links = index->m0 * sizeof(uint32_t), longest = index->codec.rows.pitch;
-    if (longest < links) longest = links;
-    if (longest < index->codec.rest.pitch) longest = index->codec.rest.pitch;
-    if (longest < index->coarse.codec.rows.pitch) longest = index->coarse.codec.rows.pitch;
-    return longest < index->refine_pitch ? index->refine_pitch : longest;
+    size_t longest = 0;
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (is_moved(index, kind) && index->arrays[kind].width > longest) longest = index->arrays[kind].width;
+    return longest;
 }
 
 static void order_free(sl_order *order) {
@@ -60,7 +63,7 @@ static sl_status order_alloc(sl_order *order) {
     order->slots = block;
     SL_TRY(sl_mem_alloc(allocator, longest_row(index), &order->row));
     SL_TRY(sl_mem_alloc(&index->layer0, index->capacity * sizeof(uint64_t), &order->ids));
-    if (index->dead) {
+    if (sl_dead(index)) {
         SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->capacity), &block));
         order->dead = block;
     }
@@ -124,11 +127,8 @@ static void move_layer0(sl_order *order) {
         ids[node] = sl_id_of(index, order->reach.queue[node]);
         if (sl_is_dead(index, order->reach.queue[node])) order->dead[node / 64] |= (uint64_t)1 << (node % 64);
     }
-    move_rows(order, index->links, index->m0 * sizeof(uint32_t));
-    move_rows(order, index->rows, index->codec.rows.pitch);
-    if (index->codec.rest.pitch) move_rows(order, index->rest_rows, index->codec.rest.pitch);
-    if (index->coarse_rows) move_rows(order, index->coarse_rows, index->coarse.codec.rows.pitch);
-    if (index->refine_pitch) move_rows(order, index->refine_rows, index->refine_pitch);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (is_moved(index, kind)) move_rows(order, index->arrays[kind].at, index->arrays[kind].width);
 }
 
 /* Slots stay in the order of their nodes. */
@@ -169,8 +169,8 @@ static void adopt(sl_order *order) {
     order->groups = groups;
     sl_ids_adopt(index, order->ids);
     order->ids = NULL;
-    uint64_t *dead = index->dead;
-    index->dead = order->dead;
+    uint64_t *dead = sl_dead(index);
+    if (dead) sl_array_put(index, SL_ARRAY_DEAD, order->dead, 1);
     order->dead = dead;
     index->ordered = index->n;
 }

@@ -1,43 +1,136 @@
+#include "hnsw/graph/arrays.h"
+
 #include "hnsw/graph/index.h"
 
 #include <string.h>
 
-size_t sl_refine_bytes(const sl_index *index, size_t n) {
-    return n * index->refine_pitch + SL_ROW_STEP;
+#define SL_ARRAY(name, section, width, slack, flags, stats, plan)
+#define SL_DERIVED(name, section, width, slack, flags, stats, plan, derive) sl_derive_fn derive;
+#include "hnsw/graph/arrays.def"
+#undef SL_ARRAY
+#undef SL_DERIVED
+
+#define LINE(section, slack, flags, stats, plan, derive)                                                               \
+    {section, flags, slack, derive, offsetof(sl_index_stats, stats), offsetof(sl_plan, plan)},
+const sl_array_line sl_array_lines[SL_ARRAY_KINDS] = {
+#define SL_ARRAY(name, section, width, slack, flags, stats, plan) LINE(section, slack, flags, stats, plan, NULL)
+#define SL_DERIVED(name, section, width, slack, flags, stats, plan, derive)                                            \
+    LINE(section, slack, flags, stats, plan, derive)
+#include "hnsw/graph/arrays.def"
+#undef SL_ARRAY
+#undef SL_DERIVED
+};
+
+void sl_arrays_init(sl_index *index) {
+    const size_t widths[SL_ARRAY_KINDS] = {
+#define SL_ARRAY(name, section, width, slack, flags, stats, plan)           [SL_ARRAY_##name] = (width),
+#define SL_DERIVED(name, section, width, slack, flags, stats, plan, derive) [SL_ARRAY_##name] = (width),
+#include "hnsw/graph/arrays.def"
+#undef SL_ARRAY
+#undef SL_DERIVED
+    };
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        sl_array_put(index, kind, NULL, widths[kind]);
 }
 
-size_t sl_rest_bytes(const sl_index *index, size_t n) {
-    return index->codec.rest.pitch ? n * index->codec.rest.pitch + SL_ROW_STEP : 0;
+/* The kernels' view of an array that kernels score; NULL for one that they do not. */
+static sl_code_rows *code_rows(sl_index *index, sl_array_kind kind) {
+    if (kind == SL_ARRAY_CODES) return &index->codec.rows;
+    if (kind == SL_ARRAY_REST) return &index->codec.rest;
+    return kind == SL_ARRAY_COARSE ? &index->coarse.codec.rows : NULL;
 }
 
-static size_t links_bytes(const sl_index *index, size_t n) {
-    return n * index->m0 * sizeof(uint32_t);
+void sl_array_put_part(sl_index *index, sl_array_kind kind, void *at, size_t size, size_t step) {
+    sl_array *array = &index->arrays[kind];
+    sl_code_rows *rows = code_rows(index, kind);
+    array->at = at;
+    array->size = size;
+    array->step = step;
+    if (!rows) return;
+    rows->base = at;
+    rows->size = size;
+    rows->pitch = step;
 }
 
-void sl_index_release_arrays(sl_index *index) {
-    const sl_allocator *allocator = &index->allocator, *layer0 = &index->layer0;
-    if (index->place != SL_PLACE_DRAM) {
-        /* Everything but the id map lies in the mapping. */
-        sl_writable_close(index->writer);
-        index->writer = NULL;
-        index->ids = NULL;
-        index->id_width = 0;
-        sl_ids_free(index);
-    } else {
-        sl_partitions_free(allocator, &index->partitions);
-        sl_partitions_free(allocator, &index->groups);
-        sl_ids_free(index);
-        sl_mem_free(layer0, index->rows, sl_codec_rows_size(&index->codec, index->capacity));
-        sl_mem_free(layer0, index->rest_rows, sl_rest_bytes(index, index->capacity));
-        sl_mem_free(layer0, index->coarse_rows, sl_coarse_bytes(index, index->capacity));
-        sl_mem_free(allocator, index->projection, sl_projection_bytes(index));
-        sl_mem_free(layer0, index->links, links_bytes(index, index->capacity));
-        sl_mem_free(layer0, index->refine_rows, sl_refine_bytes(index, index->capacity));
-        sl_mem_free(layer0, index->dead, sl_dead_bytes(index->capacity));
-        sl_upper_free(index);
+void sl_array_put(sl_index *index, sl_array_kind kind, void *at, size_t width) {
+    index->arrays[kind].width = width;
+    sl_array_put_part(index, kind, at, width, width);
+}
+
+size_t sl_array_size(sl_array_kind kind, size_t width, size_t n) {
+    const unsigned flags = sl_array_lines[kind].flags;
+    if (flags & SL_ARRAY_BITS) return width ? sl_dead_bytes(n) : 0;
+    return flags & SL_ARRAY_SINGLE ? width : n * width;
+}
+
+size_t sl_array_bytes(const sl_index *index, sl_array_kind kind, size_t n) {
+    const size_t width = index->arrays[kind].width;
+    return width ? sl_array_size(kind, width, n) + sl_array_lines[kind].slack : 0;
+}
+
+sl_span sl_array_span(const sl_index *index, sl_array_kind kind, size_t first, size_t n) {
+    const sl_array *array = &index->arrays[kind];
+    if (!array->at || index->record.at[kind]) return (sl_span){array->at, 0};
+    return (sl_span){array->at + first * array->step, n * array->step};
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Room in memory
+ * ------------------------------------------------------------------------------------------------------------- */
+
+const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind) {
+    return sl_array_lines[kind].flags & SL_ARRAY_SINGLE ? &index->allocator : &index->layer0;
+}
+
+/* Whether the array grows with the number of nodes, in memory of the index's own. */
+static int is_movable(const sl_index *index, sl_array_kind kind) {
+    return index->arrays[kind].width && !(sl_array_lines[kind].flags & (SL_ARRAY_SINGLE | SL_ARRAY_FILED));
+}
+
+void sl_arrays_free(sl_index *index) {
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        sl_array *array = &index->arrays[kind];
+        if (!(sl_array_lines[kind].flags & SL_ARRAY_FILED))
+            sl_mem_free(sl_array_allocator(index, kind), array->at, sl_array_bytes(index, kind, index->capacity));
+        sl_array_put(index, kind, NULL, array->width);
     }
-    sl_store_close(index->store, allocator);
-    index->store = NULL;
+}
+
+static int fits_address_space(const sl_index *index, size_t capacity) {
+    size_t bytes;
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (!sl_mul(capacity, index->arrays[kind].width, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP) return 0;
+    return 1;
+}
+
+/* What nodes from `first` on have before they are written: lists without links. */
+static void clear(sl_array_kind kind, uint8_t *to, size_t width, size_t first, size_t end) {
+    if (kind == SL_ARRAY_LINKS) memset(to + first * width, 0xff, (end - first) * width);
+}
+
+sl_status sl_arrays_reserve(sl_index *index, size_t capacity) {
+    void *to[SL_ARRAY_KINDS] = {NULL};
+    sl_status status = SL_OK;
+    if (!fits_address_space(index, capacity))
+        return sl_fail(SL_ENOMEM, "%zu vectors of %zu elements do not fit the address space", capacity,
+                       index->codec.dim);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (is_movable(index, kind))
+            SL_TRY_GOTO(sl_mem_alloc(&index->layer0, sl_array_bytes(index, kind, capacity), &to[kind]), fail);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const sl_array array = index->arrays[kind];
+        if (!is_movable(index, kind)) continue;
+        if (index->n) memcpy(to[kind], array.at, sl_array_size(kind, array.width, index->n));
+        clear(kind, to[kind], array.width, index->n, capacity);
+        sl_mem_free(&index->layer0, array.at, sl_array_bytes(index, kind, index->capacity));
+        sl_array_put(index, kind, to[kind], array.width);
+    }
+    index->capacity = capacity;
+    return SL_OK;
+fail:
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (to[kind]) sl_mem_free(&index->layer0, to[kind], sl_array_bytes(index, kind, capacity));
+    return status;
 }
 
 sl_status sl_index_writable(const sl_index *index) {
@@ -48,64 +141,6 @@ sl_status sl_index_writable(const sl_index *index) {
                    "or with writable set where the file has room");
 }
 
-/* The arrays of layer 0 that a larger capacity needs, all of them or none. */
-static sl_status move_arrays(sl_index *index, size_t capacity) {
-    const sl_allocator *allocator = &index->layer0;
-    size_t old_rows = sl_codec_rows_size(&index->codec, index->capacity);
-    size_t new_rows = sl_codec_rows_size(&index->codec, capacity), bytes;
-    void *rows, *rest = NULL, *coarse = NULL, *links = NULL, *refine = NULL, *dead = NULL;
-    sl_status status;
-    if (!new_rows || !sl_mul(capacity, index->m0 * sizeof(uint32_t), &bytes) ||
-        !sl_mul(capacity, index->refine_pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP ||
-        !sl_mul(capacity, index->codec.rest.pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP ||
-        !sl_mul(capacity, index->coarse.codec.rows.pitch, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP)
-        return sl_fail(SL_ENOMEM, "%zu vectors of %zu elements do not fit the address space", capacity,
-                       index->codec.dim);
-    SL_TRY(sl_mem_alloc(allocator, new_rows, &rows));
-    if (index->codec.rest.pitch) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_rest_bytes(index, capacity), &rest), fail);
-    if (sl_coarse_bytes(index, capacity))
-        SL_TRY_GOTO(sl_mem_alloc(allocator, sl_coarse_bytes(index, capacity), &coarse), fail);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, links_bytes(index, capacity), &links), fail);
-    if (index->refine_pitch) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_refine_bytes(index, capacity), &refine), fail);
-    if (index->dead) SL_TRY_GOTO(sl_mem_alloc(allocator, sl_dead_bytes(capacity), &dead), fail);
-    SL_TRY_GOTO(sl_ids_resize(index, capacity), fail);
-
-    if (index->n) {
-        memcpy(rows, index->rows, index->n * index->codec.rows.pitch);
-        if (rest) memcpy(rest, index->rest_rows, index->n * index->codec.rest.pitch);
-        if (coarse) memcpy(coarse, index->coarse_rows, index->n * index->coarse.codec.rows.pitch);
-        memcpy(links, index->links, links_bytes(index, index->n));
-        if (refine) memcpy(refine, index->refine_rows, index->n * index->refine_pitch);
-        if (dead) memcpy(dead, index->dead, sl_dead_bytes(index->n));
-    }
-    memset((char *)links + links_bytes(index, index->n), 0xff, links_bytes(index, capacity - index->n));
-    sl_mem_free(allocator, index->rows, old_rows);
-    sl_mem_free(allocator, index->rest_rows, sl_rest_bytes(index, index->capacity));
-    sl_mem_free(allocator, index->coarse_rows, sl_coarse_bytes(index, index->capacity));
-    sl_mem_free(allocator, index->links, links_bytes(index, index->capacity));
-    sl_mem_free(allocator, index->refine_rows, sl_refine_bytes(index, index->capacity));
-    sl_mem_free(allocator, index->dead, sl_dead_bytes(index->capacity));
-    index->rows = rows;
-    index->codec.rows.base = rows;
-    index->rest_rows = rest;
-    index->codec.rest.base = rest;
-    index->coarse_rows = coarse;
-    index->coarse.codec.rows.base = coarse;
-    index->links = links;
-    index->refine_rows = refine;
-    index->dead = dead;
-    index->capacity = capacity;
-    return SL_OK;
-fail:
-    sl_mem_free(allocator, rows, new_rows);
-    sl_mem_free(allocator, rest, sl_rest_bytes(index, capacity));
-    sl_mem_free(allocator, coarse, sl_coarse_bytes(index, capacity));
-    sl_mem_free(allocator, links, links_bytes(index, capacity));
-    sl_mem_free(allocator, refine, sl_refine_bytes(index, capacity));
-    sl_mem_free(allocator, dead, sl_dead_bytes(capacity));
-    return status;
-}
-
 sl_status sl_index_reserve(sl_index *index, size_t n) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_index_writable(index));
@@ -114,5 +149,22 @@ sl_status sl_index_reserve(sl_index *index, size_t n) {
         return sl_fail(SL_ELIMIT,
                        "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
                        index->store->path, index->capacity, n);
-    return n > index->capacity ? move_arrays(index, n) : SL_OK;
+    return n > index->capacity ? sl_arrays_reserve(index, n) : SL_OK;
+}
+
+void sl_index_release_arrays(sl_index *index) {
+    const sl_allocator *allocator = &index->allocator;
+    sl_ids_forget(index);
+    if (index->place != SL_PLACE_DRAM) {
+        /* The arrays lie in the mapping. */
+        sl_writable_close(index->writer);
+        index->writer = NULL;
+    } else {
+        sl_partitions_free(allocator, &index->partitions);
+        sl_partitions_free(allocator, &index->groups);
+        sl_arrays_free(index);
+        sl_upper_free(index);
+    }
+    sl_store_close(index->store, allocator);
+    index->store = NULL;
 }

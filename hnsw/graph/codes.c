@@ -12,21 +12,31 @@ sl_status sl_codes_init(sl_index *index, const sl_index_params *params) {
     int coarse = codes == SL_CODES_I4 && sl_coarse_wanted(params->dim, params->metric, dtype);
     if (coarse) codes = dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
     SL_TRY(sl_codec_init(&index->codec, params->dim, params->metric, dtype, codes));
-    index->row_pitch = index->codec.rows.pitch;
-    index->rest_pitch = index->codec.rest.pitch;
-    if (!coarse) return SL_OK;
-    SL_TRY(sl_coarse_init(&index->coarse, params->dim, params->metric));
-    index->walk_codec = &index->coarse.codec;
+    if (coarse) {
+        SL_TRY(sl_coarse_init(&index->coarse, params->dim, params->metric));
+        index->walk_codec = &index->coarse.codec;
+    }
+    if (params->refine == SL_REFINE_I16)
+        SL_TRY(sl_codec_init(&index->refine_codec, params->dim, SL_METRIC_IP, SL_F32, SL_CODES_I16));
+    index->refine = params->refine;
+    sl_arrays_init(index);
     return SL_OK;
 }
 
-size_t sl_coarse_bytes(const sl_index *index, size_t n) {
-    size_t pitch = index->coarse.codec.rows.pitch;
-    return pitch ? n * pitch + SL_ROW_STEP : 0;
-}
-
-size_t sl_projection_bytes(const sl_index *index) {
-    return index->coarse.codec.rows.pitch ? sl_coarse_projection_size(&index->coarse) + SL_ROW_STEP : 0;
+/* F32 and BF16 rows are the bare elements, the latter rounded up to 4 bytes; I16 rows are those of a codec. */
+size_t sl_refine_width(const sl_index *index) {
+    const size_t dim = index->codec.dim;
+    switch (index->refine) {
+    case SL_REFINE_F32:
+        return dim * sizeof(float);
+    case SL_REFINE_BF16:
+        return sl_round_up(dim * sizeof(uint16_t), 4);
+    case SL_REFINE_I16:
+        return index->refine_codec.rows.pitch;
+    case SL_REFINE_NONE:
+        break;
+    }
+    return 0;
 }
 
 static void vector_of(const void *ctx, size_t node, float *out) {
@@ -49,17 +59,18 @@ sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t thread
     void *scratch, *block;
     SL_TRY(sl_mem_alloc(allocator, threads * own, &scratch));
     sl_status status = SL_OK;
-    if (!index->projection) {
-        SL_TRY_GOTO(sl_mem_alloc(allocator, sl_projection_bytes(index), &block), done);
-        index->projection = block;
+    const sl_array *projection = &index->arrays[SL_ARRAY_PROJECTION];
+    if (!projection->at) {
+        SL_TRY_GOTO(sl_mem_alloc(allocator, sl_array_bytes(index, SL_ARRAY_PROJECTION, 1), &block), done);
+        sl_array_put(index, SL_ARRAY_PROJECTION, block, projection->width);
         sl_coarse_adopt(coarse, block);
     }
     if (is_due(index, end)) {
         SL_TRY_GOTO(sl_coarse_learn(coarse, allocator, vector_of, index, end, index->seed ^ 0x636f61727365u, threads,
-                                    index->projection),
+                                    projection->at),
                     done);
         first = 0;
-        sl_index_touch(index, index->projection, sl_coarse_projection_size(coarse));
+        sl_index_touch(index, projection->at, projection->width);
     }
 #pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1)
     for (size_t node = first; node < end; node++) {

@@ -7,7 +7,7 @@ size_t sl_dead_bytes(size_t n) {
 size_t sl_next_undeleted(const sl_index *index, size_t from) {
     if (!index->dead_count) return from;
     while (from < index->n) {
-        uint64_t live = ~index->dead[from / 64] >> (from % 64);
+        uint64_t live = ~sl_dead(index)[from / 64] >> (from % 64);
         if (live) return from + (size_t)__builtin_ctzll(live);
         from = (from / 64 + 1) * 64;
     }
@@ -15,35 +15,38 @@ size_t sl_next_undeleted(const sl_index *index, size_t from) {
 }
 
 size_t sl_dead_marks(const sl_index *index) {
+    const uint64_t *dead = sl_dead(index);
     size_t marks = 0, words = index->n / 64, rest = index->n % 64;
     for (size_t i = 0; i < words; i++)
-        marks += (size_t)__builtin_popcountll(index->dead[i]);
-    if (rest) marks += (size_t)__builtin_popcountll(index->dead[words] << (64 - rest));
+        marks += (size_t)__builtin_popcountll(dead[i]);
+    if (rest) marks += (size_t)__builtin_popcountll(dead[words] << (64 - rest));
     return marks;
 }
 
 sl_status sl_dead_check(const sl_index *index) {
-    if (!index->dead) return SL_OK;
-    size_t marks = sl_dead_marks(index), words = sl_dead_bytes(index->n) / sizeof *index->dead;
+    const uint64_t *dead = sl_dead(index);
+    if (!dead) return SL_OK;
+    size_t marks = sl_dead_marks(index), words = sl_dead_bytes(index->n) / sizeof *dead;
     if (marks != index->dead_count)
         return sl_fail(SL_ECORRUPT,
                        "%zu vectors are marked as deleted, where the index says %zu; build it again from "
                        "its vectors",
                        marks, index->dead_count);
-    if (index->n % 64 && index->dead[words - 1] >> (index->n % 64))
+    if (index->n % 64 && dead[words - 1] >> (index->n % 64))
         return sl_fail(SL_ECORRUPT, "vectors that are not there are marked as deleted; build the index again from its "
                                     "vectors");
     return SL_OK;
 }
 
 void sl_dead_extend(const sl_index *index, size_t first) {
-    if (!index->writer || !index->dead || sl_index_is_direct(index)) return;
+    const uint64_t *dead = sl_dead(index);
+    if (!index->writer || !dead || sl_index_is_direct(index)) return;
     const size_t from = first / 64;
-    sl_index_touch(index, &index->dead[from], sl_dead_bytes(index->n) - from * sizeof *index->dead);
+    sl_index_touch(index, &dead[from], sl_dead_bytes(index->n) - from * sizeof *dead);
 }
 
 void sl_dead_mark(sl_index *index, uint32_t node) {
-    uint64_t *word = &index->dead[node / 64];
+    uint64_t *word = &sl_dead(index)[node / 64];
     __atomic_store_n(word, *word ^ (uint64_t)1 << (node % 64), __ATOMIC_RELAXED);
     sl_index_touch(index, word, sizeof *word);
 }
@@ -77,11 +80,13 @@ sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     SL_TRY(sl_index_writable(index));
     if (n == 0) return SL_OK;
     const sl_allocator *allocator = &index->allocator;
-    void *block = index->dead;
+    void *block;
     size_t done = 0;
-    if (!block) SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->capacity), &block));
-    index->dead = block;
-    if (index->writer) SL_TRY(sl_writable_reserve(index->writer, index->dead, sl_dead_bytes(index->n)));
+    if (!sl_dead(index)) {
+        SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->capacity), &block));
+        sl_array_put(index, SL_ARRAY_DEAD, block, 1);
+    }
+    if (index->writer) SL_TRY(sl_writable_reserve(index->writer, sl_dead(index), sl_dead_bytes(index->n)));
     SL_TRY(sl_mem_alloc(allocator, n * sizeof(uint32_t), &block));
     uint32_t *nodes = block;
     sl_publish_deleting(index);

@@ -55,7 +55,7 @@ static sl_status map_fill(const sl_index *index, sl_id_map *map, size_t n, size_
 sl_status sl_ids_count_duplicates(const sl_index *index, size_t *duplicates) {
     sl_id_map map = {0};
     *duplicates = 0;
-    if (index->id_width == 0) return SL_OK;
+    if (!sl_has(index, SL_ARRAY_IDS)) return SL_OK;
     SL_TRY(map_fill(index, &map, index->n, index->n, duplicates));
     sl_mem_free(&index->allocator, map.slots, map.size * sizeof(uint32_t));
     return SL_OK;
@@ -73,7 +73,7 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
 }
 
 static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
-    if (index->id_width)
+    if (sl_has(index, SL_ARRAY_IDS))
         *node = index->id_map.slots[map_at(index, &index->id_map, id)];
     else
         *node = id < index->n ? (uint32_t)id : SL_NONE;
@@ -101,7 +101,7 @@ static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
 /* The map of an index that keeps its ids, made where there is none. */
 static sl_status map_need(sl_index *index) {
     sl_id_map *map = &index->id_map;
-    if (index->id_width == 0 || __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) return SL_OK;
+    if (!sl_has(index, SL_ARRAY_IDS) || __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) return SL_OK;
     sl_spin_lock(&map->lock);
     sl_status status = map->slots ? SL_OK : map_make(index, index->n, index->n);
     sl_spin_unlock(&map->lock);
@@ -114,40 +114,30 @@ sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
     return find_in(index, id, node);
 }
 
-sl_status sl_ids_resize(sl_index *index, size_t capacity) {
-    if (index->id_width == 0) return SL_OK;
-    uint64_t *wide;
-    void *block;
-    SL_TRY(sl_mem_alloc(&index->layer0, capacity * sizeof *wide, &block));
-    wide = block;
-    for (size_t node = 0; node < index->n; node++)
-        wide[node] = sl_id_of(index, (uint32_t)node);
-    sl_mem_free(&index->layer0, index->ids, index->capacity * index->id_width);
-    index->ids = block;
-    index->id_width = sizeof *wide;
-    return SL_OK;
-}
-
 /* Whether the ids of the nodes from n on are their own numbers, so that none need to be kept. */
 static int are_identity(const sl_index *index, const uint64_t *ids, size_t n) {
-    if (index->id_width) return 0;
+    if (sl_has(index, SL_ARRAY_IDS)) return 0;
     if (!ids) return index->next_id == index->n;
     for (size_t i = 0; i < n; i++)
         if (ids[i] != index->n + i) return 0;
     return 1;
 }
 
+/* Another array of ids in the place of the one there is. */
+static void put_ids(sl_index *index, void *ids, size_t width) {
+    sl_mem_free(&index->layer0, index->arrays[SL_ARRAY_IDS].at, sl_array_bytes(index, SL_ARRAY_IDS, index->capacity));
+    sl_array_put(index, SL_ARRAY_IDS, ids, width);
+}
+
 /* From implicit or narrow ids to an array of whole ones. */
 static sl_status make_explicit(sl_index *index) {
-    if (index->id_width == sizeof(uint64_t)) return SL_OK;
-    if (index->id_width) return sl_ids_resize(index, index->capacity);
     void *block;
+    if (index->arrays[SL_ARRAY_IDS].width == sizeof(uint64_t)) return SL_OK;
     SL_TRY(sl_mem_alloc(&index->layer0, index->capacity * sizeof(uint64_t), &block));
-    uint64_t *wide = block;
+    uint64_t *whole = block;
     for (size_t node = 0; node < index->n; node++)
-        wide[node] = node;
-    index->ids = block;
-    index->id_width = sizeof *wide;
+        whole[node] = sl_id_of(index, (uint32_t)node);
+    put_ids(index, whole, sizeof *whole);
     return SL_OK;
 }
 
@@ -159,17 +149,12 @@ static void back_out(sl_index *index) {
     if (index->writer) return;
     while (node < index->n && index->next_id == index->n && sl_id_of(index, (uint32_t)node) == node)
         node++;
-    if (node == index->n && index->next_id == index->n) sl_ids_free(index);
+    if (node == index->n && index->next_id == index->n) put_ids(index, NULL, 0);
 }
 
 static sl_status refuse(sl_index *index, sl_status status) {
     back_out(index);
     return status;
-}
-
-/* Those of the n nodes that are being added; records are told of whole. */
-static void touch_ids(const sl_index *index, size_t n) {
-    if (!index->record.pitch) sl_index_touch(index, sl_id_at(index, index->n), n * sizeof(uint64_t));
 }
 
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
@@ -186,7 +171,6 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     if (!ids && !index->id_map.slots) {
         for (size_t i = 0; i < n; i++)
             *sl_id_at(index, index->n + i) = next++;
-        touch_ids(index, n);
         index->next_id = next;
         return SL_OK;
     }
@@ -210,7 +194,6 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
                                          (unsigned long long)id));
         if (id >= next) next = id + 1;
     }
-    touch_ids(index, n);
     index->next_id = next;
     return SL_OK;
 }
@@ -224,15 +207,7 @@ void sl_ids_forget(sl_index *index) {
     map_free(index);
 }
 
-void sl_ids_free(sl_index *index) {
-    map_free(index);
-    if (index->id_width) sl_mem_free(&index->layer0, index->ids, index->capacity * index->id_width);
-    index->ids = NULL;
-    index->id_width = 0;
-}
-
 void sl_ids_adopt(sl_index *index, uint64_t *ids) {
-    sl_ids_free(index);
-    index->ids = (uint8_t *)ids;
-    index->id_width = sizeof *ids;
+    map_free(index);
+    put_ids(index, ids, sizeof *ids);
 }

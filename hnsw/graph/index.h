@@ -9,6 +9,7 @@
 #include "base/numa.h"
 #include "base/prefetch.h"
 #include "distance/coarse.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/partition.h"
 #include "storage/origin.h"
 #include "storage/writable.h"
@@ -41,9 +42,9 @@ typedef struct sl_published sl_published; /* publish.h */
 
 /* Where the parts of a node lie in its record, see record.h; all 0 where they lie in arrays. */
 typedef struct sl_record {
-    size_t pitch; /* bytes of a record */
-    size_t row;   /* of it at the beginning, the node's codes */
-    size_t id, sum, links;
+    size_t pitch;                /* bytes from one record to the next */
+    size_t at[SL_ARRAY_KINDS];   /* byte of the record where the part begins; 0 for the part that lies first */
+    size_t size[SL_ARRAY_KINDS]; /* bytes of the part; 0: it is none */
 } sl_record;
 /* place/dram_copy.h */
 typedef struct sl_dram_copy sl_dram_copy;
@@ -63,25 +64,14 @@ struct sl_index {
     const sl_codec *walk_codec; /* what walks score: the coarse codec, or else the codec */
     sl_refine refine;
     sl_codec refine_codec; /* of an I16 refine tier */
-    size_t refine_pitch;   /* 0 without a refine tier */
     size_t m, m0, ef_construction;
     uint64_t seed;
     sl_place place;
 
     size_t n, capacity;
     sl_record record;
-    size_t row_pitch, rest_pitch; /* of the codec's rows where they are arrays */
-    uint8_t *rows;
-    uint8_t *rest_rows; /* of I4 codes: what 4 bits leave over */
-    uint8_t *coarse_rows;
-    uint8_t *projection; /* of the coarse rows; NULL before there are any */
-    uint32_t *links;     /* m0 a node, filled with SL_NONE: see sl_links */
-    size_t link_step;    /* words from a node's to the next's */
-    uint8_t *refine_rows;
-    uint8_t *ids; /* id_width bytes a node; NULL where id_width is 0: id i belongs to node i */
-    size_t id_width;
+    sl_array arrays[SL_ARRAY_KINDS];
     uint64_t next_id;  /* one above the largest id */
-    uint64_t *dead;    /* deleted.c: a bit a node, and 0 from n on; NULL before the first delete */
     size_t dead_count; /* how many bits are set; of a mapped file what its header says */
     sl_upper upper;
     sl_replicas *replicas;         /* of the upper layers, for a policy and several nodes; NULL: none */
@@ -89,10 +79,8 @@ struct sl_index {
     sl_dram_filler *filler;        /* of that; NULL: there will be none */
     uint64_t entry;                /* atomic while building: see sl_entry */
     sl_quant_error quant_error;
-    uint32_t *sums;  /* a CRC of each node's data, see sums.h; NULL: the index has none */
-    size_t sum_step; /* bytes from one to the next */
-    size_t ordered;  /* nodes when they were last numbered anew */
-    size_t threads;  /* that the last add was asked to use */
+    size_t ordered; /* nodes when they were last numbered anew */
+    size_t threads; /* that the last add was asked to use */
     sl_partitions partitions;
     sl_partitions groups; /* of those, see partition.h */
     sl_searcher_pool
@@ -140,9 +128,20 @@ static inline sl_layer sl_layer_at(const sl_index *index, uint32_t level) {
     return sl_layer_in(index, &index->upper, level);
 }
 
+/* Whether nodes have such rows. */
+static inline int sl_has(const sl_index *index, sl_array_kind kind) {
+    return index->arrays[kind].width != 0;
+}
+
+/* A node's row of an array. */
+static inline uint8_t *sl_array_row(const sl_index *index, sl_array_kind kind, size_t node) {
+    const sl_array *array = &index->arrays[kind];
+    return array->at + node * array->step;
+}
+
 /* The links of a node on layer 0. */
 static inline uint32_t *sl_links(const sl_index *index, size_t node) {
-    return index->links + node * index->link_step;
+    return (uint32_t *)(void *)sl_array_row(index, SL_ARRAY_LINKS, node);
 }
 
 /* The link row of an id, or NULL where a damaged file says that the id is not on this layer. */
@@ -199,62 +198,62 @@ static inline size_t sl_links_known(const sl_layer *layer, const uint32_t *links
 }
 
 static inline uint8_t *sl_row(const sl_index *index, uint32_t node) {
-    return index->rows + (size_t)node * index->codec.rows.pitch;
+    return sl_array_row(index, SL_ARRAY_CODES, node);
 }
 
 static inline uint8_t *sl_walk_row(const sl_index *index, uint32_t node) {
-    return (uint8_t *)(uintptr_t)index->walk_codec->rows.base + (size_t)node * index->walk_codec->rows.pitch;
+    return sl_array_row(index, sl_has(index, SL_ARRAY_COARSE) ? SL_ARRAY_COARSE : SL_ARRAY_CODES, node);
 }
 
 static inline uint8_t *sl_rest_row(const sl_index *index, uint32_t node) {
-    return index->rest_rows + (size_t)node * index->codec.rest.pitch;
+    return sl_array_row(index, SL_ARRAY_REST, node);
 }
 
 /* Of an index with a refine tier: a node's row there, and what one unit of its elements stands for. */
 static inline const uint8_t *sl_refine_row(const sl_index *index, uint32_t node) {
-    return index->refine_rows + (size_t)node * index->refine_pitch;
+    return sl_array_row(index, SL_ARRAY_REFINE, node);
 }
 static inline float sl_refine_scale(const sl_index *index, const uint8_t *row) {
     return index->refine == SL_REFINE_I16 ? *(const float *)(row + index->refine_codec.rows.factor) : 1;
 }
 static inline void sl_refine_prefetch(const sl_index *index, uint32_t node) {
-    sl_prefetch(sl_refine_row(index, node), index->refine_pitch);
+    sl_prefetch(sl_refine_row(index, node), index->arrays[SL_ARRAY_REFINE].width);
 }
 
-/* Bytes from a node's id to the next's. */
-static inline size_t sl_id_step(const sl_index *index) {
-    return index->record.pitch ? index->record.pitch : index->id_width;
-}
 static inline uint32_t *sl_sum_at(const sl_index *index, size_t node) {
-    return (uint32_t *)(void *)((uint8_t *)index->sums + node * index->sum_step);
+    return (uint32_t *)(void *)sl_array_row(index, SL_ARRAY_SUMS, node);
 }
 
-/* Where a node's id is kept, of an index that keeps whole ones. */
+/* Where a node's id is kept, of an index that keeps whole ids. */
 static inline uint64_t *sl_id_at(const sl_index *index, size_t node) {
-    return (uint64_t *)(void *)(index->ids + node * sl_id_step(index));
+    return (uint64_t *)(void *)sl_array_row(index, SL_ARRAY_IDS, node);
 }
 
 /* The user's id of a node. */
 static inline uint64_t sl_id_of(const sl_index *index, uint32_t node) {
-    if (index->id_width == 8) return *sl_id_at(index, node);
-    if (index->id_width == 4) return ((const uint32_t *)(const void *)index->ids)[node];
+    const sl_array *ids = &index->arrays[SL_ARRAY_IDS];
+    if (ids->width == sizeof(uint64_t)) return *sl_id_at(index, node);
+    if (ids->width == sizeof(uint32_t)) return ((const uint32_t *)(const void *)ids->at)[node];
     return node;
 }
 
 static inline void sl_id_prefetch(const sl_index *index, uint32_t node) {
-    if (index->id_width == 8)
-        sl_prefetch(sl_id_at(index, node), sizeof(uint64_t));
-    else if (index->id_width == 4)
-        sl_prefetch(index->ids + (size_t)node * sizeof(uint32_t), sizeof(uint32_t));
+    const sl_array *ids = &index->arrays[SL_ARRAY_IDS];
+    if (ids->width) sl_prefetch(ids->at + (size_t)node * ids->step, ids->width);
 }
 
+/* Marks of deleted nodes: bit node % 64 of word node / 64, and 0 from n on. NULL before the first delete. */
+static inline uint64_t *sl_dead(const sl_index *index) {
+    return (uint64_t *)(void *)index->arrays[SL_ARRAY_DEAD].at;
+}
 static inline int sl_is_marked(const uint64_t *dead, size_t node) {
     return dead[node / 64] >> (node % 64) & 1;
 }
 
 /* Whether a node is deleted: it stays in the graph, which others hang on, and is no result any more. */
 static inline int sl_is_dead(const sl_index *index, size_t node) {
-    return index->dead && sl_is_marked(index->dead, node);
+    const uint64_t *dead = sl_dead(index);
+    return dead && sl_is_marked(dead, node);
 }
 /* How many nodes are not. Of a damaged file more may be said to be deleted than there are. */
 static inline size_t sl_undeleted_count(const sl_index *index) {
@@ -282,16 +281,10 @@ void sl_index_release_arrays(sl_index *index);
 sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_t stride);
 /* arrays.c: SL_EREADONLY for an index mapped from its file. */
 sl_status sl_index_writable(const sl_index *index);
-/* arrays.c: bytes of the refine tier of n nodes; checked against overflow when capacity is set. */
-size_t sl_refine_bytes(const sl_index *index, size_t n);
-/* arrays.c: the same of what I4 codes keep beside the rows; 0 of others. */
-size_t sl_rest_bytes(const sl_index *index, size_t n);
-
 /* codes.c: the codecs of an index for these codes. */
 sl_status sl_codes_init(sl_index *index, const sl_index_params *params);
-/* codes.c: bytes of the coarse rows of n nodes, and of their projection; 0 where there are none. */
-size_t sl_coarse_bytes(const sl_index *index, size_t n);
-size_t sl_projection_bytes(const sl_index *index);
+/* codes.c: bytes of a refine row; 0 where the index has none. */
+size_t sl_refine_width(const sl_index *index);
 /* codes.c: coarse rows for nodes [first, first + n), which have all else; the projection is learned if that is due,
  * and then all nodes get theirs anew. Nothing has changed on failure. */
 sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t threads);
@@ -301,35 +294,6 @@ void sl_refined_floats(const sl_index *index, uint32_t node, float *out);
 void sl_coded_floats(const sl_index *index, uint32_t node, float *out);
 /* vectors.c: a node's vector as sl_index_get gives it, as floats or as the integers of an integer index. */
 void sl_vector_of(const sl_index *index, uint32_t node, sl_dtype dtype, void *out);
-
-/* What a file of an index is to hold besides what the index has as it should be there. */
-typedef struct sl_described_as {
-    sl_layout layout;
-    const void *ids; /* of id_width bytes each; NULL: the index's own */
-    uint32_t id_width;
-    const uint32_t *sums; /* NULL: the index's own, where there are any */
-    const uint64_t
-        *dead;    /* marks of a file with room where nothing is deleted: written, so that no reader meets a hole */
-    void *window; /* see sl_split_rows; NULL where nothing is going to be written */
-} sl_described_as;
-
-#define SL_DESCRIBED_ROWS 4u
-
-/* A file of an index: header fields (but for those the store fills in) and sections, which point into it. */
-typedef struct sl_description {
-    sl_file_header header;
-    sl_section_source sections[SL_MAX_SECTIONS];
-    size_t count;
-    sl_split_rows rows[SL_DESCRIBED_ROWS];
-    size_t row_count;
-} sl_description;
-
-/* index/describe.c: the file of an index that cannot be written in place. */
-void sl_describe(const sl_index *index, const sl_described_as *as, sl_description *out);
-/* index/describe.c: in the layout and with the ids that the index has; only for its sizes. */
-void sl_describe_own(const sl_index *index, sl_description *out);
-/* index/describe.c: bytes an id takes in a file: none where they are the nodes' numbers, 4 where they fit. */
-uint32_t sl_file_id_width(const sl_index *index);
 
 /* upper.c: level that a node about to be added gets, from the seed and its number alone. */
 uint32_t sl_level_of(const sl_index *index, uint32_t node);
@@ -361,14 +325,11 @@ sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
  */
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n);
 void sl_ids_undo(sl_index *index, uint64_t next_id);
-void sl_ids_free(sl_index *index);
 /* ids.c: ids of nodes have changed, or who of several has one: the map is made anew when it is next needed. */
 void sl_ids_forget(sl_index *index);
 /* ids.c: takes over an array of `capacity` whole ids, of which the first n are the nodes'. */
 void sl_ids_adopt(sl_index *index, uint64_t *ids);
 /* ids.c: nodes whose id an earlier node has, deleted ones left out: 0 unless a file is damaged. */
 sl_status sl_ids_count_duplicates(const sl_index *index, size_t *duplicates);
-/* ids.c: moves the ids into an array of `capacity` entries. */
-sl_status sl_ids_resize(sl_index *index, size_t capacity);
 
 #endif

@@ -67,7 +67,7 @@ sl_status sl_partitions_check(const sl_index *index) {
 static sl_status take(sl_index *index, const sl_file_section *section, size_t size, sl_progress *progress, void **out) {
     *out = NULL;
     if (index->place != SL_PLACE_DRAM) {
-        *out = (void *)(uintptr_t)sl_store_data(index->store, section);
+        *out = sl_store_data(index->store, section);
         return SL_OK;
     }
     SL_TRY(sl_mem_alloc(&index->allocator, size, out));

@@ -69,23 +69,15 @@ static void store_word(const sl_index *index, uint64_t *to, uint64_t value) {
 
 sl_status sl_publish_reserve_nodes(const sl_index *index, size_t more) {
     sl_writable *live = index->writer;
-    size_t first = index->n;
     if (!live) return SL_OK;
-    SL_TRY(sl_writable_reserve(live, sl_row(index, (uint32_t)first), more * index->codec.rows.pitch));
-    if (index->rest_rows)
-        SL_TRY(sl_writable_reserve(live, sl_rest_row(index, (uint32_t)first), more * index->codec.rest.pitch));
-    if (index->coarse_rows)
-        SL_TRY(sl_writable_reserve(live, sl_walk_row(index, (uint32_t)first), more * index->walk_codec->rows.pitch));
-    if (index->projection)
-        SL_TRY(sl_writable_reserve(live, index->projection, sl_coarse_projection_size(&index->coarse)));
-    if (!index->record.pitch) {
-        SL_TRY(sl_writable_reserve(live, sl_links(index, first), more * index->m0 * sizeof(uint32_t)));
-        SL_TRY(sl_writable_reserve(live, sl_id_at(index, first), more * sizeof(uint64_t)));
-        SL_TRY(sl_writable_reserve(live, sl_sum_at(index, first), more * sizeof *index->sums));
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const unsigned flags = sl_array_lines[kind].flags;
+        if (flags & SL_ARRAY_BITS) continue;
+        const sl_span rows =
+            flags & SL_ARRAY_SINGLE ? sl_array_span(index, kind, 0, 1) : sl_array_span(index, kind, index->n, more);
+        if (rows.size) SL_TRY(sl_writable_reserve(live, rows.at, rows.size));
     }
-    return index->refine_pitch
-               ? sl_writable_reserve(live, sl_refine_row(index, (uint32_t)first), more * index->refine_pitch)
-               : SL_OK;
+    return SL_OK;
 }
 
 sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t rows) {

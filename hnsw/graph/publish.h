@@ -26,16 +26,6 @@ typedef struct sl_extent {
     size_t n, slots, rows;
 } sl_extent;
 
-/* index/describe.c: room for n vectors, on the upper layers for so many more than are expected that it never runs out
- * sooner.
- */
-sl_extent sl_room_for(const sl_index *index, size_t n);
-
-/* index/describe.c: as sl_describe, of a file that can be written in place: with that room, whole ids, sums, and `live`
- * of SL_LIVE_SIZE bytes. */
-void sl_describe_writable(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,
-                          sl_description *out);
-
 /* The facts of an index as it is. */
 sl_published sl_published_of(const sl_index *index);
 

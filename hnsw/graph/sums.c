@@ -8,28 +8,24 @@
 /* Records that a thread looks at in a row. */
 enum { RANGE = 1024 };
 
-/* In a record the row has no padding, which in an array is zeros. */
-static uint32_t sum_of_row(const sl_index *index, uint32_t node) {
+/* A row in a record has no padding, which in an array is zeros. */
+static uint32_t add_row(uint32_t crc, const sl_array *array, uint32_t node) {
     static const uint8_t padding[SL_CACHE_LINE];
-    size_t size = index->codec.rows.size;
-    return sl_crc32c(sl_crc32c(0, sl_row(index, node), size), padding, index->row_pitch - size);
+    crc = sl_crc32c(crc, array->at + node * array->step, array->size);
+    return sl_crc32c(crc, padding, array->width - array->size);
 }
 
 uint32_t sl_sum_of(const sl_index *index, uint32_t node) {
     uint64_t id = sl_id_of(index, node);
-    uint32_t crc = sum_of_row(index, node);
-    if (index->rest_pitch) crc = sl_crc32c(crc, sl_rest_row(index, node), index->rest_pitch);
-    if (index->refine_pitch) crc = sl_crc32c(crc, sl_refine_row(index, node), index->refine_pitch);
+    uint32_t crc = 0;
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (sl_has(index, kind) && (sl_array_lines[kind].flags & SL_ARRAY_SUMMED))
+            crc = add_row(crc, &index->arrays[kind], node);
     return sl_crc32c(crc, &id, sizeof id);
 }
 
-size_t sl_sums_bytes(const sl_index *index) {
-    return index->n * sizeof(uint32_t);
-}
-
-void sl_sums_make(const sl_index *index, uint32_t *sums) {
-    for (size_t node = 0; node < index->n; node++)
-        sums[node] = sl_sum_of(index, (uint32_t)node);
+void sl_sum_row(const sl_index *index, uint32_t node, uint8_t *row) {
+    *(uint32_t *)(void *)row = sl_sum_of(index, node);
 }
 
 int sl_sum_holds(const sl_index *index, uint32_t node) {
@@ -67,7 +63,7 @@ static void check_range(void *ctx, size_t from, size_t to) {
 sl_sums_found sl_sums_check(const sl_index *index, size_t threads, uint64_t *ids, size_t room, sl_progress *progress) {
     sl_sums_found found = {0};
     sl_summing summing = {.index = index, .progress = progress, .first = SIZE_MAX};
-    if (!index->sums) return found;
+    if (!index->arrays[SL_ARRAY_SUMS].at) return found;
     sl_crew_run(threads, index->n, RANGE, check_range, &summing);
     found.checked = summing.checked;
     found.bad = summing.bad;

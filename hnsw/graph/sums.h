@@ -6,13 +6,11 @@
 
 #include "hnsw/graph/index.h"
 
-/* The CRC-32C of a node's row of codes, its row of the rest and of the refine tier, each with its padding, as far as
- * the index has them, and its id in 8 bytes. */
+/* The CRC-32C of the node's rows that SL_ARRAY_SUMMED names, each with its padding, and of its id in 8 bytes. */
 uint32_t sl_sum_of(const sl_index *index, uint32_t node);
 
-/* Those of all nodes, into sl_sums_bytes bytes. */
-size_t sl_sums_bytes(const sl_index *index);
-void sl_sums_make(const sl_index *index, uint32_t *sums);
+/* The same as a row of SL_ARRAY_SUMS: see sl_derive_fn. */
+sl_derive_fn sl_sum_row;
 
 /* Whether a node's record is as its sum says. Of an index that has sums. */
 int sl_sum_holds(const sl_index *index, uint32_t node);

@@ -36,7 +36,7 @@ void sl_coded_floats(const sl_index *index, uint32_t node, float *out) {
 }
 
 void sl_vector_of(const sl_index *index, uint32_t node, sl_dtype dtype, void *out) {
-    if (index->refine_pitch)
+    if (sl_has(index, SL_ARRAY_REFINE))
         sl_refined_floats(index, node, out);
     else if (sl_dtype_is_float(dtype))
         sl_coded_floats(index, node, out);

@@ -111,7 +111,8 @@ static void check_layer0(sl_check *check) {
     report->bad_links += bad;
     check->beyond += beyond;
     /* No query can be brought into the form of rows that came from a broken projection. */
-    report->bad_vectors = index->projection && !sl_coarse_is_finite(&index->coarse) ? index->n : vectors;
+    report->bad_vectors =
+        sl_has(index, SL_ARRAY_PROJECTION) && !sl_coarse_is_finite(&index->coarse) ? index->n : vectors;
     report->min_degree = index->n ? smallest : 0;
     report->max_degree = largest;
     report->mean_degree = index->n ? (double)sum / (double)index->n : 0;
@@ -333,7 +334,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     check.report.deleted = index->dead_count;
     check.report.sampled_recall = (double)NAN;
     sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,
-                      index->n * (1 + check.params.sample + (check.params.scrub && index->sums)) +
+                      index->n * (1 + check.params.sample + (check.params.scrub && sl_has(index, SL_ARRAY_SUMS))) +
                           (index->store ? index->store->size : 0));
     sl_status status = check_file(&check);
     /* Of damaged pages records say which vectors they are of. */

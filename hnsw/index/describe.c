@@ -1,13 +1,15 @@
 /* What a file of an index is made of. */
-#include "hnsw/graph/publish.h"
+#include "hnsw/index/describe.h"
+
 #include "hnsw/graph/record.h"
 #include "hnsw/search/settings.h"
 
 #include <math.h>
 
 uint32_t sl_file_id_width(const sl_index *index) {
-    if (index->id_width == 0) return 0;
-    return index->id_width == 4 || index->next_id <= (uint64_t)UINT32_MAX + 1 ? 4 : 8;
+    const size_t width = index->arrays[SL_ARRAY_IDS].width;
+    if (width == 0) return 0;
+    return width == 4 || index->next_id <= (uint64_t)UINT32_MAX + 1 ? 4 : 8;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -18,51 +20,65 @@ static void put(sl_description *out, sl_section_kind kind, uint32_t flags, const
     out->sections[out->count++] = (sl_section_source){(uint32_t)kind, flags, data, size, 0, NULL};
 }
 
-/* Rows of `row` bytes, `size` of which, and zeros, lie `step` bytes from one another: as they lie, or brought together
- * on the way. */
-static void put_each(sl_description *out, sl_section_kind kind, const void *at, size_t step, size_t size, size_t row,
+/* Rows of `row` bytes: as they lie, or brought together on the way, with zeros behind what lies of each. */
+static void put_rows(sl_description *out, sl_section_kind kind, const sl_array *array, size_t row, uint64_t size,
                      const sl_described_as *as) {
-    put(out, kind, SL_SECTION_REQUIRED, at, out->header.n * row);
-    if (step == row && size == row) return;
+    put(out, kind, SL_SECTION_REQUIRED, array->at, size);
+    if (array->step == row && array->size == row) return;
     sl_split_rows *rows = &out->rows[out->row_count++];
     *rows = (sl_split_rows){.count = 1, .row = row, .window = as->window};
-    rows->parts[0] = (sl_part){(uint8_t *)(uintptr_t)at, step, size, 0};
+    rows->parts[0] = (sl_part){array->at, array->step, array->size, 0};
     out->sections[out->count - 1].rows = rows;
 }
 
 static void put_records(const sl_index *index, const sl_described_as *as, sl_description *out) {
     sl_record record = sl_record_of(index);
     out->header.record_pitch = (uint32_t)record.pitch;
-    /* From records too: what lies between the parts is no part of them, and zero in the file. */
+    /* From records too: the bytes between the parts are zero in the file. */
     sl_split_rows *rows = &out->rows[out->row_count++];
-    *rows = (sl_split_rows){.count = SL_RECORD_PARTS, .row = record.pitch, .window = as->window};
-    sl_record_parts(index, &record, as->ids, as->sums, rows->parts);
+    *rows = (sl_split_rows){.row = record.pitch, .window = as->window};
+    rows->count = sl_record_parts(index, &record, as->made, rows->parts);
     put(out, SL_SECTION_RECORDS, SL_SECTION_REQUIRED, NULL, index->n * record.pitch);
     out->sections[out->count - 1].rows = rows;
 }
 
+/* Bytes of a row in a file of the index, or 1 for marks; 0: the smallest file has no such array. */
+static size_t width_in_file(const sl_index *index, const sl_described_as *as, sl_array_kind kind) {
+    const size_t width = index->arrays[kind].width;
+    const unsigned flags = sl_array_lines[kind].flags;
+    if (flags & SL_ARRAY_FILED) return 0;
+    if (kind == SL_ARRAY_IDS) return as->id_width;
+    if (kind == SL_ARRAY_DEAD) return index->dead_count != 0;
+    /* Coarse rows and their projection are learned from vectors. */
+    return kind == SL_ARRAY_COARSE || (flags & SL_ARRAY_SINGLE) ? (index->n ? width : 0) : width;
+}
+
+/* An array of the index, or the one that was made in its place. */
+static const sl_array *array_to_save(const sl_index *index, const sl_described_as *as, sl_array_kind kind) {
+    return as->made[kind].at ? &as->made[kind] : &index->arrays[kind];
+}
+
+static int is_in_records(const sl_index *index, const sl_described_as *as, sl_array_kind kind) {
+    return as->layout == SL_LAYOUT_RECORDS && sl_record_holds(index, kind);
+}
+
+static void put_array(const sl_index *index, const sl_described_as *as, sl_array_kind kind, size_t width,
+                      sl_description *out) {
+    const sl_array_line *line = &sl_array_lines[kind];
+    const sl_array *array = array_to_save(index, as, kind);
+    const uint64_t size = sl_array_size(kind, width, index->n);
+    if (line->flags & (SL_ARRAY_SINGLE | SL_ARRAY_BITS))
+        put(out, line->section, SL_SECTION_REQUIRED, array->at, size);
+    else
+        put_rows(out, line->section, array, width, size, as);
+}
+
 static void put_layer0(const sl_index *index, const sl_described_as *as, sl_description *out) {
-    const sl_codec *codec = &index->codec;
-    int records = as->layout == SL_LAYOUT_RECORDS;
-    if (records) put_records(index, as, out);
-    if (!records || !sl_record_holds(index, SL_SECTION_CODES))
-        put_each(out, SL_SECTION_CODES, index->rows, codec->rows.pitch, codec->rows.size, index->row_pitch, as);
-    if (codec->rest.pitch && !records)
-        put_each(out, SL_SECTION_REST, index->rest_rows, codec->rest.pitch, codec->rest.size, index->rest_pitch, as);
-    if (index->coarse.codec.rows.pitch && index->n) {
-        put(out, SL_SECTION_COARSE, SL_SECTION_REQUIRED, index->coarse_rows, index->n * index->coarse.codec.rows.pitch);
-        put(out, SL_SECTION_PROJECTION, SL_SECTION_REQUIRED, index->projection,
-            sl_coarse_projection_size(&index->coarse));
+    if (as->layout == SL_LAYOUT_RECORDS) put_records(index, as, out);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        size_t width = width_in_file(index, as, kind);
+        if (width && !is_in_records(index, as, kind)) put_array(index, as, kind, width, out);
     }
-    const size_t word = sizeof(uint32_t), links = index->m0 * word;
-    if (!records) put_each(out, SL_SECTION_LINKS, index->links, index->link_step * word, links, links, as);
-    if (!records && as->id_width) {
-        size_t step = as->ids ? as->id_width : sl_id_step(index);
-        put_each(out, SL_SECTION_IDS, as->ids ? as->ids : index->ids, step, as->id_width, as->id_width, as);
-    }
-    if (index->refine_pitch)
-        put(out, SL_SECTION_REFINE, SL_SECTION_REQUIRED, index->refine_rows, index->n * index->refine_pitch);
-    if (index->dead_count) put(out, SL_SECTION_DEAD, SL_SECTION_REQUIRED, index->dead, sl_dead_bytes(index->n));
 }
 
 static void put_upper(const sl_index *index, sl_description *out) {
@@ -101,8 +117,8 @@ void sl_describe(const sl_index *index, const sl_described_as *as, sl_descriptio
                                    .m = (uint32_t)index->m,
                                    .ef_construction = (uint32_t)index->ef_construction,
                                    .seed = index->seed,
-                                   .row_pitch = (uint32_t)index->row_pitch,
-                                   .refine_pitch = (uint32_t)index->refine_pitch,
+                                   .row_pitch = (uint32_t)index->arrays[SL_ARRAY_CODES].width,
+                                   .refine_pitch = (uint32_t)index->arrays[SL_ARRAY_REFINE].width,
                                    .id_width = as->id_width,
                                    .entry_node = entry.node,
                                    .entry_slot = entry.slot,
@@ -143,52 +159,6 @@ sl_extent sl_room_for(const sl_index *index, size_t n) {
     return room;
 }
 
-/* Bytes of a section that follows those described before it. */
-static uint64_t room_of(const sl_index *index, sl_section_kind kind, sl_extent room, const sl_description *before) {
-    const uint64_t word = sizeof(uint32_t);
-    switch (kind) {
-    case SL_SECTION_CODES:
-        return room.n * index->row_pitch;
-    case SL_SECTION_REST:
-        return room.n * index->rest_pitch;
-    case SL_SECTION_COARSE:
-        return room.n * index->coarse.codec.rows.pitch;
-    case SL_SECTION_PROJECTION:
-        return index->coarse.codec.rows.pitch ? sl_coarse_projection_size(&index->coarse) : 0;
-    case SL_SECTION_LINKS:
-        return room.n * index->m0 * word;
-    case SL_SECTION_IDS:
-        return room.n * sizeof(uint64_t);
-    case SL_SECTION_REFINE:
-        return room.n * index->refine_pitch;
-    case SL_SECTION_UPPER_NODES:
-        return room.slots * word;
-    case SL_SECTION_UPPER_START:
-        return (room.slots + 1) * word;
-    case SL_SECTION_UPPER_LINKS:
-        return room.rows * index->m * word;
-    case SL_SECTION_DEAD:
-        return sl_dead_bytes(room.n);
-    case SL_SECTION_TUNED:
-        return SL_MAX_TUNED * sizeof(sl_tuned_record);
-    case SL_SECTION_SUMS:
-        return room.n * word;
-    case SL_SECTION_RECORDS:
-        return room.n * sl_record_of(index).pitch;
-    case SL_SECTION_LIVE:
-        return SL_LIVE_SIZE;
-    case SL_SECTION_PAGE_SUMS:
-        return sl_page_sums_size(sl_store_file_size(before->sections, before->count));
-    case SL_SECTION_PARTITION_STARTS:
-    case SL_SECTION_PARTITION_ROWS:
-    case SL_SECTION_PARTITION_BANDS:
-    case SL_SECTION_GROUP_STARTS:
-    case SL_SECTION_GROUP_ROWS:
-        return 0;
-    }
-    return 0;
-}
-
 /* The section of a kind among those described, made where there is none. */
 static sl_section_source *section_for(sl_description *out, sl_section_kind kind) {
     for (size_t i = 0; i < out->count; i++)
@@ -197,37 +167,96 @@ static sl_section_source *section_for(sl_description *out, sl_section_kind kind)
     return &out->sections[out->count - 1];
 }
 
-static void put_sums(const sl_index *index, const sl_described_as *as, sl_description *out) {
-    const size_t word = sizeof(uint32_t);
-    size_t step = as->sums ? word : index->sum_step;
-    put_each(out, SL_SECTION_SUMS, as->sums ? as->sums : index->sums, step, word, word, as);
+/* The section can be written in place, and is `bytes` long; 0: there is none. */
+static sl_section_source *make_room(sl_description *out, sl_section_kind kind, uint64_t bytes) {
+    if (!bytes) return NULL;
+    sl_section_source *section = section_for(out, kind);
+    section->flags = SL_SECTION_REQUIRED | SL_SECTION_CHANGING;
+    section->room = bytes;
+    return section;
 }
 
+/* Bytes of a row in a file with room, or 1 for marks; 0: the index has no such array. */
+static size_t width_with_room(const sl_index *index, sl_array_kind kind) {
+    if (kind == SL_ARRAY_IDS) return sizeof(uint64_t);
+    if (kind == SL_ARRAY_DEAD) return 1;
+    return kind == SL_ARRAY_SUMS ? sizeof(uint32_t) : index->arrays[kind].width;
+}
+
+/* Arrays with this value of SL_ARRAY_FILED. */
+static void make_room_in_arrays(const sl_index *index, size_t n, const sl_described_as *as, int filed,
+                                sl_description *out) {
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const sl_array_line *line = &sl_array_lines[kind];
+        const size_t width = width_with_room(index, kind);
+        if (((line->flags & SL_ARRAY_FILED) != 0) != filed || is_in_records(index, as, kind)) continue;
+        if (filed) put_array(index, as, kind, width, out);
+        sl_section_source *section = make_room(out, line->section, sl_array_size(kind, width, n));
+        if (!section || section->size || !as->made[kind].at) continue;
+        section->data = as->made[kind].at;
+        section->size = sl_array_size(kind, width, index->n);
+    }
+}
+
+/* The last section is SL_SECTION_LIVE, so that the file ends with a whole line. */
 void sl_describe_writable(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,
                           sl_description *out) {
-    /* The last is SL_SECTION_LIVE, so that the file ends with a whole line. */
-    const sl_section_kind kinds[] = {
-        SL_SECTION_RECORDS,    SL_SECTION_CODES,       SL_SECTION_REST,        SL_SECTION_COARSE,
-        SL_SECTION_PROJECTION, SL_SECTION_LINKS,       SL_SECTION_IDS,         SL_SECTION_REFINE,
-        SL_SECTION_DEAD,       SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START, SL_SECTION_UPPER_LINKS,
-        SL_SECTION_TUNED,      SL_SECTION_SUMS,        SL_SECTION_PAGE_SUMS,   SL_SECTION_LIVE};
-    int records = as->layout == SL_LAYOUT_RECORDS;
+    const uint64_t word = sizeof(uint32_t);
     sl_describe(index, as, out);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        uint64_t bytes = room_of(index, kinds[i], room, out);
-        if (!bytes || (kinds[i] == SL_SECTION_RECORDS ? !records : records && sl_record_holds(index, kinds[i])))
-            continue;
-        if (kinds[i] == SL_SECTION_SUMS) put_sums(index, as, out);
-        if (kinds[i] == SL_SECTION_LIVE) put(out, SL_SECTION_LIVE, 0, live, SL_LIVE_SIZE);
-        sl_section_source *section = section_for(out, kinds[i]);
-        if (kinds[i] == SL_SECTION_DEAD && !section->size && as->dead) {
-            section->data = as->dead;
-            section->size = sl_dead_bytes(index->n);
-        }
-        section->flags = SL_SECTION_REQUIRED | SL_SECTION_CHANGING;
-        section->room = bytes;
-    }
+    if (as->layout == SL_LAYOUT_RECORDS) make_room(out, SL_SECTION_RECORDS, room.n * sl_record_of(index).pitch);
+    make_room_in_arrays(index, room.n, as, 0, out);
+    make_room(out, SL_SECTION_UPPER_NODES, room.slots * word);
+    make_room(out, SL_SECTION_UPPER_START, (room.slots + 1) * word);
+    make_room(out, SL_SECTION_UPPER_LINKS, room.rows * index->m * word);
+    make_room(out, SL_SECTION_TUNED, SL_MAX_TUNED * sizeof(sl_tuned_record));
+    make_room_in_arrays(index, room.n, as, 1, out);
+    make_room(out, SL_SECTION_PAGE_SUMS, sl_page_sums_size(sl_store_file_size(out->sections, out->count)));
+    put(out, SL_SECTION_LIVE, 0, live, SL_LIVE_SIZE);
+    make_room(out, SL_SECTION_LIVE, SL_LIVE_SIZE);
     out->header.room = room.n;
     out->header.upper_room = room.slots;
     out->header.rows_room = room.rows;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Counting
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Sections that are no array of nodes; the others are not counted by themselves. */
+static const struct {
+    sl_section_kind section;
+    size_t in_stats, in_plan;
+} parts[] = {
+#define PART(section, member)                                                                                          \
+    { SL_SECTION_##section, offsetof(sl_index_stats, member), offsetof(sl_plan, member) }
+    PART(UPPER_NODES, bytes_upper),         PART(UPPER_START, bytes_upper),
+    PART(UPPER_LINKS, bytes_upper),         PART(PARTITION_STARTS, bytes_partitions),
+    PART(PARTITION_ROWS, bytes_partitions), PART(PARTITION_BANDS, bytes_partitions),
+    PART(GROUP_STARTS, bytes_partitions),   PART(GROUP_ROWS, bytes_partitions),
+#undef PART
+};
+
+static const sl_array_line *line_of(uint32_t section) {
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if ((uint32_t)sl_array_lines[kind].section == section) return &sl_array_lines[kind];
+    return NULL;
+}
+
+static void count(void *all, size_t member, uint64_t bytes) {
+    if (member) *(uint64_t *)(void *)((char *)all + member) += bytes;
+}
+
+void sl_count_in_stats(const sl_section_source *section, sl_index_stats *stats) {
+    const sl_array_line *line = line_of(section->kind);
+    if (line) count(stats, line->in_stats, section->size);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if ((uint32_t)parts[i].section == section->kind) count(stats, parts[i].in_stats, section->size);
+}
+
+void sl_count_in_plan(const sl_section_source *section, sl_plan *plan) {
+    const sl_array_line *line = line_of(section->kind);
+    if (line) count(plan, line->in_plan, section->size);
+    if (line && (line->flags & SL_ARRAY_PLACED)) plan->bytes_layer0 += section->size;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if ((uint32_t)parts[i].section == section->kind) count(plan, parts[i].in_plan, section->size);
 }

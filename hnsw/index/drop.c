@@ -17,14 +17,6 @@ static uint32_t stand_in(const sl_index *index, uint32_t node) {
     return SL_NONE;
 }
 
-static void copy_row(const sl_index *index, const uint8_t *rows, size_t pitch, size_t size, uint32_t to,
-                     uint32_t from) {
-    if (!pitch) return;
-    uint8_t *row = (uint8_t *)(uintptr_t)rows + (size_t)to * pitch;
-    memcpy(row, rows + (size_t)from * pitch, size);
-    sl_writable_renew(index->writer, row, size);
-}
-
 /* The node stays in the graph, which others hang on, as a deleted copy of another. Its id is left: it may be what is
  * damaged, and a deleted node's counts for nothing. */
 static void drop(sl_index *index, uint32_t node, uint32_t from) {
@@ -32,14 +24,15 @@ static void drop(sl_index *index, uint32_t node, uint32_t from) {
         sl_dead_mark(index, node);
         index->dead_count++;
     }
-    const sl_codec *codec = &index->codec;
-    const size_t coarse = index->coarse.codec.rows.pitch;
-    copy_row(index, index->rows, codec->rows.pitch, codec->rows.size, node, from);
-    copy_row(index, index->rest_rows, codec->rest.pitch, codec->rest.size, node, from);
-    copy_row(index, index->coarse_rows, coarse, coarse, node, from);
-    copy_row(index, index->refine_rows, index->refine_pitch, index->refine_pitch, node, from);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const sl_array *array = &index->arrays[kind];
+        uint8_t *row = sl_array_row(index, kind, node);
+        if (!array->at || !(sl_array_lines[kind].flags & SL_ARRAY_COPIED)) continue;
+        memcpy(row, sl_array_row(index, kind, from), array->size);
+        sl_writable_renew(index->writer, row, array->size);
+    }
     *sl_sum_at(index, node) = sl_sum_of(index, node);
-    sl_writable_renew(index->writer, sl_sum_at(index, node), sizeof *index->sums);
+    sl_writable_renew(index->writer, sl_sum_at(index, node), sizeof(uint32_t));
     sl_writable_renew(index->writer, sl_id_at(index, node), sizeof(uint64_t));
 }
 
@@ -55,7 +48,7 @@ sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped
     sl_sums_found found = sl_sums_check(index, threads, NULL, 0, NULL);
     *dropped = 0;
     if (!found.bad) return SL_OK;
-    SL_TRY(sl_writable_reserve(index->writer, index->dead, sl_dead_bytes(index->n)));
+    SL_TRY(sl_writable_reserve(index->writer, sl_dead(index), sl_dead_bytes(index->n)));
     sl_publish_deleting(index);
     for (size_t node = found.node; node < index->n && *dropped < found.bad; node++) {
         if (sl_sum_holds(index, (uint32_t)node)) continue;

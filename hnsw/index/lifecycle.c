@@ -34,26 +34,6 @@ static sl_status check_params(const sl_index_params *p) {
     return SL_OK;
 }
 
-/* F32 and BF16 rows are the bare elements, the latter rounded up to 4 bytes; I16 rows are those of a codec. */
-static sl_status set_refine(sl_index *index) {
-    size_t dim = index->codec.dim;
-    switch (index->refine) {
-    case SL_REFINE_F32:
-        index->refine_pitch = dim * sizeof(float);
-        break;
-    case SL_REFINE_BF16:
-        index->refine_pitch = sl_round_up(dim * sizeof(uint16_t), 4);
-        break;
-    case SL_REFINE_I16:
-        SL_TRY(sl_codec_init(&index->refine_codec, dim, SL_METRIC_IP, SL_F32, SL_CODES_I16));
-        index->refine_pitch = index->refine_codec.rows.pitch;
-        break;
-    case SL_REFINE_NONE:
-        break;
-    }
-    return SL_OK;
-}
-
 sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
     *out = NULL;
     SL_TRY(check_params(params));
@@ -66,16 +46,13 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
                         .log = params->log,
                         .log_ctx = params->log_ctx,
                         .kernels = sl_kernels_best(),
-                        .refine = params->refine,
                         .m = params->m,
                         .m0 = 2 * params->m,
-                        .link_step = 2 * params->m,
                         .ef_construction = params->ef_construction,
                         .seed = params->seed,
                         .place = SL_PLACE_DRAM};
     sl_status status;
     SL_TRY_GOTO(sl_codes_init(index, params), fail);
-    SL_TRY_GOTO(set_refine(index), fail);
     SL_TRY_GOTO(sl_searcher_pool_init(index), fail);
     *out = index;
     return SL_OK;

@@ -53,9 +53,11 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
     if (header->record_pitch && header->record_pitch != record)
         return sl_fail(SL_ECORRUPT, "header says records of %u bytes, where its parameters make %zu",
                        header->record_pitch, record);
-    if (header->row_pitch != index->codec.rows.pitch || header->refine_pitch != index->refine_pitch)
+    if (header->row_pitch != index->arrays[SL_ARRAY_CODES].width ||
+        header->refine_pitch != index->arrays[SL_ARRAY_REFINE].width)
         return sl_fail(SL_ECORRUPT, "header says rows of %u and %u bytes, where its parameters make %zu and %zu",
-                       header->row_pitch, header->refine_pitch, index->codec.rows.pitch, index->refine_pitch);
+                       header->row_pitch, header->refine_pitch, index->arrays[SL_ARRAY_CODES].width,
+                       index->arrays[SL_ARRAY_REFINE].width);
     if ((header->id_width != 0 && header->id_width != 4 && header->id_width != 8) ||
         ((header->record_pitch || sl_writable_head(index->store)) && header->id_width != 8))
         return sl_fail(SL_ECORRUPT, "header says ids of %u bytes", header->id_width);
@@ -69,12 +71,6 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
         return sl_fail(SL_ECORRUPT, "entry point (node %u, slot %u, level %u) is not in the index", header->entry_node,
                        header->entry_slot, header->max_level);
     return SL_OK;
-}
-
-/* Whether a section is an array of layer 0. */
-static int is_layer0(uint32_t kind) {
-    return kind == SL_SECTION_CODES || kind == SL_SECTION_REST || kind == SL_SECTION_COARSE ||
-           kind == SL_SECTION_LINKS || kind == SL_SECTION_IDS || kind == SL_SECTION_REFINE || kind == SL_SECTION_DEAD;
 }
 
 /* How many of everything the index has, and how many its sections have room for: the same where the file is not written
@@ -112,17 +108,14 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_pu
     return SL_OK;
 }
 
-/* An array that a section holds: its first `has` bytes count, of `room` that the section must have; 0 means that there
- * is no such section. */
-typedef struct sl_array {
+/* What a section holds: its first `has` bytes count, of `room` that the section must have; 0 means that there is no
+ * such section. */
+typedef struct sl_loading {
     uint32_t kind;
     uint64_t has, room;
     size_t slack; /* bytes behind it that kernels may read, where it is copied */
-} sl_array;
-
-static sl_array array_of(uint32_t kind, size_t has, size_t room, size_t pitch, size_t slack) {
-    return (sl_array){kind, (uint64_t)has * pitch, (uint64_t)room * pitch, pitch ? slack : 0};
-}
+    const sl_allocator *allocator;
+} sl_loading;
 
 /* NULL where none is due: also where there is one that holds nothing, which nothing must be read from. */
 static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t size, const sl_file_section **out) {
@@ -135,38 +128,44 @@ static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t siz
 }
 
 /* Into the mapping or into memory, which stays with the index whether or not the copy succeeds. */
-static sl_status load(sl_index *index, sl_array array, void **out, sl_progress *progress) {
+static sl_status load(const sl_index *index, const sl_loading *loading, void **out, sl_progress *progress) {
     const sl_file_section *section;
+    const uint64_t has = loading->has;
     *out = NULL;
-    SL_TRY(find_section(index, array.kind, array.room, &section));
+    SL_TRY(find_section(index, loading->kind, loading->room, &section));
     if (index->place != SL_PLACE_DRAM) {
-        *out = section ? (void *)(uintptr_t)sl_store_data(index->store, section) : NULL;
+        if (section) *out = sl_store_data(index->store, section);
         return SL_OK;
     }
-    if (array.has + array.slack == 0) return SL_OK;
-    SL_TRY(sl_mem_take(is_layer0(array.kind) ? &index->layer0 : &index->allocator, array.has + array.slack, out));
-    size_t copied = section ? (size_t)array.has : 0;
-    memset((uint8_t *)*out + copied, 0, array.has + array.slack - copied);
-    if (!section) return SL_OK;
-    return sl_store_copy_first(index->store, section, *out, array.has, progress);
+    if (has + loading->slack == 0) return SL_OK;
+    SL_TRY(sl_mem_take(loading->allocator, has + loading->slack, out));
+    size_t copied = section ? (size_t)has : 0;
+    memset((uint8_t *)*out + copied, 0, has + loading->slack - copied);
+    return section ? sl_store_copy_first(index->store, section, *out, has, progress) : SL_OK;
+}
+
+static sl_status load_words(const sl_index *index, uint32_t kind, size_t has, size_t room, void **out,
+                            sl_progress *progress) {
+    const size_t word = sizeof(uint32_t);
+    const sl_loading loading = {.kind = kind, .has = has * word, .room = room * word, .allocator = &index->allocator};
+    return load(index, &loading, out, progress);
 }
 
 static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
     sl_upper *upper = &index->upper;
-    const size_t word = sizeof(uint32_t);
     const sl_extent has = sizes->has, room = sizes->room;
     size_t starts = has.slots ? has.slots + 1 : 0, starts_room = room.slots ? room.slots + 1 : 0;
     int mapped = index->place != SL_PLACE_DRAM;
     void *block;
-    sl_status status = load(index, array_of(SL_SECTION_UPPER_NODES, has.slots, room.slots, word, 0), &block, progress);
+    sl_status status = load_words(index, SL_SECTION_UPPER_NODES, has.slots, room.slots, &block, progress);
     upper->nodes = block;
     upper->nodes_capacity = !block ? 0 : mapped ? room.slots : has.slots;
     SL_TRY(status);
-    status = load(index, array_of(SL_SECTION_UPPER_START, starts, starts_room, word, 0), &block, progress);
+    status = load_words(index, SL_SECTION_UPPER_START, starts, starts_room, &block, progress);
     upper->start = block;
     upper->start_capacity = !block ? 0 : mapped ? starts_room : starts;
     SL_TRY(status);
-    status = load(index, array_of(SL_SECTION_UPPER_LINKS, has.rows, room.rows, index->m * word, 0), &block, progress);
+    status = load_words(index, SL_SECTION_UPPER_LINKS, has.rows * index->m, room.rows * index->m, &block, progress);
     upper->links = block;
     upper->rows_capacity = !block ? 0 : mapped ? room.rows : has.rows;
     SL_TRY(status);
@@ -175,70 +174,66 @@ static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress 
     return SL_OK;
 }
 
-static sl_status load_coarse(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
-    sl_coarse *coarse = &index->coarse;
-    size_t n = sizes->has.n, pitch = coarse->codec.rows.pitch;
-    size_t projection = pitch ? sl_coarse_projection_size(coarse) : 0;
-    void *block;
-    sl_status status = load(index, array_of(SL_SECTION_COARSE, n, sizes->room.n, pitch, SL_ROW_STEP), &block, progress);
-    index->coarse_rows = block;
-    coarse->codec.rows.base = block;
-    SL_TRY(status);
-    size_t there = n > 0 || sizes->live;
-    status = load(index, array_of(SL_SECTION_PROJECTION, there, there, projection, there ? SL_ROW_STEP : 0), &block,
-                  progress);
-    index->projection = block;
-    SL_TRY(status);
-    if (block) sl_coarse_adopt(coarse, block);
-    return SL_OK;
+/* Bytes of a row in the file, or 1 for the marks; 0 where the file has no such array, or holds it in records. */
+static size_t width_in_file(const sl_index *index, const sl_sizes *sizes, sl_array_kind kind) {
+    switch (kind) {
+    case SL_ARRAY_IDS:
+        return (size_t)sizes->id_width;
+    case SL_ARRAY_DEAD:
+        return sizes->live || sizes->dead;
+    case SL_ARRAY_SUMS:
+        return sizes->live ? sizeof(uint32_t) : 0;
+    default:
+        return index->arrays[kind].width;
+    }
 }
 
-/* An array with a row a node, which is none where records hold it. */
-static sl_status load_rows(sl_index *index, const sl_sizes *sizes, sl_section_kind kind, size_t pitch, size_t slack,
-                           void **out, sl_progress *progress) {
-    if (sizes->records && sl_record_holds(index, kind)) pitch = 0;
-    return load(index, array_of(kind, sizes->has.n, sizes->room.n, pitch, slack), out, progress);
-}
-
-static sl_status load_arrays_of_nodes(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
-    void *block;
-    sl_status status = load_rows(index, sizes, SL_SECTION_CODES, index->row_pitch, SL_ROW_STEP, &block, progress);
-    index->rows = block;
-    index->codec.rows.base = block;
-    SL_TRY(status);
-    status = load_rows(index, sizes, SL_SECTION_REST, index->rest_pitch, SL_ROW_STEP, &block, progress);
-    index->rest_rows = block;
-    index->codec.rest.base = block;
-    SL_TRY(status);
-    status = load_rows(index, sizes, SL_SECTION_LINKS, index->m0 * sizeof(uint32_t), 0, &block, progress);
-    index->links = block;
-    SL_TRY(status);
-    status = load_rows(index, sizes, SL_SECTION_IDS, sizes->id_width, 0, &block, progress);
-    index->ids = block;
-    index->id_width = block ? sizes->id_width : 0;
+static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kind kind, sl_progress *progress) {
+    const sl_array_line *line = &sl_array_lines[kind];
+    const size_t width = width_in_file(index, sizes, kind);
+    const int single = (line->flags & SL_ARRAY_SINGLE) != 0;
+    /* A file without vectors has no row that stands for all of them. */
+    const int absent =
+        !width || (sizes->records && sl_record_holds(index, kind)) || (single && sizes->has.n == 0 && !sizes->live);
+    sl_loading loading = {.kind = line->section, .allocator = sl_array_allocator(index, kind)};
+    if (!absent) {
+        loading.has = sl_array_size(kind, width, sizes->has.n);
+        loading.room = sl_array_size(kind, width, sizes->room.n);
+        loading.slack = line->slack;
+    }
+    void *block = NULL;
+    sl_status status = SL_OK;
+    if (line->flags & SL_ARRAY_FILED) {
+        const sl_file_section *section;
+        SL_TRY(find_section(index, line->section, loading.room, &section));
+        if (section) block = sl_store_data(index->store, section);
+    } else {
+        status = load(index, &loading, &block, progress);
+    }
+    /* Without memory ids are the nodes' numbers, and no node is marked. */
+    int later = kind == SL_ARRAY_IDS || kind == SL_ARRAY_DEAD || kind == SL_ARRAY_SUMS;
+    sl_array_put(index, kind, block, block || !later ? width : 0);
     return status;
 }
 
-/* In memory the parts of records are arrays. */
+/* The parts of records as arrays in memory. Sums stay in the mapping: the copy is held to them. */
 static sl_status part_records(sl_index *index, const sl_record *record, const sl_file_section *section, size_t n,
                               sl_progress *progress) {
-    const size_t links = index->m0 * sizeof(uint32_t);
-    const size_t pitch = index->rest_pitch ? index->rest_pitch : index->row_pitch;
-    sl_split_rows rows = {.count = SL_RECORD_PARTS - 1, .row = record->pitch};
+    sl_split_rows rows = {.row = record->pitch};
+    uint8_t *records = sl_store_data(index->store, section);
     void *block;
-    SL_TRY(sl_mem_alloc(&index->layer0, n * pitch + SL_ROW_STEP, &block));
-    sl_record_set_rows(index, block);
-    SL_TRY(sl_mem_take(&index->layer0, n * links, &block));
-    index->links = block;
-    SL_TRY(sl_mem_take(&index->layer0, n * sizeof(uint64_t), &block));
-    index->ids = block;
-    index->id_width = sizeof(uint64_t);
-    sl_record_parts(index, record, NULL, NULL, rows.parts);
-    rows.parts[SL_RECORD_SUM] = rows.parts[SL_RECORD_LINKS]; /* sums stay where they are */
+    index->arrays[SL_ARRAY_IDS].width = sizeof(uint64_t);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        if (!record->size[kind] || (sl_array_lines[kind].flags & SL_ARRAY_FILED)) continue;
+        /* Records have no padding, which in arrays that kernels read must be zeros. */
+        SL_TRY(sl_array_lines[kind].slack ? sl_mem_alloc(&index->layer0, sl_array_bytes(index, kind, n), &block)
+                                          : sl_mem_take(&index->layer0, sl_array_bytes(index, kind, n), &block));
+        sl_array_put(index, kind, block, index->arrays[kind].width);
+    }
+    rows.count = sl_record_parts(index, record, NULL, rows.parts);
     SL_TRY(sl_store_copy_rows(index->store, section, &rows, n * record->pitch, progress));
-    /* What the copy is held to. */
-    index->sums = (uint32_t *)(uintptr_t)((const uint8_t *)sl_store_data(index->store, section) + record->sum);
-    index->sum_step = record->pitch;
+    index->arrays[SL_ARRAY_SUMS].width = sizeof(uint32_t);
+    sl_array_put_part(index, SL_ARRAY_SUMS, records + record->at[SL_ARRAY_SUMS], sizeof(uint32_t), record->pitch);
     return SL_OK;
 }
 
@@ -252,46 +247,27 @@ static sl_status load_records(sl_index *index, const sl_sizes *sizes, sl_progres
         return sl_fail(SL_ECORRUPT, "%s: there is no section %u (%s)", index->store->path, SL_SECTION_RECORDS,
                        sl_section_name(SL_SECTION_RECORDS));
     if (index->place == SL_PLACE_DRAM) return part_records(index, &record, section, sizes->has.n, progress);
-    sl_record_adopt(index, &record, (uint8_t *)(uintptr_t)sl_store_data(index->store, section));
+    sl_record_adopt(index, &record, sl_store_data(index->store, section));
     return SL_OK;
 }
 
 static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
-    size_t n = sizes->has.n, room = sizes->room.n;
-    void *block;
-    SL_TRY(load_arrays_of_nodes(index, sizes, progress));
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        SL_TRY(load_array(index, sizes, kind, progress));
     SL_TRY(load_records(index, sizes, progress));
-    SL_TRY(load_coarse(index, sizes, progress));
-    sl_status status =
-        load(index, array_of(SL_SECTION_REFINE, n, room, index->refine_pitch, SL_ROW_STEP), &block, progress);
-    index->refine_rows = block;
-    SL_TRY(status);
-    int marks = sizes->live || sizes->dead;
-    status = load(index, array_of(SL_SECTION_DEAD, marks ? sl_dead_bytes(n) : 0, marks ? sl_dead_bytes(room) : 0, 1, 0),
-                  &block, progress);
-    index->dead = block;
+    const uint8_t *projection = index->arrays[SL_ARRAY_PROJECTION].at;
+    if (projection) sl_coarse_adopt(&index->coarse, projection);
     index->dead_count = sizes->dead;
-    return status;
-}
-
-/* Of a file that is written in place. What is copied is held to them and leaves them; see sl_sums_check. */
-static sl_status load_sums(sl_index *index, const sl_sizes *sizes) {
-    const sl_file_section *section;
-    uint64_t room = sizes->live && !sizes->records ? sizes->room.n * sizeof *index->sums : 0;
-    SL_TRY(find_section(index, SL_SECTION_SUMS, room, &section));
-    if (!section) return SL_OK;
-    index->sums = (uint32_t *)(uintptr_t)sl_store_data(index->store, section);
-    index->sum_step = sizeof *index->sums;
     return SL_OK;
 }
 
 static sl_status check_address_space(const sl_index *index, const sl_file_header *header) {
     uint64_t most, n = header->n > header->room ? header->n : header->room;
     uint64_t rows = header->upper_rows > header->rows_room ? header->upper_rows : header->rows_room;
-    /* The longest row of all: where rows as long fit the address space, every array does. */
-    uint64_t row = sl_record_of(index).pitch + index->codec.rows.pitch + index->codec.rest.pitch +
-                   index->coarse.codec.rows.pitch + index->m0 * sizeof(uint32_t) + index->refine_pitch +
-                   sizeof(uint64_t);
+    /* All rows of a node in one: where rows as long fit the address space, every array does. */
+    uint64_t row = sl_record_of(index).pitch + sizeof(uint64_t);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        row += index->arrays[kind].width;
     if (__builtin_mul_overflow(n, row, &most) || most > SIZE_MAX ||
         __builtin_mul_overflow(rows, index->m * sizeof(uint32_t), &most) || most > SIZE_MAX ||
         header->upper_room >= SL_NONE)
@@ -307,7 +283,6 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     SL_TRY(read_sizes(index, header, &facts, &sizes));
     index->capacity = index->place == SL_PLACE_DRAM ? sizes.has.n : sizes.room.n;
     SL_TRY(load_layer0(index, &sizes, progress));
-    SL_TRY(load_sums(index, &sizes));
     SL_TRY(load_upper(index, &sizes, progress));
     SL_TRY(sl_partitions_load(index, progress));
     SL_TRY(sl_settings_load(index, sizes.live ? (size_t)facts.tuned : SIZE_MAX, progress));
@@ -369,7 +344,7 @@ static sl_status settle_copy(sl_index *index, size_t threads, sl_progress *progr
     SL_TRY(verify_rest(index, progress));
     sl_store_close(index->store, &index->allocator);
     index->store = NULL;
-    index->sums = NULL;
+    sl_array_put(index, SL_ARRAY_SUMS, NULL, 0);
     return SL_OK;
 }
 

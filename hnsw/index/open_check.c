@@ -22,7 +22,7 @@ typedef struct sl_nodes {
 
 /* In memory, links lie one behind the other. */
 static int has_stray_links(const sl_index *index, size_t from, size_t to) {
-    return has_stray(index->links + from * index->m0, (to - from) * index->m0, (uint32_t)index->n);
+    return has_stray(sl_links(index, from), (to - from) * index->m0, (uint32_t)index->n);
 }
 
 static int has_id_beyond(const sl_index *index, size_t from, size_t to) {
@@ -52,7 +52,7 @@ static sl_status check_nodes(const sl_index *index, size_t threads) {
             return sl_fail(SL_ECORRUPT, "vector %zu has an id beyond the largest", node);
         if (has_stray_links(index, node, node + 1))
             return sl_fail(SL_ECORRUPT, "vector %zu has a link to %u, out of range", node,
-                           first_stray(index->links + node * index->m0, (uint32_t)index->n));
+                           first_stray(sl_links(index, node), (uint32_t)index->n));
     }
     return SL_OK;
 }
@@ -80,7 +80,7 @@ sl_status sl_open_check(const sl_index *index, size_t threads) {
     if (found.bad)
         return sl_fail(SL_ECORRUPT, "%zu records are damaged, the first that of id %llu; make it or copy it again",
                        found.bad, (unsigned long long)found.first);
-    if (index->projection && !sl_coarse_is_finite(&index->coarse))
+    if (index->arrays[SL_ARRAY_PROJECTION].at && !sl_coarse_is_finite(&index->coarse))
         return sl_fail(SL_ECORRUPT, "the projection is not finite");
     SL_TRY(check_nodes(index, threads));
     SL_TRY(check_upper(index));

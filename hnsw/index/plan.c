@@ -1,8 +1,8 @@
 /* The size of an index that is not made yet. */
 #include "base/params.h"
 #include "hnsw/build/renumber.h"
-#include "hnsw/graph/publish.h"
 #include "hnsw/graph/record.h"
+#include "hnsw/index/describe.h"
 #include "hnsw/place/dram_copy.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ static sl_status expect_nodes(sl_index *index, size_t n) {
     double count = (double)n, p = 1 / (double)index->m;
     index->n = n;
     index->next_id = n;
-    index->id_width = n < SL_RENUMBER_LEAST ? 0 : sizeof(uint32_t);
+    sl_array_put(index, SL_ARRAY_IDS, NULL, n < SL_RENUMBER_LEAST ? 0 : sizeof(uint32_t));
     /* A node stands on level 1 with probability 1/m, and is on 1/(m - 1) upper levels in the mean. */
     index->upper.count = (size_t)(count * p + 0.5);
     index->upper.rows = (size_t)(count * p / (1 - p) + 0.5);
@@ -31,56 +31,6 @@ static uint64_t upper_deviation(const sl_index *index) {
     return (uint64_t)ceil(2 * sizeof(uint32_t) * slots + (double)(index->m * sizeof(uint32_t)) * rows);
 }
 
-static void sum_sections(const sl_section_source *sections, size_t count, sl_plan *plan) {
-    for (size_t i = 0; i < count; i++) {
-        uint64_t size = sections[i].size;
-        switch ((sl_section_kind)sections[i].kind) {
-        case SL_SECTION_CODES:
-            plan->bytes_codes = size;
-            break;
-        case SL_SECTION_REST:
-            plan->bytes_rest = size;
-            break;
-        case SL_SECTION_COARSE:
-            plan->bytes_coarse = size;
-            break;
-        case SL_SECTION_LINKS:
-            plan->bytes_links = size;
-            break;
-        case SL_SECTION_IDS:
-            plan->bytes_ids = size;
-            break;
-        case SL_SECTION_REFINE:
-            plan->bytes_refine = size;
-            break;
-        case SL_SECTION_PROJECTION:
-            plan->bytes_projection = size;
-            break;
-        case SL_SECTION_UPPER_NODES:
-        case SL_SECTION_UPPER_START:
-        case SL_SECTION_UPPER_LINKS:
-            plan->bytes_upper += size;
-            break;
-        case SL_SECTION_PARTITION_STARTS:
-        case SL_SECTION_PARTITION_ROWS:
-        case SL_SECTION_PARTITION_BANDS:
-        case SL_SECTION_GROUP_STARTS:
-        case SL_SECTION_GROUP_ROWS:
-            plan->bytes_partitions += size;
-            break;
-        case SL_SECTION_TUNED:
-        case SL_SECTION_LIVE:
-        case SL_SECTION_DEAD:
-        case SL_SECTION_SUMS:
-        case SL_SECTION_PAGE_SUMS:
-        case SL_SECTION_RECORDS:
-            break;
-        }
-    }
-    plan->bytes_layer0 = plan->bytes_codes + plan->bytes_rest + plan->bytes_coarse + plan->bytes_links +
-                         plan->bytes_ids + plan->bytes_refine;
-}
-
 sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out) {
     SL_TRY(sl_params_check_out(out, "sl_plan"));
     sl_index_params given;
@@ -97,7 +47,8 @@ sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out)
     SL_TRY_GOTO(expect_nodes(&index, (size_t)n), done);
     sl_plan mine = {.n = n, .bytes_upper_deviation = upper_deviation(&index)};
     sl_describe_own(&index, &file);
-    sum_sections(file.sections, file.count, &mine);
+    for (size_t i = 0; i < file.count; i++)
+        sl_count_in_plan(&file.sections[i], &mine);
     mine.bytes_total = sl_store_file_size(file.sections, file.count);
     mine.bytes_tier = mine.bytes_upper + sl_dram_copy_row_bytes(&index);
     as = (sl_described_as){.id_width = sizeof(uint64_t)};

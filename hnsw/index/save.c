@@ -1,8 +1,8 @@
 #include "base/params.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
-#include "hnsw/graph/publish.h"
 #include "hnsw/graph/sums.h"
+#include "hnsw/index/describe.h"
 #include "hnsw/search/settings.h"
 
 #include <string.h>
@@ -14,28 +14,31 @@ void sl_save_params_init_sized(sl_save_params *params, size_t struct_size) {
 
 /* Memory for the time of a save. */
 typedef struct save_parts {
-    void *ids; /* in the file's width, where that is not the one they have in memory */
-    size_t id_bytes;
-    uint32_t *sums; /* where the file has them and the index has not */
-    uint64_t *dead; /* zeros, where the file has marks and nothing is deleted */
+    sl_array
+        made[SL_ARRAY_KINDS]; /* ids in the file's width, sums and marks where the file has them and the index not */
     uint8_t *live;
     void *window;
 } save_parts;
 
 static void free_parts(const sl_index *index, const save_parts *parts) {
-    sl_mem_free(&index->allocator, parts->ids, parts->id_bytes);
-    sl_mem_free(&index->allocator, parts->sums, sl_sums_bytes(index));
-    sl_mem_free(&index->allocator, parts->dead, sl_dead_bytes(index->n));
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        sl_mem_free(&index->allocator, parts->made[kind].at, sl_array_size(kind, parts->made[kind].width, index->n));
     sl_mem_free(&index->allocator, parts->live, SL_LIVE_SIZE);
     sl_mem_free(&index->allocator, parts->window, SL_SPLIT_WINDOW);
 }
 
+static sl_status make_array(const sl_index *index, save_parts *parts, sl_array_kind kind, size_t width) {
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->allocator, sl_array_size(kind, width, index->n), &block));
+    parts->made[kind] = (sl_array){block, width, width, width};
+    return SL_OK;
+}
+
 static sl_status make_ids(const sl_index *index, size_t width, save_parts *parts) {
-    if (width == index->id_width) return SL_OK;
-    parts->id_bytes = index->n * width;
-    SL_TRY(sl_mem_alloc(&index->allocator, parts->id_bytes, &parts->ids));
-    uint32_t *narrow = parts->ids;
-    uint64_t *whole = parts->ids;
+    if (width == index->arrays[SL_ARRAY_IDS].width) return SL_OK;
+    SL_TRY(make_array(index, parts, SL_ARRAY_IDS, width));
+    uint32_t *narrow = (uint32_t *)(void *)parts->made[SL_ARRAY_IDS].at;
+    uint64_t *whole = (uint64_t *)(void *)parts->made[SL_ARRAY_IDS].at;
     for (size_t node = 0; node < index->n; node++) {
         uint64_t id = sl_id_of(index, (uint32_t)node);
         if (width == sizeof *whole)
@@ -46,13 +49,13 @@ static sl_status make_ids(const sl_index *index, size_t width, save_parts *parts
     return SL_OK;
 }
 
-/* Those that the index has are kept, so that what is damaged stays known. */
+/* Sums that the index has are kept, so that what is damaged stays known. */
 static sl_status make_sums(const sl_index *index, save_parts *parts) {
-    void *block;
-    if (index->sums) return SL_OK;
-    SL_TRY(sl_mem_alloc(&index->allocator, sl_sums_bytes(index), &block));
-    parts->sums = block;
-    sl_sums_make(index, parts->sums);
+    if (sl_has(index, SL_ARRAY_SUMS)) return SL_OK;
+    SL_TRY(make_array(index, parts, SL_ARRAY_SUMS, sizeof(uint32_t)));
+    const sl_array *sums = &parts->made[SL_ARRAY_SUMS];
+    for (size_t node = 0; node < index->n; node++)
+        sl_sum_row(index, (uint32_t)node, sums->at + node * sums->step);
     return SL_OK;
 }
 
@@ -68,22 +71,19 @@ static sl_status make_live(const sl_index *index, save_parts *parts) {
 static sl_status describe_file(const sl_index *index, const sl_save_params *save, save_parts *parts,
                                sl_description *out) {
     int records = save->layout == SL_LAYOUT_RECORDS, whole = records || save->room;
-    void *block = NULL;
     sl_described_as as = {.layout = save->layout, .id_width = whole ? sizeof(uint64_t) : sl_file_id_width(index)};
     SL_TRY(make_ids(index, as.id_width, parts));
     if (whole) SL_TRY(make_sums(index, parts));
     if (records || index->record.pitch) SL_TRY(sl_mem_alloc(&index->allocator, SL_SPLIT_WINDOW, &parts->window));
-    as.ids = parts->ids;
-    as.sums = parts->sums;
+    if (save->room) SL_TRY(make_live(index, parts));
+    /* Zeros are written, so that no reader meets a hole. */
+    if (save->room && !index->dead_count && index->n) SL_TRY(make_array(index, parts, SL_ARRAY_DEAD, 1));
+    memcpy(as.made, parts->made, sizeof as.made);
     as.window = parts->window;
     if (!save->room) {
         sl_describe(index, &as, out);
         return SL_OK;
     }
-    SL_TRY(make_live(index, parts));
-    if (!index->dead_count && index->n) SL_TRY(sl_mem_alloc(&index->allocator, sl_dead_bytes(index->n), &block));
-    parts->dead = block;
-    as.dead = block;
     sl_describe_writable(index, sl_room_for(index, save->room), &as, parts->live, out);
     return SL_OK;
 }
@@ -137,7 +137,7 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     SL_TRY(verify_source(index, &progress));
     sl_renumber_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
-    save_parts parts = {.ids = NULL};
+    save_parts parts = {.live = NULL};
     sl_status status;
     SL_TRY_GOTO(describe_file(index, &mine, &parts, &file), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));

@@ -1,53 +1,22 @@
 #include "base/params.h"
-#include "hnsw/graph/publish.h"
+#include "hnsw/graph/record.h"
+#include "hnsw/index/describe.h"
 
 size_t sl_index_size(const sl_index *index) {
     sl_index view;
     return index ? sl_undeleted_count(sl_view_of(index, &view)) : 0;
 }
 
-/* To the part it belongs to; of records, what each holds. */
-static void add_section(const sl_index *index, uint32_t kind, uint64_t size, sl_index_stats *stats) {
-    switch ((sl_section_kind)kind) {
-    case SL_SECTION_CODES:
-    case SL_SECTION_REST:
-    case SL_SECTION_COARSE:
-    case SL_SECTION_PROJECTION:
-        stats->bytes_codes += size;
-        break;
-    case SL_SECTION_LINKS:
-        stats->bytes_links += size;
-        break;
-    case SL_SECTION_IDS:
-        stats->bytes_ids += size;
-        break;
-    case SL_SECTION_RECORDS:
-        stats->bytes_links += index->n * index->m0 * sizeof(uint32_t);
-        stats->bytes_ids += index->n * sizeof(uint64_t);
-        stats->bytes_codes += size - index->n * (index->m0 * sizeof(uint32_t) + sizeof(uint64_t));
-        break;
-    case SL_SECTION_REFINE:
-        stats->bytes_refine += size;
-        break;
-    case SL_SECTION_UPPER_NODES:
-    case SL_SECTION_UPPER_START:
-    case SL_SECTION_UPPER_LINKS:
-        stats->bytes_upper += size;
-        break;
-    case SL_SECTION_PARTITION_STARTS:
-    case SL_SECTION_PARTITION_ROWS:
-    case SL_SECTION_PARTITION_BANDS:
-    case SL_SECTION_GROUP_STARTS:
-    case SL_SECTION_GROUP_ROWS:
-        stats->bytes_partitions += size;
-        break;
-    case SL_SECTION_TUNED:
-    case SL_SECTION_LIVE:
-    case SL_SECTION_SUMS:
-    case SL_SECTION_PAGE_SUMS:
-    case SL_SECTION_DEAD:
-        break;
+/* What records hold counts for its own part, and their padding for the codes. */
+static void count_records(const sl_index *index, sl_section_source records, sl_index_stats *stats) {
+    const sl_record record = sl_record_of(index);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        if (!record.size[kind] || !sl_array_lines[kind].in_stats) continue;
+        const uint64_t size = index->n * record.size[kind];
+        sl_count_in_stats(&(sl_section_source){.kind = sl_array_lines[kind].section, .size = size}, stats);
+        records.size -= size;
     }
+    stats->bytes_codes += records.size;
 }
 
 sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
@@ -77,7 +46,10 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .layout = index->record.pitch ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
     sl_describe_own(index, &file);
     for (size_t i = 0; i < file.count; i++)
-        add_section(index, file.sections[i].kind, file.sections[i].size, &mine);
+        if (file.sections[i].kind == SL_SECTION_RECORDS)
+            count_records(index, file.sections[i], &mine);
+        else
+            sl_count_in_stats(&file.sections[i], &mine);
     mine.bytes_total = sl_store_file_size(file.sections, file.count);
     if (index->quant_error.count) mine.quant_error_mean = index->quant_error.sum / (double)index->quant_error.count;
     sl_params_out(out, &mine, sizeof mine);

@@ -48,12 +48,12 @@ sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
                              .dax = index->store && index->store->dax,
                              .writable = index->place == SL_PLACE_DRAM || index->writer,
                              .record_bytes = index->record.pitch};
-    sl_span arrays[SL_LAYER0_ARRAYS];
+    sl_span arrays[SL_ARRAY_KINDS];
     sl_pages pages;
-    sl_layer0_arrays(index, arrays);
-    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
+    size_t count = sl_placed_arrays(index, arrays);
+    for (size_t i = 0; i < count; i++)
         mine.bytes_layer0 += arrays[i].size;
-    mine.pages_known = sl_pages_count(arrays, SL_LAYER0_ARRAYS, &pages);
+    mine.pages_known = sl_pages_count(arrays, count, &pages);
     mine.page_size = pages.page_size;
     mine.bytes_resident = pages.resident;
     mine.bytes_huge = pages.huge;

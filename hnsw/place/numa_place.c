@@ -9,20 +9,14 @@
 /* Of a mapped file, what is read at a time, before it is moved or progress is told. */
 #define WINDOW ((size_t)8 << 20)
 
-void sl_layer0_arrays(const sl_index *index, sl_span out[SL_LAYER0_ARRAYS]) {
-    size_t n = index->place == SL_PLACE_DRAM ? index->capacity : index->n;
-    /* Records begin with a row and hold links and ids. */
-    int apart = index->record.pitch == 0;
-    const sl_span arrays[SL_LAYER0_ARRAYS] = {
-        {index->rows, n * index->codec.rows.pitch},
-        {index->rest_rows, n * index->codec.rest.pitch},
-        {index->coarse_rows, n * index->coarse.codec.rows.pitch},
-        {index->links, apart ? n * index->m0 * sizeof(uint32_t) : 0},
-        {index->ids, apart ? n * index->id_width : 0},
-        {index->refine_rows, n * index->refine_pitch},
-    };
-    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
-        out[i] = arrays[i];
+size_t sl_placed_arrays(const sl_index *index, sl_span out[SL_ARRAY_KINDS]) {
+    const size_t n = index->place == SL_PLACE_DRAM ? index->capacity : index->n;
+    size_t count = 0;
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const sl_span span = sl_array_span(index, kind, 0, n);
+        if (span.size && (sl_array_lines[kind].flags & SL_ARRAY_PLACED)) out[count++] = span;
+    }
+    return count;
 }
 
 sl_status sl_numa_place_init(sl_index *index, sl_numa_policy policy, size_t node, const sl_numa_ops *ops) {
@@ -47,11 +41,11 @@ static void touch(sl_index *index, const uint8_t *at, size_t size) {
 }
 
 sl_status sl_numa_place_read(sl_index *index, int prefault, sl_progress *progress) {
-    sl_span arrays[SL_LAYER0_ARRAYS];
+    sl_span arrays[SL_ARRAY_KINDS];
     uint64_t stayed = 0;
     if (!(index->numa || prefault) || index->place == SL_PLACE_DRAM) return SL_OK;
-    sl_layer0_arrays(index, arrays);
-    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
+    size_t count = sl_placed_arrays(index, arrays);
+    for (size_t i = 0; i < count; i++)
         for (size_t at = 0, some; at < arrays[i].size; at += some) {
             const uint8_t *from = (const uint8_t *)arrays[i].at + at;
             some = arrays[i].size - at < WINDOW ? arrays[i].size - at : WINDOW;
@@ -75,15 +69,15 @@ sl_status sl_index_get_numa(const sl_index *index, sl_index_numa *out) {
     SL_TRY(sl_params_check_out(out, "sl_index_numa"));
     sl_numa_ops ops = index->numa ? index->numa->ops : sl_numa_ops_of(NULL);
     sl_index_numa mine = {.copies = sl_replicas_count(index)};
-    sl_span arrays[SL_LAYER0_ARRAYS];
+    sl_span arrays[SL_ARRAY_KINDS];
     SL_TRY(sl_numa_count_nodes(&ops, &mine.nodes));
     if (index->numa) {
         mine.policy = index->numa->policy;
         mine.node = index->numa->node;
     }
-    sl_layer0_arrays(index, arrays);
-    for (size_t i = 0; i < SL_LAYER0_ARRAYS; i++)
-        if (arrays[i].size) SL_TRY(sl_numa_count(&ops, arrays[i].at, arrays[i].size, mine.bytes, &mine.bytes_absent));
+    size_t count = sl_placed_arrays(index, arrays);
+    for (size_t i = 0; i < count; i++)
+        SL_TRY(sl_numa_count(&ops, arrays[i].at, arrays[i].size, mine.bytes, &mine.bytes_absent));
     sl_params_out(out, &mine, sizeof mine);
     return SL_OK;
 }

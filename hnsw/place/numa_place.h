@@ -5,9 +5,8 @@
 #include "base/pages.h"
 #include "hnsw/graph/index.h"
 
-/* The arrays of layer 0, in memory with the room they have; those that an index does not have are empty. */
-#define SL_LAYER0_ARRAYS 6u
-void sl_layer0_arrays(const sl_index *index, sl_span out[SL_LAYER0_ARRAYS]);
+/* The arrays of layer 0 that the index has, in memory with the room they have. Returns how many. */
+size_t sl_placed_arrays(const sl_index *index, sl_span out[SL_ARRAY_KINDS]);
 
 /* The policy of a new index, before it has any arrays. Of an index that nobody asked a policy for nothing here calls
  * anything. */

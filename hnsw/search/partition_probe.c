@@ -142,7 +142,7 @@ static void take_range(sl_probing *probing, sl_range range) {
             for (size_t j = 0; j < 16; j++)
                 probing->nodes[before + i + j] = (uint32_t)(first + i + j);
         probing->count += some;
-        if (index->dead_count) leave_dead(probing, index->dead, before);
+        if (index->dead_count) leave_dead(probing, sl_dead(index), before);
         if (probing->count == 2 * BLOCK) score_block(probing);
     }
 }

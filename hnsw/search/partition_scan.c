@@ -446,7 +446,7 @@ static sl_status sweep_init(sl_sweep *sweep, sl_query_batch *batch, size_t threa
     sl_piece pieces[PIECES];
     *sweep = (sl_sweep){.batch = batch,
                         .searcher = batch->searchers[thread],
-                        .nodes = {&walked->rows, walked->codes, walked->dim, index->dead_count ? index->dead : NULL},
+                        .nodes = {&walked->rows, walked->codes, walked->dim, index->dead_count ? sl_dead(index) : NULL},
                         .centroids = {&partitions->codec.rows, SL_CODES_I8, index->codec.dim, NULL},
                         .group_centroids = {&groups->codec.rows, SL_CODES_I8, index->codec.dim, NULL},
                         .partitions = choice_of(partitions, sl_scan_probes(index, batch->params)),

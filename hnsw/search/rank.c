@@ -7,7 +7,7 @@ enum { BLOCK = 256 };
 /* How many of the pool's best are scored anew. Codes of 8 bits, or 4, put few true neighbours further behind than
  * this; of a projection in 4 bits, more. */
 size_t sl_rerank_count(const sl_index *index, size_t k, const sl_search_params *params) {
-    size_t own = index->coarse_rows ? 3 * k + 10 : k + k / 2 + 10;
+    size_t own = sl_has(index, SL_ARRAY_COARSE) ? 3 * k + 10 : k + k / 2 + 10;
     size_t wanted = params->rerank ? params->rerank : own;
     return wanted < k ? k : wanted;
 }
@@ -31,7 +31,7 @@ static double rescored(const sl_searcher *searcher, uint32_t node, const void *q
         sl_refined_floats(index, node, searcher->candidate);
         return refined(searcher, SL_REFINE_F32, searcher->candidate, 1);
     }
-    if (index->refine_pitch) {
+    if (sl_has(index, SL_ARRAY_REFINE)) {
         const uint8_t *row = sl_refine_row(index, node);
         return refined(searcher, index->refine, row, sl_refine_scale(index, row));
     }
@@ -77,9 +77,9 @@ static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
 static void rank_one_by_one(sl_searcher *searcher, const void *query, size_t count) {
     const sl_index *index = searcher->index;
     const sl_pool *pool = &searcher->walk.pool;
-    for (size_t i = 0; i < count && index->refine_pitch; i++)
+    for (size_t i = 0; i < count && sl_has(index, SL_ARRAY_REFINE); i++)
         sl_refine_prefetch(index, sl_pool_id(pool->keys[i]));
-    for (size_t i = 0; i < count && index->coarse_rows && !index->refine_pitch; i++)
+    for (size_t i = 0; i < count && sl_has(index, SL_ARRAY_COARSE) && !sl_has(index, SL_ARRAY_REFINE); i++)
         sl_prefetch(sl_row(index, sl_pool_id(pool->keys[i])), index->codec.rows.size);
     for (size_t i = 0; i < count; i++) {
         uint32_t node = sl_pool_id(pool->keys[i]);
@@ -102,7 +102,7 @@ static void rank_as_walked(sl_searcher *searcher, size_t k) {
 void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
     const sl_index *index = searcher->index;
     sl_pool *pool = &searcher->walk.pool;
-    int singly = index->refine_pitch || index->codec.codes == SL_CODES_F32 || index->codec.dtype != SL_F32;
+    int singly = sl_has(index, SL_ARRAY_REFINE) || index->codec.codes == SL_CODES_F32 || index->codec.dtype != SL_F32;
     int anew = singly || index->codes == SL_CODES_I4;
     size_t count = sl_rerank_count(index, k, params);
     if (!anew || count < pool->size) sl_pool_sort(pool);

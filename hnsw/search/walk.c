@@ -103,7 +103,8 @@ static double ask_coarse(sl_walk *walk) {
 /* Whether a query comes in all the bits there are: to be ranked by. */
 static int has_all_bits(const sl_index *index) {
     const sl_codec *codec = &index->codec;
-    return codec->codes == SL_CODES_I4 || (has_coarse(index) && codec->dtype == SL_F32 && !index->refine_pitch);
+    return codec->codes == SL_CODES_I4 ||
+           (has_coarse(index) && codec->dtype == SL_F32 && !sl_has(index, SL_ARRAY_REFINE));
 }
 
 static void ask_codes(sl_walk *walk, const void *vector, sl_dtype dtype) {

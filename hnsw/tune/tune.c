@@ -86,7 +86,7 @@ static sl_status take_queries(sl_tune *tune, const void *queries, sl_dtype dtype
 
 /* Whether searches rank what they find by anything but the walk's own scores. */
 static int reranks(const sl_index *index) {
-    return index->refine_pitch || index->codes == SL_CODES_I4 || index->codec.codes == SL_CODES_F32 ||
+    return sl_has(index, SL_ARRAY_REFINE) || index->codes == SL_CODES_I4 || index->codec.codes == SL_CODES_F32 ||
            !sl_dtype_is_float(index->codec.dtype);
 }
 
@@ -106,9 +106,10 @@ static sl_status make_curves(sl_tune *tune) {
     for (size_t d = 0; d < task->depth_count && task->depth_count > 1; d++)
         task->depths[d] = (size_t)fmin(ceil(depths[d] * (double)task->k), SL_MAX_EF);
     /* Both read memory, and that is most of what they cost. */
-    size_t beside = index->coarse_rows ? index->row_pitch : index->rest_pitch;
-    size_t finer = index->refine_pitch ? index->refine_pitch : beside;
-    size_t walked = index->walk_codec == &index->codec ? index->row_pitch : index->walk_codec->rows.pitch;
+    const sl_array *arrays = index->arrays;
+    size_t codes = arrays[SL_ARRAY_CODES].width, coarse = arrays[SL_ARRAY_COARSE].width;
+    size_t beside = coarse ? codes : arrays[SL_ARRAY_REST].width, refine = arrays[SL_ARRAY_REFINE].width;
+    size_t finer = refine ? refine : beside, walked = coarse ? coarse : codes;
     tune->row_cost = fmax(1, (double)finer / (double)walked);
     return SL_OK;
 }
