@@ -1,4 +1,4 @@
-# hnswlib's source package, for the benchmarks that compile against its headers; to be sourced.
+# hnswlib's source package, whose headers bench/peers/native needs; to be sourced.
 readonly HNSWLIB_VERSION=0.8.0
 readonly HNSWLIB_SUM=cb6d037eedebb34a7134e7dc78966441dfd04c9cf5ee93911be911ced951c44c
 
