@@ -3,7 +3,7 @@
 # Takes them from their packages, the versions of bench/peers/requirements.txt; ours is built and installed beside them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. bench/hnswlib/headers.sh
+. bench/peers/hnswlib_headers.sh
 
 readonly PEERS=build/peers
 readonly VENV=$PEERS/peers-venv

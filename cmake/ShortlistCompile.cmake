@@ -16,6 +16,17 @@ function(sl_compile target)
   endif()
 endfunction()
 
+# A compiler cache, unless the user names a launcher.
+if(SHORTLIST_CCACHE)
+  find_program(SL_CCACHE ccache)
+  mark_as_advanced(SL_CCACHE)
+  foreach(language C CXX)
+    if(SL_CCACHE AND NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${SL_CCACHE})
+    endif()
+  endforeach()
+endif()
+
 if(SHORTLIST_SANITIZE)
   if(NOT SHORTLIST_SANITIZE MATCHES "^(address|thread)$")
     message(FATAL_ERROR "SHORTLIST_SANITIZE is '${SHORTLIST_SANITIZE}'; it takes address or thread")

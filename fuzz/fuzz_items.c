@@ -1,8 +1,8 @@
 /* Opens any bytes as an item table's file, as they are and with the checksums put right, and uses what opens. */
 #include "fuzz/fuzz.h"
 #include "recommend/items.h"
-#include "tests/faults.h"
-#include "tests/hostile.h"
+#include "tests/support/faults.h"
+#include "tests/support/hostile.h"
 
 #define ROWS_READ 32u
 

@@ -2,8 +2,8 @@
  * changes reach everything behind them. */
 #include "fuzz/fuzz.h"
 #include "ranker/model.h"
-#include "tests/faults.h"
-#include "tests/hostile.h"
+#include "tests/support/faults.h"
+#include "tests/support/hostile.h"
 
 /* Scores of rows without any value. */
 static void predict(const sl_ranker *ranker, const sl_allocator *allocator) {

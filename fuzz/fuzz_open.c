@@ -1,7 +1,7 @@
 /* Opens any bytes as an index file and uses what opens. As they are, few inputs get past the checksums; with those put
  * right, the fuzzer's changes reach everything behind them. */
 #include "fuzz/fuzz.h"
-#include "tests/hostile.h"
+#include "tests/support/hostile.h"
 
 static void use(const char *path, size_t size) {
     (void)hostile_use(path, size, SL_PLACE_MAP, NULL);

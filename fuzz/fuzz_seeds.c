@@ -1,5 +1,5 @@
 /* Writes one small valid index of every kind into a folder: what fuzz_open starts from. */
-#include "tests/hostile.h"
+#include "tests/support/hostile.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -42,6 +42,40 @@ class Contender:
         return json.dumps({"engine": self.engine, "settings": self.variant.settings, "folder": str(self.folder),
                            "data": str(self.data.folder), "metric": self.data.metric, **more})
 
+    def run_build(self, folder, said):
+        """A process of its own builds into the folder; `said` then tells what it took, or why there is nothing."""
+        order = self.order(folder=str(folder), threads=self.chosen.threads, said=str(said))
+        with open(self.log, "w") as log:
+            command = ["nice", sys.executable, str(HERE / "build_index.py"), order]
+            child = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True,
+                                     env={**os.environ, "OMP_NUM_THREADS": str(self.chosen.threads)})
+            try:
+                child.wait(self.chosen.build_limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+                said.write_text(json.dumps({"skip": f"not built within {self.chosen.build_limit:g} s"}))
+            except BaseException:
+                os.killpg(child.pid, signal.SIGKILL)
+                raise
+        if not said.exists():
+            why = last_words(self.log, child.returncode)
+            said.write_text(json.dumps({"skip": f"the build ended early: {why}"}))
+
+    def build_again(self):
+        """Builds the same once more and keeps nothing of it but what it took."""
+        folder = self.folder.with_name(self.folder.name + "-again")
+        said = folder.with_suffix(".json")
+        shutil.rmtree(folder, ignore_errors=True)
+        said.unlink(missing_ok=True)
+        self.run_build(folder, said)
+        built = json.loads(said.read_text())
+        shutil.rmtree(folder, ignore_errors=True)
+        said.unlink()
+        if "skip" in built:
+            raise Lost(built["skip"])
+        return built
+
     def build(self):
         """Builds what is not in the cache; on failure the variant is skipped with its reason. A failure is tried again
         unless the run before is to be kept."""
@@ -51,23 +85,7 @@ class Contender:
         if not said.exists():
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.parent.mkdir(parents=True, exist_ok=True)
-            order = self.order(threads=self.chosen.threads, said=str(said))
-            with open(self.log, "w") as log:
-                command = ["nice", sys.executable, str(HERE / "build_index.py"), order]
-                child = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True,
-                                         env={**os.environ, "OMP_NUM_THREADS": str(self.chosen.threads)})
-                try:
-                    child.wait(self.chosen.build_limit)
-                except subprocess.TimeoutExpired:
-                    os.killpg(child.pid, signal.SIGKILL)
-                    child.wait()
-                    said.write_text(json.dumps({"skip": f"not built within {self.chosen.build_limit:g} s"}))
-                except BaseException:
-                    os.killpg(child.pid, signal.SIGKILL)
-                    raise
-            if not said.exists():
-                why = last_words(self.log, child.returncode)
-                said.write_text(json.dumps({"skip": f"the build ended early: {why}"}))
+            self.run_build(self.folder, said)
         self.built = json.loads(said.read_text())
         self.skip = self.built.get("skip", "")
         if self.skip:

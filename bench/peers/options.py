@@ -18,6 +18,8 @@ def options(arguments=None):
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of the builds")
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="the searches are pinned to")
     parser.add_argument("--build-limit", type=float, default=1200, help="seconds a build may take")
+    parser.add_argument("--build-rounds", type=int, default=0,
+                        help="of a race of builds, in which every variant is built anew, by turns")
     parser.add_argument("--memory", type=float, default=6, help="GB of indexes kept loaded between rounds")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/peers/index"))
     parser.add_argument("--native", type=pathlib.Path, default=pathlib.Path("build/bench/peers/native"),

@@ -2,7 +2,7 @@
 
 import statistics
 
-from setting import fact, spread, verdicts
+from setting import fact, span, spread, verdicts
 
 MODES = ("one", "batch")
 NATIVE = "native"  # one query a call without Python, measured where a library has a program for it
@@ -24,9 +24,12 @@ def speeds(events):
         mine["rounds"][event["round"]] = event["qps"]
         if "recall" in event:
             mine["recall"] = event["recall"]
+        if "p99_us" in event:
+            mine.setdefault("p99s", []).append(event["p99_us"])
     for cell in found.values():
         for mine in cell.values():
             mine["qps"] = spread(list(mine["rounds"].values()))
+            mine["p99_us"] = statistics.median(mine["p99s"]) if "p99s" in mine else None
     return found
 
 
@@ -108,7 +111,8 @@ def comparisons(data, entries, found, isa):
 def summarise(data, entries, events, isa=""):
     found = speeds(events)
     cells = [{"mode": mode, "target": target,
-              "contenders": {name: {"qps": mine["qps"], "recall": mine.get("recall")} for name, mine in cell.items()}}
+              "contenders": {name: {"qps": mine["qps"], "recall": mine.get("recall"), "p99_us": mine["p99_us"]}
+                             for name, mine in cell.items()}}
              for (mode, target), cell in sorted(found.items())]
     targets = []
     for name, bound, pair in comparisons(data, entries, found, isa):
@@ -122,6 +126,21 @@ def calls(events):
     for event in events:
         found.setdefault(event["engine"], {"variant": event["variant"], "rounds": []})["rounds"].append(event["us"])
     return {engine: {"variant": mine["variant"], "us": spread(mine["rounds"])} for engine, mine in found.items()}
+
+
+def builds(entries, events):
+    """{variant: seconds, processor seconds, ratio} of a race of builds; the ratio is to our first variant's seconds of
+    the same round."""
+    rounds = {}
+    for event in events:
+        rounds.setdefault(event["name"], {})[event["round"]] = event
+    first = next((entry["name"] for entry in entries if entry["ours"] and entry["name"] in rounds), None)
+    ours, found = rounds.get(first, {}), {}
+    for name, mine in rounds.items():
+        both = [event["build_s"] / ours[number]["build_s"] for number, event in mine.items() if number in ours]
+        found[name] = {**{what: spread([event[what] for event in mine.values()]) for what in ("build_s", "cpu_s")},
+                       "ratio": spread(both) if both else None}
+    return found
 
 
 def call_us(summary, engine):
@@ -161,7 +180,8 @@ def table(about, entries, summary):
         lines.append(f"{entry['name']:38}{entry['bytes_per_vector']:7.0f}{entry['resident_per_vector']:8.0f}"
                      f"{entry['build_s']:8.0f}{cells}")
     lines += [f"{entry['name']:38} skipped: {entry['skip']}" for entry in entries if entry.get("skip")] + [""]
-    lines += without_python(found, taking, targets) + cost_of_calls(summary) + [""]
+    lines += without_python(found, taking, targets) + cost_of_calls(summary)
+    lines += race_of_builds(summary) + [""]
     lines += verdicts(summary["targets"])
     lines += [f"    {target['name']}: {target['ours']} against {target['theirs']}" for target in summary["targets"]]
     return "\n".join(lines) + "\n"
@@ -173,8 +193,22 @@ def without_python(found, taking, targets):
     for entry in taking:
         if any(entry["name"] in found.get((NATIVE, target), {}) for target in targets):
             lines.append(f"    {entry['name']:38}" + "".join(f"{shown(found, entry['name'], NATIVE, target):>12}"
-                                                            for target in targets))
+                                                            for target in targets)
+                         + tails(found, entry["name"], targets))
     return lines + [f"    not {', '.join(libraries)}: {why}" for why, libraries in no_native(taking).items()]
+
+
+def tails(found, name, targets):
+    """The 99th percentiles of single queries, where the record has them."""
+    slowest = [found.get((NATIVE, target), {}).get(name, {}).get("p99_us") for target in targets]
+    return "   p99, us: " + " / ".join(f"{us:,.0f}" if us else "-" for us in slowest) if any(slowest) else ""
+
+
+def race_of_builds(summary):
+    rows = summary.get("builds", {})
+    return ["builds by turns, seconds by the clock, of all threads, and times the first of ours:"] * bool(rows) + [
+        f"    {name:38}{mine['build_s']['median']:8.1f}{mine['cpu_s']['median']:8.1f}   "
+        + (span(mine["ratio"]) if mine["ratio"] else "-") for name, mine in rows.items()]
 
 
 def cost_of_calls(summary):

@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
+import builds  # noqa: E402
 import calls  # noqa: E402
 import choose  # noqa: E402
 import engines  # noqa: E402
@@ -213,7 +214,7 @@ def main():
                       "type": data.raw.dtype.name, "queries": len(data.raw_queries), "sha256": data.checksum()},
              "parameters": {"k": K, "engines": chosen.engines, "label": chosen.label, "rounds": chosen.rounds,
                             "seconds": chosen.seconds, "clock": chosen.clock, "max_isa": isa, "cpu": chosen.cpu,
-                            "build_threads": chosen.threads,
+                            "build_threads": chosen.threads, "build_rounds": chosen.build_rounds,
                             "build_limit": chosen.build_limit, "memory": chosen.memory}}
     path = chosen.results / f"peers-{data.name}{ending(chosen, isa)}.json"
     if not chosen.prepare and not records.is_part(path):
@@ -223,12 +224,14 @@ def main():
     calling = calls.callers(chosen, data, racing)
     if chosen.prepare:
         return
+    built = builds.measured(chosen, racing)
     events, called = race(chosen, racing, calling)
     entries = [record(contender, data.count) for contender in every]
-    summary = {**report.summarise(about["data"], entries, events, isa), "calls": report.calls(called)}
+    summary = {**report.summarise(about["data"], entries, events, isa), "calls": report.calls(called),
+               "builds": report.builds(entries, built)}
     chosen.results.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({**about, "summary": summary, "contenders": entries, "rounds": events,
-                                "calls": called}, indent=1) + "\n")
+                                "calls": called, "builds": built}, indent=1) + "\n")
     for old in records.replaced(chosen.results, path, about):
         note(f"{old} leaves: {path.name} is of the same set and machine")
         records.remove(old)

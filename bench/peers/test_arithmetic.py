@@ -162,6 +162,28 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((report.call_us(summary, "them"), report.call_us(summary, "us"), report.call_us({}, "them")),
                          (30, None, None))
 
+    def test_builds_are_compared_round_by_round(self):
+        entries = [{"name": "them", "ours": False}, {"name": "us", "ours": True}]
+        events = [{"name": name, "round": number, "build_s": seconds, "cpu_s": 2 * seconds}
+                  for name, times in (("us", (10, 20, 40)), ("them", (30, 40, 160))) for number, seconds in enumerate(times)]
+        found = report.builds(entries, events)
+        self.assertEqual(found["them"]["ratio"], {"median": 3, "min": 2, "max": 4})
+        self.assertEqual(found["us"]["ratio"], {"median": 1, "min": 1, "max": 1})
+        self.assertEqual(found["them"]["cpu_s"]["median"], 80)
+        self.assertEqual(report.builds([], []), {})
+        lines = report.race_of_builds({"builds": found})
+        self.assertIn("builds by turns", lines[0])
+        self.assertTrue(lines[2].endswith("3.00  (2.00 to 4.00)"), lines[2])
+        self.assertEqual(report.race_of_builds({}), [])
+
+    def test_tails_of_single_queries(self):
+        events = [{"name": "us", "mode": report.NATIVE, "target": "0.90", "round": number, "qps": 10.0, "p99_us": us}
+                  for number, us in enumerate((7, 900, 8))]
+        self.assertEqual(report.speeds(events)[(report.NATIVE, "0.90")]["us"]["p99_us"], 8)
+        found = {(report.NATIVE, "0.90"): {"us": {"p99_us": 8}}}
+        self.assertEqual(report.tails(found, "us", ["0.90", "0.95"]), "   p99, us: 8 / -")
+        self.assertEqual(report.tails({}, "us", ["0.90"]), "")
+
     def test_why_not_without_python(self):
         entries = [{**entry("them fast", 1), "no_native": "no headers"}, {**entry("them slow", 1), "no_native": ""},
                    {**entry("others one", 1), "no_native": "no headers"}, entry("us big", 1)]

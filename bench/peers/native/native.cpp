@@ -3,6 +3,7 @@
 // answers: whole passes over the queries, one query a call, for at least SECONDS; with IDS 1 also what was found.
 #include "native.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -90,6 +91,21 @@ void print_ids(const Found &found) {
     std::cout << ']';
 }
 
+// The median and the 99th percentile of single queries, in microseconds: one more pass, the clock read after each
+// query.
+void print_latencies(Peer &peer, const Queries &queries, Found &found) {
+    std::vector<double> each(queries.count);
+    Clock::time_point last = Clock::now();
+    for (size_t i = 0; i < queries.count; i++) {
+        found.counts[i] = peer.search(queries.row(i), found.ids.data() + i * found.k);
+        const Clock::time_point now = Clock::now();
+        each[i] = std::chrono::duration<double, std::micro>(now - last).count();
+        last = now;
+    }
+    std::sort(each.begin(), each.end());
+    std::cout << ", \"p50_us\": " << each[each.size() / 2] << ", \"p99_us\": " << each[each.size() * 99 / 100];
+}
+
 void measure(Peer &peer, const Queries &queries, Found &found, double seconds, bool ids) {
     pass(peer, queries, found); // a process that was just started has yet to be given the pages it reads
     size_t passes = 0;
@@ -104,6 +120,7 @@ void measure(Peer &peer, const Queries &queries, Found &found, double seconds, b
     const double answered = static_cast<double>(passes * queries.count);
     std::cout << "{\"qps\": " << answered / took << ", \"cpu_qps\": " << answered / (processor_seconds() - worked)
               << ", \"passes\": " << passes;
+    print_latencies(peer, queries, found);
     if (ids) print_ids(found);
     std::cout << '}' << std::endl;
 }

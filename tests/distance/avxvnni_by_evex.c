@@ -1,0 +1,12 @@
+/* The avxvnni tier by AVX-512VL's form of vpdpbusd and vpdpwssd, which mean the same: its logic is then tested on
+ * machines that have AVX-512 and not AVX-VNNI. */
+#define LANE_TABLE  kernels_avxvnni_by_evex
+#define LANE_DPBUSD _mm256_dpbusd_epi32
+#define LANE_DPWSSD _mm256_dpwssd_epi32
+#include "distance/avxvnni.c"
+
+#include "tests/distance/kernel_checks.h"
+
+const sl_kernels *avxvnni_by_evex(void) {
+    return sl_kernels_of(SL_ISA_AVX512VNNI) ? &kernels_avxvnni_by_evex : NULL;
+}

@@ -1,0 +1,295 @@
+/* Every vector can be reached from the entry point: copies and near-copies do not cut the graph apart, and what is cut
+ * is found and mended. */
+#include "base/random.h"
+#include "hnsw/build/reach.h"
+#include "tests/support/check_main.h"
+#include "tests/support/clusters.h"
+#include "tests/support/indexes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIM = 8 };
+
+static void *block(size_t count) {
+    void *out = calloc(count, DIM * sizeof(float));
+    ck_assert_ptr_nonnull(out);
+    return out;
+}
+
+/* Far from the clusters and from one another. */
+static void make_far(float *row, size_t i) {
+    for (size_t d = 0; d < DIM; d++)
+        row[d] = (d == i % DIM ? 300.0f : 20.0f) * (float)(1 + i) * (d % 2 ? -1.0f : 1.0f);
+}
+
+static sl_status add(sl_index *index, const float *x, size_t n, size_t threads) {
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.threads = threads;
+    return sl_index_add(index, x, SL_F32, n, 0, NULL, &params);
+}
+
+static sl_index *empty_of(sl_codes codes, sl_metric metric, size_t m) {
+    sl_index_params params;
+    indexes_params(&params, DIM, metric);
+    params.codes = codes;
+    params.m = m;
+    sl_index *index;
+    ck_ok(sl_index_create(&params, &index));
+    return index;
+}
+
+static sl_index *empty(sl_metric metric, size_t m) {
+    return empty_of(SL_CODES_I8, metric, m);
+}
+
+/* A search for the vector gives its id, or that of a copy. */
+static int finds_itself(const sl_index *index, const float *row, uint64_t id, size_t ef) {
+    uint64_t found;
+    float score;
+    indexes_search(index, row, SL_F32, 1, 1, ef, &found, &score);
+    return found == id;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Copies
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* How far apart the copies are, and whether they come before or among the others. */
+static const struct crowd {
+    size_t copies, others, m, threads;
+    float distance;
+    int mixed;
+    sl_codes codes;
+} crowds[] = {
+    {600, 5000, 8, 1, 0, 0, SL_CODES_I8},     {600, 5000, 8, 4, 0, 1, SL_CODES_I8},
+    {600, 5000, 8, 4, 1e-3f, 0, SL_CODES_I8}, {600, 5000, 8, 4, 1e-3f, 1, SL_CODES_I8},
+    {300, 1000, 2, 1, 0, 0, SL_CODES_I8},     {300, 1000, 2, 4, 1e-4f, 1, SL_CODES_I8},
+    {600, 5000, 8, 1, 0, 0, SL_CODES_I4},     {600, 5000, 8, 4, 1e-3f, 1, SL_CODES_I4},
+};
+
+START_TEST(far_vectors_among_copies_are_found) {
+    enum { FAR = 50 };
+    const struct crowd *crowd = &crowds[_i];
+    size_t n = crowd->copies + crowd->others, copies = 0;
+    float *x = clusters_make(n + FAR, DIM, 0.3, 1);
+    for (size_t i = 0; i < n; i++) {
+        int is_copy = crowd->mixed ? i % (n / crowd->copies) == 1 && copies < crowd->copies : i < crowd->copies;
+        if (!is_copy) continue;
+        for (size_t d = 0; d < DIM; d++)
+            x[i * DIM + d] = 1 + crowd->distance * (float)sl_random_unit(9, i * DIM + d);
+        copies++;
+    }
+    ck_assert_uint_eq(copies, crowd->copies);
+    for (size_t i = 0; i < FAR; i++)
+        make_far(x + (n + i) * DIM, i);
+    sl_index *index = empty_of(crowd->codes, SL_METRIC_L2, crowd->m);
+    ck_ok(add(index, x, n, crowd->threads));
+    ck_ok(add(index, x + n * DIM, FAR, crowd->threads));
+    indexes_sound(index);
+    size_t lost = 0;
+    /* Seen from some of them the copies are the nearest of the others: the pool must hold more than those, and some
+     * that lie on the way past them. With two links a node a walk may have to see everything on its way; that it comes
+     * there at all is what counts. */
+    size_t ef = crowd->m > 2 ? crowd->copies + 256 : n + FAR;
+    for (size_t i = 0; i < FAR; i++)
+        lost += !finds_itself(index, x + (n + i) * DIM, n + i, ef);
+    ck_assert_msg(lost == 0, "%zu of %d far vectors are not found", lost, FAR);
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
+START_TEST(all_the_same) {
+    enum { N = 5000, K = 10 };
+    float *x = block(N);
+    for (size_t i = 0; i < N * DIM; i++)
+        x[i] = (float)(1 + i % DIM);
+    sl_metric metric = (sl_metric)(_i % 3);
+    sl_index *index = empty_of(_i < 6 ? SL_CODES_I8 : SL_CODES_I4, metric, _i / 3 == 1 ? 2 : 8);
+    ck_ok(add(index, x, N, _i < 3 ? 4 : 1));
+    indexes_sound(index);
+    uint64_t ids[K];
+    float scores[K];
+    indexes_search(index, x, SL_F32, 1, K, 64, ids, scores);
+    for (size_t i = 0; i < K; i++) {
+        ck_assert_uint_lt(ids[i], N);
+        ck_assert(scores[i] == scores[0]);
+        for (size_t j = 0; j < i; j++)
+            ck_assert_uint_ne(ids[i], ids[j]);
+    }
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
+START_TEST(threads_leave_nothing_out) {
+    enum { N = 6000 };
+    float *x = clusters_make(N, DIM, 0.5, 4);
+    sl_index *index = empty((sl_metric)_i, 6);
+    ck_ok(add(index, x, N / 3, 4));
+    ck_ok(add(index, x + N / 3 * DIM, N - N / 3, 4));
+    double recall = indexes_sound(index).sampled_recall;
+    ck_assert_msg(recall > (_i == SL_METRIC_IP ? 0.8 : 0.9), "recall is %.3f", recall);
+    size_t lost = 0;
+    for (size_t i = 0; i < N; i += 7)
+        lost += !finds_itself(index, x + i * DIM, i, 64);
+    /* By inner product a longer vector may be nearer than oneself. */
+    if (_i != SL_METRIC_IP) ck_assert_msg(lost <= 8, "%zu of %d are not found", lost, N / 7);
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Cuts
+ * ------------------------------------------------------------------------------------------------------------- */
+
+enum { CUT_N = 2000 };
+
+static sl_index *connected(float **x) {
+    *x = clusters_make(CUT_N, DIM, 0.3, 2);
+    sl_index *index = empty(SL_METRIC_L2, 8);
+    ck_ok(add(index, *x, CUT_N, 1));
+    indexes_sound(index);
+    return index;
+}
+
+/* Takes the links that `drop` names out of every list, closing the gaps. */
+static void drop_links(sl_index *index, int (*drop)(uint32_t from, uint32_t to)) {
+    for (uint32_t node = 0; node < index->n; node++) {
+        uint32_t *links = sl_links(index, node);
+        size_t kept = 0;
+        for (size_t i = 0; i < index->m0; i++)
+            if (links[i] != SL_NONE && !drop(node, links[i])) links[kept++] = links[i];
+        memset(links + kept, 0xff, (index->m0 - kept) * sizeof *links);
+    }
+}
+
+static uint32_t lonely; /* not the entry point */
+
+static int to_lonely(uint32_t from, uint32_t to) {
+    (void)from;
+    return to == lonely;
+}
+static int into_island(uint32_t from, uint32_t to) {
+    return (to >= 500 && to < 600) != (from >= 500 && from < 600);
+}
+static int any(uint32_t from, uint32_t to) {
+    (void)from;
+    (void)to;
+    return 1;
+}
+
+/* An island whose nodes still link to one another may have gaps of its own; 0 for "at least one". */
+static const struct cut {
+    int (*drop)(uint32_t from, uint32_t to);
+    size_t unreachable, no_in_link;
+} cuts[] = {{to_lonely, 1, 1}, {into_island, 100, 0}, {any, CUT_N - 1, CUT_N - 1}};
+
+START_TEST(cuts_are_found_and_mended) {
+    const struct cut *cut = &cuts[_i];
+    float *x;
+    sl_index *index = connected(&x);
+    uint32_t entry = sl_entry_get(index).node;
+    lonely = entry == 77 ? 78 : 77;
+    if (entry >= 500 && entry < 600) sl_entry_set(index, 0, 3);
+    drop_links(index, cut->drop);
+    sl_check_report report = {.struct_size = sizeof report};
+    ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "cannot be reached");
+    ck_assert_uint_eq(report.unreachable, cut->unreachable);
+    if (cut->no_in_link) ck_assert_uint_eq(report.no_in_link, cut->no_in_link);
+    ck_assert_uint_eq(report.bad_links, 0);
+
+    index->unverified = 1;
+    ck_ok(sl_reach_settle(index));
+    ck_assert_uint_eq(index->unverified, 0);
+    indexes_sound(index);
+    if (cut->drop == to_lonely) ck_assert(finds_itself(index, x + lonely * DIM, lonely, 64));
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
+/* What is sound is not touched. */
+START_TEST(mending_nothing_changes_nothing) {
+    float *x;
+    sl_index *index = connected(&x);
+    size_t size = index->n * index->m0 * sizeof(uint32_t);
+    uint32_t *before = malloc(size);
+    ck_assert_ptr_nonnull(before);
+    memcpy(before, sl_links(index, 0), size);
+    index->unverified = index->n;
+    ck_ok(sl_reach_settle(index));
+    ck_assert_mem_eq(sl_links(index, 0), before, size);
+    free(before);
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
+/* A tree: each of the first ten nodes links to four others, which is all it can, and each of those links is the only
+ * way to its end. The vectors around the one that nobody links to are those ten, so that it must hang on a leaf far
+ * away. */
+START_TEST(full_lists_are_not_robbed_of_their_tree) {
+    enum { INNER = 10, TREE = 4 * INNER + 1, N = TREE + 1 };
+    float *x = block(N);
+    for (size_t i = 0; i < N; i++)
+        x[i * DIM] = i < INNER ? 1 + 0.01f * (float)i : 100 + (float)i;
+    x[(N - 1) * DIM] = 1;
+    sl_index_params params;
+    indexes_params(&params, DIM, SL_METRIC_L2);
+    params.m = params.ef_construction = 2;
+    sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
+    memset(sl_links(index, 0), 0xff, N * 4 * sizeof(uint32_t));
+    for (uint32_t i = 0; i < 4 * INNER; i++)
+        sl_links(index, 0)[i] = i + 1;
+    sl_entry_set(index, 0, 0);
+    sl_check_report report = {.struct_size = sizeof report};
+    ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "cannot be reached");
+    ck_assert_uint_eq(report.unreachable, 1);
+    index->unverified = 1;
+    indexes_sound(index);
+    for (uint32_t i = 0; i < 4 * INNER; i++)
+        ck_assert_uint_eq(sl_links(index, 0)[i], i + 1);
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
+/* Every place of every list is taken, by links to the next four nodes: there is room only where a link is one of
+ * several ways to its end. */
+START_TEST(full_lists_make_room) {
+    enum { N = 400, CUT_OFF = 5 };
+    float *x = clusters_make(N, DIM, 0.3, 8);
+    sl_index *index = empty(SL_METRIC_COSINE, 2);
+    ck_ok(add(index, x, N, 1));
+    uint32_t ring = N - CUT_OFF;
+    for (uint32_t node = 0; node < N; node++)
+        for (uint32_t i = 0; i < 4; i++)
+            sl_links(index, node)[i] = (node + i + 1) % ring;
+    sl_entry_set(index, 0, 0);
+    sl_check_report report = {.struct_size = sizeof report};
+    ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "cannot be reached");
+    ck_assert_uint_eq(report.unreachable, CUT_OFF);
+    ck_assert_uint_eq(report.no_in_link, CUT_OFF);
+    index->unverified = 1;
+    report = indexes_sound(index);
+    ck_assert_uint_eq(report.min_degree, 4);
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("reach");
+    tcase_add_loop_test(tests, far_vectors_among_copies_are_found, 0, sizeof crowds / sizeof *crowds);
+    tcase_add_loop_test(tests, all_the_same, 0, 9);
+    tcase_add_loop_test(tests, threads_leave_nothing_out, 0, 3);
+    tcase_add_loop_test(tests, cuts_are_found_and_mended, 0, sizeof cuts / sizeof *cuts);
+    tcase_add_test(tests, mending_nothing_changes_nothing);
+    tcase_add_test(tests, full_lists_are_not_robbed_of_their_tree);
+    tcase_add_test(tests, full_lists_make_room);
+    return check_main("reach", &tests, 1);
+}

@@ -1,0 +1,386 @@
+/* Searches with a filter: what is found is what comparing with every accepted vector finds, and work stays bounded. */
+#include "base/random.h"
+#include "hnsw/search/searcher.h"
+#include "tests/support/check_main.h"
+#include "tests/support/clusters.h"
+#include "tests/support/indexes.h"
+#include "tests/support/sanitized.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 6000, DIM = 32, Q = 60, K = 10, STEP = 3, WORDS = (STEP * N + 63) / 64 };
+
+static float *x; /* N vectors, and Q queries behind them */
+static const float *queries;
+static uint64_t bits[WORDS];
+static uint64_t asked; /* by the callback; atomic */
+
+/* Ids are neither nodes nor rows. */
+static uint64_t id_of(size_t row) {
+    return STEP * (N - 1 - row);
+}
+
+static size_t row_of(uint64_t id) {
+    return N - 1 - id / STEP;
+}
+
+static void set_up(void) {
+    x = clusters_make(N + Q, DIM, 0.3, 21);
+    queries = x + N * DIM;
+    memset(bits, 0, sizeof bits);
+    asked = 0;
+}
+
+static void tear_down(void) {
+    free(x);
+}
+
+static sl_index *make(sl_metric metric, sl_codes codes, sl_refine refine) {
+    uint64_t *ids = malloc(N * sizeof *ids);
+    for (size_t i = 0; i < N; i++)
+        ids[i] = id_of(i);
+    sl_index_params params;
+    indexes_params(&params, DIM, metric);
+    params.codes = codes;
+    params.refine = refine;
+    sl_index *index = indexes_make(&params, x, SL_F32, N, ids, 1);
+    free(ids);
+    return index;
+}
+
+static int bit(uint64_t id) {
+    return bits[id / 64] >> (id % 64) & 1;
+}
+
+/* Accepts one row in `every` of those that `which` leaves; every 0 accepts none. Returns how many. */
+static size_t accept_every(size_t every, uint64_t which) {
+    size_t count = 0;
+    memset(bits, 0, sizeof bits);
+    for (size_t row = 0; row < N && every; row++) {
+        if (sl_random_at(which, row) % every) continue;
+        bits[id_of(row) / 64] |= UINT64_C(1) << (id_of(row) % 64);
+        count++;
+    }
+    return count;
+}
+
+static int accept_by_bit(void *ctx, uint64_t id) {
+    (void)ctx;
+    __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+    return bit(id) ? -1 : 0; /* any number but 0 is a yes */
+}
+
+static int even_row(void *ctx, uint64_t id) {
+    (void)ctx;
+    return row_of(id) % 2 == 0;
+}
+
+/* The nearest K of each query among the rows that bits accept; filled up with SL_NO_ID. */
+static void truth(sl_metric metric, uint64_t *ids) {
+    float *kept = malloc(N * DIM * sizeof *kept);
+    size_t *rows = malloc(N * sizeof *rows), count = 0;
+    for (size_t row = 0; row < N; row++) {
+        if (!bit(id_of(row))) continue;
+        memcpy(kept + count * DIM, x + row * DIM, DIM * sizeof *kept);
+        rows[count++] = row;
+    }
+    indexes_exact(metric, SL_F32, DIM, kept, count, queries, Q, K, ids);
+    for (size_t i = 0; i < Q * K; i++)
+        if (ids[i] != SL_NO_ID) ids[i] = id_of(rows[ids[i]]);
+    free(kept);
+    free(rows);
+}
+
+static void params_of(sl_search_params *params, size_t ef, int by_bits, int by_call) {
+    sl_search_params_init(params);
+    params->ef = ef;
+    params->accept_bits = by_bits ? bits : NULL;
+    params->accept_bits_count = by_bits ? STEP * N : 0;
+    params->accept = by_call ? accept_by_bit : NULL;
+}
+
+/* Every result is accepted, none is there twice, the fill comes last. */
+static size_t expect_lawful(const uint64_t *ids, const float *scores) {
+    size_t found = 0;
+    for (size_t i = 0; i < Q * K; i++) {
+        ck_assert_int_eq(isnan(scores[i]) != 0, ids[i] == SL_NO_ID);
+        if (ids[i] == SL_NO_ID) continue;
+        ck_assert(i % K == 0 || ids[i - 1] != SL_NO_ID);
+        ck_assert_uint_lt(ids[i], STEP * N);
+        ck_assert(bit(ids[i]));
+        for (size_t j = i / K * K; j < i; j++)
+            ck_assert_uint_ne(ids[j], ids[i]);
+        found++;
+    }
+    return found;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What is found
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static const size_t shares[] = {1, 2, 10, 100, 1000, 0};
+
+/* A pool that holds everything leaves nothing to luck: bitmap, callback and both give the exact answer. */
+START_TEST(all_that_is_accepted_is_found) {
+    if (!stands_for_others(_i)) return;
+    const sl_metric metric = (sl_metric)(_i % 3);
+    sl_index *index = make(metric, _i / 3 ? SL_CODES_F32 : SL_CODES_I8, _i / 3 ? SL_REFINE_NONE : SL_REFINE_F32);
+    static uint64_t wanted[Q * K], ids[Q * K];
+    static float scores[Q * K];
+    for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
+        size_t accepted = accept_every(shares[s], 7);
+        truth(metric, wanted);
+        for (int way = 1; way < 4; way++) {
+            sl_search_params params;
+            sl_search_stats stats;
+            params_of(&params, N, way & 1, way & 2);
+            params.rerank = N;
+            ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &stats));
+            size_t found = expect_lawful(ids, scores);
+            ck_assert_mem_eq(ids, wanted, sizeof ids);
+            ck_assert_uint_eq(found, Q * (accepted < K ? accepted : K));
+            ck_assert_uint_eq(stats.results, found);
+        }
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* At a small effort, those that are accepted are found as well as all are without a filter. */
+START_TEST(a_filter_costs_no_recall) {
+    static const sl_refine tiers[] = {SL_REFINE_NONE, SL_REFINE_F32};
+    sl_index *index = make(SL_METRIC_COSINE, _i ? SL_CODES_I8 : SL_CODES_F32, tiers[_i]);
+    static uint64_t wanted[Q * K], ids[Q * K];
+    static float scores[Q * K];
+    sl_search_params params;
+    sl_search_stats plain, stats;
+    accept_every(1, 7);
+    truth(SL_METRIC_COSINE, wanted);
+    sl_search_params_init(&params);
+    params.ef = 16;
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &plain));
+    double unfiltered = indexes_recall(ids, wanted, Q, K);
+    ck_assert(unfiltered > 0.7 && unfiltered < 1);
+    for (size_t share = 1; share <= 64; share *= 2) {
+        accept_every(share, 8);
+        truth(SL_METRIC_COSINE, wanted);
+        params_of(&params, 16, 1, 0);
+        ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &stats));
+        expect_lawful(ids, scores);
+        double recall = indexes_recall(ids, wanted, Q, K);
+        ck_assert_msg(recall >= unfiltered, "one in %zu: recall %g, without a filter %g", share, recall, unfiltered);
+        if (share == 1) ck_assert_uint_eq(stats.evaluations, plain.evaluations);
+        if (share > 4) ck_assert_uint_gt(stats.evaluations, plain.evaluations);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+START_TEST(bitmap_and_callback_must_agree) {
+    sl_index *index = make(SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE);
+    static uint64_t wanted[Q * K], ids[Q * K];
+    static float scores[Q * K];
+    accept_every(3, 9);
+    sl_search_params params;
+    params_of(&params, 500, 1, 0);
+    params.accept = even_row;
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, NULL));
+    ck_assert_uint_eq(expect_lawful(ids, scores), Q * K);
+    for (size_t i = 0; i < Q * K; i++)
+        ck_assert_uint_eq(row_of(ids[i]) % 2, 0);
+    /* The same in one bitmap. */
+    for (size_t row = 1; row < N; row += 2)
+        bits[id_of(row) / 64] &= ~(UINT64_C(1) << (id_of(row) % 64));
+    params.accept = NULL;
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, wanted, scores, NULL));
+    ck_assert_mem_eq(ids, wanted, sizeof ids);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Ids from accept_bits_count on are not accepted, and no word behind the last is read: the block ends there. */
+START_TEST(bitmaps_end_where_they_say) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE);
+    uint64_t ids[K];
+    const size_t counts[] = {0, 1, 63, 64, 65, 640, 6001, STEP * N};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        size_t words = (counts[c] + 63) / 64, below = (counts[c] + STEP - 1) / STEP, found = 0;
+        uint64_t *own = malloc(words * sizeof *own + 1);
+        memset(own, 0xff, words * sizeof *own);
+        sl_search_params params;
+        params_of(&params, N, 0, 0);
+        params.accept_bits = own;
+        params.accept_bits_count = counts[c];
+        sl_search_stats stats;
+        ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, NULL, &stats));
+        for (; found < K && ids[found] != SL_NO_ID; found++)
+            ck_assert_uint_lt(ids[found], counts[c]);
+        ck_assert_uint_eq(found, below < K ? below : K);
+        ck_assert_uint_eq(stats.results, found);
+        free(own);
+    }
+    sl_search_params params;
+    params_of(&params, 64, 0, 0);
+    params.accept_bits_count = 1;
+    ck_fails(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, NULL, NULL), SL_EINVAL, "accept_bits");
+    sl_index_free(index);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * How it is done
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(threads_filter_alike) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_BF16);
+    static uint64_t one[Q * K], four[Q * K];
+    static float scores[Q * K];
+    sl_search_stats alone, together;
+    accept_every(50, 10);
+    sl_search_params params;
+    params_of(&params, 64, 1, 1);
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, one, scores, &alone));
+    uint64_t asked_by_one = asked;
+    params.threads = 4;
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, four, scores, &together));
+    expect_lawful(four, scores);
+    ck_assert_mem_eq(one, four, sizeof one);
+    ck_assert_mem_eq(&alone, &together, sizeof alone);
+    ck_assert_uint_gt(asked_by_one, 0);
+    ck_assert_uint_eq(asked, 2 * asked_by_one);
+    sl_index_free(index);
+}
+END_TEST
+
+/* A filter that accepts nothing: walks with pools of 64, 128, and so on to max_ef, each of whose ids is asked once. */
+START_TEST(work_is_bounded) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_F32);
+    uint64_t ids[K];
+    float scores[K];
+    sl_search_params params;
+    params_of(&params, 64, 0, 1);
+    const struct {
+        size_t max_ef, asked;
+    } searchers[] = {{64, 64}, {65, 64 + 65}, {128, 64 + 128}, {1000, 64 + 128 + 256 + 512 + 1000}};
+    for (size_t i = 0; i < sizeof searchers / sizeof *searchers; i++) {
+        sl_searcher *searcher;
+        sl_search_stats stats, widest;
+        ck_ok(sl_searcher_create(index, searchers[i].max_ef, &searcher));
+        asked = 0;
+        ck_ok(sl_searcher_search(searcher, queries, SL_F32, K, &params, ids, scores, &stats));
+        ck_assert_uint_eq(asked, searchers[i].asked);
+        ck_assert_uint_eq(stats.results, 0);
+        for (size_t j = 0; j < K; j++)
+            ck_assert(ids[j] == SL_NO_ID && isnan(scores[j]));
+        sl_search_params wide;
+        sl_search_params_init(&wide);
+        wide.ef = searchers[i].max_ef;
+        ck_ok(sl_searcher_search(searcher, queries, SL_F32, K, &wide, ids, scores, &widest));
+        ck_assert_uint_eq(stats.expansions >= widest.expansions, 1);
+        if (searchers[i].max_ef > 64) ck_assert_uint_gt(stats.expansions, widest.expansions);
+        sl_searcher_free(searcher);
+    }
+    asked = 0;
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, scores, NULL));
+    ck_assert_uint_eq(asked, 64 + 128 + 256 + 512 + 1024);
+    params.ef = 200;
+    asked = 0;
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, scores, NULL));
+    ck_assert_uint_eq(asked, 200 + 400 + 800 + 1600);
+    /* All of the index in the pool: asking again would change nothing. */
+    params.ef = N + 1;
+    asked = 0;
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, scores, NULL));
+    ck_assert_uint_eq(asked, N);
+    sl_index_free(index);
+}
+END_TEST
+
+/* A filter that leaves out what a user has seen, a few of the nearest, costs no second walk. */
+START_TEST(slight_filters_cost_one_walk) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_F32);
+    uint64_t ids[K], rest[K];
+    sl_search_params params;
+    sl_search_stats plain, stats;
+    params_of(&params, 64, 0, 0);
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, NULL, &plain));
+    accept_every(1, 0);
+    for (size_t i = 0; i < K; i++)
+        bits[ids[i] / 64] &= ~(UINT64_C(1) << (ids[i] % 64));
+    params_of(&params, 64, 1, 1);
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, rest, NULL, &stats));
+    ck_assert_uint_eq(asked, 64 - K);
+    ck_assert_uint_eq(stats.evaluations, plain.evaluations);
+    ck_assert_uint_eq(stats.results, K);
+    for (size_t i = 0; i < K; i++)
+        for (size_t j = 0; j < K; j++)
+            ck_assert_uint_ne(rest[i], ids[j]);
+    /* Nor where the pool holds little more than the results: 54 of 64 for 50 of them. */
+    uint64_t many[50];
+    asked = 0;
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, 50, &params, many, NULL, &stats));
+    ck_assert_uint_eq(asked, 64 - K);
+    ck_assert_uint_eq(stats.results, 50);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Inside the library, results are read where the search left them. */
+START_TEST(found_where_it_lies) {
+    sl_index *index = make((sl_metric)_i, SL_CODES_I8, SL_REFINE_F32);
+    uint64_t ids[K];
+    float scores[K];
+    accept_every(4, 11);
+    sl_search_params params;
+    params_of(&params, 64, 1, 0);
+    sl_searcher *searcher;
+    ck_ok(sl_searcher_create(index, 512, &searcher));
+    for (size_t q = 0; q < Q; q++) {
+        sl_search_stats stats, found_stats;
+        sl_found found;
+        ck_ok(sl_searcher_search(searcher, queries + q * DIM, SL_F32, K, &params, ids, scores, &stats));
+        ck_ok(sl_searcher_find(searcher, queries + q * DIM, SL_F32, K, &params, &found, &found_stats));
+        ck_assert_mem_eq(&stats, &found_stats, sizeof stats);
+        ck_assert_uint_eq(found.count, stats.results);
+        for (size_t i = 0; i < found.count; i++) {
+            ck_assert_uint_eq(sl_id_of(index, (uint32_t)found.nodes[i].id), ids[i]);
+            ck_assert_float_eq(sl_score_of(index, found.nodes[i].score), scores[i]);
+        }
+    }
+    sl_searcher_free(searcher);
+    sl_index_free(index);
+}
+END_TEST
+
+START_TEST(empty_indexes_are_filtered_too) {
+    sl_index_params params;
+    indexes_params(&params, DIM, SL_METRIC_COSINE);
+    sl_index *index;
+    ck_ok(sl_index_create(&params, &index));
+    sl_search_params search;
+    params_of(&search, 64, 1, 1);
+    uint64_t ids[K];
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &search, ids, NULL, NULL));
+    ck_assert_uint_eq(ids[0], SL_NO_ID);
+    ck_assert_uint_eq(asked, 0);
+    sl_index_free(index);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("accept");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, all_that_is_accepted_is_found, 0, 6);
+    tcase_add_loop_test(tests, a_filter_costs_no_recall, 0, 2);
+    tcase_add_test(tests, bitmap_and_callback_must_agree);
+    tcase_add_test(tests, bitmaps_end_where_they_say);
+    tcase_add_test(tests, threads_filter_alike);
+    tcase_add_test(tests, work_is_bounded);
+    tcase_add_test(tests, slight_filters_cost_one_walk);
+    tcase_add_loop_test(tests, found_where_it_lies, 0, 3);
+    tcase_add_test(tests, empty_indexes_are_filtered_too);
+    return check_main("accept", &tests, 1);
+}

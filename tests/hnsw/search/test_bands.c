@@ -1,0 +1,300 @@
+/* Bands of length in partitions under IP: what they say of the nodes, what queries leave out by them, and files that
+ * have none, or false ones. */
+#include "base/random.h"
+#include "distance/double.h"
+#include "hnsw/graph/index.h"
+#include "tests/support/check_main.h"
+#include "tests/support/clusters.h"
+#include "tests/support/indexes.h"
+#include "tests/support/scratch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 9000, DIM = 16, K = 10, QUERIES = 200 };
+
+static float *x;
+static const float *queries;
+static scratch place;
+
+static void set_up(void) {
+    x = clusters_make(N + QUERIES, DIM, 0.5, 31);
+    ck_assert_ptr_nonnull(x);
+    queries = x + (size_t)N * DIM;
+    scratch_open(&place);
+}
+
+static void tear_down(void) {
+    scratch_close(&place);
+    free(x);
+}
+
+static sl_index *make(sl_metric metric) {
+    sl_index_params params;
+    indexes_params(&params, DIM, metric);
+    params.ef_construction = 24;
+    return indexes_make(&params, x, SL_F32, N, NULL, 2);
+}
+
+static int scans(const sl_index *index) {
+    return index->kernels->tile.scan != NULL;
+}
+
+typedef struct answer {
+    uint64_t ids[QUERIES * K];
+    double recall, evaluations;
+} answer;
+
+static uint64_t truth[QUERIES * K];
+
+/* All queries, `together` in one call or one a call. */
+static void ask(const sl_index *index, size_t probes, int together, answer *out) {
+    sl_search_params params;
+    sl_search_stats stats;
+    sl_search_params_init(&params);
+    params.probes = probes;
+    out->evaluations = 0;
+    for (size_t q = 0, n = together ? QUERIES : 1; q < QUERIES; q += n) {
+        ck_ok(sl_index_search(index, queries + q * DIM, SL_F32, n, 0, K, &params, out->ids + q * K, NULL, &stats));
+        ck_assert_uint_eq(stats.expansions, 0);
+        out->evaluations += (double)stats.evaluations / QUERIES;
+    }
+    out->recall = indexes_recall(out->ids, truth, QUERIES, K);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What they say
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(shares_are_the_first_nodes) {
+    for (size_t count = 0; count < 700; count++) {
+        uint32_t starts[] = {100, 100 + (uint32_t)count};
+        sl_partitions one = {.count = 1, .starts = starts, .band_bits = SL_BAND_BITS};
+        ck_assert_uint_eq(sl_partition_banded(count, 0), 0);
+        ck_assert_uint_eq(sl_partition_banded(count, SL_PARTITION_BANDS), count);
+        for (size_t left_out = 0; left_out < SL_PARTITION_BANDS; left_out++) {
+            size_t bands = SL_PARTITION_BANDS - left_out;
+            sl_range range = sl_partition_share(&one, left_out, 10000);
+            ck_assert_uint_eq(range.first, 100);
+            ck_assert_uint_eq(range.end - range.first, sl_partition_banded(count, bands));
+            ck_assert_uint_le(sl_partition_banded(count, bands - 1), sl_partition_banded(count, bands));
+        }
+    }
+}
+END_TEST
+
+static double length_of(const sl_index *index, uint32_t node) {
+    float vector[DIM];
+    sl_vector_of(index, node, SL_F32, vector);
+    return sqrt(sl_dot_double(vector, vector, DIM));
+}
+
+/* Lengths fall, and none is longer than its band says, which says no more than it must. */
+static void check_bands(const sl_index *index, size_t p) {
+    const uint8_t *bands = index->partitions.bands + p * SL_PARTITION_BANDS;
+    sl_range range = sl_partition_nodes(&index->partitions, p, index->n);
+    double longest = length_of(index, (uint32_t)range.first), before = longest;
+    ck_assert_uint_eq(bands[0], 255);
+    for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
+        size_t first = range.first + sl_partition_banded(range.end - range.first, b);
+        size_t end = range.first + sl_partition_banded(range.end - range.first, b + 1);
+        if (first < end) ck_assert_double_le(bands[b] - 1, length_of(index, (uint32_t)first) / longest * 255);
+        for (size_t node = first; node < end; node++) {
+            double length = length_of(index, (uint32_t)node);
+            ck_assert_double_le(length, before * (1 + 1e-6));
+            ck_assert_double_le(length / longest * 255, bands[b] * (1 + 1e-6));
+            before = length;
+        }
+    }
+}
+
+START_TEST(bands_bound_lengths) {
+    sl_index *index = make(SL_METRIC_IP);
+    ck_assert_uint_gt(index->partitions.count, 20);
+    ck_assert_uint_eq(index->partitions.band_bits, SL_BAND_BITS);
+    for (size_t p = 0; p < index->partitions.count; p++)
+        check_bands(index, p);
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
+START_TEST(others_have_none) {
+    sl_index *index = make(_i ? SL_METRIC_L2 : SL_METRIC_COSINE);
+    ck_assert_uint_gt(index->partitions.count, 20);
+    ck_assert_uint_eq(index->partitions.band_bits, 0);
+    ck_assert_ptr_null(index->partitions.bands);
+    sl_index_free(index);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What queries leave out
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* What is found where partitions are read whole is found in three quarters of the vectors, or less; by one query as by
+ * many. */
+START_TEST(short_vectors_are_left_out) {
+    static answer by_bands, together, whole;
+    sl_index *index = make(SL_METRIC_IP);
+    indexes_exact(SL_METRIC_IP, SL_F32, DIM, x, N, queries, QUERIES, K, truth);
+    if (scans(index)) {
+        ask(index, 4, 0, &by_bands);
+        ask(index, 4, 1, &together);
+        ck_assert_mem_eq(by_bands.ids, together.ids, sizeof together.ids);
+        ck_assert_double_eq_tol(by_bands.evaluations, together.evaluations, 1e-6);
+        ask(index, 1, 0, &whole);
+        ask(index, 1, 1, &together);
+        ck_assert_mem_eq(whole.ids, together.ids, sizeof together.ids);
+        memset(index->partitions.bands, 255, index->partitions.count * SL_PARTITION_BANDS);
+        ask(index, 4, 0, &whole);
+        double centroids = (double)index->partitions.count;
+        double rows = by_bands.evaluations - centroids, all = whole.evaluations - centroids;
+        ck_assert_msg(rows < all * 0.75 && by_bands.recall > whole.recall - 0.005,
+                      "%.4f in %.0f rows by bands, %.4f in %.0f whole", by_bands.recall, rows, whole.recall, all);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* Where all scores are alike, as for a query of zeros, or negative, k vectors are found. */
+START_TEST(odd_queries_find_k) {
+    enum { ODD = 4 };
+    sl_index *index = make(SL_METRIC_IP);
+    float asked[ODD * DIM] = {0};
+    uint64_t ids[ODD * K];
+    sl_search_params params;
+    sl_search_params_init(&params);
+    for (size_t i = 0; i < DIM; i++) {
+        asked[DIM + i] = 1e-30f;
+        asked[2 * DIM + i] = -1e18f;
+        asked[3 * DIM + i] = -x[i];
+    }
+    for (params.probes = 1; params.probes <= index->partitions.count; params.probes *= 4)
+        for (size_t q = 0; q < ODD; q++) {
+            ck_ok(sl_index_search(index, asked + q * DIM, SL_F32, 1, 0, K, &params, ids, NULL, NULL));
+            for (size_t i = 0; i < K; i++)
+                ck_assert_uint_lt(ids[i], N);
+        }
+    sl_index_free(index);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Files
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Saves the index with so many bytes of bands; 0: without that section. */
+static void save_with(const sl_index *index, uint64_t bytes) {
+    indexes_save_cut(index, place.path, &(section_bytes){SL_SECTION_PARTITION_BANDS, bytes}, 1);
+}
+
+START_TEST(kept_in_files) {
+    static answer before, after;
+    sl_index *index = make(SL_METRIC_IP);
+    ck_ok(indexes_save(index, place.path));
+    if (scans(index)) ask(index, 3, 0, &before);
+    for (int at = SL_PLACE_DRAM; at <= SL_PLACE_MAP; at++) {
+        sl_index *opened = indexes_open(place.path, (sl_place)at);
+        ck_assert_mem_eq(opened->partitions.bands, index->partitions.bands,
+                         index->partitions.count * SL_PARTITION_BANDS);
+        if (scans(index)) {
+            ask(opened, 3, 0, &after);
+            ck_assert_mem_eq(before.ids, after.ids, sizeof before.ids);
+        }
+        indexes_sound(opened);
+        sl_index_free(opened);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* A file that was made before there were bands: partitions are read whole. */
+START_TEST(older_files_have_none) {
+    static answer found;
+    sl_index *index = make(SL_METRIC_IP);
+    save_with(index, 0);
+    sl_index_free(index);
+    for (int at = SL_PLACE_DRAM; at <= SL_PLACE_MAP; at++) {
+        index = indexes_open(place.path, (sl_place)at);
+        ck_assert_uint_eq(index->partitions.band_bits, 0);
+        if (scans(index)) {
+            ask(index, index->partitions.count, 0, &found);
+            ck_assert_double_eq_tol(found.evaluations, (double)(N + index->partitions.count), 1e-6);
+        }
+        indexes_sound(index);
+        sl_index_free(index);
+    }
+}
+END_TEST
+
+static void fails_to_open(const char *says) {
+    for (int at = SL_PLACE_DRAM; at <= SL_PLACE_MAP; at++) {
+        sl_open_params params;
+        sl_index *opened;
+        sl_open_params_init(&params);
+        params.place = (sl_place)at;
+        ck_fails(sl_index_open(place.path, &params, &opened), SL_ECORRUPT, says);
+    }
+}
+
+START_TEST(wrong_sizes_are_refused) {
+    sl_index *index = make(SL_METRIC_IP);
+    uint64_t size = index->partitions.count * SL_PARTITION_BANDS;
+    save_with(index, size);
+    sl_index_free(indexes_open(place.path, SL_PLACE_MAP));
+    save_with(index, size - 1);
+    fails_to_open("bytes of bands do not fit");
+    save_with(index, SL_PARTITION_BANDS);
+    fails_to_open("bytes of bands do not fit");
+    sl_index_free(index);
+    /* Of a metric that has none. */
+    index = make(SL_METRIC_L2);
+    uint8_t *bands = calloc(index->partitions.count, SL_PARTITION_BANDS);
+    index->partitions.bands = bands;
+    index->partitions.band_bits = SL_BAND_BITS;
+    save_with(index, index->partitions.count * SL_PARTITION_BANDS);
+    index->partitions.bands = NULL;
+    index->partitions.band_bits = 0;
+    fails_to_open("of metric l2");
+    free(bands);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Refused where the index is to be written to; where it is mapped, fewer or more vectors are looked at, and a check
+ * tells. */
+START_TEST(wrong_content_is_found) {
+    static answer found;
+    sl_index *index = make(SL_METRIC_IP);
+    for (size_t i = 0; i < index->partitions.count * SL_PARTITION_BANDS; i++)
+        index->partitions.bands[i] = (uint8_t)sl_random_at(7, i);
+    ck_ok(indexes_save(index, place.path));
+    sl_index_free(index);
+    index = indexes_broken(place.path, "partition 0 is broken");
+    for (size_t probes = 1; scans(index) && probes <= index->partitions.count; probes *= 3)
+        for (int together = 0; together < 2; together++) {
+            ask(index, probes, together, &found);
+            for (size_t i = 0; i < QUERIES * K; i++)
+                ck_assert(found.ids[i] == SL_NO_ID || found.ids[i] < N);
+        }
+    sl_index_free(index);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("bands");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, shares_are_the_first_nodes);
+    tcase_add_test(tests, bands_bound_lengths);
+    tcase_add_loop_test(tests, others_have_none, 0, 2);
+    tcase_add_test(tests, short_vectors_are_left_out);
+    tcase_add_test(tests, odd_queries_find_k);
+    tcase_add_test(tests, kept_in_files);
+    tcase_add_test(tests, older_files_have_none);
+    tcase_add_test(tests, wrong_sizes_are_refused);
+    tcase_add_test(tests, wrong_content_is_found);
+    TCase *const cases[] = {tests};
+    return check_main("bands", cases, 1);
+}

@@ -1,0 +1,221 @@
+/* Partitions scanned for a recall, instead of walks or where walks do not reach it. */
+#include "base/random.h"
+#include "hnsw/build/reach.h"
+#include "hnsw/search/partition_scan.h"
+#include "hnsw/search/settings.h"
+#include "tests/support/check_main.h"
+#include "tests/support/clusters.h"
+#include "tests/support/indexes.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/scratch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIM = 24, HALF = 1500, K = 10 };
+
+struct kind {
+    sl_metric metric;
+    sl_dtype dtype;
+    sl_codes codes;
+    sl_refine refine;
+};
+
+static const struct kind scanned[] = {
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_F32},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE},
+    {SL_METRIC_IP, SL_F32, SL_CODES_I4, SL_REFINE_F32},
+};
+
+/* Recall of what a search for this recall finds, and whether it walked for that. */
+static double scanned_recall(const sl_index *index, const struct kind *kind, const unsigned char *rows,
+                             const uint64_t *truth, size_t nq, double recall, size_t threads, int *walked) {
+    uint64_t *found = malloc(nq * K * sizeof *found);
+    ck_assert_ptr_nonnull(found);
+    sl_search_params search;
+    sl_search_stats stats;
+    sl_search_params_init(&search);
+    search.recall = recall;
+    search.threads = threads;
+    ck_ok(sl_index_search(index, rows, kind->dtype, nq, 0, K, &search, found, NULL, &stats));
+    double share = indexes_recall(found, truth, nq, K);
+    *walked = stats.expansions > 0;
+    free(found);
+    return share;
+}
+
+static sl_index *scanned_make(const struct kind *kind, const unsigned char *rows, size_t n) {
+    sl_index_params params;
+    indexes_params(&params, DIM, kind->metric);
+    params.dtype = kind->dtype;
+    params.codes = kind->codes;
+    params.refine = kind->refine;
+    return indexes_make(&params, rows, kind->dtype, n, NULL, 2);
+}
+
+/* Spread over all dimensions, so that walks have far to go. */
+static float *cube_make(size_t n) {
+    float *out = malloc(n * DIM * sizeof *out);
+    ck_assert_ptr_nonnull(out);
+    for (size_t i = 0; i < n * DIM; i++)
+        out[i] = (float)(2 * sl_random_unit(19, i) - 1);
+    return out;
+}
+
+/* Settings name a number of partitions, which batches of many queries scan and reach the recall by; others walk. */
+START_TEST(batches_scan_for_a_recall) {
+    enum { LARGE = 5000 };
+    static const double targets[] = {0.8, 0.9, 0.97};
+    const struct kind *kind = &scanned[_i];
+    float *floats = cube_make(LARGE + 2 * HALF);
+    unsigned char *rows = clusters_as(kind->dtype, floats, (LARGE + 2 * HALF) * DIM);
+    const unsigned char *asked = rows + LARGE * DIM * sl_dtype_size(kind->dtype);
+    const unsigned char *other = asked + HALF * DIM * sl_dtype_size(kind->dtype);
+    uint64_t *truth = malloc(2 * HALF * K * sizeof *truth);
+    ck_assert_ptr_nonnull(truth);
+    sl_index *index = scanned_make(kind, rows, LARGE);
+    indexes_exact(kind->metric, kind->dtype, DIM, rows, LARGE, asked, 2 * HALF, K, truth);
+    sl_tune_params with;
+    sl_tune_params_init(&with);
+    with.targets = targets;
+    with.target_count = 3;
+    ck_ok(sl_index_tune(index, asked, kind->dtype, HALF, 0, truth, K, &with, NULL));
+    size_t before = 0, scans = index->kernels->tile.scan != NULL;
+    for (size_t i = 0; i < 3; i++) {
+        sl_tuned tuned = {.struct_size = sizeof tuned};
+        int walked;
+        ck_ok(sl_index_get_tuned(index, i, &tuned));
+        ck_assert_uint_le(tuned.probes, index->partitions.count);
+        ck_assert(scans || tuned.probes == 0);
+        ck_assert(tuned.probes == 0 || tuned.probes >= before);
+        before = tuned.probes ? tuned.probes : before;
+        /* Under inner product walks go far, and one query scans too. */
+        int far = kind->metric == SL_METRIC_IP && index->kernels->isa == SL_ISA_AVX512VNNI;
+        ck_assert(!far || tuned.probes_one > 0);
+        double here = scanned_recall(index, kind, asked, truth, HALF, targets[i], 2, &walked);
+        ck_assert_int_eq(walked, tuned.probes == 0);
+        ck_assert_msg(here >= targets[i], "kind %d: %g gave %.4f where it was tuned", _i, targets[i], here);
+        double there = scanned_recall(index, kind, other, truth + HALF * K, HALF, targets[i], 2, &walked);
+        ck_assert_int_eq(walked, tuned.probes == 0);
+        ck_assert_msg(there >= targets[i] - 0.012, "kind %d: %g gave %.4f", _i, targets[i], there);
+        (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST, targets[i], 1, &walked);
+        ck_assert_int_eq(walked, tuned.probes == 0);
+        (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST - 1, targets[i], 1, &walked);
+        ck_assert_int_eq(walked, tuned.probes_one == 0);
+        double alone = scanned_recall(index, kind, asked, truth, SL_SCAN_LEAST, targets[i], 2, &walked);
+        ck_assert_int_eq(walked, tuned.probes_one == 0);
+        ck_assert_msg(alone >= targets[i] - 0.02, "kind %d: %g gave %.4f to single searches", _i, targets[i], alone);
+        ck_assert(tuned.probes_one == 0 || tuned.probes_one == tuned.probes);
+        /* What was measured of ten says nothing of how many partitions hold fewer. */
+        sl_tuned fewer = {.struct_size = sizeof fewer};
+        if (tuned.least_k < K) {
+            ck_ok(sl_index_find_tuned(index, K - 1, targets[i], &fewer));
+            ck_assert_uint_eq(fewer.probes, 0);
+            ck_assert_uint_eq(fewer.probes_one, 0);
+        }
+    }
+    ck_assert(before || index->kernels->isa != SL_ISA_AVX512VNNI); /* where a scan is worth most */
+    sl_index_free(index);
+    free(truth);
+    free(rows);
+    free(floats);
+}
+END_TEST
+
+/* Every sixteenth node is one that no link leads to. */
+static void cut_off_some(sl_index *index) {
+    for (size_t node = 0; node < index->n; node++) {
+        uint32_t *links = sl_links(index, node);
+        size_t kept = 0;
+        for (size_t i = 0; i < index->m0; i++)
+            if (links[i] % 16) links[kept++] = links[i];
+        memset(links + kept, 0xff, (index->m0 - kept) * sizeof *links);
+    }
+}
+
+static int is_even(void *ctx, uint64_t id) {
+    (void)ctx;
+    return id % 2 == 0;
+}
+
+/* Tuned for a recall that scans alone reach: as reported, and as searched for. */
+static void check_scanned_target(const sl_index *index, const struct kind *kind, const unsigned char *asked,
+                                 const uint64_t *truth, double target) {
+    sl_tuned tuned = indexes_tuned(index, 1), fewer = {.struct_size = sizeof fewer};
+    uint64_t ids[K];
+    int walked;
+    ck_assert(tuned.limit == SL_LIMIT_NONE && tuned.scan_only && tuned.least_k == K);
+    ck_assert(tuned.probes > 0 && tuned.probes_one == tuned.probes && tuned.recall >= target);
+    for (size_t threads = 1; threads <= 2; threads++) {
+        double recall = scanned_recall(index, kind, asked, truth, HALF, target, threads, &walked);
+        ck_assert(!walked && fabs(recall - tuned.recall) < 0.002);
+    }
+    ck_assert(scanned_recall(index, kind, asked, truth, 1, target, 1, &walked) > 0.5 && !walked);
+    sl_search_params search;
+    sl_search_params_init(&search);
+    search.recall = target;
+    search.accept = is_even;
+    ck_fails(sl_index_search(index, asked, kind->dtype, 1, 0, K, &search, ids, NULL, NULL), SL_ENOTFOUND,
+             "scanning alone");
+    ck_fails(sl_index_find_tuned(index, K - 1, target, &fewer), SL_ENOTFOUND, "no tuned settings");
+    sl_searcher *small_one;
+    ck_ok(sl_searcher_create(index, tuned.ef, &small_one));
+    search.accept = NULL;
+    ck_ok(sl_searcher_search(small_one, asked, kind->dtype, K, &search, ids, NULL, NULL));
+    sl_searcher_free(small_one);
+}
+
+/* What no walk reaches, scans do, and are all that serves it; so it is of the file, too. */
+START_TEST(scans_reach_what_walks_do_not) {
+    enum { LARGE = 5000 };
+    if (SANITIZED && _i != 2) return; /* for its size */
+    static const double targets[] = {0.6, 0.97};
+    const struct kind *kind = &scanned[_i];
+    float *floats = cube_make(LARGE + HALF);
+    unsigned char *rows = clusters_as(kind->dtype, floats, (LARGE + HALF) * DIM);
+    const unsigned char *asked = rows + LARGE * DIM * sl_dtype_size(kind->dtype);
+    uint64_t *truth = malloc(HALF * K * sizeof *truth);
+    ck_assert_ptr_nonnull(truth);
+    sl_index *index = scanned_make(kind, rows, LARGE), *opened;
+    indexes_exact(kind->metric, kind->dtype, DIM, rows, LARGE, asked, HALF, K, truth);
+    ck_ok(sl_reach_settle(index));
+    cut_off_some(index);
+    sl_tune_params with;
+    sl_tune_report report = {.struct_size = sizeof report};
+    sl_tune_params_init(&with);
+    with.targets = targets;
+    with.target_count = 2;
+    ck_ok(sl_index_tune(index, asked, kind->dtype, HALF, 0, truth, K, &with, &report));
+    scratch place;
+    sl_tuned low = indexes_tuned(index, 0), high = indexes_tuned(index, 1);
+    ck_assert(low.limit == SL_LIMIT_NONE && !low.scan_only);
+    if (index->kernels->tile.scan) {
+        ck_assert_uint_eq(report.reached, 2);
+        check_scanned_target(index, kind, asked, truth, targets[1]);
+        scratch_open(&place);
+        ck_ok(sl_index_save(index, place.path, NULL));
+        ck_ok(sl_index_open(place.path, NULL, &opened));
+        sl_tuned kept = indexes_tuned(opened, 1);
+        ck_same_tuned(&kept, &high);
+        check_scanned_target(opened, kind, asked, truth, targets[1]);
+        sl_index_free(opened);
+        scratch_close(&place);
+    } else {
+        ck_assert_uint_eq(report.reached, 1);
+        ck_assert(high.limit == SL_LIMIT_GRAPH && !high.scan_only && !high.probes && !high.probes_one);
+    }
+    sl_index_free(index);
+    free(truth);
+    free(rows);
+    free(floats);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("probes");
+    tcase_set_timeout(tests, 300);
+    tcase_add_loop_test(tests, batches_scan_for_a_recall, 0, sizeof scanned / sizeof *scanned);
+    tcase_add_loop_test(tests, scans_reach_what_walks_do_not, 0, sizeof scanned / sizeof *scanned);
+    return check_main("tune probes", &tests, 1);
+}

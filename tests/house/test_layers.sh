@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Folders and floors depend one way, in what they include and in what they call: see `may`. The first argument is the
+# folder of the library's object files, whose symbols tell the calls. Files of other projects come in angle brackets.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+objects=${1:?give the folder of the object files}
+
+# What each room may include and call besides its own. The last five see the public headers only.
+floor="base distance storage"
+declare -A may=(
+    [include]="" [base]="" [distance]="base" [storage]="base" [ranker]="base storage"
+    [hnsw/graph]="$floor"
+    [hnsw/place]="$floor hnsw/graph"
+    [hnsw/search]="$floor hnsw/graph hnsw/place"
+    [hnsw/build]="$floor hnsw/graph hnsw/place hnsw/search"
+    [hnsw/tune]="$floor hnsw/graph hnsw/place hnsw/search hnsw/build"
+    [hnsw/index]="$floor hnsw/graph hnsw/place hnsw/search hnsw/build"
+    [recommend]="$floor ranker hnsw/graph hnsw/place hnsw/search hnsw/build hnsw/tune hnsw/index"
+    [cluster]="" [cli]="" [bindings]="" [examples]=""
+)
+
+# room_of FILE: the longest name in `may` that the path begins with; nothing for a file outside of all.
+room_of() {
+    local path=$1
+    while [[ $path == */* ]]; do
+        path=${path%/*}
+        [ -z "${may[$path]+x}" ] || { echo "$path" && return; }
+    done
+}
+
+# allowed FROM TO: whether a room may use another.
+allowed() { [ "$1" = "$2" ] || [[ " ${may[$1]} " == *" $2 "* ]]; }
+
+# wrong_includes TREE: one line for each #include against the order, and for each file in no room.
+wrong_includes() {
+    local tree=$1 line file name from target
+    while IFS= read -r line; do
+        file=${line%%:*}
+        name=${line#*\"}
+        name=${name%%\"*}
+        from=$(room_of "$file")
+        [ -n "$from" ] || { echo "$file: lies on no floor" && continue; }
+        case $name in
+        *..*) echo "$file: \"$name\" climbs out of its folder" && continue ;;
+        shortlist.h | shortlist_rank.h | shortlist_mpi.h) continue ;;
+        esac
+        # A folder inside the file's own room, as bindings/python/src has.
+        [ -e "$tree/$(dirname "$file")/$name" ] && continue
+        target=$(room_of "$name")
+        [[ $name == */* ]] || target=$from
+        [ -n "$target" ] && allowed "$from" "$target" || echo "$file: $from may not include \"$name\""
+    done < <(cd "$tree" && grep -rHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' base distance storage hnsw ranker \
+        recommend cluster cli bindings examples include \
+        --include='*.c' --include='*.h' --include='*.inc' --include='*.cpp' --include='*.hpp' 2>/dev/null || true)
+}
+
+# wrong_calls: reads `nm -A` of object files, named from the root of the tree; one line for each call against the order.
+wrong_calls() {
+    local from to file symbol other
+    while read -r file symbol other; do
+        from=$(room_of "$file")
+        to=$(room_of "$other")
+        [ -n "$from" ] && [ -n "$to" ] || { echo "$file or $other: lies on no floor" && continue; }
+        allowed "$from" "$to" || echo "$file: $from may not use $symbol of $other"
+    done < <(awk '
+        { at = index($0, ":"); file = substr($0, 1, at - 1); kind = $(NF - 1); symbol = $NF }
+        kind ~ /^[TDBRVWC]$/ { home[symbol] = file }
+        kind == "U" { needs[++count] = file; need[count] = symbol }
+        END { for (i = 1; i <= count; i++) if (need[i] in home && home[need[i]] != needs[i])
+                  print needs[i], need[i], home[need[i]] }' | sort -u)
+}
+
+# The checks are checked first: a tree with one arrow the wrong way, and one the right way, in each room.
+fixture=$(mktemp -d)
+trap 'rm -rf "$fixture"' EXIT
+mkdir -p "$fixture"/{base,storage,hnsw/graph,hnsw/search,cli,examples,bindings/python/src}
+printf '#include "base/status.h"\n#include "storage/store.h"\n' >"$fixture/hnsw/graph/good.c"
+printf '#  include "shortlist.h"\n#include "own.h"\n' >"$fixture/cli/good.c"
+printf '#include "hnsw/graph/index.h"\n' >"$fixture/hnsw/search/good.c"
+printf '#include "hnsw/search/walk.h"\n' >"$fixture/hnsw/graph/bad.c"
+printf '#include "hnsw/graph/index.h"\n' >"$fixture/hnsw/bad.c"
+printf '#include "hnsw/graph/index.h"\n' >"$fixture/base/bad.c"
+printf ' # include "distance/kernels.h"\n' >"$fixture/storage/bad.h"
+printf '#include "base/memory.h"\n' >"$fixture/cli/bad.c"
+printf '#include "../base/memory.h"\n' >"$fixture/examples/bad.c"
+printf '#include "hnsw/graph/index.h"\n' >"$fixture/bindings/python/src/bad.cpp"
+found=$(wrong_includes "$fixture")
+if [ "$(grep -c . <<<"$found")" -ne 7 ] || grep -q good <<<"$found"; then
+    printf 'the check of includes misjudges its own fixture; it found:\n%s\n' "$found"
+    exit 1
+fi
+# A ring: search calls graph, as it may, and graph calls back.
+found=$(wrong_calls <<'END'
+hnsw/graph/ids.c.o:0000000000000010 T sl_id_find
+hnsw/graph/ids.c.o:                 U sl_walk_run
+hnsw/graph/ids.c.o:                 U memcpy
+hnsw/search/walk.c.o:0000000000000020 T sl_walk_run
+hnsw/search/walk.c.o:                 U sl_id_find
+END
+)
+if [ "$found" != "hnsw/graph/ids.c.o: hnsw/graph may not use sl_walk_run of hnsw/search/walk.c.o" ]; then
+    printf 'the check of calls misjudges its own fixture; it found:\n%s\n' "$found"
+    exit 1
+fi
+
+found=$(wrong_includes "$root")
+[ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
+# A build folder keeps the objects of sources that were moved or removed: those count no more.
+current=$(cd "$objects" && find . -name '*.c.o' -printf '%P\n' | sort | while IFS= read -r object; do
+    [ ! -f "$root/${object%.o}" ] || echo "$object"
+done)
+symbols=$(cd "$objects" && xargs nm -A <<<"$current")
+[ "$(cut -d: -f1 <<<"$symbols" | sort -u | wc -l)" -ge "$(cd "$root" && find hnsw -name '*.c' | wc -l)" ] ||
+    { echo "$objects has fewer object files than hnsw/ has sources; build the library" && exit 1; }
+found=$(wrong_calls <<<"$symbols")
+[ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
+echo "every #include and every call follows the order"

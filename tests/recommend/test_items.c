@@ -1,0 +1,948 @@
+/* Item tables: what goes in comes out, of rows, files and updates; what is refused is refused whole; and files are not
+ * trusted. */
+#include "base/random.h"
+#include "recommend/items.h"
+#include "tests/support/check_main.h"
+#include "tests/support/faults.h"
+#include "tests/support/hostile.h"
+#include "tests/support/indexes.h"
+#include "tests/support/scratch.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static scratch place;
+
+static void set_up(void) {
+    scratch_open(&place);
+}
+static void tear_down(void) {
+    scratch_close(&place);
+}
+
+enum { ROWS = 40, DIM = 3 };
+
+/* A table of every type of column, with values missing, of which a row's are told by its id and a version. */
+typedef struct every {
+    sl_table table;
+    sl_column columns[8];
+    int64_t ids[ROWS], longs[ROWS];
+    float floats[ROWS], vectors[ROWS * DIM];
+    double doubles[ROWS];
+    int32_t integers[ROWS];
+    int64_t text_offsets[ROWS + 1], lists[ROWS + 1], list_offsets[3 * ROWS + 1];
+    char text[ROWS * 40], list_text[3 * ROWS * 40];
+    uint8_t valid[ROWS / 8 + 1];
+} every;
+
+static void every_fill(every *e, const uint64_t *ids, size_t n, unsigned version) {
+    size_t at = 0, text = 0, texts = 0;
+    memset(e, 0, sizeof *e);
+    for (size_t i = 0; i < n; i++) {
+        e->ids[i] = (int64_t)ids[i];
+        e->longs[i] = (int64_t)ids[i] * 1000 + version;
+        e->integers[i] = -(int32_t)(ids[i] % 1000) - (int32_t)version;
+        e->floats[i] = ids[i] % 7 == 0 ? NAN : (float)(ids[i] % 1000) + 0.5f * (float)version;
+        e->doubles[i] = (double)ids[i] / 3 + version;
+        for (size_t d = 0; d < DIM; d++)
+            e->vectors[i * DIM + d] = (float)(ids[i] % 1000 + d + version);
+        if (ids[i] % 5) at += (size_t)sprintf(e->text + at, "t%llu.%u", (unsigned long long)ids[i], version);
+        e->text_offsets[i + 1] = (int64_t)at;
+        for (size_t w = 0; w < ids[i] % 4; w++) {
+            text += (size_t)sprintf(e->list_text + text, "w%zu.%u", w, version);
+            e->list_offsets[++texts] = (int64_t)text;
+        }
+        e->lists[i + 1] = (int64_t)texts;
+        if (ids[i] % 6) e->valid[i / 8] = (uint8_t)(e->valid[i / 8] | 1u << i % 8);
+    }
+    const sl_column columns[] = {
+        {.name = "id", .type = SL_COLUMN_I64, .values = e->ids},
+        {.name = "long", .type = SL_COLUMN_I64, .values = e->longs, .valid = e->valid},
+        {.name = "int", .type = SL_COLUMN_I32, .values = e->integers},
+        {.name = "float", .type = SL_COLUMN_F32, .values = e->floats},
+        {.name = "double", .type = SL_COLUMN_F64, .values = e->doubles, .valid = e->valid},
+        {.name = "vector", .type = SL_COLUMN_VECTOR, .dim = DIM, .values = e->vectors, .valid = e->valid},
+        {.name = "text", .type = SL_COLUMN_TEXT, .values = e->text, .offsets = e->text_offsets},
+        {.name = "list",
+         .type = SL_COLUMN_TEXTS,
+         .values = e->list_text,
+         .offsets = e->list_offsets,
+         .lists = e->lists},
+    };
+    memcpy(e->columns, columns, sizeof columns);
+    e->table = (sl_table){.struct_size = sizeof e->table, .rows = n, .column_count = 8, .columns = e->columns};
+}
+
+static void expect_text(const sl_items *items, uint64_t id, const char *column, const char *wanted) {
+    char text[128];
+    size_t length;
+    ck_ok(sl_items_text(items, id, column, text, sizeof text, &length));
+    ck_assert_msg(!strcmp(text, wanted), "%s of %llu is '%s', not '%s'", column, (unsigned long long)id, text, wanted);
+    ck_assert_uint_eq(length, strlen(wanted));
+}
+
+static void expect_row(const sl_items *items, uint64_t id, unsigned version) {
+    char text[128];
+    int has = id % 6 != 0;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)id);
+    expect_text(items, id, "id", text);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)id * 1000 + version);
+    expect_text(items, id, "long", has ? text : "");
+    snprintf(text, sizeof text, "%d", -(int)(id % 1000) - (int)version);
+    expect_text(items, id, "int", text);
+    snprintf(text, sizeof text, version % 2 ? "%llu.5" : "%llu", (unsigned long long)(id % 1000 + version / 2));
+    expect_text(items, id, "float", id % 7 == 0 ? "" : text);
+    snprintf(text, sizeof text, "%u %u %u", (unsigned)(id % 1000) + version, (unsigned)(id % 1000) + version + 1,
+             (unsigned)(id % 1000) + version + 2);
+    expect_text(items, id, "vector", has ? text : "");
+    snprintf(text, sizeof text, "t%llu.%u", (unsigned long long)id, version);
+    expect_text(items, id, "text", id % 5 ? text : "");
+    *text = '\0';
+    for (size_t w = 0, at = 0; w < id % 4; w++)
+        at += (size_t)sprintf(text + at, "%sw%zu.%u", w ? "|" : "", w, version);
+    expect_text(items, id, "list", text);
+    ck_ok(sl_items_text(items, id, "double", text, sizeof text, NULL));
+    if (has) ck_assert(fabs(strtod(text, NULL) - ((double)id / 3 + version)) < 1e-12 * (double)id + 1e-12);
+}
+
+/* A source that gives the table in blocks of a few rows. */
+typedef struct pieces {
+    sl_rows rows;
+    sl_table_cursor *cursor;
+    sl_rows whole;
+    size_t most;
+} pieces;
+
+static sl_status piece_next(void *ctx, size_t max_rows, sl_table *block) {
+    pieces *p = ctx;
+    return p->whole.next(p->whole.ctx, max_rows < p->most ? max_rows : p->most, block);
+}
+static sl_status piece_rewind(void *ctx) {
+    pieces *p = ctx;
+    return p->whole.rewind(p->whole.ctx);
+}
+static void pieces_of(pieces *p, const sl_table *table, size_t most) {
+    *p = (pieces){.most = most, .whole = {.struct_size = sizeof p->whole}};
+    p->cursor = malloc(sl_table_cursor_size(table->column_count));
+    ck_ok(sl_table_rows(table, p->cursor, &p->whole));
+    p->rows = (sl_rows){sizeof p->rows, p, piece_next, piece_rewind};
+}
+
+static sl_items *items_of(const sl_table *table, size_t most, const sl_allocator *allocator) {
+    pieces p;
+    sl_items *items;
+    sl_items_params params;
+    sl_items_params_init(&params);
+    params.allocator = allocator;
+    pieces_of(&p, table, most);
+    ck_ok(sl_items_create(&p.rows, &params, &items));
+    free(p.cursor);
+    return items;
+}
+
+static const uint64_t sparse_ids[ROWS] = {7,  1,  2,  1000000007, 3,  4,  5,  6,  8,  9,  1ull << 50, 12, 13, 14,
+                                          15, 16, 17, 18,         19, 20, 21, 22, 23, 24, 25,         26, 27, 28,
+                                          29, 30, 31, 32,         33, 34, 35, 36, 37, 38, 39,         0};
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * In and out
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(what_goes_in_comes_out) {
+    every e;
+    char path[SCRATCH_PATH];
+    size_t blocks[] = {ROWS, 7, 1};
+    scratch_name(&place, "items.sl", path);
+    every_fill(&e, sparse_ids, ROWS, 3);
+    for (size_t b = 0; b < 3; b++) {
+        sl_items *items = items_of(&e.table, blocks[b], NULL), *opened;
+        ck_assert_uint_eq(sl_items_size(items), ROWS);
+        for (size_t i = 0; i < ROWS; i++)
+            expect_row(items, sparse_ids[i], 3);
+        /* A message about a row names it by its place in what the table was made from. */
+        for (size_t p = 0, first = 0; p < sl_catalog_parts(&items->body->catalog); p++) {
+            const sl_table *part = &sl_items_part_of(items->body, p)->table;
+            ck_assert_uint_eq(part->first_row, first);
+            first += part->rows;
+        }
+        ck_ok(sl_items_save(items, path, NULL));
+        sl_items_free(items);
+        ck_ok(sl_items_open(path, NULL, &opened));
+        ck_assert_uint_eq(sl_items_size(opened), ROWS);
+        for (size_t i = 0; i < ROWS; i++)
+            expect_row(opened, sparse_ids[i], 3);
+        /* Over the file that it is mapped from. */
+        ck_ok(sl_items_save(opened, path, NULL));
+        expect_row(opened, sparse_ids[5], 3);
+        sl_items_free(opened);
+    }
+}
+END_TEST
+
+START_TEST(texts_are_cut) {
+    every e;
+    every_fill(&e, sparse_ids, ROWS, 0);
+    sl_items *items = items_of(&e.table, ROWS, NULL);
+    char text[5] = "####";
+    size_t length;
+    ck_ok(sl_items_text(items, 1000000007, "text", text, sizeof text, &length));
+    ck_assert_str_eq(text, "t100");
+    ck_assert_uint_eq(length, 13);
+    ck_ok(sl_items_text(items, 1000000007, "text", NULL, 0, &length));
+    ck_assert_uint_eq(length, 13);
+    ck_ok(sl_items_text(items, 1000000007, "text", text, 1, NULL));
+    ck_assert_str_eq(text, "");
+    ck_fails(sl_items_text(items, 11, "text", text, sizeof text, NULL), SL_ENOTFOUND, "id 11");
+    ck_fails(sl_items_text(items, 1, "txt", text, sizeof text, NULL), SL_ENOTFOUND, "'txt'");
+    ck_fails(sl_items_text(items, 1, NULL, text, sizeof text, NULL), SL_EINVAL, "");
+    sl_items_free(items);
+}
+END_TEST
+
+static sl_status nothing_next(void *ctx, size_t max_rows, sl_table *block) {
+    (void)max_rows;
+    *block = *(const sl_table *)ctx;
+    return SL_OK;
+}
+static sl_status nothing_rewind(void *ctx) {
+    (void)ctx;
+    return SL_OK;
+}
+
+START_TEST(an_empty_table_is_one) {
+    every e;
+    char path[SCRATCH_PATH];
+    sl_items *opened;
+    scratch_name(&place, "items.sl", path);
+    every_fill(&e, sparse_ids, 0, 0);
+    const sl_rows rows = {sizeof rows, &e.table, nothing_next, nothing_rewind};
+    sl_items *items;
+    ck_ok(sl_items_create(&rows, NULL, &items));
+    ck_assert_uint_eq(sl_items_size(items), 0);
+    ck_ok(sl_items_save(items, path, NULL));
+    ck_ok(sl_items_open(path, NULL, &opened));
+    ck_assert_uint_eq(sl_items_size(opened), 0);
+    every_fill(&e, sparse_ids, ROWS, 1);
+    ck_ok(sl_items_update(opened, &e.table));
+    ck_ok(sl_items_save(opened, path, NULL));
+    for (size_t i = 0; i < ROWS; i++)
+        expect_row(opened, sparse_ids[i], 1);
+    sl_items_free(items);
+    sl_items_free(opened);
+    ck_assert_uint_eq(sl_items_size(NULL), 0);
+    sl_items_free(NULL);
+}
+END_TEST
+
+/* Ids may be texts of digits, or 32 bits wide, and another column's. */
+START_TEST(ids_come_in_several_types) {
+    static const char digits[] = "0718446744073709551614";
+    static const int64_t offsets[] = {0, 1, 2, 22};
+    static const int32_t numbers[] = {5, 6, 0};
+    static const sl_column columns[] = {
+        {.name = "key", .type = SL_COLUMN_TEXT, .values = digits, .offsets = offsets},
+        {.name = "number", .type = SL_COLUMN_I32, .values = numbers},
+    };
+    const sl_table table = {.struct_size = sizeof table, .rows = 3, .column_count = 2, .columns = columns};
+    pieces p;
+    sl_items *items;
+    sl_items_params params;
+    sl_items_params_init(&params);
+    pieces_of(&p, &table, 2);
+    params.id = "key";
+    ck_ok(sl_items_create(&p.rows, &params, &items));
+    expect_text(items, 7, "number", "6");
+    expect_text(items, UINT64_MAX - 1, "key", "18446744073709551614");
+    sl_items_free(items);
+    params.id = "number";
+    ck_ok(sl_items_create(&p.rows, &params, &items));
+    expect_text(items, 5, "key", "0");
+    sl_items_free(items);
+    free(p.cursor);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What is refused
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void refuse(const sl_table *table, const char *id, size_t block, sl_status status, const char *text) {
+    pieces p;
+    sl_items *items;
+    sl_items_params params;
+    sl_items_params_init(&params);
+    params.id = id;
+    pieces_of(&p, table, block);
+    ck_fails(sl_items_create(&p.rows, &params, &items), status, text);
+    ck_assert_ptr_null(items);
+    free(p.cursor);
+}
+
+static int stop(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx, (void)done, (void)total;
+    return 1;
+}
+
+START_TEST(bad_rows_are_refused) {
+    every e;
+    every_fill(&e, sparse_ids, ROWS, 0);
+    refuse(&e.table, "key", 8, SL_ENOTFOUND, "'key'");
+    refuse(&e.table, "float", 8, SL_ETYPE, "f32");
+    refuse(&e.table, "list", 8, SL_ETYPE, "texts");
+    refuse(&e.table, "text", 8, SL_EVALUE, "'t7.0'");
+    refuse(&e.table, "long", ROWS, SL_EVALUE, "missing");
+    refuse(&e.table, "int", 8, SL_EVALUE, "negative");
+    refuse(&e.table, NULL, 8, SL_EINVAL, "NULL");
+    e.table.rows = 0;
+    refuse(&e.table, "id", 8, SL_EINVAL, "no rows");
+    e.table.rows = ROWS;
+    e.ids[30] = 7;
+    refuse(&e.table, "id", ROWS, SL_EEXIST, "row 30");
+    refuse(&e.table, "id", 8, SL_EEXIST, "row 30");
+    every_fill(&e, sparse_ids, ROWS, 0);
+    e.columns[3].name = "int";
+    refuse(&e.table, "id", 8, SL_EEXIST, "'int'");
+    every_fill(&e, sparse_ids, ROWS, 0);
+    e.text_offsets[4] = -1;
+    refuse(&e.table, "id", ROWS, SL_EINVAL, "");
+    every_fill(&e, sparse_ids, ROWS, 0);
+    e.lists[4] = -1;
+    refuse(&e.table, "id", ROWS, SL_EINVAL, "");
+    pieces p;
+    sl_items *items;
+    sl_items_params params;
+    sl_items_params_init(&params);
+    params.progress = stop;
+    every_fill(&e, sparse_ids, ROWS, 0);
+    pieces_of(&p, &e.table, 8);
+    ck_fails(sl_items_create(&p.rows, &params, &items), SL_ECANCELED, "");
+    ck_fails(sl_items_create(NULL, NULL, &items), SL_EINVAL, "");
+    ck_fails(sl_items_create(&p.rows, NULL, NULL), SL_EINVAL, "");
+    params.struct_size = 0;
+    ck_fails(sl_items_create(&p.rows, &params, &items), SL_EINVAL, "sl_items_params_init");
+    free(p.cursor);
+}
+END_TEST
+
+/* Nothing of an update that is refused is there afterwards. */
+START_TEST(bad_updates_are_refused_whole) {
+    every e, next;
+    every_fill(&e, sparse_ids, ROWS, 0);
+    sl_items *items = items_of(&e.table, ROWS, NULL);
+    const uint64_t ids[] = {1, 2, 500};
+#define REFUSED(change, status, text)                                                                                  \
+    do {                                                                                                               \
+        every_fill(&next, ids, 3, 1);                                                                                  \
+        change;                                                                                                        \
+        ck_fails(sl_items_update(items, &next.table), status, text);                                                   \
+        ck_assert_uint_eq(sl_items_size(items), ROWS);                                                                 \
+        for (size_t i = 0; i < ROWS; i++)                                                                              \
+            expect_row(items, sparse_ids[i], 0);                                                                       \
+    } while (0)
+    REFUSED(next.columns[3].name = "colour", SL_ENOTFOUND, "'colour'");
+    REFUSED(next.columns[3].name = "int", SL_EEXIST, "'int'");
+    REFUSED(next.columns[0].name = "int", SL_ETYPE, "'int'");
+    REFUSED(next.table.column_count = 7; next.table.columns = next.columns + 1, SL_ENOTFOUND, "'id'");
+    REFUSED(next.columns[3].type = SL_COLUMN_I32, SL_ETYPE, "f32");
+    REFUSED(next.columns[5].dim = DIM - 1, SL_ETYPE, "3");
+    REFUSED(next.ids[2] = 1, SL_EEXIST, "row 2");
+    REFUSED(next.ids[2] = -1, SL_EVALUE, "row 2");
+    REFUSED(next.text_offsets[2] = -5, SL_EINVAL, "");
+    REFUSED(next.table.struct_size = 0, SL_EINVAL, "sl_table");
+    ck_fails(sl_items_update(NULL, &next.table), SL_EINVAL, "");
+    ck_fails(sl_items_update(items, NULL), SL_EINVAL, "");
+    every_fill(&next, ids, 0, 1);
+    ck_ok(sl_items_update(items, &next.table));
+    /* Somebody else is at it. */
+    ck_ok(sl_items_lock(items));
+    every_fill(&next, ids, 3, 1);
+    ck_fails(sl_items_update(items, &next.table), SL_EBUSY, "");
+    sl_items_unlock(items);
+    ck_ok(sl_items_update(items, &next.table));
+    sl_items_free(items);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Updates
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(updates_replace_and_add) {
+    every e;
+    char path[SCRATCH_PATH];
+    unsigned versions[200] = {0};
+    uint64_t all[200];
+    sl_items *opened;
+    scratch_name(&place, "items.sl", path);
+    for (size_t i = 0; i < 200; i++)
+        all[i] = _i ? i * 90001 : i;
+    every_fill(&e, all, ROWS, 0);
+    sl_items *items = items_of(&e.table, 9, NULL);
+    size_t known = ROWS;
+    for (unsigned step = 1; step < 60; step++) {
+        uint64_t ids[ROWS];
+        size_t n = 0;
+        for (size_t i = 0; i < 200 && n < 5; i++) {
+            if (sl_random_at(step, i) % 40) continue;
+            ids[n++] = all[i];
+            known += i >= ROWS && !versions[i];
+            versions[i] = step;
+        }
+        every_fill(&e, ids, n, step);
+        ck_ok(sl_items_update(items, &e.table));
+        ck_assert_uint_eq(sl_items_size(items), known);
+    }
+    ck_ok(sl_items_save(items, path, NULL));
+    ck_ok(sl_items_open(path, NULL, &opened));
+    ck_assert_uint_eq(sl_items_size(opened), known);
+    for (size_t i = 0; i < 200; i++) {
+        size_t length;
+        if (i >= ROWS && !versions[i]) {
+            ck_fails(sl_items_text(opened, all[i], "id", NULL, 0, &length), SL_ENOTFOUND, "");
+            continue;
+        }
+        expect_row(items, all[i], versions[i]);
+        expect_row(opened, all[i], versions[i]);
+    }
+    /* Columns that the new rows lack are missing values. */
+    every_fill(&e, all, 3, 9);
+    e.table.column_count = 3;
+    ck_ok(sl_items_update(opened, &e.table));
+    expect_text(opened, all[1], "int", _i ? "-10" : "-10");
+    expect_text(opened, all[1], "float", "");
+    expect_text(opened, all[1], "text", "");
+    expect_text(opened, all[1], "list", "");
+    expect_text(opened, all[1], "vector", "");
+    sl_items_free(items);
+    sl_items_free(opened);
+}
+END_TEST
+
+/* However often rows are replaced, memory stays in proportion. */
+/* Rows that newer ones stand for are counted, new ones are not; a table is gathered anew by that count. */
+START_TEST(outdated_rows_are_counted) {
+    static const uint64_t some[] = {3, 4, 5, 6, 7}, others[] = {6, 7, 8};
+    every e;
+    every_fill(&e, some, 5, 0);
+    sl_items *items = items_of(&e.table, 5, NULL);
+    ck_assert_uint_eq(items->body->outdated, 0);
+    every_fill(&e, others, 3, 1);
+    ck_ok(sl_items_update(items, &e.table));
+    ck_assert_uint_eq(items->body->outdated, 2);
+    ck_ok(sl_items_update(items, &e.table));
+    ck_assert_uint_eq(items->body->outdated, 5);
+    const sl_item_body *first = items->body;
+    size_t outdated = 5, parts = 3;
+    while (items->body == first) {
+        ck_assert_uint_eq(items->body->outdated, outdated);
+        ck_assert_uint_eq(sl_catalog_parts(&items->body->catalog), parts);
+        ck_assert_uint_le(outdated + 4 * parts, 4096);
+        ck_ok(sl_items_update(items, &e.table));
+        outdated += 3;
+        parts++;
+    }
+    ck_assert_uint_gt(outdated + 4 * parts, 4096);
+    ck_assert_uint_eq(items->body->outdated, 0);
+    ck_assert_uint_eq(sl_catalog_parts(&items->body->catalog), 1);
+    sl_items_free(items);
+}
+END_TEST
+
+START_TEST(updates_do_not_pile_up) {
+    every e;
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    every_fill(&e, sparse_ids, ROWS, 0);
+    sl_items *items = items_of(&e.table, ROWS, &memory.allocator);
+    size_t most = 0, early = 0;
+    for (unsigned step = 1; step <= 6000; step++) {
+        every_fill(&e, sparse_ids + step % 30, 5, step);
+        ck_ok(sl_items_update(items, &e.table));
+        if (memory.live_bytes > most) most = memory.live_bytes;
+        if (step == 2000) early = most;
+    }
+    ck_assert_uint_gt(early, 0);
+    ck_assert_uint_le(most, early + early / 4);
+    ck_assert_uint_eq(sl_items_size(items), ROWS);
+    expect_row(items, sparse_ids[6000 % 30], 6000);
+    sl_items_free(items);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+}
+END_TEST
+
+/* Readers see old rows or new ones, whole; with as many steps that the rows are gathered anew beneath them. */
+typedef struct reading {
+    sl_items *items;
+    int stop; /* atomic */
+    size_t read, torn;
+} reading;
+
+static void *read_on(void *ctx) {
+    reading *r = ctx;
+    while (!__atomic_load_n(&r->stop, __ATOMIC_RELAXED)) {
+        uint64_t id = sparse_ids[r->read % 30];
+        char text[64], wanted[64];
+        size_t length;
+        if (sl_items_text(r->items, id, "text", text, sizeof text, &length) != SL_OK) r->torn++;
+        snprintf(wanted, sizeof wanted, "t%llu.", (unsigned long long)id);
+        if (id % 5 && strncmp(text, wanted, strlen(wanted)) != 0) r->torn++;
+        r->torn += sl_items_size(r->items) != ROWS;
+        r->read++;
+    }
+    return NULL;
+}
+
+START_TEST(readers_go_on) {
+    every e;
+    char path[SCRATCH_PATH];
+    pthread_t threads[2];
+    every_fill(&e, sparse_ids, ROWS, 0);
+    scratch_name(&place, "items.sl", path);
+    sl_items *items = items_of(&e.table, ROWS, NULL);
+    reading r[2] = {{.items = items}, {.items = items}};
+    for (size_t t = 0; t < 2; t++)
+        ck_assert_int_eq(pthread_create(&threads[t], NULL, read_on, &r[t]), 0);
+    for (unsigned step = 1; step <= 4000; step++) {
+        every_fill(&e, sparse_ids + step % 30, 5, step);
+        ck_ok(sl_items_update(items, &e.table));
+        if (step % 1000 == 0) ck_ok(sl_items_save(items, path, NULL));
+    }
+    for (size_t t = 0; t < 2; t++) {
+        __atomic_store_n(&r[t].stop, 1, __ATOMIC_RELAXED);
+        pthread_join(threads[t], NULL);
+        ck_assert_uint_eq(r[t].torn, 0);
+    }
+    sl_items_free(items);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Files
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void make_file(char path[SCRATCH_PATH]) {
+    every e;
+    scratch_name(&place, "items.sl", path);
+    every_fill(&e, sparse_ids, 11, 2);
+    sl_items *items = items_of(&e.table, 4, NULL);
+    ck_ok(sl_items_save(items, path, NULL));
+    sl_items_free(items);
+}
+
+/* What is saved in some tests need not survive the machine. */
+static int no_sync(void *ctx, int fd) {
+    (void)ctx, (void)fd;
+    return 0;
+}
+
+/* Everything a program may do with a table that opened. */
+static sl_status use(const char *path) {
+    static const char *const columns[] = {"id", "long", "int", "float", "double", "vector", "text", "list"};
+    fault_allocator memory;
+    sl_items *items;
+    sl_items_params params;
+    fault_allocator_init(&memory, 0);
+    sl_items_params_init(&params);
+    params.allocator = &memory.allocator;
+    sl_status status = sl_items_open(path, &params, &items);
+    if (status != SL_OK) {
+        ck_assert_ptr_null(items);
+        ck_assert_uint_eq(memory.live_blocks, 0);
+        ck_assert(*sl_last_error());
+        return status;
+    }
+    char text[256], again[SCRATCH_PATH];
+    for (size_t i = 0; i < 11; i++)
+        for (size_t c = 0; c < 8; c++) {
+            status = sl_items_text(items, sparse_ids[i], columns[c], text, sizeof text, NULL);
+            ck_assert(status == SL_OK || status == SL_ENOTFOUND);
+        }
+    every e;
+    every_fill(&e, sparse_ids, 3, 5);
+    status = sl_items_update(items, &e.table);
+    ck_assert(status == SL_OK || *sl_last_error());
+    scratch_name(&place, "again.sl", again);
+    const sl_file_ops ops = {.fsync = no_sync};
+    sl_save_params save;
+    sl_save_params_init(&save);
+    save.file_ops = &ops;
+    sl_items_check_report report = {.struct_size = sizeof report};
+    sl_status sound = sl_items_check(items, NULL, &report);
+    ck_assert(sound == SL_OK || sound == SL_ECORRUPT);
+    status = sl_items_save(items, again, &save);
+    ck_assert_msg(status == SL_OK || (sound == SL_ECORRUPT && status == SL_ECORRUPT), "%s", sl_last_error());
+    sl_items_free(items);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+    return SL_OK;
+}
+
+/* Work that grows with the square of the columns has a bound, of blocks as of files. */
+START_TEST(too_many_columns_are_refused) {
+    static sl_column columns[SL_MAX_COLUMNS + 1];
+    static char names[SL_MAX_COLUMNS + 1][8];
+    static const int64_t ids[] = {1};
+    for (size_t c = 0; c <= SL_MAX_COLUMNS; c++) {
+        snprintf(names[c], sizeof names[c], "%zx", c);
+        columns[c] = (sl_column){.name = names[c], .type = SL_COLUMN_I64, .values = ids};
+    }
+    const sl_table table = {
+        .struct_size = sizeof table, .rows = 1, .column_count = SL_MAX_COLUMNS + 1, .columns = columns};
+    pieces p;
+    sl_items *items;
+    pieces_of(&p, &table, 1);
+    ck_fails(sl_items_create(&p.rows, NULL, &items), SL_ELIMIT, "16385 columns");
+    ck_assert_ptr_null(items);
+    free(p.cursor);
+}
+END_TEST
+
+START_TEST(every_truncation_is_refused) {
+    char path[SCRATCH_PATH];
+    size_t size;
+    make_file(path);
+    unsigned char *bytes = file_read(path, &size);
+    ck_ok(use(path));
+    for (size_t cut = 0; cut < size; cut += cut < 4096 || size - cut < 600 ? 1 : 97) {
+        file_write(path, bytes, cut);
+        sl_status status = use(path);
+        ck_assert(status == SL_ECORRUPT || status == SL_EFORMAT);
+    }
+    free(bytes);
+}
+END_TEST
+
+/* Whatever byte is changed: the file is refused, or it opens and no harm is done. `sealed` puts the CRCs right. */
+START_TEST(every_changed_byte_is_survived) {
+    char path[SCRATCH_PATH];
+    size_t size, opened = 0, refused = 0;
+    make_file(path);
+    unsigned char *bytes = file_read(path, &size);
+    unsigned char *changed = malloc(size);
+    for (size_t at = 0; at < size; at++) {
+        /* Of what lies between the sections nothing is read. */
+        if (bytes[at] == 0 && at > 1536 && at % 61) continue;
+        for (unsigned turn = 0; turn < 3; turn++) {
+            memcpy(changed, bytes, size);
+            changed[at] = (unsigned char)(changed[at] ^ (turn == 0 ? 1u : turn == 1 ? 0x80u : 0xffu));
+            if (_i) hostile_seal_as(changed, size, &sl_items_file);
+            file_write(path, changed, size);
+            sl_status status = use(path);
+            ck_assert(status == SL_OK || status == SL_ECORRUPT || status == SL_EFORMAT || status == SL_EVERSION);
+            if (!_i && at < 4096) ck_assert(status != SL_OK);
+            opened += status == SL_OK;
+            refused += status != SL_OK;
+        }
+    }
+    ck_assert_uint_gt(opened, 10);
+    ck_assert_uint_gt(refused, 10);
+    free(bytes);
+    free(changed);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Damage is found, and stays damage
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* What a program that asks before it trusts learns: by opening, then by checking. */
+static sl_status check(const char *path, sl_items_check_report *report) {
+    sl_items *items;
+    *report = (sl_items_check_report){.struct_size = sizeof *report};
+    sl_status status = sl_items_open(path, NULL, &items);
+    if (status == SL_OK) status = sl_items_check(items, NULL, report);
+    sl_items_free(items);
+    return status;
+}
+
+/* Opens the file, updates it unless `as_it_is`, and saves it over itself. */
+static sl_status rewrite(const char *path, int as_it_is) {
+    static const uint64_t ids[] = {7, 99};
+    every e;
+    sl_items *items;
+    every_fill(&e, ids, 2, 5);
+    sl_status status = sl_items_open(path, NULL, &items);
+    if (status == SL_OK && !as_it_is) status = sl_items_update(items, &e.table);
+    if (status == SL_OK) status = sl_items_save(items, path, NULL);
+    sl_items_free(items);
+    return status;
+}
+
+static const sl_file_section *section_at(const sl_file_header *header, size_t at) {
+    for (uint32_t i = 0; i < header->section_count; i++)
+        if (at >= header->sections[i].offset && at - header->sections[i].offset < header->sections[i].size)
+            return &header->sections[i];
+    return NULL;
+}
+
+START_TEST(a_sound_file_is_told_whole) {
+    char path[SCRATCH_PATH];
+    size_t size;
+    sl_items_check_report report;
+    make_file(path);
+    free(file_read(path, &size));
+    ck_ok(check(path, &report));
+    ck_assert_uint_eq(report.rows, 11);
+    ck_assert_uint_eq(report.columns, 8);
+    ck_assert_uint_eq(report.sections_checked, 4);
+    ck_assert_uint_eq(report.bytes_checked, size);
+    ck_assert_uint_eq(report.bad_ids, 0);
+    ck_ok(rewrite(path, 1));
+    ck_ok(rewrite(path, 0));
+    ck_ok(check(path, &report));
+    ck_assert_uint_eq(report.rows, 12);
+}
+END_TEST
+
+/* One bit at random places: whatever byte of the file it is in, it is found, and named where it lies in a section; and
+ * nobody makes a sound file of the damaged one. */
+START_TEST(every_flipped_bit_is_found_and_stays) {
+    char path[SCRATCH_PATH], name[64];
+    size_t size, read_in_place = 0;
+    sl_file_header header;
+    sl_items_check_report report;
+    make_file(path);
+    unsigned char *whole = file_read(path, &size), *bytes = file_read(path, &size);
+    memcpy(&header, bytes, sizeof header);
+    for (uint64_t i = 0; i < 1500; i++) {
+        size_t at = (size_t)(sl_random_at(11, i) % size);
+        /* Most bytes lie between the sections. */
+        const sl_file_section *section = &header.sections[i % 5];
+        if (i % 5 < 4 && section->size) at = (size_t)(section->offset + sl_random_at(12, i) % section->size);
+        bytes[at] = (unsigned char)(bytes[at] ^ 1u << sl_random_at(13, i) % 8);
+        file_write(path, bytes, size);
+        sl_status status = check(path, &report);
+        ck_assert_msg(status == SL_ECORRUPT || (at < 12 && status != SL_OK), "byte %zu: %s", at,
+                      sl_status_name(status));
+        section = section_at(&header, at);
+        if (section) {
+            snprintf(name, sizeof name, "section %u (%s) is damaged", section->kind, sl_section_name(section->kind));
+            int in_place = section->kind == SL_SECTION_COLUMNS || section->kind == SL_SECTION_TEXT;
+            read_in_place += (size_t)in_place;
+            int rules = in_place && !report.rows; /* offsets and lists are held to their rules by opening */
+            ck_assert_msg(rules || strstr(sl_last_error(), name), "'%s' does not say '%s'", sl_last_error(), name);
+        }
+        for (int as_it_is = 0; as_it_is < 2 && (section || at < SL_HEADER_SIZE); as_it_is++) {
+            size_t after;
+            ck_assert_int_ne(rewrite(path, as_it_is), SL_OK);
+            unsigned char *left = file_read(path, &after);
+            ck_assert_uint_eq(after, size);
+            ck_assert_mem_eq(left, bytes, size);
+            free(left);
+        }
+        memcpy(bytes, whole, size);
+    }
+    ck_assert_uint_gt(read_in_place, 300);
+    free(whole);
+    free(bytes);
+}
+END_TEST
+
+/* So many updates that what counts is gathered into memory: the damage does not slip through there. */
+START_TEST(updates_do_not_launder_damage) {
+    enum { MANY = 3000, ROUNDS = 3 };
+    static int64_t ids[MANY];
+    static double values[MANY];
+    char path[SCRATCH_PATH];
+    size_t size;
+    sl_file_header header;
+    const sl_column columns[] = {{.name = "id", .type = SL_COLUMN_I64, .values = ids},
+                                 {.name = "value", .type = SL_COLUMN_F64, .values = values}};
+    sl_table table = {.struct_size = sizeof table, .rows = MANY, .column_count = 2, .columns = columns};
+    for (size_t i = 0; i < MANY; i++)
+        ids[i] = (int64_t)i, values[i] = (double)i;
+    scratch_name(&place, "items.sl", path);
+    sl_items *items = items_of(&table, MANY, NULL);
+    ck_ok(sl_items_save(items, path, NULL));
+    sl_items_free(items);
+    unsigned char *bytes = file_read(path, &size);
+    memcpy(&header, bytes, sizeof header);
+    free(bytes);
+    for (int damaged = 0; damaged < 2; damaged++) {
+        const sl_file_section *section = &header.sections[2];
+        ck_assert_uint_eq(section->kind, SL_SECTION_COLUMNS);
+        const double wrong = 1e300;
+        /* The value of the last row, which no update replaces. */
+        ck_ok(sl_items_open(path, NULL, &items));
+        const sl_items_part *part = sl_items_part_of(items->body, 0);
+        size_t at = (size_t)((const uint8_t *)(part->columns[1].values) - part->data) + (MANY - 1) * sizeof(double);
+        sl_items_free(items);
+        if (damaged) file_patch(path, (size_t)section->offset + at, &wrong, sizeof wrong);
+        ck_ok(sl_items_open(path, NULL, &items));
+        table.rows = MANY - 1;
+        for (size_t round = 0; round < ROUNDS; round++)
+            ck_ok(sl_items_update(items, &table));
+        ck_assert_int_eq(items->body->store == NULL, !damaged);
+        sl_items_check_report report = {.struct_size = sizeof report};
+        if (damaged) {
+            ck_fails(sl_items_check(items, NULL, &report), SL_ECORRUPT, "values of the columns");
+            ck_fails(sl_items_save(items, path, NULL), SL_ECORRUPT, "values of the columns");
+        } else {
+            ck_ok(sl_items_check(items, NULL, &report));
+            ck_assert_uint_eq(report.sections_checked, 0);
+            expect_text(items, MANY - 1, "value", "2999");
+        }
+        sl_items_free(items);
+    }
+}
+END_TEST
+
+/* A file whose checksums are right, and whose ids are not those of its id column. */
+START_TEST(ids_are_held_to_their_column) {
+    char path[SCRATCH_PATH];
+    size_t size;
+    make_file(path);
+    unsigned char *bytes = file_read(path, &size);
+    sl_file_header header;
+    sl_items_check_report report;
+    memcpy(&header, bytes, sizeof header);
+    ck_assert_uint_eq(header.sections[1].kind, SL_SECTION_ITEM_IDS);
+    const uint64_t other = 123456;
+    memcpy(bytes + header.sections[1].offset + 3 * sizeof other, &other, sizeof other);
+    hostile_seal_as(bytes, size, &sl_items_file);
+    file_write(path, bytes, size);
+    ck_fails(check(path, &report), SL_ECORRUPT, "column 'id'");
+    ck_assert(strstr(sl_last_error(), "row 3"));
+    ck_assert_uint_eq(report.bad_ids, 1);
+    ck_assert_uint_eq(report.bytes_checked, size);
+    free(bytes);
+}
+END_TEST
+
+typedef struct watched {
+    uint64_t done, total;
+    size_t calls;
+} watched;
+
+static int watch(void *ctx, uint64_t done, uint64_t total) {
+    watched *w = ctx;
+    ck_assert(w->calls == 0 || (total == w->total && done >= w->done));
+    *w = (watched){done, total, w->calls + 1};
+    return 0;
+}
+
+START_TEST(checks_and_saves_tell_how_far_they_are) {
+    char path[SCRATCH_PATH];
+    size_t size;
+    sl_items *items;
+    watched w = {0};
+    sl_file_check_params params;
+    sl_save_params save;
+    sl_items_check_report report = {.struct_size = sizeof report};
+    make_file(path);
+    free(file_read(path, &size));
+    ck_ok(sl_items_open(path, NULL, &items));
+    sl_file_check_params_init(&params);
+    params.progress = watch;
+    params.progress_ctx = &w;
+    ck_ok(sl_items_check(items, &params, &report));
+    ck_assert(w.calls && w.done == size && w.total == size);
+    w.calls = 0;
+    sl_save_params_init(&save);
+    save.progress = watch;
+    save.progress_ctx = &w;
+    ck_ok(sl_items_save(items, path, &save));
+    ck_assert(w.calls && w.total > size);
+    params.progress = stop;
+    ck_fails(sl_items_check(items, &params, &report), SL_ECANCELED, "");
+    ck_fails(sl_items_check(NULL, NULL, &report), SL_EINVAL, "items is NULL");
+    ck_fails(sl_items_check(items, NULL, NULL), SL_EINVAL, "sl_items_check_report");
+    params.struct_size = 0;
+    ck_fails(sl_items_check(items, &params, &report), SL_EINVAL, "sl_file_check_params_init");
+    sl_items_free(items);
+}
+END_TEST
+
+START_TEST(failing_saves_leave_the_old_file) {
+    char path[SCRATCH_PATH];
+    every e;
+    make_file(path);
+    every_fill(&e, sparse_ids, ROWS, 9);
+    sl_items *items = items_of(&e.table, 7, NULL), *opened;
+    /* Those that a save makes, up to the removal of its temporary file. */
+    for (int kind = 0; kind < FAULT_UNLINK; kind++) {
+        fault_files files;
+        sl_save_params params;
+        sl_save_params_init(&params);
+        fault_files_init(&files);
+        files.fail_at[kind] = 1;
+        params.file_ops = &files.ops;
+        ck_fails(sl_items_save(items, path, &params), SL_EIO, "");
+        ck_ok(sl_items_open(path, NULL, &opened));
+        ck_assert_uint_eq(sl_items_size(opened), 11);
+        sl_items_free(opened);
+        ck_assert_uint_eq(scratch_count(&place), 1);
+    }
+    sl_save_params params;
+    sl_save_params_init(&params);
+    params.progress = stop;
+    ck_fails(sl_items_save(items, path, &params), SL_ECANCELED, "");
+    ck_fails(sl_items_save(items, NULL, NULL), SL_EINVAL, "");
+    ck_fails(sl_items_save(NULL, path, NULL), SL_EINVAL, "");
+    ck_fails(sl_items_open(NULL, NULL, &opened), SL_EINVAL, "");
+    ck_fails(sl_items_open(path, NULL, NULL), SL_EINVAL, "");
+    ck_fails(sl_items_open(place.folder, NULL, &opened), SL_EFORMAT, "");
+    sl_items_free(items);
+}
+END_TEST
+
+START_TEST(failing_allocations_are_passed_on) {
+    char path[SCRATCH_PATH];
+    every e, next;
+    fault_allocator memory;
+    sl_items_params params;
+    sl_items *items;
+    make_file(path);
+    every_fill(&e, sparse_ids, ROWS, 9);
+    every_fill(&next, sparse_ids + 3, 20, 10);
+    sl_items_params_init(&params);
+    params.allocator = &memory.allocator;
+    size_t calls = 1;
+    for (size_t i = 0; i <= calls; i++) {
+        fault_allocator_init(&memory, i);
+        pieces p;
+        pieces_of(&p, &e.table, 11);
+        sl_status status = sl_items_create(&p.rows, &params, &items);
+        if (status == SL_OK) status = sl_items_update(items, &next.table);
+        if (status == SL_OK) status = sl_items_save(items, path, NULL);
+        sl_items_free(items);
+        free(p.cursor);
+        sl_items *opened = NULL;
+        if (status == SL_OK) status = sl_items_open(path, &params, &opened);
+        sl_items_free(opened);
+        if (i == 0) calls = memory.calls;
+        ck_assert_int_eq(status, i == 0 ? SL_OK : SL_ENOMEM);
+        ck_assert_uint_eq(memory.live_blocks, 0);
+    }
+    ck_assert_uint_gt(calls, 30);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("items");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, what_goes_in_comes_out);
+    tcase_add_test(tests, texts_are_cut);
+    tcase_add_test(tests, an_empty_table_is_one);
+    tcase_add_test(tests, ids_come_in_several_types);
+    tcase_add_test(tests, bad_rows_are_refused);
+    tcase_add_test(tests, bad_updates_are_refused_whole);
+    tcase_add_loop_test(tests, updates_replace_and_add, 0, 2);
+    tcase_add_test(tests, outdated_rows_are_counted);
+    tcase_add_test(tests, updates_do_not_pile_up);
+    tcase_add_test(tests, readers_go_on);
+    tcase_add_test(tests, too_many_columns_are_refused);
+    tcase_add_test(tests, every_truncation_is_refused);
+    tcase_add_loop_test(tests, every_changed_byte_is_survived, 0, 2);
+    tcase_add_test(tests, a_sound_file_is_told_whole);
+    tcase_add_test(tests, every_flipped_bit_is_found_and_stays);
+    tcase_add_test(tests, updates_do_not_launder_damage);
+    tcase_add_test(tests, ids_are_held_to_their_column);
+    tcase_add_test(tests, checks_and_saves_tell_how_far_they_are);
+    tcase_add_test(tests, failing_saves_leave_the_old_file);
+    tcase_add_test(tests, failing_allocations_are_passed_on);
+    return check_main("items", &tests, 1);
+}
