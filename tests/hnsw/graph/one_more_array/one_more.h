@@ -1,0 +1,12 @@
+/* What the test's array needs in every file that includes arrays.def. */
+#ifndef SL_TESTS_ONE_MORE_H
+#define SL_TESTS_ONE_MORE_H
+
+/* A kind that index files do not use; the test's file type knows it. */
+#define ONE_MORE_SECTION ((sl_section_kind)16)
+#define ONE_MORE_WIDTH   8
+
+/* The library's hnsw/ is compiled again for this file type. */
+#define sl_index_file one_more_file
+
+#endif
