@@ -1,6 +1,7 @@
 #include "hnsw/build/kmeans.h"
 
 #include "base/random.h"
+#include "hnsw/search/score_block.h"
 
 #include <string.h>
 
@@ -17,7 +18,6 @@ void sl_kmeans_free_centroids(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->index->allocator;
     sl_mem_free(allocator, kmeans->ends, kmeans->count * sizeof *kmeans->ends);
     sl_mem_free(allocator, kmeans->splits, kmeans->count * sizeof *kmeans->splits);
-    sl_mem_free(allocator, kmeans->all, kmeans->count * sizeof *kmeans->all);
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
 }
 
@@ -28,10 +28,6 @@ sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
     kmeans->ends = block;
     SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->splits, &block));
     kmeans->splits = block;
-    SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->all, &block));
-    kmeans->all = block;
-    for (size_t p = 0; p < kmeans->count; p++)
-        kmeans->all[p] = (uint32_t)p;
     SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&kmeans->codec, kmeans->count), &block));
     kmeans->rows = block;
     kmeans->codec.rows.base = block;
@@ -119,53 +115,43 @@ double sl_kmeans_take(const sl_kmeans *kmeans, size_t i, float *out) {
     return length;
 }
 
-/* The nearest centroid so far, the first of equals. */
-typedef struct sl_nearest {
-    float score;
-    uint32_t centroid;
-} sl_nearest;
-
-static void look_at(const sl_kmeans *kmeans, const sl_query_code *query, const uint32_t *centroids, size_t count,
-                    sl_nearest *nearest) {
-    float scores[SL_KMEANS_BLOCK];
-    for (size_t done = 0, some; done < count; done += some) {
-        some = count - done < SL_KMEANS_BLOCK ? count - done : SL_KMEANS_BLOCK;
-        kmeans->index->kernels->score[SL_CODES_I8](&kmeans->codec.rows, query, centroids + done, some, 0, scores);
-        for (size_t i = 0; i < some; i++)
-            if (scores[i] > nearest->score) *nearest = (sl_nearest){scores[i], centroids[done + i]};
-    }
+static sl_scorer scorer_of(const sl_kmeans *kmeans, const sl_query_code *query) {
+    return sl_scorer_of(kmeans->index->kernels, &kmeans->codec, query, 0);
 }
 
-/* At the centroids of the groups nearest to the query. */
-static void look_at_groups(const sl_kmeans *kmeans, const sl_query_code *query, sl_nearest *nearest) {
+/* Puts the best of the centroids of the groups nearest to the query into `best`. */
+static void look_at_groups(const sl_kmeans *kmeans, const sl_query_code *query, sl_scored *best) {
     const sl_kmeans *groups = kmeans->groups;
-    float scores[SL_KMEANS_BLOCK];
-    kmeans->index->kernels->score[SL_CODES_I8](&groups->codec.rows, query, groups->all, groups->count, 0, scores);
+    const sl_scorer scorer = scorer_of(kmeans, query), group_scorer = scorer_of(groups, query);
+    uint32_t ids[SL_KMEANS_BLOCK + SL_SCORE_BEHIND];
+    float scores[SL_KMEANS_BLOCK + SL_SCORE_BEHIND];
+    sl_score_run(&group_scorer, 0, groups->count, ids, scores);
     for (size_t looked = 0; looked < PROBES; looked++) {
-        sl_nearest next = {-INFINITY, SL_NONE};
+        sl_scored next = {-INFINITY, SL_NONE};
         for (uint32_t group = 0; group < groups->count; group++) {
             sl_range range = sl_kmeans_members(groups, group);
-            if (range.first < range.end && scores[group] > next.score) next = (sl_nearest){scores[group], group};
+            if (range.first < range.end && scores[group] > next.score) next = (sl_scored){scores[group], group};
         }
-        if (next.centroid == SL_NONE) return;
-        scores[next.centroid] = -INFINITY;
-        sl_range range = sl_kmeans_members(groups, next.centroid);
-        look_at(kmeans, query, groups->members + range.first, range.end - range.first, nearest);
+        if (next.id == SL_NONE) return;
+        scores[next.id] = -INFINITY;
+        sl_range range = sl_kmeans_members(groups, next.id);
+        sl_score_best_of(&scorer, groups->members + range.first, range.end - range.first, best);
     }
 }
 
 static uint32_t nearest_to(const sl_kmeans *kmeans, const sl_learner *learner, size_t i) {
-    sl_nearest nearest = {-INFINITY, 0};
+    sl_scored best = {-INFINITY, 0};
     sl_query_code query;
     float norm2;
     sl_kmeans_take(kmeans, i, learner->floats);
     sl_encode_query(&kmeans->codec, learner->floats, SL_F32, learner->buffer, learner->floats + kmeans->codec.dim,
                     &query, &norm2);
+    const sl_scorer scorer = scorer_of(kmeans, &query);
     if (kmeans->groups)
-        look_at_groups(kmeans, &query, &nearest);
+        look_at_groups(kmeans, &query, &best);
     else
-        look_at(kmeans, &query, kmeans->all, kmeans->count, &nearest);
-    return nearest.centroid;
+        sl_score_best_in(&scorer, 0, kmeans->count, &best);
+    return best.id;
 }
 
 static void assign(sl_kmeans *kmeans) {

@@ -35,7 +35,6 @@ struct sl_kmeans {
     uint32_t *members; /* their places in the sample, by centroid */
     uint32_t *ends;    /* of each centroid's in `members` */
     uint32_t *splits;  /* of each centroid's, in this turn */
-    uint32_t *all;     /* centroids */
     sl_learner *learners;
     sl_progress *progress;
 };

@@ -1,5 +1,6 @@
 #include "base/params.h"
 #include "hnsw/graph/index.h"
+#include "hnsw/search/score_block.h"
 #include "hnsw/search/topk.h"
 
 #include <math.h>
@@ -170,14 +171,12 @@ static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n,
     double far = longest + shift, query_far = query_length + shift;
     double reach = p->metric == SL_METRIC_COSINE ? query_far / query_length : (far + query_far) * (far + query_far);
     double margin = ((double)p->dim + 16) * 0x1p-22 * reach;
-    uint32_t numbers[CHUNK];
-    float scores[CHUNK];
+    const sl_scorer scorer = sl_scorer_of(exact->kernels, &exact->codec, &exact->query_codes[q], 0);
+    uint32_t numbers[CHUNK + SL_SCORE_BEHIND];
+    float scores[CHUNK + SL_SCORE_BEHIND];
     for (size_t start = 0; start < n; start += CHUNK) {
         size_t count = n - start < CHUNK ? n - start : CHUNK;
-        for (size_t i = 0; i < count; i++)
-            numbers[i] = (uint32_t)(start + i);
-        exact->kernels->score[exact->codec.codes](&exact->codec.rows, &exact->query_codes[q], numbers, count, 0,
-                                                  scores);
+        sl_score_run(&scorer, start, count, numbers, scores);
         for (size_t i = 0; i < count; i++) {
             /* Under L2 the kernels leave |q|^2 out and give half the rest. */
             double rough = (double)scores[i];

@@ -1,17 +1,10 @@
 #include "hnsw/search/partition_probe.h"
 
-#include "base/prefetch.h"
-#include "hnsw/graph/partition.h"
 #include "hnsw/search/bands.h"
+#include "hnsw/search/feed.h"
 #include "hnsw/search/partition_scan.h"
 
 #include <math.h>
-#include <string.h>
-
-/* Rows that are scored together, and how far ahead of its scoring one of them is asked for, since partitions lie
- * anywhere; kernels read and write whole registers behind them. */
-enum { BLOCK = 256, AHEAD = 32, BEHIND = 32 };
-_Static_assert(BLOCK <= SL_POOL_TURN, "a block fits the pool's room");
 
 /* Into the scratch: the number of each centroid and its score, of partitions and of groups; the query over them, and as
  * floats. */
@@ -21,12 +14,10 @@ typedef struct sl_probing {
     uint32_t *shares;           /* scratch of their choice */
     void *buffer;
     float *floats;
-    uint32_t nodes[2 * BLOCK + BEHIND];
-    size_t count; /* of nodes that wait to be scored */
 } sl_probing;
 
 static size_t places(size_t centroids) {
-    return (centroids + BEHIND + 15) / 16 * 16;
+    return (centroids + SL_SCORE_BEHIND + 15) / 16 * 16;
 }
 
 static size_t all_places(const sl_index *index) {
@@ -62,8 +53,9 @@ static void take_nearest(sl_probing *probing, const sl_partitions *of, const sl_
                          size_t probes) {
     sl_walk *walk = probing->walk;
     const sl_kernels *kernels = walk->index->kernels;
+    const sl_scorer scorer = sl_scorer_of(kernels, &of->codec, code, 0);
     size_t count = nearest->count;
-    kernels->score[SL_CODES_I8](&of->codec.rows, code, nearest->ids, count, 0, nearest->scores);
+    sl_score_block(&scorer, nearest->ids, count, count, nearest->scores);
     walk->evaluations += count;
     nearest->count = 0;
     for (size_t i = 0; i < count; i++) {
@@ -102,63 +94,17 @@ static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const
     take_nearest(probing, partitions, &code, &probing->partitions, sl_scan_probes(index, params));
 }
 
-/* Scores the first of the nodes that wait, up to a block of them. Those behind them are asked for first: within a block
- * the kernel does so itself. */
-static void score_block(sl_probing *probing) {
-    sl_walk *walk = probing->walk;
-    const sl_codec *codec = walk->walked;
-    uint32_t *nodes = probing->nodes;
-    size_t count = probing->count < BLOCK ? probing->count : BLOCK, left = probing->count - count;
-    float scores[BLOCK + BEHIND];
-    for (size_t i = count; i < probing->count && i < count + AHEAD; i++)
-        sl_prefetch(codec->rows.base + (size_t)nodes[i] * codec->rows.pitch, codec->rows.size);
-    walk->index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes, count, AHEAD, scores);
-    sl_pool_offer(&walk->pool, scores, nodes, count);
-    walk->evaluations += count;
-    memmove(nodes, nodes + count, left * sizeof *nodes);
-    probing->count = left;
-}
-
-/* Leaves those out that are deleted, of the nodes that wait from the first of these on. */
-static void leave_dead(sl_probing *probing, const uint64_t *dead, size_t first) {
-    uint32_t *nodes = probing->nodes;
-    size_t kept = first;
-    for (size_t i = first; i < probing->count; i++) {
-        uint32_t node = nodes[i];
-        nodes[kept] = node;
-        kept += !sl_is_marked(dead, node);
-    }
-    probing->count = kept;
-}
-
-/* Nodes of several partitions wait together, so that the next one's first rows are asked for in time. */
-static void take_range(sl_probing *probing, sl_range range) {
-    const sl_index *index = probing->walk->index;
-    for (size_t first = range.first, some; first < range.end; first += some) {
-        size_t before = probing->count, room = 2 * BLOCK - before;
-        some = range.end - first < room ? range.end - first : room;
-        /* By sixteens, into what is free behind them too: shares may be small, and ends of short loops not foreseen. */
-        for (size_t i = 0; i < some; i += 16)
-            for (size_t j = 0; j < 16; j++)
-                probing->nodes[before + i + j] = (uint32_t)(first + i + j);
-        probing->count += some;
-        if (index->dead_count) leave_dead(probing, sl_dead(index), before);
-        if (probing->count == 2 * BLOCK) score_block(probing);
-    }
-}
-
 void sl_probe(sl_walk *walk, const void *query, sl_dtype dtype, const sl_search_params *params, size_t keep,
               uint8_t *scratch) {
     const sl_index *index = walk->index;
     const sl_partitions *partitions = &index->partitions;
     sl_probing probing = {.walk = walk};
+    sl_feed feed;
     lay_out(&probing, scratch);
     choose(&probing, query, dtype, params);
-    sl_pool_start(&walk->pool, keep, 0);
+    sl_feed_start(&feed, walk, keep);
     for (uint32_t i = 0; i < probing.partitions.count; i++)
-        take_range(&probing, sl_partition_share(partitions, probing.partitions.ids[i], index->n));
-    take_range(&probing, sl_partition_rest(partitions, index->n));
-    while (probing.count)
-        score_block(&probing);
-    sl_pool_finish(&walk->pool, keep);
+        sl_feed_range(&feed, sl_partition_share(partitions, probing.partitions.ids[i], index->n));
+    sl_feed_range(&feed, sl_partition_rest(partitions, index->n));
+    sl_feed_end(&feed, keep);
 }

@@ -1,10 +1,11 @@
 #include "hnsw/search/start.h"
 
+#include "hnsw/search/score_block.h"
+
 #include <math.h>
 
-/* Centroids that are scored together; kernels read and write whole registers behind them. They are not asked for
- * before: one lies behind the other, which the processor sees for itself. */
-enum { BLOCK = 256, BEHIND = 32 };
+/* Centroids without groups, at most. */
+enum { UNGROUPED = SL_SCORE_BLOCK };
 
 /* Bytes of codes that are read, of 16 rows at least: more cost more than they help. A row's pitch is another where it
  * lies in a record, and a search begins at the same nodes wherever they lie. */
@@ -16,7 +17,7 @@ enum { BLOCK = 256, BEHIND = 32 };
 static int serves(const sl_index *index) {
     size_t partitions = index->partitions.count;
     return partitions && index->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&
-           (index->groups.count || partitions <= BLOCK);
+           (index->groups.count || partitions <= UNGROUPED);
 }
 
 static size_t query_bytes(const sl_index *index) {
@@ -43,22 +44,11 @@ size_t sl_start_evaluations(const sl_index *index) {
 
 /* The nearest of a range of centroids; its first where no score is a number, which a file may have it. */
 static size_t nearest(sl_walk *walk, const sl_partitions *of, sl_range range, const sl_query_code *code) {
-    uint32_t ids[BLOCK + BEHIND] = {0};
-    float scores[BLOCK + BEHIND], best = -INFINITY;
-    size_t found = range.first;
-    for (size_t first = range.first, count; first < range.end; first += count) {
-        count = range.end - first < BLOCK ? range.end - first : BLOCK;
-        for (size_t i = 0; i < count; i++)
-            ids[i] = (uint32_t)(first + i);
-        walk->index->kernels->score[SL_CODES_I8](&of->codec.rows, code, ids, count, 0, scores);
-        walk->evaluations += count;
-        for (size_t i = 0; i < count; i++)
-            if (scores[i] > best) {
-                best = scores[i];
-                found = first + i;
-            }
-    }
-    return found;
+    const sl_scorer scorer = sl_scorer_of(walk->index->kernels, &of->codec, code, 0);
+    sl_scored best = {-INFINITY, (uint32_t)range.first};
+    sl_score_best_in(&scorer, range.first, range.end, &best);
+    walk->evaluations += range.end - range.first;
+    return best.id;
 }
 
 sl_range sl_start_near(sl_walk *walk, const void *query, sl_dtype dtype, uint8_t *scratch) {

@@ -1,7 +1,7 @@
 #include "hnsw/search/walk.h"
 
-#include "base/prefetch.h"
 #include "distance/double.h"
+#include "hnsw/search/score_block.h"
 
 #include <math.h>
 #include <string.h>
@@ -205,15 +205,19 @@ static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_
     return count;
 }
 
+static sl_scorer scorer_of(const sl_walk *walk, size_t ahead) {
+    return sl_scorer_of(walk->index->kernels, walk->walked, &walk->query, ahead);
+}
+
 /* Scores slots of a layer above 0 into walk->scores, by way of their nodes. */
 static void score_slots(sl_walk *walk, const sl_layer *layer, const uint32_t *slots, size_t count) {
     const sl_index *index = layer->index;
-    const sl_codec *codec = walk->walked;
+    const sl_scorer scorer = scorer_of(walk, AHEAD);
     for (size_t i = 0; i < count; i++) {
         uint32_t node = layer->upper->nodes[slots[i]];
         walk->nodes[i] = node < index->n ? node : 0;
     }
-    index->kernels->score[codec->codes](&codec->rows, &walk->query, walk->nodes, count, AHEAD, walk->scores);
+    sl_score_block(&scorer, walk->nodes, count, count, walk->scores);
 }
 
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
@@ -252,28 +256,21 @@ static size_t rows_a_step(const sl_code_rows *rows) {
     return LINES / (lines < PREFETCH_LINES ? lines : PREFETCH_LINES);
 }
 
-/* Of long rows what prefetch_rows leaves: of the first ones of a step, which the kernel would ask for too late. */
-static void prefetch_ends(const sl_code_rows *walked, const uint32_t *nodes, size_t n) {
-    const size_t begin = PREFETCH_LINES * SL_PREFETCH_LINE;
-    for (size_t i = 0; i < n && i < AHEAD; i++)
-        sl_prefetch(walked->base + (size_t)nodes[i] * walked->pitch + begin, walked->size - begin);
-}
-
 /* Scores nodes into walk->scores, and meanwhile asks for the rows of those that come next; what is left of them when
  * all are scored in one go. */
 static void score_asking(sl_walk *walk, sl_ids nodes, sl_ids next) {
-    const sl_index *index = walk->index;
-    const sl_codec *codec = walk->walked;
-    size_t ahead = is_long(&codec->rows) ? AHEAD : 0, each = rows_a_step(&codec->rows), asked = 0;
+    const sl_code_rows *rows = &walk->walked->rows;
+    sl_scorer scorer = scorer_of(walk, is_long(rows) ? AHEAD : 0);
+    size_t each = rows_a_step(rows), asked = 0;
+    scorer.begin = PREFETCH_LINES * SL_PREFETCH_LINE;
     for (size_t i = 0; i < nodes.count; i += STEP) {
         size_t left = nodes.count - i, some = left < STEP ? left : STEP;
         size_t more = next.count - asked < each ? next.count - asked : each;
-        prefetch_rows(&codec->rows, next.ids + asked, more);
+        prefetch_rows(rows, next.ids + asked, more);
         asked += more;
-        if (ahead) prefetch_ends(&codec->rows, nodes.ids + i + some, left - some);
-        index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes.ids + i, some, ahead, walk->scores + i);
+        sl_score_block(&scorer, nodes.ids + i, some, left, walk->scores + i);
     }
-    prefetch_rows(&codec->rows, next.ids + asked, next.count - asked);
+    prefetch_rows(rows, next.ids + asked, next.count - asked);
 }
 
 /* Takes in what was found a turn ago, and on layer 0, where ids are nodes, has the rows of what is found now come. */

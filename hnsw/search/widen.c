@@ -1,8 +1,7 @@
 #include "hnsw/search/widen.h"
 
+#include "hnsw/search/feed.h"
 #include "hnsw/search/filter.h"
-
-enum { BLOCK = 256, BEHIND = 32 }; /* kernels read whole registers */
 
 /* A search among nodes some of which are deleted. What it calls ef counts those that are not. */
 typedef struct sl_widening {
@@ -22,19 +21,11 @@ static size_t depth_for(const sl_index *index, size_t ef) {
 
 void sl_widen_all(sl_walk *walk, size_t most) {
     const sl_index *index = walk->index;
-    const sl_codec *codec = walk->walked;
-    uint32_t nodes[BLOCK + BEHIND] = {0};
-    float scores[BLOCK + BEHIND];
-    sl_pool_start(&walk->pool, most, 0);
-    for (size_t node = sl_next_undeleted(index, 0); node < index->n;) {
-        size_t count = 0;
-        for (; count < BLOCK && node < index->n; node = sl_next_undeleted(index, node + 1))
-            nodes[count++] = (uint32_t)node;
-        index->kernels->score[codec->codes](&codec->rows, &walk->query, nodes, count, 4, scores);
-        sl_pool_offer(&walk->pool, scores, nodes, count);
-        walk->evaluations += count;
-    }
-    sl_pool_finish(&walk->pool, most);
+    sl_feed feed;
+    sl_feed_start(&feed, walk, most);
+    for (size_t node = sl_next_undeleted(index, 0); node < index->n; node = sl_next_undeleted(index, node + 1))
+        sl_feed_node(&feed, (uint32_t)node);
+    sl_feed_end(&feed, most);
 }
 
 /* The best ef or so that are not deleted into the pool: by a walk, or where they are so few that one would meet more of

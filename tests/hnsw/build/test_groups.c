@@ -393,7 +393,7 @@ START_TEST(without_memory_all_stays) {
         if (!failed) break;
         ck_assert_mem_eq(index->groups.starts, idx->groups.starts, size);
     }
-    ck_assert_uint_gt(at, 40);
+    ck_assert_uint_gt(at, 35);
     ck_assert_uint_eq(index->ordered, N);
     indexes_sound(index);
     sl_index_free(index);
