@@ -53,17 +53,17 @@ static inline size_t sl_partition_banded(size_t count, size_t bands) {
     return (count * parts + 255) / 256;
 }
 
-/* A query looks at a share of a partition: of its bands, the first so many. Of partition p these have numbers from
- * p << band_bits on; the first is all of it, and each further one has a band less. Returns how many of the partition's
- * `count` nodes it holds. */
-static inline size_t sl_partition_shared(const sl_partitions *partitions, size_t share, size_t count) {
-    size_t left_out = share & (((size_t)1 << partitions->band_bits) - 1);
+/* A query looks at a band prefix of a partition: at its first so many bands. The prefixes of partition p have numbers
+ * from p << band_bits on; the first is all of p, and each further one has a band less. Returns how many of the
+ * partition's `count` nodes a prefix holds. */
+static inline size_t sl_partition_prefix_rows(const sl_partitions *partitions, size_t prefix, size_t count) {
+    size_t left_out = prefix & (((size_t)1 << partitions->band_bits) - 1);
     return sl_partition_banded(count, SL_PARTITION_BANDS - left_out);
 }
 
-static inline sl_range sl_partition_share(const sl_partitions *partitions, size_t share, size_t n) {
-    sl_range range = sl_partition_nodes(partitions, share >> partitions->band_bits, n);
-    range.end = range.first + sl_partition_shared(partitions, share, range.end - range.first);
+static inline sl_range sl_partition_prefix(const sl_partitions *partitions, size_t prefix, size_t n) {
+    sl_range range = sl_partition_nodes(partitions, prefix >> partitions->band_bits, n);
+    range.end = range.first + sl_partition_prefix_rows(partitions, prefix, range.end - range.first);
     return range;
 }
 

@@ -3,12 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-/* The band that begins at three sixteenths of a partition. How many partitions are looked at up to there says better
- * how far to go in all than numbers of rows, of bands, or of partitions up to elsewhere (docs/internals/hnsw.md). */
+/* The band that begins at three sixteenths of a partition. The number of partitions looked at up to there says how far
+ * to go in all. Numbers of rows, of bands, or of partitions up to elsewhere say it less well (docs/internals/hnsw.md).
+ */
 enum { MIDDLE = 11 };
 _Static_assert(MIDDLE < SL_PARTITION_BANDS, "a band");
 
-/* Of how many partitions a query looks at something, at most, for each of its probes: of some ten mostly. */
+/* A query looks at something of so many partitions at most for each of its probes; mostly of some ten. */
 enum { TOUCHED = 16 };
 
 size_t sl_bands_partitions(const sl_partitions *partitions, size_t probes) {
@@ -16,7 +17,7 @@ size_t sl_bands_partitions(const sl_partitions *partitions, size_t probes) {
     return keep < partitions->count ? keep : partitions->count;
 }
 
-/* As many as may be left of the nearest, and kernels write whole registers behind them. */
+/* Places for what may be left of the nearest, and behind it for the whole registers that kernels write. */
 static size_t most_nearest(const sl_partitions *partitions) {
     return partitions->count + partitions->count / 4 + 32;
 }
@@ -25,8 +26,9 @@ size_t sl_bands_scratch(const sl_partitions *partitions) {
     return partitions->band_bits ? 2 * most_nearest(partitions) : 0;
 }
 
-/* The score that the middle of `probes` partitions reaches: what the longest of a band may score is its share of what
- * its partition's longest may. Of those that are left the least is taken, whatever was halved to find them. */
+/* The score that the middle of `probes` partitions reaches. The longest vector of a band may score what the longest of
+ * its partition may, times the ratio of their lengths. The least score of those left is taken, whatever was halved to
+ * find them. */
 static float middle_score(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes,
                           const sl_scan *nearest, uint32_t *scratch) {
     float *scores = (float *)(void *)(scratch + most_nearest(partitions)), least = INFINITY;
@@ -43,8 +45,8 @@ static float middle_score(const sl_kernels *kernels, const sl_partitions *partit
     return least;
 }
 
-/* How many bands of a partition score at least so much, but for what rounding does: those before the first that is too
- * short for it. The partition itself scores so, and both scores are above 0. */
+/* How many bands of a partition score at least `least`, but for rounding: those before the first band that is too
+ * short. The partition itself scores `score`; both scores are above 0. */
 static size_t bands_above(const uint8_t *bands, float score, float least) {
     float shortest = 255 * (least / score) - 0.5f;
     int whole = shortest > 0 ? (int)shortest : 0;
@@ -54,8 +56,8 @@ static size_t bands_above(const uint8_t *bands, float score, float least) {
     return above ? above : 1;
 }
 
-/* Away from the query shorter vectors score more: there, and where all score alike, as for a query of zeros, length
- * says nothing of what is worth reading, and `probes` partitions are read whole. */
+/* Reads `probes` partitions whole where length says nothing of what is worth reading. That is so where all vectors
+ * score alike, as for a query of zeros, and away from the query, where shorter vectors score more. */
 static void choose_bands(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes, sl_scan *nearest,
                          uint32_t *scratch) {
     kernels->tile.best(nearest, (uint32_t)sl_bands_partitions(partitions, probes), 0);

@@ -10,8 +10,8 @@
  * floats. */
 typedef struct sl_probing {
     sl_walk *walk;
-    sl_scan partitions, groups; /* the nearest of them; of partitions then shares */
-    uint32_t *shares;           /* scratch of their choice */
+    sl_scan partitions, groups; /* the nearest of them; of partitions then band prefixes */
+    uint32_t *words;            /* scratch of sl_bands_choose */
     void *buffer;
     float *floats;
 } sl_probing;
@@ -24,13 +24,13 @@ static size_t all_places(const sl_index *index) {
     return places(index->partitions.count) + places(index->groups.count);
 }
 
-static size_t share_places(const sl_index *index) {
+static size_t word_places(const sl_index *index) {
     return (sl_bands_scratch(&index->partitions) + 15) / 16 * 16;
 }
 
 size_t sl_probe_scratch(const sl_index *index) {
     size_t query = sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE);
-    size_t words = 2 * all_places(index) + share_places(index) + index->codec.dim;
+    size_t words = 2 * all_places(index) + word_places(index) + index->codec.dim;
     return words * sizeof(uint32_t) + query;
 }
 
@@ -41,8 +41,8 @@ static void lay_out(sl_probing *probing, uint8_t *scratch) {
     float *scores = (float *)(void *)(ids + all);
     probing->partitions = (sl_scan){.ids = ids, .scores = scores};
     probing->groups = (sl_scan){.ids = ids + partitions, .scores = scores + partitions};
-    probing->shares = (uint32_t *)(void *)(scores + all);
-    probing->buffer = probing->shares + share_places(index);
+    probing->words = (uint32_t *)(void *)(scores + all);
+    probing->buffer = probing->words + word_places(index);
     probing->floats = (float *)(void *)((uint8_t *)probing->buffer +
                                         sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE));
 }
@@ -65,7 +65,7 @@ static void take_nearest(sl_probing *probing, const sl_partitions *of, const sl_
         nearest->scores[nearest->count++] = score;
     }
     nearest->least = -INFINITY;
-    sl_bands_choose(kernels, of, probes, nearest, probing->shares);
+    sl_bands_choose(kernels, of, probes, nearest, probing->words);
 }
 
 /* All of a range, but never more than there are, which ranges of a damaged file may seem to hold. */
@@ -74,7 +74,7 @@ static void consider(sl_scan *waiting, sl_range range, size_t all) {
         waiting->ids[waiting->count++] = (uint32_t)i;
 }
 
-/* The shares to look at, of partitions of the nearest groups, or of all. */
+/* Leaves the band prefixes to look at in probing->partitions: of partitions of the nearest groups, or of all. */
 static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const sl_search_params *params) {
     sl_walk *walk = probing->walk;
     const sl_index *index = walk->index;
@@ -104,7 +104,7 @@ void sl_probe(sl_walk *walk, const void *query, sl_dtype dtype, const sl_search_
     choose(&probing, query, dtype, params);
     sl_feed_start(&feed, walk, keep);
     for (uint32_t i = 0; i < probing.partitions.count; i++)
-        sl_feed_range(&feed, sl_partition_share(partitions, probing.partitions.ids[i], index->n));
+        sl_feed_range(&feed, sl_partition_prefix(partitions, probing.partitions.ids[i], index->n));
     sl_feed_range(&feed, sl_partition_rest(partitions, index->n));
     sl_feed_end(&feed, keep);
 }

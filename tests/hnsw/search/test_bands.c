@@ -67,7 +67,7 @@ static void ask(const sl_index *index, size_t probes, int together, answer *out)
  * What they say
  * ------------------------------------------------------------------------------------------------------------- */
 
-START_TEST(shares_are_the_first_nodes) {
+START_TEST(prefixes_are_the_first_nodes) {
     for (size_t count = 0; count < 700; count++) {
         uint32_t starts[] = {100, 100 + (uint32_t)count};
         sl_partitions one = {.count = 1, .starts = starts, .band_bits = SL_BAND_BITS};
@@ -75,7 +75,7 @@ START_TEST(shares_are_the_first_nodes) {
         ck_assert_uint_eq(sl_partition_banded(count, SL_PARTITION_BANDS), count);
         for (size_t left_out = 0; left_out < SL_PARTITION_BANDS; left_out++) {
             size_t bands = SL_PARTITION_BANDS - left_out;
-            sl_range range = sl_partition_share(&one, left_out, 10000);
+            sl_range range = sl_partition_prefix(&one, left_out, 10000);
             ck_assert_uint_eq(range.first, 100);
             ck_assert_uint_eq(range.end - range.first, sl_partition_banded(count, bands));
             ck_assert_uint_le(sl_partition_banded(count, bands - 1), sl_partition_banded(count, bands));
@@ -286,7 +286,7 @@ END_TEST
 int main(void) {
     TCase *tests = tcase_create("bands");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, shares_are_the_first_nodes);
+    tcase_add_test(tests, prefixes_are_the_first_nodes);
     tcase_add_test(tests, bands_bound_lengths);
     tcase_add_loop_test(tests, others_have_none, 0, 2);
     tcase_add_test(tests, short_vectors_are_left_out);
