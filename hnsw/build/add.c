@@ -1,5 +1,6 @@
 #include "hnsw/build/build.h"
 
+#include "base/failure.h"
 #include "base/params.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
@@ -50,15 +51,18 @@ static sl_status build_alloc(sl_build *build) {
     return SL_OK;
 }
 
-/* Rows are checked on all threads; the message is made for the first bad one, on the thread that called. */
+/* Checks rows on all threads. The first bad row is the failure. */
 static sl_status check_rows(const sl_build *build) {
     sl_metric metric = build->index->codec.metric;
-    size_t dim = build->index->codec.dim, bad = SIZE_MAX;
-#pragma omp parallel for schedule(static) reduction(min : bad) num_threads((int)build->threads) if (build->threads > 1)
+    size_t dim = build->index->codec.dim;
+    sl_failure bad;
+    sl_failure_init(&bad);
+#pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = 0; i < build->n; i++)
-        if (i < bad && sl_vector_check(metric, build->dtype, row_of(build, i), dim) != SL_OK) bad = i;
-    if (bad == SIZE_MAX) return SL_OK;
-    return sl_fail_in(sl_vector_check(metric, build->dtype, row_of(build, bad), dim), "row %zu", bad);
+        if (!sl_failure_before(&bad, i))
+            sl_failure_keep(&bad, i, sl_vector_check(metric, build->dtype, row_of(build, i), dim));
+    if (bad.status == SL_OK) return SL_OK;
+    return sl_fail_in(sl_failure_pass(&bad), "row %zu", bad.at);
 }
 
 static void encode_vector(sl_build *build, size_t i, size_t thread) {

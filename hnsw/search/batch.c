@@ -1,5 +1,6 @@
 #include "hnsw/search/batch.h"
 
+#include "base/failure.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/filter.h"
@@ -19,20 +20,20 @@ static sl_status batch_row(sl_query_batch *batch, size_t i, size_t thread) {
     return SL_OK;
 }
 
-/* Row i on one of the threads. What fails is the query itself, or there is no memory for what an index that has grown
- * needs; bad is the first that did. */
-static void batch_step(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum, size_t *bad) {
+/* Answers query i on one of the threads. The query itself may be bad, or there is no memory for what an index that has
+ * grown needs: `bad` keeps the first query that failed. */
+static void batch_step(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum, sl_failure *bad) {
     if (sl_progress_cancelled(&batch->progress)) return;
-    if (batch_row(batch, i, thread) == SL_OK)
+    sl_status status = batch_row(batch, i, thread);
+    if (status == SL_OK)
         sl_searcher_add_stats(batch->searchers[thread], sum);
-    else if (i < *bad)
-        *bad = i;
+    else
+        sl_failure_keep(bad, i, status);
     sl_progress_step(&batch->progress, 1);
 }
 
-static void batch_team(sl_query_batch *batch, sl_search_stats *sum, size_t *bad) {
-    size_t first = SIZE_MAX;
-#pragma omp parallel num_threads((int)batch->threads) reduction(min : first)
+static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *bad) {
+#pragma omp parallel num_threads((int)batch->threads)
     {
         size_t thread = sl_thread_number();
         sl_search_stats mine = {0};
@@ -40,7 +41,7 @@ static void batch_team(sl_query_batch *batch, sl_search_stats *sum, size_t *bad)
         sl_numa_pin_thread(batch->index->numa, thread, batch->threads, &pin);
 #pragma omp for schedule(dynamic, 4)
         for (size_t i = 0; i < batch->nq; i++)
-            batch_step(batch, i, thread, &mine, &first);
+            batch_step(batch, i, thread, &mine, bad);
         sl_numa_unpin_thread(batch->index->numa, &pin);
 #pragma omp critical(sl_query_batch_stats)
         {
@@ -49,7 +50,6 @@ static void batch_team(sl_query_batch *batch, sl_search_stats *sum, size_t *bad)
             sum->expansions += mine.expansions;
         }
     }
-    *bad = first;
 }
 
 /* Partitions instead of walks, once every query has been looked at. */
@@ -67,20 +67,16 @@ static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
 }
 
 static sl_status batch_run(sl_query_batch *batch, sl_search_stats *stats) {
-    size_t bad = SIZE_MAX;
+    sl_failure bad;
     sl_search_stats sum = {0};
+    sl_failure_init(&bad);
     /* Entering a parallel region takes as long as a good part of a short search, also with one thread. */
     if (batch->threads > 1)
         batch_team(batch, &sum, &bad);
     else
         for (size_t i = 0; i < batch->nq; i++)
             batch_step(batch, i, 0, &sum, &bad);
-    /* Once more, since the message of another thread is not seen on the one that called. */
-    if (bad != SIZE_MAX) {
-        sl_status status = batch_row(batch, bad, 0);
-        if (status == SL_OK) return sl_fail(SL_ENOMEM, "memory ran out meanwhile; search again");
-        return sl_fail_in(status, "query %zu", bad);
-    }
+    if (bad.status != SL_OK) return sl_fail_in(sl_failure_pass(&bad), "query %zu", bad.at);
     SL_TRY(sl_progress_end(&batch->progress));
     if (stats) *stats = sum;
     return SL_OK;

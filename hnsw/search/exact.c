@@ -1,3 +1,4 @@
+#include "base/failure.h"
 #include "base/params.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/search/score_block.h"
@@ -131,19 +132,20 @@ fail:
     return status;
 }
 
-/* The codes and factors of a block; the first bad row, or SIZE_MAX; the largest length in the block. */
-static size_t encode_block(sl_exact *exact, const uint8_t *rows, size_t n, size_t stride, double *longest) {
+/* Makes the codes and factors of a block's rows, the first of which is row `first` of all. Returns the largest length
+ * in the block; `bad` keeps the first bad row. */
+static double encode_block(sl_exact *exact, const uint8_t *rows, size_t n, size_t stride, size_t first,
+                           sl_failure *bad) {
     const sl_exact_params *p = &exact->params;
-    size_t bad = SIZE_MAX;
     double most = 0;
 #pragma omp parallel for schedule(static) num_threads((int)exact->threads) if (exact->threads > 1 && n > CHUNK)        \
-    reduction(min                                                                                                      \
-              : bad) reduction(max                                                                                     \
-                               : most)
+    reduction(max                                                                                                      \
+              : most)
     for (size_t i = 0; i < n; i++) {
         const uint8_t *row = rows + i * stride;
-        if (sl_vector_check(p->metric, p->dtype, row, p->dim) != SL_OK) {
-            if (i < bad) bad = i;
+        sl_status status = sl_vector_check(p->metric, p->dtype, row, p->dim);
+        if (status != SL_OK) {
+            sl_failure_keep(bad, first + i, status);
             continue;
         }
         float *floats = exact->floats + sl_thread_number() * p->dim;
@@ -154,8 +156,7 @@ static size_t encode_block(sl_exact *exact, const uint8_t *rows, size_t n, size_
             norm2 += (double)floats[d] * (double)floats[d];
         if (norm2 > most) most = norm2;
     }
-    *longest = sqrt(most);
-    return bad;
+    return sqrt(most);
 }
 
 /* One query against a block. The kernels' score decides whether the exact one is worth computing: it is off by at most
@@ -197,16 +198,15 @@ sl_status sl_exact_scan(sl_exact *exact, const void *rows, size_t n, size_t stri
     const sl_exact_params *p = &exact->params;
     SL_TRY(sl_check_stride(rows, p->dtype, p->dim, stride));
     if (stride == 0) stride = query_bytes(exact);
+    sl_failure bad;
     sl_progress progress;
+    sl_failure_init(&bad);
     sl_progress_start(&progress, p->progress, p->progress_ctx, n);
     for (size_t first = 0; first < n && !sl_progress_cancelled(&progress); first += exact->block_rows) {
         size_t count = n - first < exact->block_rows ? n - first : exact->block_rows;
         const uint8_t *block = (const uint8_t *)rows + first * stride;
-        double longest;
-        size_t bad = encode_block(exact, block, count, stride, &longest);
-        if (bad != SIZE_MAX)
-            return sl_fail_in(sl_vector_check(p->metric, p->dtype, block + bad * stride, p->dim), "row %zu",
-                              first + bad);
+        double longest = encode_block(exact, block, count, stride, first, &bad);
+        if (bad.status != SL_OK) return sl_fail_in(sl_failure_pass(&bad), "row %zu", bad.at);
 #pragma omp parallel for schedule(dynamic, 8) num_threads((int)exact->threads) if (exact->threads > 1 && exact->nq > 1)
         for (size_t q = 0; q < exact->nq; q++)
             scan_query(exact, q, block, count, stride, first_id + first, longest);

@@ -1,5 +1,6 @@
 #include "hnsw/search/partition_scan.h"
 
+#include "base/failure.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/search/sweep_memory.h"
 #include "hnsw/search/walk.h"
@@ -158,7 +159,10 @@ static sl_status run_thread(sl_scan_team *team, size_t thread, sl_search_stats *
     const sl_dram_copy *copy = sl_dram_copy_now(batch->index);
     const sl_codec *walked = copy ? &copy->walked : batch->index->walk_codec;
     sl_scan_work work = {.batch = batch, .searcher = batch->searchers[thread]};
-    SL_TRY(sl_scan_memory_init(&work.memory, &team->shape, walked, work.searcher));
+    sl_status status = sl_scan_memory_init(&work.memory, &team->shape, walked, work.searcher);
+    if (status != SL_OK)
+        return sl_fail(status, "cannot allocate what %zu threads need to scan for %zu queries; search on fewer",
+                       batch->threads, most);
     for (;;) {
         work.first = __atomic_fetch_add(&team->next, most, __ATOMIC_RELAXED);
         if (work.first >= batch->nq || sl_progress_cancelled(&batch->progress)) break;
@@ -189,25 +193,22 @@ static sl_scan_shape shape_of(const sl_query_batch *batch) {
 
 sl_status sl_scan_run(sl_query_batch *batch, sl_search_stats *stats) {
     sl_scan_team team = {.batch = batch, .shape = shape_of(batch)};
-    sl_status worst = SL_OK;
+    sl_failure failure;
+    sl_failure_init(&failure);
 #pragma omp parallel num_threads((int)batch->threads) if (batch->threads > 1)
     {
+        size_t thread = sl_thread_number();
         sl_search_stats mine = {0};
         sl_numa_pin pin;
-        sl_numa_pin_thread(batch->threads > 1 ? batch->index->numa : NULL, sl_thread_number(), batch->threads, &pin);
-        sl_status status = run_thread(&team, sl_thread_number(), &mine);
+        sl_numa_pin_thread(batch->threads > 1 ? batch->index->numa : NULL, thread, batch->threads, &pin);
+        sl_failure_keep(&failure, thread, run_thread(&team, thread, &mine));
         sl_numa_unpin_thread(batch->index->numa, &pin);
 #pragma omp critical(sl_scan_stats)
         {
-            if (status != SL_OK) worst = status;
             stats->results += mine.results;
             stats->evaluations += mine.evaluations;
             stats->expansions += mine.expansions;
         }
     }
-    /* Once more, since the message of another thread is not seen on the one that called. */
-    if (worst != SL_OK)
-        return sl_fail(worst, "cannot allocate what %zu threads need to scan for %zu queries; search on fewer",
-                       batch->threads, team.shape.most);
-    return SL_OK;
+    return sl_failure_pass(&failure);
 }

@@ -1,5 +1,7 @@
 #include "hnsw/tune/tune.h"
 
+#include "base/failure.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -92,18 +94,18 @@ static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_tune_tal
 /* Every query once; the sum of what the threads found is in the first tally. */
 static sl_status ask_all(sl_tune_task *task, const pass *pass) {
     const size_t nq = task->nq, threads = task->threads;
-    size_t bad = SIZE_MAX;
+    sl_failure bad;
     sl_tune_tally *sum = task->tallies;
+    sl_failure_init(&bad);
     memset(task->ranks, 0, threads * task->k * sizeof *task->ranks);
     memset(task->tallies, 0, threads * sizeof *task->tallies);
-#pragma omp parallel for schedule(dynamic, 4) num_threads((int)threads) if (threads > 1) reduction(min : bad)
+#pragma omp parallel for schedule(dynamic, 4) num_threads((int)threads) if (threads > 1)
     for (size_t q = 0; q < nq; q++) {
         if (sl_progress_cancelled(&task->progress)) continue;
-        if (ask(task, pass, q, &task->tallies[sl_thread_number()]) != SL_OK && q < bad) bad = q;
+        sl_failure_keep(&bad, q, ask(task, pass, q, &task->tallies[sl_thread_number()]));
         sl_progress_step(&task->progress, 1);
     }
-    /* The message of a failure is made anew on the thread that called. */
-    if (bad != SIZE_MAX) return sl_fail_in(ask(task, pass, bad, sum), "query %zu", bad);
+    if (bad.status != SL_OK) return sl_fail_in(sl_failure_pass(&bad), "query %zu", bad.at);
     if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
     for (size_t t = 1; t < threads; t++) {
         for (size_t d = pass->first; d <= pass->last; d++) {

@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "base/crc32c.h"
 #include "base/crew.h"
+#include "base/failure.h"
 #include "base/memory.h"
 #include "base/params.h"
 #include "base/random.h"
@@ -339,6 +340,30 @@ START_TEST(crews_work_at_the_same_time) {
 }
 END_TEST
 
+/* Every third number fails, but none below 10; the threads come upon them in any order. */
+static void fail_some(void *ctx, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        size_t at = (i * 7919 + 5) % WORK;
+        sl_status status = at % 3 || at < 10 ? SL_OK : sl_fail(at % 2 ? SL_EIO : SL_ENOMEM, "number %zu", at);
+        if (!sl_failure_before(ctx, at)) sl_failure_keep(ctx, at, status);
+    }
+}
+
+START_TEST(failures_of_threads_are_passed_on) {
+    for (size_t threads = 1; threads <= 4; threads++) {
+        sl_failure failure;
+        sl_failure_init(&failure);
+        ck_assert_int_eq(sl_failure_pass(&failure), SL_OK);
+        ck_assert(!sl_failure_before(&failure, WORK));
+        sl_crew_run(threads, WORK, 64, fail_some, &failure);
+        (void)sl_fail(SL_EINVAL, "here");
+        ck_assert_uint_eq(failure.at, 12);
+        ck_assert_int_eq(sl_failure_pass(&failure), SL_ENOMEM);
+        ck_assert_str_eq(sl_last_error(), "number 12");
+    }
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Memory
  * ------------------------------------------------------------------------------------------------------------- */
@@ -521,6 +546,7 @@ int main(void) {
     tcase_add_test(tests, blocks_are_zeroed_aligned_and_kept);
     tcase_add_test(tests, failed_allocations_change_nothing);
     tcase_add_test(tests, crews_do_all_of_it_once);
+    tcase_add_test(tests, failures_of_threads_are_passed_on);
     tcase_add_test(tests, crews_work_at_the_same_time);
     tcase_add_test(tests, sizes_that_do_not_fit);
     tcase_add_test(tests, progress_is_told_and_cancels);
