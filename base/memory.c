@@ -41,6 +41,17 @@ sl_status sl_mem_alloc(const sl_allocator *allocator, size_t size, void **out) {
     return SL_OK;
 }
 
+void *sl_mem_array(const sl_allocator *allocator, size_t count, size_t element, sl_status *status) {
+    size_t bytes;
+    void *block = NULL;
+    if (*status != SL_OK) return NULL;
+    if (sl_mul(count, element, &bytes))
+        *status = sl_mem_alloc(allocator, bytes, &block);
+    else
+        *status = sl_fail(SL_ENOMEM, "%zu elements of %zu bytes do not fit the address space", count, element);
+    return block;
+}
+
 void sl_mem_free(const sl_allocator *allocator, void *block, size_t size) {
     if (block) allocator->free(allocator->ctx, block, size ? size : 1);
 }

@@ -15,6 +15,9 @@ sl_allocator sl_allocator_of(const sl_allocator *given);
 sl_status sl_mem_alloc(const sl_allocator *allocator, size_t size, void **out);
 /* The same, but it holds anything: its pages are made when they are first written to. */
 sl_status sl_mem_take(const sl_allocator *allocator, size_t size, void **out);
+/* An array of `count` elements, as sl_mem_alloc gives it; NULL on failure. For functions that allocate several: a
+ * failure goes to *status, which begins as SL_OK, and once it is a failure nothing more is allocated. */
+void *sl_mem_array(const sl_allocator *allocator, size_t count, size_t element, sl_status *status);
 /* Takes NULL. size as it was asked for. */
 void sl_mem_free(const sl_allocator *allocator, void *block, size_t size);
 /* A block of new_size with the first min(old, new) bytes kept and the rest zeroed; *block is unchanged on failure. */

@@ -5,15 +5,10 @@
 sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks) {
     *insert = (sl_insert){.index = index, .locks = locks};
     size_t most = index->ef_construction > index->m0 + 1 ? index->ef_construction : index->m0 + 1;
-    sl_status status;
-    SL_TRY_GOTO(sl_walk_init(&insert->walk, index, index->ef_construction), fail);
-    SL_TRY_GOTO(sl_select_init(&insert->select, index, most), fail);
-    void *own;
-    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, index->m0 * sizeof(uint32_t), &own), fail);
-    insert->own = own;
-    return SL_OK;
-fail:
-    sl_insert_free(insert);
+    sl_status status = sl_walk_init(&insert->walk, index, index->ef_construction);
+    if (status == SL_OK) status = sl_select_init(&insert->select, index, most);
+    insert->own = sl_mem_array(&index->allocator, index->m0, sizeof *insert->own, &status);
+    if (status != SL_OK) sl_insert_free(insert);
     return status;
 }
 

@@ -23,15 +23,12 @@ void sl_kmeans_free_centroids(sl_kmeans *kmeans) {
 
 sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->index->allocator;
-    void *block;
-    SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->ends, &block));
-    kmeans->ends = block;
-    SL_TRY(sl_mem_alloc(allocator, kmeans->count * sizeof *kmeans->splits, &block));
-    kmeans->splits = block;
-    SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&kmeans->codec, kmeans->count), &block));
-    kmeans->rows = block;
-    kmeans->codec.rows.base = block;
-    return SL_OK;
+    sl_status status = SL_OK;
+    kmeans->ends = sl_mem_array(allocator, kmeans->count, sizeof *kmeans->ends, &status);
+    kmeans->splits = sl_mem_array(allocator, kmeans->count, sizeof *kmeans->splits, &status);
+    kmeans->rows = sl_mem_array(allocator, sl_codec_rows_size(&kmeans->codec, kmeans->count), 1, &status);
+    kmeans->codec.rows.base = kmeans->rows;
+    return status;
 }
 
 void sl_kmeans_free_learners(sl_kmeans *kmeans) {
@@ -48,17 +45,15 @@ void sl_kmeans_free_learners(sl_kmeans *kmeans) {
 sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->index->allocator;
     size_t dim = kmeans->codec.dim;
-    void *block;
-    SL_TRY(sl_mem_alloc(allocator, kmeans->threads * sizeof *kmeans->learners, &block));
-    kmeans->learners = block;
-    for (size_t t = 0; t < kmeans->threads; t++) {
-        SL_TRY(sl_mem_alloc(allocator, 2 * dim * sizeof(float), &block));
-        kmeans->learners[t].floats = block;
-        SL_TRY(sl_mem_alloc(allocator, dim * sizeof(double), &block));
-        kmeans->learners[t].sums = block;
-        SL_TRY(sl_mem_alloc(allocator, sl_query_size(&kmeans->codec), &kmeans->learners[t].buffer));
+    sl_status status = SL_OK;
+    kmeans->learners = sl_mem_array(allocator, kmeans->threads, sizeof *kmeans->learners, &status);
+    for (size_t t = 0; t < kmeans->threads && status == SL_OK; t++) {
+        sl_learner *learner = &kmeans->learners[t];
+        learner->floats = sl_mem_array(allocator, 2 * dim, sizeof *learner->floats, &status);
+        learner->sums = sl_mem_array(allocator, dim, sizeof *learner->sums, &status);
+        learner->buffer = sl_mem_array(allocator, sl_query_size(&kmeans->codec), 1, &status);
     }
-    return SL_OK;
+    return status;
 }
 
 void sl_kmeans_free_groups(sl_kmeans *groups) {
@@ -72,7 +67,6 @@ void sl_kmeans_free_groups(sl_kmeans *groups) {
 /* Of a count of groups, of the centroids of `grouped`. What was allocated is for groups_free, also on failure. */
 sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, size_t count) {
     const sl_allocator *allocator = &grouped->index->allocator;
-    void *block;
     *groups = (sl_kmeans){.index = grouped->index,
                           .grouped = grouped,
                           .count = count,
@@ -80,11 +74,10 @@ sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, siz
                           .sampled = grouped->count,
                           .learners = grouped->learners,
                           .progress = grouped->progress};
-    SL_TRY(sl_partition_codec(grouped->index, &groups->codec));
-    SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->of, &block));
-    groups->of = block;
-    SL_TRY(sl_mem_alloc(allocator, groups->sampled * sizeof *groups->members, &block));
-    groups->members = block;
+    sl_status status = sl_partition_codec(grouped->index, &groups->codec);
+    groups->of = sl_mem_array(allocator, groups->sampled, sizeof *groups->of, &status);
+    groups->members = sl_mem_array(allocator, groups->sampled, sizeof *groups->members, &status);
+    SL_TRY(status);
     return sl_kmeans_alloc_centroids(groups);
 }
 

@@ -5,28 +5,28 @@
 /* A row is asked for so many rows before it is scored. */
 enum { AHEAD = 4 };
 
-sl_status sl_nearness_init(sl_nearness *rate, const sl_index *index) {
-    *rate = (sl_nearness){0};
-    SL_TRY(sl_mem_alloc(&index->allocator, sl_query_size(&index->codec), &rate->buffer));
-    rate->index = index;
+sl_status sl_nearness_init(sl_nearness *nearness, const sl_index *index) {
+    *nearness = (sl_nearness){0};
+    SL_TRY(sl_mem_alloc(&index->allocator, sl_query_size(&index->codec), &nearness->buffer));
+    nearness->index = index;
     return SL_OK;
 }
 
-void sl_nearness_free(sl_nearness *rate) {
-    if (!rate->index) return;
-    sl_mem_free(&rate->index->allocator, rate->buffer, sl_query_size(&rate->index->codec));
-    rate->index = NULL;
+void sl_nearness_free(sl_nearness *nearness) {
+    if (!nearness->index) return;
+    sl_mem_free(&nearness->index->allocator, nearness->buffer, sl_query_size(&nearness->index->codec));
+    nearness->index = NULL;
 }
 
-void sl_nearness_set(sl_nearness *rate, uint32_t node) {
-    const sl_index *index = rate->index;
-    sl_row_as_query(&index->codec, sl_row(index, node), rate->buffer, &rate->query);
+void sl_nearness_set(sl_nearness *nearness, uint32_t node) {
+    const sl_index *index = nearness->index;
+    sl_row_as_query(&index->codec, sl_row(index, node), nearness->buffer, &nearness->query);
 }
 
-void sl_nearness_many(sl_nearness *rate, const uint32_t *nodes, size_t n, float *out) {
-    const sl_index *index = rate->index;
+void sl_nearness_many(sl_nearness *nearness, const uint32_t *nodes, size_t n, float *out) {
+    const sl_index *index = nearness->index;
     const sl_codec *codec = &index->codec;
-    const sl_scorer scorer = sl_scorer_of(index->kernels, codec, &rate->query, AHEAD);
+    const sl_scorer scorer = sl_scorer_of(index->kernels, codec, &nearness->query, AHEAD);
     sl_score_block(&scorer, nodes, n, n, out);
     /* Rows carry their length under L2, and those of I4 under IP too; it is 1 under COSINE. */
     if (codec->codes == SL_CODES_I4) return;

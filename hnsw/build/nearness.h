@@ -14,15 +14,15 @@ typedef struct sl_nearness {
     sl_query_code query;
 } sl_nearness;
 
-sl_status sl_nearness_init(sl_nearness *rate, const sl_index *index);
-void sl_nearness_free(sl_nearness *rate);
+sl_status sl_nearness_init(sl_nearness *nearness, const sl_index *index);
+void sl_nearness_free(sl_nearness *nearness);
 
 /* Makes ready the vector that others are compared with. */
-void sl_nearness_set(sl_nearness *rate, uint32_t node);
+void sl_nearness_set(sl_nearness *nearness, uint32_t node);
 
 /* out[i] = nearness of nodes[i] to it, larger being nearer, in the geometry links are chosen by: the angle under
  * COSINE, and otherwise Euclidean distance; under IP too, where the product itself would link everything to the longest
  * vectors. Values compare with others of the same set, and of no other. */
-void sl_nearness_many(sl_nearness *rate, const uint32_t *nodes, size_t n, float *out);
+void sl_nearness_many(sl_nearness *nearness, const uint32_t *nodes, size_t n, float *out);
 
 #endif

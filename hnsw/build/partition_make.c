@@ -1,6 +1,8 @@
 /*
  * Partitions of an index's nodes, and their groups: what k-means found, put in order.
  */
+#include "hnsw/build/partition_make.h"
+
 #include "hnsw/build/kmeans.h"
 
 #include <float.h>
@@ -50,11 +52,19 @@ static void leave_out_empty(sl_kmeans *groups) {
     }
 }
 
-/* Sorts `order`, which names n things, by where they are: in those places that `list` names, in its order, those of one
- * as they were. `scratch`: n entries. Errors: SL_ENOMEM. */
-static sl_status arrange(const sl_kmeans *kmeans, const uint32_t *of, size_t n, const uint32_t *list, size_t listed,
-                         uint32_t *order, uint32_t *scratch, sl_partitions *out) {
+/* Centroids in the order in which their parts are to lie. */
+typedef struct sl_part_list {
+    const uint32_t *centroids;
+    size_t count;
+} sl_part_list;
+
+/* Sorts `order`, which names n things, by their centroids: in the order of `list`, the things of one centroid as they
+ * were. Puts the listed centroids and where their things begin into `out`. `scratch`: n entries. Errors: SL_ENOMEM. */
+static sl_status arrange(const sl_kmeans *kmeans, sl_part_list list, uint32_t *order, size_t n, uint32_t *scratch,
+                         sl_partitions *out) {
     const sl_allocator *allocator = &kmeans->index->allocator;
+    const uint32_t *of = kmeans->of;
+    const size_t listed = list.count;
     size_t pitch = kmeans->codec.rows.pitch, end = 0;
     sl_partitions arranged = {.count = listed, .codec = kmeans->codec};
     void *block, *places = NULL;
@@ -67,8 +77,8 @@ static sl_status arrange(const sl_kmeans *kmeans, const uint32_t *of, size_t n, 
     arranged.rows = block;
     arranged.codec.rows.base = block;
     for (size_t i = 0; i < listed; i++) {
-        place_of[list[i]] = (uint32_t)i + 1;
-        memcpy(arranged.rows + i * pitch, kmeans->rows + list[i] * pitch, pitch);
+        place_of[list.centroids[i]] = (uint32_t)i + 1;
+        memcpy(arranged.rows + i * pitch, kmeans->rows + list.centroids[i] * pitch, pitch);
     }
     /* Sizes, a place further on; then begins, which filling moves to the ends: a place further on, begins again. */
     for (size_t i = 0; i < n; i++)
@@ -88,32 +98,32 @@ done:
     return status;
 }
 
-/* The places in `of` that are met in this order, each once, into `list`; returns how many. `seen`: zeroes. */
-static size_t meet(const uint32_t *of, const uint32_t *order, size_t n, uint32_t *seen, uint32_t *list) {
+/* Lists the centroids of n things in the order in which `order` meets them, each once, in `room`. `seen`: zeroes. */
+static sl_part_list meet(const sl_kmeans *kmeans, const uint32_t *order, size_t n, uint32_t *seen, uint32_t *room) {
     size_t met = 0;
     for (size_t i = 0; i < n; i++) {
-        uint32_t place = of[order[i]];
-        if (!seen[place]) list[met++] = place;
-        seen[place] = 1;
+        uint32_t centroid = kmeans->of[order[i]];
+        if (!seen[centroid]) room[met++] = centroid;
+        seen[centroid] = 1;
     }
-    return met;
+    return (sl_part_list){room, met};
 }
 
-/* Nodes by partition, these by group, where there are any, and groups as they are met first. */
-static sl_status number(const sl_kmeans *kmeans, const sl_kmeans *groups, uint32_t *order, uint32_t *scratch,
-                        sl_partitions *partitions, sl_partitions *grouped) {
+/* Sorts nodes by partition, and partitions by group where there are groups; groups lie as they are met first. */
+static sl_status number(const sl_kmeans *kmeans, const sl_kmeans *groups, const sl_partition_work *work) {
     const sl_allocator *allocator = &kmeans->index->allocator;
     size_t n = kmeans->index->n, count = kmeans->count, size = 4 * count * sizeof(uint32_t);
     void *block;
     sl_status status;
     SL_TRY(sl_mem_alloc(allocator, size, &block));
-    uint32_t *list = block, *seen = list + count, *groups_list = seen + count, *groups_seen = groups_list + count;
-    size_t listed = meet(kmeans->of, order, n, seen, list);
+    uint32_t *listed = block, *seen = listed + count, *groups_listed = seen + count,
+             *groups_seen = groups_listed + count;
+    sl_part_list list = meet(kmeans, work->order, n, seen, listed);
     if (groups->count) {
-        size_t met = meet(groups->of, list, listed, groups_seen, groups_list);
-        SL_TRY_GOTO(arrange(groups, groups->of, listed, groups_list, met, list, scratch, grouped), done);
+        sl_part_list groups_list = meet(groups, listed, list.count, groups_seen, groups_listed);
+        SL_TRY_GOTO(arrange(groups, groups_list, listed, list.count, work->scratch, work->groups), done);
     }
-    status = arrange(kmeans, kmeans->of, n, list, listed, order, scratch, partitions);
+    status = arrange(kmeans, list, work->order, n, work->scratch, work->partitions);
 done:
     sl_mem_free(allocator, block, size);
     return status;
@@ -198,13 +208,13 @@ static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
     return restate(groups);
 }
 
-sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress, uint32_t *order,
-                             uint32_t *of, uint32_t *scratch, sl_partitions *partitions, sl_partitions *grouped) {
+sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress,
+                             const sl_partition_work *work) {
     sl_kmeans kmeans = {.index = index,
                         .count = sl_partition_count(index->n),
                         .threads = threads,
-                        .of = of,
-                        .members = scratch,
+                        .of = work->of,
+                        .members = work->scratch,
                         .progress = progress};
     sl_kmeans groups = {0};
     sl_status status;
@@ -213,8 +223,8 @@ sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress 
     SL_TRY_GOTO(sl_kmeans_alloc_centroids(&kmeans), done);
     SL_TRY_GOTO(make_partitions(&kmeans), done);
     if (sl_partition_groups(kmeans.count)) SL_TRY_GOTO(make_groups(&groups, &kmeans), done);
-    SL_TRY_GOTO(number(&kmeans, &groups, order, scratch, partitions, grouped), done);
-    if (index->codec.metric == SL_METRIC_IP) status = make_bands(&kmeans, order, scratch, partitions);
+    SL_TRY_GOTO(number(&kmeans, &groups, work), done);
+    if (index->codec.metric == SL_METRIC_IP) status = make_bands(&kmeans, work->order, work->scratch, work->partitions);
 done:
     sl_kmeans_free_groups(&groups);
     sl_kmeans_free_learners(&kmeans);

@@ -7,19 +7,13 @@ static size_t bit_words(size_t bits) {
 }
 
 sl_status sl_reach_init(sl_reach *reach, const sl_index *index, size_t capacity, int with_tree) {
+    const sl_allocator *allocator = &index->allocator;
+    sl_status status = SL_OK;
     *reach = (sl_reach){.index = index, .capacity = capacity};
-    sl_status status;
-    void *block;
-    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, bit_words(capacity) * sizeof(uint64_t), &block), fail);
-    reach->reached = block;
-    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, capacity * sizeof(uint32_t), &block), fail);
-    reach->queue = block;
-    if (!with_tree) return SL_OK;
-    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, bit_words(capacity * index->m0) * sizeof(uint64_t), &block), fail);
-    reach->tree = block;
-    return SL_OK;
-fail:
-    sl_reach_free(reach);
+    reach->reached = sl_mem_array(allocator, bit_words(capacity), sizeof *reach->reached, &status);
+    reach->queue = sl_mem_array(allocator, capacity, sizeof *reach->queue, &status);
+    if (with_tree) reach->tree = sl_mem_array(allocator, bit_words(capacity * index->m0), sizeof *reach->tree, &status);
+    if (status != SL_OK) sl_reach_free(reach);
     return status;
 }
 

@@ -1,5 +1,6 @@
 #include "hnsw/build/renumber.h"
 
+#include "hnsw/build/partition_make.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/settings.h"
@@ -87,8 +88,8 @@ static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *prog
     size_t n = index->n, tail = sl_reach_run(reach);
     for (size_t node = 0; node < n; node++)
         if (!sl_reach_has(reach, (uint32_t)node)) reach->queue[tail++] = (uint32_t)node;
-    SL_TRY(sl_partitions_make(index, sl_thread_count(threads), progress, reach->queue, order->of, order->to,
-                              &order->partitions, &order->groups));
+    const sl_partition_work work = {reach->queue, order->of, order->to, &order->partitions, &order->groups};
+    SL_TRY(sl_partitions_make(index, sl_thread_count(threads), progress, &work));
     for (size_t node = 0; node < n; node++)
         order->to[reach->queue[node]] = (uint32_t)node;
     return SL_OK;

@@ -7,18 +7,15 @@ enum { MOST_COPIES = 2, SOME = 8 };
 sl_status sl_select_init(sl_select *select, const sl_index *index, size_t most) {
     *select = (sl_select){.index = index, .most = most};
     const sl_allocator *allocator = &index->allocator;
-    sl_status status;
-    void *block;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * most * sizeof(uint32_t), &block), fail);
-    select->nodes = block;
+    sl_status status = sl_nearness_init(&select->nearness, index);
+    select->nodes = sl_mem_array(allocator, 2 * most, sizeof *select->nodes, &status);
+    select->scores = sl_mem_array(allocator, most, sizeof *select->scores, &status);
+    if (status != SL_OK) {
+        sl_select_free(select);
+        return status;
+    }
     select->chosen = select->nodes + most;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, most * sizeof(float), &block), fail);
-    select->scores = block;
-    SL_TRY_GOTO(sl_nearness_init(&select->rate, index), fail);
     return SL_OK;
-fail:
-    sl_select_free(select);
-    return status;
 }
 
 void sl_select_free(sl_select *select) {
@@ -26,7 +23,7 @@ void sl_select_free(sl_select *select) {
     if (!index) return;
     sl_mem_free(&index->allocator, select->nodes, 2 * select->most * sizeof(uint32_t));
     sl_mem_free(&index->allocator, select->scores, select->most * sizeof(float));
-    sl_nearness_free(&select->rate);
+    sl_nearness_free(&select->nearness);
     select->index = NULL;
 }
 
@@ -57,11 +54,11 @@ static void sort_candidates(sl_select *select) {
  * first few, so that the chosen are looked at some at a time. */
 static int is_covered(sl_select *select, uint32_t candidate, uint32_t base) {
     float to_base, pairs[SOME];
-    sl_nearness_set(&select->rate, candidate);
-    sl_nearness_many(&select->rate, &base, 1, &to_base);
+    sl_nearness_set(&select->nearness, candidate);
+    sl_nearness_many(&select->nearness, &base, 1, &to_base);
     for (size_t first = 0; first < select->chosen_count; first += SOME) {
         size_t count = select->chosen_count - first < SOME ? select->chosen_count - first : SOME;
-        sl_nearness_many(&select->rate, select->chosen + first, count, pairs);
+        sl_nearness_many(&select->nearness, select->chosen + first, count, pairs);
         for (size_t i = 0; i < count; i++)
             if (pairs[i] > to_base) return 1;
     }
@@ -72,8 +69,8 @@ void sl_select_run(sl_select *select, uint32_t base, size_t limit) {
     uint32_t copies[MOST_COPIES];
     size_t copy_count = 0, most_copies = limit / 2 < MOST_COPIES ? limit / 2 : MOST_COPIES;
     select->chosen_count = 0;
-    sl_nearness_set(&select->rate, base);
-    sl_nearness_many(&select->rate, select->nodes, select->count, select->scores);
+    sl_nearness_set(&select->nearness, base);
+    sl_nearness_many(&select->nearness, select->nodes, select->count, select->scores);
     sort_candidates(select);
     for (size_t i = 0; i < select->count && select->chosen_count + copy_count < limit; i++) {
         if (is_copy(select->index, base, select->nodes[i])) {

@@ -13,7 +13,7 @@ typedef struct sl_select {
     float *scores;    /* of each against the base */
     uint32_t *chosen; /* the selection, best first but for copies of the base, which come last */
     size_t chosen_count;
-    sl_nearness rate;
+    sl_nearness nearness; /* of the vector that candidates are compared with */
 } sl_select;
 
 sl_status sl_select_init(sl_select *select, const sl_index *index, size_t most);

@@ -78,15 +78,6 @@ size_t sl_partition_count(size_t n);
 /* build/partition_make.c: into how many groups so many partitions go; 0 where they are few. */
 size_t sl_partition_groups(size_t partitions);
 
-/* build/partition_make.c: partitions of the index's nodes by k-means over a sample, and groups of these where there are
- * many; none otherwise. Sorts `order`, which names all nodes, by partition: groups in the order in which they are first
- * met, the partitions of one and the nodes of these in that order too, these under IP by falling length. Partitions
- * without nodes are left out. Depends on the rows, their order and the index's seed, not on the number of threads.
- * `of`, `scratch`: room for n entries each. The progress, which may be NULL, is asked whether to go on. `partitions`
- * and `groups` have nothing before, and are the caller's to free, also on failure. Errors: SL_ENOMEM, SL_ECANCELED. */
-sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress, uint32_t *order,
-                             uint32_t *of, uint32_t *scratch, sl_partitions *partitions, sl_partitions *groups);
-
 /* partition.c: the geometry of the centroids' rows. */
 sl_status sl_partition_codec(const sl_index *index, sl_codec *codec);
 

@@ -8,20 +8,16 @@
 sl_status sl_tune_task_init(sl_tune_task *task) {
     const sl_allocator *allocator = &task->index->allocator;
     size_t ranks;
-    void *block;
-    if (!sl_mul(task->threads, task->k * sizeof *task->ranks, &ranks))
+    if (!sl_mul(task->threads, task->k, &ranks))
         return sl_fail(SL_ENOMEM, "%zu threads with k %zu do not fit the address space", task->threads, task->k);
-    SL_TRY(sl_mem_alloc(allocator, ranks, &block));
-    task->ranks = block;
-    SL_TRY(sl_mem_alloc(allocator, task->nq * sizeof *task->hits, &block));
-    task->hits = block;
-    SL_TRY(sl_mem_alloc(allocator, task->threads * sizeof *task->tallies, &block));
-    task->tallies = block;
-    SL_TRY(sl_mem_alloc(allocator, task->threads * sizeof *task->searchers, &block));
-    task->searchers = block;
-    for (size_t t = 0; t < task->threads; t++)
-        SL_TRY(sl_searcher_create(task->index, task->max_ef, &task->searchers[t]));
-    return SL_OK;
+    sl_status status = SL_OK;
+    task->ranks = sl_mem_array(allocator, ranks, sizeof *task->ranks, &status);
+    task->hits = sl_mem_array(allocator, task->nq, sizeof *task->hits, &status);
+    task->tallies = sl_mem_array(allocator, task->threads, sizeof *task->tallies, &status);
+    task->searchers = sl_mem_array(allocator, task->threads, sizeof *task->searchers, &status);
+    for (size_t t = 0; t < task->threads && status == SL_OK; t++)
+        status = sl_searcher_create(task->index, task->max_ef, &task->searchers[t]);
+    return status;
 }
 
 void sl_tune_task_free(sl_tune_task *task) {

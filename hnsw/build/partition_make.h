@@ -1,0 +1,24 @@
+/* Making partitions of an index's nodes, and groups of the partitions. */
+#ifndef SL_HNSW_BUILD_PARTITION_MAKE_H
+#define SL_HNSW_BUILD_PARTITION_MAKE_H
+
+#include "hnsw/graph/index.h"
+
+/* What partitions are made with, and where to. All of it is the caller's. */
+typedef struct sl_partition_work {
+    uint32_t *order;           /* names all n nodes; becomes sorted by partition */
+    uint32_t *of;              /* n entries of scratch */
+    uint32_t *scratch;         /* n entries */
+    sl_partitions *partitions; /* has nothing before; the caller frees what it holds, also on failure */
+    sl_partitions *groups;     /* likewise */
+} sl_partition_work;
+
+/* Makes partitions by k-means over a sample of the index's rows, and groups of the partitions where these are many.
+ * Groups lie in the order in which `order` first meets them. So do the partitions of a group, and the nodes of a
+ * partition, but that under IP nodes lie by falling length. Partitions without nodes are left out. The result depends
+ * on the rows, their order and the index's seed; the number of threads changes nothing. Parameters: progress is asked
+ * whether to go on; it may be NULL. Errors: SL_ENOMEM, SL_ECANCELED. */
+sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress,
+                             const sl_partition_work *work);
+
+#endif
