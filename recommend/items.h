@@ -2,6 +2,7 @@
 #ifndef SL_RECOMMEND_ITEMS_H
 #define SL_RECOMMEND_ITEMS_H
 
+#include "base/hazard.h"
 #include "base/thread.h"
 #include "recommend/catalog.h"
 #include "storage/origin.h"
@@ -43,37 +44,46 @@ typedef enum sl_soundness { SL_UNVERIFIED, SL_SOUND, SL_DAMAGED } sl_soundness;
 
 /* All parts and which rows of them count. It is replaced as a whole when too much of it is outdated. */
 typedef struct sl_item_body {
+    sl_guarded guarded; /* readers of the table announce the body that they use */
     sl_catalog catalog;
     size_t outdated; /* rows that newer ones stand for; the changing thread's */
     sl_store *store; /* of the mapped part, which is part 0, or NULL */
     int soundness;   /* atomic: what is known of its values and texts, an sl_soundness */
-    struct sl_item_body *next;
 } sl_item_body;
+
+/* The body in use, and who uses it. Readers and saves write here, to whom the table itself is const. */
+typedef struct sl_item_access {
+    sl_hazards bodies;
+    int changing; /* atomic: somebody changes the table, or gathers it to be saved */
+} sl_item_access;
 
 struct sl_items {
     sl_allocator allocator;
     size_t references;     /* atomic */
+    size_t size;           /* atomic: how many ids are known */
     sl_item_schema schema; /* fixed once the table is made */
     sl_origin *origin;     /* the file it was opened from; NULL: none */
-    sl_item_body *body;    /* atomic */
-    size_t readers;        /* atomic: how many may be looking at a body */
-    int changing;          /* atomic: somebody changes the table, or gathers it to be saved */
-    sl_item_body *retired; /* the changing thread's: bodies that somebody may be looking at */
+    sl_item_access *access;
 };
 
 /* items.c */
 sl_status sl_items_new(const sl_items_params *params, sl_items **out);
 sl_items *sl_items_retain(sl_items *items);
-/* Until the end, the body and its parts stay. Never waits. */
-sl_item_body *sl_items_begin(sl_items *items);
-void sl_items_end(sl_items *items);
+/* Gives the body in use, which stays with its parts until sl_items_end of the hazard. Never waits. Errors: SL_ENOMEM.
+ */
+sl_status sl_items_begin(const sl_items *items, sl_hazard **hazard, sl_item_body **body);
+void sl_items_end(sl_hazard *hazard);
+/* The body in use, for the thread that has locked the table. */
+static inline sl_item_body *sl_items_body(const sl_items *items) {
+    return (sl_item_body *)sl_hazards_current(&items->access->bodies);
+}
 /* Column of that name; SIZE_MAX where there is none. */
 size_t sl_items_column(const sl_items *items, const char *name);
 sl_status sl_item_body_make(const sl_allocator *allocator, sl_item_body **out);
 void sl_item_body_free(const sl_items *items, sl_item_body *body);
 /* SL_EBUSY where another thread is changing the table. */
-sl_status sl_items_lock(sl_items *items);
-void sl_items_unlock(sl_items *items);
+sl_status sl_items_lock(const sl_items *items);
+void sl_items_unlock(const sl_items *items);
 
 static inline sl_items_part *sl_items_part_of(const sl_item_body *body, size_t part) {
     return sl_catalog_part(&body->catalog, part);
@@ -107,7 +117,7 @@ void sl_items_part_expect(const sl_item_body *body, const sl_items_part *part, s
  * changing the table. Returns their number. */
 size_t sl_item_body_list(const sl_item_body *body, sl_row_ref *refs, uint64_t *ids);
 /* The same rows as one part. */
-sl_status sl_item_body_gather(const sl_items *items, const sl_item_body *body, sl_items_part **out);
+sl_status sl_item_body_compact(const sl_items *items, const sl_item_body *body, sl_items_part **out);
 
 /* items_check.c: the values and texts of the mapped part against the CRCs of the file; its ids and directory were
  * verified when it was opened. For who copies from it or reads all of it. SL_OK where nothing is mapped; SL_ECORRUPT.

@@ -66,12 +66,12 @@ sl_status sl_items_check(const sl_items *items, const sl_file_check_params *para
     sl_file_check_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_file_check_params_init"));
     SL_TRY(sl_params_check_out(report, "sl_items_check_report"));
-    /* A handle that is const to its user counts its readers all the same. */
-    sl_items *own = (sl_items *)(uintptr_t)items;
-    const sl_item_body *body = sl_items_begin(own);
+    sl_hazard *hazard;
+    sl_item_body *body;
+    SL_TRY(sl_items_begin(items, &hazard, &body));
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, body->store ? body->store->size : 0);
     if (body->store) status = check_file(items, body, &found, &progress);
-    sl_items_end(own);
+    sl_items_end(hazard);
     sl_params_out(report, &found, sizeof found);
     return status;
 }

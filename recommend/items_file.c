@@ -72,23 +72,35 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
     return status;
 }
 
+/* All rows that count as one part: the body's only part, or *compacted, which is the caller's to free. Updates are
+ * locked out meanwhile. They need not wait for the writing, because rows do not change once they are there. */
+static sl_status take_part(const sl_items *items, const sl_item_body *body, const sl_items_part **part,
+                           sl_items_part **compacted) {
+    sl_status status = SL_OK;
+    SL_TRY(sl_items_lock(items));
+    if (sl_catalog_parts(&body->catalog) == 1 && body->outdated == 0)
+        *part = sl_items_part_of(body, 0);
+    else
+        status = sl_item_body_compact(items, body, compacted);
+    sl_items_unlock(items);
+    if (*compacted) *part = *compacted;
+    return status;
+}
+
 sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_params *params) {
     if (!items || !path) return sl_fail(SL_EINVAL, "items or path is NULL");
     sl_save_params mine;
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
-    sl_items *own = (sl_items *)(uintptr_t)items;
-    SL_TRY(sl_items_lock(own));
-    sl_item_body *body = sl_items_begin(own);
-    sl_items_part *gathered = NULL;
-    sl_status status = SL_OK;
-    int whole = sl_catalog_parts(&body->catalog) == 1 && body->outdated == 0;
-    if (!whole) status = sl_item_body_gather(items, body, &gathered);
-    /* Rows do not change once they are there: updates need not wait for the writing. */
-    sl_items_unlock(own);
-    if (status == SL_OK) status = save_part(items, body, whole ? sl_items_part_of(body, 0) : gathered, path, &mine);
-    sl_items_end(own);
-    sl_items_part_free(&items->allocator, &items->schema, gathered);
+    sl_hazard *hazard;
+    sl_item_body *body;
+    const sl_items_part *part = NULL;
+    sl_items_part *compacted = NULL;
+    SL_TRY(sl_items_begin(items, &hazard, &body));
+    sl_status status = take_part(items, body, &part, &compacted);
+    if (status == SL_OK) status = save_part(items, body, part, path, &mine);
+    sl_items_end(hazard);
+    sl_items_part_free(&items->allocator, &items->schema, compacted);
     return status;
 }
 
@@ -227,7 +239,7 @@ static sl_status open_schema(const reader *r, sl_items *items) {
 
 static sl_status open_part(const reader *r, sl_items *items) {
     sl_items_part *part;
-    sl_item_body *body = items->body;
+    sl_item_body *body = sl_items_body(items);
     void *ids;
     SL_TRY(sl_items_part_new(&items->allocator, &items->schema, (size_t)r->head.rows, &part));
     part->mapped = 1;
@@ -248,6 +260,7 @@ static sl_status open_part(const reader *r, sl_items *items) {
     for (size_t row = 0; row < part->table.rows; row++)
         if (part->ids[row] == SL_NO_ID || !sl_catalog_put(&body->catalog, part->ids[row], sl_ref_of(number, row)))
             return broken(r, "an id is there twice, or is none");
+    items->size = part->table.rows;
     return SL_OK;
 fail:
     sl_items_part_free(&items->allocator, &items->schema, part);
@@ -264,9 +277,9 @@ static sl_status open_store(sl_items *items, sl_store *store, sl_progress *progr
     return sl_progress_end(progress);
 }
 
-static sl_status take_origin(sl_items *items, int exclusive) {
-    SL_TRY(sl_origin_make(items->body->store, &items->allocator, &items->origin));
-    return exclusive ? sl_origin_claim(items->origin, items->body->store) : SL_OK;
+static sl_status take_origin(sl_items *items, const sl_store *store, int exclusive) {
+    SL_TRY(sl_origin_make(store, &items->allocator, &items->origin));
+    return exclusive ? sl_origin_claim(items->origin, store) : SL_OK;
 }
 
 static sl_status open_once(const char *path, const sl_items_params *params, sl_items **out) {
@@ -274,9 +287,10 @@ static sl_status open_once(const char *path, const sl_items_params *params, sl_i
     SL_TRY(sl_items_new(params, &items));
     sl_progress progress;
     sl_progress_start(&progress, params->progress, params->progress_ctx, 0);
-    sl_status status = sl_store_open(path, &sl_items_file, SL_PLACE_MAP, &items->allocator, &items->body->store);
-    if (status == SL_OK) status = take_origin(items, params->exclusive);
-    if (status == SL_OK) status = open_store(items, items->body->store, &progress);
+    sl_store **store = &sl_items_body(items)->store;
+    sl_status status = sl_store_open(path, &sl_items_file, SL_PLACE_MAP, &items->allocator, store);
+    if (status == SL_OK) status = take_origin(items, *store, params->exclusive);
+    if (status == SL_OK) status = open_store(items, *store, &progress);
     if (status == SL_OK)
         *out = items;
     else

@@ -297,7 +297,7 @@ static void list_columns(const sl_item_body *body, size_t width, const sl_column
     }
 }
 
-sl_status sl_item_body_gather(const sl_items *items, const sl_item_body *body, sl_items_part **out) {
+sl_status sl_item_body_compact(const sl_items *items, const sl_item_body *body, sl_items_part **out) {
     const sl_allocator *allocator = &items->allocator;
     size_t parts = sl_catalog_parts(&body->catalog), n = sl_catalog_size(&body->catalog), width = items->schema.count;
     void *columns = NULL, *sources = NULL, *rows = NULL, *ids = NULL;

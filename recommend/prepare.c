@@ -100,7 +100,7 @@ typedef struct item_list {
 
 static sl_status list_make(const sl_prepare_params *params, int from_index, item_list *list) {
     void *block;
-    const sl_item_body *body = params->items ? params->items->body : NULL;
+    const sl_item_body *body = params->items ? sl_items_body(params->items) : NULL;
     list->body = body;
     list->room = body ? sl_catalog_size(&body->catalog) : from_index ? sl_index_size(params->index) : 0;
     SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->ids, &block));

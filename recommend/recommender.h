@@ -2,17 +2,17 @@
 #ifndef SL_RECOMMEND_RECOMMENDER_H
 #define SL_RECOMMEND_RECOMMENDER_H
 
+#include "base/hazard.h"
 #include "hnsw/search/topk.h"
 #include "recommend/prepare.h"
-#include "recommend/slots.h"
 
 /* A model, an item table and what is prepared of the two. Requests use one version from their start to their end. */
 typedef struct sl_pair {
-    sl_ranker *ranker; /* a reference of its own; or NULL */
-    sl_items *items;   /* likewise */
+    sl_guarded guarded; /* requests announce the pair that they use */
+    sl_ranker *ranker;  /* a reference of its own; or NULL */
+    sl_items *items;    /* likewise */
     sl_prepared *prepared;
     uint64_t version;
-    struct sl_pair *next; /* of the retired ones */
 } sl_pair;
 
 struct sl_recommender {
@@ -26,17 +26,20 @@ struct sl_recommender {
     float missing_score;
     char *group; /* or NULL */
     size_t group_size;
-    sl_pair *current; /* atomic */
+    sl_hazards pairs; /* the pair in use, the sessions' hazards, the pairs that were replaced */
     uint64_t version; /* atomic: of the current one */
-    sl_slot *slots;   /* of the sessions, which name the pairs they use */
     int changing;     /* atomic: somebody swaps or updates */
-    sl_pair *retired; /* the changing thread's */
 };
 
 /* recommender.c */
-/* The pair in use, which stays until the end. Neither locks nor waits. */
-const sl_pair *sl_recommender_begin(sl_recommender *recommender, sl_slot *slot);
-void sl_recommender_end(sl_slot *slot);
+/* The pair in use, for the thread that changes it. */
+static inline sl_pair *sl_recommender_pair(const sl_recommender *recommender) {
+    return (sl_pair *)sl_hazards_current(&recommender->pairs);
+}
+/* The pair in use, for a request: the pair stays until sl_hazard_release. */
+static inline const sl_pair *sl_recommender_begin(const sl_recommender *recommender, sl_hazard *hazard) {
+    return (const sl_pair *)sl_hazards_protect(&recommender->pairs, hazard);
+}
 
 /* Where a candidate's features are; `missing` where the item table has none. */
 typedef struct sl_candidate {

@@ -11,7 +11,7 @@
 
 struct sl_session {
     sl_recommender *recommender;
-    sl_slot *slot;
+    sl_hazard *hazard;
     size_t n, candidates, ef; /* the most that may be asked for */
     sl_searcher *searcher;
     sl_scorer *scorer; /* of the model it met last; NULL without one */
@@ -87,14 +87,14 @@ static sl_status make_arrays(sl_session *session) {
 
 static sl_status make_session(sl_session *session) {
     sl_recommender *recommender = session->recommender;
-    SL_TRY(sl_slots_take(&recommender->slots, &recommender->allocator, &session->slot));
+    SL_TRY(sl_hazards_take(&recommender->pairs, &session->hazard));
     SL_TRY(sl_recall_init(&session->recall, recommender->index, &recommender->allocator));
     SL_TRY(make_arrays(session));
     SL_TRY(
         sl_searcher_create(recommender->index, sl_recall_room(session->candidates, session->ef), &session->searcher));
-    const sl_pair *pair = sl_recommender_begin(recommender, session->slot);
+    const sl_pair *pair = sl_recommender_begin(recommender, session->hazard);
     sl_status status = meet(session, pair);
-    sl_recommender_end(session->slot);
+    sl_hazard_release(session->hazard);
     return status;
 }
 
@@ -132,7 +132,7 @@ void sl_session_free(sl_session *session) {
     sl_mem_free(allocator, session->rows, count * sizeof *session->rows);
     sl_mem_free(allocator, session->top, count * sizeof *session->top);
     sl_mem_free(allocator, session->groups, session->group_room * sizeof *session->groups);
-    sl_slots_give_back(session->slot);
+    sl_hazard_give_back(session->hazard);
     sl_mem_free(allocator, session, sizeof *session);
 }
 
@@ -228,10 +228,10 @@ sl_status sl_session_recommend(sl_session *session, const sl_request *request, c
     SL_TRY(check_groups(session, &mine));
     SL_TRY(sl_request_check(request));
     if (!request->vector) return sl_fail(SL_EINVAL, "the request's vector is NULL; recall needs one");
-    const sl_pair *pair = sl_recommender_begin(session->recommender, session->slot);
+    const sl_pair *pair = sl_recommender_begin(session->recommender, session->hazard);
     sl_recommend_stats counts = {.requests = 1, .version = pair->version};
     sl_status status = recommend(session, pair, request, &mine, ids, scores, recall_scores, &counts);
-    sl_recommender_end(session->slot);
+    sl_hazard_release(session->hazard);
     if (status == SL_OK && stats) *stats = counts;
     return status;
 }
@@ -268,10 +268,10 @@ sl_status sl_session_score(sl_session *session, const sl_request *request, const
                            const float *recall_scores, size_t count, float *scores, sl_recommend_stats *stats) {
     if (!session || (count && (!ids || !scores))) return sl_fail(SL_EINVAL, "session, ids or scores is NULL");
     SL_TRY(sl_request_check(request));
-    const sl_pair *pair = sl_recommender_begin(session->recommender, session->slot);
+    const sl_pair *pair = sl_recommender_begin(session->recommender, session->hazard);
     sl_recommend_stats counts = {.requests = 1, .results = count, .candidates = count, .version = pair->version};
     sl_status status = score(session, pair, request, ids, recall_scores, count, scores, &counts);
-    sl_recommender_end(session->slot);
+    sl_hazard_release(session->hazard);
     if (status == SL_OK && stats) *stats = counts;
     return status;
 }

@@ -164,8 +164,8 @@ START_TEST(what_goes_in_comes_out) {
         for (size_t i = 0; i < ROWS; i++)
             expect_row(items, sparse_ids[i], 3);
         /* A message about a row names it by its place in what the table was made from. */
-        for (size_t p = 0, first = 0; p < sl_catalog_parts(&items->body->catalog); p++) {
-            const sl_table *part = &sl_items_part_of(items->body, p)->table;
+        for (size_t p = 0, first = 0; p < sl_catalog_parts(&sl_items_body(items)->catalog); p++) {
+            const sl_table *part = &sl_items_part_of(sl_items_body(items), p)->table;
             ck_assert_uint_eq(part->first_row, first);
             first += part->rows;
         }
@@ -429,25 +429,25 @@ START_TEST(outdated_rows_are_counted) {
     every e;
     every_fill(&e, some, 5, 0);
     sl_items *items = items_of(&e.table, 5, NULL);
-    ck_assert_uint_eq(items->body->outdated, 0);
+    ck_assert_uint_eq(sl_items_body(items)->outdated, 0);
     every_fill(&e, others, 3, 1);
     ck_ok(sl_items_update(items, &e.table));
-    ck_assert_uint_eq(items->body->outdated, 2);
+    ck_assert_uint_eq(sl_items_body(items)->outdated, 2);
     ck_ok(sl_items_update(items, &e.table));
-    ck_assert_uint_eq(items->body->outdated, 5);
-    const sl_item_body *first = items->body;
+    ck_assert_uint_eq(sl_items_body(items)->outdated, 5);
+    const sl_item_body *first = sl_items_body(items);
     size_t outdated = 5, parts = 3;
-    while (items->body == first) {
-        ck_assert_uint_eq(items->body->outdated, outdated);
-        ck_assert_uint_eq(sl_catalog_parts(&items->body->catalog), parts);
+    while (sl_items_body(items) == first) {
+        ck_assert_uint_eq(sl_items_body(items)->outdated, outdated);
+        ck_assert_uint_eq(sl_catalog_parts(&sl_items_body(items)->catalog), parts);
         ck_assert_uint_le(outdated + 4 * parts, 4096);
         ck_ok(sl_items_update(items, &e.table));
         outdated += 3;
         parts++;
     }
     ck_assert_uint_gt(outdated + 4 * parts, 4096);
-    ck_assert_uint_eq(items->body->outdated, 0);
-    ck_assert_uint_eq(sl_catalog_parts(&items->body->catalog), 1);
+    ck_assert_uint_eq(sl_items_body(items)->outdated, 0);
+    ck_assert_uint_eq(sl_catalog_parts(&sl_items_body(items)->catalog), 1);
     sl_items_free(items);
 }
 END_TEST
@@ -767,7 +767,7 @@ START_TEST(updates_do_not_launder_damage) {
         const double wrong = 1e300;
         /* The value of the last row, which no update replaces. */
         ck_ok(sl_items_open(path, NULL, &items));
-        const sl_items_part *part = sl_items_part_of(items->body, 0);
+        const sl_items_part *part = sl_items_part_of(sl_items_body(items), 0);
         size_t at = (size_t)((const uint8_t *)(part->columns[1].values) - part->data) + (MANY - 1) * sizeof(double);
         sl_items_free(items);
         if (damaged) file_patch(path, (size_t)section->offset + at, &wrong, sizeof wrong);
@@ -775,7 +775,7 @@ START_TEST(updates_do_not_launder_damage) {
         table.rows = MANY - 1;
         for (size_t round = 0; round < ROUNDS; round++)
             ck_ok(sl_items_update(items, &table));
-        ck_assert_int_eq(items->body->store == NULL, !damaged);
+        ck_assert_int_eq(sl_items_body(items)->store == NULL, !damaged);
         sl_items_check_report report = {.struct_size = sizeof report};
         if (damaged) {
             ck_fails(sl_items_check(items, NULL, &report), SL_ECORRUPT, "values of the columns");

@@ -191,9 +191,9 @@ START_TEST(a_damaged_table_does_not_serve) {
     ck_ok(sl_items_open(place.path, NULL, &opened));
     ck_ok(make_verified(ranker, opened, 1, &recommender));
     sl_recommender_free(recommender);
-    const sl_file_section *section = sl_store_section(opened->body->store, SL_SECTION_COLUMNS);
+    const sl_file_section *section = sl_store_section(sl_items_body(opened)->store, SL_SECTION_COLUMNS);
     size_t at = (size_t)section->offset;
-    unsigned char byte = (unsigned char)(opened->body->store->base[at] ^ 1);
+    unsigned char byte = (unsigned char)(sl_items_body(opened)->store->base[at] ^ 1);
     sl_items_free(opened);
     file_patch(place.path, at, &byte, 1);
     ck_ok(sl_items_open(place.path, NULL, &opened));
@@ -245,12 +245,12 @@ START_TEST(mapped_columns_are_asked_for) {
     scratch_open(&place);
     ck_ok(sl_items_save(items, place.path, NULL));
     ck_ok(sl_items_open(place.path, NULL, &opened));
-    sl_medium noting = *opened->body->store->medium;
+    sl_medium noting = *sl_items_body(opened)->store->medium;
     noting.advise_soon = note;
-    opened->body->store->medium = &noting;
+    sl_items_body(opened)->store->medium = &noting;
     asked_count = 0;
     sl_recommender *recommender = make(ranker, opened, SL_ITEM_LAYER, NULL);
-    const sl_items_part *part = sl_items_part_of(opened->body, 0);
+    const sl_items_part *part = sl_items_part_of(sl_items_body(opened), 0);
     const sl_column *genre = &part->columns[sl_items_column(opened, "genre")];
     const sl_column *stars = &part->columns[sl_items_column(opened, "stars")];
     const sl_column *year = &part->columns[sl_items_column(opened, "year")];

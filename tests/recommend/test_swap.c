@@ -177,17 +177,17 @@ static struct {
     size_t before, after, announced;
 } between;
 
-void __real_sl_slot_announce(sl_slot *slot, const void *used);
-void __wrap_sl_slot_announce(sl_slot *slot, const void *used);
+void __real_sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object);
+void __wrap_sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object);
 
-void __wrap_sl_slot_announce(sl_slot *slot, const void *used) {
+void __wrap_sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object) {
     if (!between.recommender) {
-        __real_sl_slot_announce(slot, used);
+        __real_sl_hazard_announce(hazard, object);
         return;
     }
     between.announced++;
     if (between.before && between.before--) ck_ok(sl_recommender_swap(between.recommender, NULL, NULL));
-    __real_sl_slot_announce(slot, used);
+    __real_sl_hazard_announce(hazard, object);
     if (between.after && between.after--) ck_ok(sl_recommender_swap(between.recommender, NULL, NULL));
 }
 
@@ -198,30 +198,30 @@ START_TEST(a_session_looks_again) {
     int after = _i % 2;
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(NULL, items, NULL);
-    sl_slot *slot;
-    ck_ok(sl_slots_take(&recommender->slots, &recommender->allocator, &slot));
+    sl_hazard *hazard;
+    ck_ok(sl_hazards_take(&recommender->pairs, &hazard));
     between.recommender = recommender;
     between.announced = 0;
     between.before = after ? 0 : swaps;
     between.after = after ? swaps : 0;
-    const sl_pair *pair = sl_recommender_begin(recommender, slot);
+    const sl_pair *pair = sl_recommender_begin(recommender, hazard);
     ck_assert_uint_eq(between.announced, swaps + 1);
-    ck_assert_ptr_eq(pair, recommender->current);
-    ck_assert_ptr_eq(slot->used, pair);
+    ck_assert_ptr_eq(pair, sl_recommender_pair(recommender));
+    ck_assert_ptr_eq(hazard->used, &pair->guarded);
     ck_assert_uint_eq(pair->version, swaps);
     /* What was announced before a swap is kept by it, until the next one finds it named no longer. */
     size_t retired = 0;
-    for (const sl_pair *old = recommender->retired; old; old = old->next)
+    for (const sl_guarded *old = recommender->pairs.retired; old; old = old->next)
         retired++;
     ck_assert_uint_eq(retired, after && swaps);
     ck_ok(sl_recommender_swap(recommender, NULL, NULL));
-    ck_assert_ptr_eq(recommender->retired, pair);
-    ck_assert_ptr_null(pair->next);
-    sl_recommender_end(slot);
-    ck_assert_ptr_null(slot->used);
+    ck_assert_ptr_eq(recommender->pairs.retired, &pair->guarded);
+    ck_assert_ptr_null(pair->guarded.next);
+    sl_hazard_release(hazard);
+    ck_assert_ptr_null(hazard->used);
     ck_ok(sl_recommender_swap(recommender, NULL, NULL));
-    ck_assert_ptr_null(recommender->retired);
-    sl_slots_give_back(slot);
+    ck_assert_ptr_null(recommender->pairs.retired);
+    sl_hazard_give_back(hazard);
     between.recommender = NULL;
     sl_recommender_free(recommender);
     sl_items_free(items);
@@ -236,20 +236,20 @@ END_TEST
 START_TEST(what_is_outdated_is_counted) {
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(NULL, items, NULL);
-    const sl_pair *first = recommender->current;
+    const sl_pair *first = sl_recommender_pair(recommender);
     size_t outdated = first->prepared->outdated, parts = sl_catalog_parts(&first->prepared->catalog);
     ck_assert_uint_eq(outdated, 0);
-    while (recommender->current == first) {
+    while (sl_recommender_pair(recommender) == first) {
         ck_ok(sl_recommender_update(recommender, &f.items.table));
         outdated += FUNNEL_ITEMS;
         parts++;
         ck_assert_uint_le(outdated, 4 * FUNNEL_ITEMS + 4096);
-        if (recommender->current == first) ck_assert_uint_eq(first->prepared->outdated, outdated);
+        if (sl_recommender_pair(recommender) == first) ck_assert_uint_eq(first->prepared->outdated, outdated);
     }
     ck_assert_uint_gt(outdated + 4 * parts, 4096);
     ck_assert_uint_le(outdated - FUNNEL_ITEMS + 4 * (parts - 1), 4096);
-    ck_assert_uint_eq(recommender->current->prepared->outdated, 0);
-    ck_assert_uint_eq(sl_catalog_parts(&recommender->current->prepared->catalog), 1);
+    ck_assert_uint_eq(sl_recommender_pair(recommender)->prepared->outdated, 0);
+    ck_assert_uint_eq(sl_catalog_parts(&sl_recommender_pair(recommender)->prepared->catalog), 1);
     sl_recommender_free(recommender);
     sl_items_free(items);
 }
