@@ -1,5 +1,6 @@
 #include "recommend/prepare.h"
 
+#include "hnsw/search/accessors.h"
 #include "ranker/table.h"
 #include "recommend/side.h"
 
@@ -106,11 +107,8 @@ static sl_status list_make(const sl_prepare_params *params, int from_index, item
     SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->ids, &block));
     list->ids = block;
     if (!body) {
-        const sl_index *index = params->index;
         /* A damaged file may count otherwise than it marks. */
-        for (size_t node = 0; from_index && (node = sl_next_undeleted(index, node)) < index->n && list->n < list->room;
-             node++)
-            list->ids[list->n++] = sl_id_of(index, (uint32_t)node);
+        if (from_index) list->n = sl_index_list_ids(params->index, list->ids, list->room);
         return SL_OK;
     }
     SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->refs, &block));

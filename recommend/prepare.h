@@ -3,7 +3,6 @@
 #ifndef SL_RECOMMEND_PREPARE_H
 #define SL_RECOMMEND_PREPARE_H
 
-#include "hnsw/graph/index.h"
 #include "ranker/model.h"
 #include "recommend/items.h"
 

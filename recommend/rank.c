@@ -9,7 +9,6 @@
 struct sl_scorer {
     sl_allocator allocator;
     sl_ranker *ranker; /* a reference of its own */
-    sl_index *index;
     sl_item_shape shape;
     size_t max_rows;
     float missing_score;
@@ -83,7 +82,6 @@ sl_status sl_scorer_create(const sl_recommender *recommender, const sl_pair *pai
     SL_TRY(sl_mem_alloc(&recommender->allocator, sizeof(sl_scorer), &block));
     sl_scorer *scorer = block;
     scorer->allocator = recommender->allocator;
-    scorer->index = recommender->index;
     scorer->missing_score = recommender->missing_score;
     scorer->ranker = sl_ranker_retain(pair->ranker);
     scorer->shape = pair->prepared->shape;

@@ -1,7 +1,6 @@
 #include "recommend/recommender.h"
 
 #include "base/params.h"
-#include "hnsw/search/filter.h"
 #include "recommend/session.h"
 
 #include <math.h>

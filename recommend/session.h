@@ -2,7 +2,7 @@
 #ifndef SL_RECOMMEND_SESSION_H
 #define SL_RECOMMEND_SESSION_H
 
-#include "hnsw/graph/index.h"
+#include "base/memory.h"
 
 #include <shortlist_rank.h>
 
