@@ -67,7 +67,7 @@ static void expect_answer(const sl_ranker *ranker, size_t user, answer *a) {
     indexes_search(f.index, f.user_vectors + user * FUNNEL_DIM, SL_F32, 1, CANDIDATES, EF, a->recalled, a->recall);
     for (size_t i = 0; i < CANDIDATES; i++)
         a->rows[i] = funnel_row(&f, a->recalled[i]);
-    funnel_predict(&f, ranker, &f.items.table, user, a->rows, a->recalled, a->recall, CANDIDATES, a->all);
+    funnel_predict(&f, ranker, user, &(funnel_candidates){a->recalled, a->rows, a->recall, CANDIDATES}, a->all);
 }
 
 /* Puts the candidates in order of `by`, ties by their recall. */
@@ -285,7 +285,7 @@ START_TEST(ranking_alone_takes_any_number) {
     indexes_search(f.index, request.vector, SL_F32, 1, FUNNEL_ITEMS, FUNNEL_ITEMS, found, recall);
     for (size_t i = 0; i < FUNNEL_ITEMS; i++)
         rows[i] = funnel_row(&f, found[i]);
-    funnel_predict(&f, ranker, &f.items.table, 4, rows, found, recall, FUNNEL_ITEMS, wanted);
+    funnel_predict(&f, ranker, 4, &(funnel_candidates){found, rows, recall, FUNNEL_ITEMS}, wanted);
     ck_ok(sl_session_score(session, &request, found, recall, FUNNEL_ITEMS, scores, NULL));
     expect_close(scores, wanted, FUNNEL_ITEMS);
     ck_ok(sl_session_score(session, &request, found, NULL, FUNNEL_ITEMS, scores, NULL));
@@ -485,7 +485,7 @@ START_TEST(missing_items_are_scored_and_counted) {
     expect_answer(ranker, 8, &a);
     for (size_t i = 0; i < CANDIDATES; i++)
         if (a.rows[i] % 3 == 0) a.rows[i] = SIZE_MAX, missing++;
-    funnel_predict(&f, ranker, &f.items.table, 8, a.rows, a.recalled, a.recall, CANDIDATES, a.all);
+    funnel_predict(&f, ranker, 8, &(funnel_candidates){a.recalled, a.rows, a.recall, CANDIDATES}, a.all);
     for (size_t i = 0; i < CANDIDATES && _i / 2; i++)
         if (a.rows[i] == SIZE_MAX) a.all[i] = -7;
     ck_ok(sl_session_score(session, &request, a.recalled, a.recall, CANDIDATES, scores, &stats));
@@ -729,53 +729,46 @@ START_TEST(a_failed_swap_changes_nothing) {
 }
 END_TEST
 
+/* Each line sets one field of a good request, or of good parameters, wrong. */
+static void refuse_each(sl_session *session) {
+    const sl_request good = funnel_request(&f, 2);
+    static const float infinite[FUNNEL_DIM] = {INFINITY};
+    uint64_t ids[N];
+#define REFUSED(wrong, status, text)                                                                                   \
+    do {                                                                                                               \
+        sl_request request = good;                                                                                     \
+        sl_recommend_params params = sizes(N, CANDIDATES);                                                             \
+        wrong;                                                                                                         \
+        ck_fails(sl_session_recommend(session, &request, &params, ids, NULL, NULL, NULL), status, text);               \
+    } while (0)
+    REFUSED(request.struct_size = 0, SL_EINVAL, "sl_request");
+    REFUSED(request.vector = NULL, SL_EINVAL, "vector");
+    REFUSED(request.vector = infinite, SL_EVALUE, "");
+    REFUSED(request.dtype = SL_I8, SL_ETYPE, "");
+    REFUSED(request.user = NULL, SL_ENOTFOUND, "the request");
+    REFUSED(request.user = &f.items.table, SL_ENOTFOUND, "column");
+    REFUSED(request.user_row = FUNNEL_USERS, SL_EINVAL, "user_row");
+    REFUSED(request.exclude_count = 1, SL_EINVAL, "exclude");
+    REFUSED(request.accept_bits_count = 1, SL_EINVAL, "accept_bits");
+    REFUSED(params.max_per_group = 2, SL_EINVAL, "max_per_group is 2");
+    REFUSED(params.n = 0, SL_EINVAL, "n is 0");
+    REFUSED(params.candidates = N - 1, SL_EINVAL, "candidates 19");
+    REFUSED(params.candidates = CANDIDATES + 1, SL_EINVAL, "larger");
+    REFUSED(params.ef = EF + 1, SL_EINVAL, "larger");
+    REFUSED(params.ef = SL_MAX_EF + 1, SL_EINVAL, "ef");
+    REFUSED(params.struct_size = 1, SL_EINVAL, "sl_recommend_params_init");
+#undef REFUSED
+}
+
 START_TEST(bad_requests_are_refused) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(ranker, items, SL_ITEM_LAYER, NULL);
-    sl_session *session = session_of(recommender);
-    sl_recommend_params params = sizes(N, CANDIDATES);
+    sl_session *session = session_of(recommender), *none;
+    const sl_recommend_params params = sizes(N, CANDIDATES);
+    const sl_request good = funnel_request(&f, 2);
     uint64_t ids[N];
-    float infinite[FUNNEL_DIM] = {INFINITY};
-    sl_request good = funnel_request(&f, 2), request = good;
-#define REFUSED(status, text)                                                                                          \
-    do {                                                                                                               \
-        ck_fails(sl_session_recommend(session, &request, &params, ids, NULL, NULL, NULL), status, text);               \
-        request = good;                                                                                                \
-        params = sizes(N, CANDIDATES);                                                                                 \
-    } while (0)
-    request.struct_size = 0;
-    REFUSED(SL_EINVAL, "sl_request");
-    request.vector = NULL;
-    REFUSED(SL_EINVAL, "vector");
-    request.vector = infinite;
-    REFUSED(SL_EVALUE, "");
-    request.dtype = SL_I8;
-    REFUSED(SL_ETYPE, "");
-    request.user = NULL;
-    REFUSED(SL_ENOTFOUND, "the request");
-    request.user = &f.items.table;
-    REFUSED(SL_ENOTFOUND, "column");
-    request.user_row = FUNNEL_USERS;
-    REFUSED(SL_EINVAL, "user_row");
-    request.exclude_count = 1;
-    REFUSED(SL_EINVAL, "exclude");
-    request.accept_bits_count = 1;
-    REFUSED(SL_EINVAL, "accept_bits");
-    params.max_per_group = 2;
-    REFUSED(SL_EINVAL, "max_per_group is 2");
-    params.n = 0;
-    REFUSED(SL_EINVAL, "n is 0");
-    params.candidates = N - 1;
-    REFUSED(SL_EINVAL, "candidates 19");
-    params.candidates = CANDIDATES + 1;
-    REFUSED(SL_EINVAL, "larger");
-    params.ef = EF + 1;
-    REFUSED(SL_EINVAL, "larger");
-    params.ef = SL_MAX_EF + 1;
-    REFUSED(SL_EINVAL, "ef");
-    params.struct_size = 1;
-    REFUSED(SL_EINVAL, "sl_recommend_params_init");
+    refuse_each(session);
     ck_fails(sl_session_recommend(session, NULL, NULL, ids, NULL, NULL, NULL), SL_EINVAL, "");
     ck_fails(sl_session_recommend(session, &good, &params, NULL, NULL, NULL, NULL), SL_EINVAL, "");
     ck_fails(sl_session_recommend(NULL, &good, &params, ids, NULL, NULL, NULL), SL_EINVAL, "");
@@ -784,19 +777,22 @@ START_TEST(bad_requests_are_refused) {
     ck_fails(sl_recommend(recommender, NULL, 1, &params, ids, NULL, NULL, NULL), SL_EINVAL, "");
     ck_fails(sl_recommender_swap(NULL, NULL, NULL), SL_EINVAL, "");
     ck_fails(sl_recommender_update(recommender, NULL), SL_EINVAL, "");
-    sl_session *none;
     ck_fails(sl_session_create(NULL, NULL, &none), SL_EINVAL, "");
     ck_ok(sl_session_recommend(session, &good, &params, ids, NULL, NULL, NULL));
+    sl_session_free(session);
+    sl_recommender_free(recommender);
+    sl_items_free(items);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
+START_TEST(bad_recommenders_are_refused) {
     sl_recommender_params bad;
     sl_recommender *other;
     sl_recommender_params_init(&bad);
     bad.item_part = (sl_item_part)7;
     ck_fails(sl_recommender_create(f.index, NULL, NULL, &bad, &other), SL_EINVAL, "item_part");
     ck_fails(sl_recommender_create(NULL, NULL, NULL, NULL, &other), SL_EINVAL, "index");
-    sl_session_free(session);
-    sl_recommender_free(recommender);
-    sl_items_free(items);
-    sl_ranker_free(ranker);
 }
 END_TEST
 
@@ -889,6 +885,7 @@ int main(void) {
     tcase_add_test(dense, model_and_table_must_agree);
     tcase_add_test(dense, a_failed_swap_changes_nothing);
     tcase_add_test(dense, bad_requests_are_refused);
+    tcase_add_test(dense, bad_recommenders_are_refused);
     tcase_add_test(dense, every_failing_allocation_is_passed_on);
     return check_main("recommend", cases, 2);
 }

@@ -294,7 +294,50 @@ static void score_all(sl_ranker *ranker, sl_items *items, float *scores) {
     sl_recommender_free(recommender);
 }
 
-/* Rows are replaced by others and back, so often that what is prepared is gathered anew beneath the requests. */
+/* Replaces ten rows of the items by turned ones, or back, in each of many steps. state[i] becomes 1 if item i has its
+ * turned row at the end. Memory stays within three times what it was before the first compaction. */
+static void update_on(sl_recommender *recommender, const grid *turned, const fault_allocator *memory, int *state) {
+    enum { STEPS = 1500, EARLY = 290, ROWS = 10 };
+    size_t early = 0, most = 0;
+    for (size_t step = 0; step < STEPS; step++) {
+        const grid *from = step % 2 ? &f.items : turned;
+        size_t rows[ROWS];
+        for (size_t i = 0; i < ROWS; i++) {
+            rows[i] = (sl_random_at(7, step) + 53 * i) % SCORED;
+            state[rows[i]] = step % 2 == 0;
+        }
+        grid g = {.block_count = 0};
+        grid_gather(&g, &from->table, rows, ROWS);
+        ck_ok(sl_recommender_update(recommender, &g.table));
+        grid_free(&g);
+        size_t live = __atomic_load_n(&memory->live_bytes, __ATOMIC_RELAXED);
+        if (live > most) most = live;
+        if (step == EARLY) early = most;
+    }
+    /* A thread may keep one outdated copy from being freed. */
+    ck_assert_uint_le(most, 3 * early);
+}
+
+/* The last state of each item is what is served, by this recommender and by one made anew. `wanted` has the scores of
+ * the original rows and of the turned ones. */
+static void expect_state(sl_recommender *recommender, sl_ranker *ranker, sl_items *items, float (*wanted)[SCORED],
+                         const int *state) {
+    float scores[2][SCORED];
+    sl_session *session = session_of(recommender);
+    sl_request request = funnel_request(&f, 3);
+    ck_ok(sl_session_score(session, &request, f.ids, NULL, SCORED, scores[0], NULL));
+    score_all(ranker, items, scores[1]);
+    size_t told_apart = 0;
+    for (size_t i = 0; i < SCORED; i++) {
+        ck_assert(alike(scores[0][i], scores[1][i]));
+        ck_assert(alike(scores[0][i], wanted[state[i]][i]));
+        told_apart += !alike(scores[0][i], wanted[!state[i]][i]);
+    }
+    ck_assert_uint_gt(told_apart, SCORED / 10 * 9);
+    sl_session_free(session);
+}
+
+/* Rows are replaced by others and back, so often that what is prepared is compacted while requests run. */
 START_TEST(updates_are_whole) {
     grid turned;
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
@@ -302,6 +345,7 @@ START_TEST(updates_are_whole) {
     scorer scorers[THREADS] = {{.stop = 0}};
     pthread_t threads[THREADS];
     fault_allocator memory;
+    int state[FUNNEL_ITEMS] = {0};
     item_part = (sl_item_part)_i;
     turn_items(&turned);
     score_all(ranker, items, scorers[0].scores[0]);
@@ -315,23 +359,7 @@ START_TEST(updates_are_whole) {
         scorers[t].recommender = recommender;
         ck_assert_int_eq(pthread_create(&threads[t], NULL, score_on, &scorers[t]), 0);
     }
-    size_t early = 0, most = 0;
-    unsigned state[FUNNEL_ITEMS] = {0};
-    for (size_t step = 0; step < 1500; step++) {
-        const grid *from = step % 2 ? &f.items : &turned;
-        size_t rows[10];
-        for (size_t i = 0; i < 10; i++) {
-            rows[i] = (sl_random_at(7, step) + 53 * i) % SCORED;
-            state[rows[i]] = step % 2 == 0;
-        }
-        grid g = {.block_count = 0};
-        grid_gather(&g, &from->table, rows, 10);
-        ck_ok(sl_recommender_update(recommender, &g.table));
-        grid_free(&g);
-        size_t live = __atomic_load_n(&memory.live_bytes, __ATOMIC_RELAXED);
-        if (live > most) most = live;
-        if (step == 290) early = most;
-    }
+    update_on(recommender, &turned, &memory, state);
     for (size_t t = 0; t < THREADS; t++) {
         __atomic_store_n(&scorers[t].stop, 1, __ATOMIC_RELAXED);
         pthread_join(threads[t], NULL);
@@ -339,22 +367,7 @@ START_TEST(updates_are_whole) {
         ck_assert_uint_eq(scorers[t].torn, 0);
         ck_assert_uint_gt(scorers[t].asked, 0);
     }
-    /* By then the first time it was gathered anew was near. A thread may keep one that is outdated from being freed. */
-    ck_assert_uint_le(most, 3 * early);
-    /* The last state of each is what is served, by this recommender and by one made anew. */
-    float scores[2][SCORED];
-    sl_session *session = session_of(recommender);
-    sl_request request = funnel_request(&f, 3);
-    ck_ok(sl_session_score(session, &request, f.ids, NULL, SCORED, scores[0], NULL));
-    score_all(ranker, items, scores[1]);
-    size_t told_apart = 0;
-    for (size_t i = 0; i < SCORED; i++) {
-        ck_assert(alike(scores[0][i], scores[1][i]));
-        ck_assert(alike(scores[0][i], scorers[0].scores[state[i]][i]));
-        told_apart += !alike(scores[0][i], scorers[0].scores[!state[i]][i]);
-    }
-    ck_assert_uint_gt(told_apart, SCORED / 10 * 9);
-    sl_session_free(session);
+    expect_state(recommender, ranker, items, scorers[0].scores, state);
     sl_recommender_free(recommender);
     ck_assert_uint_eq(memory.live_blocks, 0);
     sl_items_free(items);

@@ -238,23 +238,24 @@ sl_request funnel_request(const funnel *f, size_t user) {
  * Pairs, and models
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void join(const funnel *f, const sl_table *items, const size_t *users, const size_t *rows, const uint64_t *ids,
-                 const float *recall, size_t n, grid *out) {
+/* Pair i is user users[i] and candidate i, as a row of one table. */
+static void join(const funnel *f, const size_t *users, const funnel_candidates *candidates, grid *out) {
+    const size_t *rows = candidates->rows, n = candidates->n;
     float *vectors = calloc(2 * n * FUNNEL_DIM, sizeof *vectors), *of_users = vectors + n * FUNNEL_DIM;
     ck_assert_ptr_nonnull(vectors);
     for (size_t i = 0; i < n; i++) {
         /* An item without features has no vector among them either. */
-        size_t row = rows[i] == SIZE_MAX ? SIZE_MAX : funnel_row(f, ids[i]);
+        size_t row = rows[i] == SIZE_MAX ? SIZE_MAX : funnel_row(f, candidates->ids[i]);
         if (row != SIZE_MAX)
             memcpy(vectors + i * FUNNEL_DIM, f->vectors + row * FUNNEL_DIM, FUNNEL_DIM * sizeof *vectors);
         memcpy(of_users + i * FUNNEL_DIM, f->user_vectors + users[i] * FUNNEL_DIM, FUNNEL_DIM * sizeof *vectors);
     }
     *out = (grid){.block_count = 0};
     grid_gather(out, &f->users.table, users, n);
-    grid_gather(out, items, rows, n);
+    grid_gather(out, &f->items.table, rows, n);
     grid_vectors(out, "user_vec", FUNNEL_DIM, of_users, n);
     grid_vectors(out, "item_vec", FUNNEL_DIM, vectors, n);
-    grid_floats(out, "recall", recall, n);
+    grid_floats(out, "recall", candidates->recall, n);
     free(vectors);
 }
 
@@ -327,7 +328,7 @@ sl_status funnel_fit(const funnel *f, const char *spec, const sl_allocator *allo
         labels[i] = (float)(sl_random_at(11, i) % 2);
     }
     grid pairs;
-    join(f, &f->items.table, users, rows, ids, recall, PAIRS, &pairs);
+    join(f, users, &(funnel_candidates){ids, rows, recall, PAIRS}, &pairs);
     grid_floats(&pairs, "y", labels, PAIRS);
     sl_table_cursor *cursor = malloc(sl_table_cursor_size(pairs.table.column_count));
     sl_rows source = {.struct_size = sizeof source};
@@ -377,15 +378,16 @@ sl_ranker *funnel_ranker(const funnel *f, int model, uint64_t seed, const sl_all
     return shake(ranker, 1000 * seed);
 }
 
-void funnel_predict(const funnel *f, const sl_ranker *ranker, const sl_table *items, size_t user, const size_t *rows,
-                    const uint64_t *ids, const float *recall, size_t n, float *scores) {
+void funnel_predict(const funnel *f, const sl_ranker *ranker, size_t user, const funnel_candidates *candidates,
+                    float *scores) {
+    size_t n = candidates->n;
     size_t *users = malloc((n ? n : 1) * sizeof *users);
     ck_assert_ptr_nonnull(users);
     for (size_t i = 0; i < n; i++)
         users[i] = user;
     grid pairs;
     sl_predictor *predictor;
-    join(f, items, users, rows, ids, recall, n, &pairs);
+    join(f, users, candidates, &pairs);
     ck_ok(sl_predictor_create(ranker, NULL, &predictor));
     ck_ok(sl_predictor_predict(predictor, &pairs.table, scores));
     sl_predictor_free(predictor);

@@ -59,9 +59,15 @@ int funnel_needs_items(int model);
 
 /* A request of a user; vectors of f32. */
 sl_request funnel_request(const funnel *f, size_t user);
-/* The scores that a predictor gives user and items, whose table is `items` (rows may be SIZE_MAX) and whose recall
- * scores are given. */
-void funnel_predict(const funnel *f, const sl_ranker *ranker, const sl_table *items, size_t user, const size_t *rows,
-                    const uint64_t *ids, const float *recall, size_t n, float *scores);
+
+typedef struct funnel_candidates {
+    const uint64_t *ids;
+    const size_t *rows;  /* of the item table; SIZE_MAX: an item without features */
+    const float *recall; /* scores */
+    size_t n;
+} funnel_candidates;
+/* The scores that a predictor gives a user and candidates. */
+void funnel_predict(const funnel *f, const sl_ranker *ranker, size_t user, const funnel_candidates *candidates,
+                    float *scores);
 
 #endif
