@@ -99,7 +99,7 @@ void sl_items_unlock(const sl_items *items) {
  * Making one
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The id that stood there before this block, or in it. */
+/* Adds a block of new rows. Errors also: SL_EEXIST, for an id that an earlier block has. */
 static sl_status add_block(sl_items *items, const sl_table *block, size_t first_row) {
     sl_item_change change;
     sl_item_body *body = sl_items_body(items);
@@ -111,7 +111,7 @@ static sl_status add_block(sl_items *items, const sl_table *block, size_t first_
         return sl_fail_at(sl_fail(SL_EEXIST, "id %llu is there twice; ids must differ", (unsigned long long)id), block,
                           row, items->schema.columns[items->schema.id].name);
     }
-    /* What preparing says of a row names it by its place in the source. */
+    /* Messages of later steps name a row by its number in the source. */
     change.part->table.first_row = first_row;
     sl_items_commit(items, &change);
     return SL_OK;
@@ -171,7 +171,7 @@ size_t sl_items_column(const sl_items *items, const char *name) {
     return SIZE_MAX;
 }
 
-/* Text that is put together in a buffer that may be too small. */
+/* Text written into a buffer that may be too small; length counts all of the text. */
 typedef struct writer {
     char *out;
     size_t size, length;
@@ -187,7 +187,7 @@ static void write_float(writer *w, const sl_column *column, size_t at) {
     char text[SL_NUMBER_TEXT];
     if (column->type == SL_COLUMN_F64) {
         double value = ((const double *)column->values)[at];
-        /* A number that is none is a missing value. */
+        /* NaN is a missing value. */
         if (value == value) write_text(w, text, sl_number_write(value, text));
     } else {
         float value = ((const float *)column->values)[at];

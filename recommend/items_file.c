@@ -48,8 +48,8 @@ static sl_status make_directory(const sl_items *items, const sl_items_part *part
     return SL_OK;
 }
 
-/* What lies in the mapped file is verified there before it gets a CRC of its own, at each save: a page may have been
- * read anew, and otherwise, since the last. */
+/* Saves a part. Values that lie in a mapped file are verified there before they get new CRCs. Each save does this anew,
+ * because the system may have read a page again since the last, with other content. */
 static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_items_part *part, const char *path,
                            const sl_save_params *params) {
     void *directory;
@@ -72,8 +72,8 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
     return status;
 }
 
-/* All rows that count as one part: the body's only part, or *compacted, which is the caller's to free. Updates are
- * locked out meanwhile. They need not wait for the writing, because rows do not change once they are there. */
+/* Gives all current rows as one part: the body's only part, or *compacted, which the caller frees. Updates are locked
+ * out meanwhile. Updates need not wait for the writing that follows, because the rows of a part never change. */
 static sl_status take_part(const sl_items *items, const sl_item_body *body, const sl_items_part **part,
                            sl_items_part **compacted) {
     sl_status status = SL_OK;
@@ -108,7 +108,7 @@ sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_p
  * Opening
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Sections of the file, and where in them we are. Nothing in them is believed. */
+/* The sections of the file. Nothing in them is trusted. */
 typedef struct reader {
     const char *path;
     const uint8_t *directory, *data, *text;
@@ -170,14 +170,14 @@ static sl_directory_column directory_column(const reader *r, size_t c) {
     return column;
 }
 
-/* An array of `count` elements at `at` in the columns; NULL where it does not lie in them. */
+/* Finds an array of `count` elements at offset `at` of COLUMNS. Returns NULL if it does not lie inside. */
 static const void *array_at(const reader *r, uint64_t at, uint64_t count, uint64_t element) {
     uint64_t bytes, end;
     if (__builtin_mul_overflow(count, element, &bytes) || __builtin_add_overflow(at, bytes, &end)) return NULL;
     return end <= r->data_size && at % sizeof(uint64_t) == 0 ? r->data + at : NULL;
 }
 
-/* Whether count + 1 numbers rise from 0 to the last. */
+/* Whether count + 1 numbers rise from 0 to `last`. */
 static int rises(const int64_t *numbers, uint64_t count, uint64_t last) {
     if (numbers[0] != 0 || numbers[count] < 0 || (uint64_t)numbers[count] != last) return 0;
     for (uint64_t i = 0; i < count; i++)
@@ -211,7 +211,7 @@ static sl_status open_column(const reader *r, const sl_directory_column *from, s
     return out->values ? SL_OK : broken(r, "a column's values lie outside the file");
 }
 
-/* Names and types as a block of rows, so that the schema is made, and checked, as any other is. */
+/* Makes the schema from a block that has the names and types of the file, so that it is checked as any other. */
 static sl_status open_schema(const reader *r, sl_items *items) {
     void *block;
     size_t size = r->head.columns * sizeof(sl_column);

@@ -1,14 +1,14 @@
 #include "ranker/table.h"
 #include "recommend/items.h"
 
-/* A body is gathered anew once this many rows and parts, or as many as there are items, are outdated or small. */
+/* A body is compacted once its waste exceeds this and the number of items. */
 #define OUTDATED_LEAST 4096u
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Rows made ready
+ * Staging
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The rows of one block are sources of themselves. */
+/* Reads the ids of all rows of a block. refs[row] refers to that row of source 0. */
 static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_t *ids, sl_row_ref *refs) {
     for (size_t row = 0; row < rows->rows; row++) {
         SL_TRY(sl_item_id(rows, column, row, &ids[row]));
@@ -17,7 +17,7 @@ static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_
     return SL_OK;
 }
 
-/* Ids that come twice in one block, by a catalog of its own. */
+/* Refuses an id that a block has twice. A catalog of the block's own finds it. */
 static sl_status check_ids(const sl_items *items, const sl_table *rows, const char *column, const uint64_t *ids) {
     sl_catalog seen;
     sl_status status;
@@ -69,10 +69,11 @@ void sl_items_cancel(sl_items *items, sl_item_change *change) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * In their places
+ * Committing
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What is gathered from a mapped file leaves it, and its CRCs, behind: it is verified first. */
+/* Replaces the body by one that has the current rows alone, in one part. Rows of a mapped file leave its CRCs behind,
+ * so that they are verified first. */
 static sl_status compact(sl_items *items) {
     sl_item_body *body = sl_items_body(items), *fresh;
     sl_items_part *part = NULL;
@@ -92,12 +93,12 @@ fail:
     return status;
 }
 
-/* Keeps memory in proportion to the items however often they are updated. A part costs about as much as some rows. */
+/* Keeps the memory in proportion to the number of items, however often they are updated. A part counts as four rows. */
 static void settle(sl_items *items) {
     const sl_item_body *body = sl_items_body(items);
     size_t size = sl_catalog_size(&body->catalog), waste = body->outdated + 4 * sl_catalog_parts(&body->catalog);
     int damaged = __atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_DAMAGED;
-    /* Without the memory, or of a damaged file, it stays as it is, which is right as well. */
+    /* Without memory for a compaction, or with a damaged file, the body stays as it is, which is correct too. */
     if (waste > OUTDATED_LEAST && waste > size && !damaged) (void)compact(items);
     (void)sl_hazards_collect(&items->access->bodies);
 }

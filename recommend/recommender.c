@@ -16,7 +16,7 @@ void sl_recommender_params_init_sized(sl_recommender_params *params, size_t stru
  * Pairs
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A sl_guarded_free_fn; allocator is the recommender's. */
+/* Frees a pair, as a sl_guarded_free_fn; allocator is the recommender's. */
 static void pair_free(const void *allocator, sl_guarded *object) {
     sl_pair *pair = (sl_pair *)object;
     sl_prepared_free(pair->prepared);
@@ -25,7 +25,7 @@ static void pair_free(const void *allocator, sl_guarded *object) {
     sl_mem_free(allocator, pair, sizeof *pair);
 }
 
-/* A pair that keeps model and table; nothing is prepared yet. */
+/* Makes a pair that keeps the model and the table. Nothing is prepared yet. */
 static sl_status pair_new(const sl_recommender *recommender, sl_ranker *ranker, sl_items *items, uint64_t version,
                           sl_pair **out) {
     void *block;
@@ -37,7 +37,8 @@ static sl_status pair_new(const sl_recommender *recommender, sl_ranker *ranker, 
     return SL_OK;
 }
 
-/* What preparing would make of a damaged table is not to be served. The table is locked. */
+/* Verifies a mapped table, unless it is known to be sound. Preparing does not look at checksums and would serve damaged
+ * values. The table is locked. */
 static sl_status verify_once(sl_item_body *body) {
     if (__atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_SOUND) return SL_OK;
     return sl_item_body_verify(body, NULL);
@@ -176,14 +177,14 @@ sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl
     return status;
 }
 
-/* Takes what is outdated out of what is prepared, by a copy that is put in its place. Without the memory for it, all
- * stays as it is, which is right as well. */
+/* Replaces the pair by one without outdated rows, if these are many. Without memory for a copy, the pair stays as it
+ * is, which is correct too. */
 static void settle(sl_recommender *recommender) {
     const sl_pair *now = sl_recommender_pair(recommender);
     sl_pair *pair;
-    if (sl_prepared_is_worn(now->prepared) &&
+    if (sl_prepared_needs_compaction(now->prepared) &&
         pair_new(recommender, now->ranker, now->items, now->version, &pair) == SL_OK) {
-        if (sl_prepared_copy(now->prepared, &pair->prepared) == SL_OK)
+        if (sl_prepared_compact(now->prepared, &pair->prepared) == SL_OK)
             put_in_use(recommender, pair);
         else
             pair_free(&recommender->allocator, &pair->guarded);

@@ -11,11 +11,11 @@
 struct sl_session {
     sl_recommender *recommender;
     sl_hazard *hazard;
-    size_t n, candidates, ef; /* the most that may be asked for */
+    size_t n, candidates, ef; /* the largest that a request may ask for */
     sl_searcher *searcher;
-    sl_scorer *scorer; /* of the model it met last; NULL without one */
+    sl_scorer *scorer; /* of the last pair's model; NULL: no pair had a model */
     sl_recall recall;
-    uint64_t *ids;
+    uint64_t *ids; /* of the candidates, as are the next two and the rows */
     float *recall_scores, *scores;
     sl_candidate *rows;
     sl_top_entry *top;
@@ -57,7 +57,7 @@ sl_status sl_request_check(const sl_request *request) {
  * Life
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A scorer of the pair's model: it is made when a session first meets it. */
+/* Makes sure that the scorer is of the pair's model. */
 static sl_status meet(sl_session *session, const sl_pair *pair) {
     if (!pair->ranker || sl_scorer_fits(session->scorer, pair)) return SL_OK;
     sl_scorer_free(session->scorer);
@@ -158,7 +158,7 @@ static serving begin(sl_session *session, const sl_request *request) {
     return (serving){session, pair, request, {.requests = 1, .version = pair->version}};
 }
 
-/* Ends it. *stats, unless NULL, gets what was counted, on success alone. */
+/* Ends serving. *stats, unless NULL, gets the counts, on success alone. */
 static sl_status end(const serving *s, sl_status status, sl_recommend_stats *stats) {
     sl_hazard_release(s->session->hazard);
     if (status == SL_OK && stats) *stats = s->stats;
@@ -243,7 +243,7 @@ static sl_status check_size(const sl_session *session, const sl_recommend_params
                    params->n, params->candidates, params->ef, session->n, session->candidates, session->ef);
 }
 
-/* A bound that nothing can be held to would be no bound, and nobody would notice. */
+/* Refuses max_per_group without groups. Such a bound would bound nothing, and nobody would notice. */
 static sl_status check_groups(const sl_session *session, const sl_recommend_params *params) {
     if (!params->max_per_group || session->recommender->group) return SL_OK;
     return sl_fail(SL_EINVAL,

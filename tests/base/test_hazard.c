@@ -311,7 +311,7 @@ static int overlooks(meeting *m, long round, sl_guarded *objects) {
     return !kept && m->got != &objects[round % 2];
 }
 
-/* What holds only if the announcement and the second look keep their order. A processor whose reader's load overtakes
+/* Holds only if the announcement and the second look keep their order. A processor whose reader's load overtakes
  * its store overlooks the announcement in a few rounds of a hundred thousand. */
 START_TEST(no_announcement_is_overlooked) {
     sl_guarded objects[2];
