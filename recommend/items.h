@@ -34,10 +34,10 @@ typedef struct sl_item_schema {
 typedef struct sl_items_part {
     sl_table table; /* the rows as a table; columns in the schema's order */
     sl_column *columns;
-    const uint64_t *ids;
+    uint64_t *ids;
     const uint8_t *data, *text;
+    uint8_t *own_data, *own_text; /* data and text of a part in memory; NULL: both lie in a mapped file */
     size_t data_size, text_size;
-    int mapped; /* 1: data and text lie in the file. The ids are always the part's own */
 } sl_items_part;
 
 typedef enum sl_soundness { SL_UNVERIFIED, SL_SOUND, SL_DAMAGED } sl_soundness;

@@ -242,7 +242,6 @@ static sl_status open_part(const reader *r, sl_items *items) {
     sl_item_body *body = sl_items_body(items);
     void *ids;
     SL_TRY(sl_items_part_new(&items->allocator, &items->schema, (size_t)r->head.rows, &part));
-    part->mapped = 1;
     part->data = r->data;
     part->text = r->text;
     part->data_size = (size_t)r->data_size;

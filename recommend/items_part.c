@@ -164,8 +164,8 @@ static void fill(builder *b, sl_items_part *part) {
         }
         out->valid = valid;
     }
-    part->data = b->data;
-    part->text = (const uint8_t *)b->text;
+    part->data = part->own_data = b->data;
+    part->text = part->own_text = (uint8_t *)b->text;
     part->data_size = b->data_size;
     part->text_size = b->text_size;
 }
@@ -200,11 +200,9 @@ sl_status sl_items_part_new(const sl_allocator *allocator, const sl_item_schema 
 
 void sl_items_part_free(const sl_allocator *allocator, const sl_item_schema *schema, sl_items_part *part) {
     if (!part) return;
-    sl_mem_free(allocator, (void *)(uintptr_t)part->ids, part->table.rows * sizeof *part->ids);
-    if (!part->mapped) {
-        sl_mem_free(allocator, (void *)(uintptr_t)part->data, part->data_size);
-        sl_mem_free(allocator, (void *)(uintptr_t)part->text, part->text_size);
-    }
+    sl_mem_free(allocator, part->ids, part->table.rows * sizeof *part->ids);
+    sl_mem_free(allocator, part->own_data, part->data_size);
+    sl_mem_free(allocator, part->own_text, part->text_size);
     sl_mem_free(allocator, part->columns, schema->count * sizeof *part->columns);
     sl_mem_free(allocator, part, sizeof *part);
 }
@@ -251,7 +249,7 @@ static void expect(const sl_store *store, const void *array, size_t element, siz
 void sl_items_part_expect(const sl_item_body *body, const sl_items_part *part, size_t c, size_t first, size_t count) {
     const sl_column *column = &part->columns[c];
     const sl_store *store = body->store;
-    if (!part->mapped || !count) return;
+    if (part->own_data || !count) return;
     expect(store, column->valid, 1, first / 8, (first + count - 1) / 8 - first / 8 + 1);
     if (!column->offsets) {
         expect(store, column->values, element_of(column->type, column->dim), first, count);

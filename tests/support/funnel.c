@@ -346,13 +346,14 @@ sl_status funnel_fit(const funnel *f, const char *spec, const sl_allocator *allo
 static sl_ranker *shake(sl_ranker *ranker, uint64_t seed) {
     enum { MOST = 64 };
     sl_tensor tensors[MOST];
+    float *values[MOST];
     sl_ranker *shaken;
     size_t count = sl_ranker_tensor_count(ranker);
     ck_assert_uint_le(count, MOST);
     for (size_t t = 0; t < count; t++) {
         ck_ok(sl_ranker_get_tensor(ranker, t, &tensors[t]));
         size_t size = tensors[t].rows * tensors[t].columns;
-        float *data = malloc((size ? size : 1) * sizeof *data);
+        float *data = values[t] = malloc((size ? size : 1) * sizeof *data);
         ck_assert_ptr_nonnull(data);
         double width =
             strncmp(tensors[t].name, "dense", 5) == 0 && tensors[t].rows > 1 ? 2 / sqrt((double)tensors[t].rows) : 0.6;
@@ -362,7 +363,7 @@ static sl_ranker *shake(sl_ranker *ranker, uint64_t seed) {
     }
     ck_ok(sl_ranker_with_tensors(ranker, tensors, count, &shaken));
     for (size_t t = 0; t < count; t++)
-        free((void *)(uintptr_t)tensors[t].data);
+        free(values[t]);
     sl_ranker_free(ranker);
     return shaken;
 }
