@@ -1,6 +1,6 @@
-/* Models and tables swapped, and rows updated, while requests run: each answer is one version's, whole. And a warm
- * session takes no memory. Linked so that every allocation of the library's objects is counted, and so that swaps can
- * be put right before and right after a session announces what it uses. */
+/* Models and tables are swapped, and rows updated, while requests run: each answer is of one version, whole. A warm
+ * session takes no memory. The linker wraps all allocations, to count them. It also wraps sl_hazard_announce, so that a swap can
+ * happen just before and just after a session announces its pair. */
 #include "base/random.h"
 #include "recommend/recommender.h"
 #include "tests/support/check_main.h"
@@ -33,7 +33,7 @@ static sl_recommend_params sizes(void) {
     return params;
 }
 
-static sl_item_part item_part; /* of the recommenders that are made */
+static sl_item_part item_part; /* of the recommenders to be made */
 
 static sl_recommender *make(sl_ranker *ranker, sl_items *items, const sl_allocator *allocator) {
     sl_recommender_params params;
@@ -53,7 +53,7 @@ static sl_session *session_of(sl_recommender *recommender) {
     return session;
 }
 
-/* Rows of the items in another order: what belongs to an item changes. */
+/* Makes a table with the same ids and the other columns turned, so that each item has another one's features. */
 static void turn_items(grid *g) {
     size_t rows[FUNNEL_ITEMS];
     *g = (grid){.block_count = 0};
@@ -72,7 +72,7 @@ typedef struct answer {
     float scores[N], recall[N];
 } answer;
 
-/* What each version answers each user, and a thread that asks on until it is told to stop. */
+/* A thread that asks until it is told to stop. answers[version % 2] has the right answer for each user. */
 typedef struct asker {
     sl_recommender *recommender;
     answer (*answers)[FUNNEL_USERS];
@@ -155,7 +155,7 @@ START_TEST(swaps_are_whole) {
         ck_assert_uint_gt(askers[t].asked, 0);
     }
     ck_assert_uint_eq(sl_recommender_version(recommender), SWAPS);
-    /* Versions that nobody uses do not pile up: each thread uses one at a time. */
+    /* Unused versions do not pile up. Each thread uses one at a time. */
     ck_assert_uint_le(most, 3 * early);
     sl_recommender_free(recommender);
     ck_assert_uint_eq(memory.live_blocks, 0);
@@ -171,9 +171,9 @@ END_TEST
  * Announcing, and looking again
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* How many announcements still get a swap right before them, and how many one right after. */
+/* The number of next announcements that get a swap just before them, and just after them. */
 static struct {
-    sl_recommender *recommender; /* NULL: none do */
+    sl_recommender *recommender; /* NULL: no announcement gets one */
     size_t before, after, announced;
 } between;
 
@@ -191,8 +191,8 @@ void __wrap_sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object) {
     if (between.after && between.after--) ck_ok(sl_recommender_swap(between.recommender, NULL, NULL));
 }
 
-/* A swap that falls between a session's finding a pair and its announcing it frees that pair: the session must look a
- * second time. One that falls after it must leave the pair, and the session may not go on with it either. */
+/* A swap between a session's load of the pair and its announcement frees that pair: the session must look again. A swap
+ * after the announcement must leave the pair, and the session may not go on with it either. */
 START_TEST(a_session_looks_again) {
     size_t swaps = (size_t)_i / 2;
     int after = _i % 2;
@@ -209,7 +209,7 @@ START_TEST(a_session_looks_again) {
     ck_assert_ptr_eq(pair, sl_recommender_pair(recommender));
     ck_assert_ptr_eq(hazard->used, &pair->guarded);
     ck_assert_uint_eq(pair->version, swaps);
-    /* What was announced before a swap is kept by it, until the next one finds it named no longer. */
+    /* A swap keeps what was announced before it. The next swap frees it if no session announces it then. */
     size_t retired = 0;
     for (const sl_guarded *old = recommender->pairs.retired; old; old = old->next)
         retired++;
@@ -232,7 +232,7 @@ END_TEST
  * Updates
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What is prepared is gathered anew by what is outdated in it, not by how many updates there were. */
+/* The number of outdated rows decides when the prepared rows are compacted, not the number of updates. */
 START_TEST(what_is_outdated_is_counted) {
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(NULL, items, NULL);
@@ -263,7 +263,7 @@ typedef struct scorer {
     sl_status failed;
 } scorer;
 
-/* But for rounding, which differs between products of few rows and of many. */
+/* Whether scores are equal but for rounding, which differs between products of few rows and of many. */
 static int alike(float a, float b) {
     return fabsf(a - b) <= 1e-5f * (1 + fabsf(b));
 }
@@ -318,8 +318,8 @@ static void update_on(sl_recommender *recommender, const grid *turned, const fau
     ck_assert_uint_le(most, 3 * early);
 }
 
-/* The last state of each item is what is served, by this recommender and by one made anew. `wanted` has the scores of
- * the original rows and of the turned ones. */
+/* The recommender serves the last state of each item, as does a new one. `wanted` has the scores of the original rows
+ * and of the turned ones. */
 static void expect_state(sl_recommender *recommender, sl_ranker *ranker, sl_items *items, float (*wanted)[SCORED],
                          const int *state) {
     float scores[2][SCORED];
@@ -337,7 +337,7 @@ static void expect_state(sl_recommender *recommender, sl_ranker *ranker, sl_item
     sl_session_free(session);
 }
 
-/* Rows are replaced by others and back, so often that what is prepared is compacted while requests run. */
+/* Rows are replaced and put back so often that the prepared rows are compacted while requests run. */
 START_TEST(updates_are_whole) {
     grid turned;
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
@@ -395,7 +395,7 @@ START_TEST(one_changes_at_a_time) {
 }
 END_TEST
 
-/* New items are served once the recommender is told of them; an update it refuses changes nothing. */
+/* New items are served once the recommender is told of them. A refused update changes nothing. */
 START_TEST(updates_add_items) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
     size_t some[FUNNEL_ITEMS / 2], others[FUNNEL_ITEMS / 2];
@@ -448,7 +448,7 @@ END_TEST
  * Memory
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Once a session has met a model and requests of some size, it takes no more memory. */
+/* A session that has met a model, and requests of some size, takes no more memory. */
 START_TEST(a_warm_session_takes_no_memory) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);

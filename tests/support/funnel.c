@@ -110,7 +110,7 @@ void grid_floats(grid *to, const char *name, const float *values, size_t n) {
     column->values = copy;
 }
 
-/* Texts of up to `most` words of `kinds` kinds, separated by "|"; none now and then. */
+/* Adds a column of texts: up to `most` words of `kinds` kinds, separated by "|". Some are empty. */
 static void add_words(grid *g, const char *name, const char *prefix, size_t rows, size_t kinds, size_t most,
                       uint64_t seed) {
     sl_column *column = add_column(g, name, SL_COLUMN_TEXT, rows);
@@ -152,7 +152,7 @@ static void add_integers(grid *g, const char *name, size_t rows, uint64_t kinds,
     column->valid = valid;
 }
 
-/* Lists of texts, some of them empty. */
+/* Adds a column of lists of texts. Some are empty. */
 static void add_lists(grid *g, const char *name, size_t rows, uint64_t seed) {
     sl_column *column = add_column(g, name, SL_COLUMN_TEXTS, rows);
     int64_t *lists = own(g, (rows + 1) * sizeof *lists), *offsets = own(g, (3 * rows + 1) * sizeof *offsets);
@@ -238,13 +238,13 @@ sl_request funnel_request(const funnel *f, size_t user) {
  * Pairs, and models
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Pair i is user users[i] and candidate i, as a row of one table. */
+/* Makes a table of pairs: row i is user users[i] with candidate i. */
 static void join(const funnel *f, const size_t *users, const funnel_candidates *candidates, grid *out) {
     const size_t *rows = candidates->rows, n = candidates->n;
     float *vectors = calloc(2 * n * FUNNEL_DIM, sizeof *vectors), *of_users = vectors + n * FUNNEL_DIM;
     ck_assert_ptr_nonnull(vectors);
     for (size_t i = 0; i < n; i++) {
-        /* An item without features has no vector among them either. */
+        /* An item without features has no vector as a feature either. */
         size_t row = rows[i] == SIZE_MAX ? SIZE_MAX : funnel_row(f, candidates->ids[i]);
         if (row != SIZE_MAX)
             memcpy(vectors + i * FUNNEL_DIM, f->vectors + row * FUNNEL_DIM, FUNNEL_DIM * sizeof *vectors);
