@@ -7,7 +7,7 @@
 #define ROWS_READ 32u
 
 static void read_texts(const sl_items *items) {
-    const sl_item_body *body = items->body;
+    const sl_item_body *body = sl_items_body(items);
     const sl_items_part *part = sl_items_part_of(body, 0);
     char text[40];
     for (size_t c = 0; sl_items_column_name(items, c); c++)
@@ -44,7 +44,7 @@ static void change(sl_items *items) {
     static const int64_t offsets[] = {0, 1};
     const int64_t number = 7;
     const int32_t narrow = 7;
-    sl_items_part *gathered;
+    sl_items_part *compacted;
     sl_column column = {.name = id->name, .type = id->type, .values = &number};
     if (id->type == SL_COLUMN_I32) column.values = &narrow;
     if (id->type == SL_COLUMN_TEXT) {
@@ -53,9 +53,9 @@ static void change(sl_items *items) {
     }
     const sl_table table = {.struct_size = sizeof table, .rows = 1, .column_count = 1, .columns = &column};
     demand(sl_items_update(items, &table) == SL_OK, "a row is added");
-    demand(sl_item_body_gather(items, items->body, &gathered) == SL_OK, "all rows are gathered");
-    demand(gathered->table.rows == sl_items_size(items), "no row is lost");
-    sl_items_part_free(&items->allocator, &items->schema, gathered);
+    demand(sl_item_body_compact(items, sl_items_body(items), &compacted) == SL_OK, "all rows are compacted");
+    demand(compacted->table.rows == sl_items_size(items), "no row is lost");
+    sl_items_part_free(&items->allocator, &items->schema, compacted);
 }
 
 static void use(const char *path, size_t size) {

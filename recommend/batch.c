@@ -2,8 +2,9 @@
 
 #include "recommend/session.h"
 
-typedef struct batch {
-    sl_session **sessions; /* one a thread */
+/* A query batch: the requests of one sl_recommend call. */
+typedef struct query_batch {
+    sl_session **sessions; /* one for each thread */
     size_t threads;
     const sl_request *requests;
     size_t count;
@@ -11,9 +12,9 @@ typedef struct batch {
     uint64_t *ids;
     float *scores, *recall_scores;
     sl_progress progress;
-} batch;
+} query_batch;
 
-static sl_status run_row(batch *b, size_t i, size_t thread, sl_recommend_stats *stats) {
+static sl_status run_row(query_batch *b, size_t i, size_t thread, sl_recommend_stats *stats) {
     size_t at = i * b->params->n;
     return sl_session_recommend(b->sessions[thread], &b->requests[i], b->params, b->ids + at,
                                 b->scores ? b->scores + at : NULL, b->recall_scores ? b->recall_scores + at : NULL,
@@ -28,21 +29,22 @@ static void add(sl_recommend_stats *sum, const sl_recommend_stats *one) {
     if (one->version > sum->version) sum->version = one->version;
 }
 
-/* The first row that failed, and how. */
+/* The first request that failed, and its status. */
 typedef struct failure {
     size_t row;
     sl_status status;
 } failure;
 
-/* A message belongs to the thread that failed: it is made again on the one that called. */
-static sl_status repeat(batch *b, const failure *first) {
+/* Serves the failed request again on the calling thread. A message belongs to the thread that failed, and the caller
+ * must find it. */
+static sl_status repeat(query_batch *b, const failure *first) {
     sl_recommend_stats stats;
     sl_status status = run_row(b, first->row, 0, &stats);
     if (status == SL_OK) status = sl_fail(first->status, "%s; try again", sl_status_text(first->status));
     return sl_fail_in(status, "request %zu", first->row);
 }
 
-static sl_status run_rows(batch *b, sl_recommend_stats *stats) {
+static sl_status run_rows(query_batch *b, sl_recommend_stats *stats) {
     failure first = {SIZE_MAX, SL_OK};
     sl_recommend_stats sum = {0};
 #pragma omp parallel num_threads((int)b->threads) if (b->threads > 1)
@@ -81,13 +83,13 @@ sl_status sl_recommend(sl_recommender *recommender, const sl_request *requests, 
     if (stats) *stats = (sl_recommend_stats){.version = sl_recommender_version(recommender)};
     if (request_count == 0) return SL_OK;
     if (!requests || !ids) return sl_fail(SL_EINVAL, "requests or ids is NULL");
-    batch b = {.threads = sl_thread_count(mine.threads),
-               .requests = requests,
-               .count = request_count,
-               .params = &mine,
-               .ids = ids,
-               .scores = scores,
-               .recall_scores = recall_scores};
+    query_batch b = {.threads = sl_thread_count(mine.threads),
+                     .requests = requests,
+                     .count = request_count,
+                     .params = &mine,
+                     .ids = ids,
+                     .scores = scores,
+                     .recall_scores = recall_scores};
     if (b.threads > request_count) b.threads = request_count;
     sl_progress_start(&b.progress, mine.progress, mine.progress_ctx, request_count);
     void *block;

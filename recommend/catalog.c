@@ -2,14 +2,15 @@
 
 #include <string.h>
 
-/* Ids below so many times their count, and this, are their own places: no more memory than slots would take. */
+/* Ids index an array if all are below DENSE_LEAST or below DENSE_TIMES their count. The array takes no more memory than
+ * entries would. */
 #define DENSE_TIMES 4u
 #define DENSE_LEAST 1024u
 
 static void table_free(const sl_allocator *allocator, sl_id_table *table) {
     if (!table) return;
     sl_mem_free(allocator, table->refs, table->size * sizeof *table->refs);
-    sl_mem_free(allocator, table->slots, table->size * sizeof *table->slots);
+    sl_mem_free(allocator, table->entries, table->size * sizeof *table->entries);
     sl_mem_free(allocator, table, sizeof *table);
 }
 
@@ -19,11 +20,11 @@ static void list_free(const sl_allocator *allocator, sl_part_list *list) {
     sl_mem_free(allocator, list, sizeof *list);
 }
 
-/* An empty table; all bits set are no id and no row. */
+/* Makes an empty table. All bits set mean no id and no row. */
 static sl_status table_make(const sl_allocator *allocator, size_t size, int dense, sl_id_table **out) {
     void *block, *array = NULL;
     size_t bytes;
-    if (!sl_mul(size, dense ? sizeof(sl_row_ref) : sizeof(sl_id_slot), &bytes))
+    if (!sl_mul(size, dense ? sizeof(sl_row_ref) : sizeof(sl_id_entry), &bytes))
         return sl_fail(SL_ENOMEM, "a table of %zu ids does not fit the address space", size);
     SL_TRY(sl_mem_alloc(allocator, sizeof(sl_id_table), &block));
     sl_id_table *table = block;
@@ -36,7 +37,7 @@ static sl_status table_make(const sl_allocator *allocator, size_t size, int dens
     table->size = size;
     table->dense = dense;
     table->refs = dense ? array : NULL;
-    table->slots = dense ? NULL : array;
+    table->entries = dense ? NULL : array;
     *out = table;
     return SL_OK;
 }
@@ -78,7 +79,7 @@ void sl_catalog_free(sl_catalog *catalog) {
     catalog->list = NULL;
 }
 
-/* True where the id was not in the table. */
+/* Returns 1 if the id was not in the table, else 0. */
 static int table_put(sl_id_table *table, uint64_t id, sl_row_ref ref) {
     if (table->dense) {
         int fresh = __atomic_load_n(&table->refs[id], __ATOMIC_RELAXED) == SL_NO_REF;
@@ -86,25 +87,25 @@ static int table_put(sl_id_table *table, uint64_t id, sl_row_ref ref) {
         return fresh;
     }
     for (size_t at = sl_id_place(table, id);; at = (at + 1) & (table->size - 1)) {
-        sl_id_slot *slot = &table->slots[at];
-        uint64_t there = __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
+        sl_id_entry *entry = &table->entries[at];
+        uint64_t there = __atomic_load_n(&entry->id, __ATOMIC_RELAXED);
         if (there != SL_NO_ID && there != id) continue;
-        __atomic_store_n(&slot->ref, ref, __ATOMIC_RELEASE);
-        if (there == SL_NO_ID) __atomic_store_n(&slot->id, id, __ATOMIC_RELEASE);
+        __atomic_store_n(&entry->ref, ref, __ATOMIC_RELEASE);
+        if (there == SL_NO_ID) __atomic_store_n(&entry->id, id, __ATOMIC_RELEASE);
         return there == SL_NO_ID;
     }
 }
 
 static void table_copy(const sl_id_table *from, sl_id_table *to) {
     for (size_t at = 0; at < from->size; at++) {
-        uint64_t id = from->dense ? at : from->slots[at].id;
-        sl_row_ref ref = from->dense ? from->refs[at] : from->slots[at].ref;
+        uint64_t id = from->dense ? at : from->entries[at].id;
+        sl_row_ref ref = from->dense ? from->refs[at] : from->entries[at].ref;
         if (id != SL_NO_ID && ref != SL_NO_REF) (void)table_put(to, id, ref);
     }
 }
 
-/* Whether count ids, none above largest, have room in the table: slots at a load of at most a half, so that probing
- * stays short. */
+/* Whether `count` ids up to `largest` have room in the table. At most half of the entries are used, so that searches
+ * stay short. */
 static int table_has_room(const sl_id_table *table, size_t count, uint64_t largest) {
     return table->dense ? largest < table->size : count <= table->size / 2;
 }

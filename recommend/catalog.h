@@ -1,6 +1,6 @@
-/* Which part, and which of its rows, holds what belongs to an id. One thread changes a catalog; any number look things
- * up beside it without waiting, and see of each id the row before the change or the row after it. Parts do not move:
- * new rows come in parts of their own. */
+/* A map from an id to a row of a part. Parts do not move: new rows come in parts of their own.
+ * Threads: one thread changes a catalog. Any number look ids up meanwhile, without waiting. For each id they see the
+ * row before a change or the row after it. */
 #ifndef SL_RECOMMEND_CATALOG_H
 #define SL_RECOMMEND_CATALOG_H
 
@@ -8,7 +8,7 @@
 #include "base/prefetch.h"
 #include "base/random.h"
 
-/* A row: its part's number above its number in the part. */
+/* A row: the number of its part in the upper 32 bits, its number in that part in the lower. */
 typedef uint64_t sl_row_ref;
 #define SL_NO_REF        UINT64_MAX
 #define SL_MAX_PART_ROWS 0x7fffffffu
@@ -23,20 +23,22 @@ static inline uint32_t sl_ref_row(sl_row_ref ref) {
     return (uint32_t)ref;
 }
 
-typedef struct sl_id_slot {
+typedef struct sl_id_entry {
     uint64_t id;    /* SL_NO_ID: empty */
-    sl_row_ref ref; /* written before the id is */
-} sl_id_slot;
+    sl_row_ref ref; /* written before the id */
+} sl_id_entry;
 
-/* What a table or list gave way to stays until the catalog is freed, since somebody may be reading it. Each is at least
- * twice the one before, so that all of them together are no larger than the last. */
+/* The rows of all ids. A larger table replaces one that is full. The catalog keeps the old one, because a reader may be
+ * using it. Each is at least twice its predecessor, so that all old ones together are no larger than the last. */
 typedef struct sl_id_table {
     struct sl_id_table *older;
-    size_t size;       /* slots, a power of two; or ids below it are refs[] */
-    int dense;         /* ids are so close together that they are their own places */
-    sl_row_ref *refs;  /* dense */
-    sl_id_slot *slots; /* not dense */
+    size_t size;          /* of refs, or of entries: then a power of two */
+    int dense;            /* 1: ids are close together, and refs[id] is the id's row; 0: they are hashed into entries */
+    sl_row_ref *refs;     /* NULL unless dense */
+    sl_id_entry *entries; /* open addressing; NULL if dense */
 } sl_id_table;
+
+/* The parts by their numbers. Lists are replaced and kept as tables are. */
 
 typedef struct sl_part_list {
     struct sl_part_list *older;
@@ -46,21 +48,24 @@ typedef struct sl_part_list {
 
 typedef struct sl_catalog {
     sl_allocator allocator;
-    sl_id_table *table; /* atomic, as is all in it */
+    sl_id_table *table; /* atomic, as its elements are */
     sl_part_list *list; /* atomic */
-    size_t parts;       /* atomic: how many there are */
-    size_t ids;         /* atomic: how many are known */
-    uint64_t largest;   /* the changing thread's: the largest id known */
+    size_t parts;       /* atomic: number of parts */
+    size_t ids;         /* atomic: number of known ids */
+    uint64_t largest;   /* the changing thread's: the largest known id */
 } sl_catalog;
 
+/* Makes an empty catalog. Errors: SL_ENOMEM. */
 sl_status sl_catalog_init(sl_catalog *catalog, const sl_allocator *allocator);
-/* The tables, not the parts. Takes a zeroed catalog. */
+/* Frees the tables and lists; the parts are the caller's. Takes a zeroed catalog. */
 void sl_catalog_free(sl_catalog *catalog);
 
-/* Makes room for `parts` more parts and these ids, so that what follows cannot fail. Readers notice nothing. */
+/* Makes room for n ids and `parts` more parts, so that sl_catalog_add and sl_catalog_put cannot fail. Readers notice
+ * nothing. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_catalog_reserve(sl_catalog *catalog, const uint64_t *ids, size_t n, size_t parts);
-/* Both need the room to have been made. The number of the part; and whether the id was new. */
+/* Adds a part, for which room was made. Returns its number. */
 size_t sl_catalog_add(sl_catalog *catalog, void *part);
+/* Maps an id, for which room was made, to a row. Returns 1 for a new id, else 0. */
 int sl_catalog_put(sl_catalog *catalog, uint64_t id, sl_row_ref ref);
 
 static inline void *sl_catalog_part(const sl_catalog *catalog, size_t part) {
@@ -77,23 +82,24 @@ static inline size_t sl_catalog_size(const sl_catalog *catalog) {
 static inline const sl_id_table *sl_catalog_table(const sl_catalog *catalog) {
     return __atomic_load_n(&catalog->table, __ATOMIC_ACQUIRE);
 }
+/* The entry where the search for an id begins. */
 static inline size_t sl_id_place(const sl_id_table *table, uint64_t id) {
     return (size_t)sl_random_at(id, 0) & (table->size - 1);
 }
 
-/* The id's row, or SL_NO_REF. */
+/* Returns the row of an id, or SL_NO_REF. */
 static inline sl_row_ref sl_id_table_find(const sl_id_table *table, uint64_t id) {
     if (table->dense) return id < table->size ? __atomic_load_n(&table->refs[id], __ATOMIC_ACQUIRE) : SL_NO_REF;
     for (size_t at = sl_id_place(table, id);; at = (at + 1) & (table->size - 1)) {
-        uint64_t found = __atomic_load_n(&table->slots[at].id, __ATOMIC_ACQUIRE);
+        uint64_t found = __atomic_load_n(&table->entries[at].id, __ATOMIC_ACQUIRE);
         if (found == SL_NO_ID) return SL_NO_REF;
-        if (found == id) return __atomic_load_n(&table->slots[at].ref, __ATOMIC_ACQUIRE);
+        if (found == id) return __atomic_load_n(&table->entries[at].ref, __ATOMIC_ACQUIRE);
     }
 }
-/* Asks for the memory that a look at the id will need. */
+/* Prefetches the memory that looking an id up reads. */
 static inline void sl_id_table_prefetch(const sl_id_table *table, uint64_t id) {
     if (!table->dense)
-        sl_prefetch(&table->slots[sl_id_place(table, id)], 1);
+        sl_prefetch(&table->entries[sl_id_place(table, id)], 1);
     else if (id < table->size)
         sl_prefetch(&table->refs[id], 1);
 }

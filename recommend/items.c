@@ -25,7 +25,6 @@ sl_status sl_item_body_make(const sl_allocator *allocator, sl_item_body **out) {
 }
 
 void sl_item_body_free(const sl_items *items, sl_item_body *body) {
-    if (!body) return;
     for (size_t p = 0; p < sl_catalog_parts(&body->catalog); p++)
         sl_items_part_free(&items->allocator, &items->schema, sl_items_part_of(body, p));
     sl_catalog_free(&body->catalog);
@@ -33,19 +32,29 @@ void sl_item_body_free(const sl_items *items, sl_item_body *body) {
     sl_mem_free(&items->allocator, body, sizeof *body);
 }
 
+/* A sl_guarded_free_fn; items is the table. */
+static void free_body(const void *items, sl_guarded *body) {
+    sl_item_body_free(items, (sl_item_body *)body);
+}
+
 sl_status sl_items_new(const sl_items_params *params, sl_items **out) {
     sl_allocator allocator = sl_allocator_of(params->allocator);
     void *block;
+    sl_item_body *body;
     SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_items), &block));
     sl_items *items = block;
     items->allocator = allocator;
     items->references = 1;
-    sl_status status = sl_item_body_make(&allocator, &items->body);
-    if (status == SL_OK) {
-        *out = items;
-        return SL_OK;
-    }
-    sl_mem_free(&allocator, block, sizeof *items);
+    sl_status status;
+    SL_TRY_GOTO(sl_mem_alloc(&allocator, sizeof *items->access, &block), fail);
+    items->access = block;
+    sl_hazards_init(&items->access->bodies, &allocator, free_body, items);
+    SL_TRY_GOTO(sl_item_body_make(&allocator, &body), fail);
+    sl_hazards_replace(&items->access->bodies, &body->guarded);
+    *out = items;
+    return SL_OK;
+fail:
+    sl_items_free(items);
     return status;
 }
 
@@ -56,46 +65,44 @@ sl_items *sl_items_retain(sl_items *items) {
 
 void sl_items_free(sl_items *items) {
     if (!items || __atomic_sub_fetch(&items->references, 1, __ATOMIC_ACQ_REL)) return;
-    for (sl_item_body *body = items->retired, *next; body; body = next) {
-        next = body->next;
-        sl_item_body_free(items, body);
-    }
-    sl_item_body_free(items, items->body);
+    if (items->access) sl_hazards_free(&items->access->bodies);
     sl_item_schema_free(&items->allocator, &items->schema);
     sl_allocator allocator = items->allocator;
     sl_origin_free(items->origin, &allocator);
+    sl_mem_free(&allocator, items->access, sizeof *items->access);
     sl_mem_free(&allocator, items, sizeof *items);
 }
 
-/* Whoever replaces a body looks at the count after the new one is in place: at zero, all who may have the old one have
- * ended. The order of the two words is what this rests on, so it is the total one. */
-sl_item_body *sl_items_begin(sl_items *items) {
-    __atomic_add_fetch(&items->readers, 1, __ATOMIC_SEQ_CST);
-    return __atomic_load_n(&items->body, __ATOMIC_SEQ_CST);
+sl_status sl_items_begin(const sl_items *items, sl_hazard **hazard, sl_item_body **body) {
+    sl_hazards *bodies = &items->access->bodies;
+    SL_TRY(sl_hazards_take(bodies, hazard));
+    *body = (sl_item_body *)sl_hazards_protect(bodies, *hazard);
+    return SL_OK;
 }
 
-void sl_items_end(sl_items *items) {
-    __atomic_sub_fetch(&items->readers, 1, __ATOMIC_SEQ_CST);
+void sl_items_end(sl_hazard *hazard) {
+    sl_hazard_release(hazard);
+    sl_hazard_give_back(hazard);
 }
 
-sl_status sl_items_lock(sl_items *items) {
-    if (__atomic_exchange_n(&items->changing, 1, __ATOMIC_ACQUIRE))
+sl_status sl_items_lock(const sl_items *items) {
+    if (__atomic_exchange_n(&items->access->changing, 1, __ATOMIC_ACQUIRE))
         return sl_fail(SL_EBUSY, "another thread is changing or saving the item table; do it after that");
     return SL_OK;
 }
 
-void sl_items_unlock(sl_items *items) {
-    __atomic_store_n(&items->changing, 0, __ATOMIC_RELEASE);
+void sl_items_unlock(const sl_items *items) {
+    __atomic_store_n(&items->access->changing, 0, __ATOMIC_RELEASE);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Making one
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The id that stood there before this block, or in it. */
+/* Adds a block of new rows. Errors also: SL_EEXIST, for an id that an earlier block has. */
 static sl_status add_block(sl_items *items, const sl_table *block, size_t first_row) {
     sl_item_change change;
-    sl_item_body *body = items->body;
+    sl_item_body *body = sl_items_body(items);
     SL_TRY(sl_items_stage(items, block, &change));
     for (size_t row = 0; row < block->rows; row++) {
         uint64_t id = change.part->ids[row];
@@ -104,7 +111,7 @@ static sl_status add_block(sl_items *items, const sl_table *block, size_t first_
         return sl_fail_at(sl_fail(SL_EEXIST, "id %llu is there twice; ids must differ", (unsigned long long)id), block,
                           row, items->schema.columns[items->schema.id].name);
     }
-    /* What preparing says of a row names it by its place in the source. */
+    /* Messages of later steps name a row by its number in the source. */
     change.part->table.first_row = first_row;
     sl_items_commit(items, &change);
     return SL_OK;
@@ -155,12 +162,7 @@ const char *sl_items_column_name(const sl_items *items, size_t i) {
 }
 
 size_t sl_items_size(const sl_items *items) {
-    if (!items) return 0;
-    /* A handle that is const to its user counts its readers all the same. */
-    sl_items *mine = (sl_items *)(uintptr_t)items;
-    size_t size = sl_catalog_size(&sl_items_begin(mine)->catalog);
-    sl_items_end(mine);
-    return size;
+    return items ? __atomic_load_n(&items->size, __ATOMIC_RELAXED) : 0;
 }
 
 size_t sl_items_column(const sl_items *items, const char *name) {
@@ -169,7 +171,7 @@ size_t sl_items_column(const sl_items *items, const char *name) {
     return SIZE_MAX;
 }
 
-/* Text that is put together in a buffer that may be too small. */
+/* Text written into a buffer that may be too small; length counts all of the text. */
 typedef struct writer {
     char *out;
     size_t size, length;
@@ -185,7 +187,7 @@ static void write_float(writer *w, const sl_column *column, size_t at) {
     char text[SL_NUMBER_TEXT];
     if (column->type == SL_COLUMN_F64) {
         double value = ((const double *)column->values)[at];
-        /* A number that is none is a missing value. */
+        /* NaN is a missing value. */
         if (value == value) write_text(w, text, sl_number_write(value, text));
     } else {
         float value = ((const float *)column->values)[at];
@@ -245,10 +247,12 @@ sl_status sl_items_text(const sl_items *items, uint64_t id, const char *column, 
     if (!items || !column || (size && !out)) return sl_fail(SL_EINVAL, "items, column or out is NULL");
     size_t number = sl_items_column(items, column);
     if (number == SIZE_MAX) return sl_fail_no_item_column(&items->schema, column, "");
-    sl_items *mine = (sl_items *)(uintptr_t)items;
     writer w = {out, size ? size - 1 : 0, 0};
-    sl_status status = text_of(sl_items_begin(mine), id, number, &w);
-    sl_items_end(mine);
+    sl_hazard *hazard;
+    sl_item_body *body;
+    SL_TRY(sl_items_begin(items, &hazard, &body));
+    sl_status status = text_of(body, id, number, &w);
+    sl_items_end(hazard);
     if (status != SL_OK) return status;
     if (size) out[w.length < w.size ? w.length : w.size] = '\0';
     if (length) *length = w.length;

@@ -1,8 +1,9 @@
-/* Whether a table's file holds what was written to it. */
+/* Checks whether the file of a table holds what was written to it. */
 #include "base/params.h"
 #include "ranker/table.h"
 #include "recommend/items.h"
 
+/* The sections that are used where they lie in the mapped file. */
 static const uint32_t read_in_place[] = {SL_SECTION_COLUMNS, SL_SECTION_TEXT};
 enum { READ_IN_PLACE = sizeof read_in_place / sizeof *read_in_place };
 
@@ -27,7 +28,7 @@ sl_status sl_item_body_verify(sl_item_body *body, sl_progress *progress) {
     return status;
 }
 
-/* Rows whose id is not what their id column says; *first is the first of them. */
+/* Counts the rows whose id differs from their id column. *first is the first of them. */
 static size_t count_bad_ids(const sl_items *items, const sl_items_part *part, size_t *first) {
     size_t bad = 0;
     for (size_t row = 0; row < part->table.rows; row++) {
@@ -66,12 +67,12 @@ sl_status sl_items_check(const sl_items *items, const sl_file_check_params *para
     sl_file_check_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_file_check_params_init"));
     SL_TRY(sl_params_check_out(report, "sl_items_check_report"));
-    /* A handle that is const to its user counts its readers all the same. */
-    sl_items *own = (sl_items *)(uintptr_t)items;
-    const sl_item_body *body = sl_items_begin(own);
+    sl_hazard *hazard;
+    sl_item_body *body;
+    SL_TRY(sl_items_begin(items, &hazard, &body));
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, body->store ? body->store->size : 0);
     if (body->store) status = check_file(items, body, &found, &progress);
-    sl_items_end(own);
+    sl_items_end(hazard);
     sl_params_out(report, &found, sizeof found);
     return status;
 }

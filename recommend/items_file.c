@@ -48,8 +48,8 @@ static sl_status make_directory(const sl_items *items, const sl_items_part *part
     return SL_OK;
 }
 
-/* What lies in the mapped file is verified there before it gets a CRC of its own, at each save: a page may have been
- * read anew, and otherwise, since the last. */
+/* Saves a part. Values that lie in a mapped file are verified there before they get new CRCs. Each save does this anew,
+ * because the system may have read a page again since the last, with other content. */
 static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_items_part *part, const char *path,
                            const sl_save_params *params) {
     void *directory;
@@ -72,23 +72,35 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
     return status;
 }
 
+/* Gives all current rows as one part: the body's only part, or *compacted, which the caller frees. Updates are locked
+ * out meanwhile. Updates need not wait for the writing that follows, because the rows of a part never change. */
+static sl_status take_part(const sl_items *items, const sl_item_body *body, const sl_items_part **part,
+                           sl_items_part **compacted) {
+    sl_status status = SL_OK;
+    SL_TRY(sl_items_lock(items));
+    if (sl_catalog_parts(&body->catalog) == 1 && body->outdated == 0)
+        *part = sl_items_part_of(body, 0);
+    else
+        status = sl_item_body_compact(items, body, compacted);
+    sl_items_unlock(items);
+    if (*compacted) *part = *compacted;
+    return status;
+}
+
 sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_params *params) {
     if (!items || !path) return sl_fail(SL_EINVAL, "items or path is NULL");
     sl_save_params mine;
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
-    sl_items *own = (sl_items *)(uintptr_t)items;
-    SL_TRY(sl_items_lock(own));
-    sl_item_body *body = sl_items_begin(own);
-    sl_items_part *gathered = NULL;
-    sl_status status = SL_OK;
-    int whole = sl_catalog_parts(&body->catalog) == 1 && body->outdated == 0;
-    if (!whole) status = sl_item_body_gather(items, body, &gathered);
-    /* Rows do not change once they are there: updates need not wait for the writing. */
-    sl_items_unlock(own);
-    if (status == SL_OK) status = save_part(items, body, whole ? sl_items_part_of(body, 0) : gathered, path, &mine);
-    sl_items_end(own);
-    sl_items_part_free(&items->allocator, &items->schema, gathered);
+    sl_hazard *hazard;
+    sl_item_body *body;
+    const sl_items_part *part = NULL;
+    sl_items_part *compacted = NULL;
+    SL_TRY(sl_items_begin(items, &hazard, &body));
+    sl_status status = take_part(items, body, &part, &compacted);
+    if (status == SL_OK) status = save_part(items, body, part, path, &mine);
+    sl_items_end(hazard);
+    sl_items_part_free(&items->allocator, &items->schema, compacted);
     return status;
 }
 
@@ -96,7 +108,7 @@ sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_p
  * Opening
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Sections of the file, and where in them we are. Nothing in them is believed. */
+/* The sections of the file. Nothing in them is trusted. */
 typedef struct reader {
     const char *path;
     const uint8_t *directory, *data, *text;
@@ -158,14 +170,14 @@ static sl_directory_column directory_column(const reader *r, size_t c) {
     return column;
 }
 
-/* An array of `count` elements at `at` in the columns; NULL where it does not lie in them. */
+/* Finds an array of `count` elements at offset `at` of COLUMNS. Returns NULL if it does not lie inside. */
 static const void *array_at(const reader *r, uint64_t at, uint64_t count, uint64_t element) {
     uint64_t bytes, end;
     if (__builtin_mul_overflow(count, element, &bytes) || __builtin_add_overflow(at, bytes, &end)) return NULL;
     return end <= r->data_size && at % sizeof(uint64_t) == 0 ? r->data + at : NULL;
 }
 
-/* Whether count + 1 numbers rise from 0 to the last. */
+/* Whether count + 1 numbers rise from 0 to `last`. */
 static int rises(const int64_t *numbers, uint64_t count, uint64_t last) {
     if (numbers[0] != 0 || numbers[count] < 0 || (uint64_t)numbers[count] != last) return 0;
     for (uint64_t i = 0; i < count; i++)
@@ -199,7 +211,7 @@ static sl_status open_column(const reader *r, const sl_directory_column *from, s
     return out->values ? SL_OK : broken(r, "a column's values lie outside the file");
 }
 
-/* Names and types as a block of rows, so that the schema is made, and checked, as any other is. */
+/* Makes the schema from a block that has the names and types of the file, so that it is checked as any other. */
 static sl_status open_schema(const reader *r, sl_items *items) {
     void *block;
     size_t size = r->head.columns * sizeof(sl_column);
@@ -227,10 +239,9 @@ static sl_status open_schema(const reader *r, sl_items *items) {
 
 static sl_status open_part(const reader *r, sl_items *items) {
     sl_items_part *part;
-    sl_item_body *body = items->body;
+    sl_item_body *body = sl_items_body(items);
     void *ids;
     SL_TRY(sl_items_part_new(&items->allocator, &items->schema, (size_t)r->head.rows, &part));
-    part->mapped = 1;
     part->data = r->data;
     part->text = r->text;
     part->data_size = (size_t)r->data_size;
@@ -248,6 +259,7 @@ static sl_status open_part(const reader *r, sl_items *items) {
     for (size_t row = 0; row < part->table.rows; row++)
         if (part->ids[row] == SL_NO_ID || !sl_catalog_put(&body->catalog, part->ids[row], sl_ref_of(number, row)))
             return broken(r, "an id is there twice, or is none");
+    items->size = part->table.rows;
     return SL_OK;
 fail:
     sl_items_part_free(&items->allocator, &items->schema, part);
@@ -264,9 +276,9 @@ static sl_status open_store(sl_items *items, sl_store *store, sl_progress *progr
     return sl_progress_end(progress);
 }
 
-static sl_status take_origin(sl_items *items, int exclusive) {
-    SL_TRY(sl_origin_make(items->body->store, &items->allocator, &items->origin));
-    return exclusive ? sl_origin_claim(items->origin, items->body->store) : SL_OK;
+static sl_status take_origin(sl_items *items, const sl_store *store, int exclusive) {
+    SL_TRY(sl_origin_make(store, &items->allocator, &items->origin));
+    return exclusive ? sl_origin_claim(items->origin, store) : SL_OK;
 }
 
 static sl_status open_once(const char *path, const sl_items_params *params, sl_items **out) {
@@ -274,9 +286,10 @@ static sl_status open_once(const char *path, const sl_items_params *params, sl_i
     SL_TRY(sl_items_new(params, &items));
     sl_progress progress;
     sl_progress_start(&progress, params->progress, params->progress_ctx, 0);
-    sl_status status = sl_store_open(path, &sl_items_file, SL_PLACE_MAP, &items->allocator, &items->body->store);
-    if (status == SL_OK) status = take_origin(items, params->exclusive);
-    if (status == SL_OK) status = open_store(items, items->body->store, &progress);
+    sl_store **store = &sl_items_body(items)->store;
+    sl_status status = sl_store_open(path, &sl_items_file, SL_PLACE_MAP, &items->allocator, store);
+    if (status == SL_OK) status = take_origin(items, *store, params->exclusive);
+    if (status == SL_OK) status = open_store(items, *store, &progress);
     if (status == SL_OK)
         *out = items;
     else

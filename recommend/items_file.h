@@ -1,4 +1,4 @@
-/* The DIRECTORY section of an item table's file, byte by byte; docs/FORMAT.md is its prose. */
+/* The DIRECTORY section of an item table's file, byte by byte. docs/FORMAT.md describes it. */
 #ifndef SL_RECOMMEND_ITEMS_FILE_H
 #define SL_RECOMMEND_ITEMS_FILE_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SL_NOWHERE UINT64_MAX /* the place of an array that a column has not */
+#define SL_NOWHERE UINT64_MAX /* the offset of an array that a column lacks */
 
 typedef struct sl_directory_head {
     uint64_t rows;
@@ -14,8 +14,8 @@ typedef struct sl_directory_head {
     uint32_t id_column;
 } sl_directory_head;
 
-/* Places are offsets: of arrays in COLUMNS, multiples of 8; of texts in TEXT; of the name in the names, which follow
- * the last column. */
+/* A column. Offsets of arrays count from the start of COLUMNS and are multiples of 8. Offsets of texts count from the
+ * start of TEXT. Offsets of names count from the names, which follow the last column. */
 typedef struct sl_directory_column {
     uint32_t type;
     uint32_t dim;
@@ -24,8 +24,8 @@ typedef struct sl_directory_column {
     uint64_t lists;
     uint64_t valid;
     uint64_t text;
-    uint64_t texts;      /* how many the offsets tell apart */
-    uint64_t text_bytes; /* of all of them */
+    uint64_t texts;      /* number of texts that the offsets delimit */
+    uint64_t text_bytes; /* bytes of all texts */
     uint64_t name;
 } sl_directory_column;
 

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-/* Where a column's arrays begin, and how many texts and bytes of text it has. */
+/* The beginnings of a column's arrays, and the number of its texts and of their bytes. */
 typedef struct place {
-    size_t values, offsets, lists, valid; /* in data */
-    size_t text;                          /* in text */
+    size_t values, offsets, lists, valid; /* offsets in data */
+    size_t text;                          /* offset in text */
     size_t texts, bytes;
 } place;
 
@@ -21,7 +21,7 @@ typedef struct builder {
     char *text;
 } builder;
 
-/* The column, and the row in it, that the part's row i comes from; NULL where the value is missing. */
+/* Finds the column that row i of the part comes from, and the row in it. Returns NULL if the value is missing. */
 static const sl_column *cell_of(const builder *b, size_t c, size_t i, size_t *row) {
     const sl_column *column = b->sources[sl_ref_part(b->rows[i])][c];
     *row = sl_ref_row(b->rows[i]);
@@ -41,7 +41,7 @@ static sl_status claim(builder *b, size_t count, size_t element, size_t *at) {
     return SL_OK;
 }
 
-/* First text of a row and how many there are. */
+/* Finds the first text of a row and the number of its texts. */
 static sl_status texts_of(const sl_column *column, size_t row, int64_t *first, size_t *count) {
     *first = (int64_t)row;
     *count = 1;
@@ -122,7 +122,7 @@ static void fill_texts(builder *b, size_t c, sl_column *out) {
         size_t row, count = out->type == SL_COLUMN_TEXT;
         int64_t first = 0;
         const sl_column *column = cell_of(b, c, i, &row);
-        /* Has been read before, when it was measured. */
+        /* Cannot fail: measure_texts has read the same. */
         if (column) (void)texts_of(column, row, &first, &count);
         for (size_t t = 0; t < count; t++) {
             const char *text;
@@ -164,8 +164,8 @@ static void fill(builder *b, sl_items_part *part) {
         }
         out->valid = valid;
     }
-    part->data = b->data;
-    part->text = (const uint8_t *)b->text;
+    part->data = part->own_data = b->data;
+    part->text = part->own_text = (uint8_t *)b->text;
     part->data_size = b->data_size;
     part->text_size = b->text_size;
 }
@@ -200,11 +200,9 @@ sl_status sl_items_part_new(const sl_allocator *allocator, const sl_item_schema 
 
 void sl_items_part_free(const sl_allocator *allocator, const sl_item_schema *schema, sl_items_part *part) {
     if (!part) return;
-    sl_mem_free(allocator, (void *)(uintptr_t)part->ids, part->table.rows * sizeof *part->ids);
-    if (!part->mapped) {
-        sl_mem_free(allocator, (void *)(uintptr_t)part->data, part->data_size);
-        sl_mem_free(allocator, (void *)(uintptr_t)part->text, part->text_size);
-    }
+    sl_mem_free(allocator, part->ids, part->table.rows * sizeof *part->ids);
+    sl_mem_free(allocator, part->own_data, part->data_size);
+    sl_mem_free(allocator, part->own_text, part->text_size);
     sl_mem_free(allocator, part->columns, schema->count * sizeof *part->columns);
     sl_mem_free(allocator, part, sizeof *part);
 }
@@ -251,13 +249,13 @@ static void expect(const sl_store *store, const void *array, size_t element, siz
 void sl_items_part_expect(const sl_item_body *body, const sl_items_part *part, size_t c, size_t first, size_t count) {
     const sl_column *column = &part->columns[c];
     const sl_store *store = body->store;
-    if (!part->mapped || !count) return;
+    if (part->own_data || !count) return;
     expect(store, column->valid, 1, first / 8, (first + count - 1) / 8 - first / 8 + 1);
     if (!column->offsets) {
         expect(store, column->values, element_of(column->type, column->dim), first, count);
         return;
     }
-    /* Opening has been through the numbers that are read here. */
+    /* Opening has checked the offsets and lists that are read here. */
     size_t text = first, texts = count;
     if (column->lists) {
         expect(store, column->lists, sizeof *column->lists, first, count + 1);
@@ -270,7 +268,7 @@ void sl_items_part_expect(const sl_item_body *body, const sl_items_part *part, s
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * All that counts as one part
+ * All current rows as one part
  * ------------------------------------------------------------------------------------------------------------- */
 
 size_t sl_item_body_list(const sl_item_body *body, sl_row_ref *refs, uint64_t *ids) {
@@ -286,7 +284,7 @@ size_t sl_item_body_list(const sl_item_body *body, sl_row_ref *refs, uint64_t *i
     return n;
 }
 
-/* The columns of each part, by the schema's. */
+/* Lists the columns of each part in the schema's order. */
 static void list_columns(const sl_item_body *body, size_t width, const sl_column **columns,
                          const sl_column *const **sources) {
     for (size_t p = 0; p < sl_catalog_parts(&body->catalog); p++) {
@@ -297,7 +295,7 @@ static void list_columns(const sl_item_body *body, size_t width, const sl_column
     }
 }
 
-sl_status sl_item_body_gather(const sl_items *items, const sl_item_body *body, sl_items_part **out) {
+sl_status sl_item_body_compact(const sl_items *items, const sl_item_body *body, sl_items_part **out) {
     const sl_allocator *allocator = &items->allocator;
     size_t parts = sl_catalog_parts(&body->catalog), n = sl_catalog_size(&body->catalog), width = items->schema.count;
     void *columns = NULL, *sources = NULL, *rows = NULL, *ids = NULL;

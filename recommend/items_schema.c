@@ -91,7 +91,7 @@ sl_status sl_item_schema_match(const sl_item_schema *schema, const sl_table *blo
     return sl_fail_no_column(block, schema->columns[schema->id].name, " of ids");
 }
 
-/* False where the text is no number below 2^64. */
+/* Reads a number. Returns 0 if the text is no number below 2^64. */
 static int read_digits(const char *text, size_t size, uint64_t *out) {
     uint64_t value = 0;
     for (size_t i = 0; i < size; i++) {

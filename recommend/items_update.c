@@ -1,14 +1,14 @@
 #include "ranker/table.h"
 #include "recommend/items.h"
 
-/* A body is gathered anew once this many rows and parts, or as many as there are items, are outdated or small. */
+/* A body is compacted once its waste exceeds this and the number of items. */
 #define OUTDATED_LEAST 4096u
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Rows made ready
+ * Staging
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The rows of one block are sources of themselves. */
+/* Reads the ids of all rows of a block. refs[row] refers to that row of source 0. */
 static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_t *ids, sl_row_ref *refs) {
     for (size_t row = 0; row < rows->rows; row++) {
         SL_TRY(sl_item_id(rows, column, row, &ids[row]));
@@ -17,7 +17,7 @@ static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_
     return SL_OK;
 }
 
-/* Ids that come twice in one block, by a catalog of its own. */
+/* Refuses an id that a block has twice. A catalog of the block's own finds it. */
 static sl_status check_ids(const sl_items *items, const sl_table *rows, const char *column, const uint64_t *ids) {
     sl_catalog seen;
     sl_status status;
@@ -52,7 +52,7 @@ sl_status sl_items_stage(sl_items *items, const sl_table *rows, sl_item_change *
     SL_TRY_GOTO(check_ids(items, rows, id, ids), done);
     const sl_column *const *source = matched;
     SL_TRY_GOTO(sl_items_part_make(allocator, schema, &source, refs, ids, n, &part), done);
-    SL_TRY_GOTO(sl_catalog_reserve(&items->body->catalog, ids, n, 1), done);
+    SL_TRY_GOTO(sl_catalog_reserve(&sl_items_body(items)->catalog, ids, n, 1), done);
     change->part = part;
     part = NULL;
 done:
@@ -69,34 +69,23 @@ void sl_items_cancel(sl_items *items, sl_item_change *change) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * In their places
+ * Committing
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void free_retired(sl_items *items) {
-    if (__atomic_load_n(&items->readers, __ATOMIC_SEQ_CST)) return;
-    for (sl_item_body *body = items->retired, *next; body; body = next) {
-        next = body->next;
-        sl_item_body_free(items, body);
-    }
-    items->retired = NULL;
-}
-
-/* What is gathered from a mapped file leaves it, and its CRCs, behind: it is verified first. */
-static sl_status gather_anew(sl_items *items) {
-    sl_item_body *fresh;
+/* Replaces the body by one that has the current rows alone, in one part. Rows of a mapped file leave its CRCs behind,
+ * so that they are verified first. */
+static sl_status compact(sl_items *items) {
+    sl_item_body *body = sl_items_body(items), *fresh;
     sl_items_part *part = NULL;
     sl_status status;
-    SL_TRY(sl_item_body_verify(items->body, NULL));
+    SL_TRY(sl_item_body_verify(body, NULL));
     SL_TRY(sl_item_body_make(&items->allocator, &fresh));
-    SL_TRY_GOTO(sl_item_body_gather(items, items->body, &part), fail);
+    SL_TRY_GOTO(sl_item_body_compact(items, body, &part), fail);
     SL_TRY_GOTO(sl_catalog_reserve(&fresh->catalog, part->ids, part->table.rows, 1), fail);
     size_t number = sl_catalog_add(&fresh->catalog, part);
     for (size_t row = 0; row < part->table.rows; row++)
         (void)sl_catalog_put(&fresh->catalog, part->ids[row], sl_ref_of(number, row));
-    sl_item_body *old = items->body;
-    __atomic_store_n(&items->body, fresh, __ATOMIC_SEQ_CST);
-    old->next = items->retired;
-    items->retired = old;
+    sl_hazards_replace(&items->access->bodies, &fresh->guarded);
     return SL_OK;
 fail:
     sl_items_part_free(&items->allocator, &items->schema, part);
@@ -104,22 +93,23 @@ fail:
     return status;
 }
 
-/* Keeps memory in proportion to the items however often they are updated. A part costs about as much as some rows. */
+/* Keeps the memory in proportion to the number of items, however often they are updated. A part counts as four rows. */
 static void settle(sl_items *items) {
-    const sl_item_body *body = items->body;
+    const sl_item_body *body = sl_items_body(items);
     size_t size = sl_catalog_size(&body->catalog), waste = body->outdated + 4 * sl_catalog_parts(&body->catalog);
     int damaged = __atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_DAMAGED;
-    /* Without the memory, or of a damaged file, it stays as it is, which is right as well. */
-    if (waste > OUTDATED_LEAST && waste > size && !damaged) (void)gather_anew(items);
-    free_retired(items);
+    /* Without memory for a compaction, or with a damaged file, the body stays as it is, which is correct too. */
+    if (waste > OUTDATED_LEAST && waste > size && !damaged) (void)compact(items);
+    (void)sl_hazards_collect(&items->access->bodies);
 }
 
 void sl_items_commit(sl_items *items, sl_item_change *change) {
-    sl_item_body *body = items->body;
+    sl_item_body *body = sl_items_body(items);
     const sl_items_part *part = change->part;
     size_t number = sl_catalog_add(&body->catalog, change->part);
     for (size_t row = 0; row < part->table.rows; row++)
         body->outdated += !sl_catalog_put(&body->catalog, part->ids[row], sl_ref_of(number, row));
+    __atomic_store_n(&items->size, sl_catalog_size(&body->catalog), __ATOMIC_RELAXED);
     settle(items);
 }
 

@@ -47,7 +47,7 @@ void sl_pair_rows_free(sl_pair_rows *rows) {
  * Single values
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* All of the items' columns, where their side is computed from these rows. */
+/* Copies all columns of the items, if nothing of their side was computed ahead. */
 static void put_items(sl_pair_rows *rows, const sl_candidate *candidates, size_t count) {
     const sl_features *features = rows->features;
     const sl_item_shape *shape = &rows->shape;
@@ -61,7 +61,8 @@ static void put_items(sl_pair_rows *rows, const sl_candidate *candidates, size_t
                shape->id_width * sizeof *ids);
 }
 
-/* Of the items' columns those that a cross is made from: few, and a call of memcpy a row would cost more. */
+/* Copies the items' columns that a cross is made from. These columns are few, so that a call of memcpy for each row
+ * would cost more. */
 static void put_parents(sl_pair_rows *rows, const sl_feature *cross, const sl_candidate *candidates, size_t count) {
     const sl_features *features = rows->features;
     const sl_item_shape *shape = &rows->shape;
@@ -75,6 +76,7 @@ static void put_parents(sl_pair_rows *rows, const sl_feature *cross, const sl_ca
     }
 }
 
+/* Writes the recall scores as a feature. */
 static void put_scores(sl_pair_rows *rows, const sl_feature *feature, const float *recall_scores, size_t count) {
     size_t stride = rows->features->dense_width;
     float *out = rows->dense + feature->at;
@@ -84,7 +86,7 @@ static void put_scores(sl_pair_rows *rows, const sl_feature *feature, const floa
     }
 }
 
-/* The user's ids are the same for all candidates. */
+/* Computes a cross of single values. The user's ids are the same for all candidates. */
 static void put_crosses(sl_pair_rows *rows, const sl_feature *cross, const sl_encoded *user, size_t count) {
     const sl_features *features = rows->features;
     uint32_t parents[SL_MAX_PARENTS];
@@ -113,7 +115,7 @@ static sl_status make_room(sl_pair_rows *rows, size_t need) {
     return SL_OK;
 }
 
-/* The item's bags of one candidate from `*at` on. */
+/* Writes the bags of one candidate's item, from *at on. */
 static sl_status put_item_bags(sl_pair_rows *rows, const sl_candidate *candidate, uint32_t *start, size_t *at) {
     const sl_item_shape *shape = &rows->shape;
     const size_t width = shape->keeps_ids ? shape->bag_width : 0;
@@ -130,7 +132,7 @@ static sl_status put_item_bags(sl_pair_rows *rows, const sl_candidate *candidate
     return SL_OK;
 }
 
-/* A cross with a multi-valued parent, the user's or the item's: an id for each of that one's. */
+/* Computes a cross with one multi-valued parent, the user's or the item's: one id for each value of that parent. */
 static sl_status put_bag_cross(sl_pair_rows *rows, const sl_feature *cross, const sl_encoded *user, size_t row,
                                size_t *at) {
     const sl_features *features = rows->features;
@@ -159,8 +161,8 @@ static sl_status put_bag_cross(sl_pair_rows *rows, const sl_feature *cross, cons
     return SL_OK;
 }
 
-/* Bags of a row lie in the order of sides: the user's are left empty, for what is asked of these rows is not of the
- * user's side. */
+/* Writes all bags. The bags of a row lie in the order of the sides. The user's bags stay empty, because nothing of the
+ * user's side is computed from these rows. */
 static sl_status put_bags(sl_pair_rows *rows, const sl_encoded *user, const sl_candidate *candidates, size_t count) {
     const sl_features *features = rows->features;
     size_t at = 0;

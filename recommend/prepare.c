@@ -1,20 +1,23 @@
 #include "recommend/prepare.h"
 
+#include "hnsw/search/accessors.h"
 #include "ranker/table.h"
 #include "recommend/side.h"
 
 #include <string.h>
 
-/* Bytes of a part that a table is prepared in: a few huge pages, and enough parts to share among threads. */
+/* Bytes of a part: a few huge pages, and few enough that all threads get parts. */
 #define PART_BYTES ((size_t)8 << 20)
-#define WORN_LEAST 4096u
-#define PART_COSTS 4u /* rows that a part's own memory is worth */
+/* Prepared rows are compacted once the waste exceeds OUTDATED_LEAST and the number of items. A part counts as
+ * PART_COSTS rows of waste. */
+#define OUTDATED_LEAST 4096u
+#define PART_COSTS     4u
 
 /* ---------------------------------------------------------------------------------------------------------------
  * What a model asks for
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether a cross of both sides is computed from the item's ids. */
+/* Whether the model has a cross of user and item, which is computed from the item's ids. */
 static int has_pair_cross(const sl_features *features) {
     for (size_t f = 0; f < features->count; f++)
         if (features->features[f].side == SL_SIDE_PAIR && features->features[f].spec->type == SL_FEATURE_CROSS)
@@ -65,7 +68,7 @@ static sl_status find_group(const sl_prepare_params *params, size_t *out) {
                    params->group, sl_column_type_name(type));
 }
 
-/* By a row whose values are all missing, so that an empty table is checked as well. */
+/* Checks the columns by a row whose values are all missing, so that an empty table is checked as well. */
 static sl_status check_columns(const sl_prepare_params *params, sl_preparer *preparer) {
     const sl_items *items = params->items;
     void *block;
@@ -90,7 +93,7 @@ static sl_status check_columns(const sl_prepare_params *params, sl_preparer *pre
  * Which rows
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* All items there are, in the order of the table, or of the index where only its vectors are asked for. */
+/* All items: those of the table, in its order; without a table, those of the index if its vectors are features. */
 typedef struct item_list {
     const sl_item_body *body;
     sl_row_ref *refs;
@@ -100,17 +103,14 @@ typedef struct item_list {
 
 static sl_status list_make(const sl_prepare_params *params, int from_index, item_list *list) {
     void *block;
-    const sl_item_body *body = params->items ? params->items->body : NULL;
+    const sl_item_body *body = params->items ? sl_items_body(params->items) : NULL;
     list->body = body;
     list->room = body ? sl_catalog_size(&body->catalog) : from_index ? sl_index_size(params->index) : 0;
     SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->ids, &block));
     list->ids = block;
     if (!body) {
-        const sl_index *index = params->index;
-        /* A damaged file may count otherwise than it marks. */
-        for (size_t node = 0; from_index && (node = sl_next_undeleted(index, node)) < index->n && list->n < list->room;
-             node++)
-            list->ids[list->n++] = sl_id_of(index, (uint32_t)node);
+        /* The room bounds the list: a damaged file may mark fewer deleted vectors than it counts. */
+        if (from_index) list->n = sl_index_list_ids(params->index, list->ids, list->room);
         return SL_OK;
     }
     SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->refs, &block));
@@ -125,21 +125,23 @@ static void list_free(const sl_allocator *allocator, item_list *list) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * All of them
+ * Preparing all items
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* The list cut into parts, which threads prepare. */
 typedef struct task {
     const item_list *list;
-    size_t rows, count; /* of a part; parts */
+    size_t rows, count; /* rows of a part; number of parts */
     size_t threads;
     sl_preparer **preparers;
     sl_prepared_part **parts;
 } task;
 
+/* Returns the rows of a part, such that each thread has at least four parts if there are enough rows. */
 static size_t rows_of_part(const sl_prepared *prepared, size_t n, size_t threads) {
     size_t bytes = (prepared->shape.first_width + prepared->shape.dense_width) * sizeof(float) + 64;
-    size_t rows = PART_BYTES / bytes, share = n / (4 * threads);
-    if (rows > share) rows = share;
+    size_t rows = PART_BYTES / bytes, most = n / (4 * threads);
+    if (rows > most) rows = most;
     return rows < SL_SIDE_ROWS ? SL_SIDE_ROWS : sl_round_up(rows, SL_SIDE_ROWS);
 }
 
@@ -163,13 +165,14 @@ static sl_status run_all(task *t) {
     for (size_t i = 0; i < t->count; i++)
         if (bad == SIZE_MAX && run_one(t, i, t->preparers[sl_thread_number()]) != SL_OK) bad = i;
     if (bad == SIZE_MAX) return SL_OK;
-    /* The message belongs to the thread that failed: what is not there yet is done on this one. */
+    /* A message belongs to the thread that failed, and the caller must find it: this thread prepares what is missing.
+     */
     for (size_t i = 0; i < t->count; i++)
         if (!t->parts[i]) SL_TRY(run_one(t, i, t->preparers[0]));
     return SL_OK;
 }
 
-/* Puts the parts into the catalog, which takes them over. */
+/* Puts the parts into the catalog, which owns them from then on. */
 static sl_status take_parts(sl_prepared *prepared, const item_list *list, task *t) {
     SL_TRY(sl_catalog_reserve(&prepared->catalog, list->ids, list->n, t->count));
     for (size_t i = 0; i < t->count; i++) {
@@ -205,7 +208,7 @@ static sl_status prepare_all(sl_prepared *prepared, const sl_prepare_params *par
     for (size_t i = 0; i < t.threads; i++)
         SL_TRY_GOTO(sl_preparer_create(prepared, &t.preparers[i]), done);
     SL_TRY_GOTO(check_columns(params, t.preparers[0]), done);
-    const uint64_t nobody = SL_NO_ID; /* whose vector no index has */
+    const uint64_t nobody = SL_NO_ID; /* no index has its vector */
     const sl_item_rows missing = {.ids = &nobody, .n = 1};
     SL_TRY_GOTO(sl_preparer_run(t.preparers[0], &missing, &prepared->missing), done);
     SL_TRY_GOTO(list_make(params, from_index, &list), done);
@@ -277,12 +280,12 @@ void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part) {
         prepared->outdated += !sl_catalog_put(&prepared->catalog, part->items[row], sl_ref_of(number, row));
 }
 
-int sl_prepared_is_worn(const sl_prepared *prepared) {
+int sl_prepared_needs_compaction(const sl_prepared *prepared) {
     size_t waste = prepared->outdated + PART_COSTS * sl_catalog_parts(&prepared->catalog);
-    return waste > WORN_LEAST && waste > sl_catalog_size(&prepared->catalog);
+    return waste > OUTDATED_LEAST && waste > sl_catalog_size(&prepared->catalog);
 }
 
-/* Rows of a part that count, to the end of another. */
+/* Copies the current rows of a part to row *at of `to` on, and their bags to *bags on. Both are moved on. */
 static void copy_rows(const sl_prepared *prepared, size_t number, sl_prepared_part *to, size_t *at, size_t *bags) {
     const sl_prepared_part *from = sl_catalog_part(&prepared->catalog, number);
     const sl_item_shape *shape = &prepared->shape;
@@ -307,7 +310,7 @@ static void copy_rows(const sl_prepared *prepared, size_t number, sl_prepared_pa
     }
 }
 
-/* Ids of the bags that count. */
+/* Counts the ids in the bags of the current rows. */
 static size_t count_bags(const sl_prepared *prepared) {
     const size_t width = prepared->shape.bag_width;
     size_t count = 0;
@@ -320,7 +323,7 @@ static size_t count_bags(const sl_prepared *prepared) {
     return count;
 }
 
-sl_status sl_prepared_copy(const sl_prepared *prepared, sl_prepared **out) {
+sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out) {
     sl_prepared *copy;
     sl_prepared_part *part = NULL;
     void *ids;

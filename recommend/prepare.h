@@ -1,83 +1,88 @@
-/* What is known ahead of each item for one model: its part of the first layer and of the wide sum, or its encoded
- * features, and the group it is in. */
+/* Items prepared for one model, ahead of requests: each item's part of the first layer and of the wide sum, or its
+ * encoded features, and its group. */
 #ifndef SL_RECOMMEND_PREPARE_H
 #define SL_RECOMMEND_PREPARE_H
 
-#include "hnsw/graph/index.h"
 #include "ranker/model.h"
 #include "recommend/items.h"
 
 typedef struct sl_item_mark {
-    uint64_t group; /* a hash of the group's value; 0: in none */
-    float wide;     /* its part of the wide sum */
+    uint64_t group; /* hash of the group's value; 0: the item is in no group */
+    float wide;     /* the item's part of the wide sum */
 } sl_item_mark;
 
-/* Rows of a catalog's part. Arrays that the model has no use for are NULL. Never changed once it is there. */
+/* A part of the catalog: prepared rows, which never change. Arrays that the model does not use are NULL. */
 typedef struct sl_prepared_part {
     size_t rows;
-    uint64_t *items;               /* their ids */
-    sl_item_mark *marks;           /* a row each */
+    uint64_t *items;               /* ids of the rows */
+    sl_item_mark *marks;           /* one for each row */
     float *layer;                  /* (rows, first_width) */
     float *dense;                  /* (rows, dense_width) */
     uint32_t *ids;                 /* (rows, id_width) */
     uint32_t *bag_start, *bag_ids; /* as in sl_encoded, of bag_width bags */
-    size_t bag_room;               /* ids that bag_ids has room for */
+    size_t bag_room;               /* capacity of bag_ids */
 } sl_prepared_part;
 
-/* The item's share of what the model's features are encoded to: columns at to at + width. */
+/* The item's columns among those that the model's features are encoded to. Each kind of column goes from at to at +
+ * width. */
 typedef struct sl_item_shape {
     size_t dense_at, dense_width;
     size_t id_at, id_width;
     size_t bag_at, bag_width;
     size_t deep_at, deep_width;
-    size_t first_width; /* 0 where no item's part of the first layer is kept */
+    size_t first_width; /* width of the first layer; 0: the items' part of it is not kept */
     int keeps_dense, keeps_ids;
-    int wide_ahead; /* the wide sum is known ahead */
+    int wide_ahead; /* 1: the items' part of the wide sum is kept */
 } sl_item_shape;
 
+/* All items, prepared for one model.
+ * Threads: as for its catalog. */
 typedef struct sl_prepared {
     sl_allocator allocator;
-    const sl_ranker *ranker; /* or NULL; whoever keeps this keeps it */
+    const sl_ranker *ranker; /* NULL: recall alone; kept alive by the pair that has this */
     sl_index *index;
     sl_item_shape shape;
     size_t group;    /* column of the item table, or SIZE_MAX */
-    int lists_items; /* whether an id that is not in the catalog is one whose features are not known */
+    int lists_items; /* 1: an id that is not in the catalog has no features; 0: no id needs any */
     sl_catalog catalog;
-    size_t outdated;             /* rows that newer ones stand for */
-    sl_prepared_part *missing;   /* one row: of an item without features */
-    struct sl_preparer *updater; /* the changing thread's scratch, once there has been an update */
+    size_t outdated;             /* rows that newer rows replace; the changing thread's */
+    sl_prepared_part *missing;   /* one row: an item without features */
+    struct sl_preparer *updater; /* the changing thread's scratch; NULL before the first update */
 } sl_prepared;
 
 typedef struct sl_prepare_params {
     const sl_allocator *allocator;
     const sl_ranker *ranker;
     sl_index *index;
-    sl_items *items; /* or NULL; locked against changes */
+    sl_items *items; /* NULL: no table; the caller has locked it */
     sl_item_part kind;
-    const char *group;
+    const char *group; /* name of the column of groups, or NULL */
     size_t threads;
 } sl_prepare_params;
 
-/* Errors: as of sl_recommender_create. */
+/* Prepares all items. Errors: as of sl_recommender_create. */
 sl_status sl_prepared_make(const sl_prepare_params *params, sl_prepared **out);
 void sl_prepared_free(sl_prepared *prepared);
-/* One more part, of all rows of a part of the item table, with the room it needs in the catalog; not yet in it. */
+/* Prepares all rows of a part of the item table, and makes room for them in the catalog. Readers see nothing of it yet.
+ */
 sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *part, sl_prepared_part **out);
-/* Puts it there. Cannot fail. */
+/* Puts the prepared part in use. Cannot fail. */
 void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part);
 void sl_prepared_part_free(const sl_prepared *prepared, sl_prepared_part *part);
-/* Whether so much of it is outdated that a copy of what counts is worth making; and the copy. */
-int sl_prepared_is_worn(const sl_prepared *prepared);
-sl_status sl_prepared_copy(const sl_prepared *prepared, sl_prepared **out);
+/* Whether so much is outdated that compaction pays. */
+int sl_prepared_needs_compaction(const sl_prepared *prepared);
+/* Copies the current rows into a new one of one part. Errors: SL_ENOMEM, SL_ELIMIT. */
+sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out);
 
-/* prepare_part.c */
+/* prepare_part.c: makes a part of empty rows. Errors: SL_ENOMEM. */
 sl_status sl_prepared_part_new(const sl_prepared *prepared, size_t rows, sl_prepared_part **out);
 
-/* A thread's scratch for preparing rows. */
+/* The encoder and the buffers with which one thread prepares rows. */
 typedef struct sl_preparer sl_preparer;
 sl_status sl_preparer_create(const sl_prepared *prepared, sl_preparer **out);
 void sl_preparer_free(sl_preparer *preparer);
-/* Rows to prepare: refs of the body's parts; or all rows of one part; or, both NULL, rows without columns. */
+/* Rows to prepare. Their columns are those of rows refs[i] of the body, or all rows of the part. Without both, the rows
+ * have no columns. */
 typedef struct sl_item_rows {
     const sl_item_body *body;
     const sl_row_ref *refs;
@@ -85,9 +90,10 @@ typedef struct sl_item_rows {
     const uint64_t *ids;
     size_t n;
 } sl_item_rows;
+/* Prepares the rows as a new part. Errors: as of a prediction. */
 sl_status sl_preparer_run(sl_preparer *preparer, const sl_item_rows *rows, sl_prepared_part **out);
-/* Whether the model's item features can be made from the columns of a table of one row. Errors: SL_ENOTFOUND, SL_ETYPE,
- * SL_EDIM. */
+/* Checks whether the model's item features can be encoded from the columns of a table of one row.
+ * Errors: SL_ENOTFOUND, SL_ETYPE, SL_EDIM. */
 sl_status sl_preparer_check(sl_preparer *preparer, const sl_table *table);
 
 #endif

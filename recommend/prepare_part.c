@@ -7,10 +7,10 @@
 
 struct sl_preparer {
     const sl_prepared *prepared;
-    sl_side_encoder side; /* of models with features of the item's side */
-    int encodes;
-    sl_net_run *run; /* where parts of the first layer are kept */
-    size_t bag_at;   /* ids of the part's bags so far */
+    sl_side_encoder side; /* of the item's side */
+    int encodes;          /* 1: there is a model */
+    sl_net_run *run;      /* NULL: the items' part of the first layer is not kept */
+    size_t bag_at;        /* number of ids in the part's bags so far */
     float wide[SL_SIDE_ROWS];
 };
 
@@ -105,10 +105,10 @@ void sl_preparer_free(sl_preparer *preparer) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * From encoded rows to what is kept of them
+ * Keeping what was encoded
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* An item that the index lacks keeps a missing vector. */
+/* Puts the vectors of the index into the encoded rows. An item that the index lacks keeps a missing vector. */
 static sl_status put_vectors(sl_preparer *preparer, const uint64_t *ids, size_t n) {
     const sl_prepared *prepared = preparer->prepared;
     const sl_features *features = prepared->ranker->features;
@@ -154,7 +154,7 @@ static void keep_codes(const sl_item_shape *shape, const sl_features *features, 
                shape->id_width * sizeof(uint32_t));
 }
 
-/* What was encoded becomes rows from `at` on of the part. */
+/* Turns the encoded rows into rows of the part, from row `at` on. */
 static sl_status keep(sl_preparer *preparer, sl_prepared_part *part, size_t at) {
     const sl_prepared *prepared = preparer->prepared;
     const sl_ranker *ranker = prepared->ranker;
@@ -191,12 +191,12 @@ static sl_status group_of(const sl_table *table, size_t column, size_t row, uint
     if (key.kind == SL_KEY_MISSING) return SL_OK;
     sl_key_text(&key);
     uint64_t hash = sl_text_hash(key.text, key.size);
-    /* 0 is that of items in no group. */
+    /* 0 means no group. */
     *out = hash ? hash : 1;
     return SL_OK;
 }
 
-/* How many of the rows follow one another in one part. */
+/* Counts the rows from the first on that follow one another in one part. */
 static size_t run_length(const sl_row_ref *rows, size_t n) {
     size_t length = 1;
     while (length < n && rows[length] == rows[0] + length)
@@ -204,7 +204,7 @@ static size_t run_length(const sl_row_ref *rows, size_t n) {
     return length;
 }
 
-/* Rows of one table, first to first + count, as rows from `at` on. */
+/* Encodes `count` rows of a table, from row `first` on, as rows of the part from row `at` on. */
 static sl_status encode_run(sl_preparer *preparer, const sl_table *table, size_t first, size_t count,
                             sl_prepared_part *part, size_t at) {
     size_t group = preparer->prepared->group;
@@ -213,9 +213,9 @@ static sl_status encode_run(sl_preparer *preparer, const sl_table *table, size_t
     return preparer->encodes ? sl_side_encode(&preparer->side, table, first, count) : SL_OK;
 }
 
-/* Rows from `at` on to at + n of the part. */
-static sl_status run_batch(sl_preparer *preparer, const sl_item_rows *rows, size_t at, size_t n,
-                           sl_prepared_part *part) {
+/* Prepares rows at to at + n of the part, at most SL_SIDE_ROWS. */
+static sl_status prepare_block(sl_preparer *preparer, const sl_item_rows *rows, size_t at, size_t n,
+                               sl_prepared_part *part) {
     if (preparer->encodes) preparer->side.rows.rows = 0;
     if (rows->part) {
         SL_TRY(encode_run(preparer, &rows->part->table, at, n, part, at));
@@ -232,7 +232,7 @@ static sl_status run_batch(sl_preparer *preparer, const sl_item_rows *rows, size
     return preparer->encodes ? keep(preparer, part, at) : SL_OK;
 }
 
-/* Whether a feature is encoded from the column. */
+/* Whether the model has a feature that is encoded from the column. */
 static int is_read(const sl_prepared *prepared, const char *column) {
     const sl_features *features = prepared->ranker ? prepared->ranker->features : NULL;
     for (size_t f = 0; features && f < features->count; f++) {
@@ -243,8 +243,8 @@ static int is_read(const sl_prepared *prepared, const char *column) {
     return 0;
 }
 
-/* What the rows are made from is asked for where it lies in a file. They are in the order of parts, of which only the
- * first is ever a file's. */
+/* Reads ahead the values that the rows are made from. The rows are in the order of parts, and only part 0 can lie in a
+ * file. */
 static void expect_rows(const sl_preparer *preparer, const sl_item_rows *rows) {
     const sl_prepared *prepared = preparer->prepared;
     size_t n = rows->body && rows->body->store ? rows->n : 0;
@@ -266,7 +266,7 @@ sl_status sl_preparer_run(sl_preparer *preparer, const sl_item_rows *rows, sl_pr
     expect_rows(preparer, rows);
     sl_status status = SL_OK;
     for (size_t at = 0; at < rows->n && status == SL_OK; at += SL_SIDE_ROWS)
-        status = run_batch(preparer, rows, at, rows->n - at < SL_SIDE_ROWS ? rows->n - at : SL_SIDE_ROWS, part);
+        status = prepare_block(preparer, rows, at, rows->n - at < SL_SIDE_ROWS ? rows->n - at : SL_SIDE_ROWS, part);
     if (status == SL_OK)
         *out = part;
     else

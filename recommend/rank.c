@@ -9,22 +9,21 @@
 struct sl_scorer {
     sl_allocator allocator;
     sl_ranker *ranker; /* a reference of its own */
-    sl_index *index;
     sl_item_shape shape;
     size_t max_rows;
     float missing_score;
-    int asks_recall;
-    int has_user; /* features of the user's side */
+    int asks_recall; /* 1: the recall score is a feature */
+    int has_user;    /* 1: there are features of the user's side */
     sl_side_encoder user;
     sl_encoded user_row;
-    float user_logit;   /* the user's part of the wide sum, and the bias */
+    float user_logit;   /* the bias, and the user's part of the wide sum */
     sl_net_run *run;    /* NULL without a deep part */
-    size_t first_width; /* of the first layer, 0 without a deep part */
+    size_t first_width; /* width of the first layer; 0 without a deep part */
     float *user_sums;   /* first_width: the user's part of the first layer */
-    float *item_sums;   /* (max_rows, first_width), or one row of zeros where no item has a part; NULL: prepared */
-    float *pair_sums;   /* (max_rows, first_width); NULL without deep inputs of pairs */
-    const float **item_rows;
-    float *deep; /* max_rows: what the deep part gives */
+    float *item_sums; /* (max_rows, first_width); one row of zeros if items have no deep inputs; NULL: computed ahead */
+    float *pair_sums; /* (max_rows, first_width); NULL: pairs have no deep inputs */
+    const float **item_rows; /* max_rows: the items' parts of the first layer */
+    float *deep;             /* max_rows: output of the deep part */
     sl_pair_rows pairs;
 };
 
@@ -46,7 +45,7 @@ static sl_status make_floats(const sl_scorer *scorer, size_t rows, float **out) 
     return SL_OK;
 }
 
-/* Rows of item_sums that are the scorer's own. */
+/* Returns the number of rows of item_sums. */
 static size_t item_rows_of(const sl_scorer *scorer) {
     if (!scorer->run || scorer->shape.first_width) return 0;
     return scorer->shape.deep_width ? scorer->max_rows : 1;
@@ -83,7 +82,6 @@ sl_status sl_scorer_create(const sl_recommender *recommender, const sl_pair *pai
     SL_TRY(sl_mem_alloc(&recommender->allocator, sizeof(sl_scorer), &block));
     sl_scorer *scorer = block;
     scorer->allocator = recommender->allocator;
-    scorer->index = recommender->index;
     scorer->missing_score = recommender->missing_score;
     scorer->ranker = sl_ranker_retain(pair->ranker);
     scorer->shape = pair->prepared->shape;
@@ -177,7 +175,7 @@ sl_status sl_scorer_user(sl_scorer *scorer, const sl_request *request) {
  * Candidates
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A side's part of the first layer, of candidates laid out as rows. */
+/* Computes one side's part of the first layer for candidates laid out as encoded rows. */
 static sl_status first_sums(sl_scorer *scorer, const sl_encoded *rows, sl_side side, float *out) {
     const sl_ranker *ranker = scorer->ranker;
     const sl_features *features = ranker->features;
@@ -188,6 +186,7 @@ static sl_status first_sums(sl_scorer *scorer, const sl_encoded *rows, sl_side s
     return sl_net_run_first(scorer->run, inputs, width, from, width, rows->rows, 0, out);
 }
 
+/* Points item_rows at each candidate's part of the first layer. */
 static void point_at_items(sl_scorer *scorer, const sl_candidate *candidates, size_t count) {
     const size_t width = scorer->first_width;
     const float **rows = scorer->item_rows;

@@ -1,15 +1,18 @@
 #include "base/random.h"
 #include "distance/codec.h"
-#include "hnsw/search/filter.h"
+#include "hnsw/search/accessors.h"
 #include "recommend/session.h"
 
 #include <math.h>
 #include <string.h>
 
 sl_status sl_recall_init(sl_recall *recall, sl_index *index, const sl_allocator *allocator) {
-    *recall = (sl_recall){.allocator = *allocator, .index = index, .dim = index->codec.dim};
-    recall->metric = index->codec.metric;
-    recall->dtype = index->codec.dtype;
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    *recall = (sl_recall){.allocator = *allocator, .index = index};
+    SL_TRY(sl_index_get_stats(index, &stats));
+    recall->dim = stats.dim;
+    recall->metric = stats.metric;
+    recall->dtype = stats.dtype;
     SL_TRY(sl_mem_alloc(allocator, recall->dim * sizeof(float), &recall->vector));
     return sl_mem_alloc(allocator, recall->dim * sizeof(float), &recall->query);
 }
@@ -92,7 +95,7 @@ sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_reque
 sl_status sl_recall_scores(sl_recall *recall, const sl_request *request, const uint64_t *ids, size_t count,
                            float *scores) {
     if (!request->vector) return sl_fail(SL_EINVAL, "the request's vector is NULL; scores of recall need one");
-    SL_TRY(sl_codec_accepts(&recall->index->codec, request->dtype));
+    SL_TRY(sl_index_accepts(recall->index, request->dtype));
     SL_TRY(sl_vector_check(recall->metric, request->dtype, request->vector, recall->dim));
     const void *query = request->vector;
     if (request->dtype != recall->dtype) {

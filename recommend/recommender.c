@@ -16,15 +16,16 @@ void sl_recommender_params_init_sized(sl_recommender_params *params, size_t stru
  * Pairs
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void pair_free(const sl_allocator *allocator, sl_pair *pair) {
-    if (!pair) return;
+/* Frees a pair, as a sl_guarded_free_fn; allocator is the recommender's. */
+static void pair_free(const void *allocator, sl_guarded *object) {
+    sl_pair *pair = (sl_pair *)object;
     sl_prepared_free(pair->prepared);
     sl_ranker_free(pair->ranker);
     sl_items_free(pair->items);
     sl_mem_free(allocator, pair, sizeof *pair);
 }
 
-/* A pair that keeps model and table; nothing is prepared yet. */
+/* Makes a pair that keeps the model and the table. Nothing is prepared yet. */
 static sl_status pair_new(const sl_recommender *recommender, sl_ranker *ranker, sl_items *items, uint64_t version,
                           sl_pair **out) {
     void *block;
@@ -36,7 +37,8 @@ static sl_status pair_new(const sl_recommender *recommender, sl_ranker *ranker, 
     return SL_OK;
 }
 
-/* What preparing would make of a damaged table is not to be served. The table is locked. */
+/* Verifies a mapped table, unless it is known to be sound. Preparing does not look at checksums and would serve damaged
+ * values. The table is locked. */
 static sl_status verify_once(sl_item_body *body) {
     if (__atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_SOUND) return SL_OK;
     return sl_item_body_verify(body, NULL);
@@ -60,56 +62,20 @@ static sl_status pair_make(const sl_recommender *recommender, sl_ranker *ranker,
                                       .threads = recommender->threads};
     sl_status status = items ? sl_items_lock(items) : SL_OK;
     if (status == SL_OK) {
-        if (items && recommender->verify) status = verify_once(items->body);
+        if (items && recommender->verify) status = verify_once(sl_items_body(items));
         if (status == SL_OK) status = sl_prepared_make(&params, &pair->prepared);
         if (items) sl_items_unlock(items);
     }
     if (status == SL_OK)
         *out = pair;
     else
-        pair_free(&recommender->allocator, pair);
+        pair_free(&recommender->allocator, &pair->guarded);
     return status;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Who uses which
- *
- * A session writes the pair it found into its slot and looks whether that is still the one in use; whoever replaces it
- * does so first and looks at the slots then. All four accesses are in one total order, so that either the session sees
- * the new pair, or the other sees that the old one is used.
- * ------------------------------------------------------------------------------------------------------------- */
-
-const sl_pair *sl_recommender_begin(sl_recommender *recommender, sl_slot *slot) {
-    sl_pair *pair = __atomic_load_n(&recommender->current, __ATOMIC_SEQ_CST), *before;
-    do {
-        before = pair;
-        sl_slot_announce(slot, pair);
-        pair = __atomic_load_n(&recommender->current, __ATOMIC_SEQ_CST);
-    } while (pair != before);
-    return pair;
-}
-
-void sl_recommender_end(sl_slot *slot) {
-    sl_slot_announce(slot, NULL);
-}
-
-static void free_unused(sl_recommender *recommender) {
-    for (sl_pair **at = &recommender->retired; *at;) {
-        sl_pair *pair = *at;
-        if (sl_slots_name(&recommender->slots, pair)) {
-            at = &pair->next;
-            continue;
-        }
-        *at = pair->next;
-        pair_free(&recommender->allocator, pair);
-    }
-}
-
 static void put_in_use(sl_recommender *recommender, sl_pair *pair) {
-    sl_pair *old = __atomic_exchange_n(&recommender->current, pair, __ATOMIC_SEQ_CST);
+    sl_hazards_replace(&recommender->pairs, &pair->guarded);
     __atomic_store_n(&recommender->version, pair->version, __ATOMIC_RELEASE);
-    old->next = recommender->retired;
-    recommender->retired = old;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -152,9 +118,12 @@ sl_status sl_recommender_create(sl_index *index, sl_ranker *ranker, sl_items *it
     recommender->threads = mine.threads;
     recommender->verify = mine.verify;
     recommender->missing_score = mine.missing_score;
+    sl_hazards_init(&recommender->pairs, &recommender->allocator, pair_free, &recommender->allocator);
+    sl_pair *pair;
     sl_status status;
     SL_TRY_GOTO(copy_group(recommender, mine.group), fail);
-    SL_TRY_GOTO(pair_make(recommender, ranker, items, 0, &recommender->current), fail);
+    SL_TRY_GOTO(pair_make(recommender, ranker, items, 0, &pair), fail);
+    put_in_use(recommender, pair);
     *out = recommender;
     return SL_OK;
 fail:
@@ -164,13 +133,8 @@ fail:
 
 void sl_recommender_free(sl_recommender *recommender) {
     if (!recommender) return;
+    sl_hazards_free(&recommender->pairs);
     sl_allocator allocator = recommender->allocator;
-    for (sl_pair *pair = recommender->retired, *next; pair; pair = next) {
-        next = pair->next;
-        pair_free(&allocator, pair);
-    }
-    pair_free(&allocator, recommender->current);
-    sl_slots_free(&recommender->slots, &allocator);
     sl_mem_free(&allocator, recommender->group, recommender->group_size);
     sl_mem_free(&allocator, recommender, sizeof *recommender);
 }
@@ -200,32 +164,32 @@ static void tell(const sl_recommender *recommender, const sl_pair *pair) {
 sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl_items *items) {
     if (!recommender) return sl_fail(SL_EINVAL, "recommender is NULL");
     SL_TRY(lock(recommender));
-    const sl_pair *now = recommender->current;
+    const sl_pair *now = sl_recommender_pair(recommender);
     sl_pair *pair;
     sl_status status =
         pair_make(recommender, ranker ? ranker : now->ranker, items ? items : now->items, now->version + 1, &pair);
     if (status == SL_OK) {
         put_in_use(recommender, pair);
-        free_unused(recommender);
+        (void)sl_hazards_collect(&recommender->pairs);
         tell(recommender, pair);
     }
     unlock(recommender);
     return status;
 }
 
-/* Takes what is outdated out of what is prepared, by a copy that is put in its place. Without the memory for it, all
- * stays as it is, which is right as well. */
+/* Replaces the pair by one without outdated rows, if these are many. Without memory for a copy, the pair stays as it
+ * is, which is correct too. */
 static void settle(sl_recommender *recommender) {
-    const sl_pair *now = recommender->current;
+    const sl_pair *now = sl_recommender_pair(recommender);
     sl_pair *pair;
-    if (sl_prepared_is_worn(now->prepared) &&
+    if (sl_prepared_needs_compaction(now->prepared) &&
         pair_new(recommender, now->ranker, now->items, now->version, &pair) == SL_OK) {
-        if (sl_prepared_copy(now->prepared, &pair->prepared) == SL_OK)
+        if (sl_prepared_compact(now->prepared, &pair->prepared) == SL_OK)
             put_in_use(recommender, pair);
         else
-            pair_free(&recommender->allocator, pair);
+            pair_free(&recommender->allocator, &pair->guarded);
     }
-    free_unused(recommender);
+    (void)sl_hazards_collect(&recommender->pairs);
 }
 
 static sl_status update_pair(sl_pair *pair, const sl_table *rows) {
@@ -243,7 +207,7 @@ static sl_status update_pair(sl_pair *pair, const sl_table *rows) {
 }
 
 static sl_status update(sl_recommender *recommender, const sl_table *rows) {
-    sl_pair *pair = recommender->current;
+    sl_pair *pair = sl_recommender_pair(recommender);
     if (!pair->items) return sl_fail(SL_EINVAL, "there is no item table to update; swap one in");
     SL_TRY(sl_items_lock(pair->items));
     sl_status status = rows->rows ? update_pair(pair, rows) : SL_OK;

@@ -1,18 +1,19 @@
-/* Versions and who uses them, and a session's scratch. */
+/* The recommender from inside: its versions, and what a session scores candidates with. */
 #ifndef SL_RECOMMEND_RECOMMENDER_H
 #define SL_RECOMMEND_RECOMMENDER_H
 
+#include "base/hazard.h"
 #include "hnsw/search/topk.h"
 #include "recommend/prepare.h"
-#include "recommend/slots.h"
 
-/* A model, an item table and what is prepared of the two. Requests use one version from their start to their end. */
+/* A version: a model, an item table and what is prepared of the two. A request uses one pair from its start to its end.
+ */
 typedef struct sl_pair {
-    sl_ranker *ranker; /* a reference of its own; or NULL */
-    sl_items *items;   /* likewise */
+    sl_guarded guarded; /* requests announce the pair that they use */
+    sl_ranker *ranker;  /* a reference of its own; NULL: recall alone */
+    sl_items *items;    /* a reference of its own; NULL: no table */
     sl_prepared *prepared;
     uint64_t version;
-    struct sl_pair *next; /* of the retired ones */
 } sl_pair;
 
 struct sl_recommender {
@@ -24,48 +25,52 @@ struct sl_recommender {
     size_t threads;
     int verify;
     float missing_score;
-    char *group; /* or NULL */
+    char *group; /* name of the column of groups, or NULL */
     size_t group_size;
-    sl_pair *current; /* atomic */
-    uint64_t version; /* atomic: of the current one */
-    sl_slot *slots;   /* of the sessions, which name the pairs they use */
-    int changing;     /* atomic: somebody swaps or updates */
-    sl_pair *retired; /* the changing thread's */
+    sl_hazards pairs; /* the pair in use, the sessions' hazards, the replaced pairs */
+    uint64_t version; /* atomic: of the pair in use */
+    int changing;     /* atomic: 1 while a thread swaps or updates */
 };
 
 /* recommender.c */
-/* The pair in use, which stays until the end. Neither locks nor waits. */
-const sl_pair *sl_recommender_begin(sl_recommender *recommender, sl_slot *slot);
-void sl_recommender_end(sl_slot *slot);
+/* Returns the pair in use, for the thread that swaps or updates. */
+static inline sl_pair *sl_recommender_pair(const sl_recommender *recommender) {
+    return (sl_pair *)sl_hazards_current(&recommender->pairs);
+}
+/* Returns the pair in use, for a request. The pair stays until sl_hazard_release. */
+static inline const sl_pair *sl_recommender_begin(const sl_recommender *recommender, sl_hazard *hazard) {
+    return (const sl_pair *)sl_hazards_protect(&recommender->pairs, hazard);
+}
 
-/* Where a candidate's features are; `missing` where the item table has none. */
+/* The prepared row of a candidate. missing: 1 if the item table lacks the candidate. */
 typedef struct sl_candidate {
     const sl_prepared_part *part;
     uint32_t row;
     int missing;
 } sl_candidate;
 
-/* rank.c: what one thread needs to score candidates by one model, which it keeps. */
+/* rank.c: what one thread needs to score candidates by one model. A scorer keeps its model. */
 typedef struct sl_scorer sl_scorer;
+/* Makes a scorer of the pair's model, for up to max_rows candidates at a time. Errors: as of sl_predictor_create. */
 sl_status sl_scorer_create(const sl_recommender *recommender, const sl_pair *pair, size_t max_rows, sl_scorer **out);
 void sl_scorer_free(sl_scorer *scorer);
-/* Whether it is one for this pair. Takes NULL. */
+/* Whether the scorer is of the pair's model. Takes NULL. */
 int sl_scorer_fits(const sl_scorer *scorer, const sl_pair *pair);
-/* Whether the model has a feature that is the recall's score. */
+/* Whether the model has the recall score as a feature. */
 int sl_scorer_asks_recall(const sl_scorer *scorer);
-/* The user's part, once a request. */
+/* Computes the user's part, once for each request. Errors: as of a prediction; SL_EINVAL (user_row, no vector). */
 sl_status sl_scorer_user(sl_scorer *scorer, const sl_request *request);
-/* Scores of up to max_rows candidates. recall_scores is read where the model asks for it. */
+/* Scores up to max_rows candidates. recall_scores may be NULL unless sl_scorer_asks_recall. */
 sl_status sl_scorer_run(sl_scorer *scorer, const sl_candidate *candidates, const float *recall_scores, size_t count,
                         float *scores);
 
-/* pair_features.c: features of user and item together, of candidates as encoded rows. */
+/* pair_features.c: candidates as encoded rows, for the features of user and item together. */
 typedef struct sl_pair_rows {
     sl_allocator allocator;
     const sl_features *features;
     sl_item_shape shape;
     size_t max_rows;
-    int needed; /* whether candidates are laid out as encoded rows at all */
+    int needed; /* 1: the model needs candidates as encoded rows */
     float *dense;
     uint32_t *ids, *bag_start, *bag_ids;
     size_t bag_room;
@@ -73,17 +78,19 @@ typedef struct sl_pair_rows {
 sl_status sl_pair_rows_init(sl_pair_rows *rows, const sl_features *features, const sl_item_shape *shape,
                             size_t max_rows, const sl_allocator *allocator);
 void sl_pair_rows_free(sl_pair_rows *rows);
-/* The candidates' own columns, and the pairs' with the one user row. Allocates only for more bags' ids than before. */
+/* Lays out the candidates' own columns, and those of the pairs of user and candidate. Allocates only for more ids of
+ * bags than ever before. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_pair_rows_fill(sl_pair_rows *rows, const sl_encoded *user, const sl_candidate *candidates,
                             const float *recall_scores, size_t count, sl_encoded *out);
 
-/* diversify.c: the first n of `count` entries in order whose group has fewer than `most` before them. groups and
- * counts are scratch of `room` entries, a power of two of at least 2 * n. Returns how many there are; they are moved to
- * the front. */
+/* diversify.c: an entry of a table of groups. */
 typedef struct sl_group_count {
     uint64_t group;
     size_t count;
 } sl_group_count;
+/* Moves to the front the first n of `count` entries, in order, that have at most `most` of each group.
+ * Parameters: an entry's id is the number of a candidate. counts is scratch of `room` entries, a power of two of at
+ * least 2 * n. Returns the number of entries kept. */
 size_t sl_diversify(sl_top_entry *entries, size_t count, size_t n, size_t most, const sl_candidate *candidates,
                     sl_group_count *counts, size_t room);
 

@@ -1,7 +1,6 @@
 #include "recommend/recommender.h"
 
 #include "base/params.h"
-#include "hnsw/search/filter.h"
 #include "recommend/session.h"
 
 #include <math.h>
@@ -11,12 +10,12 @@
 
 struct sl_session {
     sl_recommender *recommender;
-    sl_slot *slot;
-    size_t n, candidates, ef; /* the most that may be asked for */
+    sl_hazard *hazard;
+    size_t n, candidates, ef; /* the largest that a request may ask for */
     sl_searcher *searcher;
-    sl_scorer *scorer; /* of the model it met last; NULL without one */
+    sl_scorer *scorer; /* of the last pair's model; NULL: no pair had a model */
     sl_recall recall;
-    uint64_t *ids;
+    uint64_t *ids; /* of the candidates, as are the next two and the rows */
     float *recall_scores, *scores;
     sl_candidate *rows;
     sl_top_entry *top;
@@ -58,7 +57,7 @@ sl_status sl_request_check(const sl_request *request) {
  * Life
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A scorer of the pair's model: it is made when a session first meets it. */
+/* Makes sure that the scorer is of the pair's model. */
 static sl_status meet(sl_session *session, const sl_pair *pair) {
     if (!pair->ranker || sl_scorer_fits(session->scorer, pair)) return SL_OK;
     sl_scorer_free(session->scorer);
@@ -87,14 +86,13 @@ static sl_status make_arrays(sl_session *session) {
 
 static sl_status make_session(sl_session *session) {
     sl_recommender *recommender = session->recommender;
-    SL_TRY(sl_slots_take(&recommender->slots, &recommender->allocator, &session->slot));
+    SL_TRY(sl_hazards_take(&recommender->pairs, &session->hazard));
     SL_TRY(sl_recall_init(&session->recall, recommender->index, &recommender->allocator));
     SL_TRY(make_arrays(session));
     SL_TRY(
         sl_searcher_create(recommender->index, sl_recall_room(session->candidates, session->ef), &session->searcher));
-    const sl_pair *pair = sl_recommender_begin(recommender, session->slot);
-    sl_status status = meet(session, pair);
-    sl_recommender_end(session->slot);
+    sl_status status = meet(session, sl_recommender_begin(recommender, session->hazard));
+    sl_hazard_release(session->hazard);
     return status;
 }
 
@@ -132,7 +130,7 @@ void sl_session_free(sl_session *session) {
     sl_mem_free(allocator, session->rows, count * sizeof *session->rows);
     sl_mem_free(allocator, session->top, count * sizeof *session->top);
     sl_mem_free(allocator, session->groups, session->group_room * sizeof *session->groups);
-    sl_slots_give_back(session->slot);
+    sl_hazard_give_back(session->hazard);
     sl_mem_free(allocator, session, sizeof *session);
 }
 
@@ -140,10 +138,44 @@ void sl_session_free(sl_session *session) {
  * A request
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Where each candidate's features are. First the lookups' memory is asked for, then the rows'. */
-static void locate(const sl_prepared *prepared, const uint64_t *ids, size_t count, sl_candidate *rows,
-                   size_t *without) {
+/* A request that is being served. */
+typedef struct serving {
+    sl_session *session;
+    const sl_pair *pair; /* in use until the request ends */
+    const sl_request *request;
+    sl_recommend_stats stats;
+} serving;
+
+/* The arrays of a caller, of n entries each. */
+typedef struct answer {
+    uint64_t *ids;
+    float *scores, *recall_scores; /* NULL: not asked for */
+} answer;
+
+/* Starts serving a request with the pair in use, which stays until `end`. */
+static serving begin(sl_session *session, const sl_request *request) {
+    const sl_pair *pair = sl_recommender_begin(session->recommender, session->hazard);
+    return (serving){session, pair, request, {.requests = 1, .version = pair->version}};
+}
+
+/* Ends serving. *stats, unless NULL, gets the counts, on success alone. */
+static sl_status end(const serving *s, sl_status status, sl_recommend_stats *stats) {
+    sl_hazard_release(s->session->hazard);
+    if (status == SL_OK && stats) *stats = s->stats;
+    return status;
+}
+
+/* Puts the user of the request into the session's scorer, which is made of the pair's model. */
+static sl_status put_user(const serving *s) {
+    SL_TRY(meet(s->session, s->pair));
+    return s->pair->ranker ? sl_scorer_user(s->session->scorer, s->request) : SL_OK;
+}
+
+/* Finds the prepared row of each id. The memory of all lookups is prefetched first, then that of all rows. */
+static void locate(serving *s, const uint64_t *ids, size_t count) {
+    const sl_prepared *prepared = s->pair->prepared;
     const sl_id_table *table = sl_catalog_table(&prepared->catalog);
+    sl_candidate *rows = s->session->rows;
     for (size_t i = 0; i < count; i++)
         sl_id_table_prefetch(table, ids[i]);
     for (size_t i = 0; i < count; i++) {
@@ -152,15 +184,16 @@ static void locate(const sl_prepared *prepared, const uint64_t *ids, size_t coun
         rows[i].part = found ? sl_catalog_part(&prepared->catalog, sl_ref_part(ref)) : prepared->missing;
         rows[i].row = found ? sl_ref_row(ref) : 0;
         rows[i].missing = !found && prepared->lists_items;
-        *without += (size_t)rows[i].missing;
+        s->stats.without_features += (size_t)rows[i].missing;
         sl_prefetch(&rows[i].part->marks[rows[i].row], 1);
     }
 }
 
-/* The first `found` entries of top in the order of the answer. */
-static size_t choose(sl_session *session, const sl_pair *pair, size_t found, const sl_recommend_params *params) {
+/* Puts the first `found` candidates into the order of the answer. Returns how many the answer has. */
+static size_t choose(const serving *s, size_t found, const sl_recommend_params *params) {
+    sl_session *session = s->session;
     sl_top top = {session->top, 0, params->max_per_group ? session->candidates : params->n};
-    if (pair->ranker) {
+    if (s->pair->ranker) {
         for (size_t i = 0; i < found; i++)
             sl_top_push(&top, (double)session->scores[i], i);
         sl_top_sort(&top);
@@ -174,31 +207,31 @@ static size_t choose(sl_session *session, const sl_pair *pair, size_t found, con
                         session->group_room);
 }
 
-static void write_results(const sl_session *session, const sl_pair *pair, size_t results, size_t n, uint64_t *ids,
-                          float *scores, float *recall_scores) {
-    const float *from = pair->ranker ? session->scores : session->recall_scores;
+/* Writes the chosen candidates, and fills up to n with SL_NO_ID and NaN. */
+static void write_answer(const serving *s, size_t n, const answer *out) {
+    const sl_session *session = s->session;
+    const float *from = s->pair->ranker ? session->scores : session->recall_scores;
     for (size_t i = 0; i < n; i++) {
-        size_t at = i < results ? (size_t)session->top[i].id : 0;
-        ids[i] = i < results ? session->ids[at] : SL_NO_ID;
-        if (scores) scores[i] = i < results ? from[at] : NAN;
-        if (recall_scores) recall_scores[i] = i < results ? session->recall_scores[at] : NAN;
+        int has = i < s->stats.results;
+        size_t at = has ? (size_t)session->top[i].id : 0;
+        out->ids[i] = has ? session->ids[at] : SL_NO_ID;
+        if (out->scores) out->scores[i] = has ? from[at] : NAN;
+        if (out->recall_scores) out->recall_scores[i] = has ? session->recall_scores[at] : NAN;
     }
 }
 
-static sl_status recommend(sl_session *session, const sl_pair *pair, const sl_request *request,
-                           const sl_recommend_params *params, uint64_t *ids, float *scores, float *recall_scores,
-                           sl_recommend_stats *stats) {
+static sl_status recommend(serving *s, const sl_recommend_params *params, const answer *out) {
+    sl_session *session = s->session;
     size_t found;
-    SL_TRY(meet(session, pair));
-    if (pair->ranker) SL_TRY(sl_scorer_user(session->scorer, request));
-    SL_TRY(sl_recall_run(&session->recall, session->searcher, request, params, session->ids, session->recall_scores,
+    SL_TRY(put_user(s));
+    SL_TRY(sl_recall_run(&session->recall, session->searcher, s->request, params, session->ids, session->recall_scores,
                          &found));
-    locate(pair->prepared, session->ids, found, session->rows, &stats->without_features);
-    if (pair->ranker)
+    locate(s, session->ids, found);
+    if (s->pair->ranker)
         SL_TRY(sl_scorer_run(session->scorer, session->rows, session->recall_scores, found, session->scores));
-    stats->results = choose(session, pair, found, params);
-    stats->candidates = found;
-    write_results(session, pair, stats->results, params->n, ids, scores, recall_scores);
+    s->stats.results = choose(s, found, params);
+    s->stats.candidates = found;
+    write_answer(s, params->n, out);
     return SL_OK;
 }
 
@@ -210,7 +243,7 @@ static sl_status check_size(const sl_session *session, const sl_recommend_params
                    params->n, params->candidates, params->ef, session->n, session->candidates, session->ef);
 }
 
-/* A bound that nothing can be held to would be no bound, and nobody would notice. */
+/* Refuses max_per_group without groups. Such a bound would bound nothing, and nobody would notice. */
 static sl_status check_groups(const sl_session *session, const sl_recommend_params *params) {
     if (!params->max_per_group || session->recommender->group) return SL_OK;
     return sl_fail(SL_EINVAL,
@@ -228,39 +261,37 @@ sl_status sl_session_recommend(sl_session *session, const sl_request *request, c
     SL_TRY(check_groups(session, &mine));
     SL_TRY(sl_request_check(request));
     if (!request->vector) return sl_fail(SL_EINVAL, "the request's vector is NULL; recall needs one");
-    const sl_pair *pair = sl_recommender_begin(session->recommender, session->slot);
-    sl_recommend_stats counts = {.requests = 1, .version = pair->version};
-    sl_status status = recommend(session, pair, request, &mine, ids, scores, recall_scores, &counts);
-    sl_recommender_end(session->slot);
-    if (status == SL_OK && stats) *stats = counts;
-    return status;
+    const answer out = {ids, scores, recall_scores};
+    serving s = begin(session, request);
+    return end(&s, recommend(&s, &mine, &out), stats);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Ranking alone
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status score_slice(sl_session *session, const sl_pair *pair, const sl_request *request, const uint64_t *ids,
-                             const float *recall_scores, size_t count, float *scores, sl_recommend_stats *stats) {
-    if (!recall_scores && (!pair->ranker || sl_scorer_asks_recall(session->scorer))) {
-        SL_TRY(sl_recall_scores(&session->recall, request, ids, count, session->recall_scores));
+/* Scores at most as many ids as the session has candidates. */
+static sl_status score_slice(serving *s, const uint64_t *ids, const float *recall_scores, size_t count, float *scores) {
+    sl_session *session = s->session;
+    const sl_ranker *ranker = s->pair->ranker;
+    if (!recall_scores && (!ranker || sl_scorer_asks_recall(session->scorer))) {
+        SL_TRY(sl_recall_scores(&session->recall, s->request, ids, count, session->recall_scores));
         recall_scores = session->recall_scores;
     }
-    locate(pair->prepared, ids, count, session->rows, &stats->without_features);
-    if (pair->ranker) return sl_scorer_run(session->scorer, session->rows, recall_scores, count, scores);
+    locate(s, ids, count);
+    if (ranker) return sl_scorer_run(session->scorer, session->rows, recall_scores, count, scores);
     memmove(scores, recall_scores, count * sizeof *scores);
     return SL_OK;
 }
 
-static sl_status score(sl_session *session, const sl_pair *pair, const sl_request *request, const uint64_t *ids,
-                       const float *recall_scores, size_t count, float *scores, sl_recommend_stats *stats) {
-    SL_TRY(meet(session, pair));
-    if (pair->ranker) SL_TRY(sl_scorer_user(session->scorer, request));
-    for (size_t at = 0; at < count; at += session->candidates) {
-        size_t slice = count - at < session->candidates ? count - at : session->candidates;
-        SL_TRY(score_slice(session, pair, request, ids + at, recall_scores ? recall_scores + at : NULL, slice,
-                           scores + at, stats));
+static sl_status score(serving *s, const uint64_t *ids, const float *recall_scores, size_t count, float *scores) {
+    size_t most = s->session->candidates;
+    SL_TRY(put_user(s));
+    for (size_t at = 0; at < count; at += most) {
+        size_t slice = count - at < most ? count - at : most;
+        SL_TRY(score_slice(s, ids + at, recall_scores ? recall_scores + at : NULL, slice, scores + at));
     }
+    s->stats.results = s->stats.candidates = count;
     return SL_OK;
 }
 
@@ -268,10 +299,6 @@ sl_status sl_session_score(sl_session *session, const sl_request *request, const
                            const float *recall_scores, size_t count, float *scores, sl_recommend_stats *stats) {
     if (!session || (count && (!ids || !scores))) return sl_fail(SL_EINVAL, "session, ids or scores is NULL");
     SL_TRY(sl_request_check(request));
-    const sl_pair *pair = sl_recommender_begin(session->recommender, session->slot);
-    sl_recommend_stats counts = {.requests = 1, .results = count, .candidates = count, .version = pair->version};
-    sl_status status = score(session, pair, request, ids, recall_scores, count, scores, &counts);
-    sl_recommender_end(session->slot);
-    if (status == SL_OK && stats) *stats = counts;
-    return status;
+    serving s = begin(session, request);
+    return end(&s, score(&s, ids, recall_scores, count, scores), stats);
 }

@@ -1,37 +1,39 @@
-/* What a session does before it ranks, and what the batch call shares with it. */
+/* The steps of a session before ranking: checking a request, and recalling candidates. */
 #ifndef SL_RECOMMEND_SESSION_H
 #define SL_RECOMMEND_SESSION_H
 
-#include "hnsw/graph/index.h"
+#include "base/memory.h"
 
 #include <shortlist_rank.h>
 
-/* session.c: parameters with their defaults, ef among them. Errors: SL_EINVAL. */
+/* session.c: reads parameters, with the defaults for those that are missing. ef is set. Errors: SL_EINVAL. */
 sl_status sl_recommend_params_read(const sl_recommend_params *given, sl_recommend_params *out);
+/* Checks the struct of a request. Errors: SL_EINVAL. */
 sl_status sl_request_check(const sl_request *request);
 
-/* recall.c: a thread's scratch of recalling candidates: the ids a request excludes, and a vector. */
+/* recall.c: what one thread needs to recall candidates. */
 typedef struct sl_recall {
     sl_allocator allocator;
     sl_index *index;
-    const sl_request *request; /* while it is asked */
-    uint64_t *excluded;        /* open addressing, SL_NO_ID where empty */
-    size_t room, mask;         /* places it has; of those in use, a power of two, less one */
+    const sl_request *request; /* the one being served, for the filter */
+    uint64_t *excluded;        /* the ids that the request excludes: open addressing, SL_NO_ID in empty places */
+    size_t room, mask;         /* places allocated; places in use, a power of two, minus 1 */
     size_t dim;
     sl_metric metric;
-    sl_dtype dtype; /* of the index's vectors */
-    void *vector;   /* of the index, as that type */
-    void *query;    /* the request's, as the same */
+    sl_dtype dtype; /* element type of the index's vectors, and of the next two */
+    void *vector;   /* a vector of the index */
+    void *query;    /* the request's vector */
 } sl_recall;
 sl_status sl_recall_init(sl_recall *recall, sl_index *index, const sl_allocator *allocator);
 /* Takes a zeroed one. */
 void sl_recall_free(sl_recall *recall);
-/* The max_ef of a searcher for requests of this size, with room to look further where ids are excluded. */
+/* Returns the max_ef of a searcher for requests of this size, with room to search further when ids are excluded. */
 size_t sl_recall_room(size_t candidates, size_t ef);
-/* Up to params->candidates ids and scores; *found is how many. Allocates only for more exclusions than before. */
+/* Recalls up to params->candidates ids and scores, best first; *found is their number. Allocates only for more excluded
+ * ids than ever before. Errors: as of a search. */
 sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_request *request,
                         const sl_recommend_params *params, uint64_t *ids, float *scores, size_t *found);
-/* The scores that recall would give these ids; NaN for those that the index lacks. */
+/* Computes the scores that recall would give these ids; NaN for ids that the index lacks. Errors: as of a search. */
 sl_status sl_recall_scores(sl_recall *recall, const sl_request *request, const uint64_t *ids, size_t count,
                            float *scores);
 

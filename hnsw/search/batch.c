@@ -3,6 +3,7 @@
 #include "base/failure.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/place/replicas.h"
+#include "hnsw/search/accessors.h"
 #include "hnsw/search/filter.h"
 #include "hnsw/search/partition_scan.h"
 #include "hnsw/search/searcher_pool.h"

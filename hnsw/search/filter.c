@@ -1,5 +1,7 @@
 #include "hnsw/search/filter.h"
 
+#include "hnsw/search/accessors.h"
+
 /* How much further than asked a search with a filter looks: work stays bounded whatever the filter says. */
 enum { FURTHER = 8, LEAST = 1024 };
 

@@ -30,7 +30,4 @@ void sl_filter_undeleted(const sl_index *index, sl_pool *pool);
  * as that would have had to rank (`wanted`, at least k), or k where the filter took away no more than a quarter. */
 int sl_filter_enough(size_t kept, size_t seen, size_t k, size_t wanted);
 
-/* The max_ef of a searcher for these parameters: with a filter, room for walks that have to look further. */
-size_t sl_filter_room(const sl_search_params *params, size_t k);
-
 #endif

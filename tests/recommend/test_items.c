@@ -1,5 +1,5 @@
-/* Item tables: what goes in comes out, of rows, files and updates; what is refused is refused whole; and files are not
- * trusted. */
+/* Item tables give back the rows that went in, by rows, files and updates. A refused update changes nothing. Files are
+ * not trusted. */
 #include "base/random.h"
 #include "recommend/items.h"
 #include "tests/support/check_main.h"
@@ -26,7 +26,7 @@ static void tear_down(void) {
 
 enum { ROWS = 40, DIM = 3 };
 
-/* A table of every type of column, with values missing, of which a row's are told by its id and a version. */
+/* A table with every type of column and some missing values. An id and a version determine the values of a row. */
 typedef struct every {
     sl_table table;
     sl_column columns[8];
@@ -109,7 +109,7 @@ static void expect_row(const sl_items *items, uint64_t id, unsigned version) {
     if (has) ck_assert(fabs(strtod(text, NULL) - ((double)id / 3 + version)) < 1e-12 * (double)id + 1e-12);
 }
 
-/* A source that gives the table in blocks of a few rows. */
+/* A source that gives the table's rows in blocks of a few. */
 typedef struct pieces {
     sl_rows rows;
     sl_table_cursor *cursor;
@@ -163,9 +163,9 @@ START_TEST(what_goes_in_comes_out) {
         ck_assert_uint_eq(sl_items_size(items), ROWS);
         for (size_t i = 0; i < ROWS; i++)
             expect_row(items, sparse_ids[i], 3);
-        /* A message about a row names it by its place in what the table was made from. */
-        for (size_t p = 0, first = 0; p < sl_catalog_parts(&items->body->catalog); p++) {
-            const sl_table *part = &sl_items_part_of(items->body, p)->table;
+        /* A message names a row by its number in the source of the table. */
+        for (size_t p = 0, first = 0; p < sl_catalog_parts(&sl_items_body(items)->catalog); p++) {
+            const sl_table *part = &sl_items_part_of(sl_items_body(items), p)->table;
             ck_assert_uint_eq(part->first_row, first);
             first += part->rows;
         }
@@ -175,7 +175,7 @@ START_TEST(what_goes_in_comes_out) {
         ck_assert_uint_eq(sl_items_size(opened), ROWS);
         for (size_t i = 0; i < ROWS; i++)
             expect_row(opened, sparse_ids[i], 3);
-        /* Over the file that it is mapped from. */
+        /* Saves over the file that the table is mapped from. */
         ck_ok(sl_items_save(opened, path, NULL));
         expect_row(opened, sparse_ids[5], 3);
         sl_items_free(opened);
@@ -238,7 +238,7 @@ START_TEST(an_empty_table_is_one) {
 }
 END_TEST
 
-/* Ids may be texts of digits, or 32 bits wide, and another column's. */
+/* Ids may be texts of digits or integers of 32 bits, in a column of any name. */
 START_TEST(ids_come_in_several_types) {
     static const char digits[] = "0718446744073709551614";
     static const int64_t offsets[] = {0, 1, 2, 22};
@@ -328,7 +328,7 @@ START_TEST(bad_rows_are_refused) {
 }
 END_TEST
 
-/* Nothing of an update that is refused is there afterwards. */
+/* A refused update leaves nothing behind. */
 START_TEST(bad_updates_are_refused_whole) {
     every e, next;
     every_fill(&e, sparse_ids, ROWS, 0);
@@ -357,7 +357,7 @@ START_TEST(bad_updates_are_refused_whole) {
     ck_fails(sl_items_update(items, NULL), SL_EINVAL, "");
     every_fill(&next, ids, 0, 1);
     ck_ok(sl_items_update(items, &next.table));
-    /* Somebody else is at it. */
+    /* Another thread is changing the table. */
     ck_ok(sl_items_lock(items));
     every_fill(&next, ids, 3, 1);
     ck_fails(sl_items_update(items, &next.table), SL_EBUSY, "");
@@ -422,36 +422,36 @@ START_TEST(updates_replace_and_add) {
 }
 END_TEST
 
-/* However often rows are replaced, memory stays in proportion. */
-/* Rows that newer ones stand for are counted, new ones are not; a table is gathered anew by that count. */
+/* The table counts rows that newer rows replace, and no new ones. The count decides when the table is compacted. */
 START_TEST(outdated_rows_are_counted) {
     static const uint64_t some[] = {3, 4, 5, 6, 7}, others[] = {6, 7, 8};
     every e;
     every_fill(&e, some, 5, 0);
     sl_items *items = items_of(&e.table, 5, NULL);
-    ck_assert_uint_eq(items->body->outdated, 0);
+    ck_assert_uint_eq(sl_items_body(items)->outdated, 0);
     every_fill(&e, others, 3, 1);
     ck_ok(sl_items_update(items, &e.table));
-    ck_assert_uint_eq(items->body->outdated, 2);
+    ck_assert_uint_eq(sl_items_body(items)->outdated, 2);
     ck_ok(sl_items_update(items, &e.table));
-    ck_assert_uint_eq(items->body->outdated, 5);
-    const sl_item_body *first = items->body;
+    ck_assert_uint_eq(sl_items_body(items)->outdated, 5);
+    const sl_item_body *first = sl_items_body(items);
     size_t outdated = 5, parts = 3;
-    while (items->body == first) {
-        ck_assert_uint_eq(items->body->outdated, outdated);
-        ck_assert_uint_eq(sl_catalog_parts(&items->body->catalog), parts);
+    while (sl_items_body(items) == first) {
+        ck_assert_uint_eq(sl_items_body(items)->outdated, outdated);
+        ck_assert_uint_eq(sl_catalog_parts(&sl_items_body(items)->catalog), parts);
         ck_assert_uint_le(outdated + 4 * parts, 4096);
         ck_ok(sl_items_update(items, &e.table));
         outdated += 3;
         parts++;
     }
     ck_assert_uint_gt(outdated + 4 * parts, 4096);
-    ck_assert_uint_eq(items->body->outdated, 0);
-    ck_assert_uint_eq(sl_catalog_parts(&items->body->catalog), 1);
+    ck_assert_uint_eq(sl_items_body(items)->outdated, 0);
+    ck_assert_uint_eq(sl_catalog_parts(&sl_items_body(items)->catalog), 1);
     sl_items_free(items);
 }
 END_TEST
 
+/* Memory stays in proportion to the items, however often rows are replaced. */
 START_TEST(updates_do_not_pile_up) {
     every e;
     fault_allocator memory;
@@ -474,7 +474,7 @@ START_TEST(updates_do_not_pile_up) {
 }
 END_TEST
 
-/* Readers see old rows or new ones, whole; with as many steps that the rows are gathered anew beneath them. */
+/* Readers see old rows or new rows, whole. So many updates run that the table is compacted under the readers. */
 typedef struct reading {
     sl_items *items;
     int stop; /* atomic */
@@ -533,13 +533,13 @@ static void make_file(char path[SCRATCH_PATH]) {
     sl_items_free(items);
 }
 
-/* What is saved in some tests need not survive the machine. */
+/* Leaves fsync out: files of these tests need not survive the machine. */
 static int no_sync(void *ctx, int fd) {
     (void)ctx, (void)fd;
     return 0;
 }
 
-/* Everything a program may do with a table that opened. */
+/* Does everything that a program may do with an open table. */
 static sl_status use(const char *path) {
     static const char *const columns[] = {"id", "long", "int", "float", "double", "vector", "text", "list"};
     fault_allocator memory;
@@ -580,7 +580,7 @@ static sl_status use(const char *path) {
     return SL_OK;
 }
 
-/* Work that grows with the square of the columns has a bound, of blocks as of files. */
+/* The number of columns is bounded, in blocks and in files, because some work grows with its square. */
 START_TEST(too_many_columns_are_refused) {
     static sl_column columns[SL_MAX_COLUMNS + 1];
     static char names[SL_MAX_COLUMNS + 1][8];
@@ -615,7 +615,7 @@ START_TEST(every_truncation_is_refused) {
 }
 END_TEST
 
-/* Whatever byte is changed: the file is refused, or it opens and no harm is done. `sealed` puts the CRCs right. */
+/* A file with a changed byte is refused, or opens and does no harm. The second run makes the CRCs right again. */
 START_TEST(every_changed_byte_is_survived) {
     char path[SCRATCH_PATH];
     size_t size, opened = 0, refused = 0;
@@ -623,7 +623,7 @@ START_TEST(every_changed_byte_is_survived) {
     unsigned char *bytes = file_read(path, &size);
     unsigned char *changed = malloc(size);
     for (size_t at = 0; at < size; at++) {
-        /* Of what lies between the sections nothing is read. */
+        /* Most bytes between the sections are left out: opening reads none of them. */
         if (bytes[at] == 0 && at > 1536 && at % 61) continue;
         for (unsigned turn = 0; turn < 3; turn++) {
             memcpy(changed, bytes, size);
@@ -648,7 +648,7 @@ END_TEST
  * Damage is found, and stays damage
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What a program that asks before it trusts learns: by opening, then by checking. */
+/* Opens the file and checks it. */
 static sl_status check(const char *path, sl_items_check_report *report) {
     sl_items *items;
     *report = (sl_items_check_report){.struct_size = sizeof *report};
@@ -697,8 +697,8 @@ START_TEST(a_sound_file_is_told_whole) {
 }
 END_TEST
 
-/* One bit at random places: whatever byte of the file it is in, it is found, and named where it lies in a section; and
- * nobody makes a sound file of the damaged one. */
+/* A flipped bit anywhere in the file is found. The message names the section, if the bit lies in one. No save makes a
+ * sound file of the damaged one. */
 START_TEST(every_flipped_bit_is_found_and_stays) {
     char path[SCRATCH_PATH], name[64];
     size_t size, read_in_place = 0;
@@ -722,8 +722,8 @@ START_TEST(every_flipped_bit_is_found_and_stays) {
             snprintf(name, sizeof name, "section %u (%s) is damaged", section->kind, sl_section_name(section->kind));
             int in_place = section->kind == SL_SECTION_COLUMNS || section->kind == SL_SECTION_TEXT;
             read_in_place += (size_t)in_place;
-            int rules = in_place && !report.rows; /* offsets and lists are held to their rules by opening */
-            ck_assert_msg(rules || strstr(sl_last_error(), name), "'%s' does not say '%s'", sl_last_error(), name);
+            int unopened = in_place && !report.rows; /* opening has refused offsets or lists */
+            ck_assert_msg(unopened || strstr(sl_last_error(), name), "'%s' does not say '%s'", sl_last_error(), name);
         }
         for (int as_it_is = 0; as_it_is < 2 && (section || at < SL_HEADER_SIZE); as_it_is++) {
             size_t after;
@@ -741,7 +741,7 @@ START_TEST(every_flipped_bit_is_found_and_stays) {
 }
 END_TEST
 
-/* So many updates that what counts is gathered into memory: the damage does not slip through there. */
+/* So many updates run that the rows would be compacted into memory. The damage does not slip through there. */
 START_TEST(updates_do_not_launder_damage) {
     enum { MANY = 3000, ROUNDS = 3 };
     static int64_t ids[MANY];
@@ -765,9 +765,9 @@ START_TEST(updates_do_not_launder_damage) {
         const sl_file_section *section = &header.sections[2];
         ck_assert_uint_eq(section->kind, SL_SECTION_COLUMNS);
         const double wrong = 1e300;
-        /* The value of the last row, which no update replaces. */
+        /* Damages the value of the last row, which no update replaces. */
         ck_ok(sl_items_open(path, NULL, &items));
-        const sl_items_part *part = sl_items_part_of(items->body, 0);
+        const sl_items_part *part = sl_items_part_of(sl_items_body(items), 0);
         size_t at = (size_t)((const uint8_t *)(part->columns[1].values) - part->data) + (MANY - 1) * sizeof(double);
         sl_items_free(items);
         if (damaged) file_patch(path, (size_t)section->offset + at, &wrong, sizeof wrong);
@@ -775,7 +775,7 @@ START_TEST(updates_do_not_launder_damage) {
         table.rows = MANY - 1;
         for (size_t round = 0; round < ROUNDS; round++)
             ck_ok(sl_items_update(items, &table));
-        ck_assert_int_eq(items->body->store == NULL, !damaged);
+        ck_assert_int_eq(sl_items_body(items)->store == NULL, !damaged);
         sl_items_check_report report = {.struct_size = sizeof report};
         if (damaged) {
             ck_fails(sl_items_check(items, NULL, &report), SL_ECORRUPT, "values of the columns");
@@ -790,7 +790,7 @@ START_TEST(updates_do_not_launder_damage) {
 }
 END_TEST
 
-/* A file whose checksums are right, and whose ids are not those of its id column. */
+/* A file with right checksums, but with ids that differ from its id column, is refused. */
 START_TEST(ids_are_held_to_their_column) {
     char path[SCRATCH_PATH];
     size_t size;
@@ -862,7 +862,7 @@ START_TEST(failing_saves_leave_the_old_file) {
     make_file(path);
     every_fill(&e, sparse_ids, ROWS, 9);
     sl_items *items = items_of(&e.table, 7, NULL), *opened;
-    /* Those that a save makes, up to the removal of its temporary file. */
+    /* Each operation of a save fails in turn, up to the removal of its temporary file. */
     for (int kind = 0; kind < FAULT_UNLINK; kind++) {
         fault_files files;
         sl_save_params params;

@@ -1,4 +1,4 @@
-/* From a user to the top n: the scores are a predictor's, the order is by them, and what a request asks for holds. */
+/* From a user to the top n: scores equal a predictor's, the order follows them, and filters and groups hold. */
 #include "base/random.h"
 #include "recommend/items.h"
 #include "tests/support/check_main.h"
@@ -56,7 +56,7 @@ static sl_session *session_of(sl_recommender *recommender) {
  * Scores and order
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The answer by other means: the candidates of the index, scored by a predictor, the best first. */
+/* The answer by other means: the candidates of the index, scored by a predictor, best first. */
 typedef struct answer {
     uint64_t recalled[CANDIDATES], ids[CANDIDATES];
     float recall[CANDIDATES], all[CANDIDATES], scores[CANDIDATES], recall_scores[CANDIDATES];
@@ -67,10 +67,10 @@ static void expect_answer(const sl_ranker *ranker, size_t user, answer *a) {
     indexes_search(f.index, f.user_vectors + user * FUNNEL_DIM, SL_F32, 1, CANDIDATES, EF, a->recalled, a->recall);
     for (size_t i = 0; i < CANDIDATES; i++)
         a->rows[i] = funnel_row(&f, a->recalled[i]);
-    funnel_predict(&f, ranker, &f.items.table, user, a->rows, a->recalled, a->recall, CANDIDATES, a->all);
+    funnel_predict(&f, ranker, user, &(funnel_candidates){a->recalled, a->rows, a->recall, CANDIDATES}, a->all);
 }
 
-/* Puts the candidates in order of `by`, ties by their recall. */
+/* Sorts the candidates by `by`. Equal ones keep the recall's order. */
 static void order_answer(answer *a, const float *by) {
     int taken[CANDIDATES] = {0};
     for (size_t i = 0; i < CANDIDATES; i++) {
@@ -129,7 +129,7 @@ START_TEST(scores_are_the_predictors) {
 }
 END_TEST
 
-/* Handles that the caller has freed live on in the recommender; and users' rows may lie anywhere in their table. */
+/* The recommender keeps handles that the caller has freed. A user's row may lie anywhere in its table. */
 START_TEST(handles_are_kept) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
     sl_items *items = funnel_items(&f, NULL);
@@ -148,7 +148,7 @@ START_TEST(handles_are_kept) {
 }
 END_TEST
 
-/* A table mapped from its file serves as the one that was saved. */
+/* A table mapped from its file serves as the saved table does. */
 START_TEST(a_mapped_table_serves) {
     scratch place;
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
@@ -180,7 +180,7 @@ static sl_status make_verified(sl_ranker *ranker, sl_items *items, int verify, s
     return sl_recommender_create(f.index, ranker, items, &params, out);
 }
 
-/* One bit of a value: whoever asks for it is not served from a damaged table, and a swap to one changes nothing. */
+/* With `verify`, a table with one flipped bit does not serve, and a swap to it changes nothing. */
 START_TEST(a_damaged_table_does_not_serve) {
     scratch place;
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
@@ -191,9 +191,9 @@ START_TEST(a_damaged_table_does_not_serve) {
     ck_ok(sl_items_open(place.path, NULL, &opened));
     ck_ok(make_verified(ranker, opened, 1, &recommender));
     sl_recommender_free(recommender);
-    const sl_file_section *section = sl_store_section(opened->body->store, SL_SECTION_COLUMNS);
+    const sl_file_section *section = sl_store_section(sl_items_body(opened)->store, SL_SECTION_COLUMNS);
     size_t at = (size_t)section->offset;
-    unsigned char byte = (unsigned char)(opened->body->store->base[at] ^ 1);
+    unsigned char byte = (unsigned char)(sl_items_body(opened)->store->base[at] ^ 1);
     sl_items_free(opened);
     file_patch(place.path, at, &byte, 1);
     ck_ok(sl_items_open(place.path, NULL, &opened));
@@ -213,7 +213,7 @@ START_TEST(a_damaged_table_does_not_serve) {
 }
 END_TEST
 
-/* What was asked for ahead. */
+/* The ranges that were read ahead. */
 static struct {
     const uint8_t *from;
     uint64_t size;
@@ -226,7 +226,7 @@ static void note(const void *at, uint64_t size) {
     asked[asked_count++].size = size;
 }
 
-/* All of the bytes, by whatever number of calls. */
+/* Whether all of the bytes were read ahead, by any number of calls. */
 static int was_asked(const void *at, size_t size) {
     const uint8_t *byte = at, *end = byte + size;
     for (size_t i = 0; i < asked_count && byte < end; i++) {
@@ -237,7 +237,7 @@ static int was_asked(const void *at, size_t size) {
     return byte >= end;
 }
 
-/* Columns of a mapped table that the model reads, and only those, are asked for before they are. */
+/* The columns that the model reads are read ahead from a mapped table, and no others. */
 START_TEST(mapped_columns_are_asked_for) {
     scratch place;
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
@@ -245,12 +245,12 @@ START_TEST(mapped_columns_are_asked_for) {
     scratch_open(&place);
     ck_ok(sl_items_save(items, place.path, NULL));
     ck_ok(sl_items_open(place.path, NULL, &opened));
-    sl_medium noting = *opened->body->store->medium;
+    sl_medium noting = *sl_items_body(opened)->store->medium;
     noting.advise_soon = note;
-    opened->body->store->medium = &noting;
+    sl_items_body(opened)->store->medium = &noting;
     asked_count = 0;
     sl_recommender *recommender = make(ranker, opened, SL_ITEM_LAYER, NULL);
-    const sl_items_part *part = sl_items_part_of(opened->body, 0);
+    const sl_items_part *part = sl_items_part_of(sl_items_body(opened), 0);
     const sl_column *genre = &part->columns[sl_items_column(opened, "genre")];
     const sl_column *stars = &part->columns[sl_items_column(opened, "stars")];
     const sl_column *year = &part->columns[sl_items_column(opened, "year")];
@@ -272,7 +272,7 @@ START_TEST(mapped_columns_are_asked_for) {
 }
 END_TEST
 
-/* More ids than candidates are cut; recall scores that are not given are computed. */
+/* More ids than candidates are scored in slices. Recall scores that are not given are computed. */
 START_TEST(ranking_alone_takes_any_number) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
     sl_items *items = funnel_items(&f, NULL);
@@ -285,7 +285,7 @@ START_TEST(ranking_alone_takes_any_number) {
     indexes_search(f.index, request.vector, SL_F32, 1, FUNNEL_ITEMS, FUNNEL_ITEMS, found, recall);
     for (size_t i = 0; i < FUNNEL_ITEMS; i++)
         rows[i] = funnel_row(&f, found[i]);
-    funnel_predict(&f, ranker, &f.items.table, 4, rows, found, recall, FUNNEL_ITEMS, wanted);
+    funnel_predict(&f, ranker, 4, &(funnel_candidates){found, rows, recall, FUNNEL_ITEMS}, wanted);
     ck_ok(sl_session_score(session, &request, found, recall, FUNNEL_ITEMS, scores, NULL));
     expect_close(scores, wanted, FUNNEL_ITEMS);
     ck_ok(sl_session_score(session, &request, found, NULL, FUNNEL_ITEMS, scores, NULL));
@@ -323,7 +323,7 @@ START_TEST(recall_alone_keeps_its_order) {
 }
 END_TEST
 
-/* Every metric's computed scores are the search's. */
+/* Under every metric, computed recall scores equal the search's. */
 START_TEST(computed_recall_is_the_searches) {
     funnel_free(&f);
     funnel_make(&f, _i % 2, (sl_metric)(_i / 2));
@@ -355,7 +355,7 @@ static int even(void *ctx, uint64_t id) {
     return id % 2 == 0;
 }
 
-/* Whatever says that an id may not be returned is heeded, alone and with the others, and n results remain. */
+/* Each kind of filter is obeyed, alone and with the others, and n results remain. */
 START_TEST(exclusions_are_never_returned) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_PLAIN, 1, NULL);
     sl_items *items = funnel_items(&f, NULL);
@@ -389,7 +389,7 @@ START_TEST(exclusions_are_never_returned) {
                 ck_assert_uint_ne(ids[i], ids[j]);
         }
     }
-    /* All of them: nothing is left, and that is no error. */
+    /* Excluding all ids leaves no result, which is no error. */
     uint64_t ids[N];
     float scores[N];
     sl_recommend_stats stats;
@@ -411,8 +411,8 @@ static void genre_of(const sl_items *items, uint64_t id, char out[16]) {
     ck_ok(sl_items_text(items, id, "genre", out, 16, NULL));
 }
 
-/* The first in order whose group has not had its share; items in no group are not held back. */
-START_TEST(groups_have_their_share) {
+/* The first of each group up to the bound are kept, in order. Items in no group are not bounded. */
+START_TEST(groups_are_bounded) {
     sl_ranker *ranker = _i ? funnel_ranker(&f, MODEL_PLAIN, 1, NULL) : NULL;
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(ranker, items, SL_ITEM_LAYER, "genre");
@@ -485,7 +485,7 @@ START_TEST(missing_items_are_scored_and_counted) {
     expect_answer(ranker, 8, &a);
     for (size_t i = 0; i < CANDIDATES; i++)
         if (a.rows[i] % 3 == 0) a.rows[i] = SIZE_MAX, missing++;
-    funnel_predict(&f, ranker, &f.items.table, 8, a.rows, a.recalled, a.recall, CANDIDATES, a.all);
+    funnel_predict(&f, ranker, 8, &(funnel_candidates){a.recalled, a.rows, a.recall, CANDIDATES}, a.all);
     for (size_t i = 0; i < CANDIDATES && _i / 2; i++)
         if (a.rows[i] == SIZE_MAX) a.all[i] = -7;
     ck_ok(sl_session_score(session, &request, a.recalled, a.recall, CANDIDATES, scores, &stats));
@@ -500,7 +500,7 @@ START_TEST(missing_items_are_scored_and_counted) {
 }
 END_TEST
 
-/* Vectors added to the index afterwards are candidates without features, until a swap. */
+/* Vectors added to the index later are candidates without features, until a swap. */
 START_TEST(the_index_may_grow) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_VECTORS, 1, NULL);
     sl_recommender *recommender = make(ranker, NULL, SL_ITEM_LAYER, NULL);
@@ -526,7 +526,7 @@ START_TEST(the_index_may_grow) {
 }
 END_TEST
 
-/* What is deleted is no candidate, and what is added under its id has its own features. */
+/* A deleted vector is no candidate. A vector added under its id has its own features. */
 START_TEST(the_index_may_shrink) {
     enum { GONE = FUNNEL_ITEMS / 2, AGAIN = 5 };
     uint64_t gone[GONE], ids[N];
@@ -590,7 +590,7 @@ static int stop(void *ctx, uint64_t done, uint64_t total) {
     return 1;
 }
 
-START_TEST(a_batch_is_its_requests) {
+START_TEST(a_query_batch_is_its_requests) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(ranker, items, SL_ITEM_LAYER, "genre");
@@ -666,7 +666,7 @@ START_TEST(model_and_table_must_agree) {
     refuse(all, items, "colour", SL_ENOTFOUND, "'colour'");
     refuse(all, items, "stars", SL_ETYPE, "'stars'");
     refuse(all, NULL, "genre", SL_ENOTFOUND, "genre");
-    /* A table without one of the columns, and one where it is of another type. */
+    /* One table lacks a column, another has it with another type. */
     for (size_t c = 1; c < f.items.table.column_count; c++) {
         grid g = f.items;
         const char *name = g.columns[c].name;
@@ -701,7 +701,7 @@ START_TEST(model_and_table_must_agree) {
 }
 END_TEST
 
-/* A swap that fails leaves what serves. */
+/* A swap that fails leaves the pair in use. */
 START_TEST(a_failed_swap_changes_nothing) {
     sl_ranker *plain = funnel_ranker(&f, MODEL_PLAIN, 1, NULL), *all = funnel_ranker(&f, MODEL_ALL, 1, NULL);
     grid g = f.items;
@@ -729,53 +729,46 @@ START_TEST(a_failed_swap_changes_nothing) {
 }
 END_TEST
 
+/* Each line makes one field of a good request, or of good parameters, wrong. */
+static void refuse_each(sl_session *session) {
+    const sl_request good = funnel_request(&f, 2);
+    static const float infinite[FUNNEL_DIM] = {INFINITY};
+    uint64_t ids[N];
+#define REFUSED(wrong, status, text)                                                                                   \
+    do {                                                                                                               \
+        sl_request request = good;                                                                                     \
+        sl_recommend_params params = sizes(N, CANDIDATES);                                                             \
+        wrong;                                                                                                         \
+        ck_fails(sl_session_recommend(session, &request, &params, ids, NULL, NULL, NULL), status, text);               \
+    } while (0)
+    REFUSED(request.struct_size = 0, SL_EINVAL, "sl_request");
+    REFUSED(request.vector = NULL, SL_EINVAL, "vector");
+    REFUSED(request.vector = infinite, SL_EVALUE, "");
+    REFUSED(request.dtype = SL_I8, SL_ETYPE, "");
+    REFUSED(request.user = NULL, SL_ENOTFOUND, "the request");
+    REFUSED(request.user = &f.items.table, SL_ENOTFOUND, "column");
+    REFUSED(request.user_row = FUNNEL_USERS, SL_EINVAL, "user_row");
+    REFUSED(request.exclude_count = 1, SL_EINVAL, "exclude");
+    REFUSED(request.accept_bits_count = 1, SL_EINVAL, "accept_bits");
+    REFUSED(params.max_per_group = 2, SL_EINVAL, "max_per_group is 2");
+    REFUSED(params.n = 0, SL_EINVAL, "n is 0");
+    REFUSED(params.candidates = N - 1, SL_EINVAL, "candidates 19");
+    REFUSED(params.candidates = CANDIDATES + 1, SL_EINVAL, "larger");
+    REFUSED(params.ef = EF + 1, SL_EINVAL, "larger");
+    REFUSED(params.ef = SL_MAX_EF + 1, SL_EINVAL, "ef");
+    REFUSED(params.struct_size = 1, SL_EINVAL, "sl_recommend_params_init");
+#undef REFUSED
+}
+
 START_TEST(bad_requests_are_refused) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(ranker, items, SL_ITEM_LAYER, NULL);
-    sl_session *session = session_of(recommender);
-    sl_recommend_params params = sizes(N, CANDIDATES);
+    sl_session *session = session_of(recommender), *none;
+    const sl_recommend_params params = sizes(N, CANDIDATES);
+    const sl_request good = funnel_request(&f, 2);
     uint64_t ids[N];
-    float infinite[FUNNEL_DIM] = {INFINITY};
-    sl_request good = funnel_request(&f, 2), request = good;
-#define REFUSED(status, text)                                                                                          \
-    do {                                                                                                               \
-        ck_fails(sl_session_recommend(session, &request, &params, ids, NULL, NULL, NULL), status, text);               \
-        request = good;                                                                                                \
-        params = sizes(N, CANDIDATES);                                                                                 \
-    } while (0)
-    request.struct_size = 0;
-    REFUSED(SL_EINVAL, "sl_request");
-    request.vector = NULL;
-    REFUSED(SL_EINVAL, "vector");
-    request.vector = infinite;
-    REFUSED(SL_EVALUE, "");
-    request.dtype = SL_I8;
-    REFUSED(SL_ETYPE, "");
-    request.user = NULL;
-    REFUSED(SL_ENOTFOUND, "the request");
-    request.user = &f.items.table;
-    REFUSED(SL_ENOTFOUND, "column");
-    request.user_row = FUNNEL_USERS;
-    REFUSED(SL_EINVAL, "user_row");
-    request.exclude_count = 1;
-    REFUSED(SL_EINVAL, "exclude");
-    request.accept_bits_count = 1;
-    REFUSED(SL_EINVAL, "accept_bits");
-    params.max_per_group = 2;
-    REFUSED(SL_EINVAL, "max_per_group is 2");
-    params.n = 0;
-    REFUSED(SL_EINVAL, "n is 0");
-    params.candidates = N - 1;
-    REFUSED(SL_EINVAL, "candidates 19");
-    params.candidates = CANDIDATES + 1;
-    REFUSED(SL_EINVAL, "larger");
-    params.ef = EF + 1;
-    REFUSED(SL_EINVAL, "larger");
-    params.ef = SL_MAX_EF + 1;
-    REFUSED(SL_EINVAL, "ef");
-    params.struct_size = 1;
-    REFUSED(SL_EINVAL, "sl_recommend_params_init");
+    refuse_each(session);
     ck_fails(sl_session_recommend(session, NULL, NULL, ids, NULL, NULL, NULL), SL_EINVAL, "");
     ck_fails(sl_session_recommend(session, &good, &params, NULL, NULL, NULL, NULL), SL_EINVAL, "");
     ck_fails(sl_session_recommend(NULL, &good, &params, ids, NULL, NULL, NULL), SL_EINVAL, "");
@@ -784,19 +777,22 @@ START_TEST(bad_requests_are_refused) {
     ck_fails(sl_recommend(recommender, NULL, 1, &params, ids, NULL, NULL, NULL), SL_EINVAL, "");
     ck_fails(sl_recommender_swap(NULL, NULL, NULL), SL_EINVAL, "");
     ck_fails(sl_recommender_update(recommender, NULL), SL_EINVAL, "");
-    sl_session *none;
     ck_fails(sl_session_create(NULL, NULL, &none), SL_EINVAL, "");
     ck_ok(sl_session_recommend(session, &good, &params, ids, NULL, NULL, NULL));
+    sl_session_free(session);
+    sl_recommender_free(recommender);
+    sl_items_free(items);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
+START_TEST(bad_recommenders_are_refused) {
     sl_recommender_params bad;
     sl_recommender *other;
     sl_recommender_params_init(&bad);
     bad.item_part = (sl_item_part)7;
     ck_fails(sl_recommender_create(f.index, NULL, NULL, &bad, &other), SL_EINVAL, "item_part");
     ck_fails(sl_recommender_create(NULL, NULL, NULL, NULL, &other), SL_EINVAL, "index");
-    sl_session_free(session);
-    sl_recommender_free(recommender);
-    sl_items_free(items);
-    sl_ranker_free(ranker);
 }
 END_TEST
 
@@ -806,7 +802,7 @@ END_TEST
 
 static fault_allocator memory;
 
-/* Everything once, with the allocator failing at a call. Returns the first failure. */
+/* Calls each function once, with an allocator that fails at one call. Returns the first failure. */
 static sl_status everything(sl_ranker *ranker, sl_ranker *other, const sl_table *rows) {
     sl_items *items = NULL;
     sl_recommender *recommender = NULL;
@@ -871,7 +867,7 @@ int main(void) {
     tcase_add_checked_fixture(sparse, sparse_ids, tear_down);
     for (size_t c = 0; c < 2; c++) {
         tcase_add_loop_test(cases[c], scores_are_the_predictors, 0, 2 * MODELS);
-        tcase_add_test(cases[c], a_batch_is_its_requests);
+        tcase_add_test(cases[c], a_query_batch_is_its_requests);
         tcase_add_loop_test(cases[c], missing_items_are_scored_and_counted, 0, 4);
         tcase_add_test(cases[c], the_index_may_grow);
         tcase_add_test(cases[c], the_index_may_shrink);
@@ -884,11 +880,12 @@ int main(void) {
     tcase_add_test(dense, recall_alone_keeps_its_order);
     tcase_add_loop_test(dense, computed_recall_is_the_searches, 0, 6);
     tcase_add_test(dense, exclusions_are_never_returned);
-    tcase_add_loop_test(dense, groups_have_their_share, 0, 2);
+    tcase_add_loop_test(dense, groups_are_bounded, 0, 2);
     tcase_add_test(dense, an_empty_index_gives_nothing);
     tcase_add_test(dense, model_and_table_must_agree);
     tcase_add_test(dense, a_failed_swap_changes_nothing);
     tcase_add_test(dense, bad_requests_are_refused);
+    tcase_add_test(dense, bad_recommenders_are_refused);
     tcase_add_test(dense, every_failing_allocation_is_passed_on);
     return check_main("recommend", cases, 2);
 }

@@ -1,6 +1,6 @@
-/* Models and tables swapped, and rows updated, while requests run: each answer is one version's, whole. And a warm
- * session takes no memory. Linked so that every allocation of the library's objects is counted, and so that swaps can
- * be put right before and right after a session announces what it uses. */
+/* Models and tables are swapped, and rows updated, while requests run: each answer is of one version, whole. A warm
+ * session takes no memory. The linker wraps all allocations, to count them. It also wraps sl_hazard_announce, so that a swap can
+ * happen just before and just after a session announces its pair. */
 #include "base/random.h"
 #include "recommend/recommender.h"
 #include "tests/support/check_main.h"
@@ -33,7 +33,7 @@ static sl_recommend_params sizes(void) {
     return params;
 }
 
-static sl_item_part item_part; /* of the recommenders that are made */
+static sl_item_part item_part; /* of the recommenders to be made */
 
 static sl_recommender *make(sl_ranker *ranker, sl_items *items, const sl_allocator *allocator) {
     sl_recommender_params params;
@@ -53,7 +53,7 @@ static sl_session *session_of(sl_recommender *recommender) {
     return session;
 }
 
-/* Rows of the items in another order: what belongs to an item changes. */
+/* Makes a table with the same ids and the other columns turned, so that each item has another one's features. */
 static void turn_items(grid *g) {
     size_t rows[FUNNEL_ITEMS];
     *g = (grid){.block_count = 0};
@@ -72,7 +72,7 @@ typedef struct answer {
     float scores[N], recall[N];
 } answer;
 
-/* What each version answers each user, and a thread that asks on until it is told to stop. */
+/* A thread that asks until it is told to stop. answers[version % 2] has the right answer for each user. */
 typedef struct asker {
     sl_recommender *recommender;
     answer (*answers)[FUNNEL_USERS];
@@ -155,7 +155,7 @@ START_TEST(swaps_are_whole) {
         ck_assert_uint_gt(askers[t].asked, 0);
     }
     ck_assert_uint_eq(sl_recommender_version(recommender), SWAPS);
-    /* Versions that nobody uses do not pile up: each thread uses one at a time. */
+    /* Unused versions do not pile up. Each thread uses one at a time. */
     ck_assert_uint_le(most, 3 * early);
     sl_recommender_free(recommender);
     ck_assert_uint_eq(memory.live_blocks, 0);
@@ -171,57 +171,57 @@ END_TEST
  * Announcing, and looking again
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* How many announcements still get a swap right before them, and how many one right after. */
+/* The number of next announcements that get a swap just before them, and just after them. */
 static struct {
-    sl_recommender *recommender; /* NULL: none do */
+    sl_recommender *recommender; /* NULL: no announcement gets one */
     size_t before, after, announced;
 } between;
 
-void __real_sl_slot_announce(sl_slot *slot, const void *used);
-void __wrap_sl_slot_announce(sl_slot *slot, const void *used);
+void __real_sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object);
+void __wrap_sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object);
 
-void __wrap_sl_slot_announce(sl_slot *slot, const void *used) {
+void __wrap_sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object) {
     if (!between.recommender) {
-        __real_sl_slot_announce(slot, used);
+        __real_sl_hazard_announce(hazard, object);
         return;
     }
     between.announced++;
     if (between.before && between.before--) ck_ok(sl_recommender_swap(between.recommender, NULL, NULL));
-    __real_sl_slot_announce(slot, used);
+    __real_sl_hazard_announce(hazard, object);
     if (between.after && between.after--) ck_ok(sl_recommender_swap(between.recommender, NULL, NULL));
 }
 
-/* A swap that falls between a session's finding a pair and its announcing it frees that pair: the session must look a
- * second time. One that falls after it must leave the pair, and the session may not go on with it either. */
+/* A swap between a session's load of the pair and its announcement frees that pair: the session must look again. A swap
+ * after the announcement must leave the pair, and the session may not go on with it either. */
 START_TEST(a_session_looks_again) {
     size_t swaps = (size_t)_i / 2;
     int after = _i % 2;
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(NULL, items, NULL);
-    sl_slot *slot;
-    ck_ok(sl_slots_take(&recommender->slots, &recommender->allocator, &slot));
+    sl_hazard *hazard;
+    ck_ok(sl_hazards_take(&recommender->pairs, &hazard));
     between.recommender = recommender;
     between.announced = 0;
     between.before = after ? 0 : swaps;
     between.after = after ? swaps : 0;
-    const sl_pair *pair = sl_recommender_begin(recommender, slot);
+    const sl_pair *pair = sl_recommender_begin(recommender, hazard);
     ck_assert_uint_eq(between.announced, swaps + 1);
-    ck_assert_ptr_eq(pair, recommender->current);
-    ck_assert_ptr_eq(slot->used, pair);
+    ck_assert_ptr_eq(pair, sl_recommender_pair(recommender));
+    ck_assert_ptr_eq(hazard->used, &pair->guarded);
     ck_assert_uint_eq(pair->version, swaps);
-    /* What was announced before a swap is kept by it, until the next one finds it named no longer. */
+    /* A swap keeps what was announced before it. The next swap frees it if no session announces it then. */
     size_t retired = 0;
-    for (const sl_pair *old = recommender->retired; old; old = old->next)
+    for (const sl_guarded *old = recommender->pairs.retired; old; old = old->next)
         retired++;
     ck_assert_uint_eq(retired, after && swaps);
     ck_ok(sl_recommender_swap(recommender, NULL, NULL));
-    ck_assert_ptr_eq(recommender->retired, pair);
-    ck_assert_ptr_null(pair->next);
-    sl_recommender_end(slot);
-    ck_assert_ptr_null(slot->used);
+    ck_assert_ptr_eq(recommender->pairs.retired, &pair->guarded);
+    ck_assert_ptr_null(pair->guarded.next);
+    sl_hazard_release(hazard);
+    ck_assert_ptr_null(hazard->used);
     ck_ok(sl_recommender_swap(recommender, NULL, NULL));
-    ck_assert_ptr_null(recommender->retired);
-    sl_slots_give_back(slot);
+    ck_assert_ptr_null(recommender->pairs.retired);
+    sl_hazard_give_back(hazard);
     between.recommender = NULL;
     sl_recommender_free(recommender);
     sl_items_free(items);
@@ -232,24 +232,24 @@ END_TEST
  * Updates
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What is prepared is gathered anew by what is outdated in it, not by how many updates there were. */
+/* The number of outdated rows decides when the prepared rows are compacted, not the number of updates. */
 START_TEST(what_is_outdated_is_counted) {
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(NULL, items, NULL);
-    const sl_pair *first = recommender->current;
+    const sl_pair *first = sl_recommender_pair(recommender);
     size_t outdated = first->prepared->outdated, parts = sl_catalog_parts(&first->prepared->catalog);
     ck_assert_uint_eq(outdated, 0);
-    while (recommender->current == first) {
+    while (sl_recommender_pair(recommender) == first) {
         ck_ok(sl_recommender_update(recommender, &f.items.table));
         outdated += FUNNEL_ITEMS;
         parts++;
         ck_assert_uint_le(outdated, 4 * FUNNEL_ITEMS + 4096);
-        if (recommender->current == first) ck_assert_uint_eq(first->prepared->outdated, outdated);
+        if (sl_recommender_pair(recommender) == first) ck_assert_uint_eq(first->prepared->outdated, outdated);
     }
     ck_assert_uint_gt(outdated + 4 * parts, 4096);
     ck_assert_uint_le(outdated - FUNNEL_ITEMS + 4 * (parts - 1), 4096);
-    ck_assert_uint_eq(recommender->current->prepared->outdated, 0);
-    ck_assert_uint_eq(sl_catalog_parts(&recommender->current->prepared->catalog), 1);
+    ck_assert_uint_eq(sl_recommender_pair(recommender)->prepared->outdated, 0);
+    ck_assert_uint_eq(sl_catalog_parts(&sl_recommender_pair(recommender)->prepared->catalog), 1);
     sl_recommender_free(recommender);
     sl_items_free(items);
 }
@@ -263,7 +263,7 @@ typedef struct scorer {
     sl_status failed;
 } scorer;
 
-/* But for rounding, which differs between products of few rows and of many. */
+/* Whether scores are equal but for rounding, which differs between products of few rows and of many. */
 static int alike(float a, float b) {
     return fabsf(a - b) <= 1e-5f * (1 + fabsf(b));
 }
@@ -294,7 +294,50 @@ static void score_all(sl_ranker *ranker, sl_items *items, float *scores) {
     sl_recommender_free(recommender);
 }
 
-/* Rows are replaced by others and back, so often that what is prepared is gathered anew beneath the requests. */
+/* Replaces ten rows of the items by turned ones, or back, in each of many steps. state[i] becomes 1 if item i has its
+ * turned row at the end. Memory stays within three times what it was before the first compaction. */
+static void update_on(sl_recommender *recommender, const grid *turned, const fault_allocator *memory, int *state) {
+    enum { STEPS = 1500, EARLY = 290, ROWS = 10 };
+    size_t early = 0, most = 0;
+    for (size_t step = 0; step < STEPS; step++) {
+        const grid *from = step % 2 ? &f.items : turned;
+        size_t rows[ROWS];
+        for (size_t i = 0; i < ROWS; i++) {
+            rows[i] = (sl_random_at(7, step) + 53 * i) % SCORED;
+            state[rows[i]] = step % 2 == 0;
+        }
+        grid g = {.block_count = 0};
+        grid_gather(&g, &from->table, rows, ROWS);
+        ck_ok(sl_recommender_update(recommender, &g.table));
+        grid_free(&g);
+        size_t live = __atomic_load_n(&memory->live_bytes, __ATOMIC_RELAXED);
+        if (live > most) most = live;
+        if (step == EARLY) early = most;
+    }
+    /* A thread may keep one outdated copy from being freed. */
+    ck_assert_uint_le(most, 3 * early);
+}
+
+/* The recommender serves the last state of each item, as does a new one. `wanted` has the scores of the original rows
+ * and of the turned ones. */
+static void expect_state(sl_recommender *recommender, sl_ranker *ranker, sl_items *items, float (*wanted)[SCORED],
+                         const int *state) {
+    float scores[2][SCORED];
+    sl_session *session = session_of(recommender);
+    sl_request request = funnel_request(&f, 3);
+    ck_ok(sl_session_score(session, &request, f.ids, NULL, SCORED, scores[0], NULL));
+    score_all(ranker, items, scores[1]);
+    size_t told_apart = 0;
+    for (size_t i = 0; i < SCORED; i++) {
+        ck_assert(alike(scores[0][i], scores[1][i]));
+        ck_assert(alike(scores[0][i], wanted[state[i]][i]));
+        told_apart += !alike(scores[0][i], wanted[!state[i]][i]);
+    }
+    ck_assert_uint_gt(told_apart, SCORED / 10 * 9);
+    sl_session_free(session);
+}
+
+/* Rows are replaced and put back so often that the prepared rows are compacted while requests run. */
 START_TEST(updates_are_whole) {
     grid turned;
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
@@ -302,6 +345,7 @@ START_TEST(updates_are_whole) {
     scorer scorers[THREADS] = {{.stop = 0}};
     pthread_t threads[THREADS];
     fault_allocator memory;
+    int state[FUNNEL_ITEMS] = {0};
     item_part = (sl_item_part)_i;
     turn_items(&turned);
     score_all(ranker, items, scorers[0].scores[0]);
@@ -315,23 +359,7 @@ START_TEST(updates_are_whole) {
         scorers[t].recommender = recommender;
         ck_assert_int_eq(pthread_create(&threads[t], NULL, score_on, &scorers[t]), 0);
     }
-    size_t early = 0, most = 0;
-    unsigned state[FUNNEL_ITEMS] = {0};
-    for (size_t step = 0; step < 1500; step++) {
-        const grid *from = step % 2 ? &f.items : &turned;
-        size_t rows[10];
-        for (size_t i = 0; i < 10; i++) {
-            rows[i] = (sl_random_at(7, step) + 53 * i) % SCORED;
-            state[rows[i]] = step % 2 == 0;
-        }
-        grid g = {.block_count = 0};
-        grid_gather(&g, &from->table, rows, 10);
-        ck_ok(sl_recommender_update(recommender, &g.table));
-        grid_free(&g);
-        size_t live = __atomic_load_n(&memory.live_bytes, __ATOMIC_RELAXED);
-        if (live > most) most = live;
-        if (step == 290) early = most;
-    }
+    update_on(recommender, &turned, &memory, state);
     for (size_t t = 0; t < THREADS; t++) {
         __atomic_store_n(&scorers[t].stop, 1, __ATOMIC_RELAXED);
         pthread_join(threads[t], NULL);
@@ -339,22 +367,7 @@ START_TEST(updates_are_whole) {
         ck_assert_uint_eq(scorers[t].torn, 0);
         ck_assert_uint_gt(scorers[t].asked, 0);
     }
-    /* By then the first time it was gathered anew was near. A thread may keep one that is outdated from being freed. */
-    ck_assert_uint_le(most, 3 * early);
-    /* The last state of each is what is served, by this recommender and by one made anew. */
-    float scores[2][SCORED];
-    sl_session *session = session_of(recommender);
-    sl_request request = funnel_request(&f, 3);
-    ck_ok(sl_session_score(session, &request, f.ids, NULL, SCORED, scores[0], NULL));
-    score_all(ranker, items, scores[1]);
-    size_t told_apart = 0;
-    for (size_t i = 0; i < SCORED; i++) {
-        ck_assert(alike(scores[0][i], scores[1][i]));
-        ck_assert(alike(scores[0][i], scorers[0].scores[state[i]][i]));
-        told_apart += !alike(scores[0][i], scorers[0].scores[!state[i]][i]);
-    }
-    ck_assert_uint_gt(told_apart, SCORED / 10 * 9);
-    sl_session_free(session);
+    expect_state(recommender, ranker, items, scorers[0].scores, state);
     sl_recommender_free(recommender);
     ck_assert_uint_eq(memory.live_blocks, 0);
     sl_items_free(items);
@@ -382,7 +395,7 @@ START_TEST(one_changes_at_a_time) {
 }
 END_TEST
 
-/* New items are served once the recommender is told of them; an update it refuses changes nothing. */
+/* New items are served once the recommender is told of them. A refused update changes nothing. */
 START_TEST(updates_add_items) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
     size_t some[FUNNEL_ITEMS / 2], others[FUNNEL_ITEMS / 2];
@@ -435,7 +448,7 @@ END_TEST
  * Memory
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Once a session has met a model and requests of some size, it takes no more memory. */
+/* A session that has met a model, and requests of some size, takes no more memory. */
 START_TEST(a_warm_session_takes_no_memory) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);

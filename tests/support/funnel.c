@@ -110,7 +110,7 @@ void grid_floats(grid *to, const char *name, const float *values, size_t n) {
     column->values = copy;
 }
 
-/* Texts of up to `most` words of `kinds` kinds, separated by "|"; none now and then. */
+/* Adds a column of texts: up to `most` words of `kinds` kinds, separated by "|". Some are empty. */
 static void add_words(grid *g, const char *name, const char *prefix, size_t rows, size_t kinds, size_t most,
                       uint64_t seed) {
     sl_column *column = add_column(g, name, SL_COLUMN_TEXT, rows);
@@ -152,7 +152,7 @@ static void add_integers(grid *g, const char *name, size_t rows, uint64_t kinds,
     column->valid = valid;
 }
 
-/* Lists of texts, some of them empty. */
+/* Adds a column of lists of texts. Some are empty. */
 static void add_lists(grid *g, const char *name, size_t rows, uint64_t seed) {
     sl_column *column = add_column(g, name, SL_COLUMN_TEXTS, rows);
     int64_t *lists = own(g, (rows + 1) * sizeof *lists), *offsets = own(g, (3 * rows + 1) * sizeof *offsets);
@@ -238,23 +238,24 @@ sl_request funnel_request(const funnel *f, size_t user) {
  * Pairs, and models
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void join(const funnel *f, const sl_table *items, const size_t *users, const size_t *rows, const uint64_t *ids,
-                 const float *recall, size_t n, grid *out) {
+/* Makes a table of pairs: row i is user users[i] with candidate i. */
+static void join(const funnel *f, const size_t *users, const funnel_candidates *candidates, grid *out) {
+    const size_t *rows = candidates->rows, n = candidates->n;
     float *vectors = calloc(2 * n * FUNNEL_DIM, sizeof *vectors), *of_users = vectors + n * FUNNEL_DIM;
     ck_assert_ptr_nonnull(vectors);
     for (size_t i = 0; i < n; i++) {
-        /* An item without features has no vector among them either. */
-        size_t row = rows[i] == SIZE_MAX ? SIZE_MAX : funnel_row(f, ids[i]);
+        /* An item without features has no vector as a feature either. */
+        size_t row = rows[i] == SIZE_MAX ? SIZE_MAX : funnel_row(f, candidates->ids[i]);
         if (row != SIZE_MAX)
             memcpy(vectors + i * FUNNEL_DIM, f->vectors + row * FUNNEL_DIM, FUNNEL_DIM * sizeof *vectors);
         memcpy(of_users + i * FUNNEL_DIM, f->user_vectors + users[i] * FUNNEL_DIM, FUNNEL_DIM * sizeof *vectors);
     }
     *out = (grid){.block_count = 0};
     grid_gather(out, &f->users.table, users, n);
-    grid_gather(out, items, rows, n);
+    grid_gather(out, &f->items.table, rows, n);
     grid_vectors(out, "user_vec", FUNNEL_DIM, of_users, n);
     grid_vectors(out, "item_vec", FUNNEL_DIM, vectors, n);
-    grid_floats(out, "recall", recall, n);
+    grid_floats(out, "recall", candidates->recall, n);
     free(vectors);
 }
 
@@ -327,7 +328,7 @@ sl_status funnel_fit(const funnel *f, const char *spec, const sl_allocator *allo
         labels[i] = (float)(sl_random_at(11, i) % 2);
     }
     grid pairs;
-    join(f, &f->items.table, users, rows, ids, recall, PAIRS, &pairs);
+    join(f, users, &(funnel_candidates){ids, rows, recall, PAIRS}, &pairs);
     grid_floats(&pairs, "y", labels, PAIRS);
     sl_table_cursor *cursor = malloc(sl_table_cursor_size(pairs.table.column_count));
     sl_rows source = {.struct_size = sizeof source};
@@ -345,13 +346,14 @@ sl_status funnel_fit(const funnel *f, const char *spec, const sl_allocator *allo
 static sl_ranker *shake(sl_ranker *ranker, uint64_t seed) {
     enum { MOST = 64 };
     sl_tensor tensors[MOST];
+    float *values[MOST];
     sl_ranker *shaken;
     size_t count = sl_ranker_tensor_count(ranker);
     ck_assert_uint_le(count, MOST);
     for (size_t t = 0; t < count; t++) {
         ck_ok(sl_ranker_get_tensor(ranker, t, &tensors[t]));
         size_t size = tensors[t].rows * tensors[t].columns;
-        float *data = malloc((size ? size : 1) * sizeof *data);
+        float *data = values[t] = malloc((size ? size : 1) * sizeof *data);
         ck_assert_ptr_nonnull(data);
         double width =
             strncmp(tensors[t].name, "dense", 5) == 0 && tensors[t].rows > 1 ? 2 / sqrt((double)tensors[t].rows) : 0.6;
@@ -361,7 +363,7 @@ static sl_ranker *shake(sl_ranker *ranker, uint64_t seed) {
     }
     ck_ok(sl_ranker_with_tensors(ranker, tensors, count, &shaken));
     for (size_t t = 0; t < count; t++)
-        free((void *)(uintptr_t)tensors[t].data);
+        free(values[t]);
     sl_ranker_free(ranker);
     return shaken;
 }
@@ -377,15 +379,16 @@ sl_ranker *funnel_ranker(const funnel *f, int model, uint64_t seed, const sl_all
     return shake(ranker, 1000 * seed);
 }
 
-void funnel_predict(const funnel *f, const sl_ranker *ranker, const sl_table *items, size_t user, const size_t *rows,
-                    const uint64_t *ids, const float *recall, size_t n, float *scores) {
+void funnel_predict(const funnel *f, const sl_ranker *ranker, size_t user, const funnel_candidates *candidates,
+                    float *scores) {
+    size_t n = candidates->n;
     size_t *users = malloc((n ? n : 1) * sizeof *users);
     ck_assert_ptr_nonnull(users);
     for (size_t i = 0; i < n; i++)
         users[i] = user;
     grid pairs;
     sl_predictor *predictor;
-    join(f, items, users, rows, ids, recall, n, &pairs);
+    join(f, users, candidates, &pairs);
     ck_ok(sl_predictor_create(ranker, NULL, &predictor));
     ck_ok(sl_predictor_predict(predictor, &pairs.table, scores));
     sl_predictor_free(predictor);

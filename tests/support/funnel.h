@@ -1,5 +1,5 @@
-/* What the tests of recommendation share: items, users, an index, models with random weights over all kinds of
- * features, and the same pairs of user and item as rows of one table, for a predictor. Failures end the test. */
+/* Data for the tests of recommendation: items, users, an index, and models with random weights over all kinds of
+ * features. A predictor scores the same pairs of user and item as rows of one table. Failures end the test. */
 #ifndef SL_TESTS_FUNNEL_H
 #define SL_TESTS_FUNNEL_H
 
@@ -15,8 +15,7 @@ typedef struct grid {
     size_t block_count;
 } grid;
 void grid_free(grid *g);
-/* Appends rows[i] of each column of `from` as columns of `to`, which has n rows; SIZE_MAX is a row of missing values.
- */
+/* Appends to `to`, of n rows, the columns of `from`. Row i is row rows[i]; SIZE_MAX: all values are missing. */
 void grid_gather(grid *to, const sl_table *from, const size_t *rows, size_t n);
 void grid_vectors(grid *to, const char *name, size_t dim, const float *values, size_t n);
 void grid_floats(grid *to, const char *name, const float *values, size_t n);
@@ -29,14 +28,15 @@ typedef struct funnel {
     sl_index *index;
 } funnel;
 
-/* sparse: ids are far apart, else row numbers. The index has f32 codes, so that it gives back what was put in. */
+/* Makes items, users and an index. sparse: ids are far apart; else ids are row numbers. The index has f32 codes, so
+ * that it gives back exact vectors. */
 void funnel_make(funnel *f, int sparse, sl_metric metric);
 void funnel_free(funnel *f);
-/* The row of an item's id; SIZE_MAX where there is none. */
+/* Returns the row of an item, or SIZE_MAX. */
 size_t funnel_row(const funnel *f, uint64_t id);
 sl_items *funnel_items(const funnel *f, const sl_allocator *allocator);
 
-/* Models. Each is a spec's features, wide and deep; see funnel.c. */
+/* Models: specs of features, wide and deep parts, in funnel.c. */
 enum {
     MODEL_ALL,
     MODEL_WIDE,
@@ -50,18 +50,24 @@ enum {
     MODEL_SQUARED,
     MODELS
 };
-/* Has random weights, of the seed. */
+/* Makes a ranker of a model, with random weights that depend on the seed. */
 sl_ranker *funnel_ranker(const funnel *f, int model, uint64_t seed, const sl_allocator *allocator);
-/* A ranker of this spec, with features fitted to pairs and the weights as they are before the first step. */
+/* Makes a ranker of a spec. Features are fitted to pairs; weights are those before the first step. */
 sl_status funnel_fit(const funnel *f, const char *spec, const sl_allocator *allocator, sl_ranker **out);
 /* Whether the model needs the item table. */
 int funnel_needs_items(int model);
 
-/* A request of a user; vectors of f32. */
+/* Returns a request of a user, with a vector of f32. */
 sl_request funnel_request(const funnel *f, size_t user);
-/* The scores that a predictor gives user and items, whose table is `items` (rows may be SIZE_MAX) and whose recall
- * scores are given. */
-void funnel_predict(const funnel *f, const sl_ranker *ranker, const sl_table *items, size_t user, const size_t *rows,
-                    const uint64_t *ids, const float *recall, size_t n, float *scores);
+
+typedef struct funnel_candidates {
+    const uint64_t *ids;
+    const size_t *rows;  /* rows of the item table; SIZE_MAX: an item without features */
+    const float *recall; /* recall scores */
+    size_t n;
+} funnel_candidates;
+/* Scores candidates for a user by a predictor. */
+void funnel_predict(const funnel *f, const sl_ranker *ranker, size_t user, const funnel_candidates *candidates,
+                    float *scores);
 
 #endif
