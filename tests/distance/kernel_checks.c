@@ -107,11 +107,17 @@ static void run_pair(const sl_kernels *kernels, const integer_type *type, const 
     }
 }
 
-/* shift 0 ends both vectors at the guard; others move them off every alignment. */
-static void check_pair(const sl_kernels *kernels, const integer_type *type, const guarded *ga, const guarded *gb,
-                       size_t dim, int pattern, size_t shift, check_count *count) {
-    size_t bytes = dim * (size_t)type->size;
-    uint8_t *a = ga->end - bytes - shift, *b = gb->end - bytes - 3 * shift;
+/* Two vectors; shift 0 ends both at the guard, others move them off every alignment. */
+typedef struct integer_pair {
+    const integer_type *type;
+    guarded a, b;
+    size_t dim, shift;
+} integer_pair;
+
+static void check_pair(const sl_kernels *kernels, const integer_pair *pair, int pattern, check_count *count) {
+    const integer_type *type = pair->type;
+    size_t dim = pair->dim, shift = pair->shift, bytes = dim * (size_t)type->size;
+    uint8_t *a = pair->a.end - bytes - shift, *b = pair->b.end - bytes - 3 * shift;
     for (size_t i = 0; i < dim; i++) {
         put_integer(type, a, i, pattern_value(type, pattern, 0, i));
         put_integer(type, b, i, pattern_value(type, pattern, 1, i));
@@ -127,14 +133,17 @@ static void check_pair(const sl_kernels *kernels, const integer_type *type, cons
 
 void check_pairs(const sl_kernels *kernels, check_count *count) {
     const integer_type *types[] = {&type_i8, &type_u8, &type_i16};
-    guarded a = guarded_new(2 * SL_MAX_DIM + 64), b = guarded_new(2 * SL_MAX_DIM + 64);
+    integer_pair pair = {.a = guarded_new(2 * SL_MAX_DIM + 64), .b = guarded_new(2 * SL_MAX_DIM + 64)};
     for (size_t t = 0; t < 3; t++)
         for (size_t d = 0; d < DIM_COUNT; d++)
             for (int pattern = 0; pattern < PATTERNS; pattern++)
-                for (size_t shift = 0; shift < 2; shift++)
-                    check_pair(kernels, types[t], &a, &b, dim_at(d), pattern, shift, count);
-    guarded_free(&a);
-    guarded_free(&b);
+                for (pair.shift = 0; pair.shift < 2; pair.shift++) {
+                    pair.type = types[t];
+                    pair.dim = dim_at(d);
+                    check_pair(kernels, &pair, pattern, count);
+                }
+    guarded_free(&pair.a);
+    guarded_free(&pair.b);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -693,11 +702,17 @@ static void fill_refine(sl_refine type, uint8_t *row, float *query, size_t dim) 
     }
 }
 
-static void expect_near(check_count *count, const sl_kernels *kernels, const char *name, sl_refine type, size_t dim,
-                        float value, double wanted, double absolute) {
-    double bound = ((double)dim + 4) * 0x1p-23 * absolute;
-    expect(count, fabs((double)value - wanted) <= bound, "%s %s %s dim %zu: %.9g, not %.9g", sl_isa_name(kernels->isa),
-           name, sl_refine_name(type), dim, (double)value, wanted);
+/* A sum over a vector, beside the true one and that of the terms' magnitudes. */
+typedef struct float_sum {
+    const char *name; /* of the kernel */
+    float value;
+    double wanted, absolute;
+} float_sum;
+
+static void expect_near(check_count *count, const char *tier, sl_refine type, size_t dim, float_sum sum) {
+    double bound = ((double)dim + 4) * 0x1p-23 * sum.absolute;
+    expect(count, fabs((double)sum.value - sum.wanted) <= bound, "%s %s %s dim %zu: %.9g, not %.9g", tier, sum.name,
+           sl_refine_name(type), dim, (double)sum.value, sum.wanted);
 }
 
 static void check_refine_dim(const sl_kernels *kernels, sl_refine type, const guarded *rows, const guarded *queries,
@@ -717,11 +732,12 @@ static void check_refine_dim(const sl_kernels *kernels, sl_refine type, const gu
     }
     const sl_refine_kernels *k = &kernels->refine[type];
     float row_norm2 = -1;
-    expect_near(count, kernels, "dot", type, dim, k->dot(row, query, dim, scale), dot, dot_absolute);
-    expect_near(count, kernels, "l2", type, dim, k->l2(row, query, dim, scale), l2, l2_absolute);
-    expect_near(count, kernels, "dot_norm", type, dim, k->dot_norm(row, query, dim, scale, &row_norm2), dot,
-                dot_absolute);
-    expect_near(count, kernels, "norm", type, dim, row_norm2, norm2, norm2);
+    const float_sum sums[] = {{"dot", k->dot(row, query, dim, scale), dot, dot_absolute},
+                              {"l2", k->l2(row, query, dim, scale), l2, l2_absolute},
+                              {"dot_norm", k->dot_norm(row, query, dim, scale, &row_norm2), dot, dot_absolute}};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        expect_near(count, sl_isa_name(kernels->isa), type, dim, sums[i]);
+    expect_near(count, sl_isa_name(kernels->isa), type, dim, (float_sum){"norm", row_norm2, norm2, norm2});
 }
 
 void check_refine(const sl_kernels *kernels, sl_refine type, check_count *count) {

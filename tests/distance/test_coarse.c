@@ -201,7 +201,7 @@ static void check_scores(size_t dim, sl_metric metric) {
     size_t hits = 0;
     double off2 = 0, spread2 = 0;
     uint64_t truth[QUERIES * K];
-    indexes_exact(metric, SL_F32, dim, x, N, x + N * dim, QUERIES, K, truth);
+    indexes_exact(metric, dim, (vector_rows){x, SL_F32, N}, (vector_rows){x + N * dim, SL_F32, QUERIES}, K, truth);
     for (size_t q = 0; q < QUERIES; q++) {
         const float *query = x + (N + q) * dim;
         double norm2;

@@ -193,7 +193,7 @@ START_TEST(takes_another_vector) {
     ck_assert_uint_eq(sl_index_size(index), expected_size(it) + 1);
     indexes_sound(index);
     if (it->metric != SL_METRIC_IP) {
-        indexes_search(index, &added, it->dtype, 1, 1, GOLDEN_EF, &found, NULL);
+        indexes_search(index, (vector_rows){&added, it->dtype, 1}, 1, GOLDEN_EF, &found, NULL);
         ck_assert_uint_eq(found, id);
     }
     ck_ok(sl_index_get(index, &id, 1, it->dtype, &added));

@@ -91,7 +91,7 @@ START_TEST(the_limits_themselves_are_allowed) {
     sl_index *index = indexes_make(&params, wide, SL_F32, 1, NULL, 1);
     uint64_t id;
     float score;
-    indexes_search(index, wide, SL_F32, 1, 1, SL_MAX_EF, &id, &score);
+    indexes_search(index, (vector_rows){wide, SL_F32, 1}, 1, SL_MAX_EF, &id, &score);
     ck_assert_uint_eq(id, 0);
     ck_assert_float_eq_tol(score, 1, 1e-3f);
     sl_index_free(index);

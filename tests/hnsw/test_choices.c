@@ -83,7 +83,7 @@ START_TEST(so_many_are_ranked_anew) {
     sl_search_params_init(&search);
     ck_assert_uint_eq(sl_rerank_count(index, K, &search), own);
     uint64_t unasked[QUERIES * K], asked[QUERIES * K];
-    indexes_search(index, x + N * DIM, SL_F32, QUERIES, K, search.ef, unasked, NULL);
+    indexes_search(index, (vector_rows){x + N * DIM, SL_F32, QUERIES}, K, search.ef, unasked, NULL);
     search.rerank = own;
     ck_ok(sl_index_search(index, x + N * DIM, SL_F32, QUERIES, 0, K, &search, asked, NULL, NULL));
     ck_assert_mem_eq(asked, unasked, sizeof asked);

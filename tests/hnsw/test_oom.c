@@ -51,7 +51,7 @@ static void tear_down(void) {
 
 static void check_usable(const sl_index *index) {
     uint64_t found;
-    indexes_search(index, x + 7 * DIM, SL_F32, 1, 1, 50, &found, NULL);
+    indexes_search(index, (vector_rows){x + 7 * DIM, SL_F32, 1}, 1, 50, &found, NULL);
     ck_assert_uint_eq(found, usable_id);
 }
 
@@ -254,9 +254,9 @@ START_TEST(searching_what_is_left) {
     with.ef = 20;
     sl_searcher *searcher;
     uint64_t wanted[K], got[K], nearest[N / 4];
-    indexes_search(idx, x + N * DIM, SL_F32, 1, N / 4, N, nearest, NULL);
+    indexes_search(idx, (vector_rows){x + N * DIM, SL_F32, 1}, N / 4, N, nearest, NULL);
     ck_ok(sl_index_delete(idx, nearest, N / 4));
-    indexes_search(idx, x + N * DIM, SL_F32, 1, K, N, wanted, NULL);
+    indexes_search(idx, (vector_rows){x + N * DIM, SL_F32, 1}, K, N, wanted, NULL);
     for (int short_of = 1; short_of >= 0; short_of--) {
         ck_ok(sl_searcher_create(idx, 20, &searcher));
         memory.calls = 0;

@@ -96,8 +96,9 @@ static void check_scores(const data *d, const struct kind *kind, sl_metric metri
 static double recall_at(const data *d, sl_metric metric, const sl_index *index, size_t ef, uint64_t *ids,
                         float *scores) {
     uint64_t truth[QUERIES * K];
-    indexes_exact(metric, d->dtype, d->dim, d->base, d->n, d->queries, QUERIES, K, truth);
-    indexes_search(index, d->queries, d->dtype, QUERIES, K, ef, ids, scores);
+    indexes_exact(metric, d->dim, (vector_rows){d->base, d->dtype, d->n}, (vector_rows){d->queries, d->dtype, QUERIES},
+                  K, truth);
+    indexes_search(index, (vector_rows){d->queries, d->dtype, QUERIES}, K, ef, ids, scores);
     return indexes_recall(ids, truth, QUERIES, K);
 }
 
@@ -202,7 +203,8 @@ START_TEST(effort_pays) {
     double high = recall_at(&d, SL_METRIC_L2, index, 400, ids, scores);
     ck_assert_msg(low < high && high >= 0.99, "recall is %.4f, then %.4f", low, high);
 
-    indexes_exact(SL_METRIC_L2, SL_F32, d.dim, d.base, N, d.queries, QUERIES, K, truth);
+    indexes_exact(SL_METRIC_L2, d.dim, (vector_rows){d.base, SL_F32, N}, (vector_rows){d.queries, SL_F32, QUERIES}, K,
+                  truth);
     sl_search_params params;
     sl_search_params_init(&params);
     params.ef = 400;

@@ -71,7 +71,7 @@ START_TEST(threads_add) {
     ck_assert(indexes_sound(index).sampled_recall > 0.9);
     uint64_t ids[QUERIES];
     size_t lost = 0;
-    indexes_search(index, query(0), SL_F32, QUERIES, 1, 64, ids, NULL);
+    indexes_search(index, (vector_rows){query(0), SL_F32, QUERIES}, 1, 64, ids, NULL);
     for (size_t i = 0; i < QUERIES; i++)
         lost += ids[i] != N + i;
     ck_assert_uint_le(lost, 3);
@@ -213,7 +213,7 @@ START_TEST(searches_beside_one_another) {
         sl_open_params_init(&open);
         open.place = (sl_place)where;
         ck_ok(sl_index_open(place.path, &open, &s.index));
-        indexes_search(s.index, query(0), SL_F32, QUERIES, K, 64, s.wanted, NULL);
+        indexes_search(s.index, (vector_rows){query(0), SL_F32, QUERIES}, K, 64, s.wanted, NULL);
         pthread_t threads[THREADS], checker;
         start(threads, THREADS, search_all, &s);
         start(&checker, 1, check_all, &s);
@@ -269,7 +269,7 @@ static void *search_batch(void *ctx) {
 START_TEST(batches_beside_one_another) {
     static shared s;
     s.index = build(2);
-    indexes_search(s.index, query(0), SL_F32, QUERIES, K, 64, s.wanted, NULL);
+    indexes_search(s.index, (vector_rows){query(0), SL_F32, QUERIES}, K, 64, s.wanted, NULL);
     pthread_t threads[THREADS];
     start(threads, THREADS, search_batch, &s);
     join(threads, THREADS);
@@ -285,7 +285,7 @@ END_TEST
 START_TEST(a_child_goes_on) {
     sl_index *index = build(THREADS);
     uint64_t wanted[QUERIES * K], found[QUERIES * K], id;
-    indexes_search(index, query(0), SL_F32, QUERIES, K, 64, wanted, NULL);
+    indexes_search(index, (vector_rows){query(0), SL_F32, QUERIES}, K, 64, wanted, NULL);
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
@@ -304,7 +304,7 @@ START_TEST(a_child_goes_on) {
     int status;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    indexes_search(index, query(0), SL_F32, QUERIES, K, 64, found, NULL);
+    indexes_search(index, (vector_rows){query(0), SL_F32, QUERIES}, K, 64, found, NULL);
     ck_assert_mem_eq(found, wanted, sizeof found);
     ck_assert_uint_eq(sl_index_size(index), N);
     indexes_sound(index);

@@ -64,7 +64,8 @@ typedef struct answer {
 } answer;
 
 static void expect_answer(const sl_ranker *ranker, size_t user, answer *a) {
-    indexes_search(f.index, f.user_vectors + user * FUNNEL_DIM, SL_F32, 1, CANDIDATES, EF, a->recalled, a->recall);
+    indexes_search(f.index, (vector_rows){f.user_vectors + user * FUNNEL_DIM, SL_F32, 1}, CANDIDATES, EF, a->recalled,
+                   a->recall);
     for (size_t i = 0; i < CANDIDATES; i++)
         a->rows[i] = funnel_row(&f, a->recalled[i]);
     funnel_predict(&f, ranker, user, &(funnel_candidates){a->recalled, a->rows, a->recall, CANDIDATES}, a->all);
@@ -282,7 +283,7 @@ START_TEST(ranking_alone_takes_any_number) {
     size_t rows[FUNNEL_ITEMS];
     float recall[FUNNEL_ITEMS], scores[FUNNEL_ITEMS], wanted[FUNNEL_ITEMS];
     sl_request request = funnel_request(&f, 4);
-    indexes_search(f.index, request.vector, SL_F32, 1, FUNNEL_ITEMS, FUNNEL_ITEMS, found, recall);
+    indexes_search(f.index, (vector_rows){request.vector, SL_F32, 1}, FUNNEL_ITEMS, FUNNEL_ITEMS, found, recall);
     for (size_t i = 0; i < FUNNEL_ITEMS; i++)
         rows[i] = funnel_row(&f, found[i]);
     funnel_predict(&f, ranker, 4, &(funnel_candidates){found, rows, recall, FUNNEL_ITEMS}, wanted);
@@ -309,7 +310,7 @@ START_TEST(recall_alone_keeps_its_order) {
         float scores[N], again[N], recall[CANDIDATES];
         sl_request request = funnel_request(&f, 3);
         request.user = NULL;
-        indexes_search(f.index, request.vector, SL_F32, 1, CANDIDATES, EF, recalled, recall);
+        indexes_search(f.index, (vector_rows){request.vector, SL_F32, 1}, CANDIDATES, EF, recalled, recall);
         ck_ok(sl_session_recommend(session, &request, &params, ids, scores, NULL, NULL));
         ck_assert_mem_eq(ids, recalled, sizeof ids);
         ck_assert_mem_eq(scores, recall, sizeof scores);
@@ -332,7 +333,7 @@ START_TEST(computed_recall_is_the_searches) {
     uint64_t ids[CANDIDATES];
     float recall[CANDIDATES], scores[CANDIDATES];
     sl_request request = funnel_request(&f, 5);
-    indexes_search(f.index, request.vector, SL_F32, 1, CANDIDATES, EF, ids, recall);
+    indexes_search(f.index, (vector_rows){request.vector, SL_F32, 1}, CANDIDATES, EF, ids, recall);
     ck_ok(sl_session_score(session, &request, ids, NULL, CANDIDATES, scores, NULL));
     for (size_t i = 0; i < CANDIDATES; i++)
         ck_assert(fabsf(scores[i] - recall[i]) < 1e-4f * fmaxf(1, fabsf(recall[i])));
@@ -367,7 +368,7 @@ START_TEST(exclusions_are_never_returned) {
     for (unsigned filters = 0; filters < 8; filters++) {
         uint64_t nearest[CANDIDATES], ids[N];
         sl_request request = funnel_request(&f, filters);
-        indexes_search(f.index, request.vector, SL_F32, 1, CANDIDATES, EF, nearest, NULL);
+        indexes_search(f.index, (vector_rows){request.vector, SL_F32, 1}, CANDIDATES, EF, nearest, NULL);
         if (filters & 1) {
             request.exclude = nearest;
             request.exclude_count = CANDIDATES;

@@ -303,7 +303,7 @@ static void path_of(const char *folder, const char *name, char path[SCRATCH_PATH
 
 static void find(const crash_record *record, const sl_index *index, uint64_t *ids) {
     const float *queries = record->vectors + (record->vector_count - CRASH_QUERIES) * CRASH_DIM;
-    indexes_search(index, queries, SL_F32, CRASH_QUERIES, CRASH_K, 40, ids, NULL);
+    indexes_search(index, (vector_rows){queries, SL_F32, CRASH_QUERIES}, CRASH_K, 40, ids, NULL);
 }
 
 static void mark(crash_record *record, const sl_index *index, size_t begun) {
@@ -533,8 +533,9 @@ static void no_drain(void *ctx) {
 static double recall_of(const crash_record *record, const crash_mark *mark, const uint64_t *ids) {
     const float *queries = record->vectors + (record->vector_count - CRASH_QUERIES) * CRASH_DIM;
     uint64_t truth[CRASH_QUERIES * CRASH_K];
-    indexes_exact(SL_METRIC_L2, SL_F32, CRASH_DIM, record->vectors + mark->deleted * CRASH_DIM,
-                  mark->nodes - mark->deleted, queries, CRASH_QUERIES, CRASH_K, truth);
+    indexes_exact(SL_METRIC_L2, CRASH_DIM,
+                  (vector_rows){record->vectors + mark->deleted * CRASH_DIM, SL_F32, mark->nodes - mark->deleted},
+                  (vector_rows){queries, SL_F32, CRASH_QUERIES}, CRASH_K, truth);
     for (size_t i = 0; i < CRASH_QUERIES * CRASH_K; i++)
         truth[i] += mark->deleted;
     return indexes_recall(ids, truth, CRASH_QUERIES, CRASH_K);

@@ -68,26 +68,25 @@ sl_status indexes_save(sl_index *index, const char *path) {
     return sl_index_save(index, path, &params);
 }
 
-void indexes_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t k, size_t ef,
-                    uint64_t *ids, float *scores) {
+void indexes_search(const sl_index *index, vector_rows queries, size_t k, size_t ef, uint64_t *ids, float *scores) {
     sl_search_params params;
     sl_search_params_init(&params);
     params.ef = ef;
-    ck_ok(sl_index_search(index, queries, dtype, nq, 0, k, &params, ids, scores, NULL));
+    ck_ok(sl_index_search(index, queries.rows, queries.dtype, queries.count, 0, k, &params, ids, scores, NULL));
 }
 
-void indexes_exact(sl_metric metric, sl_dtype dtype, size_t dim, const void *base, size_t n, const void *queries,
-                   size_t nq, size_t k, uint64_t *ids) {
+void indexes_exact(sl_metric metric, size_t dim, vector_rows base, vector_rows queries, size_t k, uint64_t *ids) {
     sl_exact_params params;
     sl_exact_params_init(&params);
     params.dim = dim;
     params.metric = metric;
-    params.dtype = dtype;
+    params.dtype = base.dtype;
     params.k = k;
     params.threads = 1;
     sl_exact *exact;
-    ck_ok(sl_exact_create(&params, queries, nq, 0, &exact));
-    ck_ok(sl_exact_scan(exact, base, n, 0, 0));
+    ck_assert_int_eq(base.dtype, queries.dtype);
+    ck_ok(sl_exact_create(&params, queries.rows, queries.count, 0, &exact));
+    ck_ok(sl_exact_scan(exact, base.rows, base.count, 0, 0));
     ck_ok(sl_exact_results(exact, ids, NULL));
     sl_exact_free(exact);
 }

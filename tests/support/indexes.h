@@ -36,13 +36,18 @@ sl_status indexes_save(sl_index *index, const char *path);
 /* The index at path, opened at this place with nothing else asked for. */
 sl_index *indexes_open(const char *path, sl_place place);
 
-/* Ids of the k nearest of nq queries with this ef, on one thread; scores may be NULL. */
-void indexes_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t k, size_t ef,
-                    uint64_t *ids, float *scores);
+/* Dense rows of one type. */
+typedef struct vector_rows {
+    const void *rows;
+    sl_dtype dtype;
+    size_t count;
+} vector_rows;
 
-/* The exact answer; ids are row numbers. */
-void indexes_exact(sl_metric metric, sl_dtype dtype, size_t dim, const void *base, size_t n, const void *queries,
-                   size_t nq, size_t k, uint64_t *ids);
+/* Ids of the k nearest of each query with this ef, on one thread; scores may be NULL. */
+void indexes_search(const sl_index *index, vector_rows queries, size_t k, size_t ef, uint64_t *ids, float *scores);
+
+/* The exact answer; ids are row numbers. Both have one type. */
+void indexes_exact(sl_metric metric, size_t dim, vector_rows base, vector_rows queries, size_t k, uint64_t *ids);
 
 /* Share of the true ids among those found, both (nq, k). */
 double indexes_recall(const uint64_t *found, const uint64_t *truth, size_t nq, size_t k);

@@ -56,7 +56,7 @@ answers ask(const sl_index *index, const void *rows, sl_dtype dtype) {
     answers a;
     memset(&a, 0, sizeof a);
     const char *queries = (const char *)rows + ALL * DIM * sl_dtype_size(dtype);
-    indexes_search(index, queries, dtype, QUERIES, K, EF, a.ids, a.scores);
+    indexes_search(index, (vector_rows){queries, dtype, QUERIES}, K, EF, a.ids, a.scores);
     return a;
 }
 

@@ -33,7 +33,7 @@ static void make(void) {
     params.m = 6;
     params.ef_construction = 20;
     sl_index *index = indexes_make(&params, rows, SL_F32, N, NULL, 1);
-    indexes_exact(SL_METRIC_IP, SL_F32, DIM, rows, N, queries, HALF, K, truth);
+    indexes_exact(SL_METRIC_IP, DIM, (vector_rows){rows, SL_F32, N}, (vector_rows){queries, SL_F32, HALF}, K, truth);
     ck_ok(sl_index_save(index, kept.path, NULL));
     sl_index_free(index);
 }
@@ -468,7 +468,8 @@ START_TEST(tuned_for_a_recall) {
     params.m = 6;
     params.ef_construction = 12;
     sl_index *index = indexes_make(&params, many, SL_F32, LARGE, NULL, 2);
-    indexes_exact(SL_METRIC_IP, SL_F32, WIDE, many, LARGE, asked, (size_t)2 * HALF, K, nearest);
+    indexes_exact(SL_METRIC_IP, WIDE, (vector_rows){many, SL_F32, LARGE},
+                  (vector_rows){asked, SL_F32, (size_t)2 * HALF}, K, nearest);
     sl_tune_params tune;
     sl_tune_params_init(&tune);
     tune.targets = targets;

@@ -147,7 +147,7 @@ START_TEST(results_stay) {
     uint64_t before[QUERIES * K], after[QUERIES * K], ids[3] = {0, N / 2, N - 1};
     float vectors[2][3 * DIM];
     const float *queries = x + 2 * N * DIM;
-    indexes_search(index, queries, SL_F32, QUERIES, K, EF, before, NULL);
+    indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, K, EF, before, NULL);
     ck_ok(sl_index_get(index, ids, 3, SL_F32, vectors[0]));
     uint32_t *starts = malloc((index->partitions.count + 1) * sizeof *starts);
     memcpy(starts, index->partitions.starts, (index->partitions.count + 1) * sizeof *starts);
@@ -158,7 +158,7 @@ START_TEST(results_stay) {
     ck_assert_uint_eq(index->ordered, N);
     ck_assert_mem_ne(starts, index->partitions.starts, (index->partitions.count + 1) * sizeof *starts);
     check_ranges(index, N);
-    indexes_search(index, queries, SL_F32, QUERIES, K, EF, after, NULL);
+    indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, K, EF, after, NULL);
     ck_assert_mem_eq(before, after, sizeof before);
     ck_ok(sl_index_get(index, ids, 3, SL_F32, vectors[1]));
     ck_assert_mem_eq(vectors[0], vectors[1], sizeof vectors[0]);
@@ -394,13 +394,13 @@ START_TEST(kept_in_files) {
     uint64_t saved[QUERIES * K], found[QUERIES * K];
     const float *queries = x + 2 * N * DIM;
     sl_partitions_free(&index->allocator, &index->partitions);
-    indexes_search(index, queries, SL_F32, QUERIES, K, EF, saved, NULL);
+    indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, K, EF, saved, NULL);
     ck_ok(sl_index_save(index, place.path, NULL));
     sl_index_free(index);
     for (size_t i = 0; i < 2; i++) {
         sl_index *opened = open_at(place.path, places[i]);
         ck_assert_uint_eq(opened->partitions.count, 0);
-        indexes_search(opened, queries, SL_F32, QUERIES, K, EF, found, NULL);
+        indexes_search(opened, (vector_rows){queries, SL_F32, QUERIES}, K, EF, found, NULL);
         ck_assert_mem_eq(saved, found, sizeof saved);
         indexes_sound(opened);
         sl_index_free(opened);
@@ -460,7 +460,7 @@ START_TEST(wrong_content_is_found) {
     ck_assert_uint_le(rest.first, rest.end);
     ck_assert_uint_eq(rest.end, N);
     uint64_t ids[QUERIES * K];
-    indexes_search(index, x, SL_F32, QUERIES, K, EF, ids, NULL);
+    indexes_search(index, (vector_rows){x, SL_F32, QUERIES}, K, EF, ids, NULL);
     sl_index_free(index);
 }
 END_TEST

@@ -48,7 +48,7 @@ static sl_index *empty(sl_metric metric, size_t m) {
 static int finds_itself(const sl_index *index, const float *row, uint64_t id, size_t ef) {
     uint64_t found;
     float score;
-    indexes_search(index, row, SL_F32, 1, 1, ef, &found, &score);
+    indexes_search(index, (vector_rows){row, SL_F32, 1}, 1, ef, &found, &score);
     return found == id;
 }
 
@@ -112,7 +112,7 @@ START_TEST(all_the_same) {
     indexes_sound(index);
     uint64_t ids[K];
     float scores[K];
-    indexes_search(index, x, SL_F32, 1, K, 64, ids, scores);
+    indexes_search(index, (vector_rows){x, SL_F32, 1}, K, 64, ids, scores);
     for (size_t i = 0; i < K; i++) {
         ck_assert_uint_lt(ids[i], N);
         ck_assert(scores[i] == scores[0]);

@@ -84,7 +84,8 @@ static void delete_near(sl_index *index, sl_metric metric, size_t query, size_t 
     static uint64_t ids[N];
     static size_t rows[N];
     size_t some = 0;
-    indexes_exact(metric, SL_F32, DIM, x, N, queries + query * DIM, 1, count, ids);
+    indexes_exact(metric, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries + query * DIM, SL_F32, 1}, count,
+                  ids);
     for (size_t i = 0; i < count; i++)
         if (!gone[ids[i]]) rows[some++] = (size_t)ids[i];
     delete_rows(index, rows, some);
@@ -99,7 +100,7 @@ static void truth(sl_metric metric) {
         memcpy(kept + count * DIM, x + row * DIM, DIM * sizeof *kept);
         rows[count++] = row;
     }
-    indexes_exact(metric, SL_F32, DIM, kept, count, queries, Q, K, wanted);
+    indexes_exact(metric, DIM, (vector_rows){kept, SL_F32, count}, (vector_rows){queries, SL_F32, Q}, K, wanted);
     for (size_t i = 0; i < Q * K; i++)
         if (wanted[i] != SL_NO_ID) wanted[i] = id_of(rows[wanted[i]]);
     free(kept);
@@ -296,12 +297,12 @@ START_TEST(identical_vectors) {
     sl_index *index = make_any();
     ck_ok(indexes_add(index, copies, SL_F32, COPIES, ids));
     ck_ok(sl_index_delete(index, ids + KEPT, COPIES - KEPT));
-    indexes_search(index, queries, SL_F32, 1, KEPT + 1, 20, nearest, NULL);
+    indexes_search(index, (vector_rows){queries, SL_F32, 1}, KEPT + 1, 20, nearest, NULL);
     for (size_t i = 0; i < KEPT; i++)
         ck_assert(nearest[i] >= N * STEP && nearest[i] < N * STEP + KEPT);
     ck_assert_uint_lt(nearest[KEPT], N * STEP);
     ck_ok(sl_index_delete(index, ids, KEPT));
-    indexes_search(index, queries, SL_F32, 1, 1, 20, nearest, NULL);
+    indexes_search(index, (vector_rows){queries, SL_F32, 1}, 1, 20, nearest, NULL);
     ck_assert_uint_lt(nearest[0], N * STEP);
     free(copies);
     sl_index_free(index);
@@ -355,10 +356,10 @@ START_TEST(of_nothing) {
     ck_ok(indexes_add(index, x, SL_F32, 1, NULL));
     ck_ok(sl_index_delete(index, &(uint64_t){0}, 1));
     ck_assert_uint_eq(sl_index_size(index), 0);
-    indexes_search(index, queries, SL_F32, Q, K, 10, found, scores);
+    indexes_search(index, (vector_rows){queries, SL_F32, Q}, K, 10, found, scores);
     ck_assert_uint_eq(found[0], SL_NO_ID);
     ck_ok(indexes_add(index, x, SL_F32, 1, NULL));
-    indexes_search(index, queries, SL_F32, Q, K, 10, found, scores);
+    indexes_search(index, (vector_rows){queries, SL_F32, Q}, K, 10, found, scores);
     ck_assert_uint_eq(found[0], 1);
     ck_assert_uint_eq(found[1], SL_NO_ID);
     sl_index_free(index);
@@ -386,7 +387,7 @@ START_TEST(added_again) {
         ck_fails(indexes_add(index, other, SL_F32, 1, ids), SL_EEXIST, "already in the index");
         ck_ok(sl_index_get(index, &ids[1], 1, SL_F32, vector));
         ck_assert_mem_eq(vector, other + DIM, sizeof vector);
-        indexes_search(index, other, SL_F32, 1, 2, 100, nearest, NULL);
+        indexes_search(index, (vector_rows){other, SL_F32, 1}, 2, 100, nearest, NULL);
         ck_assert_uint_eq(nearest[0], largest);
         ck_assert_uint_ne(nearest[1], largest);
     }
@@ -412,7 +413,7 @@ START_TEST(entry_points) {
         uint64_t id = sl_id_of(index, node), nearest;
         ck_ok(sl_index_delete(index, &id, 1));
         ck_ok(indexes_add(index, later + round * DIM, SL_F32, 1, &id));
-        indexes_search(index, later + round * DIM, SL_F32, 1, 1, 50, &nearest, NULL);
+        indexes_search(index, (vector_rows){later + round * DIM, SL_F32, 1}, 1, 50, &nearest, NULL);
         ck_assert_uint_eq(nearest, id);
     }
     ck_assert_uint_eq(sl_index_size(index), N);
@@ -429,7 +430,7 @@ START_TEST(all_deleted_and_others_added) {
     leave_every(index, 0);
     ck_assert_uint_eq(indexes_stats(index).bytes_codes > 0, 1);
     ck_ok(indexes_add(index, later, SL_F32, K / 2, NULL));
-    indexes_search(index, later, SL_F32, 1, K, 50, nearest, NULL);
+    indexes_search(index, (vector_rows){later, SL_F32, 1}, K, 50, nearest, NULL);
     ck_assert_uint_eq(nearest[0], id_of(0) + 1);
     ck_assert_uint_eq(nearest[K / 2], SL_NO_ID);
     size_t ordered = index->ordered;
@@ -442,8 +443,9 @@ START_TEST(all_deleted_and_others_added) {
         ck_fails(sl_index_get(index, &(uint64_t){id_of(row)}, 1, SL_F32, x), SL_ENOTFOUND, "not in the index");
     size_t hits = 0;
     for (size_t q = 0; q < Q; q++) {
-        indexes_exact(SL_METRIC_COSINE, SL_F32, DIM, later, LATER, queries + q * DIM, 1, K, exact);
-        indexes_search(index, queries + q * DIM, SL_F32, 1, K, 200, nearest, NULL);
+        indexes_exact(SL_METRIC_COSINE, DIM, (vector_rows){later, SL_F32, LATER},
+                      (vector_rows){queries + q * DIM, SL_F32, 1}, K, exact);
+        indexes_search(index, (vector_rows){queries + q * DIM, SL_F32, 1}, K, 200, nearest, NULL);
         for (size_t i = 0; i < K; i++)
             exact[i] += id_of(0) + 1;
         hits += (size_t)(indexes_recall(nearest, exact, 1, K) * K + 0.5);
@@ -505,8 +507,9 @@ START_TEST(churn) {
         ck_ok(indexes_add(index, rows, SL_F32, STOCK, ids));
         ck_assert_uint_eq(sl_index_size(index), STOCK);
         for (size_t q = 0; q < Q; q++) {
-            indexes_exact(SL_METRIC_L2, SL_F32, DIM, rows, STOCK, queries + q * DIM, 1, K, exact);
-            indexes_search(index, queries + q * DIM, SL_F32, 1, K, 60, nearest, NULL);
+            indexes_exact(SL_METRIC_L2, DIM, (vector_rows){rows, SL_F32, STOCK},
+                          (vector_rows){queries + q * DIM, SL_F32, 1}, K, exact);
+            indexes_search(index, (vector_rows){queries + q * DIM, SL_F32, 1}, K, 60, nearest, NULL);
             for (size_t i = 0; i < K; i++)
                 exact[i] *= 7;
             ck_assert_double_ge(indexes_recall(nearest, exact, 1, K), round ? 0.99 : 0.8);

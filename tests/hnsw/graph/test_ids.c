@@ -34,7 +34,7 @@ static const float *row(size_t i) {
 static void check_id(uint64_t id, size_t i) {
     uint64_t found;
     float vector[DIM];
-    indexes_search(idx, row(i), SL_F32, 1, 1, 64, &found, NULL);
+    indexes_search(idx, (vector_rows){row(i), SL_F32, 1}, 1, 64, &found, NULL);
     ck_assert_msg(found == id, "row %zu has id %llu, not %llu", i, (unsigned long long)found, (unsigned long long)id);
     ck_ok(sl_index_get(idx, &id, 1, SL_F32, vector));
     ck_assert_mem_eq(vector, row(i), sizeof vector);
@@ -170,7 +170,7 @@ START_TEST(ids_outlive_the_order_of_nodes) {
         for (size_t i = 0; i < n; i++) {
             uint64_t found;
             float vector[DIM];
-            if (i % 10 == 0) indexes_search(idx, rows + i * DIM, SL_F32, 1, 1, 64, &found, NULL);
+            if (i % 10 == 0) indexes_search(idx, (vector_rows){rows + i * DIM, SL_F32, 1}, 1, 64, &found, NULL);
             lost += i % 10 == 0 && found != own[i];
             wrong += sl_index_get(idx, &own[i], 1, SL_F32, vector) != SL_OK ||
                      memcmp(vector, rows + i * DIM, sizeof vector) != 0;

@@ -113,7 +113,7 @@ static sl_index *make(const struct kind *kind, sl_metric metric, const unsigned 
 static void same_answers(const sl_index *index, const void *queries, sl_dtype dtype, const answers *wanted) {
     answers found;
     memset(&found, 0, sizeof found);
-    indexes_search(index, queries, dtype, QUERIES, K, EF, found.ids, found.scores);
+    indexes_search(index, (vector_rows){queries, dtype, QUERIES}, K, EF, found.ids, found.scores);
     ck_assert_mem_eq(&found, wanted, sizeof found);
 }
 
@@ -139,7 +139,7 @@ START_TEST(as_in_arrays) {
     for (int metric = 0; metric < 3; metric++) {
         answers before = {.ids = {0}};
         sl_index *index = make(kind, (sl_metric)metric, rows, wide);
-        indexes_search(index, queries, kind->dtype, QUERIES, K, EF, before.ids, before.scores);
+        indexes_search(index, (vector_rows){queries, kind->dtype, QUERIES}, K, EF, before.ids, before.scores);
         unsigned char wanted[DIM * 4];
         ck_ok(sl_index_get(index, &before.ids[0], 1, kind->dtype, wanted));
         save_as(index, arrays, SL_LAYOUT_ARRAYS, 0);
@@ -234,7 +234,7 @@ START_TEST(empty_ones) {
         uint64_t id = 0;
         index = indexes_open(place.path, (sl_place)where);
         indexes_sound(index);
-        indexes_search(index, x, SL_F32, 1, 1, EF, &id, NULL);
+        indexes_search(index, (vector_rows){x, SL_F32, 1}, 1, EF, &id, NULL);
         ck_assert_uint_eq(id, SL_NO_ID);
         sl_index_free(index);
     }

@@ -121,7 +121,7 @@ static void check_unchanged(sl_index *index, const sl_index_stats *before, const
     sl_index_stats after = indexes_stats(index);
     indexes_equal(&after, before);
     uint64_t id;
-    indexes_search(index, x + 3 * DIM, SL_F32, 1, 1, 64, &id, NULL);
+    indexes_search(index, (vector_rows){x + 3 * DIM, SL_F32, 1}, 1, 64, &id, NULL);
     ck_assert_uint_eq(id, 3);
 }
 
@@ -220,7 +220,7 @@ START_TEST(strides) {
     ck_assert_uint_eq(sizes[0], sizes[1]);
     ck_assert_mem_eq(a, b, sizes[0]);
     uint64_t from_dense[20 * K], from_wide[20 * K];
-    indexes_search(dense, x, SL_F32, 20, K, 64, from_dense, NULL);
+    indexes_search(dense, (vector_rows){x, SL_F32, 20}, K, 64, from_dense, NULL);
     ck_ok(sl_index_search(dense, wide, SL_F32, 20, WIDE * sizeof *wide, K, NULL, from_wide, NULL, NULL));
     ck_assert_mem_eq(from_dense, from_wide, sizeof from_dense);
     free(a);
@@ -343,8 +343,9 @@ START_TEST(grows_by_many_small_adds) {
         ck_assert_mem_eq(one, other, sizeof one);
     }
     uint64_t truth[QUERIES * K], found[QUERIES * K];
-    indexes_exact(params.metric, SL_F32, DIM, x, N, x + N * DIM, QUERIES, K, truth);
-    indexes_search(index, x + N * DIM, SL_F32, QUERIES, K, 100, found, NULL);
+    indexes_exact(params.metric, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){x + N * DIM, SL_F32, QUERIES}, K,
+                  truth);
+    indexes_search(index, (vector_rows){x + N * DIM, SL_F32, QUERIES}, K, 100, found, NULL);
     double recall = indexes_recall(found, truth, QUERIES, K);
     ck_assert_msg(recall > (params.codes == SL_CODES_I4 ? 0.95 : 0.85), "recall is %g", recall);
     sl_index_free(whole);
@@ -380,7 +381,7 @@ static size_t found_of(const sl_index *index, const float *x, size_t n) {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t id;
-        indexes_search(index, x + i * DIM, SL_F32, 1, 1, 64, &id, NULL);
+        indexes_search(index, (vector_rows){x + i * DIM, SL_F32, 1}, 1, 64, &id, NULL);
         found += id == i;
     }
     return found;

@@ -211,7 +211,7 @@ START_TEST(what_is_copied_is_sound) {
             ck_ok(sl_index_open(place.path, NULL, &index));
             uint64_t id;
             float query[DIM] = {1};
-            indexes_search(index, query, SL_F32, 1, 1, 50, &id, NULL);
+            indexes_search(index, (vector_rows){query, SL_F32, 1}, 1, 50, &id, NULL);
             sl_check_report report = {.struct_size = sizeof report};
             ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "");
             sl_index_free(index);
@@ -287,9 +287,9 @@ START_TEST(what_is_no_number_is_not_found) {
         memcpy(&was, bytes + rest->offset + node * pitch + factor, sizeof was);
         write_lie(rest->offset + node * pitch + factor, &none, sizeof none);
         ck_ok(sl_index_open(place.path, NULL, &index));
-        indexes_search(index, query, SL_F32, 1, 1, N, &id, NULL);
+        indexes_search(index, (vector_rows){query, SL_F32, 1}, 1, N, &id, NULL);
         if (id != broken) {
-            indexes_search(index, query, SL_F32, 1, N, N, ids, NULL);
+            indexes_search(index, (vector_rows){query, SL_F32, 1}, N, N, ids, NULL);
             for (size_t i = 0; i < N; i++)
                 ck_assert_uint_ne(ids[i], broken);
             met++;

@@ -31,7 +31,7 @@ typedef struct answers {
 static answers ask(const sl_index *index, const void *queries, sl_dtype dtype) {
     answers a;
     memset(&a, 0, sizeof a);
-    indexes_search(index, queries, dtype, QUERIES, K, EF, a.ids, a.scores);
+    indexes_search(index, (vector_rows){queries, dtype, QUERIES}, K, EF, a.ids, a.scores);
     return a;
 }
 
@@ -110,7 +110,7 @@ START_TEST(opened_and_used_at_once) {
     sl_index_free(index);
     for (int where = SL_PLACE_DRAM; where <= SL_PLACE_MAP; where++) {
         index = indexes_open(place.path, (sl_place)where);
-        indexes_search(index, x + 5 * DIM, SL_F32, 1, 1, EF, &id, NULL);
+        indexes_search(index, (vector_rows){x + 5 * DIM, SL_F32, 1}, 1, EF, &id, NULL);
         ck_assert_uint_eq(id, 16);
         sl_index_free(index);
         index = indexes_open(place.path, (sl_place)where);
@@ -122,7 +122,7 @@ START_TEST(opened_and_used_at_once) {
     index = indexes_open(place.path, SL_PLACE_DRAM);
     ck_fails(indexes_add(index, x, SL_F32, 1, &ids[3]), SL_EEXIST, "id 10 is already");
     ck_ok(indexes_add(index, x + N * DIM, SL_F32, 1, NULL));
-    indexes_search(index, x + N * DIM, SL_F32, 1, 1, EF, &id, NULL);
+    indexes_search(index, (vector_rows){x + N * DIM, SL_F32, 1}, 1, EF, &id, NULL);
     ck_assert_uint_eq(id, 3 * (N - 1) + 2);
     sl_index_free(index);
 }
@@ -140,7 +140,7 @@ START_TEST(empty_indexes_are_kept) {
         index = indexes_open(place.path, SL_PLACE_MAP);
         ck_assert_uint_eq(sl_index_size(index), 0);
         indexes_sound(index);
-        indexes_search(index, x, SL_F32, 1, 1, EF, &id, NULL);
+        indexes_search(index, (vector_rows){x, SL_F32, 1}, 1, EF, &id, NULL);
         ck_assert_uint_eq(id, SL_NO_ID);
         ck_ok(sl_index_save(index, place.path, NULL));
         sl_index_free(index);

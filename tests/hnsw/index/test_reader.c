@@ -96,9 +96,11 @@ static found look(const sl_index *reader) {
     /* It may come to count more at any moment. */
     do {
         now.n = sl_index_size(reader);
-        indexes_search(reader, queries, SL_F32, QUERIES, K, EF, ids, NULL);
+        indexes_search(reader, (vector_rows){queries, SL_F32, QUERIES}, K, EF, ids, NULL);
     } while (sl_index_size(reader) != now.n);
-    if (of != now.n) indexes_exact(SL_METRIC_L2, SL_F32, DIM, x, now.n, queries, QUERIES, K, truth);
+    if (of != now.n)
+        indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, now.n}, (vector_rows){queries, SL_F32, QUERIES}, K,
+                      truth);
     of = now.n;
     now.recall = indexes_recall(ids, truth, QUERIES, K);
     return now;

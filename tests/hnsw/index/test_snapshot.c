@@ -85,8 +85,8 @@ static size_t expect_copy(sl_index *memory) {
     ck_assert_uint_ge(n, sl_index_size(memory));
     grow(memory, n);
     indexes_sound(copy);
-    indexes_search(memory, x + ALL * DIM, SL_F32, QUERIES, K, EF, wanted, NULL);
-    indexes_search(copy, x + ALL * DIM, SL_F32, QUERIES, K, EF, got, NULL);
+    indexes_search(memory, (vector_rows){x + ALL * DIM, SL_F32, QUERIES}, K, EF, wanted, NULL);
+    indexes_search(copy, (vector_rows){x + ALL * DIM, SL_F32, QUERIES}, K, EF, got, NULL);
     ck_assert_mem_eq(wanted, got, sizeof got);
     sl_index_free(copy);
     return n;

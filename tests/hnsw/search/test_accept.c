@@ -86,7 +86,7 @@ static void truth(sl_metric metric, uint64_t *ids) {
         memcpy(kept + count * DIM, x + row * DIM, DIM * sizeof *kept);
         rows[count++] = row;
     }
-    indexes_exact(metric, SL_F32, DIM, kept, count, queries, Q, K, ids);
+    indexes_exact(metric, DIM, (vector_rows){kept, SL_F32, count}, (vector_rows){queries, SL_F32, Q}, K, ids);
     for (size_t i = 0; i < Q * K; i++)
         if (ids[i] != SL_NO_ID) ids[i] = id_of(rows[ids[i]]);
     free(kept);

@@ -138,7 +138,7 @@ END_TEST
 START_TEST(short_vectors_are_left_out) {
     static answer by_bands, together, whole;
     sl_index *index = make(SL_METRIC_IP);
-    indexes_exact(SL_METRIC_IP, SL_F32, DIM, x, N, queries, QUERIES, K, truth);
+    indexes_exact(SL_METRIC_IP, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
     if (scans(index)) {
         ask(index, 4, 0, &by_bands);
         ask(index, 4, 1, &together);

@@ -57,15 +57,15 @@ typedef struct answers {
 static answers ask(const sl_index *index, const struct kind *kind, const void *queries) {
     answers a;
     memset(&a, 0, sizeof a);
-    indexes_search(index, queries, kind->dtype, QUERIES, K, 200, a.ids, a.scores);
+    indexes_search(index, (vector_rows){queries, kind->dtype, QUERIES}, K, 200, a.ids, a.scores);
     return a;
 }
 
 static double recall_of(const answers *a, const struct kind *kind, sl_metric metric, const unsigned char *rows,
                         size_t n) {
     uint64_t truth[QUERIES * K];
-    indexes_exact(metric, kind->dtype, kind->dim, rows, n, rows + n * kind->dim * sl_dtype_size(kind->dtype), QUERIES,
-                  K, truth);
+    indexes_exact(metric, kind->dim, (vector_rows){rows, kind->dtype, n},
+                  (vector_rows){rows + n * kind->dim * sl_dtype_size(kind->dtype), kind->dtype, QUERIES}, K, truth);
     return indexes_recall(a->ids, truth, QUERIES, K);
 }
 

@@ -343,7 +343,8 @@ START_TEST(partitions_are_chosen_by_their_reach) {
     sl_index *index = indexes_make(&params, rows, SL_F32, LARGE, NULL, 2);
     const float *asked = rows + (size_t)LARGE * DIM;
     answers truth = answers_new(QUERIES, K);
-    indexes_exact(SL_METRIC_IP, SL_F32, DIM, rows, LARGE, asked, QUERIES, K, truth.ids);
+    indexes_exact(SL_METRIC_IP, DIM, (vector_rows){rows, SL_F32, LARGE}, (vector_rows){asked, SL_F32, QUERIES}, K,
+                  truth.ids);
     double with = recall_with(index, asked, &truth, 1);
     for (size_t p = 0; p < index->partitions.count; p++)
         sl_field_put(index->partitions.rows + p * index->partitions.codec.rows.pitch, index->partitions.codec.rows.bias,

@@ -114,7 +114,7 @@ START_TEST(an_island_is_found) {
     cut_off(island);
     for (int without = 0; without < 2; without++) {
         if (without) no_partitions(idx);
-        indexes_search(idx, queries, SL_F32, 1, K, EF, found, NULL);
+        indexes_search(idx, (vector_rows){queries, SL_F32, 1}, K, EF, found, NULL);
         for (size_t i = 0; i < K; i++)
             for (size_t node = island.first; node < island.end; node++)
                 inside[without] += sl_id_of(idx, (uint32_t)node) == found[i];
@@ -148,7 +148,7 @@ START_TEST(the_entry_point_begins_too) {
     while (entry >= island.first && entry < island.end);
     ck_assert_uint_lt(island.end - island.first, MANY / 2);
     lock_in(island);
-    indexes_search(idx, queries + (q - 1) * DIM, SL_F32, 1, MANY, MANY, found, NULL);
+    indexes_search(idx, (vector_rows){queries + (q - 1) * DIM, SL_F32, 1}, MANY, MANY, found, NULL);
     ck_assert_uint_ne(found[MANY - 1], SL_NO_ID);
 }
 END_TEST
@@ -157,10 +157,10 @@ END_TEST
 START_TEST(walks_find_more) {
     static uint64_t truth[QUERIES * K], found[QUERIES * K];
     double recall[2];
-    indexes_exact(SL_METRIC_L2, SL_F32, DIM, x, N, queries, QUERIES, K, truth);
+    indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
     for (int without = 0; without < 2; without++) {
         if (without) no_partitions(idx);
-        indexes_search(idx, queries, SL_F32, QUERIES, K, K, found, NULL);
+        indexes_search(idx, (vector_rows){queries, SL_F32, QUERIES}, K, K, found, NULL);
         recall[without] = indexes_recall(found, truth, QUERIES, K);
     }
     ck_assert_msg(recall[0] >= recall[1] + 0.01, "%g, by the way down %g", recall[0], recall[1]);
@@ -173,14 +173,14 @@ START_TEST(wherever_rows_lie) {
     scratch place;
     scratch_open(&place);
     sl_index *index = make(SL_METRIC_COSINE, _i ? SL_CODES_F32 : SL_CODES_I8);
-    indexes_search(index, queries, SL_F32, QUERIES, K, K, before, NULL);
+    indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, K, K, before, NULL);
     for (int layout = SL_LAYOUT_ARRAYS; layout <= SL_LAYOUT_RECORDS; layout++) {
         sl_save_params params;
         sl_save_params_init(&params);
         params.layout = (sl_layout)layout;
         ck_ok(sl_index_save(index, place.path, &params));
         sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
-        indexes_search(opened, queries, SL_F32, QUERIES, K, K, after, NULL);
+        indexes_search(opened, (vector_rows){queries, SL_F32, QUERIES}, K, K, after, NULL);
         ck_assert_mem_eq(before, after, sizeof before);
         sl_index_free(opened);
     }
@@ -191,9 +191,9 @@ END_TEST
 
 static void answers_as_without(void) {
     static uint64_t with[QUERIES * K], without[QUERIES * K];
-    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, with, NULL);
+    indexes_search(idx, (vector_rows){queries, SL_F32, QUERIES}, K, EF, with, NULL);
     no_partitions(idx);
-    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, without, NULL);
+    indexes_search(idx, (vector_rows){queries, SL_F32, QUERIES}, K, EF, without, NULL);
     ck_assert_mem_eq(with, without, sizeof with);
 }
 
@@ -209,11 +209,11 @@ START_TEST(large_partitions_are_left) {
     partitions->count = 1;
     partitions->starts[1] = N;
     static uint64_t before[QUERIES * K], after[QUERIES * K];
-    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, before, NULL);
+    indexes_search(idx, (vector_rows){queries, SL_F32, QUERIES}, K, EF, before, NULL);
     partitions->starts[1] = last;
     partitions->count = count;
     no_partitions(idx);
-    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, after, NULL);
+    indexes_search(idx, (vector_rows){queries, SL_F32, QUERIES}, K, EF, after, NULL);
     ck_assert_mem_eq(before, after, sizeof before);
 }
 END_TEST
@@ -243,7 +243,7 @@ START_TEST(lies_do_no_harm) {
     }
     ck_assert_uint_gt(some, 0);
     sl_walk_free(&walk);
-    indexes_search(idx, queries, SL_F32, QUERIES, K, EF, found, NULL);
+    indexes_search(idx, (vector_rows){queries, SL_F32, QUERIES}, K, EF, found, NULL);
     for (size_t i = 0; i < QUERIES * K; i++)
         ck_assert_uint_lt(found[i], N);
 }

@@ -40,22 +40,22 @@ static const struct kind {
 
 /* Share of the truth that searches for this recall find, of so many queries a call: a batch of many may scan where few
  * walk, if tuning found that to be faster here, and then finds others. */
-static double recall_at(const sl_index *index, const void *queries, sl_dtype dtype, const uint64_t *truth, size_t nq,
-                        size_t at_once, size_t k, double recall) {
-    uint64_t *found = malloc(nq * k * sizeof *found);
+static double recall_at(const sl_index *index, vector_rows queries, const uint64_t *truth, size_t at_once, size_t k,
+                        double recall) {
+    uint64_t *found = malloc(queries.count * k * sizeof *found);
     ck_assert_ptr_nonnull(found);
     sl_search_params search;
     sl_search_params_init(&search);
     search.ef = 0;
     search.recall = recall;
     search.threads = 2;
-    const size_t row = indexes_stats(index).dim * sl_dtype_size(dtype);
-    for (size_t i = 0, n; i < nq; i += n) {
-        n = nq - i < at_once ? nq - i : at_once;
-        ck_ok(sl_index_search(index, (const char *)queries + i * row, dtype, n, 0, k, &search, found + i * k, NULL,
-                              NULL));
+    const size_t row = indexes_stats(index).dim * sl_dtype_size(queries.dtype);
+    for (size_t i = 0, n; i < queries.count; i += n) {
+        n = queries.count - i < at_once ? queries.count - i : at_once;
+        ck_ok(sl_index_search(index, (const char *)queries.rows + i * row, queries.dtype, n, 0, k, &search,
+                              found + i * k, NULL, NULL));
     }
-    double share = indexes_recall(found, truth, nq, k);
+    double share = indexes_recall(found, truth, queries.count, k);
     free(found);
     return share;
 }
@@ -70,15 +70,30 @@ static void exact_of_own(sl_index *index, const struct kind *kind, const void *q
     for (size_t i = 0; i < MANY; i++)
         ids[i] = i;
     ck_ok(sl_index_get(index, ids, MANY, dtype, own));
-    indexes_exact(kind->metric, dtype, DIM, own, MANY, queries, nq, K, truth);
+    indexes_exact(kind->metric, DIM, (vector_rows){own, dtype, MANY}, (vector_rows){queries, dtype, nq}, K, truth);
     free(own);
     free(ids);
+}
+
+/* Tunes on HALF queries; truth NULL: the index finds it. */
+static void tune_for_four(sl_index *index, const void *queries, sl_dtype dtype, const uint64_t *truth) {
+    static const double targets[] = {0.95, 0.8, 0.9, 0.98};
+    sl_tune_params with;
+    sl_tune_params_init(&with);
+    with.targets = targets;
+    with.target_count = 4;
+    sl_tune_report report = {.struct_size = sizeof report};
+    ck_ok(sl_index_tune(index, queries, dtype, HALF, 0, truth, K, &with, &report));
+    ck_assert_uint_eq(report.targets, 4);
+    ck_assert_uint_eq(report.reached, 4);
+    ck_assert_uint_eq(report.first, 0);
+    ck_assert_uint_ge(report.passes, 6);
+    ck_assert_uint_gt(report.queries_needed, 100);
 }
 
 START_TEST(holds_on_other_queries) {
     if (SANITIZED && _i % 2) return; /* for its size */
     const struct kind *kind = &kinds[_i];
-    static const double targets[] = {0.95, 0.8, 0.9, 0.98};
     float *x = clusters_make(MANY + 2 * HALF, DIM, 0.3, 11);
     unsigned char *typed = clusters_as(kind->dtype, x, (MANY + 2 * HALF) * DIM);
     size_t row = DIM * sl_dtype_size(kind->dtype);
@@ -101,30 +116,22 @@ START_TEST(holds_on_other_queries) {
     if (kind->own)
         exact_of_own(index, kind, asked, exact, 2 * HALF, truth);
     else
-        indexes_exact(kind->metric, exact, DIM, wide, MANY, asked, 2 * HALF, K, truth);
+        indexes_exact(kind->metric, DIM, (vector_rows){wide, exact, MANY}, (vector_rows){asked, exact, 2 * HALF}, K,
+                      truth);
 
-    sl_tune_params with;
-    sl_tune_params_init(&with);
-    with.targets = targets;
-    with.target_count = 4;
-    sl_tune_report report = {.struct_size = sizeof report};
-    ck_ok(sl_index_tune(index, typed + MANY * row, kind->dtype, HALF, 0, kind->own ? NULL : truth, K, &with, &report));
-    ck_assert_uint_eq(report.targets, 4);
-    ck_assert_uint_eq(report.reached, 4);
-    ck_assert_uint_eq(report.first, 0);
-    ck_assert_uint_ge(report.passes, 6);
-    ck_assert_uint_gt(report.queries_needed, 100);
+    tune_for_four(index, typed + MANY * row, kind->dtype, kind->own ? NULL : truth);
     /* Distances between integers tie, and which of those that tie with the k-th a search keeps is not said. */
     const double same = kind->dtype == SL_U8 ? 0.003 : 1e-9;
+    const vector_rows first = {asked, exact, HALF};
+    const vector_rows second = {asked + HALF * DIM * sl_dtype_size(exact), exact, HALF};
     double before = 0;
     for (size_t i = 0; i < 4; i++) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
         ck_ok(sl_index_get_tuned(index, i, &tuned));
         ck_assert(tuned.target > before && tuned.recall >= tuned.target && tuned.standard_error > 0);
-        const unsigned char *others = asked + HALF * DIM * sl_dtype_size(exact);
-        double here = recall_at(index, asked, exact, truth, HALF, FEW, K, tuned.target);
-        double other = recall_at(index, others, exact, truth + HALF * K, HALF, FEW, K, tuned.target);
-        double batch = recall_at(index, others, exact, truth + HALF * K, HALF, HALF, K, tuned.target);
+        double here = recall_at(index, first, truth, FEW, K, tuned.target);
+        double other = recall_at(index, second, truth + HALF * K, FEW, K, tuned.target);
+        double batch = recall_at(index, second, truth + HALF * K, HALF, K, tuned.target);
         ck_assert_msg(fabs(here - tuned.recall) < same, "kind %d: %.4f, not %.4f", _i, here, tuned.recall);
         ck_assert_msg(batch >= tuned.target - 0.005, "kind %d: %g gave %.4f in a batch", _i, tuned.target, batch);
         ck_assert_msg(other >= tuned.target - 0.005, "kind %d: %g gave %.4f", _i, tuned.target, other);
@@ -243,7 +250,7 @@ END_TEST
 START_TEST(fewer_neighbours_are_served_as_measured) {
     enum { ALL = 10 * QUERIES };
     uint64_t truth[ALL * K];
-    indexes_exact(SL_METRIC_COSINE, SL_F32, DIM, x, N, queries, ALL, K, truth);
+    indexes_exact(SL_METRIC_COSINE, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, ALL}, K, truth);
     ck_ok(sl_index_tune(idx, queries, SL_F32, ALL, 0, truth, K, NULL, NULL));
     sl_tuned tuned = tuned_for(idx, K, 0.9);
     ck_assert_uint_lt(tuned.least_k, K);
@@ -251,7 +258,7 @@ START_TEST(fewer_neighbours_are_served_as_measured) {
         uint64_t nearest[ALL * K];
         for (size_t i = 0; i < ALL * k; i++)
             nearest[i] = truth[i / k * K + i % k];
-        ck_assert(recall_at(idx, queries, SL_F32, nearest, ALL, ALL, k, 0.9) >= 0.9 - 1e-9);
+        ck_assert(recall_at(idx, (vector_rows){queries, SL_F32, ALL}, nearest, ALL, k, 0.9) >= 0.9 - 1e-9);
     }
 }
 END_TEST
@@ -330,7 +337,7 @@ START_TEST(says_what_stands_in_the_way) {
     uint64_t truth[ALL * K];
     sl_tune_params params;
     sl_tune_report report = {.struct_size = sizeof report};
-    indexes_exact(SL_METRIC_COSINE, SL_F32, DIM, x, N, queries, ALL, K, truth);
+    indexes_exact(SL_METRIC_COSINE, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, ALL}, K, truth);
 
     /* Codes lose neighbours that no search brings back, against the vectors as they were. */
     sl_index *index = small(16, 100, SL_REFINE_NONE);
@@ -409,7 +416,8 @@ START_TEST(refuses) {
         targets[1] = wrong[i];
         ck_fails(tune_with(&params, NULL, QUERIES, K), SL_EINVAL, "target 1 is");
     }
-    indexes_exact(SL_METRIC_COSINE, SL_F32, DIM, x, N, queries, QUERIES, K, truth);
+    indexes_exact(SL_METRIC_COSINE, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K,
+                  truth);
     params.target_count = 1;
     truth[3 * K + 4] = truth[3 * K];
     ck_fails(tune_with(&params, truth, QUERIES, K), SL_EINVAL, "truth of query 3 names id");

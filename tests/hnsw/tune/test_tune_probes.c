@@ -29,17 +29,17 @@ static const struct kind scanned[] = {
 };
 
 /* Recall of what a search for this recall finds, and whether it walked for that. */
-static double scanned_recall(const sl_index *index, const struct kind *kind, const unsigned char *rows,
-                             const uint64_t *truth, size_t nq, double recall, size_t threads, int *walked) {
-    uint64_t *found = malloc(nq * K * sizeof *found);
+static double scanned_recall(const sl_index *index, vector_rows queries, const uint64_t *truth, double recall,
+                             size_t threads, int *walked) {
+    uint64_t *found = malloc(queries.count * K * sizeof *found);
     ck_assert_ptr_nonnull(found);
     sl_search_params search;
     sl_search_stats stats;
     sl_search_params_init(&search);
     search.recall = recall;
     search.threads = threads;
-    ck_ok(sl_index_search(index, rows, kind->dtype, nq, 0, K, &search, found, NULL, &stats));
-    double share = indexes_recall(found, truth, nq, K);
+    ck_ok(sl_index_search(index, queries.rows, queries.dtype, queries.count, 0, K, &search, found, NULL, &stats));
+    double share = indexes_recall(found, truth, queries.count, K);
     *walked = stats.expansions > 0;
     free(found);
     return share;
@@ -63,6 +63,32 @@ static float *cube_make(size_t n) {
     return out;
 }
 
+static vector_rows of_them(vector_rows queries, size_t count) {
+    queries.count = count;
+    return queries;
+}
+
+/* Batches of each size reach the target on the queries of the tuning, and nearly on others. The truth is of both. */
+static void check_by_batch(const sl_index *index, vector_rows tuning, vector_rows others, const uint64_t *truth,
+                           const sl_tuned *tuned) {
+    const uint64_t *others_truth = truth + HALF * K;
+    const double target = tuned->target;
+    int walked;
+    double here = scanned_recall(index, tuning, truth, target, 2, &walked);
+    ck_assert_int_eq(walked, tuned->probes == 0);
+    ck_assert_msg(here >= target, "%g gave %.4f where it was tuned", target, here);
+    double there = scanned_recall(index, others, others_truth, target, 2, &walked);
+    ck_assert_int_eq(walked, tuned->probes == 0);
+    ck_assert_msg(there >= target - 0.012, "%g gave %.4f", target, there);
+    (void)scanned_recall(index, of_them(others, SL_SCAN_LEAST), others_truth, target, 1, &walked);
+    ck_assert_int_eq(walked, tuned->probes == 0);
+    (void)scanned_recall(index, of_them(others, SL_SCAN_LEAST - 1), others_truth, target, 1, &walked);
+    ck_assert_int_eq(walked, tuned->probes_one == 0);
+    double alone = scanned_recall(index, of_them(tuning, SL_SCAN_LEAST), truth, target, 2, &walked);
+    ck_assert_int_eq(walked, tuned->probes_one == 0);
+    ck_assert_msg(alone >= target - 0.02, "%g gave %.4f to single searches", target, alone);
+}
+
 /* Settings name a number of partitions, which batches of many queries scan and reach the recall by; others walk. */
 START_TEST(batches_scan_for_a_recall) {
     enum { LARGE = 5000 };
@@ -75,7 +101,8 @@ START_TEST(batches_scan_for_a_recall) {
     uint64_t *truth = malloc(2 * HALF * K * sizeof *truth);
     ck_assert_ptr_nonnull(truth);
     sl_index *index = scanned_make(kind, rows, LARGE);
-    indexes_exact(kind->metric, kind->dtype, DIM, rows, LARGE, asked, 2 * HALF, K, truth);
+    indexes_exact(kind->metric, DIM, (vector_rows){rows, kind->dtype, LARGE},
+                  (vector_rows){asked, kind->dtype, 2 * HALF}, K, truth);
     sl_tune_params with;
     sl_tune_params_init(&with);
     with.targets = targets;
@@ -83,9 +110,7 @@ START_TEST(batches_scan_for_a_recall) {
     ck_ok(sl_index_tune(index, asked, kind->dtype, HALF, 0, truth, K, &with, NULL));
     size_t before = 0, scans = index->kernels->tile.scan != NULL;
     for (size_t i = 0; i < 3; i++) {
-        sl_tuned tuned = {.struct_size = sizeof tuned};
-        int walked;
-        ck_ok(sl_index_get_tuned(index, i, &tuned));
+        sl_tuned tuned = indexes_tuned(index, i);
         ck_assert_uint_le(tuned.probes, index->partitions.count);
         ck_assert(scans || tuned.probes == 0);
         ck_assert(tuned.probes == 0 || tuned.probes >= before);
@@ -93,19 +118,8 @@ START_TEST(batches_scan_for_a_recall) {
         /* Under inner product walks go far, and one query scans too. */
         int far = kind->metric == SL_METRIC_IP && index->kernels->isa == SL_ISA_AVX512VNNI;
         ck_assert(!far || tuned.probes_one > 0);
-        double here = scanned_recall(index, kind, asked, truth, HALF, targets[i], 2, &walked);
-        ck_assert_int_eq(walked, tuned.probes == 0);
-        ck_assert_msg(here >= targets[i], "kind %d: %g gave %.4f where it was tuned", _i, targets[i], here);
-        double there = scanned_recall(index, kind, other, truth + HALF * K, HALF, targets[i], 2, &walked);
-        ck_assert_int_eq(walked, tuned.probes == 0);
-        ck_assert_msg(there >= targets[i] - 0.012, "kind %d: %g gave %.4f", _i, targets[i], there);
-        (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST, targets[i], 1, &walked);
-        ck_assert_int_eq(walked, tuned.probes == 0);
-        (void)scanned_recall(index, kind, other, truth + HALF * K, SL_SCAN_LEAST - 1, targets[i], 1, &walked);
-        ck_assert_int_eq(walked, tuned.probes_one == 0);
-        double alone = scanned_recall(index, kind, asked, truth, SL_SCAN_LEAST, targets[i], 2, &walked);
-        ck_assert_int_eq(walked, tuned.probes_one == 0);
-        ck_assert_msg(alone >= targets[i] - 0.02, "kind %d: %g gave %.4f to single searches", _i, targets[i], alone);
+        check_by_batch(index, (vector_rows){asked, kind->dtype, HALF}, (vector_rows){other, kind->dtype, HALF}, truth,
+                       &tuned);
         ck_assert(tuned.probes_one == 0 || tuned.probes_one == tuned.probes);
         /* What was measured of ten says nothing of how many partitions hold fewer. */
         sl_tuned fewer = {.struct_size = sizeof fewer};
@@ -148,10 +162,10 @@ static void check_scanned_target(const sl_index *index, const struct kind *kind,
     ck_assert(tuned.limit == SL_LIMIT_NONE && tuned.scan_only && tuned.least_k == K);
     ck_assert(tuned.probes > 0 && tuned.probes_one == tuned.probes && tuned.recall >= target);
     for (size_t threads = 1; threads <= 2; threads++) {
-        double recall = scanned_recall(index, kind, asked, truth, HALF, target, threads, &walked);
+        double recall = scanned_recall(index, (vector_rows){asked, kind->dtype, HALF}, truth, target, threads, &walked);
         ck_assert(!walked && fabs(recall - tuned.recall) < 0.002);
     }
-    ck_assert(scanned_recall(index, kind, asked, truth, 1, target, 1, &walked) > 0.5 && !walked);
+    ck_assert(scanned_recall(index, (vector_rows){asked, kind->dtype, 1}, truth, target, 1, &walked) > 0.5 && !walked);
     sl_search_params search;
     sl_search_params_init(&search);
     search.recall = target;
@@ -178,7 +192,8 @@ START_TEST(scans_reach_what_walks_do_not) {
     uint64_t *truth = malloc(HALF * K * sizeof *truth);
     ck_assert_ptr_nonnull(truth);
     sl_index *index = scanned_make(kind, rows, LARGE), *opened;
-    indexes_exact(kind->metric, kind->dtype, DIM, rows, LARGE, asked, HALF, K, truth);
+    indexes_exact(kind->metric, DIM, (vector_rows){rows, kind->dtype, LARGE}, (vector_rows){asked, kind->dtype, HALF},
+                  K, truth);
     ck_ok(sl_reach_settle(index));
     cut_off_some(index);
     sl_tune_params with;

@@ -162,7 +162,7 @@ START_TEST(holds_on_other_queries) {
     for (size_t i = 0; i < N; i++)
         ids[i] = i;
     ck_ok(sl_index_get(index, ids, N, SL_F32, own));
-    indexes_exact(kind->metric, SL_F32, DIM, own, N, queries, ASKED, K, truth);
+    indexes_exact(kind->metric, DIM, (vector_rows){own, SL_F32, N}, (vector_rows){queries, SL_F32, ASKED}, K, truth);
     tune(index, queries, HALF, truth, TARGETS);
     size_t stops = 0;
     for (size_t i = 0; i < TARGETS; i++) {
@@ -208,7 +208,8 @@ START_TEST(queries_unlike_those_tuned_with) {
     tune(index, queries, HALF, NULL, TARGETS);
     size_t stops = 0;
     for (size_t s = 0; s < sizeof strange / sizeof *strange; s++) {
-        indexes_exact(SL_METRIC_L2, SL_F32, DIM, x, N, strange[s], HALF, K, truth);
+        indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){strange[s], SL_F32, HALF}, K,
+                      truth);
         for (size_t i = 0; i < TARGETS; i++) {
             sl_tuned tuned = tuned_at(index, i), deep = tuned;
             double cost, cost_alone, cost_deep;
@@ -284,8 +285,8 @@ START_TEST(refuses_where_a_few_lose) {
     for (size_t s = 0; s < SITES; s++)
         make_site(s, x + (N + s * SITE) * DIM, hard + s * DIM);
     sl_index *index = make(SL_METRIC_L2, SL_CODES_F32, x, ALL);
-    indexes_exact(SL_METRIC_L2, SL_F32, DIM, x, N, hard, SITES, 1, nearest);
-    indexes_exact(SL_METRIC_L2, SL_F32, DIM, x, ALL, hard, SITES, K, truth);
+    indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){hard, SL_F32, SITES}, 1, nearest);
+    indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, ALL}, (vector_rows){hard, SL_F32, SITES}, K, truth);
     for (size_t s = 0; s < SITES; s++)
         hide(index, s, nearest[s]);
     /* Without these queries a stop is taken, with which most of them end among the decoys. */
