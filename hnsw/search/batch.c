@@ -53,7 +53,7 @@ static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *
     }
 }
 
-/* Partitions instead of walks, once every query has been looked at. */
+/* Scans partitions instead of walking, once every query has been checked. */
 static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
     const sl_codec *codec = &batch->index->codec;
     for (size_t i = 0; i < batch->nq; i++) {
@@ -71,7 +71,7 @@ static sl_status batch_run(sl_query_batch *batch, sl_search_stats *stats) {
     sl_failure bad;
     sl_search_stats sum = {0};
     sl_failure_init(&bad);
-    /* Entering a parallel region takes as long as a good part of a short search, also with one thread. */
+    /* Entering a parallel region takes as long as a good part of a short search, even with one thread. */
     if (batch->threads > 1)
         batch_team(batch, &sum, &bad);
     else
