@@ -194,8 +194,8 @@ sl_status sl_build_relink(sl_index *index, size_t first) {
     return status;
 }
 
-/* Proves reachability where that is due. A proof reads every link, so that it waits until enough was added to be worth
- * one. sl_index_save and sl_index_check ask for a proof that is owed. */
+/* Proves reachability where that is due. A proof reads every link: it waits until enough was added to be worth one.
+ * sl_index_save and sl_index_check ask for the proof that is owed. */
 static void settle_if_due(sl_index *index) {
     if (index->unverified * 16 < index->n || sl_reach_settle(index) == SL_OK) return;
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");

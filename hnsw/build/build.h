@@ -26,8 +26,8 @@ void sl_build_insert_rows(sl_build *build);
 void sl_build_clear_links(sl_index *index, size_t first, size_t n);
 
 /* undo.c: takes the build's nodes back, and puts back the entry point and the next id that there were before. Links
- * that the nodes had pushed out do not come back. A node that is left with few links looks for neighbours anew. Where
- * most nodes are left with few, all do. */
+ * that the nodes had pushed out do not come back. A node that is left with few links looks for neighbours anew. All
+ * nodes do, if most are left with few. */
 void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id);
 
 #endif

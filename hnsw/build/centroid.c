@@ -65,8 +65,8 @@ static double mean_reach(const sl_kmeans *centroids, const uint32_t *members, si
     return sum / (double)count;
 }
 
-/* Returns how far the best of some vectors lie above their mean, which learner->floats holds: three deviations in one
- * direction, if the vectors spread alike in all. */
+/* Returns how far the best of some vectors lie above their mean, which learner->floats holds. That is three deviations
+ * in one direction, if the vectors spread alike in all. */
 static double deviation(const sl_learner *learner, size_t dim, double norm2) {
     double variance = norm2 - sl_dot_double(learner->floats, learner->floats, dim);
     return variance > 0 ? 3 * sqrt(variance / (double)dim) : 0;

@@ -120,7 +120,7 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
     }
 }
 
-/* Links back from layer 0 up. A layer's list is copied before its first back link goes out: from then on other threads
+/* Links back from layer 0 up. A layer's list is copied before its first back link goes out. From then on other threads
  * come upon the node there and may change the list. */
 static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top) {
     for (uint32_t level = 0; level <= top; level++) {

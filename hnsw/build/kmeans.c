@@ -64,7 +64,7 @@ void sl_kmeans_free_groups(sl_kmeans *groups) {
     sl_kmeans_free_centroids(groups);
 }
 
-/* What was allocated is freed by sl_kmeans_free_groups, also on failure. */
+/* The caller frees the groups with sl_kmeans_free_groups, also on failure. */
 sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, size_t count) {
     const sl_allocator *allocator = &grouped->index->allocator;
     *groups = (sl_kmeans){.index = grouped->index,

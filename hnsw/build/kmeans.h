@@ -40,7 +40,7 @@ struct sl_kmeans {
     sl_progress *progress;
 };
 
-/* kmeans.c: allocates. What was allocated is for the free of the same name, also on failure. Errors: SL_ENOMEM. */
+/* kmeans.c: allocates. The caller frees with the function of the same name, also on failure. Errors: SL_ENOMEM. */
 sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans);
 void sl_kmeans_free_learners(sl_kmeans *kmeans);
 sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans);

@@ -21,8 +21,8 @@ static sl_status batch_row(sl_query_batch *batch, size_t i, size_t thread) {
     return SL_OK;
 }
 
-/* Answers query i on one of the threads. The query itself may be bad, or there is no memory for what an index that has
- * grown needs: `bad` keeps the first query that failed. */
+/* Answers query i on one of the threads. The query itself may be bad, or memory is wanting for an index that has
+ * grown. `bad` keeps the first query that failed. */
 static void batch_step(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum, sl_failure *bad) {
     if (sl_progress_cancelled(&batch->progress)) return;
     sl_status status = batch_row(batch, i, thread);

@@ -26,8 +26,8 @@ void sl_filter_pool(const sl_index *index, const sl_search_params *params, sl_po
 /* Takes deleted nodes out of the pool; the others keep their order. */
 void sl_filter_undeleted(const sl_index *index, sl_pool *pool);
 
-/* Whether `kept` of a pool of `seen` give k results as good as a search without a filter gives. That is so with as
- * many as such a search would rank (`wanted`, at least k), and with k where the filter took away a quarter at most. */
+/* Whether `kept` of a pool of `seen` give k results as good as a search without a filter gives. As many as such a
+ * search would rank (`wanted`, at least k) do. So do k, where the filter took away a quarter at most. */
 int sl_filter_enough(size_t kept, size_t seen, size_t k, size_t wanted);
 
 #endif

@@ -25,7 +25,7 @@ typedef struct sl_pool {
     size_t limit, room, expanded;
     float popped; /* the score of the candidate that was popped last */
 
-    /* What sl_pool_finish leaves, best first where `sorted`. */
+    /* The result of sl_pool_finish, best first where `sorted`. */
     uint64_t *keys, *spare;
     size_t size;
     int sorted;
@@ -46,8 +46,8 @@ void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size
 /* Leaves the best, `most` or fewer, in keys, in any order. The walk is over. */
 void sl_pool_finish(sl_pool *pool, size_t most);
 
-/* Leaves candidates that no walk has found in keys, in any order. n is at most a quarter above the limit that the pool
- * has room for. */
+/* Leaves candidates that no walk has found in keys, in any order. Parameters: n is at most a quarter above the limit
+ * that the pool has room for. */
 void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
 /* Sorts keys, best first. Candidates that are scored anew need no order. */

@@ -35,9 +35,9 @@ size_t sl_searcher_room(const sl_searcher *searcher);
  * deleted nodes. */
 size_t sl_searcher_depth(const sl_searcher *searcher);
 
-/* For batches that find candidates without a walk: sl_searcher_ask brings a query, which has passed sl_vector_check,
- * into the codes' form. sl_searcher_query returns that form; it is valid until the searcher's next query. Ranking asks
- * the query anew. */
+/* For batches that find candidates without a walk. sl_searcher_ask brings a query, which has passed sl_vector_check,
+ * into the codes' form. sl_searcher_query returns that form, which is valid until the searcher's next query. Ranking
+ * asks the query anew. */
 void sl_searcher_ask(sl_searcher *searcher, const void *query, sl_dtype dtype);
 const sl_query_code *sl_searcher_query(const sl_searcher *searcher);
 /* Returns how many candidates are ranked. The searcher must have been made for as many. */

@@ -13,8 +13,8 @@ struct sl_tuned_record {
     uint64_t n, queries;
     uint32_t k, least_k;
     uint32_t ef, rerank;
-    uint32_t limit; /* sl_tune_limit, of walks. Where it is not NONE and probes_one is not 0, the other fields are those
-                       of scans */
+    uint32_t limit; /* sl_tune_limit, of walks. The other fields are those of scans, if it is not NONE and probes_one is
+                       not 0 */
     float stop;
     uint32_t ef_alone;   /* ef without the stop, for searches that the stop does not serve; 0 where there is no stop */
     uint32_t probes;     /* partitions that batches scan instead of walking; 0 where walks are cheaper */
@@ -50,17 +50,17 @@ static inline int sl_settings_reach(const sl_tuned_record *record) {
  * many a thread asks in one call. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
 sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_search_params *params);
 
-/* Puts `count` records of one k, in their order, in place of the index's records of that k. *first is the number of
- * the first of them. On failure the index keeps its records. Errors: SL_ENOMEM, SL_ELIMIT. */
+/* Replaces the index's records of one k by `count` others, in their order. *first becomes the number of the first. On
+ * failure the index keeps its records. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_t count, size_t *first);
 
 /* Reads the records of section TUNED of the index's store, where there is one, and checks the CRC and each record.
  * Records of a kind that this library does not know have a reserved word other than 0; they are left out. */
 sl_status sl_settings_load(sl_index *index, size_t most, sl_progress *progress);
 
-/* Fits the settings to partitions and groups that the index is about to take in place of its own. A setting then scans
- * as many partitions as hold the part of the vectors that was scanned when it was tuned, vectors of no partition
- * included. It looks at as large a part of the groups. */
+/* Fits the settings to partitions and groups that the index is about to take in place of its own. When a setting was
+ * tuned, it scanned some part of the vectors, those of no partition included. It scans as many of the new partitions
+ * as hold that part, and looks at as large a part of the groups. */
 void sl_settings_follow(sl_index *index, const sl_partitions *partitions, const sl_partitions *groups);
 
 void sl_settings_free(sl_index *index);

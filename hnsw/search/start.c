@@ -12,8 +12,8 @@ enum { UNGROUPED = SL_SCORE_BLOCK };
 #define MOST_BYTES ((size_t)32 * 1024)
 
 /* Whether partitions say where to begin. Larger partitions belong to an index that has as many as there may be, or has
- * outgrown them: the worth of a few of their many nodes was not measured. Many partitions without groups belong to a
- * file made before groups existed; looking at all of them takes longer than the way down. */
+ * outgrown them. The worth of a few of their many nodes was not measured. Many partitions without groups belong to a
+ * file made before groups existed. Looking at all of them takes longer than the way down. */
 static int serves(const sl_index *index) {
     size_t partitions = index->partitions.count;
     return partitions && index->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&

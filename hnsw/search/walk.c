@@ -9,9 +9,9 @@
 enum { PREFETCH_LINES = 4, AHEAD = 4 };
 
 /* Rows that are scored at once, and cache lines that are asked for meanwhile. A core waits for so many lines of the
- * first-level cache at a time: some two dozen on a Zen 4, where these numbers were found. Further requests hold up all
- * that follows. A turn's rows asked for in one go would therefore have nothing scored while most of them come. On a
- * Zen 4, lines asked for into the second-level cache hold nothing up; other machines were not measured. */
+ * first-level cache at a time. They are some two dozen on a Zen 4, where these numbers were found. Further requests
+ * hold up all that follows. A turn's rows asked for in one go would therefore have nothing scored while most of them
+ * come. On a Zen 4, lines asked for into the second-level cache hold nothing up; other machines were not measured. */
 enum { STEP = 16, LINES = 16 };
 
 /* Kernels store whole registers, beyond the end of what they write. */
@@ -193,8 +193,8 @@ static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, siz
         prefetch_each(rows, pitch, nodes, n, is_long(walked) ? PREFETCH_LINES * SL_PREFETCH_LINE : size);
 }
 
-/* Finds and marks the unvisited neighbours of an id. A link that is no id of the layer is passed over: the writer of
- * the file has yet to publish that node, or the file is damaged. */
+/* Finds and marks the unvisited neighbours of an id. A link that is no id of the layer is passed over. The file is
+ * damaged then, or its writer has yet to publish that node. */
 static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
     if (!links) return 0;
@@ -257,8 +257,8 @@ static size_t rows_a_step(const sl_code_rows *rows) {
     return LINES / (lines < PREFETCH_LINES ? lines : PREFETCH_LINES);
 }
 
-/* Scores nodes into walk->scores. Meanwhile it asks for the rows of those that come next, a few with each STEP, and
- * for the rest of them when all are scored. */
+/* Scores nodes into walk->scores. Meanwhile it asks for the rows of those that come next, a few with each STEP. It
+ * asks for the rest of them when all are scored. */
 static void score_asking(sl_walk *walk, sl_ids nodes, sl_ids next) {
     const sl_code_rows *rows = &walk->walked->rows;
     sl_scorer scorer = scorer_of(walk, is_long(rows) ? AHEAD : 0);
@@ -284,7 +284,7 @@ static void take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next
     if (found.count) sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
 }
 
-/* Marks ids that the walk begins at, from *first on, as many as a turn may have, and returns them. *first becomes the
+/* Marks ids that the walk begins at, from *first on, as many as a turn may have. Returns the ids. *first becomes the
  * id behind them. */
 static sl_ids mark_seeds(sl_walk *walk, const sl_layer *layer, size_t *first, size_t end) {
     size_t left = end - *first;

@@ -15,7 +15,7 @@ typedef struct sl_walk {
     size_t depth; /* ef that the pool has room for: max_ef, or more since sl_walk_deepen */
     sl_pool pool;
     sl_visited visited;
-    /* Of one turn: the lists of all candidates that are expanded together, and some more. */
+    /* Room for one turn: for the lists of all candidates that are expanded together, and some more. */
     uint32_t *nodes; /* nodes of ids that are slots */
     float *scores;
     uint32_t *slots; /* of an upper layer's list */
@@ -25,8 +25,8 @@ typedef struct sl_walk {
     sl_query4 query4; /* of I4 codes, and of floats with coarse rows */
     float query_norm2;
     float origin; /* the walk's score of a vector at distance 0; under IP of one whose product is 0 */
-    /* A walk ends early at a candidate more than 1 + stop times as far as the near-th best, or as the SL_NEAR-th best.
-     * 0: walks do not end early. */
+    /* A walk ends early at a candidate more than 1 + stop times as far as the near-th best. The SL_NEAR-th best counts
+     * where `near` is larger. 0: walks do not end early. */
     float stop;
     size_t near;
     size_t evaluations, expansions;
@@ -36,9 +36,9 @@ typedef struct sl_walk {
 sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef);
 void sl_walk_free(sl_walk *walk);
 
-/* Puts a deeper pool in place of the pool and what it holds: for walks with an ef up to `depth`, or twice the depth
- * there was. On failure nothing is changed. Walks among deleted nodes need deeper pools; the pool stays, so that they
- * seldom need one. */
+/* Puts a deeper pool in place of the pool and what it holds. The new pool is for walks with an ef up to `depth`, or
+ * twice the depth there was. On failure nothing is changed. Walks among deleted nodes need deeper pools; the pool
+ * stays, so that they seldom need one. */
 sl_status sl_walk_deepen(sl_walk *walk, size_t depth);
 
 /* Returns the codec of the index's codes, with its rows where the walk reads them. */
@@ -56,8 +56,8 @@ static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
 void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned what);
 void sl_walk_ask_node(sl_walk *walk, uint32_t node);
 
-/* Encodes the vector that was asked last, for ranking too, over the centroids of partitions: in 8 bits, which the
- * ranking form holds where it has more bits. `buffer`, `floats`: as sl_partition_ask has them. */
+/* Encodes the vector that was asked last, for ranking too, over the centroids of partitions. The code has 8 bits,
+ * which are part of the ranking form where that has more. `buffer`, `floats`: as sl_partition_ask has them. */
 void sl_walk_ask_partitions(sl_walk *walk, const void *vector, sl_dtype dtype, void *buffer, float *floats,
                             sl_query_code *out);
 
@@ -71,7 +71,7 @@ static inline sl_range sl_walk_from(uint32_t id) {
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level);
 
 /* Walks a layer from the ids of `start` and leaves the ef best that it finds in walk->pool, for sl_pool_finish. On
- * layer 0 the walk starts from the entry point too: an ef as large as the index then finds all that can be reached
+ * layer 0 the walk starts from the entry point too. An ef as large as the index then finds all that can be reached
  * from there. */
 void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef);
 

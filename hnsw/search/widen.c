@@ -28,9 +28,8 @@ void sl_widen_all(sl_walk *walk, size_t most) {
     sl_feed_end(&feed, most);
 }
 
-/* Puts about the best ef that are not deleted into the pool. It walks, or compares all of them: where `all` says so,
- * or where they are so few that a walk would meet more of the deleted ones. Comparing needs no more memory than there
- * is. */
+/* Puts about the best ef that are not deleted into the pool. It walks, or compares all of them. It compares where
+ * `all` says so, or where a walk would meet more deleted nodes. Comparing needs no more memory than there is. */
 static void look(sl_widening *gathering, size_t ef, int all) {
     sl_walk *walk = gathering->walk;
     const sl_index *index = walk->index;
@@ -70,8 +69,8 @@ static int stops_rightly(sl_widening *gathering, size_t ef) {
     return noted >= needed && pool->size >= gathering->k;
 }
 
-/* Looks until as many are found that are not deleted as a search would rank, whatever that takes. What a filter wants
- * is bounded by `deepest`. */
+/* Looks until as many are found that are not deleted as a search would rank, whatever that takes. `deepest` bounds
+ * what a filter wants. */
 static void gather_live(sl_widening *gathering, size_t ef) {
     const sl_search_params *params = gathering->params;
     const sl_index *index = gathering->walk->index;
@@ -92,13 +91,13 @@ static void gather_live(sl_widening *gathering, size_t ef) {
 }
 
 /* Walks where nothing is deleted. If a filter leaves too few of a full pool, the walk is made again with a pool of
- * twice the size: the candidates that a smaller one dropped are lost to it. */
+ * twice the size. The candidates that a smaller pool dropped are lost to it. */
 static void gather_any(sl_widening *gathering, size_t ef) {
     sl_walk *walk = gathering->walk;
     const sl_search_params *params = gathering->params;
     const size_t deepest = gathering->deepest, wanted = gathering->wanted;
-    /* Searchers that scan have room for what they rank. They come here where a followed file no longer counts nodes as
-     * deleted that it counted before. */
+    /* Searchers that scan have room for what they rank. They come here where a followed file counts fewer nodes as
+     * deleted than it did before. */
     if (ef > walk->depth && sl_walk_deepen(walk, ef) != SL_OK) ef = walk->depth;
     /* The walk does not know the k-th best of what a filter leaves. */
     walk->stop = sl_filter_given(params) ? 0 : (float)params->stop;

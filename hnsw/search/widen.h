@@ -1,5 +1,5 @@
-/* Finding what a search may return: walks, and comparisons where little else is left, until enough nodes are found
- * that are not deleted and that a filter accepts. */
+/* Finding what a search may return, by walks, and by comparisons where little else is left. It goes on until enough
+ * nodes are found that are not deleted and that a filter accepts. */
 #ifndef SL_HNSW_SEARCH_WIDEN_H
 #define SL_HNSW_SEARCH_WIDEN_H
 

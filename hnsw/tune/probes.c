@@ -9,8 +9,8 @@
 /* The price of scanning a batch, beside what an evaluation of a walk takes: that waits for its row and serves one
  * query. `rows`: rows that are scanned in that time. `beside`: what a scan does beside its rows, as evaluations,
  * without what a walk does beside its own. A scan finds its partitions, and ranks what each of many thinnings has
- * left. With VNNI in 512 bits ratios of rows are 10 to 19, the fewer the longer the rows, and the rest takes 3 us and
- * more. On AVX2 they are 10 to 13, and the rest takes 8 to 18 us. */
+ * left. With VNNI in 512 bits ratios of rows are 10 to 19, the fewer the longer the rows. The rest takes 3 us and
+ * more. On AVX2 the ratios are 10 to 13, and the rest takes 8 to 18 us. */
 typedef struct price {
     double rows, beside;
 } price;
@@ -71,7 +71,7 @@ static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
 }
 
 /* Finds the fewest partitions, at least `from`, that reach the record's target, by doubling and halving. out->at is 0
- * where none do, or none do by `most` evaluations; then out->evaluations is more than that. */
+ * where none do, or none do by `most` evaluations. In the latter case out->evaluations is more than that. */
 static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t from, double most, sl_tune_point *out) {
     size_t all = probing->batch.index->partitions.count, low = from - 1, high = from;
     probing->params.rerank = record->rerank;
@@ -105,8 +105,8 @@ typedef struct budget {
 
 /* Chooses among all partitions, then among those of fewer and fewer groups, as long as that gets cheaper or is too
  * dear yet. A scan serves a batch where it is worth it to the batch, or to single queries. A batch counts a quarter
- * less of what every query looks at. Numbers of groups are compared that way too. *kept is what was measured with the
- * number of partitions that the record gets; its `at` is 0 where the record gets none. */
+ * less of what every query looks at. Numbers of groups are compared that way too. *kept becomes the measurement with
+ * the number of partitions that the record gets. Its `at` is 0 where the record gets none. */
 static sl_status settle(probing *probing, sl_tuned_record *record, budget budget, size_t *from, sl_tune_point *kept) {
     const sl_index *index = probing->batch.index;
     double least = 0;
@@ -166,8 +166,8 @@ static sl_status settle_missed(probing *probing, sl_tuned_record *record, size_t
     return SL_OK;
 }
 
-/* Higher targets take more partitions. Where one was left to walks a higher one may not be: what a scan takes beside
- * its rows counts less there. */
+/* Higher targets take more partitions. A higher target may be served by scans even if a lower one was left to walks.
+ * The cost of a scan beside its rows counts less there. */
 static sl_status settle_all(probing *probing) {
     sl_tune *tune = probing->tune;
     size_t from = 1;

@@ -70,8 +70,8 @@ size_t sl_tune_least_k(const sl_tune_task *task, double recall);
 /* measure.c: measures the share of the true neighbours among all nodes that walks with this ef keep. */
 sl_status sl_tune_coverage(sl_tune_task *task, size_t ef, double *share);
 
-/* measure.c: returns the rank of a node among the k true neighbours of a query, a row of the task's truth; k where it
- * is none of them. */
+/* measure.c: returns the rank of a node among the k true neighbours of a query, a row of the task's truth. Returns k
+ * where the node is none of them. */
 size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node);
 /* measure.c: makes recall, its error and the evaluations a query from sums over all queries: of hits, of squared hits,
  * and of evaluations. `at` is 0. */
@@ -116,8 +116,8 @@ typedef struct sl_tune {
     sl_tuned_record records[SL_MAX_TARGETS];
 } sl_tune;
 
-/* truth.c: returns SL_EINVAL where the given truth cannot be that of the index's vectors: no target is reached, and no
- * more of it is found than chance finds. Settings from such a truth would tell of a bad graph. */
+/* truth.c: returns SL_EINVAL where the given truth cannot be that of the index's vectors. Then no target is reached,
+ * and no more of the truth is found than chance finds. Settings from such a truth would tell of a bad graph. */
 sl_status sl_tune_judge_truth(const sl_tune *tune);
 
 /* Returns the recall to ask for so that other queries meet the target, by the error of a point near it. */
