@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* The first rows of an empty index go in one after another, so that the many that follow at once have a graph to find
- * their neighbours in. */
+/* The first rows of an empty index are inserted one after another. The many that follow on all threads then have a
+ * graph to find their neighbours in. */
 enum { ALONE = 256 };
 
 void sl_add_params_init_sized(sl_add_params *params, size_t struct_size) {
@@ -33,7 +33,7 @@ static void build_free(sl_build *build) {
     sl_mem_free(allocator, build->locks, sizeof *build->locks);
 }
 
-/* Everything the build will need, so that nothing can fail once the graph is being written to. */
+/* Allocates everything the build needs, so that nothing can fail once the graph is written to. */
 static sl_status build_alloc(sl_build *build) {
     sl_index *index = build->index;
     const sl_allocator *allocator = &index->allocator;
@@ -108,7 +108,7 @@ static void touch_nodes(const sl_index *index, size_t first, size_t n) {
     }
 }
 
-/* No links. Room in memory is made so; in a file it is zeros. */
+/* Writes lists without links. Room in memory holds such lists; room in a file holds zeros. */
 static void wipe_links(sl_index *index, size_t first, size_t n) {
     for (size_t node = first; node < first + n; node++)
         memset(sl_links(index, node), 0xff, index->m0 * sizeof(uint32_t));
@@ -155,7 +155,7 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
     uint64_t next_id = index->next_id;
     sl_quant_error error = index->quant_error;
     SL_TRY(sl_publish_reserve_nodes(index, build->n));
-    sl_replicas_drop(index); /* the upper layers are about to change */
+    sl_replicas_drop(index); /* the upper layers change next */
     SL_TRY(sl_upper_extend(index, build->first, build->first + build->n));
     sl_status status = sl_ids_append(index, ids, build->n);
     if (status != SL_OK) {
@@ -194,8 +194,8 @@ sl_status sl_build_relink(sl_index *index, size_t first) {
     return status;
 }
 
-/* A proof of reachability reads every link, so that it waits until enough was added to be worth one; sl_index_save and
- * sl_index_check ask for what is owed. */
+/* Proves reachability where that is due. A proof reads every link: it waits until enough was added to be worth one.
+ * sl_index_save and sl_index_check ask for the proof that is owed. */
 static void settle_if_due(sl_index *index) {
     if (index->unverified * 16 < index->n || sl_reach_settle(index) == SL_OK) return;
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
@@ -210,7 +210,7 @@ static sl_status check_input(const sl_index *index, const void *vectors, sl_dtyp
     return SL_OK;
 }
 
-/* Twice the room when it runs out, so that adding a few at a time copies each vector a bounded number of times. */
+/* Doubles the room when it runs out, so that adding a few at a time copies each vector a bounded number of times. */
 static sl_status make_room(sl_index *index, size_t n) {
     size_t need = index->n + n, room = 2 * index->capacity;
     if (need <= index->capacity) return SL_OK;
@@ -243,7 +243,8 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     if (status == SL_OK) status = build_run(&build, ids);
     build_free(&build);
     if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
-    /* Half of it new: so each vector is moved a bounded number of times however it came. */
+    /* Renumbers where half of the nodes are new, so that each vector is moved a bounded number of times however it
+     * came. */
     index->threads = mine.threads;
     if (status == SL_OK) sl_renumber_settle(index, 8, mine.threads, &build.progress);
     return status;

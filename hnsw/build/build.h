@@ -22,12 +22,12 @@ typedef struct sl_build {
 
 /* add.c: links the build's nodes, which have all else. */
 void sl_build_insert_rows(sl_build *build);
-/* add.c: no links any more for nodes [first, first + n). */
+/* add.c: empties the lists of nodes [first, first + n). */
 void sl_build_clear_links(sl_index *index, size_t first, size_t n);
 
-/* undo.c: back to the nodes before this build, to the entry point and the next id that were then. Links that its nodes
- * had pushed out do not come back; a node that is left with few looks for neighbours anew, and where that is most of
- * them, all do. */
+/* undo.c: takes the build's nodes back, and puts back the entry point and the next id that there were before. Links
+ * that the nodes had pushed out do not come back. A node that is left with few links looks for neighbours anew. All
+ * nodes do, if most are left with few. */
 void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* The mean of those rows whose squared length is at least `least` into learner->floats, under COSINE made unit; returns
- * the mean of their squared lengths. */
+/* Puts the mean of those rows whose squared length is at least `least` into learner->floats. Returns the mean of their
+ * squared lengths. */
 static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count,
                       double least) {
     size_t dim = kmeans->codec.dim, taken = 0;
@@ -23,7 +23,7 @@ static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const 
     return norm2 / (double)taken;
 }
 
-/* Makes the mean as long as its members are: what is asked by inner product looks at lengths, and a mean of several
+/* Makes the mean as long as its members are. Queries by inner product look at lengths, and a mean of several
  * directions is shorter than they are. */
 static void stretch_mean(const sl_kmeans *kmeans, const sl_learner *learner, double norm2) {
     size_t dim = kmeans->codec.dim;
@@ -40,7 +40,8 @@ static void put_mean(const sl_kmeans *kmeans, const sl_learner *learner, size_t 
                   NULL);
 }
 
-/* The squared length that about a quarter of some rows have, were these lengths spread normally; one has it surely. */
+/* Returns a squared length that about a quarter of the rows reach, if lengths are spread normally. At least one row
+ * reaches it. */
 static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count) {
     double sum = 0, squares = 0, most = 0;
     for (size_t i = 0; i < count; i++) {
@@ -55,7 +56,7 @@ static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, c
     return least < most ? least : most;
 }
 
-/* The mean of the biases of centroids. */
+/* Returns the mean of the biases of centroids. */
 static double mean_reach(const sl_kmeans *centroids, const uint32_t *members, size_t count) {
     const sl_code_rows *rows = &centroids->codec.rows;
     double sum = 0;
@@ -64,14 +65,14 @@ static double mean_reach(const sl_kmeans *centroids, const uint32_t *members, si
     return sum / (double)count;
 }
 
-/* Above their mean, which learner->floats holds, the best of some vectors lie as far as these spread: by three
- * deviations in one direction, if they spread alike in all. */
+/* Returns how far the best of some vectors lie above their mean, which learner->floats holds. That is three deviations
+ * in one direction, if the vectors spread alike in all. */
 static double deviation(const sl_learner *learner, size_t dim, double norm2) {
     double variance = norm2 - sl_dot_double(learner->floats, learner->floats, dim);
     return variance > 0 ? 3 * sqrt(variance / (double)dim) : 0;
 }
 
-/* What a vector in a partition's directions, and as long as its longest, is likely to score at best. */
+/* Puts down what a vector in a partition's directions, as long as its longest, is likely to score at best. */
 static void put_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
                       size_t count) {
     const sl_codec *codec = &kmeans->codec;
@@ -86,7 +87,8 @@ static void put_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t
     sl_field_put(row, codec->rows.bias, reach);
 }
 
-/* The best of a group are among its longest centroids, and lie above these as well. */
+/* Puts down what a group is likely to score at best. The best of a group are among its longest centroids, and lie
+ * above these as well. */
 static void put_group_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
                             size_t count) {
     const sl_codec *codec = &kmeans->codec;
@@ -98,7 +100,8 @@ static void put_group_reach(const sl_kmeans *kmeans, const sl_learner *learner, 
     sl_field_put(row, codec->rows.bias, reach);
 }
 
-/* Centroids that no row was nearest to move to a row of what is largest, counting that they halve it. */
+/* Moves centroids that no row was nearest to. Each moves to a row of the largest partition, which counts as halved
+ * from then on. */
 void sl_centroids_refill(sl_kmeans *kmeans, uint64_t turn) {
     memset(kmeans->splits, 0, kmeans->count * sizeof *kmeans->splits);
     for (size_t p = 0; p < kmeans->count; p++) {
@@ -133,7 +136,7 @@ void sl_centroids_move(sl_kmeans *kmeans) {
     }
 }
 
-/* To begin with, rows of the sample, evenly drawn. */
+/* Begins at rows of the sample, evenly drawn. */
 void sl_centroids_start(sl_kmeans *kmeans) {
     size_t stretch = kmeans->sampled / kmeans->count;
     for (size_t p = 0; p < kmeans->count; p++) {

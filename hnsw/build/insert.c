@@ -24,7 +24,7 @@ static uint32_t node_of(const sl_layer *layer, uint32_t id) {
     return layer->level ? layer->index->upper.nodes[id] : id;
 }
 
-/* The walk's pool as candidates of the selection, but for the node itself. */
+/* Makes the walk's pool, without the node itself, the candidates of the selection. */
 static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint32_t self) {
     sl_select *select = &insert->select;
     const sl_pool *pool = &insert->walk.pool;
@@ -35,7 +35,7 @@ static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint3
     }
 }
 
-/* The id on a layer of a node that came from there: slots are in node order, so that a search finds it. */
+/* Returns the id on a layer of a node that came from there. Slots are in node order, so that halving finds them. */
 static uint32_t id_on(const sl_layer *layer, uint32_t node) {
     return layer->level ? sl_slot_of(layer->index, node) : node;
 }
@@ -47,8 +47,8 @@ static void write_selection(const sl_select *select, const sl_layer *layer, uint
     sl_index_touch(layer->index, links, layer->degree * sizeof *links);
 }
 
-/* The list of a full node, chosen anew among what it holds and one more. A file that is written in place is not looked
- * through before: what is no id of the layer is left out. */
+/* Chooses the list of a full node anew among what it holds and one more. A file that is written in place was not
+ * checked before: what is no id of the layer is left out. */
 static void choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
     sl_select *select = &insert->select;
     select->count = 0;
@@ -90,7 +90,8 @@ void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, 
     sl_spin_unlock(lock);
 }
 
-/* A node that is linked anew stands in the graph already, and others write their back links into its list meanwhile. */
+/* Writes a node's own list. A node that is linked anew is in the graph already, and other threads write back links
+ * into its list meanwhile. */
 static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
     sl_spin *lock = lock_of(insert, node);
     sl_spin_lock(lock);
@@ -98,7 +99,8 @@ static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t no
     sl_spin_unlock(lock);
 }
 
-/* Levels from the top down: each layer's candidates, found from the best of the layer above, become the node's list. */
+/* Goes over levels from the top down. A layer's candidates, found from the best of the layer above, become the node's
+ * list. */
 static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top, sl_entry entry) {
     sl_index *index = insert->index;
     sl_walk *walk = &insert->walk;
@@ -118,8 +120,8 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
     }
 }
 
-/* From layer 0 up. A layer's list is copied before its first back link goes out: from then on others come upon the
- * node there and may change it. */
+/* Links back from layer 0 up. A layer's list is copied before its first back link goes out. From then on other threads
+ * come upon the node there and may change the list. */
 static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top) {
     for (uint32_t level = 0; level <= top; level++) {
         sl_layer layer = sl_layer_at(insert->index, level);

@@ -5,7 +5,8 @@
 #include "hnsw/build/select.h"
 #include "hnsw/search/walk.h"
 
-/* What all threads of one build share. Whoever writes a node's list holds its lock, and one lock at a time. */
+/* Locks that all threads of one build use. The thread that writes a node's list holds its lock, and holds one lock at
+ * a time. */
 #define SL_LOCK_STRIPES 4096u
 typedef struct sl_build_locks {
     sl_spin nodes[SL_LOCK_STRIPES];
@@ -23,14 +24,14 @@ typedef struct sl_insert {
 sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks);
 void sl_insert_free(sl_insert *insert);
 
-/* Links a node whose row and slot are there already; nobody comes upon a new one until its own lists are written. One
- * that others link to already is linked anew. */
+/* Links a node whose row and slot are there already. No other thread comes upon a new node until its own lists are
+ * written. A node that others link to already is linked anew. */
 void sl_insert_node(sl_insert *insert, uint32_t node);
 
-/* Adds `id` to the list of `to` on a layer, choosing the list anew where it is full. */
+/* Adds `id` to the list of `to` on a layer; a full list is chosen anew. */
 void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id);
 
-/* add.c: links nodes from `first` on, whose rows are there, as if they had just been added. On one thread. */
+/* add.c: links nodes from `first` on, whose rows are there, as if they had just been added. It works on one thread. */
 sl_status sl_build_relink(sl_index *index, size_t first);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum {
     FIRST = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
-    MOST = 256, /* until all are looked at, or so many */
+    MOST = 256, /* most rows a centroid */
     TURNS = 7,
     CHUNK = 64, /* rows a thread takes at once */
     PROBES = 12 /* groups that are looked at */
@@ -64,7 +64,7 @@ void sl_kmeans_free_groups(sl_kmeans *groups) {
     sl_kmeans_free_centroids(groups);
 }
 
-/* Of a count of groups, of the centroids of `grouped`. What was allocated is for groups_free, also on failure. */
+/* The caller frees the groups with sl_kmeans_free_groups, also on failure. */
 sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, size_t count) {
     const sl_allocator *allocator = &grouped->index->allocator;
     *groups = (sl_kmeans){.index = grouped->index,
@@ -86,14 +86,13 @@ size_t sl_kmeans_pick(const sl_kmeans *kmeans, uint64_t purpose, size_t i, size_
     return (size_t)(sl_random_at(kmeans->index->seed ^ 0x7061727469746eu ^ purpose << 56, i) % below);
 }
 
-/* The i-th row that is looked at: one of each stretch of nodes of equal length. */
+/* Returns the node of the i-th row of the sample: one of each stretch of nodes of equal length. */
 static uint32_t node_at(const sl_kmeans *kmeans, size_t i) {
     uint64_t n = kmeans->index->n, first = i * n / kmeans->sampled, end = (i + 1) * n / kmeans->sampled;
     return (uint32_t)(first + sl_kmeans_pick(kmeans, 0, i, end - first));
 }
 
-/* The vector that is clustered: a centroid, or a node's own, but under L2 made unit: returns what divided it. Under IP
- * lengths are for the bands, so that a partition may be narrow. */
+/* Under IP lengths are for the bands, so that a partition may be narrow. */
 double sl_kmeans_take(const sl_kmeans *kmeans, size_t i, float *out) {
     size_t dim = kmeans->codec.dim;
     if (kmeans->grouped) {
@@ -166,7 +165,7 @@ static void sort_members(sl_kmeans *kmeans) {
         ends[p] = begin;
         begin += size;
     }
-    /* Filling the places moves each partition's begin to its end. */
+    /* Filling the places moves the begin of each partition to its end. */
     for (size_t i = 0; i < kmeans->sampled; i++)
         kmeans->members[ends[kmeans->of[i]]++] = (uint32_t)i;
 }

@@ -28,7 +28,7 @@ void sl_nearness_many(sl_nearness *nearness, const uint32_t *nodes, size_t n, fl
     const sl_codec *codec = &index->codec;
     const sl_scorer scorer = sl_scorer_of(index->kernels, codec, &nearness->query, AHEAD);
     sl_score_block(&scorer, nodes, n, n, out);
-    /* Rows carry their length under L2, and those of I4 under IP too; it is 1 under COSINE. */
+    /* Rows carry their length under L2, and rows of I4 under IP too. Under COSINE it is 1. */
     if (codec->codes == SL_CODES_I4) return;
     for (size_t i = 0; i < n && codec->metric == SL_METRIC_IP; i++)
         out[i] -= 0.5f * sl_row_norm2(codec, sl_row(index, nodes[i]));

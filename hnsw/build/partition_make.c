@@ -1,5 +1,5 @@
 /*
- * Partitions of an index's nodes, and their groups: what k-means found, put in order.
+ * Partitions of an index's nodes, and their groups: the order of what k-means found.
  */
 #include "hnsw/build/partition_make.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of more centroids than these, those that queries look at are in groups. */
+/* More partitions than these are put in groups, for queries to look at. */
 enum { UNGROUPED = 128 };
 
 size_t sl_partition_count(size_t n) {
@@ -23,7 +23,7 @@ size_t sl_partition_groups(size_t partitions) {
     return partitions > UNGROUPED ? partitions / SL_GROUP_PARTITIONS : 0;
 }
 
-/* The centroids once more, of all rows and in the form that queries are compared with. */
+/* Makes the centroids once more, of all rows and in the form that queries are compared with. */
 static sl_status restate(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->index->allocator;
     sl_codec codec;
@@ -38,7 +38,7 @@ static sl_status restate(sl_kmeans *kmeans) {
     return SL_OK;
 }
 
-/* Those that have no rows are in no group. */
+/* Takes partitions without rows out of the groups. */
 static void leave_out_empty(sl_kmeans *groups) {
     uint32_t kept = 0, from = 0;
     for (size_t g = 0; g < groups->count; g++) {
@@ -80,7 +80,8 @@ static sl_status arrange(const sl_kmeans *kmeans, sl_part_list list, uint32_t *o
         place_of[list.centroids[i]] = (uint32_t)i + 1;
         memcpy(arranged.rows + i * pitch, kmeans->rows + list.centroids[i] * pitch, pitch);
     }
-    /* Sizes, a place further on; then begins, which filling moves to the ends: a place further on, begins again. */
+    /* starts[] gets sizes, a place further on, and then begins. Filling moves begins to ends: a place further on,
+     * those are begins again. */
     for (size_t i = 0; i < n; i++)
         if (place_of[of[order[i]]] < listed) arranged.starts[place_of[of[order[i]]] + 1]++;
     for (size_t p = 1; p <= listed; p++) {
@@ -141,17 +142,17 @@ static int longer_first(const void *a, const void *b) {
     return one->place < other->place ? -1 : 1;
 }
 
-/* Of a partition's nodes, which lie by falling length, how long the longest of each band is. */
+/* Puts down how long the longest of each band is. The partition's nodes lie by falling length. */
 static void put_bands(const sl_measured *nodes, size_t count, uint8_t *bands) {
     for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
         size_t first = sl_partition_banded(count, b);
-        if (first == count) first--; /* of an empty one */
+        if (first == count) first--; /* the band is empty */
         double share = nodes[0].length > 0 ? (double)nodes[first].length / (double)nodes[0].length : 1;
         bands[b] = (uint8_t)ceil(255 * share);
     }
 }
 
-/* Sorts each partition's nodes by falling length, those alike as they were, and makes its bands. */
+/* Sorts each partition's nodes by falling length, nodes of one length as they were, and makes its bands. */
 static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *scratch, sl_partitions *out) {
     const sl_allocator *allocator = &kmeans->index->allocator;
     size_t n = kmeans->index->n, dim = kmeans->codec.dim;
@@ -168,7 +169,7 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
         if (sl_progress_cancelled(kmeans->progress)) continue;
         for (size_t i = range.first; i < range.end; i++) {
             sl_coded_floats(kmeans->index, order[i], x);
-            double length = sl_vector_length(x, dim); /* of a damaged file perhaps no number, or too large a one */
+            double length = sl_vector_length(x, dim); /* a damaged file may give no number, or too large a one */
             nodes[i] = (sl_measured){length <= (double)FLT_MAX ? (float)length : 0, (uint32_t)i};
         }
         qsort(nodes + range.first, range.end - range.first, sizeof *nodes, longer_first);
@@ -182,7 +183,7 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
     return SL_OK;
 }
 
-/* Centroids, and of all rows the partition. Where there are many centroids, they are in groups meanwhile. */
+/* Makes centroids, and assigns all rows to them. Many centroids are in groups meanwhile. */
 static sl_status make_partitions(sl_kmeans *kmeans) {
     sl_kmeans groups = {0};
     sl_status status;
@@ -199,7 +200,7 @@ done:
     return status;
 }
 
-/* The groups that queries look at, of centroids as queries are compared with them. */
+/* Makes the groups that queries look at, of centroids as queries are compared with them. */
 static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
     SL_TRY(sl_kmeans_init_groups(groups, kmeans, sl_partition_groups(kmeans->count)));
     sl_kmeans_learn_groups(groups);

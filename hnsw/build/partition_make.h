@@ -4,7 +4,7 @@
 
 #include "hnsw/graph/index.h"
 
-/* What partitions are made with, and where to. All of it is the caller's. */
+/* The order that partitions are made with, scratch, and the result. */
 typedef struct sl_partition_work {
     uint32_t *order;           /* names all n nodes; becomes sorted by partition */
     uint32_t *of;              /* n entries of scratch */

@@ -35,7 +35,7 @@ static void mark_tree(sl_reach *reach, size_t link) {
     reach->tree[link / 64] |= (uint64_t)1 << (link % 64);
 }
 
-/* Everything that can be reached from what is queued. */
+/* Reaches everything that links lead to from the queue. */
 static void spread(sl_reach *reach) {
     const sl_index *index = reach->index;
     while (reach->head < reach->tail) {
@@ -62,8 +62,8 @@ size_t sl_reach_run(sl_reach *reach) {
     return reach->tail;
 }
 
-/* Makes `from` link to `to`, in a free place or over a link that no node was first reached by, which therefore leaves
- * all reached nodes reached. 0 where `from` has neither. */
+/* Makes `from` link to `to`, in a free place, or over a link by which no node was reached first. Such a link leaves
+ * all reached nodes reached. Returns 0 where `from` has neither. */
 static int attach(sl_reach *reach, uint32_t from, uint32_t to) {
     const sl_index *index = reach->index;
     size_t first = (size_t)from * index->m0, place = SIZE_MAX;
@@ -73,7 +73,7 @@ static int attach(sl_reach *reach, uint32_t from, uint32_t to) {
             place = i;
             break;
         }
-        /* The last such link: lists are written best first. */
+        /* The last such link is taken: lists are written best first. */
         if (!(reach->tree[(first + i) / 64] >> ((first + i) % 64) & 1)) place = i;
     }
     if (place == SIZE_MAX) return 0;
@@ -84,9 +84,9 @@ static int attach(sl_reach *reach, uint32_t from, uint32_t to) {
     return 1;
 }
 
-/* Nearby first: what a search for the node finds. Its walk starts on a reached node and so ends on reached ones, but
- * for where it began below the upper layers; failing that, any reached node with a place to spare: a tree has fewer
- * edges than nodes, so there always is one. */
+/* Attaches a node to one nearby: a search finds it. The search's walk starts on a reached node and ends on reached
+ * ones, unless it began below the upper layers. Failing that, any reached node with a place to spare will do. A tree
+ * has fewer edges than nodes, so that there always is one. */
 static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
     const sl_index *index = reach->index;
     sl_walk *walk = &insert->walk;
@@ -136,7 +136,7 @@ done:
 sl_status sl_reach_settle(sl_index *index) {
     if (index->published) return SL_OK;
     if (!__atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE)) return SL_OK;
-    /* A repair is written to the file itself, which a child of fork() may not do. */
+    /* A repair is written to the file itself. A child of fork() may not do that. */
     if (sl_index_is_direct(index)) SL_TRY(sl_index_writable(index));
     sl_spin_lock(&index->settling);
     sl_status status = __atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE) ? settle(index) : SL_OK;

@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-/* All that is needed before anything is changed. */
+/* Everything that is needed before anything is changed. */
 typedef struct sl_order {
     sl_index *index;
-    sl_reach reach; /* its queue: new number -> old number */
+    sl_reach reach; /* its queue maps a new number to the old one */
     uint32_t *to;   /* old number -> new number */
     uint32_t *of;   /* old number -> partition */
     sl_partitions partitions, groups;
@@ -80,8 +80,8 @@ static sl_status order_alloc(sl_order *order) {
     return SL_OK;
 }
 
-/* The new numbers: by partition, those of one as a walk from the entry point comes to them, those it cannot come to
- * last. */
+/* Makes the new numbers: by partition, and in a partition as a breadth-first pass from the entry point meets the
+ * nodes. Nodes that the pass cannot reach come last. */
 static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *progress) {
     const sl_index *index = order->index;
     sl_reach *reach = &order->reach;
@@ -100,7 +100,7 @@ static void renumber(uint32_t *links, const uint32_t *from, size_t degree, const
         links[i] = from[i] == SL_NONE ? SL_NONE : to[from[i]];
 }
 
-/* Rows into their new places, one cycle after another, so that no second array is needed. */
+/* Moves rows into their new places, one cycle after another, so that no second array is needed. */
 static void move_rows(sl_order *order, void *array, size_t pitch) {
     const uint32_t *from = order->reach.queue;
     uint64_t *moved = order->reach.reached;
@@ -153,7 +153,7 @@ static void copy_upper(sl_order *order) {
         }
 }
 
-/* Takes the new numbers into use and leaves the old upper layers to be freed. */
+/* Takes the new numbers into use, and leaves the old upper layers to be freed. */
 static void adopt(sl_order *order) {
     sl_index *index = order->index;
     sl_entry entry = sl_entry_get(index);

@@ -34,8 +34,8 @@ static int is_copy(const sl_index *index, uint32_t a, uint32_t b) {
            memcmp(sl_rest_row(index, a), sl_rest_row(index, b), codec->rest.factor + sizeof(float)) == 0;
 }
 
-/* Candidates arrive almost in order, from a walk's pool or an old list, which is when insertion is the best of sorts.
- */
+/* Sorts candidates by insertion, which is the best of sorts for them: they arrive almost in order, from a walk's pool
+ * or an old list. */
 static void sort_candidates(sl_select *select) {
     for (size_t i = 1; i < select->count; i++) {
         uint32_t node = select->nodes[i];
@@ -50,8 +50,8 @@ static void sort_candidates(sl_select *select) {
     }
 }
 
-/* Whether a candidate is nearer to one already chosen than to the base. Half the candidates are found to be by the
- * first few, so that the chosen are looked at some at a time. */
+/* Whether a candidate is nearer to one already chosen than to the base. The first few of those chosen cover half the
+ * candidates, so that the chosen are looked at some at a time. */
 static int is_covered(sl_select *select, uint32_t candidate, uint32_t base) {
     float to_base, pairs[SOME];
     sl_nearness_set(&select->nearness, candidate);

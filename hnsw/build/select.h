@@ -1,4 +1,4 @@
-/* Which of a node's candidates become its links. */
+/* The choice of a node's links among its candidates. */
 #ifndef SL_HNSW_BUILD_SELECT_H
 #define SL_HNSW_BUILD_SELECT_H
 
@@ -10,8 +10,8 @@ typedef struct sl_select {
     size_t most;
     uint32_t *nodes; /* candidates, in any order: the caller fills these and `count` */
     size_t count;
-    float *scores;    /* of each against the base */
-    uint32_t *chosen; /* the selection, best first but for copies of the base, which come last */
+    float *scores;    /* of each candidate against the base */
+    uint32_t *chosen; /* the selection, best first; copies of the base come last */
     size_t chosen_count;
     sl_nearness nearness; /* of the vector that candidates are compared with */
 } sl_select;
@@ -19,10 +19,11 @@ typedef struct sl_select {
 sl_status sl_select_init(sl_select *select, const sl_index *index, size_t most);
 void sl_select_free(sl_select *select);
 
-/* The neighbour selection heuristic of the HNSW paper (Algorithm 4): from the best candidate on, one is taken unless it
- * is nearer to one already taken than to the base, up to `limit`. Copies of the base (rows alike to the byte) would
- * push everything else out under that rule, so they do not take part in it: at most two of them, and half of the list,
- * are linked, which chains a set of copies together and leaves the rest of the list to the world outside. */
+/* Selects neighbours by the heuristic of the HNSW paper (Algorithm 4), up to `limit`. From the best candidate on, a
+ * candidate is taken unless it is nearer to one already taken than to the base. Copies of the base, whose rows are
+ * alike to the byte, would push everything else out under that rule. They take no part in it: at most two of them, and
+ * at most half of the list, are linked. That chains a set of copies together and leaves the rest of the list to the
+ * world outside. */
 void sl_select_run(sl_select *select, uint32_t base, size_t limit);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Takes links to ids from `first` on out of a list, closing the gaps; returns whether that was more than half of it. */
+/* Takes links to ids from `first` on out of a list and closes the gaps. Returns whether they were more than half of
+ * it. */
 static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uint32_t first) {
     uint32_t keep[2 * SL_MAX_M];
     size_t length = 0, kept = 0;
@@ -21,7 +22,7 @@ static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uin
     return 2 * kept < length;
 }
 
-/* All nodes there are, linked as if they had come at once. */
+/* Links all nodes as if they had come at once. */
 static void link_anew(sl_build *build) {
     sl_index *index = build->index;
     size_t upper_bytes = index->upper.rows * index->m * sizeof(uint32_t);
@@ -34,7 +35,7 @@ static void link_anew(sl_build *build) {
     sl_build_insert_rows(build);
 }
 
-/* Numbers that are kept for a while in the lists of nodes from `first` on. */
+/* Returns the place of the i-th number that is kept for a while in the lists of nodes from `first` on. */
 static uint32_t *kept_at(const sl_index *index, size_t first, size_t i) {
     return sl_links(index, first + i / index->m0) + i % index->m0;
 }
@@ -43,8 +44,8 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_index *index = build->index;
     uint32_t first = (uint32_t)build->first;
     sl_publish_linked(index, 0);
-    /* The lists of the nodes that go have room for those, each link that is dropped having been made for one of theirs,
-     * but for what a damaged file may hold. */
+    /* The lists of the nodes that go have room for those numbers: each link that is dropped was made for a link of
+     * theirs. A damaged file may hold more. */
     size_t poor = 0, room = build->n * index->m0;
     for (uint32_t node = 0; node < first; node++) {
         if (!drop_links(index, sl_links(index, node), index->m0, first)) continue;

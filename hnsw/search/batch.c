@@ -21,8 +21,8 @@ static sl_status batch_row(sl_query_batch *batch, size_t i, size_t thread) {
     return SL_OK;
 }
 
-/* Answers query i on one of the threads. The query itself may be bad, or there is no memory for what an index that has
- * grown needs: `bad` keeps the first query that failed. */
+/* Answers query i on one of the threads. The query itself may be bad, or memory is wanting for an index that has
+ * grown. `bad` keeps the first query that failed. */
 static void batch_step(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum, sl_failure *bad) {
     if (sl_progress_cancelled(&batch->progress)) return;
     sl_status status = batch_row(batch, i, thread);
@@ -53,7 +53,7 @@ static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *
     }
 }
 
-/* Partitions instead of walks, once every query has been looked at. */
+/* Scans partitions instead of walking, once every query has been checked. */
 static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
     const sl_codec *codec = &batch->index->codec;
     for (size_t i = 0; i < batch->nq; i++) {
@@ -71,7 +71,7 @@ static sl_status batch_run(sl_query_batch *batch, sl_search_stats *stats) {
     sl_failure bad;
     sl_search_stats sum = {0};
     sl_failure_init(&bad);
-    /* Entering a parallel region takes as long as a good part of a short search, also with one thread. */
+    /* Entering a parallel region takes as long as a good part of a short search, even with one thread. */
     if (batch->threads > 1)
         batch_team(batch, &sum, &bad);
     else

@@ -1,4 +1,4 @@
-/* A batch call under way: what was asked, and the searchers of its threads. */
+/* A batch call under way: its parameters, and the searchers of its threads. */
 #ifndef SL_HNSW_SEARCH_BATCH_H
 #define SL_HNSW_SEARCH_BATCH_H
 
@@ -15,7 +15,7 @@ typedef struct sl_query_batch {
     const sl_search_params *params;
     uint64_t *ids;
     float *scores;
-    int nodes; /* ids get the nodes' numbers, not the user's ids */
+    int nodes; /* ids get numbers of nodes, not the user's ids */
     sl_progress progress;
 } sl_query_batch;
 
@@ -23,7 +23,7 @@ static inline const void *sl_query_batch_query(const sl_query_batch *batch, size
     return batch->queries + i * batch->stride;
 }
 
-/* batch.c: what the searcher's top holds as row i of the results. */
+/* batch.c: writes the searcher's results as row i of the batch's results. */
 void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *searcher, size_t i);
 
 #endif

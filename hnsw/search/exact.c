@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows are brought into the kernels' form a block at a time, small enough to stay in a second-level cache while every
- * query passes over it. */
+/* Rows are encoded a block at a time. A block is small enough to stay in a second-level cache while every query passes
+ * over it. */
 enum { BLOCK_BYTES = 512 * 1024, CHUNK = 128 };
 
 struct sl_exact {
@@ -18,13 +18,13 @@ struct sl_exact {
     sl_codec codec;
     size_t nq, block_rows;
     uint8_t *queries; /* dense, as given */
-    uint8_t *codes;   /* of each query, for the kernels */
+    uint8_t *codes;   /* codes of the queries, for the kernels */
     sl_query_code *query_codes;
     float *query_norm2;
-    sl_top_entry *entries; /* k a query */
-    size_t *sizes;         /* kept so far, a query */
+    sl_top_entry *entries; /* k entries a query */
+    size_t *sizes;         /* entries kept so far, of each query */
     uint8_t *block;        /* encoded rows */
-    float *floats;         /* dim a thread */
+    float *floats;         /* dim floats a thread */
     size_t threads;
 };
 
@@ -159,14 +159,14 @@ static double encode_block(sl_exact *exact, const uint8_t *rows, size_t n, size_
     return sqrt(most);
 }
 
-/* One query against a block. The kernels' score decides whether the exact one is worth computing: it is off by at most
- * the bound that kernels.h states, here with |a| |b| for the sum of products. */
+/* Scans a block for one query. The kernels' score decides whether the exact score is worth computing. It is off by at
+ * most the bound that kernels.h states, here with |a| |b| for the sum of products. */
 static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n, size_t stride, uint64_t first_id,
                        double longest) {
     const sl_exact_params *p = &exact->params;
     sl_top top = {exact->entries + q * p->k, exact->sizes[q], p->k};
     double query_length = sqrt((double)exact->query_norm2[q]);
-    /* Also what is taken out of an L2 score, |q|^2, was rounded to a float, however short the rows are. U8 vectors are
+    /* |q|^2, which is taken out of an L2 score, was rounded to a float too, however short the rows are. U8 vectors are
      * scored in terms of x - 128, which can be far longer than x. */
     double shift = p->dtype == SL_U8 ? 128 * sqrt((double)p->dim) : 0;
     double far = longest + shift, query_far = query_length + shift;

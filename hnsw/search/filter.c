@@ -2,7 +2,7 @@
 
 #include "hnsw/search/accessors.h"
 
-/* How much further than asked a search with a filter looks: work stays bounded whatever the filter says. */
+/* How much further than asked a search with a filter looks. Work stays bounded whatever the filter says. */
 enum { FURTHER = 8, LEAST = 1024 };
 
 sl_status sl_filter_check(const sl_search_params *params) {
@@ -12,7 +12,7 @@ sl_status sl_filter_check(const sl_search_params *params) {
     return SL_OK;
 }
 
-/* The bitmap first: it costs less to ask. */
+/* The bitmap is asked first: that costs less. */
 static int accepted(const sl_search_params *params, uint64_t id) {
     if (params->accept_bits && (id >= params->accept_bits_count || !(params->accept_bits[id / 64] >> (id % 64) & 1)))
         return 0;

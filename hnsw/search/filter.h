@@ -1,6 +1,6 @@
-/* Which ids a search may return: what the caller's callback and bitmap say, asked of a walk's pool when it has ended.
- * The walk itself goes through whatever lies on its way, since the nodes that may not be returned hold the graph
- * together. */
+/* Ids that a search may return: what the caller's callback and bitmap say. They are asked about a walk's pool when the
+ * walk has ended. The walk itself passes all nodes, since the nodes that may not be returned hold the graph together.
+ */
 #ifndef SL_HNSW_SEARCH_FILTER_H
 #define SL_HNSW_SEARCH_FILTER_H
 
@@ -11,23 +11,23 @@ static inline int sl_filter_given(const sl_search_params *params) {
     return params->accept != NULL || params->accept_bits != NULL;
 }
 
-/* Whether a walk may end by sl_search_params.stop. It counts on the distance of the k-th best: with a filter that is
- * not the one that is known, and where more than a few are deleted it mostly is not either, see sl_widen. */
+/* Whether a walk may end by sl_search_params.stop. The stop relies on the distance of the k-th best. With a filter
+ * that distance is not known. With more than a few deleted nodes it mostly is not known either: see sl_widen. */
 static inline int sl_filter_stops(const sl_index *index, const sl_search_params *params) {
     return !sl_filter_given(params) && index->dead_count <= index->n / 64;
 }
 
-/* SL_EINVAL for a bitmap of some ids that is not there. */
+/* Returns SL_EINVAL for a bitmap that is NULL and counts ids. */
 sl_status sl_filter_check(const sl_search_params *params);
 
-/* Takes the nodes out of the pool whose ids are not accepted; the others keep their order. */
+/* Takes nodes whose ids are not accepted out of the pool; the others keep their order. */
 void sl_filter_pool(const sl_index *index, const sl_search_params *params, sl_pool *pool);
 
-/* The same for nodes that are deleted. */
+/* Takes deleted nodes out of the pool; the others keep their order. */
 void sl_filter_undeleted(const sl_index *index, sl_pool *pool);
 
-/* Whether `kept` of a pool of `seen` are enough for k results as good as those of a search without a filter: as many
- * as that would have had to rank (`wanted`, at least k), or k where the filter took away no more than a quarter. */
+/* Whether `kept` of a pool of `seen` give k results as good as a search without a filter gives. As many as such a
+ * search would rank (`wanted`, at least k) do. So do k, where the filter took away a quarter at most. */
 int sl_filter_enough(size_t kept, size_t seen, size_t k, size_t wanted);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* Into the scratch: the number of each centroid and its score, of partitions and of groups; the query over them, and as
- * floats. */
+/* One probe. In the scratch lie the number of each centroid and its score, of partitions and of groups, and the query
+ * over them and as floats. */
 typedef struct sl_probing {
     sl_walk *walk;
     sl_scan partitions, groups; /* the nearest of them; of partitions then band prefixes */
@@ -47,8 +47,8 @@ static void lay_out(sl_probing *probing, uint8_t *scratch) {
                                         sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE));
 }
 
-/* Leaves the nearest of those that wait in `nearest`, for so many probes. Those whose score is no number are left out:
- * a file may hold any. */
+/* Leaves in `nearest`, of the parts that wait there, the nearest for so many probes. Parts whose score is no number
+ * are left out: a file may hold any. */
 static void take_nearest(sl_probing *probing, const sl_partitions *of, const sl_query_code *code, sl_scan *nearest,
                          size_t probes) {
     sl_walk *walk = probing->walk;
@@ -68,7 +68,7 @@ static void take_nearest(sl_probing *probing, const sl_partitions *of, const sl_
     sl_bands_choose(kernels, of, probes, nearest, probing->words);
 }
 
-/* All of a range, but never more than there are, which ranges of a damaged file may seem to hold. */
+/* Lets all of a range wait, but never more than there are: ranges of a damaged file may seem to hold more. */
 static void consider(sl_scan *waiting, sl_range range, size_t all) {
     for (size_t i = range.first; i < range.end && waiting->count < all; i++)
         waiting->ids[waiting->count++] = (uint32_t)i;

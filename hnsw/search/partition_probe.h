@@ -1,19 +1,20 @@
 /*
- * One query without the graph: all centroids are scored, and the partitions nearest to it are read from end to end. A
- * walk evaluates fewer rows, but each lies somewhere else, and which one comes next is known only when the one before
- * has been scored; rows one behind the other stream into the cache by themselves. So a scan wins where walks go far:
- * under inner product, whose graphs are poor guides, and at high recall.
+ * One query without the graph: all centroids are scored, and the partitions nearest to the query are read from end to
+ * end.
+ * A walk evaluates fewer rows, but each lies somewhere else, and the next row is known only when the one before has
+ * been scored. Rows that lie one behind the other stream into the cache by themselves. A scan therefore wins where
+ * walks go far: under inner product, whose graphs are poor guides, and at high recall.
  */
 #ifndef SL_HNSW_SEARCH_PARTITION_PROBE_H
 #define SL_HNSW_SEARCH_PARTITION_PROBE_H
 
 #include "hnsw/search/walk.h"
 
-/* Bytes of scratch that a probe of this index takes, aligned to a cache line. */
+/* Returns the bytes of scratch that a probe of this index takes, aligned to a cache line. */
 size_t sl_probe_scratch(const sl_index *index);
 
-/* What is to be ranked of the partitions that sl_scan_probes says, up to `keep`, into the walk's pool, which has room
- * for as many. The walk has been asked the same query, and the parameters are ones that sl_scan_serves. */
+/* Puts up to `keep` nodes of as many partitions as sl_scan_probes says into the walk's pool, which has room for as
+ * many. The walk has been asked the same query. sl_scan_serves accepts the parameters. */
 void sl_probe(sl_walk *walk, const void *query, sl_dtype dtype, const sl_search_params *params, size_t keep,
               uint8_t *scratch);
 

@@ -16,7 +16,7 @@ typedef struct sl_scan_work {
 
 int sl_scan_serves(const sl_index *index, const sl_search_params *params) {
     sl_codes codes = index->walk_codec->codes;
-    /* Where most nodes are deleted, a scan reads more of these than of the others. */
+    /* A scan reads more deleted nodes than others, where most are deleted. */
     return params->probes && index->n && index->partitions.count && index->kernels->tile.scan &&
            (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !params->accept && !params->accept_bits &&
            index->dead_count <= index->n / 2;
@@ -145,7 +145,7 @@ static sl_status scan_queries(sl_scan_work *work) {
  * The threads
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What all threads of a batch share. */
+/* The batch, for all its threads. */
 typedef struct sl_scan_team {
     sl_query_batch *batch;
     sl_scan_shape shape;

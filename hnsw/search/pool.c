@@ -2,15 +2,15 @@
 
 #include "base/memory.h"
 
-/* Twice the limit may be there before what is beyond it is dropped, and a turn comes on top; behind all of it, and
- * behind what is kept of each sixteen, kernels write whole registers. */
+/* Up to twice the limit may be there before what is beyond the limit is dropped, and a turn comes on top. Kernels
+ * write whole registers behind all of it, and behind what is kept of each sixteen. */
 enum { SPARE = 64, BEHIND = 32 };
 
 static size_t room_for(size_t limit) {
     return 2 * limit + SPARE + SL_POOL_TURN;
 }
 
-/* A whole number of sixteens. */
+/* Returns a whole number of sixteens. */
 static size_t places_for(size_t limit) {
     return (room_for(limit) + BEHIND + 15) / 16 * 16;
 }
@@ -68,8 +68,8 @@ void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size
     if (pool->all.count > pool->room) pool->kernels->keep(&pool->all, limit, limit + limit / 4);
 }
 
-/* Merges runs of one, two, four and so on; what is merged last lies in keys. Which run the next key comes from is as
- * good as random, so that nothing may branch on it; what is read behind a run then does not count. */
+/* Merges runs of one, two, four and so on; what is merged last lies in keys. The run that the next key comes from is
+ * as good as random, so that nothing may branch on it. A key that is read behind a run does not count. */
 void sl_pool_sort(sl_pool *pool) {
     uint64_t *from = pool->keys, *to = pool->spare;
     size_t n = pool->size;

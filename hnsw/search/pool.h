@@ -1,13 +1,13 @@
 /*
- * The candidates of a walk: those of the `limit` best seen so far, the best unexpanded one of which is asked for again
- * and again.
+ * The candidates of a walk: those among the `limit` best seen so far. The walk asks again and again for the best of
+ * them that is unexpanded.
  *
- * They lie in order of arrival, with the best open score of every sixteen beside them, and the best of every sixteen of
- * these. Taking in what a turn has scored is a comparison and a store of what passed, and the best is found by three
- * maxima: no search for a place, nothing is moved, and in the tiers that have wide registers hardly a branch depends on
- * a score. What falls behind the `limit` best is dropped only when
- * there is no room for another turn. That a candidate has so many better ones before it is counted when it is asked
- * for, which is necessary only once as many have been expanded.
+ * Candidates lie in order of arrival. Beside them lies the best open score of every sixteen, and the best of every
+ * sixteen of these. Taking in what a turn has scored is a comparison and a store of what passed. The best is found by
+ * three maxima: there is no search for a place, and nothing is moved. In the tiers with wide registers hardly a branch
+ * depends on a score. Candidates behind the `limit` best are dropped only when there is no room for another turn.
+ * Whether a candidate has `limit` better ones before it is counted when the walk asks for it, and only once as many
+ * have been expanded.
  */
 #ifndef SL_HNSW_SEARCH_POOL_H
 #define SL_HNSW_SEARCH_POOL_H
@@ -23,37 +23,37 @@ typedef struct sl_pool {
     const sl_candidate_kernels *kernels;
     sl_candidates all;
     size_t limit, room, expanded;
-    float popped; /* the score of the candidate that was asked for last */
+    float popped; /* the score of the candidate that was popped last */
 
-    /* What sl_pool_finish leaves. */
+    /* The result of sl_pool_finish, best first where `sorted`. */
     uint64_t *keys, *spare;
     size_t size;
     int sorted;
     uint64_t *block; /* in which both lie */
 } sl_pool;
 
-/* Room for walks with limits up to max_limit. */
+/* Makes room for walks with limits up to max_limit. */
 sl_status sl_pool_init(sl_pool *pool, const sl_allocator *allocator, const sl_candidate_kernels *kernels,
                        size_t max_limit);
 void sl_pool_free(sl_pool *pool, const sl_allocator *allocator, size_t max_limit);
 
-/* Empties it; near_limit 0: nobody will ask for sl_pool_near. An id is to be offered once in a walk. */
+/* Empties the pool. near_limit 0: nobody will ask for sl_pool_near. An id is offered at most once in a walk. */
 void sl_pool_start(sl_pool *pool, size_t limit, size_t near_limit);
 
-/* Takes what may be among the best of n <= SL_POOL_TURN candidates. NaN and what is infinitely bad never are. */
+/* Takes those of n <= SL_POOL_TURN candidates that may be among the best. NaN and -INFINITY never are. */
 void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
-/* Leaves the best, `most` or fewer, in keys, in any order: the walk is over. */
+/* Leaves the best, `most` or fewer, in keys, in any order. The walk is over. */
 void sl_pool_finish(sl_pool *pool, size_t most);
 
-/* Leaves candidates that no walk has found in keys, in any order; n is at most a quarter above the limit that the pool
- * has room for. */
+/* Leaves candidates that no walk has found in keys, in any order. Parameters: n is at most a quarter above the limit
+ * that the pool has room for. */
 void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
-/* Brings keys into order, best first. What is scored anew need not be. */
+/* Sorts keys, best first. Candidates that are scored anew need no order. */
 void sl_pool_sort(sl_pool *pool);
 
-/* Keys order as scores do, larger ids first among equals. */
+/* Returns a key of a candidate. Keys order as scores do, larger ids first among equals. */
 static inline uint64_t sl_pool_key(float score, uint32_t id) {
     uint32_t bits;
     memcpy(&bits, &score, sizeof bits);
@@ -73,12 +73,13 @@ static inline uint32_t sl_pool_id(uint64_t key) {
     return (uint32_t)key;
 }
 
-/* The score of the near_limit-th best, or of the SL_NEAR-th; -INFINITY while there are not as many. */
+/* Returns the score of the near_limit-th best, or of the SL_NEAR-th; -INFINITY while there are not as many. */
 static inline float sl_pool_near(const sl_pool *pool) {
     return pool->all.near[pool->all.near_count - 1];
 }
 
-/* The best unexpanded candidate, now counted as expanded; SL_POOL_NONE where `limit` better ones are known. */
+/* Returns the best unexpanded candidate, which counts as expanded from then on; SL_POOL_NONE where `limit` better ones
+ * are known. */
 static inline uint32_t sl_pool_pop(sl_pool *pool) {
     size_t place = pool->kernels->best(&pool->all);
     if (place == SL_NO_PLACE) return SL_POOL_NONE;

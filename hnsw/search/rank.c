@@ -4,15 +4,14 @@
 
 enum { BLOCK = 256 };
 
-/* How many of the pool's best are scored anew. Codes of 8 bits, or 4, put few true neighbours further behind than
- * this; of a projection in 4 bits, more. */
+/* Codes of 8 bits, or 4, put few true neighbours further behind than this; a projection in 4 bits puts more there. */
 size_t sl_rerank_count(const sl_index *index, size_t k, const sl_search_params *params) {
     size_t own = sl_has(index, SL_ARRAY_COARSE) ? 3 * k + 10 : k + k / 2 + 10;
     size_t wanted = params->rerank ? params->rerank : own;
     return wanted < k ? k : wanted;
 }
 
-/* A float row against the query, larger being nearer. */
+/* Scores a row of floats against the query; larger is nearer. */
 static double refined(const sl_searcher *searcher, sl_refine type, const void *row, float scale) {
     const sl_index *index = searcher->index;
     const sl_refine_kernels *kernels = &index->kernels->refine[type];
@@ -42,16 +41,16 @@ static double rescored(const sl_searcher *searcher, uint32_t node, const void *q
     return index->codec.metric == SL_METRIC_L2 ? -score : score;
 }
 
-/* A score of the codes as results have it: under L2 the distance below zero, which rounding must not turn above. What
- * is no number, as of a damaged row, stays so. */
+/* Turns a score of the codes into a result's. Under L2 that is the distance below zero, and rounding must not turn it
+ * above. A score that is no number, as of a damaged row, stays so. */
 static double result_score(const sl_searcher *searcher, float score) {
     if (searcher->index->codec.metric != SL_METRIC_L2) return (double)score;
     double below = 2 * (double)score - (double)searcher->walk.query_norm2;
     return below > 0 ? 0 : below;
 }
 
-/* Of I4 codes the walk saw 4 bits; what lies beside them, or what they are a short form of, orders the best of what it
- * found. */
+/* Ranks by all bits: the walk saw 4 bits of I4 codes. The rest beside them, or the rows that coarse rows stand for,
+ * order the best of what it found. */
 static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
     const sl_index *index = searcher->index;
     const sl_codec *codec = sl_walk_codec(&searcher->walk);
@@ -73,7 +72,7 @@ static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
     }
 }
 
-/* By finer data or in exact integers. */
+/* Ranks by finer data, or in exact integers. */
 static void rank_one_by_one(sl_searcher *searcher, const void *query, size_t count) {
     const sl_index *index = searcher->index;
     const sl_pool *pool = &searcher->walk.pool;
@@ -87,7 +86,7 @@ static void rank_one_by_one(sl_searcher *searcher, const void *query, size_t cou
     }
 }
 
-/* By the scores of the walk, which was over all there is. */
+/* Ranks by the scores of the walk, which saw all there is. */
 static void rank_as_walked(sl_searcher *searcher, size_t k) {
     const sl_pool *pool = &searcher->walk.pool;
     sl_top *top = &searcher->top;
@@ -97,8 +96,7 @@ static void rank_as_walked(sl_searcher *searcher, size_t k) {
     }
 }
 
-/* The pool's best as results, scored anew where the index has more of them than the walk saw. Only where not all in the
- * pool are scored anew does their order matter. */
+/* The order in the pool matters only where not all of it is scored anew. */
 void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
     const sl_index *index = searcher->index;
     sl_pool *pool = &searcher->walk.pool;

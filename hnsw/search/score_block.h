@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* Rows of a block, for callers that have many; and the room that kernels need behind ids and scores, since they read
- * and write whole registers. */
+/* Rows of a block, for callers that have many. Kernels read and write whole registers: ids and scores need so much
+ * room behind them. */
 enum { SL_SCORE_BLOCK = 256, SL_SCORE_BEHIND = 32 };
 
 /* Rows, and a query over them. */

@@ -18,7 +18,7 @@ void sl_search_params_init_sized(sl_search_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* A larger block in place of a smaller one, if that is wanted, and of what it holds. */
+/* Puts a larger block in place of a smaller one and its content, where that is wanted. */
 static sl_status renew(const sl_searcher *searcher, size_t size, void **block, size_t *has) {
     const sl_allocator *allocator = &searcher->index->allocator;
     if (size <= *has) return SL_OK;
@@ -30,7 +30,7 @@ static sl_status renew(const sl_searcher *searcher, size_t size, void **block, s
     return SL_OK;
 }
 
-/* Once more where the index has come to have partitions since. */
+/* Makes room for sl_start_near; the index may have got partitions since the searcher was made. */
 static sl_status start_scratch(sl_searcher *searcher) {
     size_t size = sl_start_scratch(searcher->index);
     return renew(searcher, size, &searcher->start_scratch, &searcher->start_scratch_size);
@@ -115,7 +115,7 @@ sl_status sl_search_check(const sl_index *index, sl_dtype dtype, size_t k, const
     return sl_codec_accepts(&index->codec, dtype);
 }
 
-/* Once a search, so that it reads one and the same memory to its end. */
+/* Takes the copies that the search reads. A search takes them once, so that it reads the same memory to its end. */
 static void take_copies(sl_walk *walk) {
     const sl_index *index = walk->index;
     const sl_dram_copy *tier = sl_dram_copy_now(index);
@@ -136,7 +136,7 @@ static sl_status probe(sl_searcher *searcher, const void *query, sl_dtype dtype,
     return SL_OK;
 }
 
-/* The index as it is now: what it holds by its file, and what it is tuned for by the handle. */
+/* Looks at the index anew: the file says what it holds, and the handle what it is tuned for. */
 static void look_anew(sl_searcher *searcher) {
     if (!searcher->view) return;
     searcher->view->tuned = searcher->of->tuned;
@@ -144,13 +144,13 @@ static void look_anew(sl_searcher *searcher) {
     sl_view_follow(searcher->view);
 }
 
-/* Of the index as it was looked at last. */
+/* Searches the index as it was looked at last. */
 static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                      const sl_search_params *params) {
     const sl_index *index = searcher->index;
     sl_walk *walk = &searcher->walk;
     SL_TRY(sl_vector_check(index->codec.metric, dtype, query, index->codec.dim));
-    /* Once after the index has grown; from then on a search allocates nothing. */
+    /* This allocates once after the index has grown. From then on a search allocates nothing. */
     SL_TRY(sl_visited_cover(&walk->visited, &index->allocator, index->n));
     take_copies(walk);
     walk->evaluations = walk->expansions = 0;
@@ -159,7 +159,7 @@ static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, s
         sl_walk_ask(walk, query, dtype, SL_ASK_BOTH);
         int scans = sl_scan_serves(index, params);
         if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
-        /* Where much is deleted a scan may find too little. */
+        /* A scan may find too little where much is deleted. */
         if (!scans || (walk->pool.size < k && index->dead_count)) {
             SL_TRY(start_scratch(searcher));
             sl_range near = sl_start_near(walk, query, dtype, searcher->start_scratch);

@@ -2,8 +2,8 @@
 
 #include "hnsw/search/searcher.h"
 
-/* As many calls at once find one each; what more there are make their own. Searchers for deeper searches than this
- * are not kept: they are large, and making one is little beside their searches. */
+/* SLOTS calls at once find a searcher each; further calls make their own. Searchers for an ef above MOST_EF are not
+ * kept: they are large, and making one is little beside their searches. */
 enum { SLOTS = 8, LEAST_EF = 64, MOST_EF = 2048 };
 
 struct sl_searcher_pool {
@@ -24,7 +24,7 @@ void sl_searcher_pool_free(sl_index *index) {
     index->searchers = NULL;
 }
 
-/* A power of two, so that one made for a little less serves as well. */
+/* Returns a power of two, so that a searcher made for a little less serves as well. */
 static size_t room_for(size_t max_ef) {
     size_t room = LEAST_EF;
     while (room < max_ef)
@@ -32,7 +32,7 @@ static size_t room_for(size_t max_ef) {
     return room < SL_MAX_EF ? room : SL_MAX_EF;
 }
 
-/* One that is large enough, if there is any; smaller ones are let go. */
+/* Returns a searcher that is large enough, or NULL. Smaller ones are freed. */
 static sl_searcher *find(sl_searcher **slots, size_t max_ef) {
     for (size_t i = 0; i < SLOTS && max_ef <= MOST_EF; i++) {
         if (!__atomic_load_n(&slots[i], __ATOMIC_RELAXED)) continue;

@@ -1,4 +1,4 @@
-/* What a searcher has, for the files that search and rank with it. */
+/* The fields of a searcher, for the files that search and rank with it. */
 #ifndef SL_HNSW_SEARCH_SEARCHER_STATE_H
 #define SL_HNSW_SEARCH_SEARCHER_STATE_H
 
@@ -6,32 +6,36 @@
 #include "hnsw/search/walk.h"
 
 struct sl_searcher {
-    const sl_index *of; /* the handle it was made of */
+    const sl_index *of; /* the handle that the searcher was made of */
     const sl_index *index;
-    sl_index *view; /* of an index that follows a file: what `index` is, as it was when the last search began */
+    sl_index *view; /* of an index that follows a file: the index as it was when the last search began, and what `index`
+                       points to; else NULL */
     sl_walk walk;
-    size_t deepest;   /* how far a search with a filter goes: max_ef, or less of one that is lent to several */
-    sl_top top;       /* max_ef entries */
-    float *candidate; /* a vector brought back from its row, to be scored */
+    size_t
+        deepest; /* how far a search with a filter goes: max_ef, or less in a searcher that is lent to several calls */
+    sl_top top;  /* max_ef entries */
+    float *candidate; /* a vector decoded from its row, to be scored */
     void *scratch;    /* of a batch that scans */
     size_t scratch_size;
-    void *start_scratch; /* of where a walk begins, which one of a batch that scans may make */
+    void *start_scratch; /* of sl_start_near; apart from `scratch`, since a batch that scans may walk too */
     size_t start_scratch_size;
 };
 
-/* rank.c: the pool's best as results, scored anew where the index has more of them than the walk saw. */
+/* rank.c: makes the pool's best the results. They are scored anew where the index has more of their vectors than the
+ * walk saw. */
 void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params);
 
-/* searcher.c: parameters as they are to be used, also where a recall was asked for, of searches for nq queries. */
+/* searcher.c: reads the parameters of searches for nq queries into `mine`, with the settings for the recall where one
+ * was asked for. */
 sl_status sl_search_params_read(const sl_index *index, size_t nq, size_t k, const sl_search_params *given,
                                 sl_search_params *mine);
-/* searcher.c: how many threads search for nq queries. */
+/* searcher.c: returns how many threads search for nq queries. */
 size_t sl_search_threads(size_t nq, const sl_search_params *params);
-/* searcher.c: whether a search with them can be made. */
+/* searcher.c: checks that a search with these parameters can be made. */
 sl_status sl_search_check(const sl_index *index, sl_dtype dtype, size_t k, const sl_search_params *params);
-/* searcher.c: the results of the last search, filled up to k; ids get the nodes' numbers where `nodes`. */
+/* searcher.c: writes the results of the last search, filled up to k. ids get numbers of nodes where `nodes` is set. */
 void sl_searcher_write(const sl_searcher *searcher, size_t k, int nodes, uint64_t *ids, float *scores);
-/* searcher.c: adds what the last search found, evaluated and expanded. */
+/* searcher.c: adds to stats what the last search found, evaluated and expanded. */
 void sl_searcher_add_stats(const sl_searcher *searcher, sl_search_stats *stats);
 
 #endif

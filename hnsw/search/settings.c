@@ -10,10 +10,10 @@
 
 #define TUNE_IT "tune the index for it (sl_index_tune, 'shortlist tune'), or give ef instead of recall"
 
-/* Recalls come as decimal fractions, from floats too: nearer than this they are the same. */
+/* Recalls come as decimal fractions, also from floats: recalls nearer than this to each other are the same. */
 #define SAME_RECALL 1e-6
 
-/* A stop that never stops a walk; nothing larger is stored. */
+/* A stop this large never stops a walk; nothing larger is stored. */
 #define MOST_STOP 1e6
 
 const char *sl_tune_limit_name(sl_tune_limit limit) {
@@ -40,14 +40,14 @@ static int fits(const sl_tuned_record *record, size_t k, double recall) {
            record->target >= recall - SAME_RECALL;
 }
 
-/* A record of scans alone is for searches that can scan. */
+/* Whether a search can use a record. A record of scans alone is for searches that can scan. */
 static int serves(const sl_index *index, const sl_tuned_record *record, const sl_search_params *params) {
     sl_search_params scan = *params;
     scan.probes = record->probes_one;
     return record->limit == SL_LIMIT_NONE || sl_scan_serves(index, &scan);
 }
 
-/* Says why no record serves: the highest target of this k, reached or not, tells it best. */
+/* Says why no record serves. The highest target of this k, reached or not, tells it best. */
 static sl_status none_serves(const sl_index *index, size_t k, double recall) {
     const sl_tuned_record *highest = NULL, *missed = NULL;
     for (size_t i = 0; i < index->tuned_count; i++) {
@@ -79,7 +79,7 @@ static sl_status none_serves(const sl_index *index, size_t k, double recall) {
     return sl_fail(SL_ENOTFOUND, "the index holds no tuned settings for recall %g; " TUNE_IT, recall);
 }
 
-/* The number of the record that serves such a search; records are in the order in which they are to be preferred. */
+/* Finds the number of the record that serves a search. Records are in the order in which they are preferred. */
 static sl_status find(const sl_index *index, size_t k, double recall, const sl_search_params *params, size_t *out) {
     if (!(recall > 0 && recall <= 1)) return sl_fail(SL_EINVAL, "recall is %g; give above 0 and up to 1", recall);
     for (*out = 0; *out < index->tuned_count; ++*out)
@@ -87,14 +87,14 @@ static sl_status find(const sl_index *index, size_t k, double recall, const sl_s
     return none_serves(index, k, recall);
 }
 
-/* Whether a search takes the record's stop: it counts on the distance of the k-th best, of this k and among all nodes.
- */
+/* Whether a search takes the record's stop: the stop relies on the distance of the k-th best, for this k and among all
+ * nodes. */
 static int takes_stop(const sl_index *index, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
     return record->stop > 0 && k == record->k && sl_filter_stops(index, params);
 }
 
 sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_search_params *params) {
-    /* A k of 0 is for the search to refuse. */
+    /* The search refuses a k of 0. */
     if (k == 0) return SL_OK;
     size_t i = 0;
     SL_TRY(find(index, k, params->recall, params, &i));
@@ -108,7 +108,7 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_
     return SL_OK;
 }
 
-/* As a search for k takes them. */
+/* Describes a record as a search for k takes it. */
 static void describe(const sl_index *index, const sl_tuned_record *record, size_t k, sl_tuned *out) {
     int reached = sl_settings_reach(record);
     size_t alone = record->stop > 0 ? record->ef_alone : record->ef;
@@ -189,8 +189,8 @@ sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_
     return SL_OK;
 }
 
-/* As many of the new partitions as hold the share of all vectors that was scanned, those of no partition included;
- * `in`: the share that was in one. */
+/* Returns as many of the new partitions as hold the part of all vectors that was scanned, those of no partition
+ * included. `in`: the part that was in a partition. */
 static uint32_t follow(uint32_t probes, double in, const sl_partitions *own, const sl_partitions *now) {
     if (!probes) return 0;
     double share = 1 - in + in * probes / (double)own->count, wanted = ceil(share * (double)now->count);
@@ -202,7 +202,7 @@ void sl_settings_follow(sl_index *index, const sl_partitions *partitions, const 
     for (size_t i = 0; i < index->tuned_count && own->count; i++) {
         sl_tuned_record *record = &index->tuned[i];
         if (!record->n) continue;
-        /* Fewer than the partitions hold, where some of these were deleted. */
+        /* n is less than the partitions hold, where some of their nodes were deleted. */
         double in = own->starts[own->count], n = fmax((double)record->n, in);
         record->probes = follow(record->probes, in / n, own, partitions);
         record->probes_one = follow(record->probes_one, in / n, own, partitions);
@@ -210,7 +210,7 @@ void sl_settings_follow(sl_index *index, const sl_partitions *partitions, const 
     }
 }
 
-/* A number that is finite and lies in [least, most]; NaN does not. */
+/* Whether a number lies in [least, most]; NaN does not. */
 static int within(double value, double least, double most) {
     return value >= least && value <= most;
 }
@@ -237,7 +237,7 @@ static int in_order(const sl_tuned_record *a, const sl_tuned_record *b) {
     return a->k < b->k || (a->k == b->k && a->target < b->target);
 }
 
-/* Checks `count` records and moves those this library knows to the front; *kept is how many. */
+/* Checks `count` records and moves those that this library knows to the front. *kept is their number. */
 static sl_status check_records(const sl_index *index, sl_tuned_record *records, size_t count, size_t *kept) {
     *kept = 0;
     for (size_t i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* The settings that tuning stored: a recall and a k into what a search needs to reach it. */
+/* The settings that tuning stored. They say what a search needs to reach a recall at a k. */
 #ifndef SL_HNSW_SEARCH_SETTINGS_H
 #define SL_HNSW_SEARCH_SETTINGS_H
 
@@ -6,19 +6,20 @@
 
 #include <assert.h>
 
-/* One record of section TUNED, and the same in memory; docs/FORMAT.md. Records are in rising order of k, those of a k
- * in rising order of target. */
+/* One record of section TUNED, and the same in memory; docs/FORMAT.md. Records are in rising order of k, and those of
+ * one k in rising order of target. */
 struct sl_tuned_record {
     double target, recall, standard_error, evaluations;
     uint64_t n, queries;
     uint32_t k, least_k;
     uint32_t ef, rerank;
-    uint32_t limit; /* sl_tune_limit, of walks; where it is not NONE, and probes_one is not 0, all else is of scans */
+    uint32_t limit; /* sl_tune_limit, of walks. The other fields are those of scans, if it is not NONE and probes_one is
+                       not 0 */
     float stop;
-    uint32_t ef_alone;   /* without the stop, for searches that it does not serve; 0 where there is none */
+    uint32_t ef_alone;   /* ef without the stop, for searches that the stop does not serve; 0 where there is no stop */
     uint32_t probes;     /* partitions that batches scan instead of walking; 0 where walks are cheaper */
-    uint32_t probes_one; /* that single searches do */
-    uint32_t groups;     /* among whose partitions these are chosen; 0: among all */
+    uint32_t probes_one; /* partitions that single searches scan */
+    uint32_t groups;     /* groups among whose partitions searches choose; 0: among all */
     uint32_t reserved[2];
 };
 static_assert(offsetof(sl_tuned_record, target) == 0, "target");
@@ -40,26 +41,26 @@ static_assert(offsetof(sl_tuned_record, groups) == 84, "groups");
 static_assert(offsetof(sl_tuned_record, reserved) == 88, "reserved");
 static_assert(sizeof(sl_tuned_record) == 96, "sl_tuned_record");
 
-/* Whether they reach the target, walking or scanning. */
+/* Whether the settings reach the target, by walks or by scans. */
 static inline int sl_settings_reach(const sl_tuned_record *record) {
     return record->limit == SL_LIMIT_NONE || record->probes_one;
 }
 
-/* Puts the settings for params->recall at this k, where a thread asks so many queries in one call, into the parameters'
- * ef, rerank, stop, probes and groups. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
+/* Puts the settings for params->recall at this k into ef, rerank, stop, probes and groups of `params`. `queries`: how
+ * many a thread asks in one call. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
 sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_search_params *params);
 
-/* Takes `count` records of one k, in their order, in place of those the index has for it; *first is the number of the
- * first of them. On failure the index has what it had. Errors: SL_ENOMEM, SL_ELIMIT. */
+/* Replaces the index's records of one k by `count` others, in their order. *first becomes the number of the first. On
+ * failure the index keeps its records. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_t count, size_t *first);
 
-/* The records of section TUNED of the index's store, where there is one, checked against its CRC and one by one.
- * Records of a kind this library does not know, told by a reserved word that is not 0, are left out. */
+/* Reads the records of section TUNED of the index's store, where there is one, and checks the CRC and each record.
+ * Records of a kind that this library does not know have a reserved word other than 0; they are left out. */
 sl_status sl_settings_load(sl_index *index, size_t most, sl_progress *progress);
 
-/* Before the index takes these partitions and groups in place of its own: the settings scan as many of them as hold the
- * share of the vectors that was scanned when they were tuned, those of no partition then included, and look at as large
- * a share of the groups. */
+/* Fits the settings to partitions and groups that the index is about to take in place of its own. When a setting was
+ * tuned, it scanned some part of the vectors, those of no partition included. It scans as many of the new partitions
+ * as hold that part, and looks at as large a part of the groups. */
 void sl_settings_follow(sl_index *index, const sl_partitions *partitions, const sl_partitions *groups);
 
 void sl_settings_free(sl_index *index);

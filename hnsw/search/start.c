@@ -7,13 +7,13 @@
 /* Centroids without groups, at most. */
 enum { UNGROUPED = SL_SCORE_BLOCK };
 
-/* Bytes of codes that are read, of 16 rows at least: more cost more than they help. A row's pitch is another where it
- * lies in a record, and a search begins at the same nodes wherever they lie. */
+/* Bytes of codes that are read, of 16 rows at least; more cost more than they help. The width of a row counts: its
+ * pitch is another in a record, and a search begins at the same nodes wherever they lie. */
 #define MOST_BYTES ((size_t)32 * 1024)
 
-/* Larger partitions are of an index that has as many as there may be, or has outgrown them: what a few of the many
- * nodes of one are worth was not measured. Many partitions without groups are of a file that was made before there were
- * any, and take longer to look at than the way down. */
+/* Whether partitions say where to begin. Larger partitions belong to an index that has as many as there may be, or has
+ * outgrown them. The worth of a few of their many nodes was not measured. Many partitions without groups belong to a
+ * file made before groups existed. Looking at all of them takes longer than the way down. */
 static int serves(const sl_index *index) {
     size_t partitions = index->partitions.count;
     return partitions && index->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&
@@ -28,7 +28,7 @@ size_t sl_start_scratch(const sl_index *index) {
     return serves(index) ? query_bytes(index) + index->codec.dim * sizeof(float) : 0;
 }
 
-/* How many nodes a walk begins at, at most. */
+/* Returns how many nodes a walk begins at, at most. */
 static size_t most_nodes(const sl_codec *walked) {
     size_t most = MOST_BYTES / walked->rows.width;
     return most > 16 ? most : 16;
@@ -42,7 +42,8 @@ size_t sl_start_evaluations(const sl_index *index) {
     return centroids + (mean < most ? mean : most);
 }
 
-/* The nearest of a range of centroids; its first where no score is a number, which a file may have it. */
+/* Returns the nearest of a range of centroids. It is the first of them where no score is a number, as in a damaged
+ * file. */
 static size_t nearest(sl_walk *walk, const sl_partitions *of, sl_range range, const sl_query_code *code) {
     const sl_scorer scorer = sl_scorer_of(walk->index->kernels, &of->codec, code, 0);
     sl_scored best = {-INFINITY, (uint32_t)range.first};

@@ -72,8 +72,8 @@ static void look_ahead(sl_tile *tile, const sl_code_rows *rows, sl_range behind,
     tile->ahead_end = n ? tile->ahead + n * rows->pitch : tile->bytes;
 }
 
-/* How many rows of a tile a query looks at that looks at so many of a range; `done` of the range lie before the tile.
- */
+/* Returns how many rows of a tile a query looks at. The query looks at `length` rows of a range, `done` of which lie
+ * before the tile. */
 static uint32_t rows_of_tile(size_t length, size_t done, size_t rows) {
     size_t left = length > done ? length - done : 0;
     return (uint32_t)(left < rows ? left : rows);
@@ -159,9 +159,9 @@ static size_t chosen_from(const sl_sweep *sweep, size_t count, size_t prefix) {
     return prefix;
 }
 
-/* Makes it the turn of the queries that chose a band prefix, from `from` up to below `to`, of a part that has so many
- * rows; returns how many queries they are. Each query comes once, by its largest prefix: groups of a damaged file may
- * hold the same partitions, and a query has room for one tile's rows more than it keeps. */
+/* Makes it the turn of the queries that chose one of these band prefixes of a part, which has so many rows. Returns
+ * how many queries they are. Each query comes once, by its largest prefix. Groups of a damaged file may hold the same
+ * partitions, and a query has room for one tile's rows more than it keeps. */
 static size_t take_turns(sl_sweep *sweep, const sl_scan_set *set, const sl_choice *choice, sl_range prefixes,
                          size_t rows) {
     size_t queries = 0;

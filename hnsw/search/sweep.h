@@ -1,7 +1,8 @@
 /*
- * Many queries over the same rows: a part of the rows is read once for all queries that look at it, as products of a
- * tile of rows with all of these queries. A sweep is given rows, queries in a tile's order, and what the queries chose.
- * It calls no searcher and knows no batch call.
+ * Many queries over the same rows. A part of the rows is read once for all queries that look at it, as products of a
+ * tile of rows with these queries.
+ * A sweep is given rows, queries in a tile's order, and the choices of the queries. It calls no searcher and knows no
+ * batch call.
  */
 #ifndef SL_HNSW_SEARCH_SWEEP_H
 #define SL_HNSW_SEARCH_SWEEP_H
@@ -26,7 +27,7 @@ typedef struct sl_scan_set {
     float *scores;
 } sl_scan_set;
 
-/* What queries chose of some parts. The parts are partitions, or groups of partitions. */
+/* Choices of queries among some parts. The parts are partitions, or groups of partitions. */
 typedef struct sl_choice {
     const sl_partitions *parts;
     size_t probes;    /* of a query */

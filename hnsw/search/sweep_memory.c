@@ -2,8 +2,8 @@
 
 #include "hnsw/search/bands.h"
 
-/* Queries that go together: enough that a partition is read for dozens of them, and what they have found stays in a
- * second-level cache or near it. */
+/* Queries that go together: enough that a partition is read for dozens of them. Their findings stay in a second-level
+ * cache or near it. */
 enum { TOGETHER = 1024, CHOOSING = SL_SCAN_CHOOSING };
 
 /* Entries that a thread's queries have room for: where each keeps thousands, fewer of them go together. */

@@ -1,4 +1,4 @@
-/* What one thread scans with: the scratch of its sweep, and room for its queries, in one block of memory. */
+/* The memory that one thread scans with: the scratch of its sweep, and room for its queries, in one block. */
 #ifndef SL_HNSW_SEARCH_SWEEP_MEMORY_H
 #define SL_HNSW_SEARCH_SWEEP_MEMORY_H
 
@@ -8,7 +8,7 @@
 /* Queries that choose partitions together, among all of them. */
 #define SL_SCAN_CHOOSING 64u
 
-/* What a thread's memory is made for. */
+/* The sizes that a thread's memory is made for. */
 typedef struct sl_scan_shape {
     const sl_index *index;
     size_t probes; /* partitions a query looks at */

@@ -1,5 +1,5 @@
-/* The k best of a stream of scores: a heap whose root is the worst kept. Larger scores are better, and of equal ones
- * the smaller id. */
+/* The k best of a stream of scores, in a heap whose root is the worst kept. Larger scores are better; of equal scores
+ * the smaller id is. */
 #ifndef SL_HNSW_SEARCH_TOPK_H
 #define SL_HNSW_SEARCH_TOPK_H
 
@@ -31,7 +31,7 @@ static inline void sl_top_sink(sl_top_entry *entries, size_t size, sl_top_entry 
     entries[at] = entry;
 }
 
-/* Takes the entry if it is among the k best so far. NaN never is. */
+/* Takes the entry if it is among the k best so far. A NaN score never is. */
 static inline void sl_top_push(sl_top *top, double score, uint64_t id) {
     sl_top_entry entry = {score, id};
     if (score != score) return;
@@ -45,7 +45,7 @@ static inline void sl_top_push(sl_top *top, double score, uint64_t id) {
     }
 }
 
-/* Best first, in place; the heap is no heap afterwards. */
+/* Sorts the entries best first, in place. They are no heap afterwards. */
 static inline void sl_top_sort(sl_top *top) {
     for (size_t size = top->size; size > 1; size--) {
         sl_top_entry worst = top->entries[0], last = top->entries[size - 1];

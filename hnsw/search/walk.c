@@ -9,17 +9,16 @@
 enum { PREFETCH_LINES = 4, AHEAD = 4 };
 
 /* Rows that are scored at once, and cache lines that are asked for meanwhile. A core waits for so many lines of the
- * first-level cache at a time, some two dozen on a Zen 4, where these numbers were found. What is asked for beyond them
- * holds up all that follows, so that a turn's rows asked for in one go have nothing scored while most of them come.
- * Lines asked for into the second level do so no longer there; of other machines it is not known. */
+ * first-level cache at a time. They are some two dozen on a Zen 4, where these numbers were found. Further requests
+ * hold up all that follows. A turn's rows asked for in one go would therefore have nothing scored while most of them
+ * come. On a Zen 4, lines asked for into the second-level cache hold nothing up; other machines were not measured. */
 enum { STEP = 16, LINES = 16 };
 
-/* Vectors are stored whole, over the end of what they hold. */
+/* Kernels store whole registers, beyond the end of what they write. */
 enum { PAD = 16 };
 
-/* How many candidates are expanded at once: what a turn begins with waits for the end of the turn before, and a second
- * candidate waits no longer. That it was chosen before the first one's neighbours were known costs a few evaluations.
- */
+/* Candidates that are expanded at once. A turn begins by waiting for the end of the turn before, and a second
+ * candidate adds no wait. It is chosen before the first one's neighbours are known, which costs a few evaluations. */
 enum { WIDE = 2 };
 _Static_assert(WIDE * 2 * SL_MAX_M <= SL_POOL_TURN, "a turn's candidates fit the pool's room");
 _Static_assert(SL_NO_LINK == SL_NONE, "what ends a list");
@@ -90,7 +89,7 @@ static void ask_floats(sl_walk *walk) {
     walk->query = walk->query4.rows[0];
 }
 
-/* |q|^2. */
+/* Encodes walk->floats over the coarse rows; returns |q|^2. */
 static double ask_coarse(sl_walk *walk) {
     const sl_index *index = walk->index;
     double norm2;
@@ -100,7 +99,7 @@ static double ask_coarse(sl_walk *walk) {
     return norm2;
 }
 
-/* Whether a query comes in all the bits there are: to be ranked by. */
+/* Whether ranking takes a query in all the bits there are. */
 static int has_all_bits(const sl_index *index) {
     const sl_codec *codec = &index->codec;
     return codec->codes == SL_CODES_I4 ||
@@ -175,13 +174,14 @@ static sl_ids nothing(const sl_walk *walk) {
     return (sl_ids){walk->nodes, 0};
 }
 
-/* Rows of which what lies beyond the lines that are asked for here is left to the kernel. */
+/* Whether rows are so long that the kernel asks for their lines beyond PREFETCH_LINES. */
 static int is_long(const sl_code_rows *walked) {
     return walked->size > PREFETCH_LINES * SL_PREFETCH_LINE;
 }
 
-/* What rows have beyond these lines the kernel asks for itself, while it scores the rows before. Rows of a line or two,
- * which most are, in a loop of their own: there is nothing else to wait for. */
+/* Asks for the first PREFETCH_LINES lines of rows. The kernel asks for the rest itself while it scores the rows
+ * before. Rows of one or two lines, which most are, have loops of their own, in which there is nothing else to wait
+ * for. */
 static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, size_t n) {
     const uint8_t *rows = walked->base;
     size_t pitch = walked->pitch, size = walked->size;
@@ -193,8 +193,8 @@ static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, siz
         prefetch_each(rows, pitch, nodes, n, is_long(walked) ? PREFETCH_LINES * SL_PREFETCH_LINE : size);
 }
 
-/* The unvisited neighbours of an id, marked. A link that is no id of the layer is passed over: a node that the writer
- * of the file has yet to publish, or what a damaged file holds. */
+/* Finds and marks the unvisited neighbours of an id. A link that is no id of the layer is passed over. The file is
+ * damaged then, or its writer has yet to publish that node. */
 static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
     if (!links) return 0;
@@ -243,21 +243,22 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
                     best = walk->scores[i];
                     at = walk->slots[i];
                 }
-            /* What the walk below begins with, on its way while the last neighbours here are found to be no better. */
+            /* The walk below begins with these links. They come while the last neighbours here are found to be no
+             * better. */
             if (l == 1 && level == 0) prefetch_links(&bottom, upper->nodes[at]);
         }
     }
     return level ? at : upper->nodes[at];
 }
 
-/* How many rows are asked for while STEP of them are scored. */
+/* Returns how many rows are asked for while STEP of them are scored. */
 static size_t rows_a_step(const sl_code_rows *rows) {
     size_t lines = (rows->size + SL_PREFETCH_LINE - 1) / SL_PREFETCH_LINE;
     return LINES / (lines < PREFETCH_LINES ? lines : PREFETCH_LINES);
 }
 
-/* Scores nodes into walk->scores, and meanwhile asks for the rows of those that come next; what is left of them when
- * all are scored in one go. */
+/* Scores nodes into walk->scores. Meanwhile it asks for the rows of those that come next, a few with each STEP. It
+ * asks for the rest of them when all are scored. */
 static void score_asking(sl_walk *walk, sl_ids nodes, sl_ids next) {
     const sl_code_rows *rows = &walk->walked->rows;
     sl_scorer scorer = scorer_of(walk, is_long(rows) ? AHEAD : 0);
@@ -273,7 +274,8 @@ static void score_asking(sl_walk *walk, sl_ids nodes, sl_ids next) {
     prefetch_rows(rows, next.ids + asked, next.count - asked);
 }
 
-/* Takes in what was found a turn ago, and on layer 0, where ids are nodes, has the rows of what is found now come. */
+/* Takes in what was found a turn ago. On layer 0, where ids are nodes, it asks for the rows of what is found in this
+ * turn. */
 static void take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next) {
     if (layer->level)
         score_slots(walk, layer, found.ids, found.count);
@@ -282,7 +284,8 @@ static void take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next
     if (found.count) sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
 }
 
-/* Ids that the walk begins at, from *first on, as many as a turn may have; *first becomes the one behind them. */
+/* Marks ids that the walk begins at, from *first on, as many as a turn may have. Returns the ids. *first becomes the
+ * id behind them. */
 static sl_ids mark_seeds(sl_walk *walk, const sl_layer *layer, size_t *first, size_t end) {
     size_t left = end - *first;
     sl_ids seeds = {sl_visited_place(&walk->visited), left < layer->degree ? left : layer->degree};
@@ -293,7 +296,8 @@ static sl_ids mark_seeds(sl_walk *walk, const sl_layer *layer, size_t *first, si
     return seeds;
 }
 
-/* Where a walk begins. The entry point too: reachability is proved from there, and links lead one way. */
+/* Begins a walk at `start`, and on layer 0 at the entry point too: reachability is proved from there, and links lead
+ * one way. */
 static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
     uint32_t entry = layer->level ? SL_NONE : sl_entry_in(walk->index, walk->upper).node;
     sl_ids waiting = nothing(walk);
@@ -311,8 +315,8 @@ static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
     take(walk, layer, waiting, nothing(walk));
 }
 
-/* Whether the candidate popped last is too far away for what it leads to to matter: see sl_search_params.stop. A score
- * is brought back to a distance where it has one: 1 - s is half the square of it under COSINE. */
+/* Whether the candidate popped last is so far away that its neighbours do not matter: see sl_search_params.stop. A
+ * score is turned back into a distance where it has one: under COSINE 1 - s is half its square. */
 static int is_too_far(const sl_walk *walk) {
     float near = sl_pool_near(&walk->pool), popped = walk->pool.popped, stop = walk->stop;
     float origin = walk->origin;
@@ -328,9 +332,9 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
     if (start.first >= layer.count) return;
     seed(walk, &layer, start);
 
-    /* Three steps, each a turn behind the one before, so that what a step reads was asked for a turn ago: candidates
-     * are chosen and their links asked for; the links of those chosen before are read and the rows they lead to asked
-     * for; the rows asked for before are scored. */
+    /* Three steps, each a turn behind the one before, so that a step reads what was asked for a turn ago. Candidates
+     * are chosen, and their links asked for. The links of those chosen before are read, and the rows they lead to
+     * asked for. The rows asked for before are scored. */
     uint32_t chosen[WIDE], next[WIDE];
     size_t count = 0;
     sl_ids waiting = nothing(walk);

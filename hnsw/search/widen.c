@@ -3,16 +3,16 @@
 #include "hnsw/search/feed.h"
 #include "hnsw/search/filter.h"
 
-/* A search among nodes some of which are deleted. What it calls ef counts those that are not. */
+/* A search among nodes, some of which may be deleted. Its ef counts the others. */
 typedef struct sl_widening {
     sl_walk *walk;
     const sl_search_params *params;
     size_t k, wanted, deepest;
     sl_range start;
-    int whole; /* the last look saw all there is to be found */
+    int whole; /* the last look saw all that can be found */
 } sl_widening;
 
-/* How many nodes hold ef that are not deleted, those that are being spread evenly. */
+/* Returns how many nodes hold ef that are not deleted, if those are spread evenly. */
 static size_t depth_for(const sl_index *index, size_t ef) {
     uint64_t depth = (uint64_t)ef * index->n / sl_undeleted_count(index);
     if (depth > SL_MAX_EF) depth = SL_MAX_EF;
@@ -28,8 +28,8 @@ void sl_widen_all(sl_walk *walk, size_t most) {
     sl_feed_end(&feed, most);
 }
 
-/* The best ef or so that are not deleted into the pool: by a walk, or where they are so few that one would meet more of
- * the others, and where `all` says so, by comparing all of them. That needs no more memory than there is. */
+/* Puts about the best ef that are not deleted into the pool. It walks, or compares all of them. It compares where
+ * `all` says so, or where a walk would meet more deleted nodes. Comparing needs no more memory than there is. */
 static void look(sl_widening *gathering, size_t ef, int all) {
     sl_walk *walk = gathering->walk;
     const sl_index *index = walk->index;
@@ -48,8 +48,9 @@ static void look(sl_widening *gathering, size_t ef, int all) {
     sl_filter_undeleted(index, &walk->pool);
 }
 
-/* A walk that may end early by the distance of the k-th best, which is to be that of one that is not deleted: the walk
- * goes by the last that it notes, and holds where k of these, or all where k are more, are not. 0 where it does not. */
+/* Makes a walk that may end early. The k-th best that counts must not be deleted, but the walk goes by the last that
+ * it notes. The walk holds where k of the noted nodes, or all where k is more, are not deleted. Returns 0 where it
+ * does not hold. */
 static int stops_rightly(sl_widening *gathering, size_t ef) {
     sl_walk *walk = gathering->walk;
     const sl_index *index = walk->index;
@@ -68,8 +69,8 @@ static int stops_rightly(sl_widening *gathering, size_t ef) {
     return noted >= needed && pool->size >= gathering->k;
 }
 
-/* Until as many are found that are not deleted as a search would have to rank, whatever that takes; a filter's wants
- * are bounded by `deepest`. */
+/* Looks until as many are found that are not deleted as a search would rank, whatever that takes. `deepest` bounds
+ * what a filter wants. */
 static void gather_live(sl_widening *gathering, size_t ef) {
     const sl_search_params *params = gathering->params;
     const sl_index *index = gathering->walk->index;
@@ -89,16 +90,16 @@ static void gather_live(sl_widening *gathering, size_t ef) {
     }
 }
 
-/* Where nothing is deleted. If a filter leaves too few of a full pool, the walk is made again with a pool of twice the
- * size: what a smaller one has dropped is lost to it. */
+/* Walks where nothing is deleted. If a filter leaves too few of a full pool, the walk is made again with a pool of
+ * twice the size. The candidates that a smaller pool dropped are lost to it. */
 static void gather_any(sl_widening *gathering, size_t ef) {
     sl_walk *walk = gathering->walk;
     const sl_search_params *params = gathering->params;
     const size_t deepest = gathering->deepest, wanted = gathering->wanted;
-    /* Searchers that scan have room for what they rank, and come here where a followed file says that what was deleted
-     * no longer is. */
+    /* Searchers that scan have room for what they rank. They come here where a followed file counts fewer nodes as
+     * deleted than it did before. */
     if (ef > walk->depth && sl_walk_deepen(walk, ef) != SL_OK) ef = walk->depth;
-    /* Of what a filter leaves, the k-th best is not the one that is known here. */
+    /* The walk does not know the k-th best of what a filter leaves. */
     walk->stop = sl_filter_given(params) ? 0 : (float)params->stop;
     walk->near = gathering->k;
     sl_walk_layer(walk, 0, gathering->start, ef);

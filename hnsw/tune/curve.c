@@ -22,14 +22,14 @@ const sl_tune_point *sl_curve_at(const sl_curve *curve, size_t at) {
     return NULL;
 }
 
-/* A pass without a miss tells no more than that misses are rarer than one of what it asked for. */
+/* A pass without a miss says no more than that misses are rarer than one in all that it asked for. */
 double sl_curve_log_odds(const sl_curve *curve, double recall) {
     double least = 0.5 / (curve->hits + 1);
     double p = fmin(fmax(recall, least), 1 - least);
     return log(p / (1 - p));
 }
 
-/* The rising sequence nearest to the points' log odds, by pooling neighbours that fall (Ayer and others 1955). */
+/* Fits the rising sequence nearest to the points' log odds, by pooling neighbours that fall (Ayer and others 1955). */
 static void fit(const sl_curve *curve, double *out) {
     double mean[SL_CURVE_POINTS];
     size_t size[SL_CURVE_POINTS], blocks = 0;
@@ -48,7 +48,7 @@ static void fit(const sl_curve *curve, double *out) {
             out[at++] = mean[block];
 }
 
-/* A share `t` of the way from a to b, in logarithms. */
+/* Returns the value a part `t` of the way from a to b, in logarithms. */
 static double between(double a, double b, double t) {
     return a > 0 && b > 0 ? exp(log(a) + t * (log(b) - log(a))) : b;
 }

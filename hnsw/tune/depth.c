@@ -2,14 +2,14 @@
 
 #include <math.h>
 
-/* A point is kept where a better one is not expected to be cheaper by more than this share. */
+/* A point is kept where no better one is expected to be cheaper by more than this part. */
 #define CLOSE 0.01
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Following
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* One pass at this ef, a point more of every curve. */
+/* Makes one pass at this ef, which adds a point to every curve. */
 static sl_status measure(sl_tune *tune, size_t ef, size_t watched) {
     const sl_tune_asked asked = {.ef = ef, .watched = watched};
     sl_tune_point points[SL_TUNE_DEPTHS];
@@ -21,7 +21,7 @@ static sl_status measure(sl_tune *tune, size_t ef, size_t watched) {
     return SL_OK;
 }
 
-/* Four times as deep a search that makes up for less than a sixteenth of what is missing: no depth will. */
+/* Whether a search four times as deep made up for less than a sixteenth of what is missing. Then no depth will. */
 static int stalls(const sl_curve *curve, double wanted) {
     const sl_tune_point *last = &curve->points[curve->count - 1];
     return curve->count > 4 && last->recall - last[-4].recall < (wanted - last->recall) / 16;
@@ -40,7 +40,7 @@ static void prefer(const sl_tune *tune, choice *best, size_t depth, const sl_tun
     if (!best->found || cost < best->cost) *best = (choice){1, depth, *point, cost};
 }
 
-/* The cheapest that is expected to meet the target. */
+/* Returns the cheapest choice that is expected to meet the target. */
 static choice expect(const sl_tune *tune, double target) {
     choice best = {0};
     for (size_t d = 0; d < tune->task.depth_count; d++) {
@@ -50,7 +50,7 @@ static choice expect(const sl_tune *tune, double target) {
     return best;
 }
 
-/* Where a walk alone costs more than the highest target does, no depth of re-ranking makes it cheaper. */
+/* Once a walk alone costs more than the highest target does, no depth of re-ranking makes it cheaper. */
 sl_status sl_tune_follow(sl_tune *tune) {
     const sl_tune_task *task = &tune->task;
     const sl_curve *deepest = &tune->curves[task->depth_count - 1];
@@ -90,7 +90,7 @@ static void record(sl_tune *tune, size_t t, size_t depth, const sl_tune_point *p
                                          .limit = (uint32_t)limit};
 }
 
-/* The cheapest that was measured to meet the target, with the margin if any does. */
+/* Returns the cheapest choice that was measured to meet the target: with the margin if any choice does. */
 static choice measured(const sl_tune *tune, double target) {
     choice best = {0};
     for (int margin = 1; margin >= 0 && !best.found; margin--) {
@@ -104,7 +104,7 @@ static choice measured(const sl_tune *tune, double target) {
     return best;
 }
 
-/* The point of the best recall; the first of several. */
+/* Returns the point of the best recall; the first of several. */
 static const sl_tune_point *best_point(const sl_curve *curve) {
     const sl_tune_point *best = &curve->points[0];
     for (size_t i = 1; i < curve->count; i++)
@@ -112,7 +112,7 @@ static const sl_tune_point *best_point(const sl_curve *curve) {
     return best;
 }
 
-/* Keeps the best there is of a target that no curve meets, and what stood in its way. */
+/* Keeps the best point for a target that no curve meets, and what stood in its way. */
 static sl_status give_up(sl_tune *tune, size_t t) {
     size_t best = 0;
     for (size_t d = 1; d < tune->task.depth_count; d++)
@@ -131,15 +131,15 @@ static sl_status give_up(sl_tune *tune, size_t t) {
     return SL_OK;
 }
 
-/* Measures where a curve is expected to meet the target, and again with what that told of all curves, until nothing
- * cheaper is expected than what was measured. The last pass is one with the settings that are kept. */
+/* Measures where a curve is expected to meet the target, and again with what that says of all curves. It ends when
+ * nothing cheaper is expected than what was measured. The last pass uses the settings that are kept. */
 static sl_status close_in(sl_tune *tune, double target, choice *out) {
     size_t ef = 0, watched = 0;
     for (size_t round = 0; round < SL_TUNE_ROUNDS; round++) {
         choice next = expect(tune, target), now = measured(tune, target);
         if (!next.found || (now.found && now.cost <= (1 + CLOSE) * next.cost)) break;
         if (sl_curve_at(&tune->curves[next.depth], next.point.at)) break;
-        /* A little further, lest the same place is come upon from below again and again. */
+        /* The measurement lies a little further, lest the same place is met from below again and again. */
         ef = next.point.at + next.point.at / 256;
         if (ef > tune->task.max_ef) ef = tune->task.max_ef;
         watched = next.depth;

@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-/* Queries are sorted by how much of the truth they found, in so many levels. */
+/* Queries are sorted into so many levels by how much of the truth they found. */
 enum { LEVELS = 1024 };
 
-/* The hard ones: these shares of all, that found least. */
+/* The hard queries: these parts of all queries, those that found least. */
 static const double tails[] = {0.01, 0.05};
 
-/* Queries `first`, first + step, ... of what two ways of searching found of k. */
+/* Queries `first`, first + step, and so on, and what two ways of searching found of k for each. */
 typedef struct sample {
     const uint32_t *alone, *with;
     size_t nq, k, first, step;
@@ -22,8 +22,8 @@ static size_t count_of(const sample *sample) {
     return (sample->nq - sample->first + sample->step - 1) / sample->step;
 }
 
-/* Recall of the `share` of the queries that found least, and its standard error, that of not knowing which these are
- * with it. */
+/* Returns the recall of the `share` of the queries that found least, and its standard error. The error counts that it
+ * is not certain which queries these are. */
 static tail tail_of(const sample *sample, const uint32_t *hits, double share) {
     size_t counts[LEVELS + 1] = {0};
     for (size_t q = sample->first; q < sample->nq; q += sample->step)
@@ -53,7 +53,7 @@ static int keeps_half(const sample *sample, double errors) {
     return (double)fell - (double)rose <= errors * sqrt((double)(fell + rose));
 }
 
-/* Whether the mean did not fall, but for `errors` standard errors of the queries' differences. */
+/* Whether the mean did not fall by more than `errors` standard errors of the queries' differences. */
 static int keeps_mean(const sample *sample, double errors) {
     double n = (double)count_of(sample), sum = 0, squares = 0;
     for (size_t q = sample->first; q < sample->nq; q += sample->step) {
@@ -73,7 +73,7 @@ static int keeps_tails(const sample *sample, double errors) {
     return 1;
 }
 
-/* A half is given twice the room: six things are asked of them, and chance is against each. */
+/* A half of the queries gets twice the tolerance: six things are asked of the halves, and chance is against each. */
 int sl_tune_gate(const uint32_t *alone, const uint32_t *with, size_t nq, size_t k) {
     for (size_t part = 0; part < 3; part++) {
         const sample sample = {alone, with, nq, k, part ? part - 1 : 0, part ? 2 : 1};

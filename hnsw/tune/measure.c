@@ -43,13 +43,13 @@ size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node) {
     return low < k && row[low] >> 32 == node ? (size_t)(row[low] & UINT32_MAX) : k;
 }
 
-/* What one query is asked with: `first` and `last` are the numbers of the least and the deepest re-ranking. */
+/* Parameters of one pass. `first` and `last` are the numbers of the least and the deepest re-ranking. */
 typedef struct pass {
     size_t results, first, last, watched;
     sl_search_params search;
 } pass;
 
-/* How many of a query's true neighbours are among what was found; into the thread's ranks too where that is watched. */
+/* Returns how many of a query's true neighbours were found. Each is counted in `ranks` too, unless that is NULL. */
 static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl_found *found, uint64_t *ranks) {
     const size_t k = task->k;
     size_t hits = 0;
@@ -57,14 +57,15 @@ static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl
         size_t rank = sl_tune_true_rank(row, k, (uint32_t)found->nodes[place].id);
         if (rank == k) continue;
         hits++;
-        /* The first j results are those of a search for j: this is a hit of it where both are below j. */
+        /* The first j results are those of a search for j. This is a hit of that search where both numbers are below
+         * j. */
         size_t later = place > rank ? place : rank;
         if (ranks && later < k) ranks[later]++;
     }
     return hits;
 }
 
-/* One query: a walk, ranked with each depth in turn. The depths beyond what the walk keeps are one. */
+/* Asks one query: one walk, ranked with each depth in turn. All depths beyond what the walk keeps are one depth. */
 static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_tune_tally *tally) {
     size_t thread = sl_thread_number(), deepest = pass->last;
     const uint8_t *query = task->queries + q * task->stride;
@@ -87,7 +88,7 @@ static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_tune_tal
     return SL_OK;
 }
 
-/* Every query once; the sum of what the threads found is in the first tally. */
+/* Asks every query once. The sum of what the threads found is in the first tally. */
 static sl_status ask_all(sl_tune_task *task, const pass *pass) {
     const size_t nq = task->nq, threads = task->threads;
     sl_failure bad;

@@ -1,16 +1,16 @@
-/* How many partitions a search that scans must look at for each target, and among those of how many groups it looks for
- * them: the same for one query as for a batch, but worth it at other prices. */
+/* Partitions that a search must scan for each target, and groups in which it looks for them. One query needs as many
+ * as a batch, but scanning is worth it to them at other prices. */
 #include "hnsw/search/partition_scan.h"
 #include "hnsw/search/start.h"
 #include "hnsw/tune/tune.h"
 
 #include <math.h>
 
-/* Of a batch, beside what an evaluation of a walk takes, which waits for its row and serves one query: how many rows
- * are scanned in that time, and in the time of how many a scan does what it does beside its rows, the walk's own taken
- * off. It finds its partitions, and ranks what each of many thinnings has left. With VNNI in 512 bits ratios of rows
- * are 10 to 19, the fewer the longer the rows, and the rest takes 3 us and more; on AVX2 they are 10 to 13, and it
- * takes 8 to 18. */
+/* The price of scanning a batch, beside what an evaluation of a walk takes: that waits for its row and serves one
+ * query. `rows`: rows that are scanned in that time. `beside`: what a scan does beside its rows, as evaluations,
+ * without what a walk does beside its own. A scan finds its partitions, and ranks what each of many thinnings has
+ * left. With VNNI in 512 bits ratios of rows are 10 to 19, the fewer the longer the rows. The rest takes 3 us and
+ * more. On AVX2 the ratios are 10 to 13, and the rest takes 8 to 18 us. */
 typedef struct price {
     double rows, beside;
 } price;
@@ -29,8 +29,8 @@ static price price_of(sl_isa isa) {
     }
 }
 
-/* Rows in the time of an evaluation of a scan for one query, which reads its rows from memory for itself: measured as
- * 3.6 to 4.7 on every tier, and as 6 of a million vectors. */
+/* Rows scanned for one query in the time of an evaluation; such a scan reads its rows from memory for itself.
+ * Measured: 3.6 to 4.7 on every tier, and 6 with a million vectors. */
 #define ROWS_AN_EVALUATION_ONE 4.0
 
 typedef struct probing {
@@ -39,14 +39,14 @@ typedef struct probing {
     sl_search_params params;
 } probing;
 
-/* The scan's progress is not the tuning's, which it only asks whether to go on. */
+/* The scan has a progress of its own. It only asks the tuning's whether to go on. */
 static int ask_tuning(void *ctx, uint64_t done, uint64_t total) {
     (void)done, (void)total;
     sl_progress_step(ctx, 0);
     return sl_progress_cancelled(ctx);
 }
 
-/* Recall and its error with so many partitions a query, and the rows looked at. */
+/* Measures recall and its error with so many partitions a query, and the rows looked at. */
 static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     sl_tune_task *task = &probing->tune->task;
     sl_query_batch *batch = &probing->batch;
@@ -70,8 +70,8 @@ static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     return SL_OK;
 }
 
-/* The fewest partitions, `from` of them at least, that reach the record's target, by doubling and halving. out->at is 0
- * where none do, or none do by `most` evaluations: then out->evaluations is more than that. */
+/* Finds the fewest partitions, at least `from`, that reach the record's target, by doubling and halving. out->at is 0
+ * where none do, or none do by `most` evaluations. In the latter case out->evaluations is more than that. */
 static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t from, double most, sl_tune_point *out) {
     size_t all = probing->batch.index->partitions.count, low = from - 1, high = from;
     probing->params.rerank = record->rerank;
@@ -79,7 +79,7 @@ static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t 
         SL_TRY(measure(probing, high, out));
         if (out->recall >= sl_tune_aim(record->target, out)) break;
         out->at = 0;
-        /* As before, where the groups that are looked at hold no more. */
+        /* The groups that are looked at hold no more, where the evaluations are as before. */
         if (high == all || out->evaluations > most || out->evaluations == before) return SL_OK;
         before = out->evaluations;
     }
@@ -98,15 +98,15 @@ static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t 
     return SL_OK;
 }
 
-/* What scanning may cost, in rows: to a batch, and to single queries. */
+/* Rows that scanning may cost: a batch, and single queries. */
 typedef struct budget {
     double batch, one;
 } budget;
 
-/* With all partitions to choose among, then with those of fewer and fewer groups as long as that gets cheaper, or is
- * too dear yet. A batch is served by what is worth it to it, or to single queries. It counts a quarter less of what
- * every query looks at, and so do numbers of groups when they are compared. *kept is what was measured with the number
- * of partitions that the record gets, `at` 0 where it gets none. */
+/* Chooses among all partitions, then among those of fewer and fewer groups, as long as that gets cheaper or is too
+ * dear yet. A scan serves a batch where it is worth it to the batch, or to single queries. A batch counts a quarter
+ * less of what every query looks at. Numbers of groups are compared that way too. *kept becomes the measurement with
+ * the number of partitions that the record gets. Its `at` is 0 where the record gets none. */
 static sl_status settle(probing *probing, sl_tuned_record *record, budget budget, size_t *from, sl_tune_point *kept) {
     const sl_index *index = probing->batch.index;
     double least = 0;
@@ -132,10 +132,10 @@ static sl_status settle(probing *probing, sl_tuned_record *record, budget budget
     return SL_OK;
 }
 
-/* What walks reach, scans serve where they are cheaper. */
+/* Lets scans serve what walks reach, where scans are cheaper. */
 static sl_status settle_reached(probing *probing, sl_tuned_record *record, size_t *from) {
     const sl_index *index = probing->batch.index;
-    /* What a walk begins with it reads as a scan for one query does. */
+    /* A walk reads what it begins with as a scan for one query does. */
     double walked = record->evaluations - (double)sl_start_evaluations(index) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
     const price price = price_of(index->kernels->isa);
     const budget budget = {(walked - price.beside) * price.rows, walked * ROWS_AN_EVALUATION_ONE};
@@ -143,8 +143,8 @@ static sl_status settle_reached(probing *probing, sl_tuned_record *record, size_
     return settle(probing, record, budget, from, &kept);
 }
 
-/* What walks do not reach, scans may: they depend on no links. They may cost what the deepest walk did, and re-rank no
- * more than loses a sixteenth of what is allowed to be missing. The record is one of scans from then on. */
+/* Lets scans serve what walks do not reach: scans depend on no links. They may cost what the deepest walk did. They
+ * re-rank no more than loses a sixteenth of what may be missing. The record is one of scans from then on. */
 static sl_status settle_missed(probing *probing, sl_tuned_record *record, size_t *from) {
     const sl_tune *tune = probing->tune;
     const size_t depths = tune->task.depth_count, last = tune->curves[0].count - 1;
@@ -166,8 +166,8 @@ static sl_status settle_missed(probing *probing, sl_tuned_record *record, size_t
     return SL_OK;
 }
 
-/* Higher targets take more partitions. Where one was left to walks a higher one may not be: what a scan takes beside
- * its rows counts less there. */
+/* Higher targets take more partitions. A higher target may be served by scans even if a lower one was left to walks.
+ * The cost of a scan beside its rows counts less there. */
 static sl_status settle_all(probing *probing) {
     sl_tune *tune = probing->tune;
     size_t from = 1;

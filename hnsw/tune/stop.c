@@ -3,26 +3,26 @@
 #include <math.h>
 #include <string.h>
 
-/* A walk with a stop keeps so many times what ef alone would: the hard queries are to go further than they went, and
- * what the hardest may cost is bounded by a search with this ef. */
+/* A walk with a stop keeps so many times what ef alone would. Hard queries are to go further than they went. A search
+ * with this ef bounds what the hardest may cost. */
 #define CAP 2u
 
-/* With less room than this above ef alone hard queries gain nothing. */
+/* Hard queries gain nothing with less room than this above ef alone. */
 #define LEAST_CAP 1.25
 
-/* A stop is taken where it saves so much: what it saves on average it costs at the far end of the latencies. */
+/* A stop is taken where it saves so much: its mean saving is paid for at the far end of the latencies. */
 #define WORTH 0.97
 
-/* Found where a search for a better one would save less than this share. */
+/* The stop is found when a search for a better one would save less than this part. */
 #define CLOSE 0.01
-/* The same, in log odds of a hit; and by how much these rise with the logarithm of stop, about. */
+/* The same limit in log odds of a hit, and about how much these rise with the logarithm of stop. */
 #define CLOSE_ODDS 0.02
 #define SLOPE      3.0
 
 #define FIRST_STOP 0.0625
 #define MOST_STEPS ((size_t)1 << 20)
 
-/* How log odds rise with the logarithm of stop, by the two points at the end of the curve where `from` is. */
+/* Returns how log odds rise with the logarithm of stop, by the two points at the end of the curve where `from` is. */
 static double slope_at(const sl_curve *curve, const sl_tune_point *from) {
     if (curve->count < 2) return SLOPE;
     const sl_tune_point *low = from == curve->points ? from : from - 1, *high = low + 1;
@@ -30,7 +30,8 @@ static double slope_at(const sl_curve *curve, const sl_tune_point *from) {
     return fmin(fmax(rise / log((double)high->at / (double)low->at), 1), 2 * SLOPE);
 }
 
-/* From a point of the curve to where the target is expected, and a little further, so that it lies between the two. */
+/* Goes from a point of the curve to where the target is expected, and a little further, so that it lies between the
+ * two. */
 static size_t stepped(const sl_curve *curve, const sl_tune_point *from, double wanted) {
     double gap = sl_curve_log_odds(curve, wanted) - sl_curve_log_odds(curve, from->recall);
     double factor = exp(1.1 * gap / slope_at(curve, from));
@@ -45,14 +46,14 @@ static size_t first_steps(const sl_tune *tune, const sl_curve *curve, double wan
     return stepped(curve, &last, wanted);
 }
 
-/* The first point that was measured to reach this recall, or NULL. */
+/* Returns the first point that was measured to reach this recall, or NULL. */
 static const sl_tune_point *first_measured(const sl_curve *curve, double target) {
     for (size_t i = 0; i < curve->count; i++)
         if (curve->points[i].recall >= sl_tune_aim(target, &curve->points[i])) return &curve->points[i];
     return NULL;
 }
 
-/* Where to measure next, or 0 where nothing better is to be expected. `dear` is what ef alone costs. */
+/* Returns where to measure next, or 0 where nothing better is expected. `dear` is what ef alone costs. */
 static size_t next_steps(const sl_tune *tune, const sl_curve *curve, double target, double dear) {
     if (curve->count == 0) return first_steps(tune, curve, target);
     const sl_tune_point *met = first_measured(curve, target), *last = &curve->points[curve->count - 1];
@@ -66,7 +67,7 @@ static size_t next_steps(const sl_tune *tune, const sl_curve *curve, double targ
         next = near ? 0 : stepped(curve, met, wanted);
     } else {
         int close = !sl_tune_meet(curve, target, &expected) || met->evaluations <= (1 + CLOSE) * expected.evaluations;
-        /* A little further, lest the same place is come upon from below again and again. */
+        /* The measurement lies a little further, lest the same place is met from below again and again. */
         next = close ? 0 : expected.at + expected.at / 256;
     }
     return next && sl_curve_at(curve, next) ? 0 : next;

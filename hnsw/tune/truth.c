@@ -2,10 +2,10 @@
 
 #include <math.h>
 
-/* Vectors are brought back from their rows so many bytes at a time. */
+/* Vectors are decoded from their rows so many bytes at a time. */
 #define BLOCK_BYTES ((size_t)1 << 20)
 
-/* A row of k nodes, best first, into the task's form, by the heap that orders results. */
+/* Brings a row of k nodes, best first, into the task's form, by the heap that orders results. */
 static sl_status take_row(sl_tune_task *task, size_t q, sl_top *top) {
     uint64_t *row = task->truth + q * task->k;
     sl_top_sort(top);
@@ -19,7 +19,7 @@ static sl_status take_row(sl_tune_task *task, size_t q, sl_top *top) {
     return SL_OK;
 }
 
-/* `nodes` says that the ids are node numbers already. */
+/* Takes the ids of the true neighbours of all queries; `nodes`: the ids are node numbers already. */
 static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
     const sl_allocator *allocator = &task->index->allocator;
     const size_t k = task->k;
@@ -34,7 +34,7 @@ static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
             uint64_t id = ids[q * k + i];
             uint32_t node = (uint32_t)id;
             if (nodes && id >= task->index->n) {
-                /* Scores beyond what a double holds are none. */
+                /* Scores beyond what a double holds are no scores. */
                 status = sl_fail(SL_EVALUE, "query %zu is too far from the vectors for a score; scale them down", q);
                 goto done;
             }
@@ -56,12 +56,12 @@ done:
     return status;
 }
 
-/* The type in which queries and vectors are compared: the index's own integers, or floats. */
+/* Returns the type in which queries and vectors are compared: the index's own integers, or floats. */
 static sl_dtype exact_type(const sl_index *index) {
     return sl_dtype_is_float(index->codec.dtype) ? SL_F32 : index->codec.dtype;
 }
 
-/* Makes the scan, which keeps a copy of the queries as floats where they are of another floating-point type. */
+/* Makes the scan. It keeps a copy of the queries as floats where they are of another floating-point type. */
 static sl_status make_scan(const sl_tune_task *task, sl_exact **out) {
     const sl_index *index = task->index;
     const size_t dim = index->codec.dim;
@@ -87,7 +87,7 @@ static sl_status make_scan(const sl_tune_task *task, sl_exact **out) {
     return status;
 }
 
-/* Compares the queries with all nodes that are not deleted, which are numbered anew for it: nodes[i] is the i-th. */
+/* Compares the queries with all nodes that are not deleted. The scan numbers these anew: nodes[i] is the i-th. */
 static sl_status scan(sl_tune_task *task, sl_exact *exact, uint32_t *nodes, uint64_t units) {
     const sl_index *index = task->index;
     const sl_dtype dtype = exact_type(index);
@@ -145,7 +145,7 @@ sl_status sl_tune_truth(sl_tune_task *task, const uint64_t *ids, uint64_t units)
     return ids ? take_ids(task, ids, 0) : compare_everything(task, units);
 }
 
-/* Targets that are not reached hold the best recall there was. */
+/* Records of targets that are not reached hold the best recall there was. */
 sl_status sl_tune_judge_truth(const sl_tune *tune) {
     double best = 0;
     for (size_t t = 0; t < tune->count; t++)

@@ -6,17 +6,17 @@
 
 #include <math.h>
 
-/* The depth tried where none is asked for. */
+/* The max_ef where none is asked for. */
 #define USUAL_MAX_EF 16384u
 
-/* Passes that finding the truth counts as, in the progress. */
+/* Finding the truth counts as so many passes in the progress. */
 #define TRUTH_PASSES 20u
 
-/* Recall moves from one set of queries to another by some standard errors: half of one is asked on top, but not more
- * than this, so that few queries do not make for dear settings. */
+/* Recall moves by some standard errors from one set of queries to another. Half an error is asked on top, but at most
+ * this much, so that few queries do not make for dear settings. */
 #define MOST_MARGIN 0.002
 
-/* What the estimate is to be good to, and the error it may have then. */
+/* The estimate is to be good to this much; the error that it may have then follows. */
 #define TOLERANCE 0.005
 
 void sl_tune_params_init_sized(sl_tune_params *params, size_t struct_size) {
@@ -90,7 +90,7 @@ static int reranks(const sl_index *index) {
            !sl_dtype_is_float(index->codec.dtype);
 }
 
-/* Depths from the least re-ranking to all there is, a curve for each, and one over stop. */
+/* Makes a curve for each depth of re-ranking, from the least to all there is, and one over stop. */
 static sl_status make_curves(sl_tune *tune) {
     static const double depths[SL_TUNE_DEPTHS] = {1, 1.3, 1.6, 2, 2.5, 3, 4, 5, 6, 8, 12, 20, (double)SL_MAX_EF};
     sl_tune_task *task = &tune->task;
@@ -105,7 +105,7 @@ static sl_status make_curves(sl_tune *tune) {
         tune->curves[c].hits = (double)task->k * (double)task->nq;
     for (size_t d = 0; d < task->depth_count && task->depth_count > 1; d++)
         task->depths[d] = (size_t)fmin(ceil(depths[d] * (double)task->k), SL_MAX_EF);
-    /* Both read memory, and that is most of what they cost. */
+    /* Both read memory; that is most of what they cost. */
     const sl_array *arrays = index->arrays;
     size_t codes = arrays[SL_ARRAY_CODES].width, coarse = arrays[SL_ARRAY_COARSE].width;
     size_t beside = coarse ? codes : arrays[SL_ARRAY_REST].width, refine = arrays[SL_ARRAY_REFINE].width;
@@ -170,7 +170,7 @@ static void fill_report(const sl_tune *tune, size_t first, sl_tune_report *repor
 static sl_status run(sl_tune *tune, const uint64_t *truth, size_t *first) {
     SL_TRY(make_curves(tune));
     begin_progress(tune);
-    /* As a save would, which otherwise would do it anew once the settings are found. */
+    /* Renumbers as a save would: a save would do it anew once the settings are found. */
     sl_progress *progress = &tune->task.progress;
     sl_renumber_settle(tune->task.index, 2, tune->task.threads, progress);
     if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
