@@ -3,9 +3,9 @@
  * Entries do not repeat these errors:
  *
  *   rows    SL_ENOTFOUND (a column or id is missing), SL_ETYPE (of a column), SL_EVALUE (its row, or line and column,
- * is named), SL_ELIMIT (above 16,384 columns, 2^31 - 1 items, 2^32 - 1 values in bags), the source's files   SL_EIO,
- * SL_EFORMAT, SL_EVERSION, SL_ECORRUPT (the first fault is named) items   SL_EBUSY (another thread updates or saves the
- * table, or makes a recommender of it)
+ *           is named), SL_ELIMIT (above 16,384 columns, 2^31 - 1 items, 2^32 - 1 values in bags), the source's
+ *   files   SL_EIO, SL_EFORMAT, SL_EVERSION, SL_ECORRUPT (the first fault is named)
+ *   items   SL_EBUSY (another thread updates or saves the table, or makes a recommender of it)
  */
 #ifndef SHORTLIST_RANK_H
 #define SHORTLIST_RANK_H
