@@ -1,6 +1,6 @@
 /*
- * This header ranks what recall found by a wide & deep model (arXiv 1606.07792). The conventions of <shortlist.h> hold.
- * Entries do not repeat these errors:
+ * Shortlist: ranking by a wide & deep model (arXiv 1606.07792). The conventions of <shortlist.h> hold. Entries do
+ * not repeat these errors:
  *
  *   rows    SL_ENOTFOUND (a column or id is missing), SL_ETYPE (of a column), SL_EVALUE (its row, or line and column,
  *           is named), SL_ELIMIT (above 16,384 columns, 2^31 - 1 items, 2^32 - 1 values in bags), the source's
@@ -109,7 +109,7 @@ typedef struct sl_epoch {
     double valid_auc;  /* NaN but for logistic loss */
     double seconds;    /* training alone */
     size_t rows;
-    int best; /* nonzero: the best so far */
+    int best; /* nonzero: best so far */
 } sl_epoch;
 typedef void (*sl_epoch_fn)(void *ctx, const sl_epoch *epoch);
 
@@ -151,17 +151,17 @@ typedef struct sl_train_report {
 /* Trains a model. A deep part needs oneDNN. spec is JSON text (docs/SPEC.md). train is read twice and kept encoded, 4
  * bytes a feature and row. valid NULL: the spec's share of train. report may be NULL. Errors: SL_EINVAL (the spec, by
  * its key; fewer than 2 rows), SL_EVALUE (one class alone; a loss not finite: the last good checkpoint stays),
- * SL_ELIMIT (a vocabulary), SL_EUNSUPPORTED, the checkpoint's, or SL_EFORMAT (another training's). */
+ * SL_ELIMIT (a vocabulary), SL_EUNSUPPORTED, the checkpoint's, SL_EFORMAT (another training's). */
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
-/* Makes an untrained model: fitted features, first weights. One row or class is enough. Of params, seed, lookup and
- * allocator count. Errors: as above, but for oneDNN, loss and checkpoint. */
+/* Makes an untrained model: fitted features, first weights. One row or class is enough. Only seed, lookup and allocator
+ * of params count. Errors: as above, but for oneDNN, loss and checkpoint. */
 SL_API SL_MUST_USE sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train_params *params,
                                               sl_ranker **out);
 SL_API void sl_ranker_free(sl_ranker *ranker);
 
-/* As sl_index_save. */
+/* Writes the model as sl_index_save does. */
 SL_API SL_MUST_USE sl_status sl_ranker_save(const sl_ranker *ranker, const char *path, const sl_save_params *params);
 
 typedef struct sl_ranker_open_params {
@@ -260,12 +260,12 @@ typedef struct sl_encoded {
     const float *dense;        /* (rows, dense_width) */
     const uint32_t *ids;       /* (rows, id_count) */
     const uint32_t *bag_start; /* (rows * bag_count + 1): where each bag begins in bag_ids, row by row */
-    const uint32_t *bag_ids;   /* NULL only if all are empty */
+    const uint32_t *bag_ids;   /* NULL only if all empty */
 } sl_encoded;
 
 /* ---- Prediction */
 
-/* Scratch of predictions, for one thread at a time. Its ranker must outlive it. */
+/* Scratch of predictions, for one thread at a time. The ranker must outlive it. */
 typedef struct sl_predictor sl_predictor;
 
 typedef struct sl_predictor_params {
@@ -338,7 +338,7 @@ SL_API SL_MUST_USE sl_status sl_ranker_evaluate(const sl_ranker *ranker, const s
                                                 const sl_evaluate_params *params, sl_metrics *out);
 
 /* The same for any scores (n, outputs). labels (class numbers under multi-class loss), weights and groups have n
- * entries; the last two may be NULL. Of params, ndcg_k and allocator count. Errors: as above; SL_EVALUE (a label or
+ * entries; the last two may be NULL. Only ndcg_k and allocator of params count. Errors: as above; SL_EVALUE (a label or
  * score unfit for the loss, a negative weight). */
 SL_API SL_MUST_USE sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, const float *labels,
                                                 const float *weights, const uint64_t *groups, size_t n,
@@ -372,7 +372,7 @@ SL_API SL_MUST_USE sl_status sl_items_create(const sl_rows *rows, const sl_items
 /* Maps a saved table, whose file must not become shorter, and loads its ids alone. Values and texts are verified by
  * sl_items_check, saves and sl_recommender_params.verify. Errors: as of sl_index_open. */
 SL_API SL_MUST_USE sl_status sl_items_open(const char *path, const sl_items_params *params, sl_items **out);
-/* As sl_index_save; verifies a mapped file first. */
+/* Writes the table as sl_index_save does, and verifies a mapped file first. */
 SL_API SL_MUST_USE sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_params *params);
 SL_API void sl_items_free(sl_items *items);
 
@@ -385,7 +385,7 @@ typedef struct sl_items_check_report {
 } sl_items_check_report;
 
 /* Verifies every byte of a mapped table's file, and its ids by their column. *report is filled on failure too, with
- * what was found sound; it is 0 for a table in memory, also once updates replaced the mapped one. Threads: safe beside
+ * what was found sound. A table in memory, or updated to lie there, gives 0. Threads: safe beside
  * readers and updates. */
 SL_API SL_MUST_USE sl_status sl_items_check(const sl_items *items, const sl_file_check_params *params,
                                             sl_items_check_report *report);
@@ -422,7 +422,7 @@ typedef struct sl_recommender_params {
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;
-    int verify; /* nonzero: reads and verifies a mapped file whole before it is first prepared, also by swaps */
+    int verify; /* nonzero: reads and verifies a mapped file whole before first preparing it, also by swaps */
 } sl_recommender_params;
 SL_API void sl_recommender_params_init_sized(sl_recommender_params *params, size_t struct_size);
 #define sl_recommender_params_init(params) sl_recommender_params_init_sized((params), sizeof *(params))
@@ -438,7 +438,8 @@ SL_API void sl_recommender_free(sl_recommender *recommender);
  * the new one. On failure the old pair stays, else this or a later swap frees it. Errors: as above; SL_EBUSY (another
  * thread swaps or updates). */
 SL_API SL_MUST_USE sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl_items *items);
-/* As sl_items_update for the table in use and what was computed ahead. SL_EINVAL: there is none. SL_EBUSY: as above. */
+/* Updates the table in use as sl_items_update does, and what was computed ahead. SL_EINVAL: there is none. SL_EBUSY: as
+ * above. */
 SL_API SL_MUST_USE sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows);
 /* Number of swaps. */
 SL_API uint64_t sl_recommender_version(const sl_recommender *recommender);
