@@ -81,8 +81,8 @@ def where(record):
 def about(record):
     """The line that says the question, the date, and how to read the numbers."""
     data, (named, _, changes) = record["data"], record["commit"].partition(" ")
-    return (f"The set has {data['rows']:,} vectors of {data['dim']} elements, under {data['metric']}. The race ran on one "
-            f"core on {record['date'][:10]}, at commit {' '.join([named[:12], changes]).strip()}. Speeds are queries a "
+    return (f"The set has {data['rows']:,} vectors of {data['dim']} elements, under {data['metric']}. The race ran on "
+            f"one core on {record['date'][:10]}, at commit {' '.join([named[:12], changes]).strip()}. Speeds are queries a "
             f"second at recall@10 {' / '.join(TARGETS)}. A number in brackets is a measured recall that is off by more "
             f"than {OFF}.")
 

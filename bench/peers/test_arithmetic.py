@@ -219,8 +219,8 @@ class Tables(unittest.TestCase):
         self.assertIn("| who took part |\n|---|\n| us, them fast |", self.markdown(parameters=parameters))
 
     def test_what_a_reader_must_know_of_the_run(self):
-        self.assertIn("### glove100 on a CPU\n\nThe set has 1,000 vectors of 4 elements, under cosine. The race ran on one "
-                      "core on 2026-01-01, at commit cccccccccccc. ", self.markdown())
+        self.assertIn("### glove100 on a CPU\n\nThe set has 1,000 vectors of 4 elements, under cosine. The race ran "
+                      "on one core on 2026-01-01, at commit cccccccccccc. ", self.markdown())
         events = [{"name": "us big", "qps": 90.0, "cpu_qps": 100.0}]
         text = self.markdown(commit="c" * 40 + " with changes", rounds=events,
                              machine={"cpu": "a CPU", "generation": "family 25, model 17"})
