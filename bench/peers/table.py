@@ -1,5 +1,5 @@
-"""Prints the Markdown tables of the races that are recorded, or writes them between the marks of two files: all of them
-to docs/BENCHMARKS.md, and to README.md one line a library of one race."""
+"""Prints the Markdown tables of the recorded races, or writes them between the marks of two files. All tables go to
+docs/BENCHMARKS.md; one line a library of one race goes to README.md."""
 
 import argparse
 import json
@@ -130,8 +130,8 @@ def markdown(stem, record):
 
 
 def leaders(entries, found):
-    """Each library's variant that is the fastest one query a call at the middle recall, or below it where none
-    reaches that; the fastest library first."""
+    """Gives each library's fastest variant, one query a call, at the middle recall or else below it. The fastest
+    library stands first."""
     def key(entry):
         return [report.speed(found, entry["name"], "one", target) for target in (TARGETS[1], TARGETS[0])]
 

@@ -332,7 +332,7 @@ class Front(unittest.TestCase):
 
 
 class Records(unittest.TestCase):
-    """Which records leave when one is made."""
+    """The records that leave when one is made."""
 
     about = {"data": {"name": "glove100"}, "machine": {"cpu": "a CPU", "generation": "model 1"},
              "parameters": {"max_isa": ""}}
