@@ -13,7 +13,7 @@ die() {
     exit 1
 }
 
-# PyTorch is 3 GB: where ./dev bench rank has fetched it already, it is taken from there. pytorch-widedeep needs an older
+# PyTorch is 3 GB. This script takes PyTorch from where ./dev bench rank has fetched it. pytorch-widedeep needs an older
 # NumPy than that environment has, and so one of its own.
 environment() {
     if [ "$(cat "$VENV/key" 2>/dev/null)" != "${PACKAGES[*]}" ]; then

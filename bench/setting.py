@@ -1,4 +1,4 @@
-"""What every comparison tells of itself: the machine, the commit, and how a set of rounds is summed up."""
+"""Facts that every comparison tells of itself: the machine, the commit, and how a set of rounds is summed up."""
 
 import os
 import pathlib

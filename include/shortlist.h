@@ -3,15 +3,16 @@
  *
  * This header is the contract for shapes, units, ownership, thread-safety and errors. Anything it does not say may
  * change. Unless an entry says otherwise:
- *   - Functions that can fail return sl_status; sl_last_error() has the detail. Any call may return SL_EINVAL (a bad
- *     argument) or SL_ENOMEM, and with a progress callback SL_ECANCELED. Entries list other statuses.
+ *   - Functions that can fail return sl_status. Any call may return SL_EINVAL (a bad argument) or SL_ENOMEM, and with a
+ *     progress callback SL_ECANCELED. Entries list other statuses.
  *   - Outputs are defined on SL_OK (0) only. A handle that could not be made is NULL.
  *   - The caller owns every buffer it passes in. The library keeps none after the call. *_free frees the handle of a
  *     *_create or *_open, and takes NULL.
- *   - Sizes and strides are in bytes. Matrices are row-major. A stride of 0 means dense rows.
+ *   - Sizes and strides are in bytes. Matrices are row-major. A stride of 0 means dense rows. Vectors are aligned to
+ *     their element size.
  *   - *_init fills a parameter struct with its defaults: 0 or NULL where a field names none. NULL params mean the
- *     defaults. *_init passes the caller's struct size: programs work with a newer library, whose structs may have
- *     grown. The caller sets struct_size of a struct that a call fills.
+ *     defaults. *_init passes the caller's struct size, so that programs work with a newer library. The caller sets
+ *     struct_size of a struct that a call fills.
  *   - NULL means the default allocator, no log, the system's operations. `threads` 0 means as many as OpenMP gives
  *     (OMP_NUM_THREADS).
  *   - The library never prints, aborts, throws, installs signal handlers or changes global state.
@@ -38,7 +39,7 @@ extern "C" {
 #define SL_MUST_USE
 #endif
 
-/* ---- Status ---- */
+/* ---- Status */
 
 /* A status never changes its number; no number is used again. */
 #define SL_STATUS_MAP(X)                                                                                               \
@@ -71,14 +72,13 @@ typedef enum sl_status {
 SL_API const char *sl_status_name(sl_status status);
 SL_API const char *sl_status_text(sl_status status);
 
-/* The calling thread's last failure: what, where, what to do. Never NULL; "" before the first. Valid until the thread's
- * next call. */
+/* The calling thread's last failure: what, where, what to do; "" before it. Valid until the thread's next call. */
 SL_API const char *sl_last_error(void);
 
-/* "0.1.0"; static storage. */
+/* Gives "0.1.0", in static storage. */
 SL_API const char *sl_version(void);
 
-/* ---- Vocabulary ---- */
+/* ---- Vocabulary */
 
 /* Metric   score of a result                             nearer is
  * IP       inner product x·q                             larger
@@ -92,10 +92,10 @@ typedef enum sl_dtype { SL_F32 = 0, SL_F16 = 1, SL_BF16 = 2, SL_I8 = 3, SL_U8 = 
 /* Codes of layer 0, which walks score.
  *   I8, I16   floats are quantised with one scale a vector; integers are kept exactly, with exact integer distances
  *   I4        4 bits an element. Finer codes rank what a walk found: 8 bits more (I4+8) for floats of dim up to 112
- *             (COSINE: 120) or above 8192; else those of I8, or of I16 for I16. Not for integers of dim above 8192 */
+ *             (COSINE: 120) or above 8192, else those of I8 or I16. Not for integers of dim above 8192 */
 typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_CODES_I4 = 3 } sl_codes;
 
-/* A second tier of floating-point input, which re-ranks a walk's best candidates.
+/* A finer copy of floating-point input, which re-ranks a walk's best candidates.
  *   F32    the vector as given
  *   BF16   what codes leave of it, in bf16: with 8-bit codes some 16 bits an element in all
  *   I16    16-bit integers with their own scale */
@@ -111,7 +111,7 @@ typedef enum sl_layout { SL_LAYOUT_ARRAYS = 0, SL_LAYOUT_RECORDS = 1 } sl_layout
 
 /* Memory nodes (NUMA) of layer 0's pages.
  *   DEFAULT      by the process's policy (numactl), else the node of a page's first thread
- *   INTERLEAVE   all nodes of the process in turns, alike for all threads
+ *   INTERLEAVE   all nodes of the process in turns
  *   BIND         one node; when it is full, the system ends the process
  *   LOCAL        the node of a page's first thread, whatever the process's policy */
 typedef enum sl_numa_policy {
@@ -136,8 +136,7 @@ typedef enum sl_tier { SL_TIER_AUTO = 0, SL_TIER_NONE = 1, SL_TIER_DRAM = 2 } sl
 /* Fills a result row after its last result, with score NaN. No user's id. */
 #define SL_NO_ID UINT64_MAX
 
-/* A name function gives an enumerator's last part in lower case ("ip", "u8", "bf16", "map"), as the command prints it,
- * or "?". */
+/* A name function gives an enumerator's last part in lower case ("ip", "u8", "bf16", "map"), or "?". */
 SL_API const char *sl_metric_name(sl_metric metric);
 SL_API const char *sl_dtype_name(sl_dtype dtype);
 SL_API const char *sl_codes_name(sl_codes codes);
@@ -155,7 +154,7 @@ SL_API const char *sl_numa_format(sl_numa_policy policy, size_t node, char *text
 /* Bytes of one element; 0: out of range. */
 SL_API size_t sl_dtype_size(sl_dtype dtype);
 
-/* ---- Plugged in by a caller ---- */
+/* ---- Callbacks */
 
 /* Memory of one handle. alloc returns `size` bytes aligned to `alignment` (a power of two), or NULL. free gets the same
  * size. Threads of a batch call may call both. The struct is copied; ctx must outlive the handle. The default is
@@ -171,11 +170,11 @@ typedef enum sl_log_level { SL_LOG_ERROR = 0, SL_LOG_WARN = 1, SL_LOG_INFO = 2, 
 /* Receives an event worth an operator's notice, as one line without a newline, on any calling thread. */
 typedef void (*sl_log_fn)(void *ctx, sl_log_level level, const char *message);
 
-/* Receives a long call's progress some ten times a second, on the thread of that call. Nonzero cancels: the call undoes
- * its work and returns SL_ECANCELED. */
+/* Receives a long call's progress some ten times a second, on the thread of that call; an unknown total is 0. Nonzero
+ * cancels: the call undoes its work and returns SL_ECANCELED. */
 typedef int (*sl_progress_fn)(void *ctx, uint64_t done, uint64_t total);
 
-/* File operations of a save, and of an index opened to be written. They behave as the POSIX calls of their names (errno
+/* File operations of a save, and of an index opened to be written. Each behaves as the POSIX call of its name (errno
  * set, short writes allowed). NULL ones are the system's.
  *   allocate       as posix_fallocate inside the file, but fails with -1 and errno
  *   flush, drain   as libpmem's, both or neither. `size` bytes at `at` (`offset` in the file) are durable after the
@@ -218,14 +217,15 @@ typedef struct sl_numa_ops {
     int (*set_cpus)(void *ctx, const sl_cpu_set *cpus);
 } sl_numa_ops;
 
-/* ---- Index: make, fill, ask, save, open ---- */
+/* ---- Index */
 
-/* An HNSW graph over codes (Malkov and Yashunin 2016, arXiv 1603.09320).
+/* An HNSW graph over codes (arXiv 1603.09320).
  * Threads: any number may search at once, each with its own searcher or by batch calls. check and get calls are safe
  * beside searches. add, delete, drop_damaged, reserve, tune, save, sync and free need the handle to themselves.
- * fork(): a child may search every handle, and change an index in memory. Its batch calls use one thread if the
- * parent's used several. It may not change the file of a writable or exclusive handle (SL_EBUSY): it opens that itself.
- * add, save and tune may renumber some thousand vectors or more: ids stay, memory moves (docs/internals/hnsw.md). */
+ * fork(): a child may search every handle, and change an index in memory. Batch calls of a child use one thread if the
+ * parent's used several. SL_EBUSY refuses a child that changes the file of a writable or exclusive handle: it opens
+ * that file itself.
+ * Memory: add, save and tune may renumber some thousand vectors or more. Ids stay, memory moves. */
 typedef struct sl_index sl_index;
 
 typedef struct sl_index_params {
@@ -242,9 +242,8 @@ typedef struct sl_index_params {
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;
-    /* Policy of codes, links, ids and refine tier. With several nodes, each (BIND: that one) gets a copy of the upper
-     * layers. A batch call keeps each thread to one node's CPUs (docs/internals/hnsw.md). Default SL_NUMA_DEFAULT: none
-     * of this. */
+    /* Policy of codes, links, ids and refine copy. With several nodes, each (BIND: that one) gets a copy of the upper
+     * layers. A batch call keeps each thread to one node's CPUs (docs/internals/hnsw.md). Default SL_NUMA_DEFAULT. */
     sl_numa_policy numa;
     size_t numa_node; /* of SL_NUMA_BIND */
     const sl_numa_ops *numa_ops;
@@ -271,17 +270,16 @@ typedef struct sl_add_params {
 SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
 #define sl_add_params_init(params) sl_add_params_init_sized((params), sizeof *(params))
 
-/* Adds n vectors of the index's dimension, all or nothing. ids has n entries; NULL goes on from the largest id there
- * has been plus one, the first being 0. A cancelled call adds nothing. Cancelled while it renumbers, it has added all
- * and returns SL_OK.
+/* Adds n vectors of the index's dimension, all or nothing. NULL ids go on from the largest id so far plus one; the
+ * first is 0. A cancelled call adds nothing; cancelled while it renumbers, it has added all and returns SL_OK.
  * Errors: SL_EVALUE (names the row), SL_EEXIST (an id twice, or already present), SL_ETYPE, SL_ELIMIT, SL_EREADONLY;
  * for a file written in place SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
-/* Deletes the vectors of n ids, all or nothing. Searches and sl_index_get no longer find them. Their ids may be added
- * again. They keep their memory: build anew when they are most of the index. Searches find k vectors while k are left,
- * but take longer.
+/* Deletes the vectors of n ids, all or nothing. Searches and sl_index_get do not find deleted vectors, whose ids may be
+ * added again. Deleted vectors keep their memory: build anew when they are most of the index. Searches find k vectors
+ * while k are left, but take longer.
  * Errors: SL_ENOTFOUND (names an id absent, deleted before, or given twice), SL_EREADONLY; for a file written in place
  * SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
@@ -294,13 +292,13 @@ typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 typedef struct sl_search_params {
     size_t struct_size;
     size_t ef;      /* candidates kept on layer 0, without deleted ones; 1 to SL_MAX_EF, default 64; raised to k */
-    size_t rerank;  /* candidates that the refine tier or I4's finer codes re-rank; default 0: by k and ef */
+    size_t rerank;  /* candidates that the refine copy or I4's finer codes re-rank; default 0: by k and ef */
     size_t threads; /* of a batch call, as progress; default 1 */
     sl_progress_fn progress;
     void *progress_ctx;
     /* Filter; both must agree where both are given. `accept` returns nonzero for an id that may be returned. Each
-     * searching thread calls it, at most once a query, id and walk. It must not use the searcher or change the index.
-     */
+     * searching thread calls `accept`, at most once a query, id and walk. `accept` must not use the searcher or change
+     * the index. */
     sl_accept_fn accept;
     void *accept_ctx;
     /* (accept_bits_count + 63) / 64 words. Bit i % 64 of word i / 64 says whether id i may. Ids from accept_bits_count
@@ -310,13 +308,13 @@ typedef struct sl_search_params {
     /* Above 0, up to 1: recall to reach. Settings that sl_index_tune stored replace ef, rerank, stop, probes and
      * groups: see sl_index_find_tuned. */
     double recall;
-    /* Above 0: a walk also ends at a candidate more than 1 + stop times as far as the k-th best, or the 16th for larger
-     * k (arXiv 2505.15636). IP: at one whose score is lower by more than stop times that one's magnitude. ef still
-     * bounds the walk. 0 (default), with a filter, or with over a 64th deleted: ef alone. */
+    /* Above 0: a walk also ends at a candidate over 1 + stop times as far as the k-th best (k > 16: the 16th). IP: at a
+     * score lower by over stop times that one's magnitude. ef still bounds the walk. 0 (default), with a filter, or
+     * with over a 64th deleted: ef alone. */
     double stop;
     /* Above 0: each query scans this many nearest partitions, or up to a quarter more, instead of a walk. ef and stop
-     * do not count. Scanning fewer vectors than k gives fewer results. Walks for 0 (default), a filter, over half
-     * deleted, codes I16 or F32, no AVX2 or NEON, or no partitions (below 4,096 vectors). */
+     * do not count. Scanning fewer vectors than k gives fewer results. A query walks for 0 (default), a filter, over
+     * half deleted, codes I16 or F32, no AVX2 or NEON, or no partitions (below 4,096 vectors). */
     size_t probes;
     /* Above 0: partitions come from this many nearest groups of some 16, or up to a quarter more. The same recall takes
      * more probes. 0, or no groups in the index: from all. */
@@ -332,32 +330,31 @@ typedef struct sl_search_stats {
     size_t expansions;  /* nodes whose links were read */
 } sl_search_stats;
 
-/* Scratch of searches, for any number of queries, one thread at a time. Its index must outlive it. It sees later adds.
- */
+/* Scratch of searches, for any number of queries, one thread at a time. The index must outlive its searchers, which see
+ * later adds. */
 typedef struct sl_searcher sl_searcher;
 
 /* Makes a searcher for ef and k up to max_ef. A filter may raise ef to max_ef. Memory grows with it. */
 SL_API SL_MUST_USE sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher **out);
 SL_API void sl_searcher_free(sl_searcher *searcher);
 
-/* Finds the k nearest of one query, best first. ids and scores have k entries, filled up with SL_NO_ID and NaN; scores
- * and stats may be NULL. Takes no lock. Allocates only after the index has grown (once), among deleted vectors, or for
- * a scan that re-ranks more than max_ef.
+/* Finds the k nearest of one query, best first. Outputs have k entries, filled up with SL_NO_ID and NaN. scores and
+ * stats may be NULL. Takes no lock. Allocates only after the index has grown (once), among deleted vectors, or for a
+ * scan that re-ranks more than max_ef.
  * A filter applies before re-ranking. While too few are left, the walk repeats with ef doubled, up to max_ef. Fewer
  * than k results, or none, are SL_OK.
- * Errors: SL_EINVAL (also max(k, ef) above max_ef, accept_bits NULL with a count), SL_ENOTFOUND (no settings for this
- * recall), SL_ETYPE, SL_EVALUE. */
+ * Errors: SL_EINVAL (also max(k, ef) above max_ef), SL_ENOTFOUND (no settings for this recall), SL_ETYPE, SL_EVALUE. */
 SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                                                 const sl_search_params *params, uint64_t *ids, float *scores,
                                                 sl_search_stats *stats);
 
 /* The same for nq queries: ids and scores are (nq, k), stats sums over them. A filter may raise ef to 8 * max(ef, k),
- * at least 1024. Errors name the query's row. */
+ * at least 1024. The index keeps up to eight searchers for later calls. Errors name the query's row. */
 SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                              size_t stride, size_t k, const sl_search_params *params, uint64_t *ids,
                                              float *scores, sl_search_stats *stats);
 
-/* Gives the vectors of n ids as dense rows of SL_F32, or of an integer index's own type. They are exact for integers,
+/* Gives the vectors of n ids as dense rows of SL_F32, or of an integer index's own type. Rows are exact for integers,
  * codes F32 and refine F32, else the best reconstruction held. Errors: SL_ENOTFOUND (names the id), SL_ETYPE. */
 SL_API SL_MUST_USE sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype dtype, void *out);
 
@@ -398,8 +395,8 @@ typedef struct sl_index_numa {
     uint64_t bytes_absent;        /* not in memory; of a mapped file: not read by this process */
 } sl_index_numa;
 
-/* Tells on which nodes layer 0's pages lie now. Errors: SL_EUNSUPPORTED (no libnuma in this build, or the system does
- * not tell). */
+/* Tells on which nodes layer 0's pages lie now, page by page. Errors: SL_EUNSUPPORTED (no libnuma in this build, or the
+ * system does not tell), SL_ELIMIT (above SL_MAX_NODES). */
 SL_API SL_MUST_USE sl_status sl_index_get_numa(const sl_index *index, sl_index_numa *out);
 
 /* Memory that layer 0 is read from.
@@ -416,7 +413,7 @@ typedef enum sl_mapping {
 
 SL_API const char *sl_mapping_name(sl_mapping mapping);
 
-/* Searches read the tier once it is FILLED, else the mapping. NONE: also with nothing to copy. */
+/* Searches read a FILLED tier, else the mapping. NONE also means that there is nothing to copy. */
 typedef enum sl_tier_state {
     SL_TIER_STATE_NONE = 0,
     SL_TIER_STATE_FILLING = 1,
@@ -433,7 +430,7 @@ typedef struct sl_index_storage {
     int writable;            /* takes adds */
     uint64_t bytes_layer0;   /* of its vectors; in memory, of the room for them */
     int pages_known;         /* 0: /proc/self/smaps or pagemap do not tell, and the next three are 0 */
-    size_t page_size;        /* where layer 0 begins */
+    size_t page_size;        /* where layer 0 begins, huge pages aside */
     uint64_t bytes_resident; /* of layer 0 in memory, in whole pages; of a mapped file: read by this process */
     uint64_t bytes_huge;     /* of these, on pages of 2 MB or more */
     /* For a mapped file with room, else 0. */
@@ -447,7 +444,7 @@ typedef struct sl_index_storage {
     int log_lost;        /* of a file with room, 1: a dead writer's log is missing or damaged, see sl_index_sync */
 } sl_index_storage;
 
-/* Tells what the index lies on now. Errors: SL_ECORRUPT (superblocks of a file written in place). */
+/* Tells what the index lies on now, page by page. Errors: SL_ECORRUPT (superblocks of a file written in place). */
 SL_API SL_MUST_USE sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out);
 
 /* Bytes of an index in a file, by part. */
@@ -540,20 +537,21 @@ typedef struct sl_save_params {
     const sl_file_ops *file_ops;
     sl_progress_fn progress; /* in bytes */
     void *progress_ctx;
-    size_t room; /* of an index: vectors that the file has room for, at least those it has. It can then be written in
-                    place. Unused room counts in its size, but is a hole where the file system has holes. 0 (default):
-                    the file is smallest and never changes */
+    size_t room;      /* of an index: vectors that the file has room for, at least those it has. A writable handle
+                         changes such a file in place. Unused room is a hole in the file. 0 (default): the smallest
+                         file, which never changes */
     sl_layout layout; /* of an index; default SL_LAYOUT_ARRAYS, also when opened from records */
 } sl_save_params;
 
 SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size);
 #define sl_save_params_init(params) sl_save_params_init_sized((params), sizeof *(params))
 
-/* Writes the whole index to path, which holds the old file or the whole new one, whatever happens. path may be the file
- * the index is mapped from. On failure path is as it was, unless the message says that only the folder's sync failed.
- *   SL_EBUSY      path is being written in place (sync makes that durable), or an exclusive handle claims it. Or it is
- *                   the file the index was opened from, and another changed it: open it again and repeat the change, or
- *                   open it exclusive from the start
+/* Writes the whole index to path, which holds the old file or the whole new one, whatever happens. A mapped index may
+ * be saved over its file. On failure path is as it was, unless the message says that only the folder's sync failed. The
+ * file gets mode and owner of the one opened or replaced (docs/FORMAT.md).
+ *   SL_EBUSY      path is being written in place (sync makes that durable), or an exclusive handle claims it; another
+ *                 changed the file that the index was opened from (open it again, exclusive, and repeat the change); or
+ *                 another has had path's folder locked for 10 s
  *   SL_ECORRUPT   the mapped file is damaged
  *   SL_EIO, SL_ENOSPC */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
@@ -588,23 +586,23 @@ typedef struct sl_open_params {
      *   DRAM   always; SL_EUNSUPPORTED for a file with room */
     sl_tier tier;
     size_t threads; /* of the copy into DRAM; they end with it. One for SL_NUMA_LOCAL */
-    int exclusive;  /* 1: the index is to be changed and saved over its file. Until it is freed, other exclusive or
-                       writable handles, and saves, get SL_EBUSY. Not with writable */
-    double wait_s;  /* seconds to wait while SL_EBUSY */
+    int exclusive;  /* 1: the index is to be changed and saved over its file. Until it is freed, also after such a save,
+                       other exclusive or writable handles, and saves, get SL_EBUSY. Not with writable */
+    double wait_s;  /* seconds to wait while SL_EBUSY; progress gets (0, 0) meanwhile */
 } sl_open_params;
 
 SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size);
 #define sl_open_params_init(params) sl_open_params_init_sized((params), sizeof *(params))
 
 /* Opens a saved index; mapped, in constant time. A damaged or hostile file gives SL_EFORMAT, SL_EVERSION, SL_ECORRUPT
- * or wrong neighbours, never a crash, unless it is shortened while mapped. Other errors: SL_EIO, SL_EBUSY (written or
- * claimed by another handle), SL_EUNSUPPORTED (writable without room, a tier in DRAM with it; a NUMA policy as of
- * sl_index_create). */
+ * or wrong neighbours, never a crash, unless it is shortened while mapped.
+ * Errors: SL_EIO, SL_EBUSY (written or claimed by another handle), SL_EUNSUPPORTED (writable without room, a tier in
+ * DRAM with it; a NUMA policy as of sl_index_create). */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
 
-/* Makes durable what was added, tuned and deleted so far in a writable index. It then survives the process and a power
- * loss, and all who have the file open find it from their next search on. Before, only this handle finds it. A crash,
- * or freeing the handle, takes it back whole.
+/* Makes durable what was added, tuned and deleted so far in a writable index. Synced changes survive the process and a
+ * power loss, and all who have the file open find them from their next search on. Other changes are this handle's
+ * alone; a crash, or freeing the handle, takes them back whole.
  * Keep the file and its log (its name and ".log") together. Without the log that a crash left, sl_index_open gives
  * SL_ECORRUPT, but to read the mapped file. Written directly, persistent memory has no log, and changes count at once
  * (docs/internals/storage.md).
@@ -631,7 +629,7 @@ SL_API void sl_snapshot_params_init_sized(sl_snapshot_params *params, size_t str
  * SL_EINVAL (also `copy` is the file or its log), SL_EIO, SL_ENOSPC, those of opening. `copy` is then as it was. */
 SL_API SL_MUST_USE sl_status sl_index_snapshot(const char *path, const char *copy, const sl_snapshot_params *params);
 
-/* ---- Tuning: a recall instead of settings ---- */
+/* ---- Tuning */
 
 #define SL_MAX_TARGETS        64u   /* of one tuning */
 #define SL_MAX_TUNED          4096u /* settings an index stores */
@@ -645,7 +643,7 @@ typedef enum sl_tune_limit {
     SL_LIMIT_EF = 3     /* deeper walks would, but for max_ef */
 } sl_tune_limit;
 
-/* The text says what to do about it, in half a line, or "?". */
+/* The text says what to do about it, or "?". */
 SL_API const char *sl_tune_limit_name(sl_tune_limit limit);
 SL_API const char *sl_tune_limit_text(sl_tune_limit limit);
 
@@ -693,17 +691,17 @@ typedef struct sl_tune_report {
     size_t reached;        /* of them */
     size_t first;          /* the lowest target's number for sl_index_get_tuned; others follow */
     size_t passes;         /* over all queries */
-    size_t queries_needed; /* for two standard errors of 0.005: with fewer, other queries may meet another recall */
+    size_t queries_needed; /* for two standard errors of 0.005 */
 } sl_tune_report;
 
 /* Finds for each target the cheapest settings that reach it on these queries, and stores them in place of those of the
  * same k.
  *   queries   nq rows of the index's dimension, like those to come
  *   truth     (nq, k) ids of the true k nearest, best first. NULL: found among all that sl_index_get gives. Without a
- *             refine tier, recall then does not count what codes lost
+ *             refine copy, recall then does not count what codes lost
  *   report    may be NULL
- * A target out of reach is no error, and stored with its reason. A mapped index is tuned in memory: save it. On failure
- * settings are as before.
+ * A target out of reach is no error, and stored with its reason. Settings stay when vectors are added, and are saved
+ * with the index. A mapped index is tuned in memory: save it. On failure settings are as before.
  * Errors: SL_EINVAL (also fewer than SL_TUNE_LEAST_QUERIES queries or k vectors, a neighbour twice in a row of truth,
  * truth found no better than by chance), SL_ENOTFOUND (an unknown id in truth), SL_EVALUE, SL_ETYPE, SL_ELIMIT. */
 SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
@@ -713,11 +711,11 @@ SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries,
 /* Gives stored settings i, by rising k, then target. SL_ENOTFOUND from sl_index_stats.tuned on. */
 SL_API SL_MUST_USE sl_status sl_index_get_tuned(const sl_index *index, size_t i, sl_tuned *out);
 
-/* Gives the settings of a search with this k and recall: the lowest target not below it, of those tuned for k, else for
- * the next larger k that serve it (least_k). SL_ENOTFOUND: none, and why. */
+/* Gives the settings of a search with this k and recall: the lowest target not below recall. Settings tuned for k go
+ * before those of the next larger k that serve it (least_k). SL_ENOTFOUND says why there are none. */
 SL_API SL_MUST_USE sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl_tuned *out);
 
-/* ---- Exact search: ground truth, and small sets ---- */
+/* ---- Exact search */
 
 typedef struct sl_exact_params {
     size_t struct_size;
@@ -734,7 +732,7 @@ typedef struct sl_exact_params {
 SL_API void sl_exact_params_init_sized(sl_exact_params *params, size_t struct_size);
 #define sl_exact_params_init(params) sl_exact_params_init_sized((params), sizeof *(params))
 
-/* A scan in blocks, for base sets larger than memory. It copies the queries. Threads: one at a time. */
+/* A scan in blocks, for base sets larger than memory. The scan copies the queries. Threads: one at a time. */
 typedef struct sl_exact sl_exact;
 
 SL_API SL_MUST_USE sl_status sl_exact_create(const sl_exact_params *params, const void *queries, size_t nq,
@@ -746,11 +744,11 @@ SL_API void sl_exact_free(sl_exact *exact);
 SL_API SL_MUST_USE sl_status sl_exact_scan(sl_exact *exact, const void *rows, size_t n, size_t stride,
                                            uint64_t first_id);
 
-/* Gives the k nearest of each query so far, best first, ties by smaller id: the same on every machine. ids and scores
- * (may be NULL) are (nq, k), filled as by a search. */
+/* Gives the k nearest of each query so far, best first, ties by smaller id: the same on every machine. Outputs are
+ * (nq, k), filled as by a search; scores may be NULL. */
 SL_API SL_MUST_USE sl_status sl_exact_results(const sl_exact *exact, uint64_t *ids, float *scores);
 
-/* ---- Vectors, one at a time ---- */
+/* ---- Single vectors */
 
 /* Scores two vectors: exact for integer types (cosine: one rounding), floats within dim · 2^-23 · Σ|aᵢbᵢ| of the true
  * value. Errors: SL_EVALUE. */
@@ -761,7 +759,7 @@ SL_API SL_MUST_USE sl_status sl_score(sl_metric metric, sl_dtype dtype, const vo
  * stays NaN. Integers convert to SL_F32 only. Errors: SL_ETYPE. */
 SL_API SL_MUST_USE sl_status sl_convert(const void *from, sl_dtype from_dtype, void *to, sl_dtype to_dtype, size_t n);
 
-/* ---- The machine ---- */
+/* ---- The machine */
 
 typedef enum sl_isa {
     SL_ISA_SCALAR = 0,
@@ -785,9 +783,9 @@ typedef struct sl_system {
     size_t page_size;
     size_t huge_page_size;      /* of transparent huge pages; 0: none */
     const char *huge_page_mode; /* "always", "madvise", "never" or "none" */
-    /* has_mpi is always 0. */
+    /* As built; has_mpi is always 0. */
     int has_openmp, has_numa, has_pmem, has_onednn, has_mpi;
-    size_t max_threads; /* of a batch call with threads = 0 */
+    size_t max_threads; /* of a batch call with threads = 0, unless most_threads is less */
     uint64_t memory;    /* bytes: the machine's, or fewer by a control group; 0: unknown */
     size_t
         most_threads; /* of a call, however many it asks for: SL_MAX_THREADS, or OMP_THREAD_LIMIT where that is less */
@@ -802,7 +800,9 @@ typedef struct sl_numa_node {
     sl_cpu_set cpus;
 } sl_numa_node;
 
-/* Errors: SL_ENOTFOUND (no such node below SL_MAX_NODES), SL_EUNSUPPORTED (as of sl_index_get_numa). */
+/* Describes a memory node. Errors: SL_ENOTFOUND (no such node), SL_EUNSUPPORTED and SL_ELIMIT (as of
+ * sl_index_get_numa).
+ */
 SL_API SL_MUST_USE sl_status sl_numa_get_node(size_t node, sl_numa_node *out);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 """How well the ranker learns real tables: its parts together and alone, and pytorch-widedeep beside them.
 
-Every model learns the training rows with a share of them held out, which chooses its epochs, and is measured once, on
-the test rows, which nothing else has seen.
+Every model learns the training rows. A held-out share of them chooses the epochs. Each model is measured once, on the
+test rows, which nothing else has seen.
 """
 
 import argparse
@@ -30,7 +30,8 @@ TARGETS = (("adult", "auc", 0.915), ("adult", "logloss", 0.304), ("movielens_rat
 
 
 def said(model):
-    """Its name in tables. The peer has its own defaults, where ours has rates and dropout chosen for each table."""
+    """The name of a model in tables. The peer has its own defaults, where ours has rates and dropout chosen for each
+    table."""
     return f"{PEER}, untuned" if model == PEER else model
 
 

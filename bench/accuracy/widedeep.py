@@ -1,7 +1,8 @@
 """pytorch-widedeep, told of the same features as far as it can take them.
 
-Buckets become categories, crosses its crossed columns, lists of texts an indicator column for each text; crosses with a
-list are left out, since it has none. Its optimiser, rate and dropout are its own defaults: it is untuned.
+Buckets become categories, crosses become crossed columns, lists of texts an indicator column for each text. Crosses
+with a list are left out, since pytorch-widedeep has none. The optimiser, rate and dropout are the peer's own defaults:
+the peer is untuned.
 """
 
 import os
@@ -66,7 +67,7 @@ class Columns:
 
 
 def scores(spec, train, train_labels, test, seed):
-    """Its scores of the test rows, after a training with its own default optimiser and early stopping."""
+    """The peer's scores of the test rows, after a training with its own default optimiser and early stopping."""
     torch.manual_seed(seed)
     columns = Columns(spec, train)
     train, test = columns.table(train), columns.table(test)

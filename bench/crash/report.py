@@ -12,7 +12,7 @@ KILLS = re.compile(r"^(\d+) kills: nothing acknowledged was lost; (\d+) had sync
 
 
 def images_of(asked, ran):
-    """By way of writing. A way whose line is missing, or tells of fewer images, did not end, and counts as violated."""
+    """Gives the counts by way of writing. A way whose line is missing, or tells of fewer images, counts as violated."""
     found = {WAYS[way]: {"images": int(images), "operations": int(operations), "violations": int(violations)}
              for way, images, operations, violations in IMAGES.findall(ran["output"])}
     for way in WAYS.values():
@@ -31,7 +31,7 @@ def summarise(images, crashes, kills, kill):
                           "passed": passed},
                "kills": {"kills": kills, "passed": survived, "seconds": kill["seconds"],
                          "synced_untold": int(told[2]) if told else None},
-               # What the first fault was.
+               # The first fault.
                "output": "" if passed and survived else
                          ("".join(crash["output"] for crash in crashes.values()) + kill["output"])[-4000:]}
     summary["targets"] = [fact(f"crash images of {layout} written {way}, violations", 0,

@@ -29,7 +29,7 @@ def options():
 
 
 def run(chosen, test, count, **environment):
-    """What the test printed, how it ended, and how long it took."""
+    """Gives the output of a test, its exit status, and its time."""
     start = time.monotonic()
     done = subprocess.run([chosen.build / "tests" / test, str(count)], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment})

@@ -1,4 +1,4 @@
-"""What the tests of durability print, read: counts, and that nothing that is missing passes for sound."""
+"""The output of the tests of durability is read right: counts, and that nothing missing passes for sound."""
 
 import pathlib
 import sys

@@ -12,7 +12,7 @@
 #define HUGE_PAGE  ((size_t)2 << 20)
 #define MAX_CHUNKS 8192u
 
-/* Of the whole process, in bytes: the block is all that it has on such pages. */
+/* Gives the bytes of the whole process on huge pages: the block is all that lies there. */
 static size_t huge_bytes(void) {
     FILE *file = fopen("/proc/self/smaps_rollup", "r");
     if (!file) return 0;

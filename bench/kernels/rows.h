@@ -37,8 +37,8 @@ int by_value(const void *a, const void *b);
 
 #define CHUNK 1024u /* rows timed together: short beside what the scheduler gives a process */
 
-/* ns a row: the first quartile over the chunks of `rounds` passes over all ids (what others on the machine take lies
- * above it), `batch` of them a call, which divides CHUNK. */
+/* Gives ns a row: the first quartile over the chunks of `rounds` passes over all ids. Times that other programs disturb
+ * lie above the quartile. `batch` rows go into a call; `batch` divides CHUNK. */
 double time_scores(const sl_kernels *kernels, const setup *s, size_t batch, size_t ahead, size_t rounds);
 
 #endif

@@ -7,7 +7,7 @@
 
 typedef struct comparison {
     double ours_ns, peer_ns; /* medians, a row */
-    /* Of the rounds' ratios, ours / peer's: percentiles 5, 25, 50, 75 and 95. */
+    /* Percentiles 5, 25, 50, 75 and 95 of the rounds' ratios, ours / peer's. */
     double low, quarter, ratio, three_quarters, high;
 } comparison;
 

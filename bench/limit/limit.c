@@ -9,8 +9,8 @@
 
 enum { K = 10, SLICES = 8, TRACE_IDS = 1 << 19, SMALL_BYTES = 16384, FAR_ROWS = 32 };
 
-/* What is timed beside the queries: the ids of one of three traces, asked for one expansion ahead or long ahead,
- * without links or with them. report.py says what each stands for. */
+/* A replay is timed beside the queries: the ids of one of three traces, asked for one expansion ahead or long
+ * ahead, without links or with them. report.py says what each stands for. */
 typedef enum source { SMALL, REDRAWN, OWN, SOURCES } source;
 static const struct {
     const char *name;
@@ -78,7 +78,7 @@ static void tune(bench *b, const double *targets, size_t count) {
     free(truth);
 }
 
-/* What a search does, counted, with the ids it evaluates on layer 0 written down. */
+/* Counts the work of a search, and writes down the ids that the search evaluates on layer 0. */
 static void count(point *p) {
     const bench *b = p->b;
     size_t found = 0, evaluations = 0, expansions = 0;
@@ -137,8 +137,8 @@ static void print_times(const point *p, const char *event, const times *t) {
     printf("}\n");
 }
 
-/* Rounds in which each slice of the queries has the replays right behind it, so that whatever else the machine does
- * falls on both; and of every slice the least over the rounds. */
+/* Runs rounds in which each slice of the queries has the replays right behind it. Other work of the machine so falls
+ * on both. The least of every slice over the rounds is kept too. */
 static void measure(const point *p) {
     times least = {0};
     for (size_t round = 0; round < p->b->rounds; round++) {
@@ -153,7 +153,7 @@ static void measure(const point *p) {
     print_times(p, "least", &least);
 }
 
-/* What tuning stored for the target, or for its best recall where that is below it. */
+/* Gives the settings that tuning stored for the target, or for the best recall below the target. */
 static sl_tuned settings_of(const bench *b, double target) {
     sl_tuned tuned = {.struct_size = sizeof tuned};
     for (size_t i = 0;; i++) {

@@ -4,11 +4,11 @@ import statistics
 
 from setting import fact, span, spread, verdicts
 
-# Of the whole query time, the share that its evaluations alone would take.
+# The share of the whole query time that the evaluations alone would take.
 TARGET = 0.75
 JUDGED = "array"
 
-# What the evaluations are measured as; the first is what the target is judged by.
+# The ways in which evaluations are measured. The target is judged by the first.
 BOUNDS = {
     "array": "rows drawn at random from all of the index's, in the walk's groups, asked for one group ahead",
     "array_far": "the same, asked for 32 rows ahead or more: as if a walk knew long before where it will go",
@@ -43,7 +43,7 @@ def row_of(point, events):
 
 
 def summarise(events):
-    """`events` of one index."""
+    """Sums up the events of one index."""
     about = next(e for e in events if e["event"] == "about")
     return {**{name: value for name, value in about.items() if name != "event"},
             "points": [row_of(e, events) for e in events if e["event"] == "point"]}
@@ -54,7 +54,7 @@ def name_of(index):
 
 
 def facts(indexes):
-    """Of the targets that tuning reached; the others' times are of another recall."""
+    """Gives facts of the targets that tuning reached. Times of the others belong to another recall."""
     return [fact(f"{name_of(index)}, recall@10 {row['target']:.2f}, share of the query", TARGET,
                  row["ratio"][JUDGED]["median"], True)
             for index in indexes for row in index["points"] if row["reached"]]

@@ -1,4 +1,4 @@
-"""What one call of each binding costs: one query a call of an index of few vectors, at the least settings.
+"""Measures the cost of one call of each binding: one query a call of an index of few vectors, at the least settings.
 
 An index of a few dozen vectors is searched in a microsecond or two: what is left is the call. Each library takes the
 first of its variants that can be made of so few.

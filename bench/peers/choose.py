@@ -1,4 +1,4 @@
-"""Which settings are tried and which is taken: plain arithmetic over a function that measures."""
+"""Chooses which settings are tried and which is taken: plain arithmetic over a function that measures."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What ./dev bench peers can be asked for; needs nothing that is fetched, so that --help fetches nothing."""
+"""The options of ./dev bench peers. This file needs nothing that is fetched, so that --help fetches nothing."""
 
 import argparse
 import os

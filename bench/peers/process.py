@@ -13,7 +13,7 @@ class Lost(Exception):
 
 
 def last_words(path, code):
-    """What an ended process printed last, and how it ended."""
+    """Tells the last lines of an ended process, and its exit status."""
     lines = [line.strip() for line in pathlib.Path(path).read_text(errors="replace").splitlines() if line.strip()]
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return (lines[-1][:300] + f" ({how})") if lines else how

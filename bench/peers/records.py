@@ -1,11 +1,12 @@
-"""Which record stands: one of a set and a machine. A newer one takes the older one's place, whatever its label."""
+"""Decides which record stands: one of a set and a machine. A newer one takes the older one's place, whatever its
+label."""
 
 import json
 import sys
 
 
 def identity(record):
-    """What two records must share for one to replace the other."""
+    """Gives the facts that two records share if one replaces the other."""
     machine = record["machine"]
     return (record["data"]["name"], machine["cpu"], machine.get("generation") or "",
             record["parameters"].get("max_isa", ""))

@@ -6,7 +6,7 @@ from setting import fact, span, spread, verdicts
 
 MODES = ("one", "batch")
 NATIVE = "native"  # one query a call without Python, measured where a library has a program for it
-# What is to be reached, times as fast. A million rows and more may be a quarter below.
+# The targets, in times as fast. A million rows and more may be a quarter below.
 BEST_SET = "glove100"
 BEST_ONE, BEST_SMALL, BEST_BATCH = 4.0, 3.0, 2.5  # against the best of all on glove100
 SMALL_PEER, SMALL_BYTES = "LVQ4x8", 328.0  # the peer whose bytes bound BEST_SMALL; its bytes on glove100 as published
@@ -34,7 +34,7 @@ def speeds(events):
 
 
 def best(cell, names):
-    """Of names, the one with the greatest median speed; None where none took part."""
+    """Gives the name with the greatest median speed, or None if none took part."""
     present = [name for name in names if name in cell]
     return max(present, key=lambda name: cell[name]["qps"]["median"], default=None)
 
@@ -159,7 +159,7 @@ def no_native(entries):
 
 
 def cpu(machine):
-    """Its name, and which of those of that name it is."""
+    """Gives the name of the CPU, and its generation."""
     return machine["cpu"] + (f" ({machine['generation']})" if machine.get("generation") else "")
 
 

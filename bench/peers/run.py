@@ -33,7 +33,7 @@ def note(text):
 
 
 def clocked(chosen, answer):
-    """What a worker measured; "qps" by the clock that was chosen."""
+    """Gives the answer of a worker, with "qps" by the clock that was chosen."""
     return {**answer, "qps": answer["cpu_qps"], "wall_qps": answer["qps"]} if chosen.clock == "cpu" else answer
 
 
@@ -44,7 +44,7 @@ def ask(chosen, contender, *arguments, **more):
 def reaching(chosen, contender):
     """For each mode and target the settings that reach it on the queries for tuning, and all that was tried in batches.
 
-    Where a library answers both modes alike, one measurement serves both.
+    One measurement serves both modes if a library answers both alike.
     """
     seen = {mode: choose.Seen(lambda params, mode=mode: ask(chosen, contender, params, mode, "tune", 0, recall=True))
             for mode in MODES}
@@ -132,7 +132,7 @@ def make_room(chosen, racing, next_one):
 
 
 def turn(chosen, contender, number):
-    """What one library reaches in one round, at every target in both modes."""
+    """Measures one library in one round, at every target in both modes."""
     events = []
     for mode in MODES:
         for target, params in contender.tuned["settings"][mode].items():
@@ -195,7 +195,7 @@ def record(contender, rows):
 
 
 def ending(chosen, isa):
-    """What stands behind the data set in a record's name."""
+    """Gives the end of a record's name, behind the data set."""
     part = "".join("-" + word for word in (isa, chosen.label) if word)
     some = chosen.engines != ",".join(engines.NAMES) and not chosen.record
     return part + ("-part" if chosen.quick or some or chosen.clock == "cpu" else "")

@@ -1,5 +1,5 @@
-"""Prints the Markdown tables of the races that are recorded, or writes them between the marks of two files: all of them
-to docs/BENCHMARKS.md, and to README.md one line a library of one race."""
+"""Prints the Markdown tables of the recorded races, or writes them between the marks of two files. All tables go to
+docs/BENCHMARKS.md; one line a library of one race goes to README.md."""
 
 import argparse
 import json
@@ -81,9 +81,10 @@ def where(record):
 def about(record):
     """The line that says the question, the date, and how to read the numbers."""
     data, (named, _, changes) = record["data"], record["commit"].partition(" ")
-    return (f"{data['rows']:,} × {data['dim']}, {data['metric']}; one core; {record['date'][:10]}, commit "
-            f"{' '.join([named[:12], changes]).strip()}. Speeds are queries a second at recall@10 "
-            f"{' / '.join(TARGETS)}. A number in brackets is the recall measured, where that is off by more than {OFF}.")
+    return (f"The set has {data['rows']:,} vectors of {data['dim']} elements, under {data['metric']}. The race ran on "
+            f"one core on {record['date'][:10]}, at commit {' '.join([named[:12], changes]).strip()}. Speeds are queries a "
+            f"second at recall@10 {' / '.join(TARGETS)}. A number in brackets is a measured recall that is off by more "
+            f"than {OFF}.")
 
 
 def left_out(record):
@@ -95,23 +96,26 @@ def left_out(record):
     return found
 
 
-def listed(found):
-    return "; ".join(f"{', '.join(names)} ({why})" for why, names in found.items()) + "."
+def listed(head, found):
+    """A table of who is missing, and why."""
+    return "\n".join([f"| {head} | reason |", "|---|---|",
+                      *(f"| {', '.join(names)} | {why} |" for why, names in found.items())])
 
 
 def notes(record):
-    """The notes that a reader of a race needs."""
+    """The notes and tables that a reader of a race needs."""
     disturbed = report.disturbed(record.get("rounds", []))
     if disturbed >= 0.01:
-        yield f"The core did something else for a twentieth of the time or more in {disturbed:.0%} of the timings."
+        yield paragraph("The core did something else for a twentieth of the time or more in "
+                        f"{disturbed:.0%} of the timings.")
     if left_out(record):
-        yield "Not measured: " + listed(left_out(record))
+        yield listed("not measured", left_out(record))
     reasons = report.no_native(record["contenders"])
     if reasons:
-        yield "Not from C or C++: " + listed(reasons)
+        yield listed("not from C or C++", reasons)
     asked = record["parameters"].get("engines", EVERYONE)
     if asked != EVERYONE:
-        yield "Who took part: " + ", ".join(word.strip() for word in asked.split(",")) + "."
+        yield f"| who took part |\n|---|\n| {', '.join(word.strip() for word in asked.split(','))} |"
 
 
 def markdown(stem, record):
@@ -120,14 +124,14 @@ def markdown(stem, record):
     lines = [f"### {where(record)}", "", paragraph(about(record)), "", *heads(record, found)]
     lines += [row(record, entry, found) for entry in strongest(record["contenders"], found)]
     for note in notes(record):
-        lines += ["", paragraph(note)]
+        lines += ["", note]
     return "\n".join([*lines, "", f"Pictures: [speed over recall]({place}.svg),",
                       f"[speed over bytes]({place}-bytes.svg).", f"Record: [{stem}.json]({place}.json)."])
 
 
 def leaders(entries, found):
-    """Each library's variant that is the fastest one query a call at the middle recall, or below it where none
-    reaches that; the fastest library first."""
+    """Gives each library's fastest variant, one query a call, at the middle recall or else below it. The fastest
+    library stands first."""
     def key(entry):
         return [report.speed(found, entry["name"], "one", target) for target in (TARGETS[1], TARGETS[0])]
 
@@ -140,7 +144,7 @@ def leaders(entries, found):
 def front(stem, record):
     """One line a library of one race, for the README."""
     found = report.lookup(record["summary"])
-    lines = [paragraph(f"{where(record)}: {about(record)}"), "",
+    lines = [paragraph(f"The table shows {where(record)}. {about(record)}"), "",
              "| | bytes a vector | one query a call | the batch call | build, s |", "|---|---:|---:|---:|---:|"]
     for entry in leaders(record["contenders"], found):
         name = f"**{entry['name']}**" if entry["ours"] else entry["name"]

@@ -52,7 +52,8 @@ class Worker:
             call(row)
 
     def recall(self, part, mode, answer):
-        """Of the last pass in one call; of single queries anew, since their answers are not kept while timing."""
+        """Gives the recall of the last pass in one call. Single queries are asked anew: timing keeps none of their
+        answers."""
         truth = self.parts[part][1]
         if mode == "batch":
             return self.sets.recall(self.index.ids(answer), truth)

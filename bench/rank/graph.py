@@ -1,9 +1,9 @@
-"""Makes the ONNX models of a folder that `bench_rank model` filled: the same network, built so that it runs fastest. All
-fields share one embedding table and one wide table, whose rows the inputs name, so that a row's embeddings are one
+"""Makes the ONNX models of a folder that `bench_rank model` filled: the same network, built so that it runs fastest.
+All fields share one embedding table and one wide table, whose rows the inputs name. A row's embeddings are so one
 Gather instead of one a field.
 
-model.onnx takes joined rows. model-once.onnx takes the user's inputs as one row beside the items' rows: the user's part of
-the first layer is computed once and added to each row's.
+model.onnx takes joined rows. model-once.onnx takes the user's inputs as one row beside the items' rows. The user's part
+of the first layer is computed once and added to each row's.
 """
 
 import pathlib
@@ -39,8 +39,8 @@ class Network:
         self.nodes, self.inputs = [], []
 
     def positions(self):
-        """The rows of the first layer, which hold the user's numbers and embeddings, then the item's: (the user's numbers,
-        the user's embeddings, the item's numbers, the item's embeddings)."""
+        """Gives the rows of the first layer for (the user's numbers, the user's embeddings, the item's numbers, the
+        item's embeddings)."""
         user_numbers, user_fields = self.numbers // 2, self.fields // 2
         sizes = (user_numbers, user_fields * self.dim, self.numbers - user_numbers,
                  (self.fields - user_fields) * self.dim)

@@ -6,7 +6,7 @@
 
 typedef struct peer peer;
 
-/* `library`: libonnxruntime.so of the package. One thread, all graph optimisations. */
+/* Opens the model in libonnxruntime.so of the package (`library`), with one thread and all graph optimisations. */
 peer *peer_open(const char *library, const char *model);
 const char *peer_version(const peer *session);
 void peer_free(peer *session);
@@ -16,7 +16,7 @@ typedef struct peer_inputs {
     size_t width, fields, table_size; /* of one category's embeddings */
 } peer_inputs;
 
-/* Takes encoded rows as the model's inputs, copied outside of what is timed; field f's ids are moved up by
+/* Takes encoded rows as the model's inputs, and copies them outside of the timing. Ids of field f move up by
  * f * table_size, since the model holds all fields in one table. */
 void peer_bind(peer *session, const peer_inputs *inputs);
 /* The same for the model whose user's inputs are one row: the first half of the columns, of the first row. */

@@ -84,7 +84,7 @@ FORMS = {"joined": "joined rows", "once": "the user's inputs once"}
 
 
 def described(row):
-    """What a row of serving measured: what ours had ahead, and what the peer was given."""
+    """Describes a row of serving: the data that ours had ahead, and the input of the peer."""
     if row["event"] == "single":
         return f"one row, {row['shape']} net"
     return f"1 user + 500 candidates, {row['shape']} net, {ITEMS[row['items']]}; the peer: {FORMS[row['form']]}"

@@ -1,4 +1,4 @@
-"""Training beside PyTorch, serving beside ONNX Runtime, and the whole funnel; see docs/internals/bench.md."""
+"""Measures training beside PyTorch, serving beside ONNX Runtime, and the whole funnel; see docs/internals/bench.md."""
 
 import argparse
 import datetime

@@ -1,8 +1,8 @@
 """Trains the comparison's model in PyTorch for some seconds and prints rows a second as a line of JSON.
 
-The rows lie encoded in memory, as ours do when our clock runs. The model is the one the spec describes: embeddings and
-numbers into the layers, the wide part a sum of one weight a category, both under one optimiser call, AdaGrad, whose step
-costs less than the FTRL our wide part takes."""
+The rows lie encoded in memory, as ours do when our clock runs. The model is the one the spec describes. Embeddings and
+numbers go into the layers. The wide part is a sum of one weight a category. One optimiser call serves both: AdaGrad,
+whose step costs less than the FTRL of our wide part."""
 
 import argparse
 import json

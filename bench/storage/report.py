@@ -35,8 +35,9 @@ COPIES = ("open_s", "open_one_s", "memcpy_fresh_s", "memcpy_s")
 
 
 def copy_row(events):
-    """Place dram, by all threads and by one, beside memcpy of as many bytes into memory that has no pages yet, and into
-    memory that has them. A process's first turn is told of apart: what memory costs that nobody had for long."""
+    """Compares place dram, by all threads and by one, with memcpy of as many bytes. memcpy goes into memory that has no
+    pages yet, and into memory that has them. A process's first turn is told of apart: what memory costs that nobody had
+    for long."""
     copies = [e for e in of(events, "copy") if e["turn"] > 0]
     first = [e for e in of(events, "copy") if e["turn"] == 0]
     return {"bytes": copies[0]["bytes"],

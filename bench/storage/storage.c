@@ -98,7 +98,7 @@ static double ask(sl_searcher *searcher, const matrix *queries, size_t i) {
     return 1e6 * (now_seconds() - start);
 }
 
-/* Of each query about the 1,000th, how long it took when it was first asked, and the least of later passes over all. */
+/* Prints the first time of each query about the 1,000th, and the least time of later passes over all. */
 static void print_about(sl_searcher *searcher, const matrix *queries) {
     double first[2 * NEAR + 1], warm[2 * NEAR + 1];
     for (size_t pass = 0; pass <= WARM_PASSES; pass++)
@@ -171,8 +171,8 @@ static void copying(const char *from, size_t size, double *fresh, double *presen
     free(to);
 }
 
-/* By turns, so that all get memory that was given back a moment ago: a virtual machine's host may take what nobody has
- * for some seconds, and gives it again slowly. That is what the turn numbered 0 has to wait for. */
+/* Measures copies by turns, so that all get memory that was given back a moment ago. A virtual machine's host may take
+ * memory that nobody has for some seconds, and gives it again slowly: the turn numbered 0 waits for that memory. */
 static void copy(char **argv) {
     struct stat info;
     if (stat(argv[0], &info) != 0) {

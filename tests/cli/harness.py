@@ -1,4 +1,4 @@
-"""What the tests of the command share: running it, and vector files made and read without the command."""
+"""Code that the tests of the command share: running the command, and vector files made and read without it."""
 
 import array
 import ast

@@ -1,4 +1,4 @@
-"""What the tests of ranking share: clicks, items and requests with a taste behind them, and the files made of them."""
+"""Data that the tests of ranking share: clicks, items and requests with a taste behind them, and files of them."""
 
 import csv
 import io

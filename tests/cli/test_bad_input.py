@@ -1,5 +1,5 @@
-"""What must not pass: each has its exit status and a line that names the file, the row and the remedy, and leaves
-every file as it was. And what ends a run: signals, full disks."""
+"""Input that must not pass. Each case has its exit status and a line that names the file, the row and the remedy. Each
+leaves every file as it was. And what ends a run: signals, full disks."""
 
 import math
 import os
@@ -246,7 +246,7 @@ class Endings(CommandTest):
     """How runs end that do not come to their end."""
 
     def long_build(self, name):
-        """A build of a minute or so."""
+        """Writes the input of a build of a minute or so, and gives its command."""
         source = random.Random(4)
         self.write(name, struct.pack("<II", 60000, 64) + source.randbytes(60000 * 64))
         return [COMMAND, "build", name, "-o", "x.sl", "--metric", "l2", "--ef-build", "600", "--threads", "1",

@@ -50,7 +50,7 @@ class Changing(CommandTest):
 
 
 class ClosedStreams(Changing):
-    """What is printed never goes into the index, whichever streams are closed."""
+    """Printed text never goes into the index, whichever streams are closed."""
     built_with = ("--room", 1000)
 
     def test_the_index_stays(self):

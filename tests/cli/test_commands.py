@@ -74,7 +74,7 @@ class Truth(Indexed):
 
 
 class OwnIds(Indexed):
-    """Of an index with ids of its own the truth is of these, and truth of row numbers is told apart."""
+    """The truth of an index with ids of its own is of these, and truth of row numbers is told apart."""
 
     def setUp(self):
         super().setUp()

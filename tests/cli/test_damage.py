@@ -19,7 +19,7 @@ SHORTER = "became shorter while it was read"
 
 
 def sections(data):
-    """(kind, offset, size) of each entry of the section table."""
+    """Gives (kind, offset, size) of each entry of the section table."""
     count, = struct.unpack_from("<I", data, 20)
     return [struct.unpack_from("<I4xQQ", data, 512 + 32 * i) for i in range(count)]
 
@@ -172,7 +172,7 @@ class Shortened(CommandTest):
         self.assertEqual(set(os.listdir(self.folder)), before)
 
     def works_on(self, pid):
-        """It has the file mapped, and has computed for longer than opening it takes."""
+        """Tells whether a process has the file mapped, and has computed for longer than opening takes."""
         with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/stat") as stat:
             ticks = sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
             return self.path("x.sl") in maps.read() and ticks >= 0.3 * os.sysconf("SC_CLK_TCK")
@@ -216,7 +216,7 @@ class Shortened(CommandTest):
         self.assertEqual(process.wait(timeout=60), -7)
 
     def test_place_dram_is_a_status(self):
-        """What is read, and not mapped, is an ordinary failure: here of a file cut while it waits to be read."""
+        """A file that is read, and not mapped, fails in the ordinary way: here a file cut while it waits to be read."""
         self.cut()
         self.run_bad(1, "search", "x.sl", "q.fbin", "-k", 1, "-o", "r.ibin", "--place", "dram", says=["truncated"])
 

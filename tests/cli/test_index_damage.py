@@ -1,4 +1,4 @@
-"""Index files: a flipped bit is found, and no command that writes makes it pass; a check leaves holes alone, and gives
+"""Index files: a flipped bit is found, and no command that writes makes it pass. A check leaves holes alone, and gives
 no false alarm beside a writer.
 
 DAMAGE_FLIPS says how many bits of each kind of file are flipped, one in each copy."""
@@ -17,7 +17,7 @@ from test_damage import sections
 FLIPS = int(os.environ.get("DAMAGE_FLIPS", "24" if os.environ.get("SANITIZER") else "60"))
 N = 400
 LIVE = 15
-# What a record's own checksum is of: --drop deletes a vector where one of these is damaged.
+# The parts under a record's own checksum: --drop deletes a vector if one of these is damaged.
 DROPPABLE = {1: "codes", 3: "ids", 7: "refine", 8: "rest", 28: "sums", 29: "records"}
 
 

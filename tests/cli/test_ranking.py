@@ -130,7 +130,7 @@ class Resume(RankingTest):
             out, err = process.communicate(timeout=120)
             if process.returncode != 0:
                 return epochs, process.returncode, out, err
-            # It was through before the signal came.
+            # The training was through before the signal came.
             os.remove(self.path("m.slr"))
             os.remove(self.path("state.slr"))
             epochs *= 4

@@ -62,13 +62,13 @@ class Tune(CommandTest):
         self.assertGreaterEqual(other["at"][0]["recall"], 0.75)
         text = self.run_ok("eval", "x.sl", "other.fbin", "other.ibin", "-k", K, "--recall", 0.8, "--repeat", 1)
         self.assertIn("as tuned for recall 0.8, re-ranking", text)
-        # What is asked for by hand is measured as it is asked for.
+        # Settings given by hand are measured as they are given.
         plain = self.run_json("eval", "x.sl", "half.fbin", "half.ibin", "-k", K, "--recall", 0.8, "--repeat", 1,
                               "--rerank", 40)["at"][0]
         self.assertEqual((plain["tuned"], plain["rerank"]), (False, 40))
 
     def test_stored_settings_are_no_walk_of_its_own(self):
-        """Where a recall is not reached, eval tells the best of what it walked itself. Stored settings re-rank more."""
+        """If a recall is not reached, eval tells the best of its own walks. Stored settings re-rank more."""
         asked = ("half.fbin", "half.ibin", "-k", K, "--recall", "0.9,0.995,0.999", "--repeat", 1)
         self.run_ok("build", "base.fbin", "-o", "four.sl", "--metric", "cosine", "--codes", "i4", "--threads", 1)
         self.run_ok("tune", "four.sl", "half.fbin", "half.ibin", "-k", K, "--recall", "0.9,0.995")
@@ -224,7 +224,7 @@ class Probes(CommandTest):
         self.assertRegex(few, "; this batch scans 2 partitions; single queries scan 2 partitions\n")
         self.assertEqual((self.run_json("info", "x.sl")["partitions"], self.run_json("info", "x.sl")["groups"]), (19, 0))
         self.assertIn("\n19 partitions\n", self.run_ok("info", "x.sl"))
-        # Of more queries than are asked at a time each block is searched as all are, on however many threads.
+        # Many queries are asked in blocks. Each block is searched as all are, on however many threads.
         self.rewrite([(3, 0), (3, 0)])
         self.vectors("many.fbin", clustered(20000, 8, 7))
 

@@ -1,4 +1,4 @@
-"""What the libraries' adapters have in common."""
+"""Code that the libraries' adapters share."""
 
 import dataclasses
 import pathlib
@@ -46,7 +46,7 @@ def native_of(library, settings):
 
 
 def param(name):
-    """What most programs take: one setting of the sweep."""
+    """Gives the argument that most programs take: one setting of the sweep."""
     return lambda _, params: [params[name]]
 
 
@@ -95,5 +95,5 @@ class OneByOne(Index):
 
 
 def saved_bytes(folder):
-    """What is on disk: the index, with vectors where its search needs them."""
+    """Gives the bytes on disk: the index, and the vectors if its search needs them."""
     return sum(path.stat().st_size for path in pathlib.Path(folder).rglob("*") if path.is_file())

@@ -1,8 +1,8 @@
 """Faiss: HNSW over f32 and over 8-bit codes, and IVF with fast-scan codes and f32 refinement.
 
-IVF: some 4 sqrt(n) lists and PQ of two dimensions a code are what its wiki and ann-benchmarks take; both the number of
-lists and the codes' size are varied. RaBitQ: the fast scan of 1 bit and of 4 bits a dimension; the rotation before it
-("RR") is left to the caller (facebookresearch/faiss pull request 4235, 4596 and 4722).
+IVF takes some 4 sqrt(n) lists and PQ of two dimensions a code, as its wiki and ann-benchmarks do. The number of lists
+and the codes' size are varied. RaBitQ takes the fast scan of 1 bit and of 4 bits a dimension. The caller makes the
+rotation before RaBitQ ("RR"; facebookresearch/faiss pull requests 4235, 4596 and 4722).
 """
 
 import functools

@@ -34,7 +34,8 @@ def build(data, settings, threads, folder):
     graph.save(str(folder / "graph"))
     per_row = data.dim * CODE_BYTES[settings["codes"]] + data.dim * (2 if settings["refine"] == "FP16" else 4)
     (folder / "rows").touch()
-    # Its file holds the graph alone; codes and finer rows are made anew at each start and counted by their size.
+    # The library's file holds the graph alone; codes and finer rows are made anew at each start and counted by their
+    # size.
     with open(folder / "rows", "r+b") as file:
         file.truncate(int(per_row * data.count))
 

@@ -1,8 +1,8 @@
 """NGT: ONNG, made by its Optimizer from an ANNG of 100 edges (out 10, in 120), as documented.
 
-Its quantized graph (QG) is made by the command qbg alone (NGT-labs/NGT issue 142), which the package ngt does not hold:
-it can search one. One that was made by the library's own NGTQG::Index::quantize, out of the package's binary, found a
-tenth of the true neighbours, and of a row of its own not that row.
+Only the command qbg makes the quantized graph (QG; NGT-labs/NGT issue 142). The package ngt does not hold qbg, and can
+only search such a graph. The library's own NGTQG::Index::quantize, out of the package's binary, made a graph that found
+a tenth of the true neighbours. A row of the graph as a query did not find itself.
 """
 
 import functools

@@ -1,7 +1,7 @@
-"""ScaNN: tree, 4-bit asymmetric hashing of two dimensions a code with anisotropic loss 0.2, exact reordering, as its
-authors set it for GloVe on ann-benchmarks: with their 2,000 leaves, and with the fewer that its documentation proposes
-for so many rows (about sqrt(n)), which are the faster; under the inner product also with SOAR; and with rows of two
-bytes an element for the reordering, which halves its memory.
+"""ScaNN: tree, 4-bit asymmetric hashing, exact reordering, as its authors set it for GloVe on ann-benchmarks. Hashing
+takes two dimensions a code, with anisotropic loss 0.2. The variants have the authors' 2,000 leaves, or about sqrt(n),
+as the documentation proposes, which are the faster. Inner product also has SOAR. Rows of two bytes an element for the
+reordering halve the memory.
 """
 
 import functools

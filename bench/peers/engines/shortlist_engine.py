@@ -16,7 +16,7 @@ MODES_DIFFER = True  # many queries in one call may scan partitions, one alone w
 TYPES = {"uint8": "u8", "int8": "i8", "float32": "f32"}
 
 
-# What the index is tuned for, in thousandths; the sweep takes from these the first that reaches a recall.
+# The recalls that the index is tuned for, in thousandths. The sweep takes the first that reaches a recall.
 TARGETS = (800, 850, 880, 900, 903, 906, 910, 930, 950, 952, 955, 960, 970, 980, 990, 991, 992, 994, 996)
 
 

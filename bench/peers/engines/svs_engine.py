@@ -1,8 +1,8 @@
 """Intel SVS: Vamana of degree 32 and 64 (window 200, alpha 1.2 for l2 and 0.95 for the inner product, as documented).
 
-It walks over plain elements, over its LVQ codes, and for long vectors over LeanVec: the dimension halved, which is its
-default, and quartered, with LVQ4 and LVQ8 behind it ("LeanVec4x8" of its documentation). Prefetching and the search
-buffer's capacity come from its own calibration at each recall, on the queries for tuning.
+Walks go over plain elements, over LVQ codes, and for long vectors over LeanVec ("LeanVec4x8" of the documentation).
+LeanVec halves the dimension, which is the default, or quarters it, with LVQ4 and LVQ8 behind it. Prefetching and the
+search buffer's capacity come from its own calibration at each recall, on the queries for tuning.
 """
 
 import functools
@@ -33,7 +33,7 @@ def search_settings(found, params):
     return window, max(window, round(window * more)), ahead, step
 
 
-# Its headers open plain elements; codes are opened by its Python module alone.
+# The headers open plain elements; the Python module alone opens codes.
 NATIVE = base.Native("native_svs", "", lambda folder, params: search_settings(
     json.loads((folder / CALIBRATED).read_text()), params), {"kind": ("f16", "f32")}, "kind")
 
@@ -43,7 +43,7 @@ def intel():
 
 
 def kinds(data):
-    """What is walked over."""
+    """Gives the kinds of rows that walks go over."""
     codes = [*LVQ, *(LEANVEC if data.dim >= LEANVEC_DIM else ())]
     return [*codes, "u8"] if data.raw.dtype.name == "uint8" else [*codes, "f16", "f32"]
 
@@ -52,7 +52,7 @@ def variant(kind, degree):
     name = f"Vamana R={degree} {kind}"
     if (kind in LVQ or kind in LEANVEC) and not intel():
         return base.skipped(name, INTEL_ALONE)
-    # Its calibration takes no whole numbers: there the distance of fetching ahead is swept instead.
+    # The calibration takes no whole numbers: there the distance of fetching ahead is swept instead.
     grid = {"ahead": (1, 4, 8, 16)} if kind == "u8" else {"calibrated": RECALLS}
     return base.Variant(name, {"kind": kind, "degree": degree, "window": 200}, Sweep("window", K, 16384, **grid))
 
@@ -110,8 +110,8 @@ class Index(base.Index):
         self.found = {} if self.native else self.calibrated(data, folder / CALIBRATED)
 
     def calibrated(self, data, kept):
-        """Its own choice at each recall, made once: how far ahead to fetch, in what steps, and the search buffer's
-        capacity as a multiple of the window."""
+        """Gives the library's own choice at each recall, made once. The choice is how far ahead to fetch, in what
+        steps, and the search buffer's capacity as a multiple of the window."""
         if kept.exists():
             return json.loads(kept.read_text())
         queries, _, truth = data.part("tune")

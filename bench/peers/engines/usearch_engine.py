@@ -1,8 +1,8 @@
 """usearch: f32, bf16 (the type of its documentation's first example) and i8, connectivity 16 and 32, expansion_add 200.
 
-Its i8 takes f32 rows for "cos" alone, which it scales to length one. For the other metrics it gets whole numbers: bytes
-moved by 128, which changes no Euclidean distance, or the rows over their largest element. f32 and bf16 rows of length one
-have the order of "cos" under "ip" too, which is a sixth faster.
+Under i8 the library takes f32 rows for "cos" alone, and scales them to length one. Other metrics get whole numbers:
+bytes moved by 128, which changes no Euclidean distance, or the rows over their largest element. Rows of length one in
+f32 and bf16 have the order of "cos" under "ip" too, which is a sixth faster.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """VSAG: HGraph over uniform 8-bit and 4-bit codes, re-ranked by f32, degree 32 and 64, ef_construction 400, its
-documented search-parameter optimizer on. Its binding has no call for a matrix of dense queries.
+documented search-parameter optimizer on. The binding has no call for a matrix of dense queries.
 
-Uniform 4-bit codes find nothing under "ip" and "cosine" (0.18.5). Of rows of length one "l2" has the same order.
+Uniform 4-bit codes find nothing under "ip" and "cosine" (0.18.5). Under "l2", rows of length one have the same order.
 """
 
 import functools

@@ -13,7 +13,7 @@ TAGS = ["red", "green", "blue", "grün"]
 
 
 def spec(**changes: Any) -> dict[str, Any]:
-    """A small model with a feature of every form."""
+    """Gives the spec of a small model with a feature of every form."""
     made: dict[str, Any] = {
         "label": {"column": "click"},
         "features": [

@@ -61,8 +61,8 @@ def ready(x: Matrix) -> shortlist.Index:
 
 @pytest.fixture
 def counter():
-    """Counts in a thread that gives up the GIL after each step, while no thread is made to give it up: so the count
-    stands still during a call that keeps the GIL, and moves during one that does not."""
+    """Counts in a thread that gives up the GIL after each step, while no thread is made to give up the GIL. The count
+    so stands still during a call that keeps the GIL, and moves during one that does not."""
     steps, stop = [0], threading.Event()
 
     def count():

@@ -46,7 +46,7 @@ def a_field(x):
 
 
 class Holder:
-    """What pandas and torch look like to numpy."""
+    """Stand-ins that look like pandas and torch to numpy."""
 
     def __init__(self, x):
         self.x = x

@@ -134,7 +134,7 @@ def test_errors_travel_between_processes():
 
 
 def test_the_core_refuses_buffers_that_do_not_fit(ready):
-    """What the package checks is checked again where memory would be overrun."""
+    """The core repeats the package's checks where memory would be overrun."""
     core, f32 = ready._core, shortlist._core.DTYPES["f32"]
     good = np.ones((2, DIM), np.float32)
     ids, scores = np.empty((2, 3), np.uint64), np.empty((2, 3), np.float32)

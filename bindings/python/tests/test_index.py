@@ -194,7 +194,7 @@ def test_stats_say_how_it_was_made(x):
         "place": "dram",
     }
     assert stats["bytes_codes"] >= len(x) * DIM * 2 and stats["bytes_refine"] >= len(x) * DIM * 2
-    # Which an index so small does not have.
+    # An index so small has no partitions.
     assert stats["bytes_partitions"] == stats["partitions"] == stats["groups"] == 0
     assert stats["bytes_per_vector"] == stats["bytes_total"] / len(x)
     assert 0 < stats["quant_error_mean"] <= stats["quant_error_max"] < 0.01

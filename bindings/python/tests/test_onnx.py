@@ -1,5 +1,5 @@
-"""Exchange with ONNX: what is exported gives the same scores in ONNX Runtime, and comes back; what others make is read,
-or refused by its node."""
+"""Exchange with ONNX. An exported model gives the same scores in ONNX Runtime, and comes back. A model that others made
+is read, or refused by its node."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def weights():
 
 
 def formula(w, d):
-    """What the model below is to give."""
+    """Gives the scores that the model below must give."""
     numbers = np.stack([d["a"], d["b"], d["c"]], 1)
     x = np.concatenate([numbers, w["ei"][d["i"]], w["eu"][d["u"]]], 1)
     for layer in "01":
@@ -154,7 +154,7 @@ def formula(w, d):
 
 
 class Made:
-    """A graph by hand. Names with a capital are nodes' results."""
+    """Makes a graph by hand. Names with a capital are nodes' results."""
 
     def __init__(self, inputs, arrays):
         self.inputs, self.nodes = inputs, []
@@ -274,7 +274,7 @@ def edited(make, change):
 
 
 def replaced(op, **wanted):
-    """Another operator in place of the first of a kind."""
+    """Puts another operator in place of the first of a kind."""
 
     def change(made):
         node = next(node for node in made.nodes if node.op_type == op)

@@ -84,7 +84,7 @@ def test_the_first_program(tmp_path):
 
 
 def test_the_readme(tmp_path):
-    """Its examples run, one after the other."""
+    """The page's examples run, one after the other."""
     readme = ROOT / "bindings" / "python" / "README.md"
     if not readme.exists():
         pytest.skip("the tests run away from the project's tree")

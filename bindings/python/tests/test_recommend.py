@@ -73,7 +73,7 @@ def serving(index, rk, items):
 
 
 def pair_scores(rk, users, user, ids):
-    """What the ranker says of rows put together by hand."""
+    """Gives the ranker's scores of rows put together by hand."""
     every = item_data()
     pair = {name: [every[name][int(i)] for i in ids] for name in ITEM_COLUMNS}
     pair["price"] = np.array(pair["price"])

@@ -285,7 +285,7 @@ def test_a_fork_makes_no_second_writer(layout, ready, saved, x, more):
 
 @forks
 def test_a_child_that_writes_opens_the_file_itself(ready, saved, more):
-    """Its parent's writer is closed by then; the child that keeps a copy of it does not keep the file locked."""
+    """The parent's writer is closed by then. A child that keeps a copy of the writer does not keep the file locked."""
     ready.save(saved, room=ROOM)
     writer = shortlist.open(saved, read_only=False)
     writer.add(more[:10])
