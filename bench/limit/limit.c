@@ -176,7 +176,7 @@ static void run(const bench *b, double target) {
     size_t room = p.params.ef > p.params.rerank ? p.params.ef : p.params.rerank;
     must(sl_searcher_create(b->index, room > K ? room : K, &p.searcher), "searcher");
     count(&p);
-    size_t small = SMALL_BYTES / b->index->walk_codec->rows.pitch, n = b->stats.n;
+    size_t small = SMALL_BYTES / sl_codec_of_walks(&b->index->graph)->rows.pitch, n = b->stats.n;
     if (small < 8) small = 8;
     p.traces[SMALL] = trace_redrawn(&p.traces[OWN], small < n ? small : n, n);
     p.traces[REDRAWN] = trace_redrawn(&p.traces[OWN], n, n);
@@ -202,7 +202,7 @@ static void open_all(bench *b, char **paths) {
                 paths[1], paths[2], 2 * SL_TUNE_LEAST_QUERIES, K);
         exit(1);
     }
-    size_t pitch = b->index->walk_codec->rows.pitch;
+    size_t pitch = sl_codec_of_walks(&b->index->graph)->rows.pitch;
     printf("{\"event\": \"about\", \"codes\": \"%s\", \"m\": %zu, \"n\": %zu, \"dim\": %zu, \"row_bytes\": %zu, "
            "\"rows_bytes\": %zu, \"links_bytes\": %zu, \"total_bytes\": %zu, \"queries\": %zu, \"isa\": \"%s\"}\n",
            sl_codes_name(b->index->codes), b->stats.m, b->stats.n, b->stats.dim, pitch, pitch * b->stats.n,

@@ -24,11 +24,11 @@ static const void *row_of(const sl_build *build, size_t i) {
 }
 
 static void build_free(sl_build *build) {
-    const sl_allocator *allocator = &build->index->allocator;
+    const sl_allocator *allocator = &build->index->graph.allocator;
     for (size_t t = 0; build->inserts && t < build->threads; t++)
         sl_insert_free(&build->inserts[t]);
     sl_mem_free(allocator, build->inserts, build->threads * sizeof *build->inserts);
-    sl_mem_free(allocator, build->floats, build->threads * build->index->codec.dim * sizeof(float));
+    sl_mem_free(allocator, build->floats, build->threads * build->index->graph.codec.dim * sizeof(float));
     sl_mem_free(allocator, build->errors, build->threads * sizeof *build->errors);
     sl_mem_free(allocator, build->locks, sizeof *build->locks);
 }
@@ -36,11 +36,11 @@ static void build_free(sl_build *build) {
 /* Allocates everything the build needs, so that nothing can fail once the graph is written to. */
 static sl_status build_alloc(sl_build *build) {
     sl_index *index = build->index;
-    const sl_allocator *allocator = &index->allocator;
+    const sl_allocator *allocator = &index->graph.allocator;
     void *block;
     SL_TRY(sl_mem_alloc(allocator, build->threads * sizeof *build->inserts, &block));
     build->inserts = block;
-    SL_TRY(sl_mem_alloc(allocator, build->threads * index->codec.dim * sizeof(float), &block));
+    SL_TRY(sl_mem_alloc(allocator, build->threads * index->graph.codec.dim * sizeof(float), &block));
     build->floats = block;
     SL_TRY(sl_mem_alloc(allocator, build->threads * sizeof *build->errors, &block));
     build->errors = block;
@@ -53,8 +53,8 @@ static sl_status build_alloc(sl_build *build) {
 
 /* Checks rows on all threads. The first bad row is the failure. */
 static sl_status check_rows(const sl_build *build) {
-    sl_metric metric = build->index->codec.metric;
-    size_t dim = build->index->codec.dim;
+    sl_metric metric = build->index->graph.codec.metric;
+    size_t dim = build->index->graph.codec.dim;
     sl_failure bad;
     sl_failure_init(&bad);
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
@@ -68,25 +68,26 @@ static sl_status check_rows(const sl_build *build) {
 static void encode_vector(sl_build *build, size_t i, size_t thread) {
     sl_index *index = build->index;
     uint32_t node = (uint32_t)(build->first + i);
-    float *floats = build->floats + thread * index->codec.dim;
-    if (index->codec.codes == SL_CODES_I4) {
-        sl_to_float(build->dtype, row_of(build, i), floats, index->codec.dim);
-        sl_encode_row4(&index->codec, floats, sl_row(index, node), sl_rest_row(index, node), &build->errors[thread]);
+    float *floats = build->floats + thread * index->graph.codec.dim;
+    if (index->graph.codec.codes == SL_CODES_I4) {
+        sl_to_float(build->dtype, row_of(build, i), floats, index->graph.codec.dim);
+        sl_encode_row4(&index->graph.codec, floats, sl_row(&index->graph, node), sl_rest_row(&index->graph, node),
+                       &build->errors[thread]);
     } else {
-        sl_encode_row(&index->codec, row_of(build, i), build->dtype, sl_row(index, node), floats,
+        sl_encode_row(&index->graph.codec, row_of(build, i), build->dtype, sl_row(&index->graph, node), floats,
                       &build->errors[thread]);
     }
-    if (!sl_has(index, SL_ARRAY_REFINE)) return;
-    uint8_t *to = sl_array_row(index, SL_ARRAY_REFINE, node);
-    if (index->refine == SL_REFINE_I16) {
-        sl_encode_row(&index->refine_codec, row_of(build, i), build->dtype, to, floats, NULL);
+    if (!sl_has(&index->graph, SL_ARRAY_REFINE)) return;
+    uint8_t *to = sl_array_row(&index->graph, SL_ARRAY_REFINE, node);
+    if (index->graph.refine == SL_REFINE_I16) {
+        sl_encode_row(&index->graph.refine_codec, row_of(build, i), build->dtype, to, floats, NULL);
         return;
     }
-    sl_to_float(build->dtype, row_of(build, i), floats, index->codec.dim);
-    if (index->refine == SL_REFINE_F32)
-        memcpy(to, floats, index->codec.dim * sizeof(float));
+    sl_to_float(build->dtype, row_of(build, i), floats, index->graph.codec.dim);
+    if (index->graph.refine == SL_REFINE_F32)
+        memcpy(to, floats, index->graph.codec.dim * sizeof(float));
     else
-        sl_encode_residual(&index->codec, sl_row(index, node), floats, (void *)to);
+        sl_encode_residual(&index->graph.codec, sl_row(&index->graph, node), floats, (void *)to);
 }
 
 /* All rows of the node, for its id is there already. */
@@ -95,46 +96,46 @@ static void encode_row(sl_build *build, size_t i, size_t thread) {
     uint32_t node = (uint32_t)(build->first + i);
     encode_vector(build, i, thread);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (index->arrays[kind].at && sl_array_lines[kind].derive)
-            sl_array_lines[kind].derive(index, node, sl_array_row(index, kind, node));
+        if (index->graph.arrays[kind].at && sl_array_lines[kind].derive)
+            sl_array_lines[kind].derive(&index->graph, node, sl_array_row(&index->graph, kind, node));
 }
 
 /* All rows of nodes [first, first + n) but for those that are made later. */
 static void touch_nodes(const sl_index *index, size_t first, size_t n) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         if (!(sl_array_lines[kind].flags & SL_ARRAY_ADDED)) continue;
-        const sl_span rows = sl_array_span(index, kind, first, n);
+        const sl_span rows = sl_array_span(&index->graph, kind, first, n);
         sl_index_touch(index, rows.at, rows.size);
     }
 }
 
 /* Writes lists without links. Room in memory holds such lists; room in a file holds zeros. */
-static void wipe_links(sl_index *index, size_t first, size_t n) {
+static void wipe_links(sl_graph *graph, size_t first, size_t n) {
     for (size_t node = first; node < first + n; node++)
-        memset(sl_links(index, node), 0xff, index->m0 * sizeof(uint32_t));
+        memset(sl_links(graph, node), 0xff, graph->m0 * sizeof(uint32_t));
 }
 
 void sl_build_clear_links(sl_index *index, size_t first, size_t n) {
-    const sl_array *links = &index->arrays[SL_ARRAY_LINKS];
-    wipe_links(index, first, n);
-    sl_index_touch_each(index, sl_links(index, first), links->step, links->size, n);
+    const sl_array *links = &index->graph.arrays[SL_ARRAY_LINKS];
+    wipe_links(&index->graph, first, n);
+    sl_index_touch_each(index, sl_links(&index->graph, first), links->step, links->size, n);
 }
 
 static void encode_rows(sl_build *build) {
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = 0; i < build->n; i++)
         encode_row(build, i, sl_thread_number());
-    if (build->index->writer) wipe_links(build->index, build->first, build->n);
+    if (build->index->writer) wipe_links(&build->index->graph, build->first, build->n);
     touch_nodes(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
-        sl_quant_error_merge(&build->index->quant_error, &build->errors[t]);
+        sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);
 }
 
 void sl_build_insert_rows(sl_build *build) {
     sl_index *index = build->index;
     size_t done = 0;
     if (build->first == 0) {
-        uint32_t slot, level = sl_level_and_slot(index, 0, &slot);
+        uint32_t slot, level = sl_level_and_slot(&index->graph, 0, &slot);
         sl_entry_set(index, level, level ? slot : 0);
         size_t alone = build->n < ALONE ? build->n : ALONE;
         for (done = 1; done < alone; done++)
@@ -151,42 +152,42 @@ void sl_build_insert_rows(sl_build *build) {
 
 static sl_status build_run(sl_build *build, const uint64_t *ids) {
     sl_index *index = build->index;
-    sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
-    uint64_t next_id = index->next_id;
-    sl_quant_error error = index->quant_error;
+    sl_entry entry = index->graph.n ? sl_entry_get(&index->graph) : (sl_entry){0, SL_NONE, 0};
+    uint64_t next_id = index->graph.next_id;
+    sl_quant_error error = index->graph.quant_error;
     SL_TRY(sl_publish_reserve_nodes(index, build->n));
-    sl_replicas_drop(index); /* the upper layers change next */
+    sl_replicas_drop(&index->graph); /* the upper layers change next */
     SL_TRY(sl_upper_extend(index, build->first, build->first + build->n));
     sl_status status = sl_ids_append(index, ids, build->n);
     if (status != SL_OK) {
-        sl_upper_truncate(index, build->first);
+        sl_upper_truncate(&index->graph, build->first);
         return status;
     }
     encode_rows(build);
     status = sl_codes_extend(index, build->first, build->n, build->threads);
     if (status != SL_OK) {
-        sl_upper_truncate(index, build->first);
+        sl_upper_truncate(&index->graph, build->first);
         sl_ids_undo(index, next_id);
-        index->quant_error = error;
+        index->graph.quant_error = error;
         return status;
     }
-    index->n += build->n;
+    index->graph.n += build->n;
     sl_dead_extend(index, build->first);
     sl_publish_nodes(index);
     sl_build_insert_rows(build);
     status = sl_progress_end(&build->progress);
     if (status != SL_OK) {
         sl_build_undo(build, entry, next_id);
-        index->quant_error = error;
+        index->graph.quant_error = error;
         sl_publish_nodes(index);
     }
-    sl_publish_linked(index, index->n);
+    sl_publish_linked(index, index->graph.n);
     index->unverified += build->n;
     return status;
 }
 
 sl_status sl_build_relink(sl_index *index, size_t first) {
-    sl_build build = {.index = index, .first = first, .n = index->n - first, .threads = sl_thread_count(0)};
+    sl_build build = {.index = index, .first = first, .n = index->graph.n - first, .threads = sl_thread_count(0)};
     sl_progress_start(&build.progress, NULL, NULL, 0);
     sl_status status = build_alloc(&build);
     if (status == SL_OK) sl_build_insert_rows(&build);
@@ -197,23 +198,23 @@ sl_status sl_build_relink(sl_index *index, size_t first) {
 /* Proves reachability where that is due. A proof reads every link: it waits until enough was added to be worth one.
  * sl_index_save and sl_index_check ask for the proof that is owed. */
 static void settle_if_due(sl_index *index) {
-    if (index->unverified * 16 < index->n || sl_reach_settle(index) == SL_OK) return;
+    if (index->unverified * 16 < index->graph.n || sl_reach_settle(index) == SL_OK) return;
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
 }
 
-static sl_status check_input(const sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride) {
+static sl_status check_input(const sl_graph *graph, const void *vectors, sl_dtype dtype, size_t n, size_t stride) {
     if (!vectors) return sl_fail(SL_EINVAL, "vectors is NULL");
-    SL_TRY(sl_codec_accepts(&index->codec, dtype));
-    SL_TRY(sl_check_stride(vectors, dtype, index->codec.dim, stride));
-    if (n > SL_MAX_VECTORS - index->n)
-        return sl_fail(SL_ELIMIT, "%zu vectors and %zu more; an index holds up to %u", index->n, n, SL_MAX_VECTORS);
+    SL_TRY(sl_codec_accepts(&graph->codec, dtype));
+    SL_TRY(sl_check_stride(vectors, dtype, graph->codec.dim, stride));
+    if (n > SL_MAX_VECTORS - graph->n)
+        return sl_fail(SL_ELIMIT, "%zu vectors and %zu more; an index holds up to %u", graph->n, n, SL_MAX_VECTORS);
     return SL_OK;
 }
 
 /* Doubles the room when it runs out, so that adding a few at a time copies each vector a bounded number of times. */
 static sl_status make_room(sl_index *index, size_t n) {
-    size_t need = index->n + n, room = 2 * index->capacity;
-    if (need <= index->capacity) return SL_OK;
+    size_t need = index->graph.n + n, room = 2 * index->graph.capacity;
+    if (need <= index->graph.capacity) return SL_OK;
     if (room > SL_MAX_VECTORS) room = SL_MAX_VECTORS;
     if (room > need && sl_index_reserve(index, room) == SL_OK) return SL_OK;
     return sl_index_reserve(index, need);
@@ -227,13 +228,13 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
     SL_TRY(sl_index_writable(index));
     if (n == 0) return SL_OK;
-    SL_TRY(check_input(index, vectors, dtype, n, stride));
+    SL_TRY(check_input(&index->graph, vectors, dtype, n, stride));
     sl_build build = {.index = index,
                       .vectors = vectors,
                       .dtype = dtype,
                       .n = n,
-                      .stride = stride ? stride : index->codec.dim * sl_dtype_size(dtype),
-                      .first = index->n,
+                      .stride = stride ? stride : index->graph.codec.dim * sl_dtype_size(dtype),
+                      .first = index->graph.n,
                       .threads = sl_thread_count(mine.threads)};
     if (build.threads > n) build.threads = n;
     SL_TRY(check_rows(&build));

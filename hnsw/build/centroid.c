@@ -123,7 +123,7 @@ void sl_centroids_refill(sl_kmeans *kmeans, uint64_t turn) {
 }
 
 void sl_centroids_move(sl_kmeans *kmeans) {
-    int by_reach = kmeans->is_asked && kmeans->index->codec.metric == SL_METRIC_IP;
+    int by_reach = kmeans->is_asked && kmeans->graph->codec.metric == SL_METRIC_IP;
     void (*put)(const sl_kmeans *, const sl_learner *, size_t, const uint32_t *, size_t) = !by_reach ? put_mean
                                                                                            : kmeans->grouped
                                                                                                ? put_group_reach

@@ -4,10 +4,11 @@
 
 sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks) {
     *insert = (sl_insert){.index = index, .locks = locks};
-    size_t most = index->ef_construction > index->m0 + 1 ? index->ef_construction : index->m0 + 1;
-    sl_status status = sl_walk_init(&insert->walk, index, index->ef_construction);
-    if (status == SL_OK) status = sl_select_init(&insert->select, index, most);
-    insert->own = sl_mem_array(&index->allocator, index->m0, sizeof *insert->own, &status);
+    size_t most =
+        index->graph.ef_construction > index->graph.m0 + 1 ? index->graph.ef_construction : index->graph.m0 + 1;
+    sl_status status = sl_walk_init(&insert->walk, &index->graph, index->graph.ef_construction);
+    if (status == SL_OK) status = sl_select_init(&insert->select, &index->graph, most);
+    insert->own = sl_mem_array(&index->graph.allocator, index->graph.m0, sizeof *insert->own, &status);
     if (status != SL_OK) sl_insert_free(insert);
     return status;
 }
@@ -16,12 +17,12 @@ void sl_insert_free(sl_insert *insert) {
     if (!insert->index) return;
     sl_walk_free(&insert->walk);
     sl_select_free(&insert->select);
-    sl_mem_free(&insert->index->allocator, insert->own, insert->index->m0 * sizeof(uint32_t));
+    sl_mem_free(&insert->index->graph.allocator, insert->own, insert->index->graph.m0 * sizeof(uint32_t));
     insert->index = NULL;
 }
 
 static uint32_t node_of(const sl_layer *layer, uint32_t id) {
-    return layer->level ? layer->index->upper.nodes[id] : id;
+    return layer->level ? layer->graph->upper.nodes[id] : id;
 }
 
 /* Makes the walk's pool, without the node itself, the candidates of the selection. */
@@ -31,20 +32,21 @@ static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint3
     select->count = 0;
     for (size_t i = 0; i < pool->size; i++) {
         uint32_t node = node_of(layer, sl_pool_id(pool->keys[i]));
-        if (node != self && node < layer->index->n) select->nodes[select->count++] = node;
+        if (node != self && node < layer->graph->n) select->nodes[select->count++] = node;
     }
 }
 
 /* Returns the id on a layer of a node that came from there. Slots are in node order, so that halving finds them. */
 static uint32_t id_on(const sl_layer *layer, uint32_t node) {
-    return layer->level ? sl_slot_of(layer->index, node) : node;
+    return layer->level ? sl_slot_of(layer->graph, node) : node;
 }
 
-static void write_selection(const sl_select *select, const sl_layer *layer, uint32_t *links) {
+static void write_selection(const sl_insert *insert, const sl_layer *layer, uint32_t *links) {
+    const sl_select *select = &insert->select;
     if (!links) return;
     for (size_t i = 0; i < layer->degree; i++)
         sl_link_store(links + i, i < select->chosen_count ? id_on(layer, select->chosen[i]) : SL_NONE);
-    sl_index_touch(layer->index, links, layer->degree * sizeof *links);
+    sl_index_touch(insert->index, links, layer->degree * sizeof *links);
 }
 
 /* Chooses the list of a full node anew among what it holds and one more. A file that is written in place was not
@@ -54,18 +56,18 @@ static void choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node,
     select->count = 0;
     for (size_t i = 0; i < layer->degree; i++) {
         uint32_t old = sl_link_load(links + i);
-        if (old < layer->count && node_of(layer, old) < layer->index->n)
+        if (old < layer->count && node_of(layer, old) < layer->graph->n)
             select->nodes[select->count++] = node_of(layer, old);
     }
     select->nodes[select->count++] = node_of(layer, id);
     sl_select_run(select, node, layer->degree);
-    if (!sl_index_is_direct(layer->index)) {
-        write_selection(select, layer, links);
+    if (!sl_index_is_direct(insert->index)) {
+        write_selection(insert, layer, links);
         return;
     }
     for (size_t i = 0; i < select->chosen_count; i++)
         select->nodes[i] = id_on(layer, select->chosen[i]);
-    sl_links_become(layer->index, links, layer->degree, select->nodes, select->chosen_count);
+    sl_links_become(insert->index, links, layer->degree, select->nodes, select->chosen_count);
 }
 
 static sl_spin *lock_of(const sl_insert *insert, uint32_t node) {
@@ -85,7 +87,7 @@ void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, 
         choose_anew(insert, layer, node, links, id);
     } else {
         sl_link_store(links + at, id);
-        sl_index_touch(layer->index, links + at, sizeof *links);
+        sl_index_touch(insert->index, links + at, sizeof *links);
     }
     sl_spin_unlock(lock);
 }
@@ -95,7 +97,7 @@ void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, 
 static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
     sl_spin *lock = lock_of(insert, node);
     sl_spin_lock(lock);
-    write_selection(&insert->select, layer, links);
+    write_selection(insert, layer, links);
     sl_spin_unlock(lock);
 }
 
@@ -107,16 +109,16 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
     sl_walk_ask_node(walk, node);
     uint32_t start = sl_walk_descend(walk, entry, top);
     for (uint32_t level = top;; level--) {
-        sl_layer layer = sl_layer_at(index, level);
-        sl_walk_layer(walk, level, sl_walk_from(start), index->ef_construction);
-        sl_pool_finish(&walk->pool, index->ef_construction);
+        sl_layer layer = sl_layer_at(&index->graph, level);
+        sl_walk_layer(walk, level, sl_walk_from(start), index->graph.ef_construction);
+        sl_pool_finish(&walk->pool, index->graph.ef_construction);
         sl_pool_sort(&walk->pool);
         candidates_from_pool(insert, &layer, node);
-        sl_select_run(&insert->select, node, index->m);
+        sl_select_run(&insert->select, node, index->graph.m);
         write_own_list(insert, &layer, node, sl_layer_links(&layer, level ? slot : node));
         if (level == 0) break;
         start = walk->pool.size ? sl_pool_id(walk->pool.keys[0]) : start;
-        if (level == 1) start = index->upper.nodes[start];
+        if (level == 1) start = index->graph.upper.nodes[start];
     }
 }
 
@@ -124,7 +126,7 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
  * come upon the node there and may change the list. */
 static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top) {
     for (uint32_t level = 0; level <= top; level++) {
-        sl_layer layer = sl_layer_at(insert->index, level);
+        sl_layer layer = sl_layer_at(&insert->index->graph, level);
         uint32_t self = level ? slot : node;
         const uint32_t *links = sl_layer_links(&layer, self);
         size_t count = links ? sl_links_known(&layer, links, insert->own) : 0;
@@ -135,14 +137,14 @@ static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, ui
 
 void sl_insert_node(sl_insert *insert, uint32_t node) {
     sl_index *index = insert->index;
-    uint32_t slot, level = sl_level_and_slot(index, node, &slot);
-    sl_entry entry = sl_entry_get(index);
+    uint32_t slot, level = sl_level_and_slot(&index->graph, node, &slot);
+    sl_entry entry = sl_entry_get(&index->graph);
     uint32_t top = level < entry.level ? level : entry.level;
     write_own_links(insert, node, slot, top, entry);
     sl_index_fence(index);
     write_back_links(insert, node, slot, top);
     if (level <= entry.level) return;
     sl_spin_lock(&insert->locks->entry);
-    if (level > sl_entry_get(index).level) sl_entry_set(index, level, slot);
+    if (level > sl_entry_get(&index->graph).level) sl_entry_set(index, level, slot);
     sl_spin_unlock(&insert->locks->entry);
 }

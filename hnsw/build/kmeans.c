@@ -15,14 +15,14 @@ enum {
 _Static_assert(SL_KMEANS_BLOCK *SL_KMEANS_BLOCK >= SL_MAX_PARTITIONS, "all groups are scored at once");
 
 void sl_kmeans_free_centroids(sl_kmeans *kmeans) {
-    const sl_allocator *allocator = &kmeans->index->allocator;
+    const sl_allocator *allocator = &kmeans->graph->allocator;
     sl_mem_free(allocator, kmeans->ends, kmeans->count * sizeof *kmeans->ends);
     sl_mem_free(allocator, kmeans->splits, kmeans->count * sizeof *kmeans->splits);
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
 }
 
 sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
-    const sl_allocator *allocator = &kmeans->index->allocator;
+    const sl_allocator *allocator = &kmeans->graph->allocator;
     sl_status status = SL_OK;
     kmeans->ends = sl_mem_array(allocator, kmeans->count, sizeof *kmeans->ends, &status);
     kmeans->splits = sl_mem_array(allocator, kmeans->count, sizeof *kmeans->splits, &status);
@@ -32,7 +32,7 @@ sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
 }
 
 void sl_kmeans_free_learners(sl_kmeans *kmeans) {
-    const sl_allocator *allocator = &kmeans->index->allocator;
+    const sl_allocator *allocator = &kmeans->graph->allocator;
     size_t dim = kmeans->codec.dim;
     for (size_t t = 0; kmeans->learners && t < kmeans->threads; t++) {
         sl_mem_free(allocator, kmeans->learners[t].floats, 2 * dim * sizeof(float));
@@ -43,7 +43,7 @@ void sl_kmeans_free_learners(sl_kmeans *kmeans) {
 }
 
 sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
-    const sl_allocator *allocator = &kmeans->index->allocator;
+    const sl_allocator *allocator = &kmeans->graph->allocator;
     size_t dim = kmeans->codec.dim;
     sl_status status = SL_OK;
     kmeans->learners = sl_mem_array(allocator, kmeans->threads, sizeof *kmeans->learners, &status);
@@ -57,8 +57,8 @@ sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
 }
 
 void sl_kmeans_free_groups(sl_kmeans *groups) {
-    if (!groups->index) return;
-    const sl_allocator *allocator = &groups->index->allocator;
+    if (!groups->graph) return;
+    const sl_allocator *allocator = &groups->graph->allocator;
     sl_mem_free(allocator, groups->of, groups->sampled * sizeof *groups->of);
     sl_mem_free(allocator, groups->members, groups->sampled * sizeof *groups->members);
     sl_kmeans_free_centroids(groups);
@@ -66,15 +66,15 @@ void sl_kmeans_free_groups(sl_kmeans *groups) {
 
 /* The caller frees the groups with sl_kmeans_free_groups, also on failure. */
 sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, size_t count) {
-    const sl_allocator *allocator = &grouped->index->allocator;
-    *groups = (sl_kmeans){.index = grouped->index,
+    const sl_allocator *allocator = &grouped->graph->allocator;
+    *groups = (sl_kmeans){.graph = grouped->graph,
                           .grouped = grouped,
                           .count = count,
                           .threads = grouped->threads,
                           .sampled = grouped->count,
                           .learners = grouped->learners,
                           .progress = grouped->progress};
-    sl_status status = sl_partition_codec(grouped->index, &groups->codec);
+    sl_status status = sl_partition_codec(grouped->graph, &groups->codec);
     groups->of = sl_mem_array(allocator, groups->sampled, sizeof *groups->of, &status);
     groups->members = sl_mem_array(allocator, groups->sampled, sizeof *groups->members, &status);
     SL_TRY(status);
@@ -83,12 +83,12 @@ sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, siz
 
 /* A number from 0 to below - 1. */
 size_t sl_kmeans_pick(const sl_kmeans *kmeans, uint64_t purpose, size_t i, size_t below) {
-    return (size_t)(sl_random_at(kmeans->index->seed ^ 0x7061727469746eu ^ purpose << 56, i) % below);
+    return (size_t)(sl_random_at(kmeans->graph->seed ^ 0x7061727469746eu ^ purpose << 56, i) % below);
 }
 
 /* Returns the node of the i-th row of the sample: one of each stretch of nodes of equal length. */
 static uint32_t node_at(const sl_kmeans *kmeans, size_t i) {
-    uint64_t n = kmeans->index->n, first = i * n / kmeans->sampled, end = (i + 1) * n / kmeans->sampled;
+    uint64_t n = kmeans->graph->n, first = i * n / kmeans->sampled, end = (i + 1) * n / kmeans->sampled;
     return (uint32_t)(first + sl_kmeans_pick(kmeans, 0, i, end - first));
 }
 
@@ -100,15 +100,15 @@ double sl_kmeans_take(const sl_kmeans *kmeans, size_t i, float *out) {
         sl_decode_row(codec, kmeans->grouped->rows + i * codec->rows.pitch, out);
         return 1;
     }
-    sl_coded_floats(kmeans->index, node_at(kmeans, i), out);
-    if (kmeans->index->codec.metric == SL_METRIC_L2) return 1;
+    sl_coded_floats(kmeans->graph, node_at(kmeans, i), out);
+    if (kmeans->graph->codec.metric == SL_METRIC_L2) return 1;
     double length = sl_vector_length(out, dim);
     if (length > 0) sl_vector_scale(out, dim, 1 / length);
     return length;
 }
 
 static sl_scorer scorer_of(const sl_kmeans *kmeans, const sl_query_code *query) {
-    return sl_scorer_of(kmeans->index->kernels, &kmeans->codec, query, 0);
+    return sl_scorer_of(kmeans->graph->kernels, &kmeans->codec, query, 0);
 }
 
 /* Puts the best of the centroids of the groups nearest to the query into `best`. */
@@ -178,7 +178,7 @@ static void turn(sl_kmeans *kmeans, uint64_t number) {
 }
 
 static void sample(sl_kmeans *kmeans, size_t most) {
-    kmeans->sampled = kmeans->count * most < kmeans->index->n ? kmeans->count * most : kmeans->index->n;
+    kmeans->sampled = kmeans->count * most < kmeans->graph->n ? kmeans->count * most : kmeans->graph->n;
 }
 
 void sl_kmeans_learn(sl_kmeans *kmeans) {
@@ -193,7 +193,7 @@ void sl_kmeans_learn(sl_kmeans *kmeans) {
         turn(kmeans, number);
     }
     if (groups) turn(groups, TURNS);
-    kmeans->sampled = kmeans->index->n;
+    kmeans->sampled = kmeans->graph->n;
     assign(kmeans);
     sort_members(kmeans);
 }

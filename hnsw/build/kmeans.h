@@ -24,7 +24,7 @@ typedef struct sl_learner {
 
 typedef struct sl_kmeans sl_kmeans;
 struct sl_kmeans {
-    const sl_index *index;
+    const sl_graph *graph;
     const sl_kmeans *grouped; /* k-means whose centroids are clustered here; NULL: nodes of the index are */
     sl_kmeans *groups;        /* groups of the centroids; NULL where rows look at all centroids */
     sl_codec codec; /* codec of the centroids while they are learnt: Euclidean, but under COSINE by their angle */

@@ -9,12 +9,12 @@
 
 /* Scratch of one thread: one stored vector, ready to be compared with others. */
 typedef struct sl_nearness {
-    const sl_index *index;
+    const sl_graph *graph;
     void *buffer;
     sl_query_code query;
 } sl_nearness;
 
-sl_status sl_nearness_init(sl_nearness *nearness, const sl_index *index);
+sl_status sl_nearness_init(sl_nearness *nearness, const sl_graph *graph);
 void sl_nearness_free(sl_nearness *nearness);
 
 /* Makes ready the vector that others are compared with. */

@@ -25,10 +25,10 @@ size_t sl_partition_groups(size_t partitions) {
 
 /* Makes the centroids once more, of all rows and in the form that queries are compared with. */
 static sl_status restate(sl_kmeans *kmeans) {
-    const sl_allocator *allocator = &kmeans->index->allocator;
+    const sl_allocator *allocator = &kmeans->graph->allocator;
     sl_codec codec;
     void *rows;
-    SL_TRY(sl_partition_codec(kmeans->index, &codec));
+    SL_TRY(sl_partition_codec(kmeans->graph, &codec));
     SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&codec, kmeans->count), &rows));
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
     kmeans->codec = codec;
@@ -62,7 +62,7 @@ typedef struct sl_part_list {
  * were. Puts the listed centroids and where their things begin into `out`. `scratch`: n entries. Errors: SL_ENOMEM. */
 static sl_status arrange(const sl_kmeans *kmeans, sl_part_list list, uint32_t *order, size_t n, uint32_t *scratch,
                          sl_partitions *out) {
-    const sl_allocator *allocator = &kmeans->index->allocator;
+    const sl_allocator *allocator = &kmeans->graph->allocator;
     const uint32_t *of = kmeans->of;
     const size_t listed = list.count;
     size_t pitch = kmeans->codec.rows.pitch, end = 0;
@@ -112,8 +112,8 @@ static sl_part_list meet(const sl_kmeans *kmeans, const uint32_t *order, size_t 
 
 /* Sorts nodes by partition, and partitions by group where there are groups; groups lie as they are met first. */
 static sl_status number(const sl_kmeans *kmeans, const sl_kmeans *groups, const sl_partition_work *work) {
-    const sl_allocator *allocator = &kmeans->index->allocator;
-    size_t n = kmeans->index->n, count = kmeans->count, size = 4 * count * sizeof(uint32_t);
+    const sl_allocator *allocator = &kmeans->graph->allocator;
+    size_t n = kmeans->graph->n, count = kmeans->count, size = 4 * count * sizeof(uint32_t);
     void *block;
     sl_status status;
     SL_TRY(sl_mem_alloc(allocator, size, &block));
@@ -154,8 +154,8 @@ static void put_bands(const sl_measured *nodes, size_t count, uint8_t *bands) {
 
 /* Sorts each partition's nodes by falling length, nodes of one length as they were, and makes its bands. */
 static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *scratch, sl_partitions *out) {
-    const sl_allocator *allocator = &kmeans->index->allocator;
-    size_t n = kmeans->index->n, dim = kmeans->codec.dim;
+    const sl_allocator *allocator = &kmeans->graph->allocator;
+    size_t n = kmeans->graph->n, dim = kmeans->codec.dim;
     void *block;
     SL_TRY(sl_mem_alloc(allocator, out->count * SL_PARTITION_BANDS, &block));
     out->bands = block;
@@ -168,7 +168,7 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
         sl_range range = sl_partition_nodes(out, p, n);
         if (sl_progress_cancelled(kmeans->progress)) continue;
         for (size_t i = range.first; i < range.end; i++) {
-            sl_coded_floats(kmeans->index, order[i], x);
+            sl_coded_floats(kmeans->graph, order[i], x);
             double length = sl_vector_length(x, dim); /* a damaged file may give no number, or too large a one */
             nodes[i] = (sl_measured){length <= (double)FLT_MAX ? (float)length : 0, (uint32_t)i};
         }
@@ -209,23 +209,23 @@ static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
     return restate(groups);
 }
 
-sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress,
+sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress *progress,
                              const sl_partition_work *work) {
-    sl_kmeans kmeans = {.index = index,
-                        .count = sl_partition_count(index->n),
+    sl_kmeans kmeans = {.graph = graph,
+                        .count = sl_partition_count(graph->n),
                         .threads = threads,
                         .of = work->of,
                         .members = work->scratch,
                         .progress = progress};
     sl_kmeans groups = {0};
     sl_status status;
-    SL_TRY(sl_partition_codec(index, &kmeans.codec));
+    SL_TRY(sl_partition_codec(graph, &kmeans.codec));
     SL_TRY_GOTO(sl_kmeans_alloc_learners(&kmeans), done);
     SL_TRY_GOTO(sl_kmeans_alloc_centroids(&kmeans), done);
     SL_TRY_GOTO(make_partitions(&kmeans), done);
     if (sl_partition_groups(kmeans.count)) SL_TRY_GOTO(make_groups(&groups, &kmeans), done);
     SL_TRY_GOTO(number(&kmeans, &groups, work), done);
-    if (index->codec.metric == SL_METRIC_IP) status = make_bands(&kmeans, work->order, work->scratch, work->partitions);
+    if (graph->codec.metric == SL_METRIC_IP) status = make_bands(&kmeans, work->order, work->scratch, work->partitions);
 done:
     sl_kmeans_free_groups(&groups);
     sl_kmeans_free_learners(&kmeans);

@@ -18,7 +18,7 @@ typedef struct sl_partition_work {
  * partition, but that under IP nodes lie by falling length. Partitions without nodes are left out. The result depends
  * on the rows, their order and the index's seed; the number of threads changes nothing. Parameters: progress is asked
  * whether to go on; it may be NULL. Errors: SL_ENOMEM, SL_ECANCELED. */
-sl_status sl_partitions_make(const sl_index *index, size_t threads, sl_progress *progress,
+sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress *progress,
                              const sl_partition_work *work);
 
 #endif

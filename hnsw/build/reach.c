@@ -6,24 +6,24 @@ static size_t bit_words(size_t bits) {
     return bits / 64 + 1;
 }
 
-sl_status sl_reach_init(sl_reach *reach, const sl_index *index, size_t capacity, int with_tree) {
-    const sl_allocator *allocator = &index->allocator;
+sl_status sl_reach_init(sl_reach *reach, const sl_graph *graph, size_t capacity, int with_tree) {
+    const sl_allocator *allocator = &graph->allocator;
     sl_status status = SL_OK;
-    *reach = (sl_reach){.index = index, .capacity = capacity};
+    *reach = (sl_reach){.graph = graph, .capacity = capacity};
     reach->reached = sl_mem_array(allocator, bit_words(capacity), sizeof *reach->reached, &status);
     reach->queue = sl_mem_array(allocator, capacity, sizeof *reach->queue, &status);
-    if (with_tree) reach->tree = sl_mem_array(allocator, bit_words(capacity * index->m0), sizeof *reach->tree, &status);
+    if (with_tree) reach->tree = sl_mem_array(allocator, bit_words(capacity * graph->m0), sizeof *reach->tree, &status);
     if (status != SL_OK) sl_reach_free(reach);
     return status;
 }
 
 void sl_reach_free(sl_reach *reach) {
-    if (!reach->index) return;
-    const sl_allocator *allocator = &reach->index->allocator;
+    if (!reach->graph) return;
+    const sl_allocator *allocator = &reach->graph->allocator;
     sl_mem_free(allocator, reach->reached, bit_words(reach->capacity) * sizeof(uint64_t));
     sl_mem_free(allocator, reach->queue, reach->capacity * sizeof(uint32_t));
-    sl_mem_free(allocator, reach->tree, bit_words(reach->capacity * reach->index->m0) * sizeof(uint64_t));
-    reach->index = NULL;
+    sl_mem_free(allocator, reach->tree, bit_words(reach->capacity * reach->graph->m0) * sizeof(uint64_t));
+    reach->graph = NULL;
 }
 
 static void enter(sl_reach *reach, uint32_t node) {
@@ -37,15 +37,15 @@ static void mark_tree(sl_reach *reach, size_t link) {
 
 /* Reaches everything that links lead to from the queue. */
 static void spread(sl_reach *reach) {
-    const sl_index *index = reach->index;
+    const sl_graph *graph = reach->graph;
     while (reach->head < reach->tail) {
         uint32_t node = reach->queue[reach->head++];
-        const uint32_t *links = sl_links(index, node);
-        size_t first = (size_t)node * index->m0;
-        for (size_t i = 0; i < index->m0; i++) {
+        const uint32_t *links = sl_links(graph, node);
+        size_t first = (size_t)node * graph->m0;
+        for (size_t i = 0; i < graph->m0; i++) {
             uint32_t to = sl_link_load(links + i);
             if (to == SL_NONE) break;
-            if (to >= index->n || sl_reach_has(reach, to)) continue;
+            if (to >= graph->n || sl_reach_has(reach, to)) continue;
             if (reach->tree) mark_tree(reach, first + i);
             enter(reach, to);
         }
@@ -53,10 +53,10 @@ static void spread(sl_reach *reach) {
 }
 
 size_t sl_reach_run(sl_reach *reach) {
-    const sl_index *index = reach->index;
-    if (index->n == 0) return 0;
-    uint32_t node = sl_entry_get(index).node;
-    if (node >= index->n) return 0;
+    const sl_graph *graph = reach->graph;
+    if (graph->n == 0) return 0;
+    uint32_t node = sl_entry_get(graph).node;
+    if (node >= graph->n) return 0;
     enter(reach, node);
     spread(reach);
     return reach->tail;
@@ -64,11 +64,11 @@ size_t sl_reach_run(sl_reach *reach) {
 
 /* Makes `from` link to `to`, in a free place, or over a link by which no node was reached first. Such a link leaves
  * all reached nodes reached. Returns 0 where `from` has neither. */
-static int attach(sl_reach *reach, uint32_t from, uint32_t to) {
-    const sl_index *index = reach->index;
-    size_t first = (size_t)from * index->m0, place = SIZE_MAX;
-    uint32_t *links = sl_links(index, from);
-    for (size_t i = 0; i < index->m0; i++) {
+static int attach(sl_reach *reach, const sl_insert *insert, uint32_t from, uint32_t to) {
+    const sl_graph *graph = reach->graph;
+    size_t first = (size_t)from * graph->m0, place = SIZE_MAX;
+    uint32_t *links = sl_links(graph, from);
+    for (size_t i = 0; i < graph->m0; i++) {
         if (sl_link_load(links + i) == SL_NONE) {
             place = i;
             break;
@@ -78,7 +78,7 @@ static int attach(sl_reach *reach, uint32_t from, uint32_t to) {
     }
     if (place == SIZE_MAX) return 0;
     sl_link_store(links + place, to);
-    sl_index_touch(index, links + place, sizeof to);
+    sl_index_touch(insert->index, links + place, sizeof to);
     mark_tree(reach, first + place);
     enter(reach, to);
     return 1;
@@ -88,24 +88,24 @@ static int attach(sl_reach *reach, uint32_t from, uint32_t to) {
  * ones, unless it began below the upper layers. Failing that, any reached node with a place to spare will do. A tree
  * has fewer edges than nodes, so that there always is one. */
 static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
-    const sl_index *index = reach->index;
+    const sl_graph *graph = reach->graph;
     sl_walk *walk = &insert->walk;
     sl_walk_ask_node(walk, node);
-    sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(index), 0)), index->ef_construction);
-    sl_pool_finish(&walk->pool, index->ef_construction);
+    sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(graph), 0)), graph->ef_construction);
+    sl_pool_finish(&walk->pool, graph->ef_construction);
     sl_pool_sort(&walk->pool);
     for (size_t i = 0; i < walk->pool.size; i++) {
         uint32_t near = sl_pool_id(walk->pool.keys[i]);
-        if (near != node && sl_reach_has(reach, near) && attach(reach, near, node)) return;
+        if (near != node && sl_reach_has(reach, near) && attach(reach, insert, near, node)) return;
     }
     for (size_t i = reach->tail; i-- > 0;)
-        if (attach(reach, reach->queue[i], node)) return;
+        if (attach(reach, insert, reach->queue[i], node)) return;
 }
 
 size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
-    const sl_index *index = reach->index;
+    const sl_graph *graph = reach->graph;
     size_t attached = 0;
-    for (size_t node = 0; node < index->n && reach->tail < index->n; node++) {
+    for (size_t node = 0; node < graph->n && reach->tail < graph->n; node++) {
         if (sl_reach_has(reach, (uint32_t)node)) continue;
         attach_near(reach, insert, (uint32_t)node);
         attached++;
@@ -119,16 +119,16 @@ static sl_status settle(sl_index *index) {
     sl_insert insert = {0};
     void *locks = NULL;
     sl_status status;
-    SL_TRY_GOTO(sl_reach_init(&reach, index, index->n, 1), done);
-    if (sl_reach_run(&reach) < index->n) {
-        SL_TRY_GOTO(sl_mem_alloc(&index->allocator, sizeof(sl_build_locks), &locks), done);
+    SL_TRY_GOTO(sl_reach_init(&reach, &index->graph, index->graph.n, 1), done);
+    if (sl_reach_run(&reach) < index->graph.n) {
+        SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, sizeof(sl_build_locks), &locks), done);
         SL_TRY_GOTO(sl_insert_init(&insert, index, locks), done);
         sl_reach_repair(&reach, &insert);
     }
     __atomic_store_n(&index->unverified, 0, __ATOMIC_RELEASE);
 done:
     sl_insert_free(&insert);
-    sl_mem_free(&index->allocator, locks, sizeof(sl_build_locks));
+    sl_mem_free(&index->graph.allocator, locks, sizeof(sl_build_locks));
     sl_reach_free(&reach);
     return status;
 }

@@ -5,7 +5,7 @@
 #include "hnsw/build/insert.h"
 
 typedef struct sl_reach {
-    const sl_index *index;
+    const sl_graph *graph;
     size_t capacity;   /* nodes there is room for */
     uint64_t *reached; /* a bit a node */
     uint32_t *queue;
@@ -14,7 +14,7 @@ typedef struct sl_reach {
         *tree; /* a bit a link of layer 0, set where its target was reached first by it; NULL where not asked for */
 } sl_reach;
 
-sl_status sl_reach_init(sl_reach *reach, const sl_index *index, size_t capacity, int with_tree);
+sl_status sl_reach_init(sl_reach *reach, const sl_graph *graph, size_t capacity, int with_tree);
 void sl_reach_free(sl_reach *reach);
 
 /* Goes breadth first from the entry point, over links in range. Returns how many nodes were reached. */

@@ -4,10 +4,10 @@
 
 enum { MOST_COPIES = 2, SOME = 8 };
 
-sl_status sl_select_init(sl_select *select, const sl_index *index, size_t most) {
-    *select = (sl_select){.index = index, .most = most};
-    const sl_allocator *allocator = &index->allocator;
-    sl_status status = sl_nearness_init(&select->nearness, index);
+sl_status sl_select_init(sl_select *select, const sl_graph *graph, size_t most) {
+    *select = (sl_select){.graph = graph, .most = most};
+    const sl_allocator *allocator = &graph->allocator;
+    sl_status status = sl_nearness_init(&select->nearness, graph);
     select->nodes = sl_mem_array(allocator, 2 * most, sizeof *select->nodes, &status);
     select->scores = sl_mem_array(allocator, most, sizeof *select->scores, &status);
     if (status != SL_OK) {
@@ -19,19 +19,19 @@ sl_status sl_select_init(sl_select *select, const sl_index *index, size_t most) 
 }
 
 void sl_select_free(sl_select *select) {
-    const sl_index *index = select->index;
-    if (!index) return;
-    sl_mem_free(&index->allocator, select->nodes, 2 * select->most * sizeof(uint32_t));
-    sl_mem_free(&index->allocator, select->scores, select->most * sizeof(float));
+    const sl_graph *graph = select->graph;
+    if (!graph) return;
+    sl_mem_free(&graph->allocator, select->nodes, 2 * select->most * sizeof(uint32_t));
+    sl_mem_free(&graph->allocator, select->scores, select->most * sizeof(float));
     sl_nearness_free(&select->nearness);
-    select->index = NULL;
+    select->graph = NULL;
 }
 
-static int is_copy(const sl_index *index, uint32_t a, uint32_t b) {
-    const sl_codec *codec = &index->codec;
-    if (memcmp(sl_row(index, a), sl_row(index, b), codec->rows.factor + sizeof(float)) != 0) return 0;
+static int is_copy(const sl_graph *graph, uint32_t a, uint32_t b) {
+    const sl_codec *codec = &graph->codec;
+    if (memcmp(sl_row(graph, a), sl_row(graph, b), codec->rows.factor + sizeof(float)) != 0) return 0;
     return !codec->rest.pitch ||
-           memcmp(sl_rest_row(index, a), sl_rest_row(index, b), codec->rest.factor + sizeof(float)) == 0;
+           memcmp(sl_rest_row(graph, a), sl_rest_row(graph, b), codec->rest.factor + sizeof(float)) == 0;
 }
 
 /* Sorts candidates by insertion, which is the best of sorts for them: they arrive almost in order, from a walk's pool
@@ -73,7 +73,7 @@ void sl_select_run(sl_select *select, uint32_t base, size_t limit) {
     sl_nearness_many(&select->nearness, select->nodes, select->count, select->scores);
     sort_candidates(select);
     for (size_t i = 0; i < select->count && select->chosen_count + copy_count < limit; i++) {
-        if (is_copy(select->index, base, select->nodes[i])) {
+        if (is_copy(select->graph, base, select->nodes[i])) {
             if (copy_count < most_copies) copies[copy_count++] = select->nodes[i];
         } else if (!is_covered(select, select->nodes[i], base)) {
             select->chosen[select->chosen_count++] = select->nodes[i];

@@ -6,7 +6,7 @@
 
 /* Scratch of one thread: room for `most` candidates and their selection. */
 typedef struct sl_select {
-    const sl_index *index;
+    const sl_graph *graph;
     size_t most;
     uint32_t *nodes; /* candidates, in any order: the caller fills these and `count` */
     size_t count;
@@ -16,7 +16,7 @@ typedef struct sl_select {
     sl_nearness nearness; /* of the vector that candidates are compared with */
 } sl_select;
 
-sl_status sl_select_init(sl_select *select, const sl_index *index, size_t most);
+sl_status sl_select_init(sl_select *select, const sl_graph *graph, size_t most);
 void sl_select_free(sl_select *select);
 
 /* Selects neighbours by the heuristic of the HNSW paper (Algorithm 4), up to `limit`. From the best candidate on, a

@@ -25,19 +25,19 @@ static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uin
 /* Links all nodes as if they had come at once. */
 static void link_anew(sl_build *build) {
     sl_index *index = build->index;
-    size_t upper_bytes = index->upper.rows * index->m * sizeof(uint32_t);
-    sl_build_clear_links(index, 0, index->n);
-    if (upper_bytes) memset(index->upper.links, 0xff, upper_bytes);
-    sl_index_touch(index, index->upper.links, upper_bytes);
+    size_t upper_bytes = index->graph.upper.rows * index->graph.m * sizeof(uint32_t);
+    sl_build_clear_links(index, 0, index->graph.n);
+    if (upper_bytes) memset(index->graph.upper.links, 0xff, upper_bytes);
+    sl_index_touch(index, index->graph.upper.links, upper_bytes);
     build->first = 0;
-    build->n = index->n;
+    build->n = index->graph.n;
     sl_progress_start(&build->progress, NULL, NULL, 0);
     sl_build_insert_rows(build);
 }
 
 /* Returns the place of the i-th number that is kept for a while in the lists of nodes from `first` on. */
-static uint32_t *kept_at(const sl_index *index, size_t first, size_t i) {
-    return sl_links(index, first + i / index->m0) + i % index->m0;
+static uint32_t *kept_at(const sl_graph *graph, size_t first, size_t i) {
+    return sl_links(graph, first + i / graph->m0) + i % graph->m0;
 }
 
 void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
@@ -46,16 +46,17 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_publish_linked(index, 0);
     /* The lists of the nodes that go have room for those numbers: each link that is dropped was made for a link of
      * theirs. A damaged file may hold more. */
-    size_t poor = 0, room = build->n * index->m0;
+    size_t poor = 0, room = build->n * index->graph.m0;
     for (uint32_t node = 0; node < first; node++) {
-        if (!drop_links(index, sl_links(index, node), index->m0, first)) continue;
-        if (poor < room) *kept_at(index, first, poor) = node;
+        if (!drop_links(index, sl_links(&index->graph, node), index->graph.m0, first)) continue;
+        if (poor < room) *kept_at(&index->graph, first, poor) = node;
         poor++;
     }
-    sl_upper_truncate(index, first);
-    for (size_t row = 0; row < index->upper.rows; row++)
-        (void)drop_links(index, index->upper.links + row * index->m, index->m, (uint32_t)index->upper.count);
-    index->n = first;
+    sl_upper_truncate(&index->graph, first);
+    for (size_t row = 0; row < index->graph.upper.rows; row++)
+        (void)drop_links(index, index->graph.upper.links + row * index->graph.m, index->graph.m,
+                         (uint32_t)index->graph.upper.count);
+    index->graph.n = first;
     if (index->ordered > first) index->ordered = first;
     sl_ids_undo(index, next_id);
     sl_entry_set(index, entry.level, entry.level ? entry.slot : entry.node);
@@ -63,7 +64,7 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
 #pragma omp parallel for schedule(dynamic, SL_BUILD_CHUNK)                                                             \
     num_threads((int)build->threads) if (build->threads > 1 && !most)
     for (size_t i = 0; i < poor; i++)
-        if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *kept_at(index, first, i));
+        if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *kept_at(&index->graph, first, i));
     sl_build_clear_links(index, first, build->n);
     if (most) link_anew(build);
 }

@@ -21,7 +21,7 @@ const sl_array_line sl_array_lines[SL_ARRAY_KINDS] = {
 #undef SL_DERIVED
 };
 
-void sl_arrays_init(sl_index *index) {
+void sl_arrays_init(sl_graph *graph) {
     const size_t widths[SL_ARRAY_KINDS] = {
 #define SL_ARRAY(name, section, width, slack, flags, stats, plan)           [SL_ARRAY_##name] = (width),
 #define SL_DERIVED(name, section, width, slack, flags, stats, plan, derive) [SL_ARRAY_##name] = (width),
@@ -30,19 +30,19 @@ void sl_arrays_init(sl_index *index) {
 #undef SL_DERIVED
     };
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        sl_array_put(index, kind, NULL, widths[kind]);
+        sl_array_put(graph, kind, NULL, widths[kind]);
 }
 
 /* The kernels' view of an array that kernels score; NULL for one that they do not. */
-static sl_code_rows *code_rows(sl_index *index, sl_array_kind kind) {
-    if (kind == SL_ARRAY_CODES) return &index->codec.rows;
-    if (kind == SL_ARRAY_REST) return &index->codec.rest;
-    return kind == SL_ARRAY_COARSE ? &index->coarse.codec.rows : NULL;
+static sl_code_rows *code_rows(sl_graph *graph, sl_array_kind kind) {
+    if (kind == SL_ARRAY_CODES) return &graph->codec.rows;
+    if (kind == SL_ARRAY_REST) return &graph->codec.rest;
+    return kind == SL_ARRAY_COARSE ? &graph->coarse.codec.rows : NULL;
 }
 
-void sl_array_put_part(sl_index *index, sl_array_kind kind, void *at, size_t size, size_t step) {
-    sl_array *array = &index->arrays[kind];
-    sl_code_rows *rows = code_rows(index, kind);
+void sl_array_put_part(sl_graph *graph, sl_array_kind kind, void *at, size_t size, size_t step) {
+    sl_array *array = &graph->arrays[kind];
+    sl_code_rows *rows = code_rows(graph, kind);
     array->at = at;
     array->size = size;
     array->step = step;
@@ -52,9 +52,9 @@ void sl_array_put_part(sl_index *index, sl_array_kind kind, void *at, size_t siz
     rows->pitch = step;
 }
 
-void sl_array_put(sl_index *index, sl_array_kind kind, void *at, size_t width) {
-    index->arrays[kind].width = width;
-    sl_array_put_part(index, kind, at, width, width);
+void sl_array_put(sl_graph *graph, sl_array_kind kind, void *at, size_t width) {
+    graph->arrays[kind].width = width;
+    sl_array_put_part(graph, kind, at, width, width);
 }
 
 size_t sl_array_size(sl_array_kind kind, size_t width, size_t n) {
@@ -63,14 +63,14 @@ size_t sl_array_size(sl_array_kind kind, size_t width, size_t n) {
     return flags & SL_ARRAY_SINGLE ? width : n * width;
 }
 
-size_t sl_array_bytes(const sl_index *index, sl_array_kind kind, size_t n) {
-    const size_t width = index->arrays[kind].width;
+size_t sl_array_bytes(const sl_graph *graph, sl_array_kind kind, size_t n) {
+    const size_t width = graph->arrays[kind].width;
     return width ? sl_array_size(kind, width, n) + sl_array_lines[kind].slack : 0;
 }
 
-sl_span sl_array_span(const sl_index *index, sl_array_kind kind, size_t first, size_t n) {
-    const sl_array *array = &index->arrays[kind];
-    if (!array->at || index->record.at[kind]) return (sl_span){array->at, 0};
+sl_span sl_array_span(const sl_graph *graph, sl_array_kind kind, size_t first, size_t n) {
+    const sl_array *array = &graph->arrays[kind];
+    if (!array->at || graph->record.at[kind]) return (sl_span){array->at, 0};
     return (sl_span){array->at + first * array->step, n * array->step};
 }
 
@@ -79,27 +79,28 @@ sl_span sl_array_span(const sl_index *index, sl_array_kind kind, size_t first, s
  * ------------------------------------------------------------------------------------------------------------- */
 
 const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind) {
-    return sl_array_lines[kind].flags & SL_ARRAY_SINGLE ? &index->allocator : &index->layer0;
+    return sl_array_lines[kind].flags & SL_ARRAY_SINGLE ? &index->graph.allocator : &index->layer0;
 }
 
 /* Whether the array grows with the number of nodes, in memory of the index's own. */
-static int is_movable(const sl_index *index, sl_array_kind kind) {
-    return index->arrays[kind].width && !(sl_array_lines[kind].flags & (SL_ARRAY_SINGLE | SL_ARRAY_FILED));
+static int is_movable(const sl_graph *graph, sl_array_kind kind) {
+    return graph->arrays[kind].width && !(sl_array_lines[kind].flags & (SL_ARRAY_SINGLE | SL_ARRAY_FILED));
 }
 
 void sl_arrays_free(sl_index *index) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
-        sl_array *array = &index->arrays[kind];
+        sl_array *array = &index->graph.arrays[kind];
         if (!(sl_array_lines[kind].flags & SL_ARRAY_FILED))
-            sl_mem_free(sl_array_allocator(index, kind), array->at, sl_array_bytes(index, kind, index->capacity));
-        sl_array_put(index, kind, NULL, array->width);
+            sl_mem_free(sl_array_allocator(index, kind), array->at,
+                        sl_array_bytes(&index->graph, kind, index->graph.capacity));
+        sl_array_put(&index->graph, kind, NULL, array->width);
     }
 }
 
-static int fits_address_space(const sl_index *index, size_t capacity) {
+static int fits_address_space(const sl_graph *graph, size_t capacity) {
     size_t bytes;
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (!sl_mul(capacity, index->arrays[kind].width, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP) return 0;
+        if (!sl_mul(capacity, graph->arrays[kind].width, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP) return 0;
     return 1;
 }
 
@@ -111,31 +112,31 @@ static void clear(sl_array_kind kind, uint8_t *to, size_t width, size_t first, s
 sl_status sl_arrays_reserve(sl_index *index, size_t capacity) {
     void *to[SL_ARRAY_KINDS] = {NULL};
     sl_status status = SL_OK;
-    if (!fits_address_space(index, capacity))
+    if (!fits_address_space(&index->graph, capacity))
         return sl_fail(SL_ENOMEM, "%zu vectors of %zu elements do not fit the address space", capacity,
-                       index->codec.dim);
+                       index->graph.codec.dim);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (is_movable(index, kind))
-            SL_TRY_GOTO(sl_mem_alloc(&index->layer0, sl_array_bytes(index, kind, capacity), &to[kind]), fail);
+        if (is_movable(&index->graph, kind))
+            SL_TRY_GOTO(sl_mem_alloc(&index->layer0, sl_array_bytes(&index->graph, kind, capacity), &to[kind]), fail);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
-        const sl_array array = index->arrays[kind];
-        if (!is_movable(index, kind)) continue;
-        if (index->n) memcpy(to[kind], array.at, sl_array_size(kind, array.width, index->n));
-        clear(kind, to[kind], array.width, index->n, capacity);
-        sl_mem_free(&index->layer0, array.at, sl_array_bytes(index, kind, index->capacity));
-        sl_array_put(index, kind, to[kind], array.width);
+        const sl_array array = index->graph.arrays[kind];
+        if (!is_movable(&index->graph, kind)) continue;
+        if (index->graph.n) memcpy(to[kind], array.at, sl_array_size(kind, array.width, index->graph.n));
+        clear(kind, to[kind], array.width, index->graph.n, capacity);
+        sl_mem_free(&index->layer0, array.at, sl_array_bytes(&index->graph, kind, index->graph.capacity));
+        sl_array_put(&index->graph, kind, to[kind], array.width);
     }
-    index->capacity = capacity;
+    index->graph.capacity = capacity;
     return SL_OK;
 fail:
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (to[kind]) sl_mem_free(&index->layer0, to[kind], sl_array_bytes(index, kind, capacity));
+        if (to[kind]) sl_mem_free(&index->layer0, to[kind], sl_array_bytes(&index->graph, kind, capacity));
     return status;
 }
 
 sl_status sl_index_writable(const sl_index *index) {
     if (index->writer) return sl_writable_check_owner(index->writer);
-    if (index->place == SL_PLACE_DRAM) return SL_OK;
+    if (index->graph.place == SL_PLACE_DRAM) return SL_OK;
     return sl_fail(SL_EREADONLY,
                    "the index is mapped from its file and read-only; open it with place dram to change it, "
                    "or with writable set where the file has room");
@@ -145,25 +146,25 @@ sl_status sl_index_reserve(sl_index *index, size_t n) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_index_writable(index));
     if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
-    if (n > index->capacity && index->writer)
+    if (n > index->graph.capacity && index->writer)
         return sl_fail(SL_ELIMIT,
                        "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
-                       index->store->path, index->capacity, n);
-    return n > index->capacity ? sl_arrays_reserve(index, n) : SL_OK;
+                       index->store->path, index->graph.capacity, n);
+    return n > index->graph.capacity ? sl_arrays_reserve(index, n) : SL_OK;
 }
 
 void sl_index_release_arrays(sl_index *index) {
-    const sl_allocator *allocator = &index->allocator;
+    const sl_allocator *allocator = &index->graph.allocator;
     sl_ids_forget(index);
-    if (index->place != SL_PLACE_DRAM) {
+    if (index->graph.place != SL_PLACE_DRAM) {
         /* The arrays lie in the mapping. */
         sl_writable_close(index->writer);
         index->writer = NULL;
     } else {
-        sl_partitions_free(allocator, &index->partitions);
-        sl_partitions_free(allocator, &index->groups);
+        sl_partitions_free(allocator, &index->graph.partitions);
+        sl_partitions_free(allocator, &index->graph.groups);
         sl_arrays_free(index);
-        sl_upper_free(index);
+        sl_upper_free(&index->graph);
     }
     sl_store_close(index->store, allocator);
     index->store = NULL;

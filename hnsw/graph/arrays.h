@@ -26,8 +26,10 @@ typedef enum sl_array_flag {
     SL_ARRAY_FILED = 256   /* only in files that are written in place; never in memory of the index's own */
 } sl_array_flag;
 
+typedef struct sl_graph sl_graph; /* index.h */
+
 /* Makes a node's row of an array, from the other arrays. */
-typedef void sl_derive_fn(const sl_index *index, uint32_t node, uint8_t *row);
+typedef void sl_derive_fn(const sl_graph *graph, uint32_t node, uint8_t *row);
 
 /* A line of arrays.def. */
 typedef struct sl_array_line {
@@ -49,21 +51,21 @@ typedef struct sl_array {
 } sl_array;
 
 /* Settles the widths of a new index, whose codecs are there. */
-void sl_arrays_init(sl_index *index);
+void sl_arrays_init(sl_graph *graph);
 
 /* The array lies at `at`, in rows of `width` bytes, one behind the other. */
-void sl_array_put(sl_index *index, sl_array_kind kind, void *at, size_t width);
+void sl_array_put(sl_graph *graph, sl_array_kind kind, void *at, size_t width);
 /* The array's rows are parts of records: `size` bytes of each, `step` bytes from one to the next. */
-void sl_array_put_part(sl_index *index, sl_array_kind kind, void *at, size_t size, size_t step);
+void sl_array_put_part(sl_graph *graph, sl_array_kind kind, void *at, size_t size, size_t step);
 
 /* Bytes of n nodes' rows of this width, without slack. */
 size_t sl_array_size(sl_array_kind kind, size_t width, size_t n);
 /* Bytes to allocate for n nodes' rows of the index's width, slack included; 0 where the index has no such rows. */
-size_t sl_array_bytes(const sl_index *index, sl_array_kind kind, size_t n);
+size_t sl_array_bytes(const sl_graph *graph, sl_array_kind kind, size_t n);
 
 /* The bytes of nodes [first, first + n) in an array with a row a node. In records the part that lies first stands for
  * whole records; the spans of the other parts are empty, as is that of an array that is not there. */
-sl_span sl_array_span(const sl_index *index, sl_array_kind kind, size_t first, size_t n);
+sl_span sl_array_span(const sl_graph *graph, sl_array_kind kind, size_t first, size_t n);
 
 /* Where an array's memory comes from: a NUMA policy is for rows of nodes. */
 const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind);

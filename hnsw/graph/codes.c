@@ -3,36 +3,32 @@
 
 /* Codes I4 are rows of 4 bits and their rest where the 4 bits fit a cache line; otherwise, and for integers, the rows
  * of the type's own codes with coarse ones beside them. */
-sl_status sl_codes_init(sl_index *index, const sl_index_params *params) {
+sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params) {
     sl_dtype dtype = sl_dtype_is_float(params->dtype) ? SL_F32 : params->dtype;
     sl_codes codes = params->codes;
-    index->codes = codes;
-    index->walk_codec = &index->codec;
+    graph->codes = codes;
     /* Also says what is wrong with the parameters. */
     int coarse = codes == SL_CODES_I4 && sl_coarse_wanted(params->dim, params->metric, dtype);
     if (coarse) codes = dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
-    SL_TRY(sl_codec_init(&index->codec, params->dim, params->metric, dtype, codes));
-    if (coarse) {
-        SL_TRY(sl_coarse_init(&index->coarse, params->dim, params->metric));
-        index->walk_codec = &index->coarse.codec;
-    }
+    SL_TRY(sl_codec_init(&graph->codec, params->dim, params->metric, dtype, codes));
+    if (coarse) SL_TRY(sl_coarse_init(&graph->coarse, params->dim, params->metric));
     if (params->refine == SL_REFINE_I16)
-        SL_TRY(sl_codec_init(&index->refine_codec, params->dim, SL_METRIC_IP, SL_F32, SL_CODES_I16));
-    index->refine = params->refine;
-    sl_arrays_init(index);
+        SL_TRY(sl_codec_init(&graph->refine_codec, params->dim, SL_METRIC_IP, SL_F32, SL_CODES_I16));
+    graph->refine = params->refine;
+    sl_arrays_init(graph);
     return SL_OK;
 }
 
 /* F32 and BF16 rows are the bare elements, the latter rounded up to 4 bytes; I16 rows are those of a codec. */
-size_t sl_refine_width(const sl_index *index) {
-    const size_t dim = index->codec.dim;
-    switch (index->refine) {
+size_t sl_refine_width(const sl_graph *graph) {
+    const size_t dim = graph->codec.dim;
+    switch (graph->refine) {
     case SL_REFINE_F32:
         return dim * sizeof(float);
     case SL_REFINE_BF16:
         return sl_round_up(dim * sizeof(uint16_t), 4);
     case SL_REFINE_I16:
-        return index->refine_codec.rows.pitch;
+        return graph->refine_codec.rows.pitch;
     case SL_REFINE_NONE:
         break;
     }
@@ -44,30 +40,30 @@ static void vector_of(const void *ctx, size_t node, float *out) {
 }
 
 /* When there are many more vectors than a small sample was taken from. */
-static int is_due(const sl_index *index, size_t n) {
-    if (index->n == 0) return 1;
-    size_t learned = sl_coarse_learned(&index->coarse);
-    return learned < sl_coarse_sample(&index->coarse) && n / 8 >= learned;
+static int is_due(const sl_graph *graph, size_t n) {
+    if (graph->n == 0) return 1;
+    size_t learned = sl_coarse_learned(&graph->coarse);
+    return learned < sl_coarse_sample(&graph->coarse) && n / 8 >= learned;
 }
 
 sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t threads) {
-    const sl_allocator *allocator = &index->allocator;
-    sl_coarse *coarse = &index->coarse;
-    size_t floats = sl_round_up(index->codec.dim * sizeof(float), SL_CACHE_LINE), end = first + n;
-    if (index->walk_codec == &index->codec) return SL_OK;
+    const sl_allocator *allocator = &index->graph.allocator;
+    sl_coarse *coarse = &index->graph.coarse;
+    size_t floats = sl_round_up(index->graph.codec.dim * sizeof(float), SL_CACHE_LINE), end = first + n;
+    if (sl_codec_of_walks(&index->graph) == &index->graph.codec) return SL_OK;
     size_t own = floats + sl_coarse_query_size(coarse);
     void *scratch, *block;
     SL_TRY(sl_mem_alloc(allocator, threads * own, &scratch));
     sl_status status = SL_OK;
-    const sl_array *projection = &index->arrays[SL_ARRAY_PROJECTION];
+    const sl_array *projection = &index->graph.arrays[SL_ARRAY_PROJECTION];
     if (!projection->at) {
-        SL_TRY_GOTO(sl_mem_alloc(allocator, sl_array_bytes(index, SL_ARRAY_PROJECTION, 1), &block), done);
-        sl_array_put(index, SL_ARRAY_PROJECTION, block, projection->width);
+        SL_TRY_GOTO(sl_mem_alloc(allocator, sl_array_bytes(&index->graph, SL_ARRAY_PROJECTION, 1), &block), done);
+        sl_array_put(&index->graph, SL_ARRAY_PROJECTION, block, projection->width);
         sl_coarse_adopt(coarse, block);
     }
-    if (is_due(index, end)) {
-        SL_TRY_GOTO(sl_coarse_learn(coarse, allocator, vector_of, index, end, index->seed ^ 0x636f61727365u, threads,
-                                    projection->at),
+    if (is_due(&index->graph, end)) {
+        SL_TRY_GOTO(sl_coarse_learn(coarse, allocator, vector_of, index, end, index->graph.seed ^ 0x636f61727365u,
+                                    threads, projection->at),
                     done);
         first = 0;
         sl_index_touch(index, projection->at, projection->width);
@@ -76,10 +72,10 @@ sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t thread
     for (size_t node = first; node < end; node++) {
         uint8_t *mine = (uint8_t *)scratch + sl_thread_number() * own;
         float *x = (float *)(void *)mine;
-        sl_coded_floats(index, (uint32_t)node, x);
-        sl_coarse_encode(coarse, index->kernels, x, mine + floats, sl_walk_row(index, (uint32_t)node));
+        sl_coded_floats(&index->graph, (uint32_t)node, x);
+        sl_coarse_encode(coarse, index->graph.kernels, x, mine + floats, sl_walk_row(&index->graph, (uint32_t)node));
     }
-    sl_index_touch(index, sl_walk_row(index, (uint32_t)first), (end - first) * coarse->codec.rows.pitch);
+    sl_index_touch(index, sl_walk_row(&index->graph, (uint32_t)first), (end - first) * coarse->codec.rows.pitch);
 done:
     sl_mem_free(allocator, scratch, threads * own);
     return status;

@@ -4,49 +4,49 @@ size_t sl_dead_bytes(size_t n) {
     return (n + 63) / 64 * sizeof(uint64_t);
 }
 
-size_t sl_next_undeleted(const sl_index *index, size_t from) {
-    if (!index->dead_count) return from;
-    while (from < index->n) {
-        uint64_t live = ~sl_dead(index)[from / 64] >> (from % 64);
+size_t sl_next_undeleted(const sl_graph *graph, size_t from) {
+    if (!graph->dead_count) return from;
+    while (from < graph->n) {
+        uint64_t live = ~sl_dead(graph)[from / 64] >> (from % 64);
         if (live) return from + (size_t)__builtin_ctzll(live);
         from = (from / 64 + 1) * 64;
     }
     return from;
 }
 
-size_t sl_dead_marks(const sl_index *index) {
-    const uint64_t *dead = sl_dead(index);
-    size_t marks = 0, words = index->n / 64, rest = index->n % 64;
+size_t sl_dead_marks(const sl_graph *graph) {
+    const uint64_t *dead = sl_dead(graph);
+    size_t marks = 0, words = graph->n / 64, rest = graph->n % 64;
     for (size_t i = 0; i < words; i++)
         marks += (size_t)__builtin_popcountll(dead[i]);
     if (rest) marks += (size_t)__builtin_popcountll(dead[words] << (64 - rest));
     return marks;
 }
 
-sl_status sl_dead_check(const sl_index *index) {
-    const uint64_t *dead = sl_dead(index);
+sl_status sl_dead_check(const sl_graph *graph) {
+    const uint64_t *dead = sl_dead(graph);
     if (!dead) return SL_OK;
-    size_t marks = sl_dead_marks(index), words = sl_dead_bytes(index->n) / sizeof *dead;
-    if (marks != index->dead_count)
+    size_t marks = sl_dead_marks(graph), words = sl_dead_bytes(graph->n) / sizeof *dead;
+    if (marks != graph->dead_count)
         return sl_fail(SL_ECORRUPT,
                        "%zu vectors are marked as deleted, where the index says %zu; build it again from "
                        "its vectors",
-                       marks, index->dead_count);
-    if (index->n % 64 && dead[words - 1] >> (index->n % 64))
+                       marks, graph->dead_count);
+    if (graph->n % 64 && dead[words - 1] >> (graph->n % 64))
         return sl_fail(SL_ECORRUPT, "vectors that are not there are marked as deleted; build the index again from its "
                                     "vectors");
     return SL_OK;
 }
 
 void sl_dead_extend(const sl_index *index, size_t first) {
-    const uint64_t *dead = sl_dead(index);
+    const uint64_t *dead = sl_dead(&index->graph);
     if (!index->writer || !dead || sl_index_is_direct(index)) return;
     const size_t from = first / 64;
-    sl_index_touch(index, &dead[from], sl_dead_bytes(index->n) - from * sizeof *dead);
+    sl_index_touch(index, &dead[from], sl_dead_bytes(index->graph.n) - from * sizeof *dead);
 }
 
 void sl_dead_mark(sl_index *index, uint32_t node) {
-    uint64_t *word = &sl_dead(index)[node / 64];
+    uint64_t *word = &sl_dead(&index->graph)[node / 64];
     __atomic_store_n(word, *word ^ (uint64_t)1 << (node % 64), __ATOMIC_RELAXED);
     sl_index_touch(index, word, sizeof *word);
 }
@@ -79,19 +79,20 @@ sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     if (!index || (n && !ids)) return sl_fail(SL_EINVAL, "index or ids is NULL");
     SL_TRY(sl_index_writable(index));
     if (n == 0) return SL_OK;
-    const sl_allocator *allocator = &index->allocator;
+    const sl_allocator *allocator = &index->graph.allocator;
     void *block;
     size_t done = 0;
-    if (!sl_dead(index)) {
-        SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->capacity), &block));
-        sl_array_put(index, SL_ARRAY_DEAD, block, 1);
+    if (!sl_dead(&index->graph)) {
+        SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->graph.capacity), &block));
+        sl_array_put(&index->graph, SL_ARRAY_DEAD, block, 1);
     }
-    if (index->writer) SL_TRY(sl_writable_reserve(index->writer, sl_dead(index), sl_dead_bytes(index->n)));
+    if (index->writer)
+        SL_TRY(sl_writable_reserve(index->writer, sl_dead(&index->graph), sl_dead_bytes(index->graph.n)));
     SL_TRY(sl_mem_alloc(allocator, n * sizeof(uint32_t), &block));
     uint32_t *nodes = block;
     sl_publish_deleting(index);
     sl_status status = mark(index, ids, n, nodes, &done);
-    if (status == SL_OK) index->dead_count += n;
+    if (status == SL_OK) index->graph.dead_count += n;
     for (size_t i = 0; i < done && status != SL_OK; i++)
         sl_dead_mark(index, nodes[i]);
     sl_publish_deleted(index);

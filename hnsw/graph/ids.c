@@ -16,17 +16,17 @@ static size_t map_place(const sl_id_map *map, uint64_t id) {
 }
 
 /* The place of an id, or the empty one where it belongs. */
-static size_t map_at(const sl_index *index, const sl_id_map *map, uint64_t id) {
+static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     size_t at = map_place(map, id);
-    while (map->slots[at] != SL_NONE && sl_id_of(index, map->slots[at]) != id)
+    while (map->slots[at] != SL_NONE && sl_id_of(graph, map->slots[at]) != id)
         at = (at + 1) & (map->size - 1);
     return at;
 }
 
 /* SL_NONE where the id was not there, or that of a deleted node, and now is this one's; else the node that has it. */
-static uint32_t map_put(const sl_index *index, sl_id_map *map, uint64_t id, uint32_t node) {
-    uint32_t *slot = &map->slots[map_at(index, map, id)];
-    if (*slot != SL_NONE && !sl_is_dead(index, *slot)) return *slot;
+static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint32_t node) {
+    uint32_t *slot = &map->slots[map_at(graph, map, id)];
+    if (*slot != SL_NONE && !sl_is_dead(graph, *slot)) return *slot;
     *slot = node;
     return SL_NONE;
 }
@@ -34,37 +34,37 @@ static uint32_t map_put(const sl_index *index, sl_id_map *map, uint64_t id, uint
 static void map_free(sl_index *index) {
     /* Readers may be looking whether there is a map: none is not made none again. */
     if (!index->id_map.slots) return;
-    sl_mem_free(&index->allocator, index->id_map.slots, index->id_map.size * sizeof(uint32_t));
+    sl_mem_free(&index->graph.allocator, index->id_map.slots, index->id_map.size * sizeof(uint32_t));
     index->id_map.slots = NULL;
     index->id_map.size = 0;
 }
 
 /* A map of those of the first n nodes that are not deleted, with room for more. Of an id that stands twice, which only
  * a damaged file holds, the first node keeps it; *twice counts such ids. */
-static sl_status map_fill(const sl_index *index, sl_id_map *map, size_t n, size_t room, size_t *twice) {
+static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_t room, size_t *twice) {
     void *slots;
     map->size = map_size_for(room);
-    SL_TRY(sl_mem_alloc(&index->allocator, map->size * sizeof(uint32_t), &slots));
+    SL_TRY(sl_mem_alloc(&graph->allocator, map->size * sizeof(uint32_t), &slots));
     map->slots = slots;
     memset(slots, 0xff, map->size * sizeof(uint32_t));
-    for (size_t node = sl_next_undeleted(index, 0); node < n; node = sl_next_undeleted(index, node + 1))
-        *twice += map_put(index, map, sl_id_of(index, (uint32_t)node), (uint32_t)node) != SL_NONE;
+    for (size_t node = sl_next_undeleted(graph, 0); node < n; node = sl_next_undeleted(graph, node + 1))
+        *twice += map_put(graph, map, sl_id_of(graph, (uint32_t)node), (uint32_t)node) != SL_NONE;
     return SL_OK;
 }
 
-sl_status sl_ids_count_duplicates(const sl_index *index, size_t *duplicates) {
+sl_status sl_ids_count_duplicates(const sl_graph *graph, size_t *duplicates) {
     sl_id_map map = {0};
     *duplicates = 0;
-    if (!sl_has(index, SL_ARRAY_IDS)) return SL_OK;
-    SL_TRY(map_fill(index, &map, index->n, index->n, duplicates));
-    sl_mem_free(&index->allocator, map.slots, map.size * sizeof(uint32_t));
+    if (!sl_has(graph, SL_ARRAY_IDS)) return SL_OK;
+    SL_TRY(map_fill(graph, &map, graph->n, graph->n, duplicates));
+    sl_mem_free(&graph->allocator, map.slots, map.size * sizeof(uint32_t));
     return SL_OK;
 }
 
 static sl_status map_make(sl_index *index, size_t n, size_t room) {
     sl_id_map map = {0};
     size_t twice = 0;
-    SL_TRY(map_fill(index, &map, n, room, &twice));
+    SL_TRY(map_fill(&index->graph, &map, n, room, &twice));
     map_free(index);
     index->id_map.size = map.size;
     index->id_map.nodes = n;
@@ -73,11 +73,11 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
 }
 
 static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
-    if (sl_has(index, SL_ARRAY_IDS))
-        *node = index->id_map.slots[map_at(index, &index->id_map, id)];
+    if (sl_has(&index->graph, SL_ARRAY_IDS))
+        *node = index->id_map.slots[map_at(&index->graph, &index->id_map, id)];
     else
-        *node = id < index->n ? (uint32_t)id : SL_NONE;
-    if (*node != SL_NONE && !sl_is_dead(index, *node)) return SL_OK;
+        *node = id < index->graph.n ? (uint32_t)id : SL_NONE;
+    if (*node != SL_NONE && !sl_is_dead(&index->graph, *node)) return SL_OK;
     return sl_fail(SL_ENOTFOUND, "id %llu is not in the index; give ids that were added and not deleted",
                    (unsigned long long)id);
 }
@@ -85,14 +85,14 @@ static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
 /* Nodes that the file's writer has published since the map was made go into it first, which may move it: one caller at
  * a time. */
 static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
-    sl_index view;
+    sl_graph view;
     sl_id_map *map = &index->id_map;
     size_t n = sl_view_of(index, &view)->n;
     sl_status status = SL_OK;
     sl_spin_lock(&map->lock);
     if (!map->slots || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
     for (; status == SL_OK && map->nodes < n; map->nodes++)
-        (void)map_put(index, map, sl_id_of(index, (uint32_t)map->nodes), (uint32_t)map->nodes);
+        (void)map_put(&index->graph, map, sl_id_of(&index->graph, (uint32_t)map->nodes), (uint32_t)map->nodes);
     if (status == SL_OK) status = find_in(index, id, node);
     sl_spin_unlock(&map->lock);
     return status;
@@ -101,9 +101,9 @@ static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
 /* The map of an index that keeps its ids, made where there is none. */
 static sl_status map_need(sl_index *index) {
     sl_id_map *map = &index->id_map;
-    if (!sl_has(index, SL_ARRAY_IDS) || __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) return SL_OK;
+    if (!sl_has(&index->graph, SL_ARRAY_IDS) || __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) return SL_OK;
     sl_spin_lock(&map->lock);
-    sl_status status = map->slots ? SL_OK : map_make(index, index->n, index->n);
+    sl_status status = map->slots ? SL_OK : map_make(index, index->graph.n, index->graph.n);
     sl_spin_unlock(&map->lock);
     return status;
 }
@@ -115,28 +115,29 @@ sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
 }
 
 /* Whether the ids of the nodes from n on are their own numbers, so that none need to be kept. */
-static int are_identity(const sl_index *index, const uint64_t *ids, size_t n) {
-    if (sl_has(index, SL_ARRAY_IDS)) return 0;
-    if (!ids) return index->next_id == index->n;
+static int are_identity(const sl_graph *graph, const uint64_t *ids, size_t n) {
+    if (sl_has(graph, SL_ARRAY_IDS)) return 0;
+    if (!ids) return graph->next_id == graph->n;
     for (size_t i = 0; i < n; i++)
-        if (ids[i] != index->n + i) return 0;
+        if (ids[i] != graph->n + i) return 0;
     return 1;
 }
 
 /* Another array of ids in the place of the one there is. */
 static void put_ids(sl_index *index, void *ids, size_t width) {
-    sl_mem_free(&index->layer0, index->arrays[SL_ARRAY_IDS].at, sl_array_bytes(index, SL_ARRAY_IDS, index->capacity));
-    sl_array_put(index, SL_ARRAY_IDS, ids, width);
+    sl_mem_free(&index->layer0, index->graph.arrays[SL_ARRAY_IDS].at,
+                sl_array_bytes(&index->graph, SL_ARRAY_IDS, index->graph.capacity));
+    sl_array_put(&index->graph, SL_ARRAY_IDS, ids, width);
 }
 
 /* From implicit or narrow ids to an array of whole ones. */
 static sl_status make_explicit(sl_index *index) {
     void *block;
-    if (index->arrays[SL_ARRAY_IDS].width == sizeof(uint64_t)) return SL_OK;
-    SL_TRY(sl_mem_alloc(&index->layer0, index->capacity * sizeof(uint64_t), &block));
+    if (index->graph.arrays[SL_ARRAY_IDS].width == sizeof(uint64_t)) return SL_OK;
+    SL_TRY(sl_mem_alloc(&index->layer0, index->graph.capacity * sizeof(uint64_t), &block));
     uint64_t *whole = block;
-    for (size_t node = 0; node < index->n; node++)
-        whole[node] = sl_id_of(index, (uint32_t)node);
+    for (size_t node = 0; node < index->graph.n; node++)
+        whole[node] = sl_id_of(&index->graph, (uint32_t)node);
     put_ids(index, whole, sizeof *whole);
     return SL_OK;
 }
@@ -147,9 +148,10 @@ static void back_out(sl_index *index) {
     size_t node = 0;
     map_free(index);
     if (index->writer) return;
-    while (node < index->n && index->next_id == index->n && sl_id_of(index, (uint32_t)node) == node)
+    while (node < index->graph.n && index->graph.next_id == index->graph.n &&
+           sl_id_of(&index->graph, (uint32_t)node) == node)
         node++;
-    if (node == index->n && index->next_id == index->n) put_ids(index, NULL, 0);
+    if (node == index->graph.n && index->graph.next_id == index->graph.n) put_ids(index, NULL, 0);
 }
 
 static sl_status refuse(sl_index *index, sl_status status) {
@@ -158,48 +160,48 @@ static sl_status refuse(sl_index *index, sl_status status) {
 }
 
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
-    if (!ids && index->next_id > UINT64_MAX - n)
-        return sl_fail(SL_ELIMIT, "no ids are left after %llu; give ids", (unsigned long long)index->next_id - 1);
-    if (are_identity(index, ids, n)) {
-        index->next_id = index->n + n;
+    if (!ids && index->graph.next_id > UINT64_MAX - n)
+        return sl_fail(SL_ELIMIT, "no ids are left after %llu; give ids", (unsigned long long)index->graph.next_id - 1);
+    if (are_identity(&index->graph, ids, n)) {
+        index->graph.next_id = index->graph.n + n;
         return SL_OK;
     }
     SL_TRY(make_explicit(index));
-    size_t total = index->n + n;
-    uint64_t next = index->next_id;
+    size_t total = index->graph.n + n;
+    uint64_t next = index->graph.next_id;
     /* Ids that go on from the largest differ from all: where there is no map, none is needed. */
     if (!ids && !index->id_map.slots) {
         for (size_t i = 0; i < n; i++)
-            *sl_id_at(index, index->n + i) = next++;
-        index->next_id = next;
+            *sl_id_at(&index->graph, index->graph.n + i) = next++;
+        index->graph.next_id = next;
         return SL_OK;
     }
     if (!index->id_map.slots || index->id_map.size < map_size_for(total)) {
         /* A file may have room for a thousand times as many. */
-        size_t room = index->capacity < 2 * total ? index->capacity : 2 * total;
-        sl_status status = map_make(index, index->n, total > room ? total : room);
+        size_t room = index->graph.capacity < 2 * total ? index->graph.capacity : 2 * total;
+        sl_status status = map_make(index, index->graph.n, total > room ? total : room);
         if (status != SL_OK) return refuse(index, status);
     }
     for (size_t i = 0; i < n; i++) {
-        uint64_t id = ids ? ids[i] : index->next_id + i;
+        uint64_t id = ids ? ids[i] : index->graph.next_id + i;
         if (id == SL_NO_ID)
             return refuse(index, sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i));
-        *sl_id_at(index, index->n + i) = id;
-        uint32_t other = map_put(index, &index->id_map, id, (uint32_t)(index->n + i));
-        if (other != SL_NONE && other >= index->n)
+        *sl_id_at(&index->graph, index->graph.n + i) = id;
+        uint32_t other = map_put(&index->graph, &index->id_map, id, (uint32_t)(index->graph.n + i));
+        if (other != SL_NONE && other >= index->graph.n)
             return refuse(index, sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", i,
-                                         (unsigned long long)id, other - index->n));
+                                         (unsigned long long)id, other - index->graph.n));
         if (other != SL_NONE)
             return refuse(index, sl_fail(SL_EEXIST, "row %zu: id %llu is already in the index; choose another", i,
                                          (unsigned long long)id));
         if (id >= next) next = id + 1;
     }
-    index->next_id = next;
+    index->graph.next_id = next;
     return SL_OK;
 }
 
 void sl_ids_undo(sl_index *index, uint64_t next_id) {
-    index->next_id = next_id;
+    index->graph.next_id = next_id;
     back_out(index);
 }
 

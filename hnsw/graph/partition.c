@@ -12,21 +12,21 @@ void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions
     *partitions = (sl_partitions){0};
 }
 
-sl_status sl_partition_codec(const sl_index *index, sl_codec *codec) {
+sl_status sl_partition_codec(const sl_graph *graph, sl_codec *codec) {
     /* Under IP too with a bias, which then says how far a partition reaches; see sl_partitions. */
-    sl_metric metric = index->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
-    return sl_codec_init(codec, index->codec.dim, metric, SL_F32, SL_CODES_I8);
+    sl_metric metric = graph->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
+    return sl_codec_init(codec, graph->codec.dim, metric, SL_F32, SL_CODES_I8);
 }
 
 /* The same bits as the first eight of sl_encode_query4, and the same scores but for a factor under COSINE. */
-void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, void *buffer, float *floats,
+void sl_partition_ask(const sl_graph *graph, const void *query, sl_dtype dtype, void *buffer, float *floats,
                       sl_query_code *out) {
-    size_t dim = index->codec.dim;
+    size_t dim = graph->codec.dim;
     sl_to_float(dtype, query, floats, dim);
     float norm2 = (float)sl_dot_double(floats, floats, dim);
-    memset(buffer, 0, sl_query_size(&index->partitions.codec));
+    memset(buffer, 0, sl_query_size(&graph->partitions.codec));
     sl_take_byte(floats, dim, 1, buffer, out);
-    out->bias_scale = index->codec.metric == SL_METRIC_IP ? sqrtf(norm2) : 1;
+    out->bias_scale = graph->codec.metric == SL_METRIC_IP ? sqrtf(norm2) : 1;
 }
 
 static int bands_fall(const sl_partitions *partitions, size_t p) {
@@ -53,9 +53,9 @@ static sl_status check(const sl_partitions *partitions, size_t n, const char *wh
     return SL_OK;
 }
 
-sl_status sl_partitions_check(const sl_index *index) {
-    const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
-    SL_TRY(check(partitions, index->n, "partition", "partitions"));
+sl_status sl_partitions_check(const sl_graph *graph) {
+    const sl_partitions *partitions = &graph->partitions, *groups = &graph->groups;
+    SL_TRY(check(partitions, graph->n, "partition", "partitions"));
     SL_TRY(check(groups, partitions->count, "group of partitions", "groups of partitions"));
     if (groups->count && groups->starts[groups->count] != partitions->count)
         return sl_fail(SL_ECORRUPT, "groups hold %u of %zu partitions; build the index again from its vectors",
@@ -66,11 +66,11 @@ sl_status sl_partitions_check(const sl_index *index) {
 /* A section where it lies in the mapping, or in memory where the index is there: in *out, also on failure. */
 static sl_status take(sl_index *index, const sl_file_section *section, size_t size, sl_progress *progress, void **out) {
     *out = NULL;
-    if (index->place != SL_PLACE_DRAM) {
+    if (index->graph.place != SL_PLACE_DRAM) {
         *out = sl_store_data(index->store, section);
         return SL_OK;
     }
-    SL_TRY(sl_mem_alloc(&index->allocator, size, out));
+    SL_TRY(sl_mem_alloc(&index->graph.allocator, size, out));
     return sl_store_copy(index->store, section, *out, progress);
 }
 
@@ -81,7 +81,7 @@ static sl_status load(sl_index *index, sl_section_kind starts_kind, sl_section_k
     const sl_file_section *rows = sl_store_section(index->store, rows_kind);
     if (!starts && !rows) return SL_OK;
     sl_codec codec;
-    SL_TRY(sl_partition_codec(index, &codec));
+    SL_TRY(sl_partition_codec(&index->graph, &codec));
     uint64_t words = starts ? starts->size / sizeof(uint32_t) : 0;
     if (!rows || words < 2 || starts->size % sizeof(uint32_t) || words - 1 > most || words - 1 > n ||
         rows->size != (words - 1) * codec.rows.pitch)
@@ -101,10 +101,10 @@ static sl_status load_bands(sl_index *index, sl_progress *progress, sl_partition
     const sl_file_section *bands = sl_store_section(index->store, SL_SECTION_PARTITION_BANDS);
     size_t size = out->count * SL_PARTITION_BANDS;
     if (!bands) return SL_OK;
-    if (index->codec.metric != SL_METRIC_IP || bands->size != size || !size)
+    if (index->graph.codec.metric != SL_METRIC_IP || bands->size != size || !size)
         return sl_fail(SL_ECORRUPT, "%s: %llu bytes of bands do not fit %zu partitions of metric %s",
                        index->store->path, (unsigned long long)bands->size, out->count,
-                       sl_metric_name(index->codec.metric));
+                       sl_metric_name(index->graph.codec.metric));
     void *block;
     sl_status status = take(index, bands, size, progress, &block);
     out->bands = block;
@@ -114,8 +114,8 @@ static sl_status load_bands(sl_index *index, sl_progress *progress, sl_partition
 
 sl_status sl_partitions_load(sl_index *index, sl_progress *progress) {
     SL_TRY(load(index, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, index->store->header.n,
-                SL_MAX_PARTITIONS, "partitions", progress, &index->partitions));
-    SL_TRY(load(index, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, index->partitions.count, SL_MAX_GROUPS,
-                "groups of partitions", progress, &index->groups));
-    return load_bands(index, progress, &index->partitions);
+                SL_MAX_PARTITIONS, "partitions", progress, &index->graph.partitions));
+    SL_TRY(load(index, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, index->graph.partitions.count, SL_MAX_GROUPS,
+                "groups of partitions", progress, &index->graph.groups));
+    return load_bands(index, progress, &index->graph.partitions);
 }

@@ -7,6 +7,8 @@
 #include "base/thread.h"
 #include "distance/codec.h"
 
+typedef struct sl_graph sl_graph; /* index.h */
+
 /* Rows a partition has on average, until there are SL_MAX_PARTITIONS: from then on they grow. */
 #define SL_PARTITION_ROWS 256u
 #define SL_MAX_PARTITIONS 16384u
@@ -79,10 +81,10 @@ size_t sl_partition_count(size_t n);
 size_t sl_partition_groups(size_t partitions);
 
 /* partition.c: the geometry of the centroids' rows. */
-sl_status sl_partition_codec(const sl_index *index, sl_codec *codec);
+sl_status sl_partition_codec(const sl_graph *graph, sl_codec *codec);
 
 /* partition.c: a query's code over the centroids. `buffer`: sl_query_size of their codec; `floats`: dim. */
-void sl_partition_ask(const sl_index *index, const void *query, sl_dtype dtype, void *buffer, float *floats,
+void sl_partition_ask(const sl_graph *graph, const void *query, sl_dtype dtype, void *buffer, float *floats,
                       sl_query_code *out);
 
 /* partition.c: of the index's own, not those in a mapping. */
@@ -94,6 +96,6 @@ void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions
 sl_status sl_partitions_load(sl_index *index, sl_progress *progress);
 
 /* partition.c: SL_ECORRUPT where they, or their groups, are not what sl_partitions says. */
-sl_status sl_partitions_check(const sl_index *index);
+sl_status sl_partitions_check(const sl_graph *graph);
 
 #endif

@@ -5,20 +5,20 @@
 
 static_assert(sizeof(sl_published) <= SL_LIVE_HEAD_ROOM, "sl_published");
 
-sl_published sl_published_of(const sl_index *index) {
-    return (sl_published){.n = index->n,
-                          .linked = index->n,
-                          .entry = __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE),
-                          .next_id = index->next_id,
-                          .upper_count = index->upper.count,
-                          .upper_rows = index->upper.rows,
+sl_published sl_published_of(const sl_index *index, const sl_graph *graph) {
+    return (sl_published){.n = graph->n,
+                          .linked = graph->n,
+                          .entry = __atomic_load_n(&graph->entry, __ATOMIC_ACQUIRE),
+                          .next_id = graph->next_id,
+                          .upper_count = graph->upper.count,
+                          .upper_rows = graph->upper.rows,
                           .unverified = index->unverified,
                           .ordered = index->ordered,
-                          .tuned = index->tuned_count,
-                          .quant_error_sum = index->quant_error.sum,
-                          .quant_error_max = index->quant_error.max,
-                          .quant_error_count = index->quant_error.count,
-                          .dead = index->dead_count};
+                          .tuned = graph->tuned_count,
+                          .quant_error_sum = graph->quant_error.sum,
+                          .quant_error_max = graph->quant_error.max,
+                          .quant_error_count = graph->quant_error.count,
+                          .dead = graph->dead_count};
 }
 
 sl_published sl_published_read(const sl_published *facts) {
@@ -73,20 +73,21 @@ sl_status sl_publish_reserve_nodes(const sl_index *index, size_t more) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         const unsigned flags = sl_array_lines[kind].flags;
         if (flags & SL_ARRAY_BITS) continue;
-        const sl_span rows =
-            flags & SL_ARRAY_SINGLE ? sl_array_span(index, kind, 0, 1) : sl_array_span(index, kind, index->n, more);
+        const sl_span rows = flags & SL_ARRAY_SINGLE ? sl_array_span(&index->graph, kind, 0, 1)
+                                                     : sl_array_span(&index->graph, kind, index->graph.n, more);
         if (rows.size) SL_TRY(sl_writable_reserve(live, rows.at, rows.size));
     }
     return SL_OK;
 }
 
 sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t rows) {
-    const sl_upper *upper = &index->upper;
+    const sl_upper *upper = &index->graph.upper;
     sl_writable *live = index->writer;
     if (!live) return SL_OK;
     SL_TRY(sl_writable_reserve(live, upper->nodes + upper->count, slots * sizeof(uint32_t)));
     SL_TRY(sl_writable_reserve(live, upper->start + upper->count, (slots + 1) * sizeof(uint32_t)));
-    return sl_writable_reserve(live, upper->links + upper->rows * index->m, rows * index->m * sizeof(uint32_t));
+    return sl_writable_reserve(live, upper->links + upper->rows * index->graph.m,
+                               rows * index->graph.m * sizeof(uint32_t));
 }
 
 /* The number of nodes last: they count from then on, and all that belongs to them is there. */
@@ -94,11 +95,11 @@ void sl_publish_nodes(sl_index *index) {
     if (!sl_index_is_direct(index)) return;
     sl_published *facts = sl_published_in_file(index);
     sl_index_fence(index);
-    store_word(index, &facts->next_id, index->next_id);
-    store_word(index, &facts->upper_rows, index->upper.rows);
-    store_word(index, &facts->upper_count, index->upper.count);
+    store_word(index, &facts->next_id, index->graph.next_id);
+    store_word(index, &facts->upper_rows, index->graph.upper.rows);
+    store_word(index, &facts->upper_count, index->graph.upper.count);
     sl_index_fence(index);
-    store_word(index, &facts->n, index->n);
+    store_word(index, &facts->n, index->graph.n);
     sl_index_fence(index);
 }
 
@@ -112,7 +113,7 @@ void sl_publish_linked(sl_index *index, size_t count) {
 void sl_publish_entry(sl_index *index) {
     if (!sl_index_is_direct(index)) return;
     sl_index_fence(index);
-    store_word(index, &sl_published_in_file(index)->entry, __atomic_load_n(&index->entry, __ATOMIC_ACQUIRE));
+    store_word(index, &sl_published_in_file(index)->entry, __atomic_load_n(&index->graph.entry, __ATOMIC_ACQUIRE));
     sl_index_fence(index);
 }
 
@@ -126,7 +127,7 @@ void sl_publish_deleted(sl_index *index) {
     if (!sl_index_is_direct(index)) return;
     sl_published *facts = sl_published_in_file(index);
     sl_index_fence(index);
-    store_word(index, &facts->dead, index->dead_count);
+    store_word(index, &facts->dead, index->graph.dead_count);
     sl_index_fence(index);
     store_word(index, &facts->deleting, 0);
     sl_index_fence(index);

@@ -26,8 +26,8 @@ typedef struct sl_extent {
     size_t n, slots, rows;
 } sl_extent;
 
-/* The facts of an index as it is. */
-sl_published sl_published_of(const sl_index *index);
+/* The facts of an index as this view of it, or its own graph, says. */
+sl_published sl_published_of(const sl_index *index, const sl_graph *graph);
 
 /* SL_ECORRUPT for facts that cannot be those of an index with this room. */
 sl_status sl_published_check(const sl_index *index, const sl_published *facts, sl_extent room);
@@ -72,11 +72,12 @@ void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, cons
 /* Takes away links that stand twice in a list, as a crash may leave them. */
 void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree);
 
-/* Of a handle that follows a file, a view of it as it is now, made in *copy; of any other the handle itself. Searchers
- * are never made of a view: it is gone before they are. */
-const sl_index *sl_view_of(const sl_index *index, sl_index *copy);
+/* What a reader sees of the index: a copy of its graph in *copy, brought up to date, where the handle follows a file
+ * that another process writes; else the index's own graph. */
+const sl_graph *sl_view_of(const sl_index *index, sl_graph *copy);
 
-/* Into a view what the file's writer has published since. Nothing changes where what is read does not fit the room. */
-void sl_view_follow(sl_index *view);
+/* Puts into a view of the index what the file's writer has published since. Nothing changes where what is read does not
+ * fit the room. */
+void sl_view_follow(const sl_index *index, sl_graph *view);
 
 #endif

@@ -1,20 +1,20 @@
 #include "hnsw/graph/record.h"
 
-static sl_array_kind finest_codes(const sl_index *index) {
-    return sl_has(index, SL_ARRAY_REST) ? SL_ARRAY_REST : SL_ARRAY_CODES;
+static sl_array_kind finest_codes(const sl_graph *graph) {
+    return sl_has(graph, SL_ARRAY_REST) ? SL_ARRAY_REST : SL_ARRAY_CODES;
 }
 
-int sl_record_holds(const sl_index *index, sl_array_kind kind) {
-    if (kind == SL_ARRAY_CODES) return finest_codes(index) == SL_ARRAY_CODES;
+int sl_record_holds(const sl_graph *graph, sl_array_kind kind) {
+    if (kind == SL_ARRAY_CODES) return finest_codes(graph) == SL_ARRAY_CODES;
     return (sl_array_lines[kind].flags & SL_ARRAY_RECORDED) != 0;
 }
 
-sl_record sl_record_of(const sl_index *index) {
-    const sl_array_kind row = finest_codes(index);
+sl_record sl_record_of(const sl_graph *graph) {
+    const sl_array_kind row = finest_codes(graph);
     sl_record record = {.size[SL_ARRAY_IDS] = sizeof(uint64_t),
                         .size[SL_ARRAY_SUMS] = sizeof(uint32_t),
-                        .size[SL_ARRAY_LINKS] = index->m0 * sizeof(uint32_t)};
-    record.size[row] = row == SL_ARRAY_REST ? index->arrays[row].width : sl_codec_payload(&index->codec);
+                        .size[SL_ARRAY_LINKS] = graph->m0 * sizeof(uint32_t)};
+    record.size[row] = row == SL_ARRAY_REST ? graph->arrays[row].width : sl_codec_payload(&graph->codec);
     size_t links = record.size[SL_ARRAY_LINKS];
     record.at[SL_ARRAY_IDS] = sl_round_up(record.size[row], sizeof(uint64_t));
     record.at[SL_ARRAY_SUMS] = record.at[SL_ARRAY_IDS] + sizeof(uint64_t);
@@ -28,19 +28,19 @@ sl_record sl_record_of(const sl_index *index) {
     return record;
 }
 
-void sl_record_adopt(sl_index *index, const sl_record *record, uint8_t *base) {
-    index->record = *record;
-    index->arrays[SL_ARRAY_IDS].width = sizeof(uint64_t);
+void sl_record_adopt(sl_graph *graph, const sl_record *record, uint8_t *base) {
+    graph->record = *record;
+    graph->arrays[SL_ARRAY_IDS].width = sizeof(uint64_t);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
         if (record->size[kind])
-            sl_array_put_part(index, kind, base + record->at[kind], record->size[kind], record->pitch);
+            sl_array_put_part(graph, kind, base + record->at[kind], record->size[kind], record->pitch);
 }
 
-size_t sl_record_parts(const sl_index *index, const sl_record *record, const sl_array *made,
+size_t sl_record_parts(const sl_graph *graph, const sl_record *record, const sl_array *made,
                        sl_part parts[SL_MAX_PARTS]) {
     size_t count = 0;
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
-        const sl_array *array = made && made[kind].at ? &made[kind] : &index->arrays[kind];
+        const sl_array *array = made && made[kind].at ? &made[kind] : &graph->arrays[kind];
         if (!record->size[kind] || !array->at) continue;
         parts[count++] = (sl_part){array->at, array->step, record->size[kind], record->at[kind]};
     }

@@ -15,33 +15,33 @@ static uint32_t add_row(uint32_t crc, const sl_array *array, uint32_t node) {
     return sl_crc32c(crc, padding, array->width - array->size);
 }
 
-uint32_t sl_sum_of(const sl_index *index, uint32_t node) {
-    uint64_t id = sl_id_of(index, node);
+uint32_t sl_sum_of(const sl_graph *graph, uint32_t node) {
+    uint64_t id = sl_id_of(graph, node);
     uint32_t crc = 0;
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (sl_has(index, kind) && (sl_array_lines[kind].flags & SL_ARRAY_SUMMED))
-            crc = add_row(crc, &index->arrays[kind], node);
+        if (sl_has(graph, kind) && (sl_array_lines[kind].flags & SL_ARRAY_SUMMED))
+            crc = add_row(crc, &graph->arrays[kind], node);
     return sl_crc32c(crc, &id, sizeof id);
 }
 
-void sl_sum_row(const sl_index *index, uint32_t node, uint8_t *row) {
-    *(uint32_t *)(void *)row = sl_sum_of(index, node);
+void sl_sum_row(const sl_graph *graph, uint32_t node, uint8_t *row) {
+    *(uint32_t *)(void *)row = sl_sum_of(graph, node);
 }
 
-int sl_sum_holds(const sl_index *index, uint32_t node) {
-    return *sl_sum_at(index, node) == sl_sum_of(index, node);
+int sl_sum_holds(const sl_graph *graph, uint32_t node) {
+    return *sl_sum_at(graph, node) == sl_sum_of(graph, node);
 }
 
 /* Again from the first on, for there are few if any. */
-static void list_bad(const sl_index *index, size_t first, sl_sums_found *found, uint64_t *ids, size_t room) {
+static void list_bad(const sl_graph *graph, size_t first, sl_sums_found *found, uint64_t *ids, size_t room) {
     found->node = first;
-    found->first = sl_id_of(index, (uint32_t)first);
-    for (size_t node = first, count = 0; count < room && count < found->bad && node < index->n; node++)
-        if (!sl_sum_holds(index, (uint32_t)node)) ids[count++] = sl_id_of(index, (uint32_t)node);
+    found->first = sl_id_of(graph, (uint32_t)first);
+    for (size_t node = first, count = 0; count < room && count < found->bad && node < graph->n; node++)
+        if (!sl_sum_holds(graph, (uint32_t)node)) ids[count++] = sl_id_of(graph, (uint32_t)node);
 }
 
 typedef struct sl_summing {
-    const sl_index *index;
+    const sl_graph *graph;
     sl_progress *progress;
     size_t checked, bad; /* atomic */
     size_t first;        /* atomic: the least of the bad */
@@ -51,7 +51,7 @@ static void check_range(void *ctx, size_t from, size_t to) {
     sl_summing *summing = ctx;
     size_t checked = 0, bad = 0, first = SIZE_MAX;
     for (size_t node = from; node < to && !sl_progress_cancelled(summing->progress); node++, checked++) {
-        if (sl_sum_holds(summing->index, (uint32_t)node)) continue;
+        if (sl_sum_holds(summing->graph, (uint32_t)node)) continue;
         if (!bad++) first = node;
     }
     sl_progress_step(summing->progress, checked);
@@ -60,13 +60,13 @@ static void check_range(void *ctx, size_t from, size_t to) {
     sl_keep_least(&summing->first, first);
 }
 
-sl_sums_found sl_sums_check(const sl_index *index, size_t threads, uint64_t *ids, size_t room, sl_progress *progress) {
+sl_sums_found sl_sums_check(const sl_graph *graph, size_t threads, uint64_t *ids, size_t room, sl_progress *progress) {
     sl_sums_found found = {0};
-    sl_summing summing = {.index = index, .progress = progress, .first = SIZE_MAX};
-    if (!index->arrays[SL_ARRAY_SUMS].at) return found;
-    sl_crew_run(threads, index->n, RANGE, check_range, &summing);
+    sl_summing summing = {.graph = graph, .progress = progress, .first = SIZE_MAX};
+    if (!graph->arrays[SL_ARRAY_SUMS].at) return found;
+    sl_crew_run(threads, graph->n, RANGE, check_range, &summing);
     found.checked = summing.checked;
     found.bad = summing.bad;
-    if (found.bad) list_bad(index, summing.first, &found, ids, room);
+    if (found.bad) list_bad(graph, summing.first, &found, ids, room);
     return found;
 }

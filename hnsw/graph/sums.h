@@ -7,13 +7,13 @@
 #include "hnsw/graph/index.h"
 
 /* The CRC-32C of the node's rows that SL_ARRAY_SUMMED names, each with its padding, and of its id in 8 bytes. */
-uint32_t sl_sum_of(const sl_index *index, uint32_t node);
+uint32_t sl_sum_of(const sl_graph *graph, uint32_t node);
 
 /* The same as a row of SL_ARRAY_SUMS: see sl_derive_fn. */
 sl_derive_fn sl_sum_row;
 
 /* Whether a node's record is as its sum says. Of an index that has sums. */
-int sl_sum_holds(const sl_index *index, uint32_t node);
+int sl_sum_holds(const sl_graph *graph, uint32_t node);
 
 typedef struct sl_sums_found {
     size_t checked, bad;
@@ -23,6 +23,6 @@ typedef struct sl_sums_found {
 
 /* Holds the records of an index that has sums to them, none of another; ids of the first `room` bad ones, in the order
  * of nodes, go to `ids`. Steps progress, which may be NULL, by records, and ends early where that is cancelled. */
-sl_sums_found sl_sums_check(const sl_index *index, size_t threads, uint64_t *ids, size_t room, sl_progress *progress);
+sl_sums_found sl_sums_check(const sl_graph *graph, size_t threads, uint64_t *ids, size_t room, sl_progress *progress);
 
 #endif

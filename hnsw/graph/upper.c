@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-uint32_t sl_level_of(const sl_index *index, uint32_t node) {
+uint32_t sl_level_of(const sl_graph *graph, uint32_t node) {
     /* Exponentially distributed with the mean 1 / ln M that the paper recommends. */
-    double level = -log(sl_random_unit(index->seed, node)) / log((double)index->m);
+    double level = -log(sl_random_unit(graph->seed, node)) / log((double)graph->m);
     return level < SL_MAX_LEVEL ? (uint32_t)level : SL_MAX_LEVEL;
 }
 
@@ -17,27 +17,27 @@ static sl_status grow(const sl_index *index, uint32_t **array, size_t *capacity,
                        "%s has no room left on the upper layers; save the index to another file with more room",
                        index->store->path);
     if (index->writer) return SL_OK;
-    sl_status status = sl_mem_grow(&index->allocator, &block, capacity, need, width * sizeof(uint32_t));
+    sl_status status = sl_mem_grow(&index->graph.allocator, &block, capacity, need, width * sizeof(uint32_t));
     *array = block;
     return status;
 }
 
 sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
-    sl_upper *upper = &index->upper;
+    sl_upper *upper = &index->graph.upper;
     size_t count = upper->count, rows = upper->rows, old_count = count, old_rows = rows;
     for (size_t node = first; node < n; node++) {
-        uint32_t level = sl_level_of(index, (uint32_t)node);
+        uint32_t level = sl_level_of(&index->graph, (uint32_t)node);
         count += level > 0;
         rows += level;
     }
     if (rows >= SL_NONE) return sl_fail(SL_ELIMIT, "the upper layers need more than 2^32 - 2 rows; use a larger m");
     SL_TRY(grow(index, &upper->nodes, &upper->nodes_capacity, count, 1));
     SL_TRY(grow(index, &upper->start, &upper->start_capacity, count + 1, 1));
-    SL_TRY(grow(index, &upper->links, &upper->rows_capacity, rows, index->m));
+    SL_TRY(grow(index, &upper->links, &upper->rows_capacity, rows, index->graph.m));
     SL_TRY(sl_publish_reserve_upper(index, count - old_count, rows - old_rows));
-    memset(upper->links + upper->rows * index->m, 0xff, (rows - upper->rows) * index->m * sizeof(uint32_t));
+    memset(upper->links + upper->rows * index->graph.m, 0xff, (rows - upper->rows) * index->graph.m * sizeof(uint32_t));
     for (size_t node = first; node < n; node++) {
-        uint32_t level = sl_level_of(index, (uint32_t)node);
+        uint32_t level = sl_level_of(&index->graph, (uint32_t)node);
         if (level == 0) continue;
         upper->nodes[upper->count] = (uint32_t)node;
         upper->start[upper->count++] = (uint32_t)upper->rows;
@@ -46,22 +46,23 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     upper->start[upper->count] = (uint32_t)upper->rows;
     sl_index_touch(index, upper->nodes + old_count, (upper->count - old_count) * sizeof(uint32_t));
     sl_index_touch(index, upper->start + old_count, (upper->count - old_count + 1) * sizeof(uint32_t));
-    sl_index_touch(index, upper->links + old_rows * index->m, (upper->rows - old_rows) * index->m * sizeof(uint32_t));
+    sl_index_touch(index, upper->links + old_rows * index->graph.m,
+                   (upper->rows - old_rows) * index->graph.m * sizeof(uint32_t));
     return SL_OK;
 }
 
-size_t sl_upper_copy_size(const sl_index *index) {
-    const sl_upper *own = &index->upper;
-    return (2 * own->count + 1 + own->rows * index->m) * sizeof(uint32_t);
+size_t sl_upper_copy_size(const sl_graph *graph) {
+    const sl_upper *own = &graph->upper;
+    return (2 * own->count + 1 + own->rows * graph->m) * sizeof(uint32_t);
 }
 
-sl_upper sl_upper_lay_out(const sl_index *index, void *block, sl_copying parts[SL_UPPER_PARTS]) {
-    const sl_upper *own = &index->upper;
+sl_upper sl_upper_lay_out(const sl_graph *graph, void *block, sl_copying parts[SL_UPPER_PARTS]) {
+    const sl_upper *own = &graph->upper;
     const size_t word = sizeof(uint32_t);
     uint32_t *nodes = block, *start = nodes + own->count, *links = start + own->count + 1;
     parts[0] = (sl_copying){own->nodes, nodes, own->count * word};
     parts[1] = (sl_copying){own->start, start, (own->count + 1) * word};
-    parts[2] = (sl_copying){own->links, links, own->rows * index->m * word};
+    parts[2] = (sl_copying){own->links, links, own->rows * graph->m * word};
     return (sl_upper){.nodes = nodes, .start = start, .links = links, .count = own->count, .rows = own->rows};
 }
 
@@ -78,8 +79,8 @@ static size_t slot_from(const sl_upper *upper, size_t node) {
     return low;
 }
 
-void sl_upper_truncate(sl_index *index, size_t first) {
-    sl_upper *upper = &index->upper;
+void sl_upper_truncate(sl_graph *graph, size_t first) {
+    sl_upper *upper = &graph->upper;
     if (upper->count == 0) return;
     upper->count = slot_from(upper, first);
     /* A mapped file may say anything. */
@@ -87,22 +88,22 @@ void sl_upper_truncate(sl_index *index, size_t first) {
     if (rows < upper->rows) upper->rows = rows;
 }
 
-uint32_t sl_slot_of(const sl_index *index, uint32_t node) {
-    size_t slot = slot_from(&index->upper, node);
-    return slot < index->upper.count && index->upper.nodes[slot] == node ? (uint32_t)slot : SL_NONE;
+uint32_t sl_slot_of(const sl_graph *graph, uint32_t node) {
+    size_t slot = slot_from(&graph->upper, node);
+    return slot < graph->upper.count && graph->upper.nodes[slot] == node ? (uint32_t)slot : SL_NONE;
 }
 
-uint32_t sl_level_and_slot(const sl_index *index, uint32_t node, uint32_t *slot) {
-    const uint32_t *start = index->upper.start;
-    *slot = sl_slot_of(index, node);
+uint32_t sl_level_and_slot(const sl_graph *graph, uint32_t node, uint32_t *slot) {
+    const uint32_t *start = graph->upper.start;
+    *slot = sl_slot_of(graph, node);
     uint32_t levels = *slot == SL_NONE ? 0 : start[*slot + 1] - start[*slot];
     return levels <= SL_MAX_LEVEL ? levels : SL_MAX_LEVEL;
 }
 
-void sl_upper_free(sl_index *index) {
-    sl_upper *upper = &index->upper;
-    sl_mem_free(&index->allocator, upper->nodes, upper->nodes_capacity * sizeof(uint32_t));
-    sl_mem_free(&index->allocator, upper->start, upper->start_capacity * sizeof(uint32_t));
-    sl_mem_free(&index->allocator, upper->links, upper->rows_capacity * index->m * sizeof(uint32_t));
+void sl_upper_free(sl_graph *graph) {
+    sl_upper *upper = &graph->upper;
+    sl_mem_free(&graph->allocator, upper->nodes, upper->nodes_capacity * sizeof(uint32_t));
+    sl_mem_free(&graph->allocator, upper->start, upper->start_capacity * sizeof(uint32_t));
+    sl_mem_free(&graph->allocator, upper->links, upper->rows_capacity * graph->m * sizeof(uint32_t));
     *upper = (sl_upper){0};
 }

@@ -1,10 +1,8 @@
 #include "hnsw/graph/publish.h"
 
-#include <string.h>
-
-void sl_view_follow(sl_index *view) {
-    sl_writable_watch(view->store);
-    sl_published facts = sl_published_read(view->published);
+void sl_view_follow(const sl_index *index, sl_graph *view) {
+    sl_writable_watch(index->store);
+    sl_published facts = sl_published_read(index->published);
     const sl_upper *upper = &view->upper;
     if (facts.n > view->capacity || facts.upper_count > upper->nodes_capacity ||
         facts.upper_rows > upper->rows_capacity || facts.dead > facts.n ||
@@ -20,11 +18,9 @@ void sl_view_follow(sl_index *view) {
     view->dead_count = (size_t)facts.dead;
 }
 
-const sl_index *sl_view_of(const sl_index *index, sl_index *copy) {
-    if (!index->published) return index;
-    *copy = (sl_index){.id_map = {.slots = NULL}};
-    memcpy(copy, index, offsetof(sl_index, id_map));
-    copy->walk_codec = index->walk_codec == &index->codec ? &copy->codec : &copy->coarse.codec;
-    sl_view_follow(copy);
+const sl_graph *sl_view_of(const sl_index *index, sl_graph *copy) {
+    if (!index->published) return &index->graph;
+    *copy = index->graph;
+    sl_view_follow(index, copy);
     return copy;
 }

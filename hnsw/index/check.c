@@ -16,7 +16,9 @@
 enum { TRIES = 200, PAUSE = 1000000 };
 
 typedef struct sl_check {
-    sl_index *index;
+    const sl_index *index;
+    sl_graph view;
+    const sl_graph *graph; /* the index's own, or the view */
     sl_check_params params;
     sl_check_report report;
     sl_sums_found records;
@@ -66,8 +68,10 @@ static found_links look_at_links(const uint32_t *links, const sl_layer *layer, s
 /* Of an index that is no view nothing is beyond what it counts. */
 static found_links look_until_still(const sl_check *check, const uint32_t *links, const sl_layer *layer,
                                     uint32_t self) {
-    const sl_index *index = check->index;
-    size_t room = !index->published ? layer->count : layer->level ? index->upper.nodes_capacity : index->capacity;
+    const sl_graph *graph = check->graph;
+    size_t room = !check->index->published ? layer->count
+                  : layer->level           ? graph->upper.nodes_capacity
+                                           : graph->capacity;
     found_links found = look_at_links(links, layer, room, self);
     for (int i = 0; found.faults && i < TRIES && is_moving(check); i++) {
         pause_for_writer();
@@ -76,33 +80,33 @@ static found_links look_until_still(const sl_check *check, const uint32_t *links
     return found;
 }
 
-static int row_is_finite(const sl_index *index, size_t node) {
-    const sl_codec *codec = &index->codec;
-    const uint8_t *row = sl_row(index, (uint32_t)node);
+static int row_is_finite(const sl_graph *graph, size_t node) {
+    const sl_codec *codec = &graph->codec;
+    const uint8_t *row = sl_row(graph, (uint32_t)node);
     /* Where there is a second row, the length is there. */
-    const uint8_t *last = codec->rest.pitch ? sl_rest_row(index, (uint32_t)node) : row;
+    const uint8_t *last = codec->rest.pitch ? sl_rest_row(graph, (uint32_t)node) : row;
     return sl_field_is_finite(row, codec->rows.factor) &&
            (!codec->rows.bias || sl_field_is_finite(row, codec->rows.bias)) &&
            (!codec->norm || sl_field_is_finite(last, codec->norm)) &&
            (!codec->rest.pitch || sl_field_is_finite(last, codec->rest.factor)) &&
-           sl_field_is_finite(sl_walk_row(index, (uint32_t)node), index->walk_codec->rows.factor) &&
-           (!index->walk_codec->rows.bias ||
-            sl_field_is_finite(sl_walk_row(index, (uint32_t)node), index->walk_codec->rows.bias));
+           sl_field_is_finite(sl_walk_row(graph, (uint32_t)node), sl_codec_of_walks(graph)->rows.factor) &&
+           (!sl_codec_of_walks(graph)->rows.bias ||
+            sl_field_is_finite(sl_walk_row(graph, (uint32_t)node), sl_codec_of_walks(graph)->rows.bias));
 }
 
 static void check_layer0(sl_check *check) {
-    const sl_index *index = check->index;
+    const sl_graph *graph = check->graph;
     sl_check_report *report = &check->report;
-    const sl_layer layer = sl_layer_at(index, 0);
+    const sl_layer layer = sl_layer_at(graph, 0);
     size_t bad = 0, beyond = 0, vectors = 0, smallest = SIZE_MAX, largest = 0, sum = 0;
     size_t threads = sl_thread_count(check->params.threads);
 #pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1) \
     reduction(+ : bad, beyond, vectors, sum) reduction(min : smallest) reduction(max : largest)
-    for (size_t node = 0; node < index->n; node++) {
-        found_links found = look_until_still(check, sl_links(index, node), &layer, (uint32_t)node);
+    for (size_t node = 0; node < graph->n; node++) {
+        found_links found = look_until_still(check, sl_links(graph, node), &layer, (uint32_t)node);
         bad += found.faults;
         beyond += found.beyond;
-        vectors += !row_is_finite(index, node);
+        vectors += !row_is_finite(graph, node);
         sum += found.length;
         if (found.length < smallest) smallest = found.length;
         if (found.length > largest) largest = found.length;
@@ -112,26 +116,26 @@ static void check_layer0(sl_check *check) {
     check->beyond += beyond;
     /* No query can be brought into the form of rows that came from a broken projection. */
     report->bad_vectors =
-        sl_has(index, SL_ARRAY_PROJECTION) && !sl_coarse_is_finite(&index->coarse) ? index->n : vectors;
-    report->min_degree = index->n ? smallest : 0;
+        sl_has(graph, SL_ARRAY_PROJECTION) && !sl_coarse_is_finite(&graph->coarse) ? graph->n : vectors;
+    report->min_degree = graph->n ? smallest : 0;
     report->max_degree = largest;
-    report->mean_degree = index->n ? (double)sum / (double)index->n : 0;
+    report->mean_degree = graph->n ? (double)sum / (double)graph->n : 0;
 }
 
 /* Slots ascend by node, their rows follow one another, and links on a level lead to slots that stand on it. */
 static void check_upper(sl_check *check) {
-    const sl_index *index = check->index;
-    const sl_upper *upper = &index->upper;
+    const sl_graph *graph = check->graph;
+    const sl_upper *upper = &graph->upper;
     sl_check_report *report = &check->report;
     for (size_t slot = 0; slot < upper->count; slot++) {
         uint32_t first = upper->start[slot], end = upper->start[slot + 1];
-        int bad = upper->nodes[slot] >= index->n || (slot > 0 && upper->nodes[slot - 1] >= upper->nodes[slot]) ||
+        int bad = upper->nodes[slot] >= graph->n || (slot > 0 && upper->nodes[slot - 1] >= upper->nodes[slot]) ||
                   (slot == 0 && first != 0) || end <= first || end > upper->rows || end - first > SL_MAX_LEVEL;
         report->bad_upper += (size_t)bad;
         /* A broken record's rows may be all there are. */
         for (uint32_t row = first; !bad && row < end; row++) {
-            const sl_layer layer = sl_layer_at(index, row - first + 1);
-            const uint32_t *links = upper->links + (size_t)row * index->m;
+            const sl_layer layer = sl_layer_at(graph, row - first + 1);
+            const uint32_t *links = upper->links + (size_t)row * graph->m;
             found_links found = look_until_still(check, links, &layer, (uint32_t)slot);
             report->bad_links += found.faults;
             check->beyond += found.beyond;
@@ -141,28 +145,28 @@ static void check_upper(sl_check *check) {
             }
         }
     }
-    sl_entry entry = sl_entry_get(index);
+    sl_entry entry = sl_entry_get(graph);
     if (entry.level && upper->start[entry.slot + 1] - upper->start[entry.slot] < entry.level) report->bad_upper++;
 }
 
 static sl_status check_reach(sl_check *check) {
-    const sl_index *index = check->index;
+    const sl_graph *graph = check->graph;
     sl_reach reach;
-    SL_TRY(sl_reach_init(&reach, index, index->n, 0));
-    check->report.unreachable = index->n - sl_reach_run(&reach);
+    SL_TRY(sl_reach_init(&reach, graph, graph->n, 0));
+    check->report.unreachable = graph->n - sl_reach_run(&reach);
     /* The same bits again, now for nodes that some list names. */
-    memset(reach.reached, 0, (index->n / 64 + 1) * sizeof(uint64_t));
+    memset(reach.reached, 0, (graph->n / 64 + 1) * sizeof(uint64_t));
     size_t named = 0;
-    uint32_t entry = sl_entry_get(index).node;
-    for (size_t node = 0; node < index->n; node++)
-        for (size_t i = 0; i < index->m0; i++) {
-            uint32_t to = sl_link_load(sl_links(index, node) + i);
+    uint32_t entry = sl_entry_get(graph).node;
+    for (size_t node = 0; node < graph->n; node++)
+        for (size_t i = 0; i < graph->m0; i++) {
+            uint32_t to = sl_link_load(sl_links(graph, node) + i);
             if (to == SL_NONE) break;
-            if (to >= index->n || to == entry || sl_reach_has(&reach, to)) continue;
+            if (to >= graph->n || to == entry || sl_reach_has(&reach, to)) continue;
             reach.reached[to / 64] |= (uint64_t)1 << (to % 64);
             named++;
         }
-    check->report.no_in_link = index->n - named - (entry < index->n);
+    check->report.no_in_link = graph->n - named - (entry < graph->n);
     sl_reach_free(&reach);
     return SL_OK;
 }
@@ -181,10 +185,10 @@ static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
 /* Share of the k nearest that a walk finds. What scores as well as the k-th nearest counts, so that copies of one
  * vector do not pass for misses. */
 static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i) {
-    const sl_index *index = check->index;
-    size_t drawn = sl_next_undeleted(index, sl_random_at(index->seed ^ 0x636865636bu, i) % index->n);
-    if (drawn >= index->n) drawn = sl_next_undeleted(index, 0);
-    if (drawn >= index->n) return 1;
+    const sl_graph *graph = check->graph;
+    size_t drawn = sl_next_undeleted(graph, sl_random_at(graph->seed ^ 0x636865636bu, i) % graph->n);
+    if (drawn >= graph->n) drawn = sl_next_undeleted(graph, 0);
+    if (drawn >= graph->n) return 1;
     uint32_t self = (uint32_t)drawn;
     sl_walk_ask_node(walk, self);
     double kth = exact_kth(walk, self, top);
@@ -202,25 +206,25 @@ static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, s
 }
 
 static sl_status check_recall(sl_check *check) {
-    const sl_index *index = check->index;
+    const sl_graph *graph = check->graph;
     check->report.sampled_recall = (double)NAN;
-    if (check->params.sample == 0 || sl_undeleted_count(index) < 2) return SL_OK;
+    if (check->params.sample == 0 || sl_undeleted_count(graph) < 2) return SL_OK;
     size_t k = check->params.k, ef = (check->params.ef > k ? check->params.ef : k) + 1;
     sl_walk walk;
     sl_top top = {.k = k};
     void *entries;
-    SL_TRY(sl_walk_init(&walk, index, ef));
-    sl_status status = sl_mem_alloc(&index->allocator, k * sizeof *top.entries, &entries);
+    SL_TRY(sl_walk_init(&walk, graph, ef));
+    sl_status status = sl_mem_alloc(&graph->allocator, k * sizeof *top.entries, &entries);
     if (status == SL_OK) {
         double sum = 0;
         top.entries = entries;
         for (size_t i = 0; i < check->params.sample && !sl_progress_cancelled(&check->progress); i++) {
             sum += sample_recall(check, &walk, &top, i);
-            sl_progress_step(&check->progress, index->n);
+            sl_progress_step(&check->progress, graph->n);
         }
         check->report.sampled_recall = sum / (double)check->params.sample;
     }
-    sl_mem_free(&index->allocator, entries, k * sizeof *top.entries);
+    sl_mem_free(&graph->allocator, entries, k * sizeof *top.entries);
     sl_walk_free(&walk);
     return status;
 }
@@ -241,7 +245,7 @@ static void check_records(sl_check *check) {
     const sl_check_params *params = &check->params;
     if (!params->scrub) return;
     check->records =
-        sl_sums_check(check->index, params->threads, params->bad_ids, params->bad_ids_room, &check->progress);
+        sl_sums_check(check->graph, params->threads, params->bad_ids, params->bad_ids_room, &check->progress);
     check->report.records_checked = check->records.checked;
     check->report.bad_records = check->records.bad;
 }
@@ -285,11 +289,11 @@ static void judge_beyond(sl_check *check) {
 
 /* A commit writes the marks before their count. */
 static sl_status check_dead(sl_check *check) {
-    sl_status status = sl_dead_check(check->index);
+    sl_status status = sl_dead_check(check->graph);
     for (int i = 0; status != SL_OK && i < TRIES && is_moving(check); i++) {
         pause_for_writer();
-        sl_view_follow(check->index);
-        status = sl_dead_check(check->index);
+        sl_view_follow(check->index, &check->view);
+        status = sl_dead_check(check->graph);
     }
     return status;
 }
@@ -305,22 +309,21 @@ static sl_status check_mended(const sl_check *check) {
 
 /* The graph's parts in turn, as far as each can be walked safely whatever the file holds. */
 static sl_status check_graph(sl_check *check) {
-    sl_index *index = check->index;
-    if (index->n == 0) return SL_OK;
+    const sl_graph *graph = check->graph;
+    if (graph->n == 0) return SL_OK;
     check_layer0(check);
     check_upper(check);
     judge_beyond(check);
     SL_TRY(check_reach(check));
-    SL_TRY(sl_ids_count_duplicates(index, &check->report.duplicate_ids));
+    SL_TRY(sl_ids_count_duplicates(graph, &check->report.duplicate_ids));
     return check_recall(check);
 }
 
 sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    sl_index view;
     const uint64_t quiet = index->published ? sl_writable_quiet(index->store) : 0;
-    index = (sl_index *)(uintptr_t)sl_view_of(index, &view);
     sl_check check = {.index = index, .quiet = quiet};
+    const sl_graph *graph = check.graph = sl_view_of(index, &check.view);
     sl_check_params_init(&check.params);
     SL_TRY(sl_params_in(&check.params, sizeof check.params, params, "sl_check_params_init"));
     SL_TRY(sl_params_check_out(report, "sl_check_report"));
@@ -330,11 +333,11 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
         return sl_fail(SL_EINVAL, "k is %zu and ef %zu; give 1 to %u", check.params.k, check.params.ef, SL_MAX_EF - 1);
     SL_TRY(check_mended(&check));
     SL_TRY(sl_reach_settle(index));
-    check.report.n = sl_undeleted_count(index);
-    check.report.deleted = index->dead_count;
+    check.report.n = sl_undeleted_count(graph);
+    check.report.deleted = graph->dead_count;
     check.report.sampled_recall = (double)NAN;
     sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,
-                      index->n * (1 + check.params.sample + (check.params.scrub && sl_has(index, SL_ARRAY_SUMS))) +
+                      graph->n * (1 + check.params.sample + (check.params.scrub && sl_has(graph, SL_ARRAY_SUMS))) +
                           (index->store ? index->store->size : 0));
     sl_status status = check_file(&check);
     /* Of damaged pages records say which vectors they are of. */
@@ -344,7 +347,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     if (status == SL_OK) status = sl_progress_end(&check.progress);
     if (status == SL_OK) status = verdict(&check);
     if (status == SL_OK) status = check_dead(&check);
-    if (status == SL_OK) status = sl_partitions_check(index);
+    if (status == SL_OK) status = sl_partitions_check(graph);
     sl_params_out(report, &check.report, sizeof check.report);
     return status;
 }

@@ -6,10 +6,10 @@
 
 #include <math.h>
 
-uint32_t sl_file_id_width(const sl_index *index) {
-    const size_t width = index->arrays[SL_ARRAY_IDS].width;
+uint32_t sl_file_id_width(const sl_graph *graph) {
+    const size_t width = graph->arrays[SL_ARRAY_IDS].width;
     if (width == 0) return 0;
-    return width == 4 || index->next_id <= (uint64_t)UINT32_MAX + 1 ? 4 : 8;
+    return width == 4 || graph->next_id <= (uint64_t)UINT32_MAX + 1 ? 4 : 8;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -31,63 +31,63 @@ static void put_rows(sl_description *out, sl_section_kind kind, const sl_array *
     out->sections[out->count - 1].rows = rows;
 }
 
-static void put_records(const sl_index *index, const sl_described_as *as, sl_description *out) {
-    sl_record record = sl_record_of(index);
+static void put_records(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
+    sl_record record = sl_record_of(graph);
     out->header.record_pitch = (uint32_t)record.pitch;
     /* From records too: the bytes between the parts are zero in the file. */
     sl_split_rows *rows = &out->rows[out->row_count++];
     *rows = (sl_split_rows){.row = record.pitch, .window = as->window};
-    rows->count = sl_record_parts(index, &record, as->made, rows->parts);
-    put(out, SL_SECTION_RECORDS, SL_SECTION_REQUIRED, NULL, index->n * record.pitch);
+    rows->count = sl_record_parts(graph, &record, as->made, rows->parts);
+    put(out, SL_SECTION_RECORDS, SL_SECTION_REQUIRED, NULL, graph->n * record.pitch);
     out->sections[out->count - 1].rows = rows;
 }
 
 /* Bytes of a row in a file of the index, or 1 for marks; 0: the smallest file has no such array. */
-static size_t width_in_file(const sl_index *index, const sl_described_as *as, sl_array_kind kind) {
-    const size_t width = index->arrays[kind].width;
+static size_t width_in_file(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind) {
+    const size_t width = graph->arrays[kind].width;
     const unsigned flags = sl_array_lines[kind].flags;
     if (flags & SL_ARRAY_FILED) return 0;
     if (kind == SL_ARRAY_IDS) return as->id_width;
-    if (kind == SL_ARRAY_DEAD) return index->dead_count != 0;
+    if (kind == SL_ARRAY_DEAD) return graph->dead_count != 0;
     /* Coarse rows and their projection are learned from vectors. */
-    return kind == SL_ARRAY_COARSE || (flags & SL_ARRAY_SINGLE) ? (index->n ? width : 0) : width;
+    return kind == SL_ARRAY_COARSE || (flags & SL_ARRAY_SINGLE) ? (graph->n ? width : 0) : width;
 }
 
 /* An array of the index, or the one that was made in its place. */
-static const sl_array *array_to_save(const sl_index *index, const sl_described_as *as, sl_array_kind kind) {
-    return as->made[kind].at ? &as->made[kind] : &index->arrays[kind];
+static const sl_array *array_to_save(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind) {
+    return as->made[kind].at ? &as->made[kind] : &graph->arrays[kind];
 }
 
-static int is_in_records(const sl_index *index, const sl_described_as *as, sl_array_kind kind) {
-    return as->layout == SL_LAYOUT_RECORDS && sl_record_holds(index, kind);
+static int is_in_records(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind) {
+    return as->layout == SL_LAYOUT_RECORDS && sl_record_holds(graph, kind);
 }
 
-static void put_array(const sl_index *index, const sl_described_as *as, sl_array_kind kind, size_t width,
+static void put_array(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind, size_t width,
                       sl_description *out) {
     const sl_array_line *line = &sl_array_lines[kind];
-    const sl_array *array = array_to_save(index, as, kind);
-    const uint64_t size = sl_array_size(kind, width, index->n);
+    const sl_array *array = array_to_save(graph, as, kind);
+    const uint64_t size = sl_array_size(kind, width, graph->n);
     if (line->flags & (SL_ARRAY_SINGLE | SL_ARRAY_BITS))
         put(out, line->section, SL_SECTION_REQUIRED, array->at, size);
     else
         put_rows(out, line->section, array, width, size, as);
 }
 
-static void put_layer0(const sl_index *index, const sl_described_as *as, sl_description *out) {
-    if (as->layout == SL_LAYOUT_RECORDS) put_records(index, as, out);
+static void put_layer0(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
+    if (as->layout == SL_LAYOUT_RECORDS) put_records(graph, as, out);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
-        size_t width = width_in_file(index, as, kind);
-        if (width && !is_in_records(index, as, kind)) put_array(index, as, kind, width, out);
+        size_t width = width_in_file(graph, as, kind);
+        if (width && !is_in_records(graph, as, kind)) put_array(graph, as, kind, width, out);
     }
 }
 
-static void put_upper(const sl_index *index, sl_description *out) {
-    const sl_upper *upper = &index->upper;
+static void put_upper(const sl_graph *graph, sl_description *out) {
+    const sl_upper *upper = &graph->upper;
     const size_t word = sizeof(uint32_t);
     if (!upper->count) return;
     put(out, SL_SECTION_UPPER_NODES, SL_SECTION_REQUIRED, upper->nodes, upper->count * word);
     put(out, SL_SECTION_UPPER_START, SL_SECTION_REQUIRED, upper->start, (upper->count + 1) * word);
-    put(out, SL_SECTION_UPPER_LINKS, SL_SECTION_REQUIRED, upper->links, upper->rows * index->m * word);
+    put(out, SL_SECTION_UPPER_LINKS, SL_SECTION_REQUIRED, upper->links, upper->rows * graph->m * word);
 }
 
 static void put_partitions(const sl_partitions *partitions, sl_section_kind starts, sl_section_kind rows,
@@ -97,49 +97,49 @@ static void put_partitions(const sl_partitions *partitions, sl_section_kind star
     put(out, rows, 0, partitions->rows, partitions->count * partitions->codec.rows.pitch);
 }
 
-static void put_optional(const sl_index *index, sl_description *out) {
-    put_partitions(&index->partitions, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, out);
-    put_partitions(&index->groups, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, out);
-    if (index->partitions.band_bits)
-        put(out, SL_SECTION_PARTITION_BANDS, 0, index->partitions.bands, index->partitions.count * SL_PARTITION_BANDS);
-    if (index->tuned_count) put(out, SL_SECTION_TUNED, 0, index->tuned, index->tuned_count * sizeof *index->tuned);
+static void put_optional(const sl_graph *graph, sl_description *out) {
+    put_partitions(&graph->partitions, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, out);
+    put_partitions(&graph->groups, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, out);
+    if (graph->partitions.band_bits)
+        put(out, SL_SECTION_PARTITION_BANDS, 0, graph->partitions.bands, graph->partitions.count * SL_PARTITION_BANDS);
+    if (graph->tuned_count) put(out, SL_SECTION_TUNED, 0, graph->tuned, graph->tuned_count * sizeof *graph->tuned);
 }
 
-void sl_describe(const sl_index *index, const sl_described_as *as, sl_description *out) {
-    sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
+void sl_describe(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
+    sl_entry entry = graph->n ? sl_entry_get(graph) : (sl_entry){0, SL_NONE, 0};
     out->count = out->row_count = 0;
-    out->header = (sl_file_header){.n = index->n,
-                                   .dim = (uint32_t)index->codec.dim,
-                                   .metric = (uint8_t)index->codec.metric,
-                                   .dtype = (uint8_t)index->codec.dtype,
-                                   .codes = (uint8_t)index->codes,
-                                   .refine = (uint8_t)index->refine,
-                                   .m = (uint32_t)index->m,
-                                   .ef_construction = (uint32_t)index->ef_construction,
-                                   .seed = index->seed,
-                                   .row_pitch = (uint32_t)index->arrays[SL_ARRAY_CODES].width,
-                                   .refine_pitch = (uint32_t)index->arrays[SL_ARRAY_REFINE].width,
+    out->header = (sl_file_header){.n = graph->n,
+                                   .dim = (uint32_t)graph->codec.dim,
+                                   .metric = (uint8_t)graph->codec.metric,
+                                   .dtype = (uint8_t)graph->codec.dtype,
+                                   .codes = (uint8_t)graph->codes,
+                                   .refine = (uint8_t)graph->refine,
+                                   .m = (uint32_t)graph->m,
+                                   .ef_construction = (uint32_t)graph->ef_construction,
+                                   .seed = graph->seed,
+                                   .row_pitch = (uint32_t)graph->arrays[SL_ARRAY_CODES].width,
+                                   .refine_pitch = (uint32_t)graph->arrays[SL_ARRAY_REFINE].width,
                                    .id_width = as->id_width,
                                    .entry_node = entry.node,
                                    .entry_slot = entry.slot,
                                    .max_level = entry.level,
-                                   .upper_count = (uint32_t)index->upper.count,
-                                   .upper_rows = (uint32_t)index->upper.rows,
-                                   .next_id = index->next_id,
-                                   .quant_error_sum = index->quant_error.sum,
-                                   .quant_error_max = index->quant_error.max,
-                                   .quant_error_count = index->quant_error.count,
-                                   .dead_count = index->dead_count};
-    put_layer0(index, as, out);
-    put_upper(index, out);
-    put_optional(index, out);
+                                   .upper_count = (uint32_t)graph->upper.count,
+                                   .upper_rows = (uint32_t)graph->upper.rows,
+                                   .next_id = graph->next_id,
+                                   .quant_error_sum = graph->quant_error.sum,
+                                   .quant_error_max = graph->quant_error.max,
+                                   .quant_error_count = graph->quant_error.count,
+                                   .dead_count = graph->dead_count};
+    put_layer0(graph, as, out);
+    put_upper(graph, out);
+    put_optional(graph, out);
 }
 
-void sl_describe_own(const sl_index *index, sl_description *out) {
-    int records = index->record.pitch != 0;
+void sl_describe_own(const sl_graph *graph, sl_description *out) {
+    int records = graph->record.pitch != 0;
     sl_described_as as = {.layout = records ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS,
-                          .id_width = records ? sizeof(uint64_t) : sl_file_id_width(index)};
-    sl_describe(index, &as, out);
+                          .id_width = records ? sizeof(uint64_t) : sl_file_id_width(graph)};
+    sl_describe(graph, &as, out);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -148,14 +148,14 @@ void sl_describe_own(const sl_index *index, sl_description *out) {
 
 /* A node stands on level 1 with probability 1/m and is on 1/(m - 1) upper levels in the mean; ten standard deviations
  * more are never met. */
-sl_extent sl_room_for(const sl_index *index, size_t n) {
-    double count = (double)n, p = 1 / (double)index->m, mean = p / (1 - p);
+sl_extent sl_room_for(const sl_graph *graph, size_t n) {
+    double count = (double)n, p = 1 / (double)graph->m, mean = p / (1 - p);
     double slots = count * p + 10 * sqrt(count * p * (1 - p)) + 64;
     double rows = count * mean + 10 * sqrt(count * p) / (1 - p) + SL_MAX_LEVEL;
     size_t most = SL_NONE - 1;
     sl_extent room = {n, slots < count ? (size_t)slots : n, rows < (double)most ? (size_t)rows : most};
-    if (room.slots < index->upper.count) room.slots = index->upper.count;
-    if (room.rows < index->upper.rows) room.rows = index->upper.rows;
+    if (room.slots < graph->upper.count) room.slots = graph->upper.count;
+    if (room.rows < graph->upper.rows) room.rows = graph->upper.rows;
     return room;
 }
 
@@ -177,39 +177,39 @@ static sl_section_source *make_room(sl_description *out, sl_section_kind kind, u
 }
 
 /* Bytes of a row in a file with room, or 1 for marks; 0: the index has no such array. */
-static size_t width_with_room(const sl_index *index, sl_array_kind kind) {
+static size_t width_with_room(const sl_graph *graph, sl_array_kind kind) {
     if (kind == SL_ARRAY_IDS) return sizeof(uint64_t);
     if (kind == SL_ARRAY_DEAD) return 1;
-    return kind == SL_ARRAY_SUMS ? sizeof(uint32_t) : index->arrays[kind].width;
+    return kind == SL_ARRAY_SUMS ? sizeof(uint32_t) : graph->arrays[kind].width;
 }
 
 /* Arrays with this value of SL_ARRAY_FILED. */
-static void make_room_in_arrays(const sl_index *index, size_t n, const sl_described_as *as, int filed,
+static void make_room_in_arrays(const sl_graph *graph, size_t n, const sl_described_as *as, int filed,
                                 sl_description *out) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         const sl_array_line *line = &sl_array_lines[kind];
-        const size_t width = width_with_room(index, kind);
-        if (((line->flags & SL_ARRAY_FILED) != 0) != filed || is_in_records(index, as, kind)) continue;
-        if (filed) put_array(index, as, kind, width, out);
+        const size_t width = width_with_room(graph, kind);
+        if (((line->flags & SL_ARRAY_FILED) != 0) != filed || is_in_records(graph, as, kind)) continue;
+        if (filed) put_array(graph, as, kind, width, out);
         sl_section_source *section = make_room(out, line->section, sl_array_size(kind, width, n));
         if (!section || section->size || !as->made[kind].at) continue;
         section->data = as->made[kind].at;
-        section->size = sl_array_size(kind, width, index->n);
+        section->size = sl_array_size(kind, width, graph->n);
     }
 }
 
 /* The last section is SL_SECTION_LIVE, so that the file ends with a whole line. */
-void sl_describe_writable(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,
+void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_described_as *as, const uint8_t *live,
                           sl_description *out) {
     const uint64_t word = sizeof(uint32_t);
-    sl_describe(index, as, out);
-    if (as->layout == SL_LAYOUT_RECORDS) make_room(out, SL_SECTION_RECORDS, room.n * sl_record_of(index).pitch);
-    make_room_in_arrays(index, room.n, as, 0, out);
+    sl_describe(graph, as, out);
+    if (as->layout == SL_LAYOUT_RECORDS) make_room(out, SL_SECTION_RECORDS, room.n * sl_record_of(graph).pitch);
+    make_room_in_arrays(graph, room.n, as, 0, out);
     make_room(out, SL_SECTION_UPPER_NODES, room.slots * word);
     make_room(out, SL_SECTION_UPPER_START, (room.slots + 1) * word);
-    make_room(out, SL_SECTION_UPPER_LINKS, room.rows * index->m * word);
+    make_room(out, SL_SECTION_UPPER_LINKS, room.rows * graph->m * word);
     make_room(out, SL_SECTION_TUNED, SL_MAX_TUNED * sizeof(sl_tuned_record));
-    make_room_in_arrays(index, room.n, as, 1, out);
+    make_room_in_arrays(graph, room.n, as, 1, out);
     make_room(out, SL_SECTION_PAGE_SUMS, sl_page_sums_size(sl_store_file_size(out->sections, out->count)));
     put(out, SL_SECTION_LIVE, 0, live, SL_LIVE_SIZE);
     make_room(out, SL_SECTION_LIVE, SL_LIVE_SIZE);

@@ -27,18 +27,18 @@ typedef struct sl_description {
 } sl_description;
 
 /* The smallest file of the index, which cannot be written in place. */
-void sl_describe(const sl_index *index, const sl_described_as *as, sl_description *out);
+void sl_describe(const sl_graph *graph, const sl_described_as *as, sl_description *out);
 /* The same in the layout and with the ids that the index has; only for its sizes. */
-void sl_describe_own(const sl_index *index, sl_description *out);
+void sl_describe_own(const sl_graph *graph, sl_description *out);
 /* The file with room to be written in place, whole ids, checksums, and `live` of SL_LIVE_SIZE bytes. */
-void sl_describe_writable(const sl_index *index, sl_extent room, const sl_described_as *as, const uint8_t *live,
+void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_described_as *as, const uint8_t *live,
                           sl_description *out);
 
 /* Bytes of an id in the smallest file: 0 where ids are the nodes' numbers, 4 where they fit, else 8. */
-uint32_t sl_file_id_width(const sl_index *index);
+uint32_t sl_file_id_width(const sl_graph *graph);
 
 /* Room for n vectors, and for so many more on the upper layers than are expected that these never run out first. */
-sl_extent sl_room_for(const sl_index *index, size_t n);
+sl_extent sl_room_for(const sl_graph *graph, size_t n);
 
 /* Adds a section's bytes to the member of sl_index_stats or sl_plan that counts them. */
 void sl_count_in_stats(const sl_section_source *section, sl_index_stats *stats);

@@ -6,34 +6,34 @@
 
 /* A sound record near a damaged one, for walks to go by in its place: of a neighbour, or else of anyone. SL_NONE where
  * there is none. */
-static uint32_t stand_in(const sl_index *index, uint32_t node) {
-    const sl_layer layer = sl_layer_at(index, 0);
+static uint32_t stand_in(const sl_graph *graph, uint32_t node) {
+    const sl_layer layer = sl_layer_at(graph, 0);
     uint32_t known[2 * SL_MAX_M];
-    size_t count = sl_links_known(&layer, sl_links(index, node), known);
+    size_t count = sl_links_known(&layer, sl_links(graph, node), known);
     for (size_t i = 0; i < count; i++)
-        if (known[i] != node && sl_sum_holds(index, known[i])) return known[i];
-    for (size_t other = 0; other < index->n; other++)
-        if (other != node && sl_sum_holds(index, (uint32_t)other)) return (uint32_t)other;
+        if (known[i] != node && sl_sum_holds(graph, known[i])) return known[i];
+    for (size_t other = 0; other < graph->n; other++)
+        if (other != node && sl_sum_holds(graph, (uint32_t)other)) return (uint32_t)other;
     return SL_NONE;
 }
 
 /* The node stays in the graph, which others hang on, as a deleted copy of another. Its id is left: it may be what is
  * damaged, and a deleted node's counts for nothing. */
 static void drop(sl_index *index, uint32_t node, uint32_t from) {
-    if (!sl_is_dead(index, node)) {
+    if (!sl_is_dead(&index->graph, node)) {
         sl_dead_mark(index, node);
-        index->dead_count++;
+        index->graph.dead_count++;
     }
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
-        const sl_array *array = &index->arrays[kind];
-        uint8_t *row = sl_array_row(index, kind, node);
+        const sl_array *array = &index->graph.arrays[kind];
+        uint8_t *row = sl_array_row(&index->graph, kind, node);
         if (!array->at || !(sl_array_lines[kind].flags & SL_ARRAY_COPIED)) continue;
-        memcpy(row, sl_array_row(index, kind, from), array->size);
+        memcpy(row, sl_array_row(&index->graph, kind, from), array->size);
         sl_writable_renew(index->writer, row, array->size);
     }
-    *sl_sum_at(index, node) = sl_sum_of(index, node);
-    sl_writable_renew(index->writer, sl_sum_at(index, node), sizeof(uint32_t));
-    sl_writable_renew(index->writer, sl_id_at(index, node), sizeof(uint64_t));
+    *sl_sum_at(&index->graph, node) = sl_sum_of(&index->graph, node);
+    sl_writable_renew(index->writer, sl_sum_at(&index->graph, node), sizeof(uint32_t));
+    sl_writable_renew(index->writer, sl_id_at(&index->graph, node), sizeof(uint64_t));
 }
 
 static sl_status check_droppable(const sl_index *index) {
@@ -45,14 +45,14 @@ static sl_status check_droppable(const sl_index *index) {
 sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped) {
     if (!index || !dropped) return sl_fail(SL_EINVAL, "index or dropped is NULL");
     SL_TRY(check_droppable(index));
-    sl_sums_found found = sl_sums_check(index, threads, NULL, 0, NULL);
+    sl_sums_found found = sl_sums_check(&index->graph, threads, NULL, 0, NULL);
     *dropped = 0;
     if (!found.bad) return SL_OK;
-    SL_TRY(sl_writable_reserve(index->writer, sl_dead(index), sl_dead_bytes(index->n)));
+    SL_TRY(sl_writable_reserve(index->writer, sl_dead(&index->graph), sl_dead_bytes(index->graph.n)));
     sl_publish_deleting(index);
-    for (size_t node = found.node; node < index->n && *dropped < found.bad; node++) {
-        if (sl_sum_holds(index, (uint32_t)node)) continue;
-        uint32_t from = stand_in(index, (uint32_t)node);
+    for (size_t node = found.node; node < index->graph.n && *dropped < found.bad; node++) {
+        if (sl_sum_holds(&index->graph, (uint32_t)node)) continue;
+        uint32_t from = stand_in(&index->graph, (uint32_t)node);
         if (from == SL_NONE) break;
         drop(index, (uint32_t)node, from);
         ++*dropped;

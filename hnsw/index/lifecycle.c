@@ -41,18 +41,18 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
     void *block;
     SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_index), &block));
     sl_index *index = block;
-    *index = (sl_index){.allocator = allocator,
+    *index = (sl_index){.graph = {.allocator = allocator,
+                                  .kernels = sl_kernels_best(),
+                                  .m = params->m,
+                                  .m0 = 2 * params->m,
+                                  .ef_construction = params->ef_construction,
+                                  .seed = params->seed,
+                                  .place = SL_PLACE_DRAM},
                         .layer0 = allocator,
                         .log = params->log,
-                        .log_ctx = params->log_ctx,
-                        .kernels = sl_kernels_best(),
-                        .m = params->m,
-                        .m0 = 2 * params->m,
-                        .ef_construction = params->ef_construction,
-                        .seed = params->seed,
-                        .place = SL_PLACE_DRAM};
+                        .log_ctx = params->log_ctx};
     sl_status status;
-    SL_TRY_GOTO(sl_codes_init(index, params), fail);
+    SL_TRY_GOTO(sl_codes_init(&index->graph, params), fail);
     SL_TRY_GOTO(sl_searcher_pool_init(index), fail);
     *out = index;
     return SL_OK;
@@ -84,9 +84,9 @@ void sl_index_free(sl_index *index) {
     sl_dram_copy_free(index);
     sl_searcher_pool_free(index);
     sl_index_release_arrays(index);
-    sl_settings_free(index);
+    sl_settings_free(&index->graph);
     sl_numa_place_free(index);
-    sl_allocator allocator = index->allocator;
+    sl_allocator allocator = index->graph.allocator;
     sl_origin_free(index->origin, &allocator);
     sl_mem_free(&allocator, index, sizeof *index);
 }

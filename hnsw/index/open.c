@@ -48,16 +48,16 @@ static sl_status check_room_in(const sl_index *index, const sl_file_header *head
 static sl_status check_header(const sl_index *index, const sl_file_header *header) {
     if (header->n > SL_MAX_VECTORS)
         return sl_fail(SL_ECORRUPT, "header says %llu vectors", (unsigned long long)header->n);
-    size_t record = sl_record_of(index).pitch;
+    size_t record = sl_record_of(&index->graph).pitch;
     SL_TRY(check_room_in(index, header));
     if (header->record_pitch && header->record_pitch != record)
         return sl_fail(SL_ECORRUPT, "header says records of %u bytes, where its parameters make %zu",
                        header->record_pitch, record);
-    if (header->row_pitch != index->arrays[SL_ARRAY_CODES].width ||
-        header->refine_pitch != index->arrays[SL_ARRAY_REFINE].width)
+    if (header->row_pitch != index->graph.arrays[SL_ARRAY_CODES].width ||
+        header->refine_pitch != index->graph.arrays[SL_ARRAY_REFINE].width)
         return sl_fail(SL_ECORRUPT, "header says rows of %u and %u bytes, where its parameters make %zu and %zu",
-                       header->row_pitch, header->refine_pitch, index->arrays[SL_ARRAY_CODES].width,
-                       index->arrays[SL_ARRAY_REFINE].width);
+                       header->row_pitch, header->refine_pitch, index->graph.arrays[SL_ARRAY_CODES].width,
+                       index->graph.arrays[SL_ARRAY_REFINE].width);
     if ((header->id_width != 0 && header->id_width != 4 && header->id_width != 8) ||
         ((header->record_pitch || sl_writable_head(index->store)) && header->id_width != 8))
         return sl_fail(SL_ECORRUPT, "header says ids of %u bytes", header->id_width);
@@ -100,7 +100,7 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_pu
         sizes->room = (sl_extent){(size_t)header->room, (size_t)header->upper_room, (size_t)header->rows_room};
         *facts = sl_published_read(sl_writable_head(index->store));
         SL_TRY(sl_published_check(index, facts, sizes->room));
-        if (index->place == SL_PLACE_DRAM) SL_TRY(sl_published_check_mended(index, facts));
+        if (index->graph.place == SL_PLACE_DRAM) SL_TRY(sl_published_check_mended(index, facts));
     }
     sizes->has = (sl_extent){(size_t)facts->n, (size_t)facts->upper_count, (size_t)facts->upper_rows};
     sizes->dead = (size_t)facts->dead;
@@ -133,7 +133,7 @@ static sl_status load(const sl_index *index, const sl_loading *loading, void **o
     const uint64_t has = loading->has;
     *out = NULL;
     SL_TRY(find_section(index, loading->kind, loading->room, &section));
-    if (index->place != SL_PLACE_DRAM) {
+    if (index->graph.place != SL_PLACE_DRAM) {
         if (section) *out = sl_store_data(index->store, section);
         return SL_OK;
     }
@@ -147,15 +147,16 @@ static sl_status load(const sl_index *index, const sl_loading *loading, void **o
 static sl_status load_words(const sl_index *index, uint32_t kind, size_t has, size_t room, void **out,
                             sl_progress *progress) {
     const size_t word = sizeof(uint32_t);
-    const sl_loading loading = {.kind = kind, .has = has * word, .room = room * word, .allocator = &index->allocator};
+    const sl_loading loading = {
+        .kind = kind, .has = has * word, .room = room * word, .allocator = &index->graph.allocator};
     return load(index, &loading, out, progress);
 }
 
 static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
-    sl_upper *upper = &index->upper;
+    sl_upper *upper = &index->graph.upper;
     const sl_extent has = sizes->has, room = sizes->room;
     size_t starts = has.slots ? has.slots + 1 : 0, starts_room = room.slots ? room.slots + 1 : 0;
-    int mapped = index->place != SL_PLACE_DRAM;
+    int mapped = index->graph.place != SL_PLACE_DRAM;
     void *block;
     sl_status status = load_words(index, SL_SECTION_UPPER_NODES, has.slots, room.slots, &block, progress);
     upper->nodes = block;
@@ -165,7 +166,8 @@ static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress 
     upper->start = block;
     upper->start_capacity = !block ? 0 : mapped ? starts_room : starts;
     SL_TRY(status);
-    status = load_words(index, SL_SECTION_UPPER_LINKS, has.rows * index->m, room.rows * index->m, &block, progress);
+    status = load_words(index, SL_SECTION_UPPER_LINKS, has.rows * index->graph.m, room.rows * index->graph.m, &block,
+                        progress);
     upper->links = block;
     upper->rows_capacity = !block ? 0 : mapped ? room.rows : has.rows;
     SL_TRY(status);
@@ -175,7 +177,7 @@ static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress 
 }
 
 /* Bytes of a row in the file, or 1 for the marks; 0 where the file has no such array, or holds it in records. */
-static size_t width_in_file(const sl_index *index, const sl_sizes *sizes, sl_array_kind kind) {
+static size_t width_in_file(const sl_graph *graph, const sl_sizes *sizes, sl_array_kind kind) {
     switch (kind) {
     case SL_ARRAY_IDS:
         return (size_t)sizes->id_width;
@@ -184,17 +186,17 @@ static size_t width_in_file(const sl_index *index, const sl_sizes *sizes, sl_arr
     case SL_ARRAY_SUMS:
         return sizes->live ? sizeof(uint32_t) : 0;
     default:
-        return index->arrays[kind].width;
+        return graph->arrays[kind].width;
     }
 }
 
 static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kind kind, sl_progress *progress) {
     const sl_array_line *line = &sl_array_lines[kind];
-    const size_t width = width_in_file(index, sizes, kind);
+    const size_t width = width_in_file(&index->graph, sizes, kind);
     const int single = (line->flags & SL_ARRAY_SINGLE) != 0;
     /* A file without vectors has no row that stands for all of them. */
-    const int absent =
-        !width || (sizes->records && sl_record_holds(index, kind)) || (single && sizes->has.n == 0 && !sizes->live);
+    const int absent = !width || (sizes->records && sl_record_holds(&index->graph, kind)) ||
+                       (single && sizes->has.n == 0 && !sizes->live);
     sl_loading loading = {.kind = line->section, .allocator = sl_array_allocator(index, kind)};
     if (!absent) {
         loading.has = sl_array_size(kind, width, sizes->has.n);
@@ -212,7 +214,7 @@ static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kin
     }
     /* Without memory ids are the nodes' numbers, and no node is marked. */
     int later = kind == SL_ARRAY_IDS || kind == SL_ARRAY_DEAD || kind == SL_ARRAY_SUMS;
-    sl_array_put(index, kind, block, block || !later ? width : 0);
+    sl_array_put(&index->graph, kind, block, block || !later ? width : 0);
     return status;
 }
 
@@ -222,32 +224,34 @@ static sl_status part_records(sl_index *index, const sl_record *record, const sl
     sl_split_rows rows = {.row = record->pitch};
     uint8_t *records = sl_store_data(index->store, section);
     void *block;
-    index->arrays[SL_ARRAY_IDS].width = sizeof(uint64_t);
+    index->graph.arrays[SL_ARRAY_IDS].width = sizeof(uint64_t);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         if (!record->size[kind] || (sl_array_lines[kind].flags & SL_ARRAY_FILED)) continue;
         /* Records have no padding, which in arrays that kernels read must be zeros. */
-        SL_TRY(sl_array_lines[kind].slack ? sl_mem_alloc(&index->layer0, sl_array_bytes(index, kind, n), &block)
-                                          : sl_mem_take(&index->layer0, sl_array_bytes(index, kind, n), &block));
-        sl_array_put(index, kind, block, index->arrays[kind].width);
+        SL_TRY(sl_array_lines[kind].slack
+                   ? sl_mem_alloc(&index->layer0, sl_array_bytes(&index->graph, kind, n), &block)
+                   : sl_mem_take(&index->layer0, sl_array_bytes(&index->graph, kind, n), &block));
+        sl_array_put(&index->graph, kind, block, index->graph.arrays[kind].width);
     }
-    rows.count = sl_record_parts(index, record, NULL, rows.parts);
+    rows.count = sl_record_parts(&index->graph, record, NULL, rows.parts);
     SL_TRY(sl_store_copy_rows(index->store, section, &rows, n * record->pitch, progress));
-    index->arrays[SL_ARRAY_SUMS].width = sizeof(uint32_t);
-    sl_array_put_part(index, SL_ARRAY_SUMS, records + record->at[SL_ARRAY_SUMS], sizeof(uint32_t), record->pitch);
+    index->graph.arrays[SL_ARRAY_SUMS].width = sizeof(uint32_t);
+    sl_array_put_part(&index->graph, SL_ARRAY_SUMS, records + record->at[SL_ARRAY_SUMS], sizeof(uint32_t),
+                      record->pitch);
     return SL_OK;
 }
 
 static sl_status load_records(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
     const sl_file_section *section;
-    sl_record record = sl_record_of(index);
+    sl_record record = sl_record_of(&index->graph);
     SL_TRY(find_section(index, SL_SECTION_RECORDS, sizes->records ? sizes->room.n * record.pitch : 0, &section));
     if (!sizes->records) return SL_OK;
     section = sl_store_section(index->store, SL_SECTION_RECORDS);
     if (!section)
         return sl_fail(SL_ECORRUPT, "%s: there is no section %u (%s)", index->store->path, SL_SECTION_RECORDS,
                        sl_section_name(SL_SECTION_RECORDS));
-    if (index->place == SL_PLACE_DRAM) return part_records(index, &record, section, sizes->has.n, progress);
-    sl_record_adopt(index, &record, sl_store_data(index->store, section));
+    if (index->graph.place == SL_PLACE_DRAM) return part_records(index, &record, section, sizes->has.n, progress);
+    sl_record_adopt(&index->graph, &record, sl_store_data(index->store, section));
     return SL_OK;
 }
 
@@ -255,9 +259,9 @@ static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
         SL_TRY(load_array(index, sizes, kind, progress));
     SL_TRY(load_records(index, sizes, progress));
-    const uint8_t *projection = index->arrays[SL_ARRAY_PROJECTION].at;
-    if (projection) sl_coarse_adopt(&index->coarse, projection);
-    index->dead_count = sizes->dead;
+    const uint8_t *projection = index->graph.arrays[SL_ARRAY_PROJECTION].at;
+    if (projection) sl_coarse_adopt(&index->graph.coarse, projection);
+    index->graph.dead_count = sizes->dead;
     return SL_OK;
 }
 
@@ -265,11 +269,11 @@ static sl_status check_address_space(const sl_index *index, const sl_file_header
     uint64_t most, n = header->n > header->room ? header->n : header->room;
     uint64_t rows = header->upper_rows > header->rows_room ? header->upper_rows : header->rows_room;
     /* All rows of a node in one: where rows as long fit the address space, every array does. */
-    uint64_t row = sl_record_of(index).pitch + sizeof(uint64_t);
+    uint64_t row = sl_record_of(&index->graph).pitch + sizeof(uint64_t);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        row += index->arrays[kind].width;
+        row += index->graph.arrays[kind].width;
     if (__builtin_mul_overflow(n, row, &most) || most > SIZE_MAX ||
-        __builtin_mul_overflow(rows, index->m * sizeof(uint32_t), &most) || most > SIZE_MAX ||
+        __builtin_mul_overflow(rows, index->graph.m * sizeof(uint32_t), &most) || most > SIZE_MAX ||
         header->upper_room >= SL_NONE)
         return sl_fail(SL_ENOMEM, "%s: %llu vectors do not fit the address space", index->store->path,
                        (unsigned long long)n);
@@ -281,18 +285,18 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     sl_published facts;
     SL_TRY(check_address_space(index, header));
     SL_TRY(read_sizes(index, header, &facts, &sizes));
-    index->capacity = index->place == SL_PLACE_DRAM ? sizes.has.n : sizes.room.n;
+    index->graph.capacity = index->graph.place == SL_PLACE_DRAM ? sizes.has.n : sizes.room.n;
     SL_TRY(load_layer0(index, &sizes, progress));
     SL_TRY(load_upper(index, &sizes, progress));
     SL_TRY(sl_partitions_load(index, progress));
     SL_TRY(sl_settings_load(index, sizes.live ? (size_t)facts.tuned : SIZE_MAX, progress));
-    index->n = sizes.has.n;
-    index->ordered = sl_partition_rest(&index->partitions, index->n).first;
+    index->graph.n = sizes.has.n;
+    index->ordered = sl_partition_rest(&index->graph.partitions, index->graph.n).first;
     index->unverified = (size_t)facts.unverified;
-    index->next_id = facts.next_id;
-    index->quant_error = (sl_quant_error){facts.quant_error_sum, facts.quant_error_max, facts.quant_error_count};
+    index->graph.next_id = facts.next_id;
+    index->graph.quant_error = (sl_quant_error){facts.quant_error_sum, facts.quant_error_max, facts.quant_error_count};
     /* The node that belongs to the slot is read with a check, since the file may say anything. */
-    index->entry = facts.entry;
+    index->graph.entry = facts.entry;
     return SL_OK;
 }
 
@@ -313,7 +317,8 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
         return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is of a wrong size or place; make it or copy it again",
                        store->path, section->kind, sl_section_name(section->kind));
     if (writes)
-        return sl_writable_open(store, &index->allocator, open->file_ops, (uint64_t)open->log_bytes, &index->writer);
+        return sl_writable_open(store, &index->graph.allocator, open->file_ops, (uint64_t)open->log_bytes,
+                                &index->writer);
     SL_TRY(sl_writable_heal(store));
     return open->place == SL_PLACE_DRAM && !open->exclusive ? sl_writable_hold(store, held) : SL_OK;
 }
@@ -321,7 +326,7 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
 /* What a later save over the file is held to. A claim is taken before anything is read that it is to protect. */
 static sl_status take_origin(sl_index *index, const sl_open_params *open) {
     const sl_store *store = index->store;
-    SL_TRY(sl_origin_make(store, &index->allocator, &index->origin));
+    SL_TRY(sl_origin_make(store, &index->graph.allocator, &index->origin));
     if (open->exclusive) SL_TRY(sl_origin_claim(index->origin, store));
     return sl_writable_head(store) && (open->exclusive || open->place == SL_PLACE_DRAM) ? sl_writable_check_log(store)
                                                                                         : SL_OK;
@@ -337,14 +342,14 @@ static sl_status verify_rest(const sl_index *index, sl_progress *progress) {
 
 /* The copy in memory needs its file no more, once it is held to all that the file says. */
 static sl_status settle_copy(sl_index *index, size_t threads, sl_progress *progress) {
-    sl_status status = sl_open_check(index, threads);
+    sl_status status = sl_open_check(&index->graph, threads);
     if (status != SL_OK) return sl_fail_in(status, "%s", index->store->path);
     /* Last, since records can say which vectors are damaged. */
     index->store->threads = threads;
     SL_TRY(verify_rest(index, progress));
-    sl_store_close(index->store, &index->allocator);
+    sl_store_close(index->store, &index->graph.allocator);
     index->store = NULL;
-    sl_array_put(index, SL_ARRAY_SUMS, NULL, 0);
+    sl_array_put(&index->graph, SL_ARRAY_SUMS, NULL, 0);
     return SL_OK;
 }
 
@@ -359,7 +364,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     if (status == SL_EUNSUPPORTED) return sl_fail_in(status, "%s", store->path);
     if (status != SL_OK) return sl_fail_in(SL_ECORRUPT, "%s: header", store->path);
     index->store = store;
-    index->place = open->place;
+    index->graph.place = open->place;
     status = check_header(index, &store->header);
     if (status != SL_OK) {
         sl_fail_in(status, "%s", store->path);
@@ -378,7 +383,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     store->threads = 1; /* a check has its own */
     SL_TRY_GOTO(sl_numa_place_read(index, open->prefault, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
-    if (index->place != SL_PLACE_DRAM && !index->writer) index->published = sl_writable_head(store);
+    if (open->place != SL_PLACE_DRAM && !index->writer) index->published = sl_writable_head(store);
     if (open->place == SL_PLACE_DRAM) SL_TRY_GOTO(settle_copy(index, copying, &progress), fail);
     if (index->writer) SL_TRY_GOTO(sl_index_recover(index), fail);
     sl_writable_release(held);

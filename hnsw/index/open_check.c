@@ -16,25 +16,25 @@ static int has_stray(const uint32_t *links, size_t count, uint32_t n) {
 }
 
 typedef struct sl_nodes {
-    const sl_index *index;
+    const sl_graph *graph;
     size_t first_bad; /* atomic: the first of a range that has a node with a fault */
 } sl_nodes;
 
 /* In memory, links lie one behind the other. */
-static int has_stray_links(const sl_index *index, size_t from, size_t to) {
-    return has_stray(sl_links(index, from), (to - from) * index->m0, (uint32_t)index->n);
+static int has_stray_links(const sl_graph *graph, size_t from, size_t to) {
+    return has_stray(sl_links(graph, from), (to - from) * graph->m0, (uint32_t)graph->n);
 }
 
-static int has_id_beyond(const sl_index *index, size_t from, size_t to) {
+static int has_id_beyond(const sl_graph *graph, size_t from, size_t to) {
     int beyond = 0;
     for (size_t node = from; node < to; node++)
-        beyond |= sl_id_of(index, (uint32_t)node) >= index->next_id;
+        beyond |= sl_id_of(graph, (uint32_t)node) >= graph->next_id;
     return beyond;
 }
 
 static void look(void *ctx, size_t from, size_t to) {
     sl_nodes *nodes = ctx;
-    if (has_stray_links(nodes->index, from, to) || has_id_beyond(nodes->index, from, to))
+    if (has_stray_links(nodes->graph, from, to) || has_id_beyond(nodes->graph, from, to))
         sl_keep_least(&nodes->first_bad, from);
 }
 
@@ -44,46 +44,46 @@ static uint32_t first_stray(const uint32_t *links, uint32_t n) {
     return *links;
 }
 
-static sl_status check_nodes(const sl_index *index, size_t threads) {
-    sl_nodes nodes = {index, SIZE_MAX};
-    sl_crew_run(threads, index->n, RANGE, look, &nodes);
-    for (size_t node = nodes.first_bad; node < index->n; node++) {
-        if (has_id_beyond(index, node, node + 1))
+static sl_status check_nodes(const sl_graph *graph, size_t threads) {
+    sl_nodes nodes = {graph, SIZE_MAX};
+    sl_crew_run(threads, graph->n, RANGE, look, &nodes);
+    for (size_t node = nodes.first_bad; node < graph->n; node++) {
+        if (has_id_beyond(graph, node, node + 1))
             return sl_fail(SL_ECORRUPT, "vector %zu has an id beyond the largest", node);
-        if (has_stray_links(index, node, node + 1))
+        if (has_stray_links(graph, node, node + 1))
             return sl_fail(SL_ECORRUPT, "vector %zu has a link to %u, out of range", node,
-                           first_stray(sl_links(index, node), (uint32_t)index->n));
+                           first_stray(sl_links(graph, node), (uint32_t)graph->n));
     }
     return SL_OK;
 }
 
-static sl_status check_upper(const sl_index *index) {
-    const sl_upper *upper = &index->upper;
-    sl_entry entry = index->n ? sl_entry_get(index) : (sl_entry){0, SL_NONE, 0};
+static sl_status check_upper(const sl_graph *graph) {
+    const sl_upper *upper = &graph->upper;
+    sl_entry entry = graph->n ? sl_entry_get(graph) : (sl_entry){0, SL_NONE, 0};
     size_t first = upper->count ? upper->start[0] : 0, end = upper->count ? upper->start[upper->count] : 0;
     if (first != 0 || end != upper->rows ||
         (entry.level && upper->start[entry.slot + 1] - upper->start[entry.slot] != entry.level))
         return sl_fail(SL_ECORRUPT, "the upper layers do not fit together");
     for (size_t slot = 0; slot < upper->count; slot++)
-        if (upper->nodes[slot] >= index->n || (slot && upper->nodes[slot] <= upper->nodes[slot - 1]) ||
+        if (upper->nodes[slot] >= graph->n || (slot && upper->nodes[slot] <= upper->nodes[slot - 1]) ||
             upper->start[slot] >= upper->start[slot + 1] || upper->start[slot + 1] > upper->rows ||
             upper->start[slot + 1] - upper->start[slot] > SL_MAX_LEVEL)
             return sl_fail(SL_ECORRUPT, "record %zu of the upper layers is broken", slot);
     for (size_t row = 0; row < upper->rows; row++)
-        if (has_stray(upper->links + row * index->m, index->m, (uint32_t)upper->count))
+        if (has_stray(upper->links + row * graph->m, graph->m, (uint32_t)upper->count))
             return sl_fail(SL_ECORRUPT, "row %zu of the upper layers has a link out of range", row);
     return SL_OK;
 }
 
-sl_status sl_open_check(const sl_index *index, size_t threads) {
-    sl_sums_found found = sl_sums_check(index, threads, NULL, 0, NULL);
+sl_status sl_open_check(const sl_graph *graph, size_t threads) {
+    sl_sums_found found = sl_sums_check(graph, threads, NULL, 0, NULL);
     if (found.bad)
         return sl_fail(SL_ECORRUPT, "%zu records are damaged, the first that of id %llu; make it or copy it again",
                        found.bad, (unsigned long long)found.first);
-    if (index->arrays[SL_ARRAY_PROJECTION].at && !sl_coarse_is_finite(&index->coarse))
+    if (graph->arrays[SL_ARRAY_PROJECTION].at && !sl_coarse_is_finite(&graph->coarse))
         return sl_fail(SL_ECORRUPT, "the projection is not finite");
-    SL_TRY(check_nodes(index, threads));
-    SL_TRY(check_upper(index));
-    SL_TRY(sl_dead_check(index));
-    return sl_partitions_check(index);
+    SL_TRY(check_nodes(graph, threads));
+    SL_TRY(check_upper(graph));
+    SL_TRY(sl_dead_check(graph));
+    return sl_partitions_check(graph);
 }

@@ -6,6 +6,6 @@
 #include "hnsw/graph/index.h"
 
 /* Of an index in DRAM whose file has not been closed yet. SL_ECORRUPT says what breaks which rule. */
-sl_status sl_open_check(const sl_index *index, size_t threads);
+sl_status sl_open_check(const sl_graph *graph, size_t threads);
 
 #endif

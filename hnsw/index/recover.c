@@ -5,9 +5,9 @@
 
 /* The lists that the node was to be put into when the crash came. */
 static void tidy_round(const sl_index *index, uint32_t node) {
-    uint32_t slot, top = sl_level_and_slot(index, node, &slot);
+    uint32_t slot, top = sl_level_and_slot(&index->graph, node, &slot);
     for (uint32_t level = 0; level <= top && level <= SL_MAX_LEVEL; level++) {
-        sl_layer layer = sl_layer_at(index, level);
+        sl_layer layer = sl_layer_at(&index->graph, level);
         const uint32_t *own = sl_layer_links(&layer, level ? slot : node);
         uint32_t known[2 * SL_MAX_M];
         size_t count = own ? sl_links_known(&layer, own, known) : 0;
@@ -19,23 +19,23 @@ static void tidy_round(const sl_index *index, uint32_t node) {
 }
 
 static sl_status relink(sl_index *index, size_t linked) {
-    for (size_t node = linked; node < index->n; node++)
+    for (size_t node = linked; node < index->graph.n; node++)
         tidy_round(index, (uint32_t)node);
     SL_TRY(sl_build_relink(index, linked));
-    index->unverified += index->n - linked;
-    sl_publish_linked(index, index->n);
+    index->unverified += index->graph.n - linked;
+    sl_publish_linked(index, index->graph.n);
     return SL_OK;
 }
 
 sl_status sl_index_recover(sl_index *index) {
     sl_published facts = sl_published_read(sl_published_in_file(index));
-    const sl_upper *upper = &index->upper;
-    sl_upper_truncate(index, index->n);
+    const sl_upper *upper = &index->graph.upper;
+    sl_upper_truncate(&index->graph, index->graph.n);
     if (facts.deleting) {
-        index->dead_count = sl_dead_marks(index);
+        index->graph.dead_count = sl_dead_marks(&index->graph);
         sl_publish_deleted(index);
     }
-    int whole = facts.linked == index->n && !facts.deleting;
-    if (facts.linked < index->n) SL_TRY(relink(index, (size_t)facts.linked));
+    int whole = facts.linked == index->graph.n && !facts.deleting;
+    if (facts.linked < index->graph.n) SL_TRY(relink(index, (size_t)facts.linked));
     return whole && upper->count == facts.upper_count && upper->rows == facts.upper_rows ? SL_OK : sl_index_sync(index);
 }

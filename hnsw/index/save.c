@@ -20,27 +20,27 @@ typedef struct save_parts {
     void *window;
 } save_parts;
 
-static void free_parts(const sl_index *index, const save_parts *parts) {
+static void free_parts(const sl_graph *graph, const save_parts *parts) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        sl_mem_free(&index->allocator, parts->made[kind].at, sl_array_size(kind, parts->made[kind].width, index->n));
-    sl_mem_free(&index->allocator, parts->live, SL_LIVE_SIZE);
-    sl_mem_free(&index->allocator, parts->window, SL_SPLIT_WINDOW);
+        sl_mem_free(&graph->allocator, parts->made[kind].at, sl_array_size(kind, parts->made[kind].width, graph->n));
+    sl_mem_free(&graph->allocator, parts->live, SL_LIVE_SIZE);
+    sl_mem_free(&graph->allocator, parts->window, SL_SPLIT_WINDOW);
 }
 
-static sl_status make_array(const sl_index *index, save_parts *parts, sl_array_kind kind, size_t width) {
+static sl_status make_array(const sl_graph *graph, save_parts *parts, sl_array_kind kind, size_t width) {
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, sl_array_size(kind, width, index->n), &block));
+    SL_TRY(sl_mem_alloc(&graph->allocator, sl_array_size(kind, width, graph->n), &block));
     parts->made[kind] = (sl_array){block, width, width, width};
     return SL_OK;
 }
 
-static sl_status make_ids(const sl_index *index, size_t width, save_parts *parts) {
-    if (width == index->arrays[SL_ARRAY_IDS].width) return SL_OK;
-    SL_TRY(make_array(index, parts, SL_ARRAY_IDS, width));
+static sl_status make_ids(const sl_graph *graph, size_t width, save_parts *parts) {
+    if (width == graph->arrays[SL_ARRAY_IDS].width) return SL_OK;
+    SL_TRY(make_array(graph, parts, SL_ARRAY_IDS, width));
     uint32_t *narrow = (uint32_t *)(void *)parts->made[SL_ARRAY_IDS].at;
     uint64_t *whole = (uint64_t *)(void *)parts->made[SL_ARRAY_IDS].at;
-    for (size_t node = 0; node < index->n; node++) {
-        uint64_t id = sl_id_of(index, (uint32_t)node);
+    for (size_t node = 0; node < graph->n; node++) {
+        uint64_t id = sl_id_of(graph, (uint32_t)node);
         if (width == sizeof *whole)
             whole[node] = id;
         else
@@ -50,49 +50,49 @@ static sl_status make_ids(const sl_index *index, size_t width, save_parts *parts
 }
 
 /* Sums that the index has are kept, so that what is damaged stays known. */
-static sl_status make_sums(const sl_index *index, save_parts *parts) {
-    if (sl_has(index, SL_ARRAY_SUMS)) return SL_OK;
-    SL_TRY(make_array(index, parts, SL_ARRAY_SUMS, sizeof(uint32_t)));
+static sl_status make_sums(const sl_graph *graph, save_parts *parts) {
+    if (sl_has(graph, SL_ARRAY_SUMS)) return SL_OK;
+    SL_TRY(make_array(graph, parts, SL_ARRAY_SUMS, sizeof(uint32_t)));
     const sl_array *sums = &parts->made[SL_ARRAY_SUMS];
-    for (size_t node = 0; node < index->n; node++)
-        sl_sum_row(index, (uint32_t)node, sums->at + node * sums->step);
+    for (size_t node = 0; node < graph->n; node++)
+        sl_sum_row(graph, (uint32_t)node, sums->at + node * sums->step);
     return SL_OK;
 }
 
-static sl_status make_live(const sl_index *index, save_parts *parts) {
-    sl_published facts = sl_published_of(index);
+static sl_status make_live(const sl_index *index, const sl_graph *graph, save_parts *parts) {
+    sl_published facts = sl_published_of(index, graph);
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, SL_LIVE_SIZE, &block));
+    SL_TRY(sl_mem_alloc(&graph->allocator, SL_LIVE_SIZE, &block));
     parts->live = block;
     return sl_writable_format(parts->live, &facts, sizeof facts);
 }
 
 /* A file as small as it can be, or with room to be written in place. */
-static sl_status describe_file(const sl_index *index, const sl_save_params *save, save_parts *parts,
-                               sl_description *out) {
+static sl_status describe_file(const sl_index *index, const sl_graph *graph, const sl_save_params *save,
+                               save_parts *parts, sl_description *out) {
     int records = save->layout == SL_LAYOUT_RECORDS, whole = records || save->room;
-    sl_described_as as = {.layout = save->layout, .id_width = whole ? sizeof(uint64_t) : sl_file_id_width(index)};
-    SL_TRY(make_ids(index, as.id_width, parts));
-    if (whole) SL_TRY(make_sums(index, parts));
-    if (records || index->record.pitch) SL_TRY(sl_mem_alloc(&index->allocator, SL_SPLIT_WINDOW, &parts->window));
-    if (save->room) SL_TRY(make_live(index, parts));
+    sl_described_as as = {.layout = save->layout, .id_width = whole ? sizeof(uint64_t) : sl_file_id_width(graph)};
+    SL_TRY(make_ids(graph, as.id_width, parts));
+    if (whole) SL_TRY(make_sums(graph, parts));
+    if (records || graph->record.pitch) SL_TRY(sl_mem_alloc(&graph->allocator, SL_SPLIT_WINDOW, &parts->window));
+    if (save->room) SL_TRY(make_live(index, graph, parts));
     /* Zeros are written, so that no reader meets a hole. */
-    if (save->room && !index->dead_count && index->n) SL_TRY(make_array(index, parts, SL_ARRAY_DEAD, 1));
+    if (save->room && !graph->dead_count && graph->n) SL_TRY(make_array(graph, parts, SL_ARRAY_DEAD, 1));
     memcpy(as.made, parts->made, sizeof as.made);
     as.window = parts->window;
     if (!save->room) {
-        sl_describe(index, &as, out);
+        sl_describe(graph, &as, out);
         return SL_OK;
     }
-    sl_describe_writable(index, sl_room_for(index, save->room), &as, parts->live, out);
+    sl_describe_writable(graph, sl_room_for(graph, save->room), &as, parts->live, out);
     return SL_OK;
 }
 
-static sl_status check_room(const sl_index *index, size_t room) {
+static sl_status check_room(const sl_graph *graph, size_t room) {
     if (room > SL_MAX_VECTORS)
         return sl_fail(SL_ELIMIT, "room for %zu vectors; an index holds up to %u", room, SL_MAX_VECTORS);
-    if (room && room < index->n)
-        return sl_fail(SL_EINVAL, "room for %zu vectors, where there are %zu; give as many or more", room, index->n);
+    if (room && room < graph->n)
+        return sl_fail(SL_EINVAL, "room for %zu vectors, where there are %zu; give as many or more", room, graph->n);
     return SL_OK;
 }
 
@@ -106,13 +106,14 @@ static sl_status verify_source(const sl_index *index, sl_progress *progress) {
  * all that is written. */
 static int only_settings_change(const sl_index *index, const char *path, const sl_save_params *save) {
     int records = save->layout == SL_LAYOUT_RECORDS;
-    return index->store && !sl_writable_head(index->store) && !save->room && records == (index->record.pitch != 0) &&
-           index->origin->mapped && sl_origin_is(index->origin, path);
+    return index->store && !sl_writable_head(index->store) && !save->room &&
+           records == (index->graph.record.pitch != 0) && index->origin->mapped && sl_origin_is(index->origin, path);
 }
 
 static sl_status save_settings(const sl_index *index, const char *path, const sl_save_params *save) {
-    const sl_section_source tuned = {
-        .kind = SL_SECTION_TUNED, .data = index->tuned, .size = index->tuned_count * sizeof *index->tuned};
+    const sl_section_source tuned = {.kind = SL_SECTION_TUNED,
+                                     .data = index->graph.tuned,
+                                     .size = index->graph.tuned_count * sizeof *index->graph.tuned};
     sl_progress progress;
     sl_progress_start(&progress, save->progress, save->progress_ctx, index->store->size);
     return sl_store_amend(index->store, path, save->file_ops, &tuned, index->origin, &progress);
@@ -122,16 +123,15 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     sl_save_params mine;
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
-    sl_index view;
-    sl_origin *origin = index->origin;
-    index = (sl_index *)(uintptr_t)sl_view_of(index, &view);
-    SL_TRY(check_room(index, mine.room));
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
+    SL_TRY(check_room(graph, mine.room));
     if ((unsigned)mine.layout > SL_LAYOUT_RECORDS)
         return sl_fail(SL_EINVAL, "layout %d is none of sl_layout", (int)mine.layout);
     if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
     SL_TRY(sl_reach_settle(index));
     sl_description file;
-    sl_describe_own(index, &file);
+    sl_describe_own(graph, &file);
     sl_progress progress;
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
     SL_TRY(verify_source(index, &progress));
@@ -139,12 +139,12 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
     save_parts parts = {.live = NULL};
     sl_status status;
-    SL_TRY_GOTO(describe_file(index, &mine, &parts, &file), done);
+    SL_TRY_GOTO(describe_file(index, graph, &mine, &parts, &file), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
-    status =
-        sl_store_save(path, &sl_index_file, mine.file_ops, &file.header, file.sections, file.count, origin, &progress);
+    status = sl_store_save(path, &sl_index_file, mine.file_ops, &file.header, file.sections, file.count, index->origin,
+                           &progress);
 done:
-    free_parts(index, &parts);
+    free_parts(graph, &parts);
     return status;
 }
 

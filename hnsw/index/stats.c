@@ -3,16 +3,16 @@
 #include "hnsw/index/describe.h"
 
 size_t sl_index_size(const sl_index *index) {
-    sl_index view;
+    sl_graph view;
     return index ? sl_undeleted_count(sl_view_of(index, &view)) : 0;
 }
 
 /* What records hold counts for its own part, and their padding for the codes. */
-static void count_records(const sl_index *index, sl_section_source records, sl_index_stats *stats) {
-    const sl_record record = sl_record_of(index);
+static void count_records(const sl_graph *graph, sl_section_source records, sl_index_stats *stats) {
+    const sl_record record = sl_record_of(graph);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         if (!record.size[kind] || !sl_array_lines[kind].in_stats) continue;
-        const uint64_t size = index->n * record.size[kind];
+        const uint64_t size = graph->n * record.size[kind];
         sl_count_in_stats(&(sl_section_source){.kind = sl_array_lines[kind].section, .size = size}, stats);
         records.size -= size;
     }
@@ -22,36 +22,36 @@ static void count_records(const sl_index *index, sl_section_source records, sl_i
 sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_index_stats"));
-    sl_index view;
-    index = sl_view_of(index, &view);
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
     sl_description file;
-    sl_index_stats mine = {.n = sl_undeleted_count(index),
-                           .dim = index->codec.dim,
-                           .m = index->m,
-                           .ef_construction = index->ef_construction,
-                           .seed = index->seed,
-                           .metric = index->codec.metric,
-                           .dtype = index->codec.dtype,
-                           .codes = index->codes,
-                           .refine = index->refine,
-                           .place = index->place,
-                           .max_level = index->n ? sl_entry_get(index).level : 0,
-                           .quant_error_max = index->quant_error.max,
-                           .isa = sl_isa_name(index->kernels->isa),
-                           .tuned = index->tuned_count,
-                           .deleted = index->dead_count,
-                           .partitions = index->partitions.count,
-                           .groups = index->groups.count,
-                           .room = index->writer || index->published ? index->capacity : 0,
-                           .layout = index->record.pitch ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
-    sl_describe_own(index, &file);
+    sl_index_stats mine = {.n = sl_undeleted_count(graph),
+                           .dim = graph->codec.dim,
+                           .m = graph->m,
+                           .ef_construction = graph->ef_construction,
+                           .seed = graph->seed,
+                           .metric = graph->codec.metric,
+                           .dtype = graph->codec.dtype,
+                           .codes = graph->codes,
+                           .refine = graph->refine,
+                           .place = graph->place,
+                           .max_level = graph->n ? sl_entry_get(graph).level : 0,
+                           .quant_error_max = graph->quant_error.max,
+                           .isa = sl_isa_name(graph->kernels->isa),
+                           .tuned = graph->tuned_count,
+                           .deleted = graph->dead_count,
+                           .partitions = graph->partitions.count,
+                           .groups = graph->groups.count,
+                           .room = index->writer || index->published ? graph->capacity : 0,
+                           .layout = graph->record.pitch ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
+    sl_describe_own(graph, &file);
     for (size_t i = 0; i < file.count; i++)
         if (file.sections[i].kind == SL_SECTION_RECORDS)
-            count_records(index, file.sections[i], &mine);
+            count_records(graph, file.sections[i], &mine);
         else
             sl_count_in_stats(&file.sections[i], &mine);
     mine.bytes_total = sl_store_file_size(file.sections, file.count);
-    if (index->quant_error.count) mine.quant_error_mean = index->quant_error.sum / (double)index->quant_error.count;
+    if (graph->quant_error.count) mine.quant_error_mean = graph->quant_error.sum / (double)graph->quant_error.count;
     sl_params_out(out, &mine, sizeof mine);
     return SL_OK;
 }

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 static sl_mapping mapping_of(const sl_index *index) {
-    if (index->place == SL_PLACE_DRAM) return SL_MAPPING_MEMORY;
+    if (index->graph.place == SL_PLACE_DRAM) return SL_MAPPING_MEMORY;
     if (sl_index_is_direct(index)) return SL_MAPPING_DIRECT;
     return index->store->detached ? SL_MAPPING_PRIVATE : SL_MAPPING_SHARED;
 }
@@ -41,16 +41,16 @@ static sl_status fill_live(const sl_index *index, sl_index_storage *out) {
 sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_index_storage"));
-    sl_index view;
-    index = sl_view_of(index, &view);
-    sl_index_storage mine = {.place = index->place,
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
+    sl_index_storage mine = {.place = graph->place,
                              .mapping = mapping_of(index),
                              .dax = index->store && index->store->dax,
-                             .writable = index->place == SL_PLACE_DRAM || index->writer,
-                             .record_bytes = index->record.pitch};
+                             .writable = graph->place == SL_PLACE_DRAM || index->writer,
+                             .record_bytes = graph->record.pitch};
     sl_span arrays[SL_ARRAY_KINDS];
     sl_pages pages;
-    size_t count = sl_placed_arrays(index, arrays);
+    size_t count = sl_placed_arrays(graph, arrays);
     for (size_t i = 0; i < count; i++)
         mine.bytes_layer0 += arrays[i].size;
     mine.pages_known = sl_pages_count(arrays, count, &pages);

@@ -16,11 +16,11 @@ sl_status sl_index_sync(sl_index *index) {
     if (!index->writer)
         return sl_fail(SL_EUNSUPPORTED,
                        "the index is in memory; save it with room, and open that file with writable set");
-    sl_published facts = sl_published_of(index);
-    if (index->tuned_count) {
-        const size_t size = index->tuned_count * sizeof *index->tuned;
+    sl_published facts = sl_published_of(index, &index->graph);
+    if (index->graph.tuned_count) {
+        const size_t size = index->graph.tuned_count * sizeof *index->graph.tuned;
         SL_TRY(sl_writable_reserve(index->writer, sl_section_in_file(index, SL_SECTION_TUNED), size));
-        put(index, sl_section_in_file(index, SL_SECTION_TUNED), index->tuned, size);
+        put(index, sl_section_in_file(index, SL_SECTION_TUNED), index->graph.tuned, size);
     }
     sl_index_fence(index);
     put(index, sl_published_in_file(index), &facts, sizeof facts);

@@ -30,19 +30,19 @@ struct sl_dram_filler {
 
 sl_status sl_dram_copy_check(const sl_index *index, sl_tier asked) {
     if ((unsigned)asked > SL_TIER_DRAM) return sl_fail(SL_EINVAL, "tier %d is unknown", (int)asked);
-    if (asked != SL_TIER_DRAM || index->place == SL_PLACE_DRAM || !sl_writable_head(index->store)) return SL_OK;
+    if (asked != SL_TIER_DRAM || index->graph.place == SL_PLACE_DRAM || !sl_writable_head(index->store)) return SL_OK;
     return sl_fail(SL_EUNSUPPORTED,
                    "%s: can be written in place, so that copies of what it holds would not stay true; open it with "
                    "tier none, or save it without room",
                    index->store->path);
 }
 
-size_t sl_dram_copy_row_bytes(const sl_index *index) {
-    return index->walk_codec->codes == SL_CODES_I4 ? index->n * index->walk_codec->rows.pitch : 0;
+size_t sl_dram_copy_row_bytes(const sl_graph *graph) {
+    return sl_codec_of_walks(graph)->codes == SL_CODES_I4 ? graph->n * sl_codec_of_walks(graph)->rows.pitch : 0;
 }
 
-static size_t upper_bytes(const sl_index *index) {
-    return index->upper.count ? sl_upper_copy_size(index) : 0;
+static size_t upper_bytes(const sl_graph *graph) {
+    return graph->upper.count ? sl_upper_copy_size(graph) : 0;
 }
 
 static void warn(const sl_index *index, const char *why) {
@@ -64,8 +64,9 @@ static int fits(const sl_index *index, size_t bytes) {
 }
 
 static int is_wanted(const sl_index *index, sl_tier asked) {
-    size_t bytes = upper_bytes(index) + sl_dram_copy_row_bytes(index);
-    if (asked == SL_TIER_NONE || index->place == SL_PLACE_DRAM || index->writer || index->published || !bytes) return 0;
+    size_t bytes = upper_bytes(&index->graph) + sl_dram_copy_row_bytes(&index->graph);
+    if (asked == SL_TIER_NONE || index->graph.place == SL_PLACE_DRAM || index->writer || index->published || !bytes)
+        return 0;
     return asked == SL_TIER_DRAM || (index->store->dax && fits(index, bytes));
 }
 
@@ -111,27 +112,27 @@ static sl_status start_thread(sl_dram_filler *filler) {
 /* All memory is had here, on the thread that opens the index: the caller's allocator is asked by no other. Nothing is
  * written to it, so that this takes no time. */
 static sl_status make_room(sl_index *index, sl_dram_filler *filler) {
-    size_t rows = sl_dram_copy_row_bytes(index), upper = upper_bytes(index);
-    filler->copy = (sl_dram_copy){index->upper, *index->walk_codec};
+    size_t rows = sl_dram_copy_row_bytes(&index->graph), upper = upper_bytes(&index->graph);
+    filler->copy = (sl_dram_copy){index->graph.upper, *sl_codec_of_walks(&index->graph)};
     if (upper) {
-        SL_TRY(sl_mem_take(&index->allocator, upper, &filler->upper));
+        SL_TRY(sl_mem_take(&index->graph.allocator, upper, &filler->upper));
         filler->upper_size = upper;
-        filler->copy.upper = sl_upper_lay_out(index, filler->upper, filler->parts);
+        filler->copy.upper = sl_upper_lay_out(&index->graph, filler->upper, filler->parts);
         filler->part_count = SL_UPPER_PARTS;
     }
     if (!rows) return SL_OK;
     SL_TRY(sl_mem_take(&index->layer0, rows + SL_ROW_STEP, &filler->rows));
     filler->rows_size = rows + SL_ROW_STEP;
     filler->copy.walked.rows.base = filler->rows;
-    filler->parts[filler->part_count++] = (sl_copying){index->walk_codec->rows.base, filler->rows, rows};
+    filler->parts[filler->part_count++] = (sl_copying){sl_codec_of_walks(&index->graph)->rows.base, filler->rows, rows};
     return SL_OK;
 }
 
 static sl_status begin(sl_index *index) {
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_dram_filler), &block));
+    SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_dram_filler), &block));
     index->filler = block;
-    index->filler->ready = &index->dram_copy;
+    index->filler->ready = &index->graph.dram_copy;
     index->filler->medium = index->store->medium;
     SL_TRY(make_room(index, index->filler));
     return start_thread(index->filler);
@@ -150,16 +151,16 @@ void sl_dram_copy_free(sl_index *index) {
         __atomic_store_n(&filler->stop, 1, __ATOMIC_RELAXED);
         pthread_join(filler->thread, NULL);
     }
-    index->dram_copy = NULL;
+    index->graph.dram_copy = NULL;
     index->filler = NULL;
-    sl_mem_free(&index->allocator, filler->upper, filler->upper_size);
+    sl_mem_free(&index->graph.allocator, filler->upper, filler->upper_size);
     sl_mem_free(&index->layer0, filler->rows, filler->rows_size);
-    sl_mem_free(&index->allocator, filler, sizeof *filler);
+    sl_mem_free(&index->graph.allocator, filler, sizeof *filler);
 }
 
 sl_tier_state sl_dram_copy_look(const sl_index *index, uint64_t *bytes) {
     const sl_dram_filler *filler = index->filler;
-    int filled = sl_dram_copy_now(index) != NULL;
+    int filled = sl_dram_copy_now(&index->graph) != NULL;
     *bytes = 0;
     /* A child that fork() made before all was there stays without. */
     if (!filler || (!filled && filler->process != getpid())) return SL_TIER_STATE_NONE;

@@ -25,11 +25,11 @@ void sl_dram_copy_free(sl_index *index);
 sl_tier_state sl_dram_copy_look(const sl_index *index, uint64_t *bytes);
 
 /* Bytes of an index's rows that a tier has. */
-size_t sl_dram_copy_row_bytes(const sl_index *index);
+size_t sl_dram_copy_row_bytes(const sl_graph *graph);
 
 /* The copies, once all of them are there; before that NULL. */
-static inline const sl_dram_copy *sl_dram_copy_now(const sl_index *index) {
-    return __atomic_load_n(&index->dram_copy, __ATOMIC_ACQUIRE);
+static inline const sl_dram_copy *sl_dram_copy_now(const sl_graph *graph) {
+    return __atomic_load_n(&graph->dram_copy, __ATOMIC_ACQUIRE);
 }
 
 #endif

@@ -6,7 +6,7 @@
 #include "hnsw/graph/index.h"
 
 /* The arrays of layer 0 that the index has, in memory with the room they have. Returns how many. */
-size_t sl_placed_arrays(const sl_index *index, sl_span out[SL_ARRAY_KINDS]);
+size_t sl_placed_arrays(const sl_graph *graph, sl_span out[SL_ARRAY_KINDS]);
 
 /* The policy of a new index, before it has any arrays. Of an index that nobody asked a policy for nothing here calls
  * anything. */

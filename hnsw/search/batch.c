@@ -39,11 +39,11 @@ static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *
         size_t thread = sl_thread_number();
         sl_search_stats mine = {0};
         sl_numa_pin pin;
-        sl_numa_pin_thread(batch->index->numa, thread, batch->threads, &pin);
+        sl_numa_pin_thread(batch->numa, thread, batch->threads, &pin);
 #pragma omp for schedule(dynamic, 4)
         for (size_t i = 0; i < batch->nq; i++)
             batch_step(batch, i, thread, &mine, bad);
-        sl_numa_unpin_thread(batch->index->numa, &pin);
+        sl_numa_unpin_thread(batch->numa, &pin);
 #pragma omp critical(sl_query_batch_stats)
         {
             sum->results += mine.results;
@@ -55,7 +55,7 @@ static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *
 
 /* Scans partitions instead of walking, once every query has been checked. */
 static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
-    const sl_codec *codec = &batch->index->codec;
+    const sl_codec *codec = &batch->graph->codec;
     for (size_t i = 0; i < batch->nq; i++) {
         sl_status status = sl_vector_check(codec->metric, batch->dtype, sl_query_batch_query(batch, i), codec->dim);
         if (status != SL_OK) return sl_fail_in(status, "query %zu", i);
@@ -88,20 +88,21 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
                           sl_search_stats *stats) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_search_params mine;
-    sl_index view;
-    const sl_index *seen = sl_view_of(index, &view);
-    SL_TRY(sl_search_params_read(seen, nq, k, params, &mine));
-    SL_TRY(sl_search_check(index, dtype, k, &mine));
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
+    SL_TRY(sl_search_params_read(graph, nq, k, params, &mine));
+    SL_TRY(sl_search_check(graph, dtype, k, &mine));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
     if (!queries || !ids) return sl_fail(SL_EINVAL, "queries or ids is NULL");
-    SL_TRY(sl_check_stride(queries, dtype, index->codec.dim, stride));
-    sl_query_batch batch = {.index = seen,
+    SL_TRY(sl_check_stride(queries, dtype, graph->codec.dim, stride));
+    sl_query_batch batch = {.graph = graph,
+                            .numa = index->numa,
                             .threads = sl_search_threads(nq, &mine),
                             .queries = queries,
                             .dtype = dtype,
                             .nq = nq,
-                            .stride = stride ? stride : index->codec.dim * sl_dtype_size(dtype),
+                            .stride = stride ? stride : graph->codec.dim * sl_dtype_size(dtype),
                             .k = k,
                             .params = &mine,
                             .ids = ids,
@@ -110,17 +111,17 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     sl_replicas_make(index);
     sl_searcher *alone = NULL;
     void *several = NULL;
-    if (batch.threads > 1) SL_TRY(sl_mem_alloc(&index->allocator, batch.threads * sizeof *batch.searchers, &several));
+    if (batch.threads > 1) SL_TRY(sl_mem_alloc(&graph->allocator, batch.threads * sizeof *batch.searchers, &several));
     batch.searchers = several ? several : &alone;
     sl_status status = SL_OK;
-    int scans = nq / batch.threads >= SL_SCAN_FEW && sl_scan_serves(batch.index, &mine);
-    size_t room = scans ? sl_rerank_count(index, k, &mine) : sl_filter_room(&mine, k);
+    int scans = nq / batch.threads >= SL_SCAN_FEW && sl_scan_serves(graph, &mine);
+    size_t room = scans ? sl_rerank_count(graph, k, &mine) : sl_filter_room(&mine, k);
     if (room > SL_MAX_EF) room = SL_MAX_EF;
     for (size_t t = 0; t < batch.threads && status == SL_OK; t++)
         status = sl_searcher_pool_take(index, room, &batch.searchers[t]);
     if (status == SL_OK) status = scans ? batch_scan(&batch, stats) : batch_run(&batch, stats);
     for (size_t t = 0; t < batch.threads; t++)
         sl_searcher_pool_give(index, batch.searchers[t]);
-    sl_mem_free(&index->allocator, several, batch.threads * sizeof *batch.searchers);
+    sl_mem_free(&graph->allocator, several, batch.threads * sizeof *batch.searchers);
     return status;
 }

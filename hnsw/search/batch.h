@@ -6,7 +6,8 @@
 #include "hnsw/search/searcher.h"
 
 typedef struct sl_query_batch {
-    const sl_index *index;
+    const sl_graph *graph;
+    const sl_numa *numa;     /* NULL: no policy */
     sl_searcher **searchers; /* one a thread */
     size_t threads;
     const uint8_t *queries;

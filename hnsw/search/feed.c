@@ -6,7 +6,7 @@ enum { AHEAD = 32, ROOM = 2 * SL_SCORE_BLOCK };
 
 void sl_feed_start(sl_feed *feed, sl_walk *walk, size_t keep) {
     feed->walk = walk;
-    feed->scorer = sl_scorer_of(walk->index->kernels, walk->walked, &walk->query, AHEAD);
+    feed->scorer = sl_scorer_of(walk->graph->kernels, walk->walked, &walk->query, AHEAD);
     feed->count = 0;
     memset(feed->nodes, 0, sizeof feed->nodes);
     sl_pool_start(&walk->pool, keep, 0);
@@ -43,7 +43,7 @@ static void leave_dead(sl_feed *feed, const uint64_t *dead, size_t first) {
 }
 
 void sl_feed_range(sl_feed *feed, sl_range range) {
-    const sl_index *index = feed->walk->index;
+    const sl_graph *graph = feed->walk->graph;
     for (size_t first = range.first, some; first < range.end; first += some) {
         size_t before = feed->count, room = ROOM - before;
         some = range.end - first < room ? range.end - first : room;
@@ -53,7 +53,7 @@ void sl_feed_range(sl_feed *feed, sl_range range) {
             for (size_t j = 0; j < 16; j++)
                 feed->nodes[before + i + j] = (uint32_t)(first + i + j);
         feed->count += some;
-        if (index->dead_count) leave_dead(feed, sl_dead(index), before);
+        if (graph->dead_count) leave_dead(feed, sl_dead(graph), before);
         if (feed->count == ROOM) score_first(feed);
     }
 }

@@ -19,17 +19,17 @@ static int accepted(const sl_search_params *params, uint64_t id) {
     return !params->accept || params->accept(params->accept_ctx, id) != 0;
 }
 
-void sl_filter_pool(const sl_index *index, const sl_search_params *params, sl_pool *pool) {
+void sl_filter_pool(const sl_graph *graph, const sl_search_params *params, sl_pool *pool) {
     size_t kept = 0;
     for (size_t i = 0; i < pool->size; i++)
-        if (accepted(params, sl_id_of(index, sl_pool_id(pool->keys[i])))) pool->keys[kept++] = pool->keys[i];
+        if (accepted(params, sl_id_of(graph, sl_pool_id(pool->keys[i])))) pool->keys[kept++] = pool->keys[i];
     pool->size = kept;
 }
 
-void sl_filter_undeleted(const sl_index *index, sl_pool *pool) {
+void sl_filter_undeleted(const sl_graph *graph, sl_pool *pool) {
     size_t kept = 0;
     for (size_t i = 0; i < pool->size; i++)
-        if (!sl_is_dead(index, sl_pool_id(pool->keys[i]))) pool->keys[kept++] = pool->keys[i];
+        if (!sl_is_dead(graph, sl_pool_id(pool->keys[i]))) pool->keys[kept++] = pool->keys[i];
     pool->size = kept;
 }
 

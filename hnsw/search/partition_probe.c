@@ -20,31 +20,31 @@ static size_t places(size_t centroids) {
     return (centroids + SL_SCORE_BEHIND + 15) / 16 * 16;
 }
 
-static size_t all_places(const sl_index *index) {
-    return places(index->partitions.count) + places(index->groups.count);
+static size_t all_places(const sl_graph *graph) {
+    return places(graph->partitions.count) + places(graph->groups.count);
 }
 
-static size_t word_places(const sl_index *index) {
-    return (sl_bands_scratch(&index->partitions) + 15) / 16 * 16;
+static size_t word_places(const sl_graph *graph) {
+    return (sl_bands_scratch(&graph->partitions) + 15) / 16 * 16;
 }
 
-size_t sl_probe_scratch(const sl_index *index) {
-    size_t query = sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE);
-    size_t words = 2 * all_places(index) + word_places(index) + index->codec.dim;
+size_t sl_probe_scratch(const sl_graph *graph) {
+    size_t query = sl_round_up(sl_query_size(&graph->partitions.codec), SL_CACHE_LINE);
+    size_t words = 2 * all_places(graph) + word_places(graph) + graph->codec.dim;
     return words * sizeof(uint32_t) + query;
 }
 
 static void lay_out(sl_probing *probing, uint8_t *scratch) {
-    const sl_index *index = probing->walk->index;
-    size_t partitions = places(index->partitions.count), all = all_places(index);
+    const sl_graph *graph = probing->walk->graph;
+    size_t partitions = places(graph->partitions.count), all = all_places(graph);
     uint32_t *ids = (uint32_t *)(void *)scratch;
     float *scores = (float *)(void *)(ids + all);
     probing->partitions = (sl_scan){.ids = ids, .scores = scores};
     probing->groups = (sl_scan){.ids = ids + partitions, .scores = scores + partitions};
     probing->words = (uint32_t *)(void *)(scores + all);
-    probing->buffer = probing->words + word_places(index);
+    probing->buffer = probing->words + word_places(graph);
     probing->floats = (float *)(void *)((uint8_t *)probing->buffer +
-                                        sl_round_up(sl_query_size(&index->partitions.codec), SL_CACHE_LINE));
+                                        sl_round_up(sl_query_size(&graph->partitions.codec), SL_CACHE_LINE));
 }
 
 /* Leaves in `nearest`, of the parts that wait there, the nearest for so many probes. Parts whose score is no number
@@ -52,7 +52,7 @@ static void lay_out(sl_probing *probing, uint8_t *scratch) {
 static void take_nearest(sl_probing *probing, const sl_partitions *of, const sl_query_code *code, sl_scan *nearest,
                          size_t probes) {
     sl_walk *walk = probing->walk;
-    const sl_kernels *kernels = walk->index->kernels;
+    const sl_kernels *kernels = walk->graph->kernels;
     const sl_scorer scorer = sl_scorer_of(kernels, &of->codec, code, 0);
     size_t count = nearest->count;
     sl_score_block(&scorer, nearest->ids, count, count, nearest->scores);
@@ -77,9 +77,9 @@ static void consider(sl_scan *waiting, sl_range range, size_t all) {
 /* Leaves the band prefixes to look at in probing->partitions: of partitions of the nearest groups, or of all. */
 static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const sl_search_params *params) {
     sl_walk *walk = probing->walk;
-    const sl_index *index = walk->index;
-    const sl_partitions *partitions = &index->partitions, *groups = &index->groups;
-    size_t look = sl_scan_groups(index, params);
+    const sl_graph *graph = walk->graph;
+    const sl_partitions *partitions = &graph->partitions, *groups = &graph->groups;
+    size_t look = sl_scan_groups(graph, params);
     sl_query_code code;
     sl_walk_ask_partitions(walk, query, dtype, probing->buffer, probing->floats, &code);
     if (look) {
@@ -91,20 +91,20 @@ static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const
     } else {
         consider(&probing->partitions, (sl_range){0, partitions->count}, partitions->count);
     }
-    take_nearest(probing, partitions, &code, &probing->partitions, sl_scan_probes(index, params));
+    take_nearest(probing, partitions, &code, &probing->partitions, sl_scan_probes(graph, params));
 }
 
 void sl_probe(sl_walk *walk, const void *query, sl_dtype dtype, const sl_search_params *params, size_t keep,
               uint8_t *scratch) {
-    const sl_index *index = walk->index;
-    const sl_partitions *partitions = &index->partitions;
+    const sl_graph *graph = walk->graph;
+    const sl_partitions *partitions = &graph->partitions;
     sl_probing probing = {.walk = walk};
     sl_feed feed;
     lay_out(&probing, scratch);
     choose(&probing, query, dtype, params);
     sl_feed_start(&feed, walk, keep);
     for (uint32_t i = 0; i < probing.partitions.count; i++)
-        sl_feed_range(&feed, sl_partition_prefix(partitions, probing.partitions.ids[i], index->n));
-    sl_feed_range(&feed, sl_partition_rest(partitions, index->n));
+        sl_feed_range(&feed, sl_partition_prefix(partitions, probing.partitions.ids[i], graph->n));
+    sl_feed_range(&feed, sl_partition_rest(partitions, graph->n));
     sl_feed_end(&feed, keep);
 }

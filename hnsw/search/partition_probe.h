@@ -11,7 +11,7 @@
 #include "hnsw/search/walk.h"
 
 /* Returns the bytes of scratch that a probe of this index takes, aligned to a cache line. */
-size_t sl_probe_scratch(const sl_index *index);
+size_t sl_probe_scratch(const sl_graph *graph);
 
 /* Puts up to `keep` nodes of as many partitions as sl_scan_probes says into the walk's pool, which has room for as
  * many. The walk has been asked the same query. sl_scan_serves accepts the parameters. */

@@ -14,28 +14,28 @@ typedef struct sl_scan_work {
     sl_search_stats stats;
 } sl_scan_work;
 
-int sl_scan_serves(const sl_index *index, const sl_search_params *params) {
-    sl_codes codes = index->walk_codec->codes;
+int sl_scan_serves(const sl_graph *graph, const sl_search_params *params) {
+    sl_codes codes = sl_codec_of_walks(graph)->codes;
     /* A scan reads more deleted nodes than others, where most are deleted. */
-    return params->probes && index->n && index->partitions.count && index->kernels->tile.scan &&
+    return params->probes && graph->n && graph->partitions.count && graph->kernels->tile.scan &&
            (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !params->accept && !params->accept_bits &&
-           index->dead_count <= index->n / 2;
+           graph->dead_count <= graph->n / 2;
 }
 
 /* As many more than wanted, of so many parts, as nodes are deleted. */
-static size_t among_live(const sl_index *index, size_t wanted, size_t parts) {
+static size_t among_live(const sl_graph *graph, size_t wanted, size_t parts) {
     if (wanted >= parts) return parts;
-    wanted = (size_t)((uint64_t)wanted * index->n / sl_undeleted_count(index));
+    wanted = (size_t)((uint64_t)wanted * graph->n / sl_undeleted_count(graph));
     return wanted < parts ? wanted : parts;
 }
 
-size_t sl_scan_probes(const sl_index *index, const sl_search_params *params) {
-    return among_live(index, params->probes, index->partitions.count);
+size_t sl_scan_probes(const sl_graph *graph, const sl_search_params *params) {
+    return among_live(graph, params->probes, graph->partitions.count);
 }
 
-size_t sl_scan_groups(const sl_index *index, const sl_search_params *params) {
-    size_t groups = among_live(index, params->groups, index->groups.count);
-    return groups < index->groups.count ? groups : 0;
+size_t sl_scan_groups(const sl_graph *graph, const sl_search_params *params) {
+    size_t groups = among_live(graph, params->groups, graph->groups.count);
+    return groups < graph->groups.count ? groups : 0;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ static void encode(sl_scan_work *work, size_t i, size_t place) {
     sl_query_code code;
     sl_searcher_ask(work->searcher, query_at(work, i), batch->dtype);
     sl_scan_set_put(&memory->nodes, i, sl_searcher_query(work->searcher));
-    sl_partition_ask(batch->index, query_at(work, i), batch->dtype, memory->buffer, memory->floats, &code);
+    sl_partition_ask(batch->graph, query_at(work, i), batch->dtype, memory->buffer, memory->floats, &code);
     sl_scan_set_put(&memory->partitions, place, &code);
 }
 
@@ -104,7 +104,7 @@ static void scan_nodes(sl_scan_work *work) {
     sl_scan_memory *memory = &work->memory;
     sl_sweep *sweep = &memory->sweep;
     const sl_choice *chosen = &memory->chosen;
-    const size_t n = work->batch->index->n;
+    const size_t n = work->batch->graph->n;
     sl_sweep_chosen(sweep, &memory->nodes, work->count, n, chosen, (sl_places){0, 1});
     sl_sweep_range(sweep, &memory->nodes, work->count, sl_partition_rest(chosen->parts, n));
     sl_sweep_chosen(sweep, &memory->nodes, work->count, n, chosen, (sl_places){1, UINT32_MAX});
@@ -118,7 +118,7 @@ static sl_status answer(sl_scan_work *work, size_t i) {
     sl_scan *scan = &nodes->scans[i];
     const void *query = query_at(work, i);
     /* As many as are ranked are left, so that they need not be sorted to tell which those are. */
-    batch->index->kernels->tile.best(scan, (uint32_t)nodes->keep, 1);
+    batch->graph->kernels->tile.best(scan, (uint32_t)nodes->keep, 1);
     sl_searcher_rank(searcher, query, batch->dtype, batch->k, batch->params, scan);
     if (sl_searcher_results(searcher) < batch->k && nodes->ground.dead) {
         sl_search_params walk = *batch->params;
@@ -156,8 +156,8 @@ typedef struct sl_scan_team {
 static sl_status run_thread(sl_scan_team *team, size_t thread, sl_search_stats *stats) {
     sl_query_batch *batch = team->batch;
     const size_t most = team->shape.most;
-    const sl_dram_copy *copy = sl_dram_copy_now(batch->index);
-    const sl_codec *walked = copy ? &copy->walked : batch->index->walk_codec;
+    const sl_dram_copy *copy = sl_dram_copy_now(batch->graph);
+    const sl_codec *walked = copy ? &copy->walked : sl_codec_of_walks(batch->graph);
     sl_scan_work work = {.batch = batch, .searcher = batch->searchers[thread]};
     sl_status status = sl_scan_memory_init(&work.memory, &team->shape, walked, work.searcher);
     if (status != SL_OK)
@@ -176,16 +176,16 @@ static sl_status run_thread(sl_scan_team *team, size_t thread, sl_search_stats *
 
 /* No searcher ranks more than it has room for. */
 static size_t keep_of(const sl_query_batch *batch) {
-    size_t keep = sl_rerank_count(batch->index, batch->k, batch->params);
+    size_t keep = sl_rerank_count(batch->graph, batch->k, batch->params);
     size_t room = sl_searcher_room(batch->searchers[0]);
     return keep < room ? keep : room;
 }
 
 static sl_scan_shape shape_of(const sl_query_batch *batch) {
-    const sl_index *index = batch->index;
-    sl_scan_shape shape = {.index = index,
-                           .probes = sl_scan_probes(index, batch->params),
-                           .groups = sl_scan_groups(index, batch->params),
+    const sl_graph *graph = batch->graph;
+    sl_scan_shape shape = {.graph = graph,
+                           .probes = sl_scan_probes(graph, batch->params),
+                           .groups = sl_scan_groups(graph, batch->params),
                            .keep = keep_of(batch)};
     shape.most = sl_scan_most(&shape, (batch->nq + batch->threads - 1) / batch->threads);
     return shape;
@@ -200,9 +200,9 @@ sl_status sl_scan_run(sl_query_batch *batch, sl_search_stats *stats) {
         size_t thread = sl_thread_number();
         sl_search_stats mine = {0};
         sl_numa_pin pin;
-        sl_numa_pin_thread(batch->threads > 1 ? batch->index->numa : NULL, thread, batch->threads, &pin);
+        sl_numa_pin_thread(batch->threads > 1 ? batch->numa : NULL, thread, batch->threads, &pin);
         sl_failure_keep(&failure, thread, run_thread(&team, thread, &mine));
-        sl_numa_unpin_thread(batch->index->numa, &pin);
+        sl_numa_unpin_thread(batch->numa, &pin);
 #pragma omp critical(sl_scan_stats)
         {
             stats->results += mine.results;

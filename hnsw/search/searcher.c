@@ -20,7 +20,7 @@ void sl_search_params_init_sized(sl_search_params *params, size_t struct_size) {
 
 /* Puts a larger block in place of a smaller one and its content, where that is wanted. */
 static sl_status renew(const sl_searcher *searcher, size_t size, void **block, size_t *has) {
-    const sl_allocator *allocator = &searcher->index->allocator;
+    const sl_allocator *allocator = &searcher->graph->allocator;
     if (size <= *has) return SL_OK;
     sl_mem_free(allocator, *block, *has);
     *block = NULL;
@@ -32,7 +32,7 @@ static sl_status renew(const sl_searcher *searcher, size_t size, void **block, s
 
 /* Makes room for sl_start_near; the index may have got partitions since the searcher was made. */
 static sl_status start_scratch(sl_searcher *searcher) {
-    size_t size = sl_start_scratch(searcher->index);
+    size_t size = sl_start_scratch(searcher->graph);
     return renew(searcher, size, &searcher->start_scratch, &searcher->start_scratch_size);
 }
 
@@ -42,24 +42,25 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     if (max_ef == 0 || max_ef > SL_MAX_EF) return sl_fail(SL_EINVAL, "max_ef is %zu; give 1 to %u", max_ef, SL_MAX_EF);
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_searcher), &block));
+    SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_searcher), &block));
     sl_searcher *searcher = block;
-    searcher->of = searcher->index = index;
+    searcher->of = index;
+    searcher->graph = &index->graph;
     searcher->deepest = max_ef;
     sl_status status;
     if (index->published) {
-        SL_TRY_GOTO(sl_mem_alloc(&index->allocator, sizeof *searcher->view, &block), fail);
+        SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, sizeof *searcher->view, &block), fail);
         searcher->view = block;
-        searcher->index = index = sl_view_of(index, searcher->view);
+        searcher->graph = sl_view_of(index, searcher->view);
     }
-    SL_TRY_GOTO(sl_walk_init(&searcher->walk, index, max_ef), fail);
-    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, max_ef * sizeof(sl_top_entry), &block), fail);
+    SL_TRY_GOTO(sl_walk_init(&searcher->walk, searcher->graph, max_ef), fail);
+    SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, max_ef * sizeof(sl_top_entry), &block), fail);
     searcher->top.entries = block;
-    SL_TRY_GOTO(sl_mem_alloc(&index->allocator, index->codec.dim * sizeof(float), &block), fail);
+    SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, index->graph.codec.dim * sizeof(float), &block), fail);
     searcher->candidate = block;
     uint8_t *scratch;
-    if (index->partitions.count) {
-        SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_probe_scratch(index), &scratch), fail);
+    if (searcher->graph->partitions.count) {
+        SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_probe_scratch(searcher->graph), &scratch), fail);
         SL_TRY_GOTO(start_scratch(searcher), fail);
     }
     sl_replicas_make(index);
@@ -72,9 +73,9 @@ fail:
 
 void sl_searcher_free(sl_searcher *searcher) {
     if (!searcher) return;
-    sl_allocator allocator = searcher->index->allocator;
+    sl_allocator allocator = searcher->graph->allocator;
     sl_mem_free(&allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
-    sl_mem_free(&allocator, searcher->candidate, searcher->index->codec.dim * sizeof(float));
+    sl_mem_free(&allocator, searcher->candidate, searcher->graph->codec.dim * sizeof(float));
     sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
     sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
     sl_walk_free(&searcher->walk);
@@ -95,42 +96,42 @@ size_t sl_searcher_depth(const sl_searcher *searcher) {
 }
 
 void sl_searcher_write(const sl_searcher *searcher, size_t k, int nodes, uint64_t *ids, float *scores) {
-    const sl_index *index = searcher->index;
+    const sl_graph *graph = searcher->graph;
     const sl_top *top = &searcher->top;
     for (size_t i = 0; i < k; i++) {
         int found = i < top->size;
         uint64_t node = found ? top->entries[i].id : SL_NO_ID;
-        ids[i] = found && !nodes ? sl_id_of(index, (uint32_t)node) : node;
+        ids[i] = found && !nodes ? sl_id_of(graph, (uint32_t)node) : node;
         if (!scores) continue;
-        scores[i] = found ? sl_score_of(index, top->entries[i].score) : NAN;
+        scores[i] = found ? sl_score_of(graph, top->entries[i].score) : NAN;
     }
 }
 
-sl_status sl_search_check(const sl_index *index, sl_dtype dtype, size_t k, const sl_search_params *params) {
+sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const sl_search_params *params) {
     if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
     if (params->ef == 0 || params->ef > SL_MAX_EF)
         return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
     if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
     SL_TRY(sl_filter_check(params));
-    return sl_codec_accepts(&index->codec, dtype);
+    return sl_codec_accepts(&graph->codec, dtype);
 }
 
 /* Takes the copies that the search reads. A search takes them once, so that it reads the same memory to its end. */
 static void take_copies(sl_walk *walk) {
-    const sl_index *index = walk->index;
-    const sl_dram_copy *tier = sl_dram_copy_now(index);
-    walk->upper = sl_upper_here(index);
-    if (tier && walk->upper == &index->upper) walk->upper = &tier->upper;
-    walk->walked = tier ? &tier->walked : index->walk_codec;
+    const sl_graph *graph = walk->graph;
+    const sl_dram_copy *tier = sl_dram_copy_now(graph);
+    walk->upper = sl_upper_here(graph);
+    if (tier && walk->upper == &graph->upper) walk->upper = &tier->upper;
+    walk->walked = tier ? &tier->walked : sl_codec_of_walks(graph);
 }
 
 static sl_status probe(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                        const sl_search_params *params) {
     sl_walk *walk = &searcher->walk;
-    size_t keep = sl_rerank_count(walk->index, k, params);
+    size_t keep = sl_rerank_count(walk->graph, k, params);
     uint8_t *scratch;
     if (keep > SL_MAX_EF) keep = SL_MAX_EF;
-    SL_TRY(sl_searcher_scratch(searcher, sl_probe_scratch(walk->index), &scratch));
+    SL_TRY(sl_searcher_scratch(searcher, sl_probe_scratch(walk->graph), &scratch));
     SL_TRY(sl_walk_deepen(walk, keep));
     sl_probe(walk, query, dtype, params, keep, scratch);
     return SL_OK;
@@ -139,31 +140,31 @@ static sl_status probe(sl_searcher *searcher, const void *query, sl_dtype dtype,
 /* Looks at the index anew: the file says what it holds, and the handle what it is tuned for. */
 static void look_anew(sl_searcher *searcher) {
     if (!searcher->view) return;
-    searcher->view->tuned = searcher->of->tuned;
-    searcher->view->tuned_count = searcher->of->tuned_count;
-    sl_view_follow(searcher->view);
+    searcher->view->tuned = searcher->of->graph.tuned;
+    searcher->view->tuned_count = searcher->of->graph.tuned_count;
+    sl_view_follow(searcher->of, searcher->view);
 }
 
 /* Searches the index as it was looked at last. */
 static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                      const sl_search_params *params) {
-    const sl_index *index = searcher->index;
+    const sl_graph *graph = searcher->graph;
     sl_walk *walk = &searcher->walk;
-    SL_TRY(sl_vector_check(index->codec.metric, dtype, query, index->codec.dim));
+    SL_TRY(sl_vector_check(graph->codec.metric, dtype, query, graph->codec.dim));
     /* This allocates once after the index has grown. From then on a search allocates nothing. */
-    SL_TRY(sl_visited_cover(&walk->visited, &index->allocator, index->n));
+    SL_TRY(sl_visited_cover(&walk->visited, &graph->allocator, graph->n));
     take_copies(walk);
     walk->evaluations = walk->expansions = 0;
     walk->pool.size = 0;
-    if (index->n) {
+    if (graph->n) {
         sl_walk_ask(walk, query, dtype, SL_ASK_BOTH);
-        int scans = sl_scan_serves(index, params);
+        int scans = sl_scan_serves(graph, params);
         if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
         /* A scan may find too little where much is deleted. */
-        if (!scans || (walk->pool.size < k && index->dead_count)) {
+        if (!scans || (walk->pool.size < k && graph->dead_count)) {
             SL_TRY(start_scratch(searcher));
             sl_range near = sl_start_near(walk, query, dtype, searcher->start_scratch);
-            sl_widen(walk, k, params, sl_rerank_count(index, k, params), searcher->deepest, near);
+            sl_widen(walk, k, params, sl_rerank_count(graph, k, params), searcher->deepest, near);
         }
     }
     sl_rank(searcher, query, k, params);
@@ -218,20 +219,20 @@ size_t sl_search_threads(size_t nq, const sl_search_params *params) {
 }
 
 /* As they are to be used, also where a recall was asked for, of searches for nq queries. */
-sl_status sl_search_params_read(const sl_index *index, size_t nq, size_t k, const sl_search_params *given,
+sl_status sl_search_params_read(const sl_graph *graph, size_t nq, size_t k, const sl_search_params *given,
                                 sl_search_params *mine) {
     sl_search_params_init(mine);
     SL_TRY(sl_params_in(mine, sizeof *mine, given, "sl_search_params_init"));
     if (mine->recall == 0) return SL_OK;
-    return sl_settings_apply(index, k, nq / sl_search_threads(nq, mine), mine);
+    return sl_settings_apply(graph, k, nq / sl_search_threads(nq, mine), mine);
 }
 
 sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                            const sl_search_params *params, sl_found *found, sl_search_stats *stats) {
     sl_search_params mine;
     look_anew(searcher);
-    SL_TRY(sl_search_params_read(searcher->index, 1, k, params, &mine));
-    SL_TRY(sl_search_check(searcher->index, dtype, k, &mine));
+    SL_TRY(sl_search_params_read(searcher->graph, 1, k, params, &mine));
+    SL_TRY(sl_search_check(searcher->graph, dtype, k, &mine));
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
         return sl_fail(SL_EINVAL, "k %zu and ef %zu%s; this searcher was made for %zu: create a larger one", k, mine.ef,
                        mine.recall > 0 ? ", tuned for this recall" : "", searcher->walk.max_ef);

@@ -21,9 +21,9 @@ sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dt
 void sl_searcher_rerank(sl_searcher *searcher, const void *query, size_t k, size_t rerank, sl_found *found);
 
 /* Returns the score of a result as the public functions give it. */
-static inline float sl_score_of(const sl_index *index, double score) {
+static inline float sl_score_of(const sl_graph *graph, double score) {
     /* Not -0 for a distance of 0. */
-    return (float)(index->codec.metric == SL_METRIC_L2 ? 0 - score : score);
+    return (float)(graph->codec.metric == SL_METRIC_L2 ? 0 - score : score);
 }
 
 /* Limits how deep a search with a filter may go; the limit is at most the room that the searcher was made with. */
@@ -41,7 +41,7 @@ size_t sl_searcher_depth(const sl_searcher *searcher);
 void sl_searcher_ask(sl_searcher *searcher, const void *query, sl_dtype dtype);
 const sl_query_code *sl_searcher_query(const sl_searcher *searcher);
 /* Returns how many candidates are ranked. The searcher must have been made for as many. */
-size_t sl_rerank_count(const sl_index *index, size_t k, const sl_search_params *params);
+size_t sl_rerank_count(const sl_graph *graph, size_t k, const sl_search_params *params);
 /* Ranks what a scan found as a search ranks what its walk found. */
 void sl_searcher_rank(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                       const sl_search_params *params, const sl_scan *found);

@@ -12,7 +12,7 @@ struct sl_searcher_pool {
 
 sl_status sl_searcher_pool_init(sl_index *index) {
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, sizeof(sl_searcher_pool), &block));
+    SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_searcher_pool), &block));
     index->searchers = block;
     return SL_OK;
 }
@@ -20,7 +20,7 @@ sl_status sl_searcher_pool_init(sl_index *index) {
 void sl_searcher_pool_free(sl_index *index) {
     for (size_t i = 0; index->searchers && i < SLOTS; i++)
         sl_searcher_free(index->searchers->slots[i]);
-    sl_mem_free(&index->allocator, index->searchers, sizeof(sl_searcher_pool));
+    sl_mem_free(&index->graph.allocator, index->searchers, sizeof(sl_searcher_pool));
     index->searchers = NULL;
 }
 

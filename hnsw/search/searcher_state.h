@@ -7,8 +7,8 @@
 
 struct sl_searcher {
     const sl_index *of; /* the handle that the searcher was made of */
-    const sl_index *index;
-    sl_index *view; /* of an index that follows a file: the index as it was when the last search began, and what `index`
+    const sl_graph *graph;
+    sl_graph *view; /* of an index that follows a file: the index as it was when the last search began, and what `graph`
                        points to; else NULL */
     sl_walk walk;
     size_t
@@ -27,12 +27,12 @@ void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search
 
 /* searcher.c: reads the parameters of searches for nq queries into `mine`, with the settings for the recall where one
  * was asked for. */
-sl_status sl_search_params_read(const sl_index *index, size_t nq, size_t k, const sl_search_params *given,
+sl_status sl_search_params_read(const sl_graph *graph, size_t nq, size_t k, const sl_search_params *given,
                                 sl_search_params *mine);
 /* searcher.c: returns how many threads search for nq queries. */
 size_t sl_search_threads(size_t nq, const sl_search_params *params);
 /* searcher.c: checks that a search with these parameters can be made. */
-sl_status sl_search_check(const sl_index *index, sl_dtype dtype, size_t k, const sl_search_params *params);
+sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const sl_search_params *params);
 /* searcher.c: writes the results of the last search, filled up to k. ids get numbers of nodes where `nodes` is set. */
 void sl_searcher_write(const sl_searcher *searcher, size_t k, int nodes, uint64_t *ids, float *scores);
 /* searcher.c: adds to stats what the last search found, evaluated and expanded. */

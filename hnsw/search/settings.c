@@ -41,17 +41,17 @@ static int fits(const sl_tuned_record *record, size_t k, double recall) {
 }
 
 /* Whether a search can use a record. A record of scans alone is for searches that can scan. */
-static int serves(const sl_index *index, const sl_tuned_record *record, const sl_search_params *params) {
+static int serves(const sl_graph *graph, const sl_tuned_record *record, const sl_search_params *params) {
     sl_search_params scan = *params;
     scan.probes = record->probes_one;
-    return record->limit == SL_LIMIT_NONE || sl_scan_serves(index, &scan);
+    return record->limit == SL_LIMIT_NONE || sl_scan_serves(graph, &scan);
 }
 
 /* Says why no record serves. The highest target of this k, reached or not, tells it best. */
-static sl_status none_serves(const sl_index *index, size_t k, double recall) {
+static sl_status none_serves(const sl_graph *graph, size_t k, double recall) {
     const sl_tuned_record *highest = NULL, *missed = NULL;
-    for (size_t i = 0; i < index->tuned_count; i++) {
-        const sl_tuned_record *record = &index->tuned[i];
+    for (size_t i = 0; i < graph->tuned_count; i++) {
+        const sl_tuned_record *record = &graph->tuned[i];
         if (fits(record, k, recall))
             return sl_fail(
                 SL_ENOTFOUND,
@@ -73,33 +73,33 @@ static sl_status none_serves(const sl_index *index, size_t k, double recall) {
     if (highest)
         return sl_fail(SL_ENOTFOUND, "recall %g at k %zu: %g is the highest the index was tuned for; " TUNE_IT, recall,
                        k, highest->target);
-    if (index->tuned_count)
+    if (graph->tuned_count)
         return sl_fail(SL_ENOTFOUND, "the index holds no tuned settings for recall %g at k %zu, but for k %u; " TUNE_IT,
-                       recall, k, index->tuned[index->tuned_count - 1].k);
+                       recall, k, graph->tuned[graph->tuned_count - 1].k);
     return sl_fail(SL_ENOTFOUND, "the index holds no tuned settings for recall %g; " TUNE_IT, recall);
 }
 
 /* Finds the number of the record that serves a search. Records are in the order in which they are preferred. */
-static sl_status find(const sl_index *index, size_t k, double recall, const sl_search_params *params, size_t *out) {
+static sl_status find(const sl_graph *graph, size_t k, double recall, const sl_search_params *params, size_t *out) {
     if (!(recall > 0 && recall <= 1)) return sl_fail(SL_EINVAL, "recall is %g; give above 0 and up to 1", recall);
-    for (*out = 0; *out < index->tuned_count; ++*out)
-        if (fits(&index->tuned[*out], k, recall) && serves(index, &index->tuned[*out], params)) return SL_OK;
-    return none_serves(index, k, recall);
+    for (*out = 0; *out < graph->tuned_count; ++*out)
+        if (fits(&graph->tuned[*out], k, recall) && serves(graph, &graph->tuned[*out], params)) return SL_OK;
+    return none_serves(graph, k, recall);
 }
 
 /* Whether a search takes the record's stop: the stop relies on the distance of the k-th best, for this k and among all
  * nodes. */
-static int takes_stop(const sl_index *index, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
-    return record->stop > 0 && k == record->k && sl_filter_stops(index, params);
+static int takes_stop(const sl_graph *graph, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
+    return record->stop > 0 && k == record->k && sl_filter_stops(graph, params);
 }
 
-sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_search_params *params) {
+sl_status sl_settings_apply(const sl_graph *graph, size_t k, size_t queries, sl_search_params *params) {
     /* The search refuses a k of 0. */
     if (k == 0) return SL_OK;
     size_t i = 0;
-    SL_TRY(find(index, k, params->recall, params, &i));
-    const sl_tuned_record *record = &index->tuned[i];
-    int stops = takes_stop(index, record, k, params);
+    SL_TRY(find(graph, k, params->recall, params, &i));
+    const sl_tuned_record *record = &graph->tuned[i];
+    int stops = takes_stop(graph, record, k, params);
     params->ef = stops || record->stop == 0 ? record->ef : record->ef_alone;
     params->rerank = record->rerank;
     params->stop = stops ? (double)record->stop : 0;
@@ -109,10 +109,10 @@ sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_
 }
 
 /* Describes a record as a search for k takes it. */
-static void describe(const sl_index *index, const sl_tuned_record *record, size_t k, sl_tuned *out) {
+static void describe(const sl_graph *graph, const sl_tuned_record *record, size_t k, sl_tuned *out) {
     int reached = sl_settings_reach(record);
     size_t alone = record->stop > 0 ? record->ef_alone : record->ef;
-    int stops = takes_stop(index, record, k, &(sl_search_params){0});
+    int stops = takes_stop(graph, record, k, &(sl_search_params){0});
     const sl_tuned mine = {.target = record->target,
                            .k = record->k,
                            .least_k = record->least_k,
@@ -136,11 +136,11 @@ static void describe(const sl_index *index, const sl_tuned_record *record, size_
 sl_status sl_index_get_tuned(const sl_index *index, size_t i, sl_tuned *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
-    sl_index view;
-    index = sl_view_of(index, &view);
-    if (i >= index->tuned_count)
-        return sl_fail(SL_ENOTFOUND, "settings %zu; the index holds %zu", i, index->tuned_count);
-    describe(index, &index->tuned[i], index->tuned[i].k, out);
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
+    if (i >= graph->tuned_count)
+        return sl_fail(SL_ENOTFOUND, "settings %zu; the index holds %zu", i, graph->tuned_count);
+    describe(graph, &graph->tuned[i], graph->tuned[i].k, out);
     return SL_OK;
 }
 
@@ -148,11 +148,11 @@ sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     if (k == 0) return sl_fail(SL_EINVAL, "k is 0; give at least 1");
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
-    sl_index view;
-    index = sl_view_of(index, &view);
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
     size_t i = 0;
-    SL_TRY(find(index, k, recall, &(sl_search_params){0}, &i));
-    describe(index, &index->tuned[i], k, out);
+    SL_TRY(find(graph, k, recall, &(sl_search_params){0}, &i));
+    describe(graph, &graph->tuned[i], k, out);
     return SL_OK;
 }
 
@@ -160,31 +160,31 @@ sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl
  * Keeping
  * ------------------------------------------------------------------------------------------------------------- */
 
-void sl_settings_free(sl_index *index) {
-    sl_mem_free(&index->allocator, index->tuned, index->tuned_count * sizeof *index->tuned);
-    index->tuned = NULL;
-    index->tuned_count = 0;
+void sl_settings_free(sl_graph *graph) {
+    sl_mem_free(&graph->allocator, graph->tuned, graph->tuned_count * sizeof *graph->tuned);
+    graph->tuned = NULL;
+    graph->tuned_count = 0;
 }
 
-sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_t count, size_t *first) {
+sl_status sl_settings_put(sl_graph *graph, const sl_tuned_record *records, size_t count, size_t *first) {
     size_t before = 0, same = 0;
-    while (before < index->tuned_count && index->tuned[before].k < records->k)
+    while (before < graph->tuned_count && graph->tuned[before].k < records->k)
         before++;
-    while (before + same < index->tuned_count && index->tuned[before + same].k == records->k)
+    while (before + same < graph->tuned_count && graph->tuned[before + same].k == records->k)
         same++;
-    size_t behind = index->tuned_count - before - same, all = before + count + behind;
+    size_t behind = graph->tuned_count - before - same, all = before + count + behind;
     if (all > SL_MAX_TUNED)
         return sl_fail(SL_ELIMIT, "%zu tuned settings; an index stores up to %u: tune for fewer k or targets", all,
                        SL_MAX_TUNED);
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, all * sizeof *records, &block));
+    SL_TRY(sl_mem_alloc(&graph->allocator, all * sizeof *records, &block));
     sl_tuned_record *merged = block;
-    if (before) memcpy(merged, index->tuned, before * sizeof *merged);
+    if (before) memcpy(merged, graph->tuned, before * sizeof *merged);
     memcpy(merged + before, records, count * sizeof *merged);
-    if (behind) memcpy(merged + before + count, index->tuned + before + same, behind * sizeof *merged);
-    sl_settings_free(index);
-    index->tuned = merged;
-    index->tuned_count = all;
+    if (behind) memcpy(merged + before + count, graph->tuned + before + same, behind * sizeof *merged);
+    sl_settings_free(graph);
+    graph->tuned = merged;
+    graph->tuned_count = all;
     *first = before;
     return SL_OK;
 }
@@ -197,10 +197,10 @@ static uint32_t follow(uint32_t probes, double in, const sl_partitions *own, con
     return wanted < (double)now->count ? (uint32_t)wanted : (uint32_t)now->count;
 }
 
-void sl_settings_follow(sl_index *index, const sl_partitions *partitions, const sl_partitions *groups) {
-    const sl_partitions *own = &index->partitions, *own_groups = &index->groups;
-    for (size_t i = 0; i < index->tuned_count && own->count; i++) {
-        sl_tuned_record *record = &index->tuned[i];
+void sl_settings_follow(sl_graph *graph, const sl_partitions *partitions, const sl_partitions *groups) {
+    const sl_partitions *own = &graph->partitions, *own_groups = &graph->groups;
+    for (size_t i = 0; i < graph->tuned_count && own->count; i++) {
+        sl_tuned_record *record = &graph->tuned[i];
         if (!record->n) continue;
         /* n is less than the partitions hold, where some of their nodes were deleted. */
         double in = own->starts[own->count], n = fmax((double)record->n, in);
@@ -263,15 +263,15 @@ sl_status sl_settings_load(sl_index *index, size_t most, sl_progress *progress) 
     if (!count) return SL_OK;
     size_t size = count * sizeof(sl_tuned_record);
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, size, &block));
-    index->tuned = block;
-    index->tuned_count = count;
-    SL_TRY(sl_store_copy_first(index->store, section, index->tuned, size, progress));
+    SL_TRY(sl_mem_alloc(&index->graph.allocator, size, &block));
+    index->graph.tuned = block;
+    index->graph.tuned_count = count;
+    SL_TRY(sl_store_copy_first(index->store, section, index->graph.tuned, size, progress));
     size_t kept;
-    SL_TRY(check_records(index, index->tuned, count, &kept));
+    SL_TRY(check_records(index, index->graph.tuned, count, &kept));
     if (kept == count) return SL_OK;
-    SL_TRY(sl_mem_resize(&index->allocator, &block, size, kept * sizeof(sl_tuned_record)));
-    index->tuned = block;
-    index->tuned_count = kept;
+    SL_TRY(sl_mem_resize(&index->graph.allocator, &block, size, kept * sizeof(sl_tuned_record)));
+    index->graph.tuned = block;
+    index->graph.tuned_count = kept;
     return SL_OK;
 }

@@ -48,11 +48,11 @@ static inline int sl_settings_reach(const sl_tuned_record *record) {
 
 /* Puts the settings for params->recall at this k into ef, rerank, stop, probes and groups of `params`. `queries`: how
  * many a thread asks in one call. Allocates nothing. Errors: SL_EINVAL (recall), SL_ENOTFOUND. */
-sl_status sl_settings_apply(const sl_index *index, size_t k, size_t queries, sl_search_params *params);
+sl_status sl_settings_apply(const sl_graph *graph, size_t k, size_t queries, sl_search_params *params);
 
 /* Replaces the index's records of one k by `count` others, in their order. *first becomes the number of the first. On
  * failure the index keeps its records. Errors: SL_ENOMEM, SL_ELIMIT. */
-sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_t count, size_t *first);
+sl_status sl_settings_put(sl_graph *graph, const sl_tuned_record *records, size_t count, size_t *first);
 
 /* Reads the records of section TUNED of the index's store, where there is one, and checks the CRC and each record.
  * Records of a kind that this library does not know have a reserved word other than 0; they are left out. */
@@ -61,8 +61,8 @@ sl_status sl_settings_load(sl_index *index, size_t most, sl_progress *progress);
 /* Fits the settings to partitions and groups that the index is about to take in place of its own. When a setting was
  * tuned, it scanned some part of the vectors, those of no partition included. It scans as many of the new partitions
  * as hold that part, and looks at as large a part of the groups. */
-void sl_settings_follow(sl_index *index, const sl_partitions *partitions, const sl_partitions *groups);
+void sl_settings_follow(sl_graph *graph, const sl_partitions *partitions, const sl_partitions *groups);
 
-void sl_settings_free(sl_index *index);
+void sl_settings_free(sl_graph *graph);
 
 #endif

@@ -10,7 +10,7 @@
 #include "hnsw/search/walk.h"
 
 /* Returns the bytes of scratch of sl_start_near, aligned to a cache line; 0 where it finds nothing to begin at. */
-size_t sl_start_scratch(const sl_index *index);
+size_t sl_start_scratch(const sl_graph *graph);
 
 /* Returns the nodes to begin at, for the query that the walk was asked. The range is empty where the way down serves
  * better: without partitions, or with many nodes in each. A very large index has such partitions. */
@@ -18,6 +18,6 @@ sl_range sl_start_near(sl_walk *walk, const void *query, sl_dtype dtype, uint8_t
 
 /* Returns about how many evaluations sl_start_near takes, and the walk for the nodes it begins at. Their rows lie one
  * behind the other, unlike those that follow. */
-size_t sl_start_evaluations(const sl_index *index);
+size_t sl_start_evaluations(const sl_graph *graph);
 
 #endif

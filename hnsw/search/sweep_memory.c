@@ -10,7 +10,7 @@ enum { TOGETHER = 1024, CHOOSING = SL_SCAN_CHOOSING };
 #define MOST_FOUND ((size_t)1 << 23)
 
 size_t sl_scan_most(const sl_scan_shape *shape, size_t queries) {
-    size_t wanted = sl_bands_partitions(&shape->index->partitions, shape->probes), groups = shape->groups;
+    size_t wanted = sl_bands_partitions(&shape->graph->partitions, shape->probes), groups = shape->groups;
     size_t room = sl_scan_room(shape->keep) + 3 * wanted + (groups ? sl_scan_room(wanted) + 2 * groups : 0);
     size_t fits = MOST_FOUND / room > CHOOSING ? MOST_FOUND / room : CHOOSING;
     if (queries > TOGETHER) queries = TOGETHER;
@@ -86,15 +86,15 @@ static sl_scan_set centroids_of(const sl_choice *choice, size_t dim) {
 
 sl_status sl_scan_memory_init(sl_scan_memory *memory, const sl_scan_shape *shape, const sl_codec *walked,
                               sl_searcher *searcher) {
-    const sl_index *index = shape->index;
-    const uint64_t *dead = index->dead_count ? sl_dead(index) : NULL;
+    const sl_graph *graph = shape->graph;
+    const uint64_t *dead = graph->dead_count ? sl_dead(graph) : NULL;
     *memory =
-        (sl_scan_memory){.sweep = {.kernels = index->kernels},
+        (sl_scan_memory){.sweep = {.kernels = graph->kernels},
                          .nodes = {.ground = {&walked->rows, walked->codes, walked->dim, dead}, .keep = shape->keep},
-                         .chosen = choice_of(&index->partitions, shape->probes),
-                         .chosen_groups = choice_of(&index->groups, shape->groups)};
-    memory->partitions = centroids_of(&memory->chosen, index->codec.dim);
-    memory->groups = centroids_of(&memory->chosen_groups, index->codec.dim);
+                         .chosen = choice_of(&graph->partitions, shape->probes),
+                         .chosen_groups = choice_of(&graph->groups, shape->groups)};
+    memory->partitions = centroids_of(&memory->chosen, graph->codec.dim);
+    memory->groups = centroids_of(&memory->chosen_groups, graph->codec.dim);
     sl_carver carver = {0};
     carve_all(&carver, memory, shape->most);
     uint8_t *block;

@@ -10,7 +10,7 @@
 
 /* The sizes that a thread's memory is made for. */
 typedef struct sl_scan_shape {
-    const sl_index *index;
+    const sl_graph *graph;
     size_t probes; /* partitions a query looks at */
     size_t groups; /* groups in which it looks for them; 0: it looks among all partitions */
     size_t keep;   /* nodes a query keeps */

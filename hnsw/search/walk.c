@@ -23,34 +23,34 @@ enum { WIDE = 2 };
 _Static_assert(WIDE * 2 * SL_MAX_M <= SL_POOL_TURN, "a turn's candidates fit the pool's room");
 _Static_assert(SL_NO_LINK == SL_NONE, "what ends a list");
 
-static int has_coarse(const sl_index *index) {
-    return index->walk_codec != &index->codec;
+static int has_coarse(const sl_graph *graph) {
+    return sl_codec_of_walks(graph) != &graph->codec;
 }
 
-static size_t query_bytes(const sl_index *index) {
-    if (!has_coarse(index)) return sl_query_size(&index->codec);
-    return sl_coarse_query_size(&index->coarse) + sl_query4_size(&index->codec);
+static size_t query_bytes(const sl_graph *graph) {
+    if (!has_coarse(graph)) return sl_query_size(&graph->codec);
+    return sl_coarse_query_size(&graph->coarse) + sl_query4_size(&graph->codec);
 }
 
-sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef) {
-    *walk = (sl_walk){.index = index,
-                      .upper = &index->upper,
-                      .walked = index->walk_codec,
-                      .allocator = index->allocator,
+sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef) {
+    *walk = (sl_walk){.graph = graph,
+                      .upper = &graph->upper,
+                      .walked = sl_codec_of_walks(graph),
+                      .allocator = graph->allocator,
                       .max_ef = max_ef,
                       .depth = max_ef};
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
-    size_t covers = index->capacity > index->n ? index->capacity : index->n, row = WIDE * index->m0 + PAD;
+    size_t covers = graph->capacity > graph->n ? graph->capacity : graph->n, row = WIDE * graph->m0 + PAD;
     SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef + SL_PARTITION_ROWS, row), fail);
-    SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, &index->kernels->walk, max_ef), fail);
+    SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, &graph->kernels->walk, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * row * sizeof(uint32_t), &block), fail);
     walk->nodes = block;
     walk->scores = (float *)(void *)(walk->nodes + row);
     walk->slots = (uint32_t *)(void *)(walk->scores + row);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, query_bytes(index), &walk->query_buffer), fail);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * index->codec.dim * sizeof(float), &block), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, query_bytes(graph), &walk->query_buffer), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * graph->codec.dim * sizeof(float), &block), fail);
     walk->floats = block;
     return SL_OK;
 fail:
@@ -60,21 +60,21 @@ fail:
 
 void sl_walk_free(sl_walk *walk) {
     const sl_allocator *allocator = &walk->allocator;
-    const sl_index *index = walk->index;
-    if (!index) return;
+    const sl_graph *graph = walk->graph;
+    if (!graph) return;
     sl_visited_free(&walk->visited, allocator);
     sl_pool_free(&walk->pool, allocator, walk->depth);
-    sl_mem_free(allocator, walk->nodes, 3 * (WIDE * index->m0 + PAD) * sizeof(uint32_t));
-    sl_mem_free(allocator, walk->query_buffer, query_bytes(index));
-    sl_mem_free(allocator, walk->floats, 2 * index->codec.dim * sizeof(float));
-    walk->index = NULL;
+    sl_mem_free(allocator, walk->nodes, 3 * (WIDE * graph->m0 + PAD) * sizeof(uint32_t));
+    sl_mem_free(allocator, walk->query_buffer, query_bytes(graph));
+    sl_mem_free(allocator, walk->floats, 2 * graph->codec.dim * sizeof(float));
+    walk->graph = NULL;
 }
 
 sl_status sl_walk_deepen(sl_walk *walk, size_t depth) {
     sl_pool deeper;
     if (depth <= walk->depth) return SL_OK;
     if (depth < 2 * walk->depth) depth = 2 * walk->depth;
-    SL_TRY(sl_pool_init(&deeper, &walk->allocator, &walk->index->kernels->walk, depth));
+    SL_TRY(sl_pool_init(&deeper, &walk->allocator, &walk->graph->kernels->walk, depth));
     sl_pool_free(&walk->pool, &walk->allocator, walk->depth);
     walk->pool = deeper;
     walk->depth = depth;
@@ -82,7 +82,7 @@ sl_status sl_walk_deepen(sl_walk *walk, size_t depth) {
 }
 
 static void ask_floats(sl_walk *walk) {
-    const sl_codec *codec = &walk->index->codec;
+    const sl_codec *codec = &walk->graph->codec;
     double norm2 = sl_dot_double(walk->floats, walk->floats, codec->dim);
     sl_encode_query4(codec, walk->floats, walk->query_buffer, walk->floats + codec->dim, &walk->query4, norm2);
     walk->query_norm2 = (float)norm2;
@@ -91,23 +91,23 @@ static void ask_floats(sl_walk *walk) {
 
 /* Encodes walk->floats over the coarse rows; returns |q|^2. */
 static double ask_coarse(sl_walk *walk) {
-    const sl_index *index = walk->index;
+    const sl_graph *graph = walk->graph;
     double norm2;
-    float *scratch = walk->floats + index->codec.dim;
-    memcpy(scratch, walk->floats, index->codec.dim * sizeof *scratch);
-    sl_coarse_ask(&index->coarse, index->kernels, scratch, walk->query_buffer, &walk->query, &norm2, &walk->origin);
+    float *scratch = walk->floats + graph->codec.dim;
+    memcpy(scratch, walk->floats, graph->codec.dim * sizeof *scratch);
+    sl_coarse_ask(&graph->coarse, graph->kernels, scratch, walk->query_buffer, &walk->query, &norm2, &walk->origin);
     return norm2;
 }
 
 /* Whether ranking takes a query in all the bits there are. */
-static int has_all_bits(const sl_index *index) {
-    const sl_codec *codec = &index->codec;
+static int has_all_bits(const sl_graph *graph) {
+    const sl_codec *codec = &graph->codec;
     return codec->codes == SL_CODES_I4 ||
-           (has_coarse(index) && codec->dtype == SL_F32 && !sl_has(index, SL_ARRAY_REFINE));
+           (has_coarse(graph) && codec->dtype == SL_F32 && !sl_has(graph, SL_ARRAY_REFINE));
 }
 
 static void ask_codes(sl_walk *walk, const void *vector, sl_dtype dtype) {
-    const sl_codec *codec = &walk->index->codec;
+    const sl_codec *codec = &walk->graph->codec;
     if (codec->codes == SL_CODES_I4) {
         sl_to_float(dtype, vector, walk->floats, codec->dim);
         ask_floats(walk);
@@ -118,41 +118,41 @@ static void ask_codes(sl_walk *walk, const void *vector, sl_dtype dtype) {
 }
 
 void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned what) {
-    const sl_index *index = walk->index;
-    const sl_codec *codec = &index->codec;
-    if (!has_coarse(index)) {
+    const sl_graph *graph = walk->graph;
+    const sl_codec *codec = &graph->codec;
+    if (!has_coarse(graph)) {
         ask_codes(walk, vector, dtype);
         return;
     }
     sl_to_float(dtype, vector, walk->floats, codec->dim);
     double norm2 = what & SL_ASK_WALK ? ask_coarse(walk) : sl_dot_double(walk->floats, walk->floats, codec->dim);
     walk->query_norm2 = (float)norm2;
-    if (what & SL_ASK_RANK && has_all_bits(index))
-        sl_encode_query4(codec, walk->floats, (uint8_t *)walk->query_buffer + sl_coarse_query_size(&index->coarse),
+    if (what & SL_ASK_RANK && has_all_bits(graph))
+        sl_encode_query4(codec, walk->floats, (uint8_t *)walk->query_buffer + sl_coarse_query_size(&graph->coarse),
                          walk->floats + codec->dim, &walk->query4, norm2);
 }
 
 void sl_walk_ask_partitions(sl_walk *walk, const void *vector, sl_dtype dtype, void *buffer, float *floats,
                             sl_query_code *out) {
-    const sl_index *index = walk->index;
-    if (!has_all_bits(index)) {
-        sl_partition_ask(index, vector, dtype, buffer, floats, out);
+    const sl_graph *graph = walk->graph;
+    if (!has_all_bits(graph)) {
+        sl_partition_ask(graph, vector, dtype, buffer, floats, out);
         return;
     }
     *out = walk->query4.rest[0];
-    out->bias_scale = index->codec.metric == SL_METRIC_IP ? sqrtf(walk->query_norm2) : 1;
+    out->bias_scale = graph->codec.metric == SL_METRIC_IP ? sqrtf(walk->query_norm2) : 1;
 }
 
 void sl_walk_ask_node(sl_walk *walk, uint32_t node) {
-    const sl_index *index = walk->index;
-    if (has_coarse(index)) {
-        sl_coded_floats(index, node, walk->floats);
+    const sl_graph *graph = walk->graph;
+    if (has_coarse(graph)) {
+        sl_coded_floats(graph, node, walk->floats);
         walk->query_norm2 = (float)ask_coarse(walk);
-    } else if (index->codec.codes == SL_CODES_I4) {
-        sl_coded_floats(index, node, walk->floats);
+    } else if (graph->codec.codes == SL_CODES_I4) {
+        sl_coded_floats(graph, node, walk->floats);
         ask_floats(walk);
     } else {
-        sl_row_as_query(&index->codec, sl_row(index, node), walk->query_buffer, &walk->query);
+        sl_row_as_query(&graph->codec, sl_row(graph, node), walk->query_buffer, &walk->query);
     }
 }
 
@@ -198,7 +198,7 @@ static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, siz
 static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
     if (!links) return 0;
-    size_t count = layer->index->kernels->unseen(&walk->visited, links, layer->degree, layer->count, ids);
+    size_t count = layer->graph->kernels->unseen(&walk->visited, links, layer->degree, layer->count, ids);
     walk->visited.count += count;
     walk->expansions++;
     walk->evaluations += count;
@@ -206,32 +206,32 @@ static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_
 }
 
 static sl_scorer scorer_of(const sl_walk *walk, size_t ahead) {
-    return sl_scorer_of(walk->index->kernels, walk->walked, &walk->query, ahead);
+    return sl_scorer_of(walk->graph->kernels, walk->walked, &walk->query, ahead);
 }
 
 /* Scores slots of a layer above 0 into walk->scores, by way of their nodes. */
 static void score_slots(sl_walk *walk, const sl_layer *layer, const uint32_t *slots, size_t count) {
-    const sl_index *index = layer->index;
+    const sl_graph *graph = layer->graph;
     const sl_scorer scorer = scorer_of(walk, AHEAD);
     for (size_t i = 0; i < count; i++) {
         uint32_t node = layer->upper->nodes[slots[i]];
-        walk->nodes[i] = node < index->n ? node : 0;
+        walk->nodes[i] = node < graph->n ? node : 0;
     }
     sl_score_block(&scorer, walk->nodes, count, count, walk->scores);
 }
 
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
-    const sl_index *index = walk->index;
+    const sl_graph *graph = walk->graph;
     const sl_upper *upper = walk->upper;
     if (entry.level == 0) return entry.node;
     uint32_t at = entry.slot;
-    sl_layer top = sl_layer_in(index, upper, entry.level);
+    sl_layer top = sl_layer_in(graph, upper, entry.level);
     score_slots(walk, &top, &at, 1);
     float best = walk->scores[0];
-    sl_layer bottom = sl_layer_in(index, upper, 0);
+    sl_layer bottom = sl_layer_in(graph, upper, 0);
     walk->evaluations++;
     for (uint32_t l = entry.level; l > level; l--) {
-        sl_layer layer = sl_layer_in(index, upper, l);
+        sl_layer layer = sl_layer_in(graph, upper, l);
         for (uint32_t from = SL_NONE; from != at;) {
             from = at;
             const uint32_t *links = sl_layer_links(&layer, at);
@@ -299,7 +299,7 @@ static sl_ids mark_seeds(sl_walk *walk, const sl_layer *layer, size_t *first, si
 /* Begins a walk at `start`, and on layer 0 at the entry point too: reachability is proved from there, and links lead
  * one way. */
 static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
-    uint32_t entry = layer->level ? SL_NONE : sl_entry_in(walk->index, walk->upper).node;
+    uint32_t entry = layer->level ? SL_NONE : sl_entry_in(walk->graph, walk->upper).node;
     sl_ids waiting = nothing(walk);
     for (size_t first = start.first; first < start.end;) {
         sl_ids next = mark_seeds(walk, layer, &first, start.end);
@@ -320,13 +320,13 @@ static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
 static int is_too_far(const sl_walk *walk) {
     float near = sl_pool_near(&walk->pool), popped = walk->pool.popped, stop = walk->stop;
     float origin = walk->origin;
-    if (walk->index->codec.metric == SL_METRIC_IP) return popped < near - stop * fabsf(near - origin);
+    if (walk->graph->codec.metric == SL_METRIC_IP) return popped < near - stop * fabsf(near - origin);
     float farthest = (1 + stop) * (1 + stop) * (origin - near);
     return origin - popped > (farthest > 0 ? farthest : 0);
 }
 
 void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
-    sl_layer layer = sl_layer_in(walk->index, walk->upper, level);
+    sl_layer layer = sl_layer_in(walk->graph, walk->upper, level);
     sl_visited_clear(&walk->visited);
     sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->near : 0);
     if (start.first >= layer.count) return;

@@ -6,7 +6,7 @@
 #include "hnsw/search/pool.h"
 
 typedef struct sl_walk {
-    const sl_index *index;
+    const sl_graph *graph;
     const sl_upper
         *upper; /* upper layers that the walk descends: the index's own, unless the caller puts a copy here */
     const sl_codec *walked; /* codec whose rows the walk scores; the caller may put a copy here too */
@@ -33,7 +33,7 @@ typedef struct sl_walk {
 } sl_walk;
 
 /* Makes scratch for walks with an ef up to max_ef. On failure everything is freed. */
-sl_status sl_walk_init(sl_walk *walk, const sl_index *index, size_t max_ef);
+sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef);
 void sl_walk_free(sl_walk *walk);
 
 /* Puts a deeper pool in place of the pool and what it holds. The new pool is for walks with an ef up to `depth`, or
@@ -43,8 +43,8 @@ sl_status sl_walk_deepen(sl_walk *walk, size_t depth);
 
 /* Returns the codec of the index's codes, with its rows where the walk reads them. */
 static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
-    const sl_index *index = walk->index;
-    return index->walk_codec == &index->codec ? walk->walked : &index->codec;
+    const sl_graph *graph = walk->graph;
+    return sl_codec_of_walks(graph) == &graph->codec ? walk->walked : &graph->codec;
 }
 
 /* sl_walk_ask takes a vector that has passed sl_vector_check; sl_walk_ask_node takes a stored one. `what` says which

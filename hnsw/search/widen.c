@@ -13,17 +13,17 @@ typedef struct sl_widening {
 } sl_widening;
 
 /* Returns how many nodes hold ef that are not deleted, if those are spread evenly. */
-static size_t depth_for(const sl_index *index, size_t ef) {
-    uint64_t depth = (uint64_t)ef * index->n / sl_undeleted_count(index);
+static size_t depth_for(const sl_graph *graph, size_t ef) {
+    uint64_t depth = (uint64_t)ef * graph->n / sl_undeleted_count(graph);
     if (depth > SL_MAX_EF) depth = SL_MAX_EF;
-    return depth < index->n ? (size_t)depth : index->n;
+    return depth < graph->n ? (size_t)depth : graph->n;
 }
 
 void sl_widen_all(sl_walk *walk, size_t most) {
-    const sl_index *index = walk->index;
+    const sl_graph *graph = walk->graph;
     sl_feed feed;
     sl_feed_start(&feed, walk, most);
-    for (size_t node = sl_next_undeleted(index, 0); node < index->n; node = sl_next_undeleted(index, node + 1))
+    for (size_t node = sl_next_undeleted(graph, 0); node < graph->n; node = sl_next_undeleted(graph, node + 1))
         sl_feed_node(&feed, (uint32_t)node);
     sl_feed_end(&feed, most);
 }
@@ -32,9 +32,9 @@ void sl_widen_all(sl_walk *walk, size_t most) {
  * `all` says so, or where a walk would meet more deleted nodes. Comparing needs no more memory than there is. */
 static void look(sl_widening *gathering, size_t ef, int all) {
     sl_walk *walk = gathering->walk;
-    const sl_index *index = walk->index;
-    size_t depth = depth_for(index, ef);
-    if (sl_undeleted_count(index) <= depth) all = 1;
+    const sl_graph *graph = walk->graph;
+    size_t depth = depth_for(graph, ef);
+    if (sl_undeleted_count(graph) <= depth) all = 1;
     if (sl_walk_deepen(walk, all ? ef : depth) != SL_OK) all = 1;
     if (all) {
         size_t most = ef < walk->depth ? ef : walk->depth;
@@ -45,7 +45,7 @@ static void look(sl_widening *gathering, size_t ef, int all) {
     sl_walk_layer(walk, 0, gathering->start, depth);
     sl_pool_finish(&walk->pool, depth);
     gathering->whole = walk->pool.size < depth;
-    sl_filter_undeleted(index, &walk->pool);
+    sl_filter_undeleted(graph, &walk->pool);
 }
 
 /* Makes a walk that may end early. The k-th best that counts must not be deleted, but the walk goes by the last that
@@ -53,17 +53,17 @@ static void look(sl_widening *gathering, size_t ef, int all) {
  * does not hold. */
 static int stops_rightly(sl_widening *gathering, size_t ef) {
     sl_walk *walk = gathering->walk;
-    const sl_index *index = walk->index;
+    const sl_graph *graph = walk->graph;
     sl_pool *pool = &walk->pool;
-    size_t depth = depth_for(index, ef), noted = 0, needed = gathering->k < SL_NEAR ? gathering->k : SL_NEAR;
-    if (sl_undeleted_count(index) <= depth || sl_walk_deepen(walk, depth) != SL_OK) return 0;
+    size_t depth = depth_for(graph, ef), noted = 0, needed = gathering->k < SL_NEAR ? gathering->k : SL_NEAR;
+    if (sl_undeleted_count(graph) <= depth || sl_walk_deepen(walk, depth) != SL_OK) return 0;
     walk->stop = (float)gathering->params->stop;
     walk->near = SL_NEAR;
     sl_walk_layer(walk, 0, gathering->start, depth);
     walk->stop = 0;
     float near = sl_pool_near(pool);
     sl_pool_finish(pool, depth);
-    sl_filter_undeleted(index, pool);
+    sl_filter_undeleted(graph, pool);
     for (size_t i = 0; i < pool->size; i++)
         noted += sl_pool_score(pool->keys[i]) >= near;
     return noted >= needed && pool->size >= gathering->k;
@@ -73,17 +73,17 @@ static int stops_rightly(sl_widening *gathering, size_t ef) {
  * what a filter wants. */
 static void gather_live(sl_widening *gathering, size_t ef) {
     const sl_search_params *params = gathering->params;
-    const sl_index *index = gathering->walk->index;
+    const sl_graph *graph = gathering->walk->graph;
     sl_pool *pool = &gathering->walk->pool;
     const size_t wanted = gathering->wanted, deepest = gathering->deepest;
-    if (params->stop > 0 && sl_filter_stops(index, params) && stops_rightly(gathering, ef)) return;
+    if (params->stop > 0 && sl_filter_stops(graph, params) && stops_rightly(gathering, ef)) return;
     for (int all = 0;;) {
         look(gathering, ef, all);
         size_t live = pool->size;
-        if (sl_filter_given(params)) sl_filter_pool(index, params, pool);
+        if (sl_filter_given(params)) sl_filter_pool(graph, params, pool);
         if (gathering->whole || sl_filter_enough(pool->size, ef, gathering->k, wanted)) return;
         if (live >= wanted && ef >= deepest) return;
-        if (live < wanted && depth_for(index, ef) == SL_MAX_EF)
+        if (live < wanted && depth_for(graph, ef) == SL_MAX_EF)
             all = 1;
         else
             ef = live >= wanted && ef > deepest / 2 ? deepest : 2 * ef;
@@ -110,7 +110,7 @@ static void gather_any(sl_widening *gathering, size_t ef) {
     for (;;) {
         sl_pool_finish(&walk->pool, ef);
         size_t seen = walk->pool.size;
-        sl_filter_pool(walk->index, params, &walk->pool);
+        sl_filter_pool(walk->graph, params, &walk->pool);
         if (sl_filter_enough(walk->pool.size, seen, gathering->k, wanted)) return;
         if (seen < ef || ef >= deepest) return;
         ef = ef < deepest / 2 ? 2 * ef : deepest;
@@ -119,15 +119,15 @@ static void gather_any(sl_widening *gathering, size_t ef) {
 }
 
 void sl_widen(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest, sl_range near) {
-    const sl_index *index = walk->index;
+    const sl_graph *graph = walk->graph;
     size_t ef = params->ef > k ? params->ef : k;
     sl_widening gathering = {
         .walk = walk, .params = params, .k = k, .wanted = wanted < ef ? wanted : ef, .deepest = deepest, .start = near};
     walk->stop = 0;
     if (near.first >= near.end)
-        gathering.start = sl_walk_from(sl_walk_descend(walk, sl_entry_in(index, walk->upper), 0));
-    if (!index->dead_count)
+        gathering.start = sl_walk_from(sl_walk_descend(walk, sl_entry_in(graph, walk->upper), 0));
+    if (!graph->dead_count)
         gather_any(&gathering, ef);
-    else if (sl_undeleted_count(index))
+    else if (sl_undeleted_count(graph))
         gather_live(&gathering, ef);
 }

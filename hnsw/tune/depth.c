@@ -81,7 +81,7 @@ static void record(sl_tune *tune, size_t t, size_t depth, const sl_tune_point *p
                                          .recall = point->recall,
                                          .standard_error = point->error,
                                          .evaluations = point->evaluations,
-                                         .n = sl_undeleted_count(task->index),
+                                         .n = sl_undeleted_count(&task->index->graph),
                                          .queries = task->nq,
                                          .k = (uint32_t)task->k,
                                          .least_k = (uint32_t)least_k,
@@ -124,7 +124,7 @@ static sl_status give_up(sl_tune *tune, size_t t) {
     SL_TRY(sl_tune_coverage(&tune->task, last->at, &share));
     if (share >= tune->targets[t])
         limit = SL_LIMIT_CODES;
-    else if (last->at < sl_undeleted_count(tune->task.index) && last->at == tune->task.max_ef &&
+    else if (last->at < sl_undeleted_count(&tune->task.index->graph) && last->at == tune->task.max_ef &&
              !stalls(curve, tune->targets[t]))
         limit = SL_LIMIT_EF;
     record(tune, t, best, best_point(curve), limit);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 sl_status sl_tune_task_init(sl_tune_task *task) {
-    const sl_allocator *allocator = &task->index->allocator;
+    const sl_allocator *allocator = &task->index->graph.allocator;
     size_t ranks;
     if (!sl_mul(task->threads, task->k, &ranks))
         return sl_fail(SL_ENOMEM, "%zu threads with k %zu do not fit the address space", task->threads, task->k);
@@ -21,7 +21,7 @@ sl_status sl_tune_task_init(sl_tune_task *task) {
 }
 
 void sl_tune_task_free(sl_tune_task *task) {
-    const sl_allocator *allocator = &task->index->allocator;
+    const sl_allocator *allocator = &task->index->graph.allocator;
     for (size_t t = 0; task->searchers && t < task->threads; t++)
         sl_searcher_free(task->searchers[t]);
     sl_mem_free(allocator, task->searchers, task->threads * sizeof *task->searchers);

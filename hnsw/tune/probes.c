@@ -73,7 +73,7 @@ static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
 /* Finds the fewest partitions, at least `from`, that reach the record's target, by doubling and halving. out->at is 0
  * where none do, or none do by `most` evaluations. In the latter case out->evaluations is more than that. */
 static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t from, double most, sl_tune_point *out) {
-    size_t all = probing->batch.index->partitions.count, low = from - 1, high = from;
+    size_t all = probing->batch.graph->partitions.count, low = from - 1, high = from;
     probing->params.rerank = record->rerank;
     for (double before = 0;; low = high, high = 2 * high < all ? 2 * high : all) {
         SL_TRY(measure(probing, high, out));
@@ -108,12 +108,12 @@ typedef struct budget {
  * less of what every query looks at. Numbers of groups are compared that way too. *kept becomes the measurement with
  * the number of partitions that the record gets. Its `at` is 0 where the record gets none. */
 static sl_status settle(probing *probing, sl_tuned_record *record, budget budget, size_t *from, sl_tune_point *kept) {
-    const sl_index *index = probing->batch.index;
+    const sl_graph *graph = probing->batch.graph;
     double least = 0;
-    size_t probes = *from, groups = 0, fewer = index->groups.count;
+    size_t probes = *from, groups = 0, fewer = graph->groups.count;
     *kept = (sl_tune_point){0};
     do {
-        double saved = (double)(groups ? index->groups.count : index->partitions.count) / 4;
+        double saved = (double)(groups ? graph->groups.count : graph->partitions.count) / 4;
         double most = record->probes ? least + saved : fmax(budget.batch + saved, budget.one);
         sl_tune_point point;
         probing->params.groups = groups;
@@ -134,10 +134,10 @@ static sl_status settle(probing *probing, sl_tuned_record *record, budget budget
 
 /* Lets scans serve what walks reach, where scans are cheaper. */
 static sl_status settle_reached(probing *probing, sl_tuned_record *record, size_t *from) {
-    const sl_index *index = probing->batch.index;
+    const sl_graph *graph = probing->batch.graph;
     /* A walk reads what it begins with as a scan for one query does. */
-    double walked = record->evaluations - (double)sl_start_evaluations(index) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
-    const price price = price_of(index->kernels->isa);
+    double walked = record->evaluations - (double)sl_start_evaluations(graph) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
+    const price price = price_of(graph->kernels->isa);
     const budget budget = {(walked - price.beside) * price.rows, walked * ROWS_AN_EVALUATION_ONE};
     sl_tune_point kept;
     return settle(probing, record, budget, from, &kept);
@@ -186,7 +186,8 @@ sl_status sl_tune_probes(sl_tune *tune) {
     sl_query_batch *batch = &probing.batch;
     sl_search_params_init(&probing.params);
     probing.params.probes = 1;
-    *batch = (sl_query_batch){.index = task->index,
+    *batch = (sl_query_batch){.graph = &task->index->graph,
+                              .numa = task->index->numa,
                               .searchers = task->searchers,
                               .threads = task->threads,
                               .queries = task->queries,
@@ -198,12 +199,12 @@ sl_status sl_tune_probes(sl_tune *tune) {
                               .nodes = 1};
     size_t bytes;
     void *ids;
-    if (!sl_scan_serves(batch->index, batch->params)) return SL_OK;
+    if (!sl_scan_serves(batch->graph, batch->params)) return SL_OK;
     if (!sl_mul(task->nq, task->k * sizeof *batch->ids, &bytes))
         return sl_fail(SL_ENOMEM, "%zu results of %zu queries do not fit the address space", task->k, task->nq);
-    SL_TRY(sl_mem_alloc(&task->index->allocator, bytes, &ids));
+    SL_TRY(sl_mem_alloc(&task->index->graph.allocator, bytes, &ids));
     batch->ids = ids;
     sl_status status = settle_all(&probing);
-    sl_mem_free(&task->index->allocator, ids, bytes);
+    sl_mem_free(&task->index->graph.allocator, ids, bytes);
     return status;
 }

@@ -13,7 +13,7 @@ static sl_status take_row(sl_tune_task *task, size_t q, sl_top *top) {
         uint64_t node = (uint64_t)-top->entries[i].score;
         if (i && row[i - 1] >> 32 == node)
             return sl_fail(SL_EINVAL, "truth of query %zu names id %llu twice", q,
-                           (unsigned long long)sl_id_of(task->index, (uint32_t)node));
+                           (unsigned long long)sl_id_of(&task->index->graph, (uint32_t)node));
         row[i] = node << 32 | top->entries[i].id;
     }
     return SL_OK;
@@ -21,7 +21,7 @@ static sl_status take_row(sl_tune_task *task, size_t q, sl_top *top) {
 
 /* Takes the ids of the true neighbours of all queries; `nodes`: the ids are node numbers already. */
 static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
-    const sl_allocator *allocator = &task->index->allocator;
+    const sl_allocator *allocator = &task->index->graph.allocator;
     const size_t k = task->k;
     sl_top top = {.k = k};
     sl_status status = SL_OK;
@@ -33,7 +33,7 @@ static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
         for (size_t i = 0; i < k; i++) {
             uint64_t id = ids[q * k + i];
             uint32_t node = (uint32_t)id;
-            if (nodes && id >= task->index->n) {
+            if (nodes && id >= task->index->graph.n) {
                 /* Scores beyond what a double holds are no scores. */
                 status = sl_fail(SL_EVALUE, "query %zu is too far from the vectors for a score; scale them down", q);
                 goto done;
@@ -57,65 +57,67 @@ done:
 }
 
 /* Returns the type in which queries and vectors are compared: the index's own integers, or floats. */
-static sl_dtype exact_type(const sl_index *index) {
-    return sl_dtype_is_float(index->codec.dtype) ? SL_F32 : index->codec.dtype;
+static sl_dtype exact_type(const sl_graph *graph) {
+    return sl_dtype_is_float(graph->codec.dtype) ? SL_F32 : graph->codec.dtype;
 }
 
 /* Makes the scan. It keeps a copy of the queries as floats where they are of another floating-point type. */
 static sl_status make_scan(const sl_tune_task *task, sl_exact **out) {
     const sl_index *index = task->index;
-    const size_t dim = index->codec.dim;
+    const size_t dim = index->graph.codec.dim;
     sl_exact_params params;
     sl_exact_params_init(&params);
     params.dim = dim;
-    params.metric = index->codec.metric;
-    params.dtype = exact_type(index);
+    params.metric = index->graph.codec.metric;
+    params.dtype = exact_type(&index->graph);
     params.k = task->k;
     params.threads = task->threads;
-    params.allocator = &index->allocator;
+    params.allocator = &index->graph.allocator;
     if (params.dtype == task->dtype) return sl_exact_create(&params, task->queries, task->nq, task->stride, out);
     size_t bytes;
     void *block;
     *out = NULL;
     if (!sl_mul(task->nq, dim * sizeof(float), &bytes))
         return sl_fail(SL_ENOMEM, "%zu queries do not fit the address space", task->nq);
-    SL_TRY(sl_mem_alloc(&index->allocator, bytes, &block));
+    SL_TRY(sl_mem_alloc(&index->graph.allocator, bytes, &block));
     for (size_t q = 0; q < task->nq; q++)
         sl_to_float(task->dtype, task->queries + q * task->stride, (float *)block + q * dim, dim);
     sl_status status = sl_exact_create(&params, block, task->nq, 0, out);
-    sl_mem_free(&index->allocator, block, bytes);
+    sl_mem_free(&index->graph.allocator, block, bytes);
     return status;
 }
 
 /* Compares the queries with all nodes that are not deleted. The scan numbers these anew: nodes[i] is the i-th. */
 static sl_status scan(sl_tune_task *task, sl_exact *exact, uint32_t *nodes, uint64_t units) {
     const sl_index *index = task->index;
-    const sl_dtype dtype = exact_type(index);
-    size_t row = index->codec.dim * sl_dtype_size(dtype), room = BLOCK_BYTES / row + 1;
-    if (room > index->n) room = index->n;
+    const sl_dtype dtype = exact_type(&index->graph);
+    size_t row = index->graph.codec.dim * sl_dtype_size(dtype), room = BLOCK_BYTES / row + 1;
+    if (room > index->graph.n) room = index->graph.n;
     sl_status status = SL_OK;
     void *block;
-    SL_TRY(sl_mem_alloc(&index->allocator, room * row, &block));
+    SL_TRY(sl_mem_alloc(&index->graph.allocator, room * row, &block));
     size_t first = 0, before = 0;
-    for (size_t node = sl_next_undeleted(index, 0), count; node < index->n; first += count, before = node) {
-        for (count = 0; count < room && node < index->n; node = sl_next_undeleted(index, node + 1)) {
-            sl_vector_of(index, (uint32_t)node, dtype, (char *)block + count * row);
+    for (size_t node = sl_next_undeleted(&index->graph, 0), count; node < index->graph.n;
+         first += count, before = node) {
+        for (count = 0; count < room && node < index->graph.n; node = sl_next_undeleted(&index->graph, node + 1)) {
+            sl_vector_of(&index->graph, (uint32_t)node, dtype, (char *)block + count * row);
             nodes[first + count++] = (uint32_t)node;
         }
         SL_TRY_GOTO(sl_exact_scan(exact, block, count, 0, first), done);
-        double done_before = (double)before / (double)index->n, done_now = fmin(1, (double)node / (double)index->n);
+        double done_before = (double)before / (double)index->graph.n,
+               done_now = fmin(1, (double)node / (double)index->graph.n);
         sl_progress_step(&task->progress,
                          (uint64_t)((double)units * done_now) - (uint64_t)((double)units * done_before));
         if (sl_progress_cancelled(&task->progress)) SL_TRY_GOTO(sl_progress_end(&task->progress), done);
     }
 done:
-    sl_mem_free(&index->allocator, block, room * row);
+    sl_mem_free(&index->graph.allocator, block, room * row);
     return status;
 }
 
 static sl_status compare_everything(sl_tune_task *task, uint64_t units) {
-    const sl_allocator *allocator = &task->index->allocator;
-    size_t all = task->nq * task->k, nodes_bytes = task->index->n * sizeof(uint32_t);
+    const sl_allocator *allocator = &task->index->graph.allocator;
+    size_t all = task->nq * task->k, nodes_bytes = task->index->graph.n * sizeof(uint32_t);
     sl_exact *exact;
     void *block = NULL, *nodes = NULL;
     sl_status status;
@@ -140,7 +142,7 @@ sl_status sl_tune_truth(sl_tune_task *task, const uint64_t *ids, uint64_t units)
     void *block;
     if (!sl_mul(task->nq, task->k * sizeof *task->truth, &bytes))
         return sl_fail(SL_ENOMEM, "%zu queries with k %zu do not fit the address space", task->nq, task->k);
-    SL_TRY(sl_mem_alloc(&task->index->allocator, bytes, &block));
+    SL_TRY(sl_mem_alloc(&task->index->graph.allocator, bytes, &block));
     task->truth = block;
     return ids ? take_ids(task, ids, 0) : compare_everything(task, units);
 }
@@ -152,7 +154,7 @@ sl_status sl_tune_judge_truth(const sl_tune *tune) {
         best = fmax(best, tune->records[t].recall);
     for (size_t t = 0; t < tune->count; t++)
         if (sl_settings_reach(&tune->records[t])) return SL_OK;
-    if (best >= 0.05 || sl_undeleted_count(tune->task.index) / tune->task.k < 40) return SL_OK;
+    if (best >= 0.05 || sl_undeleted_count(&tune->task.index->graph) / tune->task.k < 40) return SL_OK;
     return sl_fail(
         SL_EINVAL,
         "recall is %.4f at most, which is chance: the truth is not of these queries, this metric and the ids "

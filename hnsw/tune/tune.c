@@ -52,7 +52,7 @@ static sl_status take_targets(sl_tune *tune) {
 
 static sl_status take_limits(sl_tune *tune) {
     sl_tune_task *task = &tune->task;
-    const size_t n = sl_undeleted_count(task->index), k = task->k;
+    const size_t n = sl_undeleted_count(&task->index->graph), k = task->k;
     size_t most = tune->params.max_ef;
     if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
     if (k > n) return sl_fail(SL_EINVAL, "k is %zu, but the index holds %zu vectors; tune for a smaller k", k, n);
@@ -71,7 +71,7 @@ static sl_status take_limits(sl_tune *tune) {
 
 static sl_status take_queries(sl_tune *tune, const void *queries, sl_dtype dtype, size_t stride) {
     sl_tune_task *task = &tune->task;
-    const sl_codec *codec = &task->index->codec;
+    const sl_codec *codec = &task->index->graph.codec;
     SL_TRY(sl_codec_accepts(codec, dtype));
     SL_TRY(sl_check_stride(queries, dtype, codec->dim, stride));
     task->queries = queries;
@@ -85,9 +85,9 @@ static sl_status take_queries(sl_tune *tune, const void *queries, sl_dtype dtype
 }
 
 /* Whether searches rank what they find by anything but the walk's own scores. */
-static int reranks(const sl_index *index) {
-    return sl_has(index, SL_ARRAY_REFINE) || index->codes == SL_CODES_I4 || index->codec.codes == SL_CODES_F32 ||
-           !sl_dtype_is_float(index->codec.dtype);
+static int reranks(const sl_graph *graph) {
+    return sl_has(graph, SL_ARRAY_REFINE) || graph->codes == SL_CODES_I4 || graph->codec.codes == SL_CODES_F32 ||
+           !sl_dtype_is_float(graph->codec.dtype);
 }
 
 /* Makes a curve for each depth of re-ranking, from the least to all there is, and one over stop. */
@@ -95,7 +95,7 @@ static sl_status make_curves(sl_tune *tune) {
     static const double depths[SL_TUNE_DEPTHS] = {1, 1.3, 1.6, 2, 2.5, 3, 4, 5, 6, 8, 12, 20, (double)SL_MAX_EF};
     sl_tune_task *task = &tune->task;
     const sl_index *index = task->index;
-    const sl_allocator *allocator = &index->allocator;
+    const sl_allocator *allocator = &index->graph.allocator;
     void *block;
     SL_TRY(sl_mem_alloc(allocator, (task->depth_count + 1) * sizeof *tune->curves, &block));
     tune->curves = block;
@@ -106,7 +106,7 @@ static sl_status make_curves(sl_tune *tune) {
     for (size_t d = 0; d < task->depth_count && task->depth_count > 1; d++)
         task->depths[d] = (size_t)fmin(ceil(depths[d] * (double)task->k), SL_MAX_EF);
     /* Both read memory; that is most of what they cost. */
-    const sl_array *arrays = index->arrays;
+    const sl_array *arrays = index->graph.arrays;
     size_t codes = arrays[SL_ARRAY_CODES].width, coarse = arrays[SL_ARRAY_COARSE].width;
     size_t beside = coarse ? codes : arrays[SL_ARRAY_REST].width, refine = arrays[SL_ARRAY_REFINE].width;
     size_t finer = refine ? refine : beside, walked = coarse ? coarse : codes;
@@ -183,14 +183,14 @@ static sl_status run(sl_tune *tune, const uint64_t *truth, size_t *first) {
     if (truth) SL_TRY(sl_tune_judge_truth(tune));
     SL_TRY(sl_tune_probes(tune));
     SL_TRY(sl_progress_end(&tune->task.progress));
-    return sl_settings_put(tune->task.index, tune->records, tune->count, first);
+    return sl_settings_put(&tune->task.index->graph, tune->records, tune->count, first);
 }
 
 sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t stride,
                         const uint64_t *truth, size_t k, const sl_tune_params *params, sl_tune_report *report) {
     if (!index || !queries) return sl_fail(SL_EINVAL, "index or queries is NULL");
     sl_tune tune = {.task = {.index = index, .nq = nq, .k = k}};
-    const sl_allocator *allocator = &index->allocator;
+    const sl_allocator *allocator = &index->graph.allocator;
     sl_tune_params_init(&tune.params);
     SL_TRY(sl_params_in(&tune.params, sizeof tune.params, params, "sl_tune_params_init"));
     if (report) SL_TRY(sl_params_check_out(report, "sl_tune_report"));
@@ -198,7 +198,7 @@ sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, si
     SL_TRY(take_limits(&tune));
     SL_TRY(take_queries(&tune, queries, dtype, stride));
     SL_TRY(sl_reach_settle(index));
-    size_t first, depths = reranks(index) ? SL_TUNE_DEPTHS : 1;
+    size_t first, depths = reranks(&index->graph) ? SL_TUNE_DEPTHS : 1;
     tune.task.depth_count = depths;
     sl_status status = run(&tune, truth, &first);
     if (status == SL_OK && report) fill_report(&tune, first, report);

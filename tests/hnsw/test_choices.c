@@ -36,8 +36,8 @@ static int goes_on(sl_metric metric, double times, double stop) {
     params.codes = SL_CODES_F32;
     sl_index *index = indexes_make(&params, vectors, SL_F32, 3, NULL, 1);
     for (uint32_t node = 0; node < 3; node++) {
-        memset(sl_links(index, node), 0xff, index->m0 * sizeof(uint32_t));
-        if (node < 2) *sl_links(index, node) = node + 1;
+        memset(sl_links(&index->graph, node), 0xff, index->graph.m0 * sizeof(uint32_t));
+        if (node < 2) *sl_links(&index->graph, node) = node + 1;
     }
     sl_entry_set(index, 0, 0);
     sl_search_params search;
@@ -77,18 +77,18 @@ START_TEST(so_many_are_ranked_anew) {
     ck_ok(status);
     float *x = clusters_make(N + QUERIES, DIM, 0.3, 4);
     ck_ok(indexes_add(index, x, SL_F32, N, NULL));
-    ck_assert_int_eq(sl_has(index, SL_ARRAY_COARSE), _i);
+    ck_assert_int_eq(sl_has(&index->graph, SL_ARRAY_COARSE), _i);
     const size_t own = _i ? 3 * K + 10 : K + K / 2 + 10;
     sl_search_params search;
     sl_search_params_init(&search);
-    ck_assert_uint_eq(sl_rerank_count(index, K, &search), own);
+    ck_assert_uint_eq(sl_rerank_count(&index->graph, K, &search), own);
     uint64_t unasked[QUERIES * K], asked[QUERIES * K];
     indexes_search(index, (vector_rows){x + N * DIM, SL_F32, QUERIES}, K, search.ef, unasked, NULL);
     search.rerank = own;
     ck_ok(sl_index_search(index, x + N * DIM, SL_F32, QUERIES, 0, K, &search, asked, NULL, NULL));
     ck_assert_mem_eq(asked, unasked, sizeof asked);
     search.rerank = K - 1;
-    ck_assert_uint_eq(sl_rerank_count(index, K, &search), K);
+    ck_assert_uint_eq(sl_rerank_count(&index->graph, K, &search), K);
     free(x);
     sl_index_free(index);
 }
@@ -108,7 +108,7 @@ START_TEST(few_copies_are_linked) {
     indexes_params(&params, DIM, SL_METRIC_L2);
     sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
     sl_select select;
-    ck_ok(sl_select_init(&select, index, N));
+    ck_ok(sl_select_init(&select, &index->graph, N));
     for (size_t limit = 1; limit <= 16; limit++) {
         size_t copies = 0;
         select.count = 0;
@@ -134,7 +134,7 @@ END_TEST
 static uint32_t highest(const sl_index *index, uint32_t from, uint32_t to) {
     uint32_t most = 0;
     for (uint32_t node = from; node < to; node++)
-        if (sl_level_of(index, node) > most) most = sl_level_of(index, node);
+        if (sl_level_of(&index->graph, node) > most) most = sl_level_of(&index->graph, node);
     return most;
 }
 
@@ -156,17 +156,17 @@ START_TEST(undoing_puts_the_entry_point_back) {
         sl_index_free(index);
     }
     ck_ok(indexes_add(index, x, SL_F32, N, NULL));
-    const uint64_t entry = index->entry;
+    const uint64_t entry = index->graph.entry;
     sl_add_params add;
     sl_add_params_init(&add);
     add.threads = 1;
     add.progress = cancel_at_the_end;
     ck_fails(sl_index_add(index, x + N * DIM, SL_F32, MORE, 0, NULL, &add), SL_ECANCELED, "cancelled");
-    ck_assert_uint_eq(index->entry, entry);
+    ck_assert_uint_eq(index->graph.entry, entry);
     indexes_sound(index);
     add.progress = NULL;
     ck_ok(sl_index_add(index, x + N * DIM, SL_F32, MORE, 0, NULL, &add));
-    ck_assert_uint_gt(index->entry >> 32, entry >> 32);
+    ck_assert_uint_gt(index->graph.entry >> 32, entry >> 32);
     sl_index_free(index);
     free(x);
 }

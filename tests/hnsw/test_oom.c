@@ -191,7 +191,7 @@ END_TEST
 /* Also where vectors that cannot be reached have to be brought in first. */
 START_TEST(checking_and_mending) {
     fail_each(check, 5);
-    memset(sl_links(idx, 0), 0xff, N / 2 * idx->m0 * sizeof(uint32_t));
+    memset(sl_links(&idx->graph, 0), 0xff, N / 2 * idx->graph.m0 * sizeof(uint32_t));
     idx->unverified = 1;
     fail_each(check, 12);
     indexes_sound(idx);
@@ -276,7 +276,7 @@ START_TEST(reserving) {
     ck_ok(sl_index_delete(idx, &ids[3], 1));
     for (;; at++) {
         sl_index_stats before = indexes_stats(idx);
-        size_t capacity = idx->capacity;
+        size_t capacity = idx->graph.capacity;
         memory.calls = 0;
         memory.fail_at = at;
         sl_status status = sl_index_reserve(idx, 3 * N);
@@ -287,10 +287,10 @@ START_TEST(reserving) {
         check_usable(idx);
         if (!failed) break;
         ck_fails(status, SL_ENOMEM, "cannot allocate");
-        ck_assert_uint_eq(idx->capacity, capacity);
+        ck_assert_uint_eq(idx->graph.capacity, capacity);
     }
     ck_assert_uint_gt(at, 5);
-    ck_assert_uint_ge(idx->capacity, 3 * N);
+    ck_assert_uint_ge(idx->graph.capacity, 3 * N);
     ck_fails(sl_index_get(idx, &ids[3], 1, SL_F32, vector), SL_ENOTFOUND, "not in the index");
     indexes_sound(idx);
 }
@@ -309,7 +309,7 @@ START_TEST(ordering) {
     size_t at = 1;
     for (;; at++) {
         size_t blocks = memory.live_blocks, warned = warnings;
-        uint64_t was = idx->entry;
+        uint64_t was = idx->graph.entry;
         idx->ordered = 0;
         memory.calls = 0;
         memory.fail_at = at;
@@ -321,7 +321,7 @@ START_TEST(ordering) {
         ck_assert_uint_eq(idx->ordered, failed ? 0 : MANY);
         ck_assert_uint_eq(warnings - warned, failed ? 1 : 0);
         if (!failed) break;
-        ck_assert_uint_eq(idx->entry, was);
+        ck_assert_uint_eq(idx->graph.entry, was);
         check_usable(idx);
     }
     ck_assert_uint_gt(at, 9);

@@ -103,8 +103,8 @@ START_TEST(linking_anew_waits_for_others) {
     sl_build_locks *locks = calloc(1, sizeof *locks);
     sl_insert insert;
     ck_ok(sl_insert_init(&insert, index, locks));
-    uint32_t *links = sl_links(index, AGAIN), kept = links[0];
-    for (size_t i = 1; i < index->m0; i++)
+    uint32_t *links = sl_links(&index->graph, AGAIN), kept = links[0];
+    for (size_t i = 1; i < index->graph.m0; i++)
         sl_link_store(links + i, SL_NONE);
     sl_spin_lock(&locks->nodes[AGAIN]);
     pthread_t other;
@@ -114,7 +114,7 @@ START_TEST(linking_anew_waits_for_others) {
     ck_assert_uint_eq(sl_link_load(links + 1), SL_NONE);
     sl_spin_unlock(&locks->nodes[AGAIN]);
     join(&other, 1);
-    ck_assert_uint_lt(links[1], index->n);
+    ck_assert_uint_lt(links[1], index->graph.n);
     indexes_sound(index);
     sl_insert_free(&insert);
     free(locks);

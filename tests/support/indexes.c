@@ -103,7 +103,8 @@ double indexes_recall(const uint64_t *found, const uint64_t *truth, size_t nq, s
 void indexes_save_cut(const sl_index *index, const char *path, const section_bytes *cut, size_t count) {
     sl_description file;
     size_t kept = 0;
-    sl_describe(index, &(sl_described_as){.id_width = (uint32_t)index->arrays[SL_ARRAY_IDS].width}, &file);
+    sl_describe(&index->graph, &(sl_described_as){.id_width = (uint32_t)index->graph.arrays[SL_ARRAY_IDS].width},
+                &file);
     for (size_t i = 0; i < file.count; i++) {
         sl_section_source section = file.sections[i];
         for (size_t k = 0; k < count; k++)

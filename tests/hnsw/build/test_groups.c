@@ -77,8 +77,8 @@ static void tear_down(void) {
 
 /* They hold all partitions, one after another. */
 static void check_groups(const sl_index *index) {
-    const sl_partitions *groups = &index->groups;
-    size_t at = 0, all = index->partitions.count;
+    const sl_partitions *groups = &index->graph.groups;
+    size_t at = 0, all = index->graph.partitions.count;
     ck_assert_uint_ge(all, LEAST_PARTITIONS);
     ck_assert_uint_le(groups->count, all / SL_GROUP_PARTITIONS);
     ck_assert_uint_ge(groups->count, all / SL_GROUP_PARTITIONS * 9 / 10);
@@ -89,7 +89,7 @@ static void check_groups(const sl_index *index) {
         at = range.end;
     }
     ck_assert_uint_eq(at, all);
-    ck_ok(sl_partitions_check(index));
+    ck_ok(sl_partitions_check(&index->graph));
 }
 
 typedef struct answer {
@@ -114,7 +114,7 @@ static void ask(const sl_index *index, size_t probes, size_t groups, int togethe
 }
 
 static int scans(const sl_index *index) {
-    return index->kernels->tile.scan != NULL;
+    return index->graph.kernels->tile.scan != NULL;
 }
 
 START_TEST(few_have_none) {
@@ -123,11 +123,11 @@ START_TEST(few_have_none) {
     params.m = 4;
     params.ef_construction = 8;
     sl_index *small = indexes_make(&params, rows, SL_F32, (LEAST_PARTITIONS - 1) * SL_PARTITION_ROWS, NULL, 2);
-    ck_assert_uint_eq(small->groups.count, 0);
-    ck_assert_uint_gt(small->partitions.count, 0);
+    ck_assert_uint_eq(small->graph.groups.count, 0);
+    ck_assert_uint_gt(small->graph.partitions.count, 0);
     sl_index_free(small);
     check_groups(idx);
-    const sl_partitions *groups = &idx->groups, *partitions = &idx->partitions;
+    const sl_partitions *groups = &idx->graph.groups, *partitions = &idx->graph.partitions;
     ck_assert_uint_eq(indexes_stats(idx).partitions, partitions->count);
     ck_assert_uint_eq(indexes_stats(idx).groups, groups->count);
     ck_assert_uint_eq(indexes_stats(idx).bytes_partitions,
@@ -147,7 +147,7 @@ START_TEST(fewer_groups_read_less) {
     static answer all, some, before;
     if (!scans(idx)) return;
     ask(idx, PROBES, 0, 0, &all);
-    size_t count = idx->groups.count;
+    size_t count = idx->graph.groups.count;
     const size_t alike[] = {count, count + 1, SIZE_MAX};
     for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
         ask(idx, PROBES, alike[i], 0, &some);
@@ -169,12 +169,12 @@ END_TEST
 
 /* A walk begins in the nearest partition of the nearest group, having looked at no others. */
 START_TEST(walks_begin_in_a_group) {
-    const sl_partitions *partitions = &idx->partitions, *groups = &idx->groups;
-    size_t size = sl_round_up(sl_start_scratch(idx), 64), most = 0;
+    const sl_partitions *partitions = &idx->graph.partitions, *groups = &idx->graph.groups;
+    size_t size = sl_round_up(sl_start_scratch(&idx->graph), 64), most = 0;
     uint8_t *scratch = aligned_alloc(64, size);
     sl_walk walk;
     ck_assert_ptr_nonnull(scratch);
-    ck_ok(sl_walk_init(&walk, idx, K));
+    ck_ok(sl_walk_init(&walk, &idx->graph, K));
     for (size_t g = 0; g < groups->count; g++)
         if (groups->starts[g + 1] - groups->starts[g] > most) most = groups->starts[g + 1] - groups->starts[g];
     for (size_t q = 0; q < HALF; q++) {
@@ -201,15 +201,15 @@ START_TEST(more_groups_where_some_are_deleted) {
     sl_search_params params;
     sl_search_params_init(&params);
     params.groups = 3;
-    ck_assert_uint_eq(sl_scan_groups(idx, &params), 3);
+    ck_assert_uint_eq(sl_scan_groups(&idx->graph, &params), 3);
     uint64_t *ids = malloc(GONE * sizeof *ids);
     ck_assert_ptr_nonnull(ids);
     for (size_t i = 0; i < GONE; i++)
         ids[i] = i;
     ck_ok(sl_index_delete(idx, ids, GONE));
-    ck_assert_uint_eq(sl_scan_groups(idx, &params), 5);
-    params.groups = idx->groups.count - 1;
-    ck_assert_uint_eq(sl_scan_groups(idx, &params), 0);
+    ck_assert_uint_eq(sl_scan_groups(&idx->graph, &params), 5);
+    params.groups = idx->graph.groups.count - 1;
+    ck_assert_uint_eq(sl_scan_groups(&idx->graph, &params), 0);
     free(ids);
 }
 END_TEST
@@ -218,7 +218,7 @@ END_TEST
 START_TEST(together_as_alone) {
     static answer alone, together;
     if (!scans(idx)) return;
-    for (size_t groups = 1; groups <= idx->groups.count; groups += 3)
+    for (size_t groups = 1; groups <= idx->graph.groups.count; groups += 3)
         for (size_t probes = 2; probes <= 200; probes *= 10) {
             ask(idx, probes, groups, 0, &alone);
             ask(idx, probes, groups, 1, &together);
@@ -239,8 +239,9 @@ START_TEST(kept_in_files) {
     static const sl_place places[] = {SL_PLACE_MAP, SL_PLACE_DRAM};
     for (size_t i = 0; i < 2; i++) {
         sl_index *opened = indexes_open(place.path, places[i]);
-        ck_assert_uint_eq(idx->groups.count, opened->groups.count);
-        ck_assert_mem_eq(idx->groups.starts, opened->groups.starts, (idx->groups.count + 1) * sizeof(uint32_t));
+        ck_assert_uint_eq(idx->graph.groups.count, opened->graph.groups.count);
+        ck_assert_mem_eq(idx->graph.groups.starts, opened->graph.groups.starts,
+                         (idx->graph.groups.count + 1) * sizeof(uint32_t));
         check_groups(opened);
         ask(opened, 4, 5, 0, &without);
         ck_assert_mem_eq(with.ids, without.ids, sizeof with.ids);
@@ -249,11 +250,11 @@ START_TEST(kept_in_files) {
     }
     /* A file of before there were groups: all partitions are looked at. */
     ask(idx, 4, 0, 0, &with);
-    sl_partitions_free(&idx->allocator, &idx->groups);
+    sl_partitions_free(&idx->graph.allocator, &idx->graph.groups);
     ck_ok(indexes_save(idx, place.path));
     for (size_t i = 0; i < 2; i++) {
         sl_index *opened = indexes_open(place.path, places[i]);
-        ck_assert_uint_eq(opened->groups.count, 0);
+        ck_assert_uint_eq(opened->graph.groups.count, 0);
         ask(opened, 4, 5, 0, &without);
         ck_assert_mem_eq(with.ids, without.ids, sizeof with.ids);
         indexes_sound(opened);
@@ -294,10 +295,10 @@ static void (*const lies[])(sl_partitions *groups) = {late_start, early_end, far
 /* Refused where the index is to be written to; where it is mapped, what they lead to are vectors, and a check tells. */
 START_TEST(wrong_content_is_found) {
     static answer found;
-    lies[_i](&idx->groups);
+    lies[_i](&idx->graph.groups);
     ck_ok(indexes_save(idx, place.path));
     sl_index *opened = indexes_broken(place.path, "group");
-    for (size_t groups = 1; groups <= opened->groups.count; groups += 5) {
+    for (size_t groups = 1; groups <= opened->graph.groups.count; groups += 5) {
         for (int together = 0; together < 2; together++) {
             ask(opened, 300, groups, together, &found);
             for (size_t i = 0; i < HALF * K; i++)
@@ -312,11 +313,11 @@ END_TEST
  * for which alone there is room; or twice the one that is nearest, which goes first. */
 START_TEST(groups_may_overlap) {
     static answer found;
-    sl_partitions *groups = &idx->groups;
+    sl_partitions *groups = &idx->graph.groups;
     if (!scans(idx)) return;
     for (size_t g = 0; g < groups->count; g++)
-        groups->starts[g] = g % 2 ? (uint32_t)idx->partitions.count : 0;
-    idx->partitions.starts[1] = 1;
+        groups->starts[g] = g % 2 ? (uint32_t)idx->graph.partitions.count : 0;
+    idx->graph.partitions.starts[1] = 1;
     ck_ok(indexes_save(idx, place.path));
     sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
     for (size_t probes = 1; probes <= 300; probes = 3 * probes + 1) {
@@ -345,7 +346,7 @@ static void save_with(uint64_t partitions, uint64_t starts, uint64_t codes) {
 }
 
 START_TEST(wrong_sizes_are_refused) {
-    uint64_t pitch = idx->groups.codec.rows.pitch, count = idx->groups.count;
+    uint64_t pitch = idx->graph.groups.codec.rows.pitch, count = idx->graph.groups.count;
     const uint64_t sizes[][3] = {{1, 0, SIZE_MAX},         {1, SIZE_MAX, 0},
                                  {1, count * 4, SIZE_MAX}, {1, SIZE_MAX, count * pitch - 1},
                                  {1, 4, SIZE_MAX},         {0, SIZE_MAX, SIZE_MAX}};
@@ -378,8 +379,8 @@ START_TEST(without_memory_all_stays) {
     params.allocator = &memory.allocator;
     sl_index *index;
     ck_ok(sl_index_open(kept.path, &params, &index));
-    index->seed++;
-    size_t at = 1, size = (index->groups.count + 1) * sizeof(uint32_t);
+    index->graph.seed++;
+    size_t at = 1, size = (index->graph.groups.count + 1) * sizeof(uint32_t);
     for (;; at += 1 + at / 16) {
         size_t blocks = memory.live_blocks;
         index->ordered = 0;
@@ -391,7 +392,7 @@ START_TEST(without_memory_all_stays) {
         ck_assert_uint_eq(memory.live_blocks, blocks);
         check_groups(index);
         if (!failed) break;
-        ck_assert_mem_eq(index->groups.starts, idx->groups.starts, size);
+        ck_assert_mem_eq(index->graph.groups.starts, idx->graph.groups.starts, size);
     }
     ck_assert_uint_gt(at, 35);
     ck_assert_uint_eq(index->ordered, N);
@@ -438,19 +439,19 @@ START_TEST(settings_keep_their_share) {
                               .probes = 5,
                               .probes_one = 6,
                               .groups = 7};
-    size_t first, before = idx->groups.count;
-    ck_ok(sl_settings_put(idx, &record, 1, &first));
+    size_t first, before = idx->graph.groups.count;
+    ck_ok(sl_settings_put(&idx->graph, &record, 1, &first));
     ck_ok(indexes_add(idx, rows, SL_F32, N, NULL));
     idx->ordered = 0;
     sl_renumber_settle(idx, 0, 2, NULL);
-    size_t now = idx->groups.count;
+    size_t now = idx->graph.groups.count;
     ck_assert_uint_gt(now, 2 * before - 2);
-    ck_assert_uint_ge(idx->tuned->groups * before, 7 * now);
-    ck_assert_uint_lt((idx->tuned->groups - 1) * before, 7 * now);
+    ck_assert_uint_ge(idx->graph.tuned->groups * before, 7 * now);
+    ck_assert_uint_lt((idx->graph.tuned->groups - 1) * before, 7 * now);
     /* An index that has none any more. */
     sl_partitions none = {0};
-    sl_settings_follow(idx, &idx->partitions, &none);
-    ck_assert_uint_eq(idx->tuned->groups, 0);
+    sl_settings_follow(&idx->graph, &idx->graph.partitions, &none);
+    ck_assert_uint_eq(idx->graph.tuned->groups, 0);
 }
 END_TEST
 
@@ -483,7 +484,7 @@ START_TEST(tuned_for_a_recall) {
         ck_ok(sl_index_get_tuned(index, i, &tuned));
         ck_assert_uint_gt(tuned.probes, 0);
         ck_assert_uint_gt(tuned.groups, 0);
-        ck_assert_uint_lt(tuned.groups, index->groups.count);
+        ck_assert_uint_lt(tuned.groups, index->graph.groups.count);
         for (size_t together = 0; together < 2; together++) {
             sl_search_params search;
             sl_search_stats stats;

@@ -158,12 +158,12 @@ static sl_index *connected(float **x) {
 
 /* Takes the links that `drop` names out of every list, closing the gaps. */
 static void drop_links(sl_index *index, int (*drop)(uint32_t from, uint32_t to)) {
-    for (uint32_t node = 0; node < index->n; node++) {
-        uint32_t *links = sl_links(index, node);
+    for (uint32_t node = 0; node < index->graph.n; node++) {
+        uint32_t *links = sl_links(&index->graph, node);
         size_t kept = 0;
-        for (size_t i = 0; i < index->m0; i++)
+        for (size_t i = 0; i < index->graph.m0; i++)
             if (links[i] != SL_NONE && !drop(node, links[i])) links[kept++] = links[i];
-        memset(links + kept, 0xff, (index->m0 - kept) * sizeof *links);
+        memset(links + kept, 0xff, (index->graph.m0 - kept) * sizeof *links);
     }
 }
 
@@ -192,7 +192,7 @@ START_TEST(cuts_are_found_and_mended) {
     const struct cut *cut = &cuts[_i];
     float *x;
     sl_index *index = connected(&x);
-    uint32_t entry = sl_entry_get(index).node;
+    uint32_t entry = sl_entry_get(&index->graph).node;
     lonely = entry == 77 ? 78 : 77;
     if (entry >= 500 && entry < 600) sl_entry_set(index, 0, 3);
     drop_links(index, cut->drop);
@@ -216,13 +216,13 @@ END_TEST
 START_TEST(mending_nothing_changes_nothing) {
     float *x;
     sl_index *index = connected(&x);
-    size_t size = index->n * index->m0 * sizeof(uint32_t);
+    size_t size = index->graph.n * index->graph.m0 * sizeof(uint32_t);
     uint32_t *before = malloc(size);
     ck_assert_ptr_nonnull(before);
-    memcpy(before, sl_links(index, 0), size);
-    index->unverified = index->n;
+    memcpy(before, sl_links(&index->graph, 0), size);
+    index->unverified = index->graph.n;
     ck_ok(sl_reach_settle(index));
-    ck_assert_mem_eq(sl_links(index, 0), before, size);
+    ck_assert_mem_eq(sl_links(&index->graph, 0), before, size);
     free(before);
     sl_index_free(index);
     free(x);
@@ -242,9 +242,9 @@ START_TEST(full_lists_are_not_robbed_of_their_tree) {
     indexes_params(&params, DIM, SL_METRIC_L2);
     params.m = params.ef_construction = 2;
     sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
-    memset(sl_links(index, 0), 0xff, N * 4 * sizeof(uint32_t));
+    memset(sl_links(&index->graph, 0), 0xff, N * 4 * sizeof(uint32_t));
     for (uint32_t i = 0; i < 4 * INNER; i++)
-        sl_links(index, 0)[i] = i + 1;
+        sl_links(&index->graph, 0)[i] = i + 1;
     sl_entry_set(index, 0, 0);
     sl_check_report report = {.struct_size = sizeof report};
     ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "cannot be reached");
@@ -252,7 +252,7 @@ START_TEST(full_lists_are_not_robbed_of_their_tree) {
     index->unverified = 1;
     indexes_sound(index);
     for (uint32_t i = 0; i < 4 * INNER; i++)
-        ck_assert_uint_eq(sl_links(index, 0)[i], i + 1);
+        ck_assert_uint_eq(sl_links(&index->graph, 0)[i], i + 1);
     sl_index_free(index);
     free(x);
 }
@@ -268,7 +268,7 @@ START_TEST(full_lists_make_room) {
     uint32_t ring = N - CUT_OFF;
     for (uint32_t node = 0; node < N; node++)
         for (uint32_t i = 0; i < 4; i++)
-            sl_links(index, node)[i] = (node + i + 1) % ring;
+            sl_links(&index->graph, node)[i] = (node + i + 1) % ring;
     sl_entry_set(index, 0, 0);
     sl_check_report report = {.struct_size = sizeof report};
     ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "cannot be reached");

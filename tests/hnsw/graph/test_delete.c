@@ -319,7 +319,7 @@ static void check_refused(sl_index *index, const uint64_t *ids, size_t n, const 
     ck_fails(sl_index_delete(index, ids, n), SL_ENOTFOUND, says);
     sl_index_stats after = indexes_stats(index);
     indexes_equal(&before, &after);
-    ck_ok(sl_dead_check(index));
+    ck_ok(sl_dead_check(&index->graph));
     ck_ok(sl_index_get(index, ids, 1, SL_F32, vector));
 }
 
@@ -407,10 +407,10 @@ END_TEST
 START_TEST(entry_points) {
     sl_index *index = make_any();
     for (size_t round = 0; round < 200; round++) {
-        uint32_t node = sl_entry_get(index).node;
-        for (; sl_is_dead(index, node); node++)
+        uint32_t node = sl_entry_get(&index->graph).node;
+        for (; sl_is_dead(&index->graph, node); node++)
             ;
-        uint64_t id = sl_id_of(index, node), nearest;
+        uint64_t id = sl_id_of(&index->graph, node), nearest;
         ck_ok(sl_index_delete(index, &id, 1));
         ck_ok(indexes_add(index, later + round * DIM, SL_F32, 1, &id));
         indexes_search(index, (vector_rows){later + round * DIM, SL_F32, 1}, 1, 50, &nearest, NULL);
@@ -437,7 +437,7 @@ START_TEST(all_deleted_and_others_added) {
     ck_ok(indexes_add(index, later + K / 2 * DIM, SL_F32, LATER - K / 2, NULL));
     ck_assert_uint_ne(index->ordered, ordered);
     ck_assert_uint_eq(index->ordered, N + LATER);
-    ck_ok(sl_dead_check(index));
+    ck_ok(sl_dead_check(&index->graph));
     ck_assert_uint_eq(sl_index_size(index), LATER);
     for (size_t row = 0; row < N; row++)
         ck_fails(sl_index_get(index, &(uint64_t){id_of(row)}, 1, SL_F32, x), SL_ENOTFOUND, "not in the index");
@@ -477,7 +477,7 @@ START_TEST(cancelled_adds) {
     ck_fails(sl_index_add(index, later, SL_F32, count, 0, ids, &params), SL_ECANCELED, "");
     ck_assert_uint_eq(sl_index_size(index), before.n);
     ck_assert_uint_eq(indexes_stats(index).deleted, before.deleted);
-    ck_ok(sl_dead_check(index));
+    ck_ok(sl_dead_check(&index->graph));
     sl_search_params with = params_of(100);
     sl_search_stats stats;
     search(index, 1, &with, &stats);
@@ -527,16 +527,16 @@ END_TEST
 /* Scans of every partition find what walks find that see everything; of a few, K of what is left. */
 START_TEST(batches_that_scan) {
     sl_index *index = make(SL_METRIC_COSINE, _i ? SL_CODES_I4 : SL_CODES_I8, SL_REFINE_F32);
-    if (!index->kernels->tile.scan) {
+    if (!index->graph.kernels->tile.scan) {
         sl_index_free(index);
         return;
     }
-    ck_assert_uint_gt(index->partitions.count, 10);
+    ck_assert_uint_gt(index->graph.partitions.count, 10);
     sl_search_params params = params_of(100);
     sl_search_stats stats;
     leave_every(index, 2);
     truth(SL_METRIC_COSINE);
-    params.probes = index->partitions.count;
+    params.probes = index->graph.partitions.count;
     params.rerank = N;
     search(index, 1, &params, &stats);
     ck_assert_uint_eq(stats.expansions, 0);
@@ -557,15 +557,15 @@ END_TEST
 /* Partitions in which nothing is left: whose query is nearest to one walks after all. */
 START_TEST(partitions_that_are_gone) {
     sl_index *index = make_any();
-    const sl_partitions *partitions = &index->partitions;
-    if (!index->kernels->tile.scan) {
+    const sl_partitions *partitions = &index->graph.partitions;
+    if (!index->graph.kernels->tile.scan) {
         sl_index_free(index);
         return;
     }
     for (size_t p = 0; p < partitions->count; p++) {
-        const sl_range nodes = sl_partition_nodes(partitions, p, index->n);
+        const sl_range nodes = sl_partition_nodes(partitions, p, index->graph.n);
         for (size_t node = nodes.first; node < nodes.end && 2 * nodes.end < N; node++)
-            delete_rows(index, &(size_t){row_of(sl_id_of(index, (uint32_t)node))}, 1);
+            delete_rows(index, &(size_t){row_of(sl_id_of(&index->graph, (uint32_t)node))}, 1);
     }
     ck_assert_uint_gt(indexes_stats(index).deleted, N / 3);
     sl_search_params params = params_of(100);
@@ -591,17 +591,17 @@ static int forget_deaths(void *ctx, uint64_t done, uint64_t total) {
  * says meanwhile that nothing is deleted, the walk is as deep as ef nevertheless. */
 START_TEST(deaths_that_are_forgotten) {
     sl_index *index = make_any();
-    if (index->kernels->tile.scan) {
-        const sl_partitions *partitions = &index->partitions;
+    if (index->graph.kernels->tile.scan) {
+        const sl_partitions *partitions = &index->graph.partitions;
         for (size_t p = 0; p < partitions->count; p++) {
-            const sl_range nodes = sl_partition_nodes(partitions, p, index->n);
+            const sl_range nodes = sl_partition_nodes(partitions, p, index->graph.n);
             for (size_t node = nodes.first; node < nodes.end && 2 * nodes.end < N; node++)
-                delete_rows(index, &(size_t){row_of(sl_id_of(index, (uint32_t)node))}, 1);
+                delete_rows(index, &(size_t){row_of(sl_id_of(&index->graph, (uint32_t)node))}, 1);
         }
-        facts = sl_published_of(index);
+        facts = sl_published_of(index, &index->graph);
         index->published = &facts;
         index->store = &no_file;
-        index->place = SL_PLACE_MAP;
+        index->graph.place = SL_PLACE_MAP;
         sl_search_params params = params_of(3000);
         params.probes = 1;
         params.progress = forget_deaths;
@@ -612,7 +612,7 @@ START_TEST(deaths_that_are_forgotten) {
         free(ids);
         index->published = NULL;
         index->store = NULL;
-        index->place = SL_PLACE_DRAM;
+        index->graph.place = SL_PLACE_DRAM;
     }
     sl_index_free(index);
 }
@@ -662,9 +662,9 @@ START_TEST(checks) {
     ck_assert_uint_eq(report.n, left);
     ck_assert_uint_eq(report.deleted, N - left);
     ck_assert_double_ge(report.sampled_recall, 0.95);
-    sl_dead(index)[3] ^= 1;
+    sl_dead(&index->graph)[3] ^= 1;
     ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "marked as deleted");
-    sl_dead(index)[3] ^= 1;
+    sl_dead(&index->graph)[3] ^= 1;
     leave_every(index, 0);
     ck_assert(isnan(indexes_sound(index).sampled_recall));
     sl_index_free(index);

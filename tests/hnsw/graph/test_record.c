@@ -63,7 +63,7 @@ START_TEST(a_multiple_of_a_block) {
         ck_assert_msg(plan.record_bytes == cases[c].bytes, "dim %zu, m %zu: %llu bytes", cases[c].dim, cases[c].m,
                       (unsigned long long)plan.record_bytes);
         ck_ok(sl_index_create(&params, &index));
-        sl_record record = sl_record_of(index);
+        sl_record record = sl_record_of(&index->graph);
         /* One behind the other, each aligned. */
         const size_t *at = record.at, *size = record.size;
         ck_assert_uint_le(size[SL_ARRAY_CODES] + size[SL_ARRAY_REST], at[SL_ARRAY_IDS]);
@@ -147,7 +147,7 @@ START_TEST(as_in_arrays) {
         sl_index_free(index);
         for (int where = SL_PLACE_DRAM; where <= SL_PLACE_PMEM; where++) {
             index = indexes_open(place.path, (sl_place)where);
-            ck_assert_uint_eq(record_bytes(index), where == SL_PLACE_DRAM ? 0 : sl_record_of(index).pitch);
+            ck_assert_uint_eq(record_bytes(index), where == SL_PLACE_DRAM ? 0 : sl_record_of(&index->graph).pitch);
             same_answers(index, queries, kind->dtype, &before);
             indexes_sound(index);
             unsigned char vector[DIM * 4];
@@ -185,7 +185,7 @@ START_TEST(as_long_as_rows) {
     params.codes = SL_CODES_F32;
     params.ef_construction = 20;
     sl_index *index = indexes_make(&params, wide, SL_F32, FEW, ids, 1);
-    ck_assert_uint_eq(sl_record_of(index).pitch, index->arrays[SL_ARRAY_CODES].width);
+    ck_assert_uint_eq(sl_record_of(&index->graph).pitch, index->graph.arrays[SL_ARRAY_CODES].width);
     save_as(index, arrays, SL_LAYOUT_ARRAYS, 0);
     save_as(index, place.path, SL_LAYOUT_RECORDS, 0);
     sl_index_free(index);
@@ -216,7 +216,7 @@ START_TEST(sizes_are_told) {
         ck_assert_uint_eq(section->offset % SL_RECORD_BLOCK + section->size % (N * SL_RECORD_BLOCK), 0);
         ck_assert_uint_eq(stats.bytes_total, size);
         ck_assert_uint_eq(stats.bytes_ids, N * sizeof(uint64_t));
-        ck_assert_uint_eq(stats.bytes_links, N * index->m0 * sizeof(uint32_t));
+        ck_assert_uint_eq(stats.bytes_links, N * index->graph.m0 * sizeof(uint32_t));
         ck_assert_uint_ge(stats.bytes_codes + stats.bytes_links + stats.bytes_ids, section->size);
         sl_index_free(index);
         free(rows);
@@ -351,7 +351,8 @@ START_TEST(damaged_records) {
     for (size_t room = 0; room <= N; room += N) {
         save_as(index, place.path, SL_LAYOUT_RECORDS, room);
         sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
-        size_t at = (size_t)sl_store_section(opened->store, SL_SECTION_RECORDS)->offset + 17 * opened->record.pitch;
+        size_t at =
+            (size_t)sl_store_section(opened->store, SL_SECTION_RECORDS)->offset + 17 * opened->graph.record.pitch;
         sl_index_free(opened);
         file_patch(place.path, at + 3, "\x77\x66", 2);
         sl_open_params params;

@@ -112,11 +112,12 @@ typedef struct part {
 static part part_of(const sl_index *index, sl_section_kind kind) {
     const sl_file_section *section = sl_store_section(index->store, (uint32_t)kind);
     size_t size = section ? (size_t)section->size / ROOM : 0;
-    const sl_record *record = &index->record;
+    const sl_record *record = &index->graph.record;
     sl_array_kind array = 0;
     while (array < SL_ARRAY_KINDS && sl_array_lines[array].section != kind)
         array++;
-    if (record->pitch == 0 || array == SL_ARRAY_KINDS || !sl_record_holds(index, array)) return (part){(uint32_t)kind, 0, size, size};
+    if (record->pitch == 0 || array == SL_ARRAY_KINDS || !sl_record_holds(&index->graph, array))
+        return (part){(uint32_t)kind, 0, size, size};
     return (part){SL_SECTION_RECORDS, record->at[array], record->pitch, record->size[array]};
 }
 
@@ -135,7 +136,7 @@ static void check_row(sl_index *index, sl_section_kind kind, size_t node) {
         char text[32];
         sl_check_report report;
         flip_part(index, part, node, byte);
-        wanted = sl_id_of(index, (uint32_t)node);
+        wanted = sl_id_of(&index->graph, (uint32_t)node);
         ck_assert_int_eq(wanted == id_of(node), kind != SL_SECTION_IDS);
         snprintf(text, sizeof text, "id %llu;", (unsigned long long)wanted);
         ck_fails(scrub(index, ids, 2, &report), SL_ECORRUPT, text);
@@ -271,7 +272,7 @@ START_TEST(dropped_with_all_its_rows) {
     unsigned char *ones = malloc(rest.size);
     memset(ones, 0xff, rest.size);
     size_t section = (size_t)sl_store_section(index->store, rest.kind)->offset;
-    file_patch(place.path, section + NODE * rest.step + rest.offset, ones, index->codec.rest.size);
+    file_patch(place.path, section + NODE * rest.step + rest.offset, ones, index->graph.codec.rest.size);
     sl_index_free(index);
     index = opened(1);
     ck_fails(scrub(index, NULL, 0, &report), SL_ECORRUPT, "1 records are damaged");
@@ -280,8 +281,10 @@ START_TEST(dropped_with_all_its_rows) {
     ck_ok(sl_index_sync(index));
     indexes_sound(index);
     for (uint32_t node = 0; node < ALL; node++)
-        same += node != NODE && memcmp(sl_row(index, node), sl_row(index, NODE), index->codec.rows.size) == 0 &&
-                memcmp(sl_rest_row(index, node), sl_rest_row(index, NODE), index->codec.rest.size) == 0;
+        same += node != NODE &&
+                memcmp(sl_row(&index->graph, node), sl_row(&index->graph, NODE), index->graph.codec.rows.size) == 0 &&
+                memcmp(sl_rest_row(&index->graph, node), sl_rest_row(&index->graph, NODE),
+                       index->graph.codec.rest.size) == 0;
     ck_assert_uint_ge(same, 1);
     sl_index_free(index);
     free(ones);

@@ -32,7 +32,7 @@ static void tear_down(void) {
 }
 
 static uint32_t *links_of(uint32_t node) {
-    return sl_links(idx, node);
+    return sl_links(&idx->graph, node);
 }
 
 static size_t degree(const uint32_t *links, size_t most) {
@@ -44,19 +44,19 @@ static size_t degree(const uint32_t *links, size_t most) {
 
 /* A slot with links on the level, and not on the one above; other than `but`. */
 static uint32_t slot_on(uint32_t level, uint32_t but) {
-    for (uint32_t slot = 0; slot < idx->upper.count; slot++)
-        if (slot != but && idx->upper.start[slot + 1] - idx->upper.start[slot] == level &&
-            slot != sl_entry_get(idx).slot)
+    for (uint32_t slot = 0; slot < idx->graph.upper.count; slot++)
+        if (slot != but && idx->graph.upper.start[slot + 1] - idx->graph.upper.start[slot] == level &&
+            slot != sl_entry_get(&idx->graph).slot)
             return slot;
     ck_abort_msg("no slot ends on level %u", level);
 }
 
 static uint32_t *upper_links(uint32_t slot, uint32_t level) {
-    return idx->upper.links + (idx->upper.start[slot] + level - 1) * idx->m;
+    return idx->graph.upper.links + (idx->graph.upper.start[slot] + level - 1) * idx->graph.m;
 }
 
 static void put_float(uint32_t node, size_t offset, float value) {
-    memcpy(sl_row(idx, node) + offset, &value, sizeof value);
+    memcpy(sl_row(&idx->graph, node) + offset, &value, sizeof value);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -76,48 +76,48 @@ static void wilder_link(void) {
     links_of(9)[1] = SL_NONE - 1;
 }
 static void gap(void) {
-    links_of(9)[degree(links_of(9), idx->m0) - 2] = SL_NONE;
+    links_of(9)[degree(links_of(9), idx->graph.m0) - 2] = SL_NONE;
 }
 static void upper_self_link(void) {
     uint32_t slot = slot_on(1, SL_NONE);
     upper_links(slot, 1)[0] = slot;
 }
 static void upper_wild_link(void) {
-    upper_links(slot_on(1, SL_NONE), 1)[0] = (uint32_t)idx->upper.count;
+    upper_links(slot_on(1, SL_NONE), 1)[0] = (uint32_t)idx->graph.upper.count;
 }
 /* A link on level 2 to a slot that ends on level 1. */
 static void wrong_level_link(void) {
     upper_links(slot_on(2, SL_NONE), 2)[0] = slot_on(1, SL_NONE);
 }
 static void slots_out_of_order(void) {
-    uint32_t node = idx->upper.nodes[3];
-    idx->upper.nodes[3] = idx->upper.nodes[4];
-    idx->upper.nodes[4] = node;
+    uint32_t node = idx->graph.upper.nodes[3];
+    idx->graph.upper.nodes[3] = idx->graph.upper.nodes[4];
+    idx->graph.upper.nodes[4] = node;
 }
 static void slot_of_no_node(void) {
-    idx->upper.nodes[idx->upper.count - 1] = N;
+    idx->graph.upper.nodes[idx->graph.upper.count - 1] = N;
 }
 static void slot_without_rows(void) {
-    idx->upper.start[4] = idx->upper.start[3];
+    idx->graph.upper.start[4] = idx->graph.upper.start[3];
 }
 static void rows_beyond_the_end(void) {
-    idx->upper.start[idx->upper.count] = (uint32_t)idx->upper.rows + 1;
+    idx->graph.upper.start[idx->graph.upper.count] = (uint32_t)idx->graph.upper.rows + 1;
 }
 static void entry_too_high(void) {
-    sl_entry_set(idx, sl_entry_get(idx).level + 1, sl_entry_get(idx).slot);
+    sl_entry_set(idx, sl_entry_get(&idx->graph).level + 1, sl_entry_get(&idx->graph).slot);
 }
 static void entry_of_no_node(void) {
-    idx->upper.nodes[sl_entry_get(idx).slot] = SL_NONE - 1;
+    idx->graph.upper.nodes[sl_entry_get(&idx->graph).slot] = SL_NONE - 1;
 }
 static void factor_nan(void) {
-    put_float(5, idx->codec.rows.factor, NAN);
+    put_float(5, idx->graph.codec.rows.factor, NAN);
 }
 static void norm_infinite(void) {
-    put_float(N - 1, idx->codec.norm, INFINITY);
+    put_float(N - 1, idx->graph.codec.norm, INFINITY);
 }
 static void two_ids_twice(void) {
-    *sl_id_at(idx, 7) = *sl_id_at(idx, 3);
-    *sl_id_at(idx, N - 1) = *sl_id_at(idx, 3);
+    *sl_id_at(&idx->graph, 7) = *sl_id_at(&idx->graph, 3);
+    *sl_id_at(&idx->graph, N - 1) = *sl_id_at(&idx->graph, 3);
 }
 
 typedef enum counter { BAD_LINKS, BAD_UPPER, BAD_VECTORS, DUPLICATES } counter;
@@ -184,8 +184,8 @@ START_TEST(faults_of_both_rows_are_counted) {
         indexes_params(&params, DIM, (sl_metric)metric);
         params.codes = SL_CODES_I4;
         sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
-        const sl_codec *codec = &index->codec;
-        uint8_t *row = sl_row(index, N - 1), *rest = sl_rest_row(index, N - 1);
+        const sl_codec *codec = &index->graph.codec;
+        uint8_t *row = sl_row(&index->graph, N - 1), *rest = sl_rest_row(&index->graph, N - 1);
         memset(rest, 0xff, DIM);
         memset(row, 0xff, DIM / 2);
         indexes_sound(index);
@@ -210,7 +210,7 @@ END_TEST
 START_TEST(degrees_are_those_of_the_lists) {
     size_t sum = 0, smallest = SIZE_MAX, largest = 0;
     for (uint32_t node = 0; node < N; node++) {
-        size_t d = degree(links_of(node), idx->m0);
+        size_t d = degree(links_of(node), idx->graph.m0);
         sum += d;
         smallest = d < smallest ? d : smallest;
         largest = d > largest ? d : largest;
@@ -243,7 +243,7 @@ START_TEST(sampled_recall_tells_a_bad_graph) {
     ck_assert_msg(narrow > 0.5 && narrow < good, "recall is %g, then %g", narrow, good);
     ck_assert(recall_with(20, 2 * N, 1) <= 1);
     ck_assert(isnan(recall_with(0, 10, 10)));
-    memset(links_of(0), 0xff, N * idx->m0 * sizeof(uint32_t));
+    memset(links_of(0), 0xff, N * idx->graph.m0 * sizeof(uint32_t));
     for (uint32_t node = 0; node < N; node++)
         links_of(node)[0] = (node + 1) % N;
     double bad = recall_with(200, 10, 10);

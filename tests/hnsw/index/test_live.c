@@ -343,9 +343,9 @@ END_TEST
 
 /* Takes every link to a node away. */
 static void orphan(sl_index *writer, uint32_t node) {
-    for (size_t from = 0; from < writer->n; from++) {
-        uint32_t *links = sl_links(writer, from);
-        for (size_t i = 0; i < writer->m0; i++) {
+    for (size_t from = 0; from < writer->graph.n; from++) {
+        uint32_t *links = sl_links(&writer->graph, from);
+        for (size_t i = 0; i < writer->graph.m0; i++) {
             if (links[i] != node) continue;
             sl_link_store(links + i, (uint32_t)(from ? 0 : 1));
             sl_index_touch(writer, links + i, sizeof *links);

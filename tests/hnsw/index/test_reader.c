@@ -202,15 +202,16 @@ END_TEST
 
 /* Words of the head page may be of different syncs: then what was seen before holds. */
 START_TEST(counts_of_two_syncs_are_not_taken) {
-    sl_index *writer = opened(1, NULL), *reader = opened(0, NULL), view;
+    sl_index *writer = opened(1, NULL), *reader = opened(0, NULL);
+    sl_graph view;
     ck_ok(add_and_sync(writer, start, more));
-    ck_assert_uint_gt(writer->upper.count, reader->upper.count);
+    ck_assert_uint_gt(writer->graph.upper.count, reader->graph.upper.count);
     uint64_t fewer = start, all = start + more, head = writer->writer->section + SL_LIVE_HEAD;
     file_patch(place.path, head + offsetof(sl_published, n), &fewer, sizeof fewer);
-    ck_assert_uint_eq(sl_view_of(reader, &view)->upper.count, reader->upper.count);
+    ck_assert_uint_eq(sl_view_of(reader, &view)->upper.count, reader->graph.upper.count);
     ck_assert_uint_eq(view.n, start);
     file_patch(place.path, head + offsetof(sl_published, n), &all, sizeof all);
-    ck_assert_uint_eq(sl_view_of(reader, &view)->upper.count, writer->upper.count);
+    ck_assert_uint_eq(sl_view_of(reader, &view)->upper.count, writer->graph.upper.count);
     ck_assert_uint_eq(view.n, start + more);
     sl_index_free(writer);
     sl_index_free(reader);
@@ -219,21 +220,21 @@ END_TEST
 
 /* Takes every link to a node away. */
 static void orphan(sl_index *writer, uint32_t node) {
-    for (size_t from = 0; from < writer->n; from++) {
-        uint32_t *links = sl_links(writer, from);
+    for (size_t from = 0; from < writer->graph.n; from++) {
+        uint32_t *links = sl_links(&writer->graph, from);
         size_t kept = 0;
-        for (size_t i = 0; i < writer->m0; i++)
+        for (size_t i = 0; i < writer->graph.m0; i++)
             if (links[i] != node) links[kept++] = links[i];
-        while (kept < writer->m0)
+        while (kept < writer->graph.m0)
             links[kept++] = SL_NONE;
-        sl_index_touch(writer, links, writer->m0 * sizeof *links);
+        sl_index_touch(writer, links, writer->graph.m0 * sizeof *links);
     }
 }
 
 /* The proof of reachability writes links too, and nothing else is written near them. */
 START_TEST(a_repaired_link_is_synced) {
     sl_index *writer = opened(1, NULL), *reader = opened(0, NULL);
-    uint32_t node = sl_entry_get(writer).node == 7 ? 8 : 7;
+    uint32_t node = sl_entry_get(&writer->graph).node == 7 ? 8 : 7;
     sl_check_report report = {.struct_size = sizeof report};
     orphan(writer, node);
     ck_ok(sl_index_sync(writer));

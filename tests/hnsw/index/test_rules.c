@@ -29,9 +29,9 @@ static void tear_down(void) {
 static void expect(const char *text) {
     for (size_t threads = 1; threads <= 4; threads++) {
         if (text)
-            ck_fails(sl_open_check(index_, threads), SL_ECORRUPT, text);
+            ck_fails(sl_open_check(&index_->graph, threads), SL_ECORRUPT, text);
         else
-            ck_ok(sl_open_check(index_, threads));
+            ck_ok(sl_open_check(&index_->graph, threads));
     }
 }
 
@@ -41,7 +41,7 @@ START_TEST(links_lead_to_vectors) {
     char text[64];
     expect(NULL);
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
-        uint32_t *link = sl_links(index_, nodes[i]) + i % index_->m0, before = *link;
+        uint32_t *link = sl_links(&index_->graph, nodes[i]) + i % index_->graph.m0, before = *link;
         *link = SL_NONE;
         expect(NULL);
         *link = N - 1;
@@ -58,30 +58,30 @@ START_TEST(links_lead_to_vectors) {
 END_TEST
 
 START_TEST(the_first_fault_is_named) {
-    sl_links(index_, 8500)[0] = N;
+    sl_links(&index_->graph, 8500)[0] = N;
     expect("vector 8500 ");
-    sl_links(index_, 5000)[1] = N + 1;
+    sl_links(&index_->graph, 5000)[1] = N + 1;
     expect("vector 5000 has a link to 9001,");
     /* An id alone, of a vector whose links are sound. */
     char text[64];
     size_t first = 0;
-    while (sl_id_of(index_, (uint32_t)first) < N - 5)
+    while (sl_id_of(&index_->graph, (uint32_t)first) < N - 5)
         first++;
-    index_->next_id = N - 5;
-    sl_links(index_, 5000)[1] = SL_NONE;
-    sl_links(index_, 8500)[0] = SL_NONE;
+    index_->graph.next_id = N - 5;
+    sl_links(&index_->graph, 5000)[1] = SL_NONE;
+    sl_links(&index_->graph, 8500)[0] = SL_NONE;
     snprintf(text, sizeof text, "vector %zu has an id beyond the largest", first);
     expect(text);
 }
 END_TEST
 
 START_TEST(upper_layers_fit_together) {
-    sl_upper *upper = &index_->upper;
+    sl_upper *upper = &index_->graph.upper;
     ck_assert_uint_gt(upper->count, 2);
-    uint32_t link = upper->links[upper->rows * index_->m - 1], node = upper->nodes[1];
-    upper->links[upper->rows * index_->m - 1] = (uint32_t)upper->count;
+    uint32_t link = upper->links[upper->rows * index_->graph.m - 1], node = upper->nodes[1];
+    upper->links[upper->rows * index_->graph.m - 1] = (uint32_t)upper->count;
     expect("of the upper layers has a link out of range");
-    upper->links[upper->rows * index_->m - 1] = link;
+    upper->links[upper->rows * index_->graph.m - 1] = link;
     upper->nodes[1] = upper->nodes[0];
     expect("record 1 of the upper layers is broken");
     upper->nodes[1] = node;

@@ -1,5 +1,6 @@
 /* NUMA policies on a machine of four memory nodes, which a table of operations plays: what is asked of it for each part
- * of an index, which copies searches read, and which threads run where. tests/hnsw/place/test_numa_system.c asks the real one. */
+ * of an index, which copies searches read, and which threads run where. tests/hnsw/place/test_numa_system.c asks the
+ * real one. */
 #define _GNU_SOURCE
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
@@ -196,7 +197,7 @@ START_TEST(nothing_is_asked_without_a_policy) {
     for (int place = SL_PLACE_DRAM; place <= SL_PLACE_MAP; place++) {
         index = reopen(s.path, (sl_place)place, SL_NUMA_DEFAULT, 0);
         search_on(index, 3, QUERIES);
-        ck_assert_ptr_null(index->replicas);
+        ck_assert_ptr_null(index->graph.replicas);
         sl_index_free(index);
     }
     ck_assert_uint_eq(machine.calls, 0);
@@ -220,13 +221,14 @@ static void lies(const void *array, size_t size, sl_numa_policy policy, size_t n
 }
 
 static void layer0_lies(const sl_index *index, sl_numa_policy policy, size_t node) {
-    size_t n = index->capacity;
+    size_t n = index->graph.capacity;
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
-        const sl_array *array = &index->arrays[kind];
-        if (array->at && (sl_array_lines[kind].flags & SL_ARRAY_PLACED)) lies(array->at, n * array->width, policy, node);
+        const sl_array *array = &index->graph.arrays[kind];
+        if (array->at && (sl_array_lines[kind].flags & SL_ARRAY_PLACED))
+            lies(array->at, n * array->width, policy, node);
     }
-    const void *const others[] = {index, index->upper.nodes, index->upper.start, index->upper.links,
-                                  index->arrays[SL_ARRAY_PROJECTION].at};
+    const void *const others[] = {index, index->graph.upper.nodes, index->graph.upper.start, index->graph.upper.links,
+                                  index->graph.arrays[SL_ARRAY_PROJECTION].at};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         ck_assert_ptr_null(topology_find(&machine, others[i]));
 }
@@ -294,7 +296,7 @@ END_TEST
 /* Also where the vectors have been numbered anew, which makes the ids an array. */
 START_TEST(ids_of_an_index_in_a_new_order) {
     sl_index *index = make(SL_NUMA_BIND, 3, LARGE);
-    ck_assert_uint_eq(index->arrays[SL_ARRAY_IDS].width, 8);
+    ck_assert_uint_eq(index->graph.arrays[SL_ARRAY_IDS].width, 8);
     layer0_lies(index, SL_NUMA_BIND, 3);
     sl_index_free(index);
     ck_assert_uint_eq(machine.range_count, 0);
@@ -315,7 +317,7 @@ START_TEST(pages_are_read_back) {
     ck_assert_uint_eq(numa.node, 2);
     ck_assert_uint_eq(numa.nodes, NODES);
     ck_assert_uint_eq(numa.bytes[2], all_bytes(&numa));
-    ck_assert_uint_ge(numa.bytes[2], N * (index->codec.rows.pitch + index->m0 * sizeof(uint32_t)));
+    ck_assert_uint_ge(numa.bytes[2], N * (index->graph.codec.rows.pitch + index->graph.m0 * sizeof(uint32_t)));
     sl_index_free(index);
     index = make(SL_NUMA_INTERLEAVE, 0, N);
     numa = pages_of(index);
@@ -475,16 +477,16 @@ START_TEST(each_node_has_a_copy_and_reads_it) {
     const sl_upper *copies[NODES];
     for (size_t node = 0; node < NODES; node++) {
         topology_stand_on(&machine, node, 1);
-        copies[node] = sl_upper_here(index);
-        lies(copies[node]->nodes, index->upper.count * sizeof(uint32_t), SL_NUMA_BIND, node);
-        lies(copies[node]->start, (index->upper.count + 1) * sizeof(uint32_t), SL_NUMA_BIND, node);
-        lies(copies[node]->links, index->upper.rows * index->m * sizeof(uint32_t), SL_NUMA_BIND, node);
+        copies[node] = sl_upper_here(&index->graph);
+        lies(copies[node]->nodes, index->graph.upper.count * sizeof(uint32_t), SL_NUMA_BIND, node);
+        lies(copies[node]->start, (index->graph.upper.count + 1) * sizeof(uint32_t), SL_NUMA_BIND, node);
+        lies(copies[node]->links, index->graph.upper.rows * index->graph.m * sizeof(uint32_t), SL_NUMA_BIND, node);
     }
     outcome sound = ask(searcher);
     /* With the index's own and the other nodes' copies spoiled, a search on a node finds what it found. */
-    spoil(&index->upper, index->m);
+    spoil(&index->graph.upper, index->graph.m);
     for (size_t node = 0; node < NODES; node++)
-        if (node != 2) spoil(copies[node], index->m);
+        if (node != 2) spoil(copies[node], index->graph.m);
     topology_stand_on(&machine, 2, 1);
     outcome again = ask(searcher);
     same(&again, &sound);
@@ -501,12 +503,12 @@ END_TEST
 /* They are gone; until they are made anew, by a batch, searches read the index's own. */
 static void copies_are_outdated(sl_index *index, sl_searcher *searcher) {
     ck_assert_uint_eq(pages_of(index).copies, 0);
-    ck_assert_ptr_eq(sl_upper_here(index), &index->upper);
+    ck_assert_ptr_eq(sl_upper_here(&index->graph), &index->graph.upper);
     outcome own = ask(searcher);
     search_on(index, 1, 3);
     ck_assert_uint_eq(pages_of(index).copies, NODES);
-    ck_assert_ptr_ne(sl_upper_here(index), &index->upper);
-    ck_assert_uint_eq(sl_upper_here(index)->count, index->upper.count);
+    ck_assert_ptr_ne(sl_upper_here(&index->graph), &index->graph.upper);
+    ck_assert_uint_eq(sl_upper_here(&index->graph)->count, index->graph.upper.count);
     outcome copied = ask(searcher);
     same(&copied, &own);
 }
@@ -537,9 +539,9 @@ START_TEST(copies_where_they_are_of_use) {
     search_on(index, 1, 3);
     ck_assert_uint_eq(pages_of(index).copies, 1);
     topology_stand_on(&machine, 3, 1);
-    ck_assert_ptr_ne(sl_upper_here(index), &index->upper);
+    ck_assert_ptr_ne(sl_upper_here(&index->graph), &index->graph.upper);
     topology_stand_on(&machine, 0, 1);
-    ck_assert_ptr_eq(sl_upper_here(index), &index->upper);
+    ck_assert_ptr_eq(sl_upper_here(&index->graph), &index->graph.upper);
     sl_index_free(index);
     machine.bare = 1;
     index = make(SL_NUMA_INTERLEAVE, 0, N);
@@ -549,7 +551,7 @@ START_TEST(copies_where_they_are_of_use) {
     machine.nodes = 1;
     index = make(SL_NUMA_INTERLEAVE, 0, N);
     search_on(index, 1, 3);
-    ck_assert_ptr_null(index->replicas);
+    ck_assert_ptr_null(index->graph.replicas);
     ck_assert_uint_eq(pages_of(index).copies, 0);
     sl_index_free(index);
     /* Nothing stands above layer 0. */
@@ -574,7 +576,7 @@ START_TEST(copies_of_a_mapped_index) {
     ck_ok(sl_searcher_create(index, EF, &searcher));
     ck_assert_uint_eq(pages_of(index).copies, NODES);
     outcome copied = ask(searcher);
-    sl_replicas_drop(index);
+    sl_replicas_drop(&index->graph);
     outcome own = ask(searcher);
     same(&copied, &own);
     sl_searcher_free(searcher);
@@ -603,15 +605,15 @@ START_TEST(a_tier_beside_the_copies) {
     params.tier = SL_TIER_DRAM;
     ck_ok(sl_index_open(s.path, &params, &index));
     indexes_await_tier(index);
-    const sl_dram_copy *tier = sl_dram_copy_now(index);
-    lies(tier->walked.rows.base, N * index->walk_codec->rows.pitch, SL_NUMA_INTERLEAVE, 0);
+    const sl_dram_copy *tier = sl_dram_copy_now(&index->graph);
+    lies(tier->walked.rows.base, N * sl_codec_of_walks(&index->graph)->rows.pitch, SL_NUMA_INTERLEAVE, 0);
     ck_assert_ptr_null(topology_find(&machine, tier->upper.links));
     ck_ok(sl_searcher_create(index, EF, &searcher));
     outcome sound = ask(searcher);
-    spoil(&tier->upper, index->m);
+    spoil(&tier->upper, index->graph.m);
     outcome copied = ask(searcher);
     same(&copied, &sound);
-    sl_replicas_drop(index);
+    sl_replicas_drop(&index->graph);
     outcome spoiled = ask(searcher);
     ck_assert_uint_ne(spoiled.evaluations, sound.evaluations);
     sl_searcher_free(searcher);
@@ -631,14 +633,14 @@ START_TEST(without_memory_for_a_copy) {
     sl_index *index = indexes_make(&params, base, SL_F32, N, NULL, 1);
     ck_ok(sl_searcher_create(index, EF, &searcher));
     outcome sound = ask(searcher);
-    sl_replicas_drop(index);
+    sl_replicas_drop(&index->graph);
     /* The second of the four. */
     faults.fail_at = faults.calls + 2;
     sl_replicas_make(index);
     ck_assert_uint_eq(pages_of(index).copies, NODES - 1);
     ck_assert_ptr_nonnull(strstr(logged, "no copy of the upper layers on memory node 1"));
     topology_stand_on(&machine, 1, 1);
-    ck_assert_ptr_eq(sl_upper_here(index), &index->upper);
+    ck_assert_ptr_eq(sl_upper_here(&index->graph), &index->graph.upper);
     outcome own = ask(searcher);
     same(&own, &sound);
     sl_searcher_free(searcher);

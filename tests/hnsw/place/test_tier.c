@@ -229,12 +229,13 @@ static void close_what_is_copied(const sl_index *index) {
     close_section(index, SL_SECTION_UPPER_NODES);
     close_section(index, SL_SECTION_UPPER_START);
     close_section(index, SL_SECTION_UPPER_LINKS);
-    if (made->codes == SL_CODES_I4) close_section(index, sl_has(index, SL_ARRAY_COARSE) ? SL_SECTION_COARSE : SL_SECTION_CODES);
+    if (made->codes == SL_CODES_I4)
+        close_section(index, sl_has(&index->graph, SL_ARRAY_COARSE) ? SL_SECTION_COARSE : SL_SECTION_CODES);
 }
 
 static uint64_t bytes_copied(const sl_index *index) {
     const sl_file_section *rows =
-        sl_store_section(index->store, sl_has(index, SL_ARRAY_COARSE) ? SL_SECTION_COARSE : SL_SECTION_CODES);
+        sl_store_section(index->store, sl_has(&index->graph, SL_ARRAY_COARSE) ? SL_SECTION_COARSE : SL_SECTION_CODES);
     return indexes_stats(index).bytes_upper + (made->codes == SL_CODES_I4 ? rows->size : 0);
 }
 
@@ -261,7 +262,7 @@ START_TEST(scans_of_partitions_too) {
     save_index(&kinds[_i ? COARSE4 : OWN4], SL_METRIC_L2, LARGE, NOTHING, 0);
     answers plain = answers_without(3);
     sl_index *index = opened_with(SL_TIER_DRAM);
-    ck_assert_uint_gt(index->partitions.count, 0);
+    ck_assert_uint_gt(index->graph.partitions.count, 0);
     indexes_await_tier(index);
     close_what_is_copied(index);
     answers tiered = ask(index, 3);
@@ -473,7 +474,7 @@ START_TEST(opening_takes_memory_and_touches_none) {
     pthread_sigmask(SIG_BLOCK, NULL, &before);
     sl_index *index = opened_paced(&allocator);
     await_piece(1);
-    ck_assert_uint_ge(own.largest.size, N * index->walk_codec->rows.pitch);
+    ck_assert_uint_ge(own.largest.size, N * sl_codec_of_walks(&index->graph)->rows.pitch);
     ck_assert_uint_eq(resident(own.largest), 0);
     sl_index_storage storage = indexes_storage(index);
     ck_assert_int_eq(storage.tier, SL_TIER_STATE_FILLING);
@@ -487,7 +488,7 @@ START_TEST(opening_takes_memory_and_touches_none) {
     }
     allow(ALL);
     indexes_await_tier(index);
-    ck_assert_uint_ge(resident(own.largest), N * index->walk_codec->rows.pitch);
+    ck_assert_uint_ge(resident(own.largest), N * sl_codec_of_walks(&index->graph)->rows.pitch);
     sl_index_free(index);
 }
 END_TEST

@@ -346,8 +346,8 @@ START_TEST(found_where_it_lies) {
         ck_assert_mem_eq(&stats, &found_stats, sizeof stats);
         ck_assert_uint_eq(found.count, stats.results);
         for (size_t i = 0; i < found.count; i++) {
-            ck_assert_uint_eq(sl_id_of(index, (uint32_t)found.nodes[i].id), ids[i]);
-            ck_assert_float_eq(sl_score_of(index, found.nodes[i].score), scores[i]);
+            ck_assert_uint_eq(sl_id_of(&index->graph, (uint32_t)found.nodes[i].id), ids[i]);
+            ck_assert_float_eq(sl_score_of(&index->graph, found.nodes[i].score), scores[i]);
         }
     }
     sl_searcher_free(searcher);

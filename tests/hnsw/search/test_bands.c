@@ -38,7 +38,7 @@ static sl_index *make(sl_metric metric) {
 }
 
 static int scans(const sl_index *index) {
-    return index->kernels->tile.scan != NULL;
+    return index->graph.kernels->tile.scan != NULL;
 }
 
 typedef struct answer {
@@ -86,14 +86,14 @@ END_TEST
 
 static double length_of(const sl_index *index, uint32_t node) {
     float vector[DIM];
-    sl_vector_of(index, node, SL_F32, vector);
+    sl_vector_of(&index->graph, node, SL_F32, vector);
     return sqrt(sl_dot_double(vector, vector, DIM));
 }
 
 /* Lengths fall, and none is longer than its band says, which says no more than it must. */
 static void check_bands(const sl_index *index, size_t p) {
-    const uint8_t *bands = index->partitions.bands + p * SL_PARTITION_BANDS;
-    sl_range range = sl_partition_nodes(&index->partitions, p, index->n);
+    const uint8_t *bands = index->graph.partitions.bands + p * SL_PARTITION_BANDS;
+    sl_range range = sl_partition_nodes(&index->graph.partitions, p, index->graph.n);
     double longest = length_of(index, (uint32_t)range.first), before = longest;
     ck_assert_uint_eq(bands[0], 255);
     for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
@@ -111,9 +111,9 @@ static void check_bands(const sl_index *index, size_t p) {
 
 START_TEST(bands_bound_lengths) {
     sl_index *index = make(SL_METRIC_IP);
-    ck_assert_uint_gt(index->partitions.count, 20);
-    ck_assert_uint_eq(index->partitions.band_bits, SL_BAND_BITS);
-    for (size_t p = 0; p < index->partitions.count; p++)
+    ck_assert_uint_gt(index->graph.partitions.count, 20);
+    ck_assert_uint_eq(index->graph.partitions.band_bits, SL_BAND_BITS);
+    for (size_t p = 0; p < index->graph.partitions.count; p++)
         check_bands(index, p);
     indexes_sound(index);
     sl_index_free(index);
@@ -122,9 +122,9 @@ END_TEST
 
 START_TEST(others_have_none) {
     sl_index *index = make(_i ? SL_METRIC_L2 : SL_METRIC_COSINE);
-    ck_assert_uint_gt(index->partitions.count, 20);
-    ck_assert_uint_eq(index->partitions.band_bits, 0);
-    ck_assert_ptr_null(index->partitions.bands);
+    ck_assert_uint_gt(index->graph.partitions.count, 20);
+    ck_assert_uint_eq(index->graph.partitions.band_bits, 0);
+    ck_assert_ptr_null(index->graph.partitions.bands);
     sl_index_free(index);
 }
 END_TEST
@@ -147,9 +147,9 @@ START_TEST(short_vectors_are_left_out) {
         ask(index, 1, 0, &whole);
         ask(index, 1, 1, &together);
         ck_assert_mem_eq(whole.ids, together.ids, sizeof together.ids);
-        memset(index->partitions.bands, 255, index->partitions.count * SL_PARTITION_BANDS);
+        memset(index->graph.partitions.bands, 255, index->graph.partitions.count * SL_PARTITION_BANDS);
         ask(index, 4, 0, &whole);
-        double centroids = (double)index->partitions.count;
+        double centroids = (double)index->graph.partitions.count;
         double rows = by_bands.evaluations - centroids, all = whole.evaluations - centroids;
         ck_assert_msg(rows < all * 0.75 && by_bands.recall > whole.recall - 0.005,
                       "%.4f in %.0f rows by bands, %.4f in %.0f whole", by_bands.recall, rows, whole.recall, all);
@@ -171,7 +171,7 @@ START_TEST(odd_queries_find_k) {
         asked[2 * DIM + i] = -1e18f;
         asked[3 * DIM + i] = -x[i];
     }
-    for (params.probes = 1; params.probes <= index->partitions.count; params.probes *= 4)
+    for (params.probes = 1; params.probes <= index->graph.partitions.count; params.probes *= 4)
         for (size_t q = 0; q < ODD; q++) {
             ck_ok(sl_index_search(index, asked + q * DIM, SL_F32, 1, 0, K, &params, ids, NULL, NULL));
             for (size_t i = 0; i < K; i++)
@@ -197,8 +197,8 @@ START_TEST(kept_in_files) {
     if (scans(index)) ask(index, 3, 0, &before);
     for (int at = SL_PLACE_DRAM; at <= SL_PLACE_MAP; at++) {
         sl_index *opened = indexes_open(place.path, (sl_place)at);
-        ck_assert_mem_eq(opened->partitions.bands, index->partitions.bands,
-                         index->partitions.count * SL_PARTITION_BANDS);
+        ck_assert_mem_eq(opened->graph.partitions.bands, index->graph.partitions.bands,
+                         index->graph.partitions.count * SL_PARTITION_BANDS);
         if (scans(index)) {
             ask(opened, 3, 0, &after);
             ck_assert_mem_eq(before.ids, after.ids, sizeof before.ids);
@@ -218,10 +218,10 @@ START_TEST(older_files_have_none) {
     sl_index_free(index);
     for (int at = SL_PLACE_DRAM; at <= SL_PLACE_MAP; at++) {
         index = indexes_open(place.path, (sl_place)at);
-        ck_assert_uint_eq(index->partitions.band_bits, 0);
+        ck_assert_uint_eq(index->graph.partitions.band_bits, 0);
         if (scans(index)) {
-            ask(index, index->partitions.count, 0, &found);
-            ck_assert_double_eq_tol(found.evaluations, (double)(N + index->partitions.count), 1e-6);
+            ask(index, index->graph.partitions.count, 0, &found);
+            ck_assert_double_eq_tol(found.evaluations, (double)(N + index->graph.partitions.count), 1e-6);
         }
         indexes_sound(index);
         sl_index_free(index);
@@ -241,7 +241,7 @@ static void fails_to_open(const char *says) {
 
 START_TEST(wrong_sizes_are_refused) {
     sl_index *index = make(SL_METRIC_IP);
-    uint64_t size = index->partitions.count * SL_PARTITION_BANDS;
+    uint64_t size = index->graph.partitions.count * SL_PARTITION_BANDS;
     save_with(index, size);
     sl_index_free(indexes_open(place.path, SL_PLACE_MAP));
     save_with(index, size - 1);
@@ -251,12 +251,12 @@ START_TEST(wrong_sizes_are_refused) {
     sl_index_free(index);
     /* Of a metric that has none. */
     index = make(SL_METRIC_L2);
-    uint8_t *bands = calloc(index->partitions.count, SL_PARTITION_BANDS);
-    index->partitions.bands = bands;
-    index->partitions.band_bits = SL_BAND_BITS;
-    save_with(index, index->partitions.count * SL_PARTITION_BANDS);
-    index->partitions.bands = NULL;
-    index->partitions.band_bits = 0;
+    uint8_t *bands = calloc(index->graph.partitions.count, SL_PARTITION_BANDS);
+    index->graph.partitions.bands = bands;
+    index->graph.partitions.band_bits = SL_BAND_BITS;
+    save_with(index, index->graph.partitions.count * SL_PARTITION_BANDS);
+    index->graph.partitions.bands = NULL;
+    index->graph.partitions.band_bits = 0;
     fails_to_open("of metric l2");
     free(bands);
     sl_index_free(index);
@@ -268,12 +268,12 @@ END_TEST
 START_TEST(wrong_content_is_found) {
     static answer found;
     sl_index *index = make(SL_METRIC_IP);
-    for (size_t i = 0; i < index->partitions.count * SL_PARTITION_BANDS; i++)
-        index->partitions.bands[i] = (uint8_t)sl_random_at(7, i);
+    for (size_t i = 0; i < index->graph.partitions.count * SL_PARTITION_BANDS; i++)
+        index->graph.partitions.bands[i] = (uint8_t)sl_random_at(7, i);
     ck_ok(indexes_save(index, place.path));
     sl_index_free(index);
     index = indexes_broken(place.path, "partition 0 is broken");
-    for (size_t probes = 1; scans(index) && probes <= index->partitions.count; probes *= 3)
+    for (size_t probes = 1; scans(index) && probes <= index->graph.partitions.count; probes *= 3)
         for (int together = 0; together < 2; together++) {
             ask(index, probes, together, &found);
             for (size_t i = 0; i < QUERIES * K; i++)

@@ -139,7 +139,7 @@ START_TEST(searched_saved_and_opened) {
 END_TEST
 
 static uint32_t learned_from(const sl_index *index) {
-    return sl_coarse_learned(&index->coarse);
+    return sl_coarse_learned(&index->graph.coarse);
 }
 
 /* A vector at first, then more and more: the projection follows, and what was added before does too. */

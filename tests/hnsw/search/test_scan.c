@@ -56,7 +56,7 @@ static answers ask(const sl_index *index, const void *queries, sl_dtype dtype, s
 static void check_scanned(const sl_index *index, const answers *a, size_t rows) {
     ck_assert_uint_eq(a->stats.expansions, 0);
     ck_assert_uint_gt(a->stats.evaluations, 0);
-    if (rows) ck_assert_uint_eq(a->stats.evaluations, a->nq * (rows + index->partitions.count));
+    if (rows) ck_assert_uint_eq(a->stats.evaluations, a->nq * (rows + index->graph.partitions.count));
 }
 
 static void check_same(const answers *a, const answers *b) {
@@ -102,8 +102,8 @@ static sl_index *make_kind(const struct kind *kind, sl_metric metric, unsigned c
     ck_ok(indexes_add(index, *rows + N * kind->dim * sl_dtype_size(kind->dtype), kind->dtype, LATER, NULL));
     /* Walks are to see all of it. */
     ck_ok(sl_reach_settle(index));
-    ck_assert_uint_gt(index->partitions.count, 8);
-    ck_assert_uint_eq(index->partitions.starts[index->partitions.count], N);
+    ck_assert_uint_gt(index->graph.partitions.count, 8);
+    ck_assert_uint_eq(index->graph.partitions.starts[index->graph.partitions.count], N);
     return index;
 }
 
@@ -137,7 +137,7 @@ START_TEST(finds_what_walks_do) {
     unsigned char *rows;
     sl_index *index = make_kind(kind, (sl_metric)(_i % 3), &rows);
     const unsigned char *queries = rows + ALL * kind->dim * sl_dtype_size(kind->dtype);
-    const size_t partitions = index->partitions.count, some[] = {1, 3, partitions - 1, partitions, SIZE_MAX};
+    const size_t partitions = index->graph.partitions.count, some[] = {1, 3, partitions - 1, partitions, SIZE_MAX};
     sl_search_params walk = params_of(0, 2);
     walk.ef = ALL;
     answers truth = ask(index, queries, kind->dtype, QUERIES, K, &walk);
@@ -221,7 +221,7 @@ END_TEST
 START_TEST(one_query_scans_alike) {
     sl_searcher *searcher;
     ck_ok(sl_searcher_create(idx, 64, &searcher));
-    for (size_t probes = 1; probes <= idx->partitions.count; probes *= 3) {
+    for (size_t probes = 1; probes <= idx->graph.partitions.count; probes *= 3) {
         sl_search_params params = params_of(probes, 1);
         answers batch = ask(idx, queries, SL_F32, QUERIES, K, &params);
         sl_search_stats sum = {0};
@@ -301,13 +301,13 @@ END_TEST
 /* Many queries a thread, few, and one, each as its own number says. */
 START_TEST(settings_tell_one_from_many) {
     enum { MANY = 300 };
-    const size_t most = idx->partitions.count;
+    const size_t most = idx->graph.partitions.count;
     for (int which = 0; which < 4; which++) {
         sl_tuned_record record = {.target = 0.9, .recall = 0.9, .n = N, .queries = 100, .k = K, .least_k = 1, .ef = 50};
         record.probes = which & 1 ? (uint32_t)most : 0;
         record.probes_one = which & 2 ? (uint32_t)most : 0;
         size_t first;
-        ck_ok(sl_settings_put(idx, &record, 1, &first));
+        ck_ok(sl_settings_put(&idx->graph, &record, 1, &first));
         sl_tuned tuned = {.struct_size = sizeof tuned};
         ck_ok(sl_index_find_tuned(idx, K, 0.9, &tuned));
         ck_assert_uint_eq(tuned.probes, record.probes);
@@ -346,9 +346,9 @@ START_TEST(partitions_are_chosen_by_their_reach) {
     indexes_exact(SL_METRIC_IP, DIM, (vector_rows){rows, SL_F32, LARGE}, (vector_rows){asked, SL_F32, QUERIES}, K,
                   truth.ids);
     double with = recall_with(index, asked, &truth, 1);
-    for (size_t p = 0; p < index->partitions.count; p++)
-        sl_field_put(index->partitions.rows + p * index->partitions.codec.rows.pitch, index->partitions.codec.rows.bias,
-                     0);
+    for (size_t p = 0; p < index->graph.partitions.count; p++)
+        sl_field_put(index->graph.partitions.rows + p * index->graph.partitions.codec.rows.pitch,
+                     index->graph.partitions.codec.rows.bias, 0);
     double without = recall_with(index, asked, &truth, 1);
     ck_assert_msg(with > without + 0.01, "%.4f with, %.4f without", with, without);
     answers_free(&truth);
@@ -375,7 +375,7 @@ START_TEST(tiers_find_the_same) {
     for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
         const sl_kernels *kernels = sl_kernels_of((sl_isa)isa);
         if (!kernels) continue;
-        idx->kernels = kernels;
+        idx->graph.kernels = kernels;
         forget_searchers();
         answers found = ask(idx, queries, SL_F32, QUERIES, K, &params);
         if (kernels->tile.scan) {
@@ -389,7 +389,7 @@ START_TEST(tiers_find_the_same) {
         }
         answers_free(&found);
     }
-    idx->kernels = sl_kernels_best();
+    idx->graph.kernels = sl_kernels_best();
     answers_free(&first);
 }
 END_TEST
@@ -609,9 +609,9 @@ START_TEST(hostile_partitions_do_no_harm) {
     unsigned char *vectors;
     sl_index *index = make_kind(kind, (sl_metric)(_i % 3), &vectors);
     const unsigned char *asked = vectors + ALL * kind->dim * sl_dtype_size(kind->dtype);
-    sl_partitions *partitions = &index->partitions;
-    const sl_code_rows *rows = &index->walk_codec->rows;
-    unsigned char *nodes = sl_walk_row(index, 0);
+    sl_partitions *partitions = &index->graph.partitions;
+    const sl_code_rows *rows = &sl_codec_of_walks(&index->graph)->rows;
+    unsigned char *nodes = sl_walk_row(&index->graph, 0);
     ck_assert_ptr_eq(nodes, rows->base);
     const size_t sizes[] = {(partitions->count + 1) * sizeof(uint32_t),
                             partitions->count * partitions->codec.rows.pitch, ALL * rows->pitch,
@@ -647,11 +647,11 @@ START_TEST(centroids_without_a_score_are_left_out) {
     unsigned char *vectors;
     sl_index *index = make_kind(&kinds[0], SL_METRIC_IP, &vectors);
     const unsigned char *asked = vectors + ALL * kinds[0].dim * sizeof(float);
-    const sl_code_rows *centroids = &index->partitions.codec.rows;
+    const sl_code_rows *centroids = &index->graph.partitions.codec.rows;
     const float bad[] = {NAN, -INFINITY};
-    for (size_t p = 0; p < index->partitions.count; p += 2)
-        memcpy(index->partitions.rows + p * centroids->pitch + centroids->bias, &bad[p / 2 % 2], sizeof *bad);
-    for (size_t probes = 1; probes <= index->partitions.count; probes *= 2) {
+    for (size_t p = 0; p < index->graph.partitions.count; p += 2)
+        memcpy(index->graph.partitions.rows + p * centroids->pitch + centroids->bias, &bad[p / 2 % 2], sizeof *bad);
+    for (size_t probes = 1; probes <= index->graph.partitions.count; probes *= 2) {
         sl_search_params params = params_of(probes, 1);
         answers many = ask(index, asked, SL_F32, 40, K, &params);
         sl_search_stats sum = {0};
@@ -685,7 +685,7 @@ START_TEST(what_scores_alike_has_room) {
         sl_index *index = indexes_make(&with, same, SL_F32, ALIKE, NULL, 2);
         const float *asked = queries_too ? same : same + ALIKE * DIM;
         for (size_t i = 0; i < sizeof keeps / sizeof *keeps; i++)
-            for (size_t probes = 1; probes <= index->partitions.count; probes = 2 * probes + 1) {
+            for (size_t probes = 1; probes <= index->graph.partitions.count; probes = 2 * probes + 1) {
                 size_t k = keeps[i] < 10 ? keeps[i] : 10;
                 sl_search_params params = params_of(probes, 1);
                 params.rerank = keeps[i];
@@ -723,12 +723,12 @@ START_TEST(records_of_scans_are_for_scans) {
     filtered.accept_bits = &every;
     filtered.accept_bits_count = 64;
     size_t first;
-    ck_ok(sl_settings_put(idx, &scans, 1, &first));
+    ck_ok(sl_settings_put(&idx->graph, &scans, 1, &first));
     ck_ok(sl_index_search(idx, queries, SL_F32, 1, 0, K, &plain, ids, NULL, &stats));
     ck_assert_uint_eq(stats.expansions, 0);
     ck_fails(sl_index_search(idx, queries, SL_F32, 1, 0, K, &filtered, ids, NULL, NULL), SL_ENOTFOUND,
              "scanning alone");
-    ck_ok(sl_settings_put(idx, &walks, 1, &first));
+    ck_ok(sl_settings_put(&idx->graph, &walks, 1, &first));
     ck_ok(sl_index_search(idx, queries, SL_F32, 1, 0, K, &plain, ids, NULL, &stats));
     ck_assert_uint_eq(stats.expansions, 0);
     ck_ok(sl_index_search(idx, queries, SL_F32, 1, 0, K, &filtered, ids, NULL, &stats));
@@ -739,11 +739,11 @@ START_TEST(records_of_scans_are_for_scans) {
     scratch place;
     sl_index *opened;
     scratch_open(&place);
-    ck_ok(sl_settings_put(idx, &half, 1, &first));
+    ck_ok(sl_settings_put(&idx->graph, &half, 1, &first));
     ck_ok(sl_index_save(idx, place.path, NULL));
     ck_fails(sl_index_open(place.path, NULL, &opened), SL_ECORRUPT, "out of range");
     scratch_close(&place);
-    ck_ok(sl_settings_put(idx, &scans, 1, &first));
+    ck_ok(sl_settings_put(&idx->graph, &scans, 1, &first));
     uint64_t gone[ALL];
     size_t most = ALL / 2 + 1;
     for (size_t i = 0; i < most; i++)

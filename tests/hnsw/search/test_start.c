@@ -29,8 +29,8 @@ static void set_up(void) {
     ck_assert_ptr_nonnull(x);
     queries = x + (size_t)N * DIM;
     idx = make(SL_METRIC_L2, SL_CODES_I8);
-    ck_assert_uint_gt(idx->partitions.count, 10);
-    ck_assert_uint_eq(idx->groups.count, 0);
+    ck_assert_uint_gt(idx->graph.partitions.count, 10);
+    ck_assert_uint_eq(idx->graph.groups.count, 0);
 }
 
 static void tear_down(void) {
@@ -39,24 +39,24 @@ static void tear_down(void) {
 }
 
 static void no_partitions(sl_index *index) {
-    sl_partitions_free(&index->allocator, &index->partitions);
+    sl_partitions_free(&index->graph.allocator, &index->graph.partitions);
 }
 
 /* The number of the partition that begins there, or count where none does. */
 static size_t partition_at(const sl_index *index, size_t node) {
     size_t p = 0;
-    while (p < index->partitions.count && index->partitions.starts[p] != node)
+    while (p < index->graph.partitions.count && index->graph.partitions.starts[p] != node)
         p++;
     return p;
 }
 
 static size_t nearest_of_all(const sl_index *index, const float *query) {
-    const sl_partitions *partitions = &index->partitions;
+    const sl_partitions *partitions = &index->graph.partitions;
     return centroids_nearest(index, partitions, (sl_range){0, partitions->count}, query);
 }
 
 static sl_range start_of(sl_walk *walk, const float *query) {
-    uint8_t *scratch = aligned_alloc(64, sl_round_up(sl_start_scratch(walk->index) + 1, 64));
+    uint8_t *scratch = aligned_alloc(64, sl_round_up(sl_start_scratch(walk->graph) + 1, 64));
     sl_walk_ask(walk, query, SL_F32, SL_ASK_BOTH);
     sl_range range = sl_start_near(walk, query, SL_F32, scratch);
     free(scratch);
@@ -66,10 +66,10 @@ static sl_range start_of(sl_walk *walk, const float *query) {
 START_TEST(nearest_partition) {
     static const sl_codes codes[] = {SL_CODES_I8, SL_CODES_I16, SL_CODES_F32, SL_CODES_I4};
     sl_index *index = make((sl_metric)(_i / 4), codes[_i % 4]);
-    const sl_partitions *partitions = &index->partitions;
+    const sl_partitions *partitions = &index->graph.partitions;
     sl_walk walk;
     size_t mean = 0;
-    ck_ok(sl_walk_init(&walk, index, EF));
+    ck_ok(sl_walk_init(&walk, &index->graph, EF));
     for (size_t q = 0; q < QUERIES; q++) {
         walk.evaluations = 0;
         const sl_range range = start_of(&walk, queries + q * DIM);
@@ -77,13 +77,13 @@ START_TEST(nearest_partition) {
         ck_assert_uint_eq(p, nearest_of_all(index, queries + q * DIM));
         ck_assert_uint_gt(range.end, range.first);
         ck_assert_uint_le(range.end, partitions->starts[p + 1]);
-        ck_assert_uint_le((range.end - range.first) * index->walk_codec->rows.width, 32 * 1024);
+        ck_assert_uint_le((range.end - range.first) * sl_codec_of_walks(&index->graph)->rows.width, 32 * 1024);
         ck_assert_uint_eq(walk.evaluations, partitions->count);
         mean += walk.evaluations + range.end - range.first;
     }
     mean /= QUERIES;
-    ck_assert_uint_le(sl_start_evaluations(index), 2 * mean);
-    ck_assert_uint_ge(2 * sl_start_evaluations(index), mean);
+    ck_assert_uint_le(sl_start_evaluations(&index->graph), 2 * mean);
+    ck_assert_uint_ge(2 * sl_start_evaluations(&index->graph), mean);
     sl_walk_free(&walk);
     sl_index_free(index);
 }
@@ -92,23 +92,23 @@ END_TEST
 /* No link leads to a partition from elsewhere, nor does the way down. */
 static void cut_off(sl_range island) {
     for (size_t node = 0; node < N; node++) {
-        uint32_t *links = sl_links(idx, node);
+        uint32_t *links = sl_links(&idx->graph, node);
         size_t kept = 0;
-        for (size_t i = 0; i < idx->m0 && links[i] < N; i++) {
+        for (size_t i = 0; i < idx->graph.m0 && links[i] < N; i++) {
             int inside = links[i] >= island.first && links[i] < island.end;
             if (!inside || (node >= island.first && node < island.end)) links[kept++] = links[i];
         }
-        while (kept < idx->m0)
+        while (kept < idx->graph.m0)
             links[kept++] = SL_NONE;
     }
-    for (size_t slot = 0; slot < idx->upper.count; slot++)
-        if (idx->upper.nodes[slot] >= island.first && idx->upper.nodes[slot] < island.end)
-            idx->upper.nodes[slot] = island.first ? 0 : N - 1;
+    for (size_t slot = 0; slot < idx->graph.upper.count; slot++)
+        if (idx->graph.upper.nodes[slot] >= island.first && idx->graph.upper.nodes[slot] < island.end)
+            idx->graph.upper.nodes[slot] = island.first ? 0 : N - 1;
 }
 
 START_TEST(an_island_is_found) {
     const size_t p = nearest_of_all(idx, queries);
-    const sl_range island = sl_partition_nodes(&idx->partitions, p, N);
+    const sl_range island = sl_partition_nodes(&idx->graph.partitions, p, N);
     uint64_t found[K];
     size_t inside[2] = {0, 0};
     cut_off(island);
@@ -117,7 +117,7 @@ START_TEST(an_island_is_found) {
         indexes_search(idx, (vector_rows){queries, SL_F32, 1}, K, EF, found, NULL);
         for (size_t i = 0; i < K; i++)
             for (size_t node = island.first; node < island.end; node++)
-                inside[without] += sl_id_of(idx, (uint32_t)node) == found[i];
+                inside[without] += sl_id_of(&idx->graph, (uint32_t)node) == found[i];
     }
     ck_assert_uint_gt(inside[0], K / 2);
     ck_assert_uint_eq(inside[1], 0);
@@ -127,11 +127,11 @@ END_TEST
 /* No link leads out of a partition. */
 static void lock_in(sl_range island) {
     for (size_t node = island.first; node < island.end; node++) {
-        uint32_t *links = sl_links(idx, node);
+        uint32_t *links = sl_links(&idx->graph, node);
         size_t kept = 0;
-        for (size_t i = 0; i < idx->m0 && links[i] != SL_NONE; i++)
+        for (size_t i = 0; i < idx->graph.m0 && links[i] != SL_NONE; i++)
             if (links[i] >= island.first && links[i] < island.end) links[kept++] = links[i];
-        while (kept < idx->m0)
+        while (kept < idx->graph.m0)
             links[kept++] = SL_NONE;
     }
 }
@@ -139,12 +139,12 @@ static void lock_in(sl_range island) {
 /* What is proved to be reached from the entry point is found from whatever partition a walk begins at. */
 START_TEST(the_entry_point_begins_too) {
     enum { MANY = 1000 };
-    const uint32_t entry = sl_entry_get(idx).node;
+    const uint32_t entry = sl_entry_get(&idx->graph).node;
     static uint64_t found[MANY];
     size_t q = 0;
     sl_range island;
     do
-        island = sl_partition_nodes(&idx->partitions, nearest_of_all(idx, queries + q++ * DIM), N);
+        island = sl_partition_nodes(&idx->graph.partitions, nearest_of_all(idx, queries + q++ * DIM), N);
     while (entry >= island.first && entry < island.end);
     ck_assert_uint_lt(island.end - island.first, MANY / 2);
     lock_in(island);
@@ -199,13 +199,13 @@ static void answers_as_without(void) {
 
 /* As many partitions as there may be, of so many vectors that each holds a lot. */
 START_TEST(large_partitions_are_left) {
-    ck_assert_uint_gt(sl_start_scratch(idx), 0);
-    sl_partitions *partitions = &idx->partitions;
+    ck_assert_uint_gt(sl_start_scratch(&idx->graph), 0);
+    sl_partitions *partitions = &idx->graph.partitions;
     const size_t count = partitions->count;
     const uint32_t last = partitions->starts[1];
     partitions->count = N / (2 * SL_PARTITION_ROWS + 1);
-    ck_assert_uint_eq(sl_start_scratch(idx), 0);
-    ck_assert_uint_eq(sl_start_evaluations(idx), 0);
+    ck_assert_uint_eq(sl_start_scratch(&idx->graph), 0);
+    ck_assert_uint_eq(sl_start_evaluations(&idx->graph), 0);
     partitions->count = 1;
     partitions->starts[1] = N;
     static uint64_t before[QUERIES * K], after[QUERIES * K];
@@ -220,21 +220,23 @@ END_TEST
 
 /* What a file may say: partitions of no nodes, or of ones that are not there. */
 START_TEST(empty_ones_are_left) {
-    for (size_t p = 0; p <= idx->partitions.count; p++)
-        idx->partitions.starts[p] = _i == 0 ? 0 : _i == 1 ? UINT32_MAX : (uint32_t)(idx->partitions.count - p);
+    for (size_t p = 0; p <= idx->graph.partitions.count; p++)
+        idx->graph.partitions.starts[p] = _i == 0   ? 0
+                                          : _i == 1 ? UINT32_MAX
+                                                    : (uint32_t)(idx->graph.partitions.count - p);
     answers_as_without();
 }
 END_TEST
 
 /* Partitions that go on behind the last node, and centroids that are no numbers. */
 START_TEST(lies_do_no_harm) {
-    const sl_partitions *partitions = &idx->partitions;
+    const sl_partitions *partitions = &idx->graph.partitions;
     for (size_t p = 0; _i == 0 && p <= partitions->count; p++)
         partitions->starts[p] = p % 2 ? UINT32_MAX : N - 5;
     if (_i == 1) memset(partitions->rows, 0xff, partitions->count * partitions->codec.rows.pitch);
     uint64_t found[QUERIES * K];
     sl_walk walk;
-    ck_ok(sl_walk_init(&walk, idx, EF));
+    ck_ok(sl_walk_init(&walk, &idx->graph, EF));
     size_t some = 0;
     for (size_t q = 0; q < QUERIES; q++) {
         const sl_range range = start_of(&walk, queries + q * DIM);

@@ -267,8 +267,8 @@ END_TEST
 START_TEST(searches_as_with_its_settings) {
     enum { WORDS = (N + 63) / 64 };
     ck_ok(tune(idx, K, two));
-    idx->tuned[1].stop = 0.125f;
-    idx->tuned[1].ef_alone = idx->tuned[1].ef;
+    idx->graph.tuned[1].stop = 0.125f;
+    idx->graph.tuned[1].ef_alone = idx->graph.tuned[1].ef;
     sl_tuned tuned = tuned_for(idx, K, 0.9);
     ck_assert(tuned.stop == 0.125);
     uint64_t bits[WORDS], found[2][QUERIES * K];
@@ -356,7 +356,7 @@ START_TEST(says_what_stands_in_the_way) {
 
     /* Links that lead nowhere. */
     index = small(4, 16, SL_REFINE_F32);
-    memset(sl_links(index, 1), 0xff, (N - 1) * index->m0 * sizeof(uint32_t));
+    memset(sl_links(&index->graph, 1), 0xff, (N - 1) * index->graph.m0 * sizeof(uint32_t));
     ck_ok(sl_index_tune(index, queries, SL_F32, ALL, 0, truth, K, &params, NULL));
     ck_assert_int_eq(indexes_tuned(index, 1).limit, SL_LIMIT_GRAPH);
     ck_fails(ask(index, K, 0.9999), SL_ENOTFOUND, "larger m");
@@ -444,7 +444,7 @@ START_TEST(stores_so_many) {
     for (uint32_t k = 1; k <= SL_MAX_TUNED / SL_MAX_TARGETS; k++) {
         for (size_t i = 0; i < SL_MAX_TARGETS; i++)
             records[i] = (sl_tuned_record){.target = targets[i], .k = 2 * k, .least_k = 1, .ef = 2 * k};
-        ck_ok(sl_settings_put(idx, records, SL_MAX_TARGETS, &first));
+        ck_ok(sl_settings_put(&idx->graph, records, SL_MAX_TARGETS, &first));
         ck_assert_uint_eq(first, (k - 1) * SL_MAX_TARGETS);
     }
     ck_fails(tune(idx, 3, two), SL_ELIMIT, "an index stores up to 4096");

@@ -108,15 +108,15 @@ START_TEST(batches_scan_for_a_recall) {
     with.targets = targets;
     with.target_count = 3;
     ck_ok(sl_index_tune(index, asked, kind->dtype, HALF, 0, truth, K, &with, NULL));
-    size_t before = 0, scans = index->kernels->tile.scan != NULL;
+    size_t before = 0, scans = index->graph.kernels->tile.scan != NULL;
     for (size_t i = 0; i < 3; i++) {
         sl_tuned tuned = indexes_tuned(index, i);
-        ck_assert_uint_le(tuned.probes, index->partitions.count);
+        ck_assert_uint_le(tuned.probes, index->graph.partitions.count);
         ck_assert(scans || tuned.probes == 0);
         ck_assert(tuned.probes == 0 || tuned.probes >= before);
         before = tuned.probes ? tuned.probes : before;
         /* Under inner product walks go far, and one query scans too. */
-        int far = kind->metric == SL_METRIC_IP && index->kernels->isa == SL_ISA_AVX512VNNI;
+        int far = kind->metric == SL_METRIC_IP && index->graph.kernels->isa == SL_ISA_AVX512VNNI;
         ck_assert(!far || tuned.probes_one > 0);
         check_by_batch(index, (vector_rows){asked, kind->dtype, HALF}, (vector_rows){other, kind->dtype, HALF}, truth,
                        &tuned);
@@ -129,7 +129,7 @@ START_TEST(batches_scan_for_a_recall) {
             ck_assert_uint_eq(fewer.probes_one, 0);
         }
     }
-    ck_assert(before || index->kernels->isa != SL_ISA_AVX512VNNI); /* where a scan is worth most */
+    ck_assert(before || index->graph.kernels->isa != SL_ISA_AVX512VNNI); /* where a scan is worth most */
     sl_index_free(index);
     free(truth);
     free(rows);
@@ -139,12 +139,12 @@ END_TEST
 
 /* Every sixteenth node is one that no link leads to. */
 static void cut_off_some(sl_index *index) {
-    for (size_t node = 0; node < index->n; node++) {
-        uint32_t *links = sl_links(index, node);
+    for (size_t node = 0; node < index->graph.n; node++) {
+        uint32_t *links = sl_links(&index->graph, node);
         size_t kept = 0;
-        for (size_t i = 0; i < index->m0; i++)
+        for (size_t i = 0; i < index->graph.m0; i++)
             if (links[i] % 16) links[kept++] = links[i];
-        memset(links + kept, 0xff, (index->m0 - kept) * sizeof *links);
+        memset(links + kept, 0xff, (index->graph.m0 - kept) * sizeof *links);
     }
 }
 
@@ -205,7 +205,7 @@ START_TEST(scans_reach_what_walks_do_not) {
     scratch place;
     sl_tuned low = indexes_tuned(index, 0), high = indexes_tuned(index, 1);
     ck_assert(low.limit == SL_LIMIT_NONE && !low.scan_only);
-    if (index->kernels->tile.scan) {
+    if (index->graph.kernels->tile.scan) {
         ck_assert_uint_eq(report.reached, 2);
         check_scanned_target(index, kind, asked, truth, targets[1]);
         scratch_open(&place);

@@ -102,7 +102,7 @@ static sl_index *make(sl_metric metric, sl_codes codes, const float *x, size_t n
     params.m = 5;
     params.ef_construction = 40;
     sl_index *index = indexes_make(&params, x, SL_F32, n, NULL, 1);
-    sl_partitions_free(&index->allocator, &index->partitions);
+    sl_partitions_free(&index->graph.allocator, &index->graph.partitions);
     return index;
 }
 
@@ -266,16 +266,16 @@ static void hide(sl_index *index, size_t site, uint64_t nearest) {
     for (size_t i = DECOYS; i < SITE; i++)
         hidden[node_of(index, N + site * SITE + i)] = 1;
     for (uint32_t node = 0; node < ALL; node++) {
-        uint32_t *links = sl_links(index, node);
+        uint32_t *links = sl_links(&index->graph, node);
         size_t kept = 0;
-        for (size_t j = 0; j < index->m0 && links[j] < ALL && !hidden[node]; j++)
+        for (size_t j = 0; j < index->graph.m0 && links[j] < ALL && !hidden[node]; j++)
             if (!hidden[links[j]]) links[kept++] = links[j];
-        while (kept < index->m0 && !hidden[node])
+        while (kept < index->graph.m0 && !hidden[node])
             links[kept++] = SL_NONE;
     }
-    for (size_t slot = 0; slot < index->upper.count; slot++)
-        if (hidden[index->upper.nodes[slot]]) index->upper.nodes[slot] = node_of(index, N + site * SITE);
-    *sl_links(index, node_of(index, nearest)) = node_of(index, N + site * SITE + DECOYS);
+    for (size_t slot = 0; slot < index->graph.upper.count; slot++)
+        if (hidden[index->graph.upper.nodes[slot]]) index->graph.upper.nodes[slot] = node_of(index, N + site * SITE);
+    *sl_links(&index->graph, node_of(index, nearest)) = node_of(index, N + site * SITE + DECOYS);
 }
 
 START_TEST(refuses_where_a_few_lose) {

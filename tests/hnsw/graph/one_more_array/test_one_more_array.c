@@ -31,11 +31,11 @@ static const struct {
 
 static void square_of(const sl_index *index, uint32_t node, float out[2]) {
     float x[DIM], sum = 0;
-    sl_coded_floats(index, node, x);
+    sl_coded_floats(&index->graph, node, x);
     for (size_t i = 0; i < DIM; i++)
         sum += x[i] * x[i];
     out[0] = sum;
-    out[1] = (float)sl_id_of(index, node);
+    out[1] = (float)sl_id_of(&index->graph, node);
 }
 
 void one_more_row(const sl_index *index, uint32_t node, uint8_t *row) {
@@ -45,13 +45,13 @@ void one_more_row(const sl_index *index, uint32_t node, uint8_t *row) {
 }
 
 static void expect_rows(const sl_index *index) {
-    ck_assert_uint_eq(index->arrays[SL_ARRAY_SQUARES].width, ONE_MORE_WIDTH);
-    for (uint32_t node = 0; node < index->n; node++) {
+    ck_assert_uint_eq(index->graph.arrays[SL_ARRAY_SQUARES].width, ONE_MORE_WIDTH);
+    for (uint32_t node = 0; node < index->graph.n; node++) {
         float row[2], wanted[2];
-        memcpy(row, sl_array_row(index, SL_ARRAY_SQUARES, node), sizeof row);
+        memcpy(row, sl_array_row(&index->graph, SL_ARRAY_SQUARES, node), sizeof row);
         square_of(index, node, wanted);
-        ck_assert_msg(row[0] == wanted[0] && row[1] == wanted[1], "node %u of %zu: %g %g, not %g %g", node, index->n,
-                      (double)row[0], (double)row[1], (double)wanted[0], (double)wanted[1]);
+        ck_assert_msg(row[0] == wanted[0] && row[1] == wanted[1], "node %u of %zu: %g %g, not %g %g", node,
+                      index->graph.n, (double)row[0], (double)row[1], (double)wanted[0], (double)wanted[1]);
     }
 }
 
@@ -137,7 +137,7 @@ START_TEST(written_in_place) {
     ok(sl_index_sync(index));
     sl_index_free(index);
     index = opened(SL_PLACE_MAP, 0);
-    ck_assert_uint_eq(index->n, ROOM);
+    ck_assert_uint_eq(index->graph.n, ROOM);
     expect_rows(index);
     sl_index_free(index);
 }
@@ -154,14 +154,14 @@ START_TEST(summed_and_dropped) {
     sl_index_free(index);
     index = opened(SL_PLACE_MAP, 1);
     ok(sl_index_check(index, &params, &report));
-    sl_array_row(index, SL_ARRAY_SQUARES, 77)[2] ^= 4;
-    ck_assert_int_eq(sl_sum_holds(index, 77), 0);
+    sl_array_row(&index->graph, SL_ARRAY_SQUARES, 77)[2] ^= 4;
+    ck_assert_int_eq(sl_sum_holds(&index->graph, 77), 0);
     size_t dropped;
     ok(sl_index_drop_damaged(index, 1, &dropped));
     ck_assert_uint_eq(dropped, 1);
-    ck_assert_int_eq(sl_sum_holds(index, 77), 1);
+    ck_assert_int_eq(sl_sum_holds(&index->graph, 77), 1);
     float row[2], wanted[2];
-    memcpy(row, sl_array_row(index, SL_ARRAY_SQUARES, 77), sizeof row);
+    memcpy(row, sl_array_row(&index->graph, SL_ARRAY_SQUARES, 77), sizeof row);
     square_of(index, 77, wanted);
     ck_assert_float_eq(row[0], wanted[0]);
     sl_index_free(index);
@@ -175,7 +175,7 @@ START_TEST(counted_and_placed) {
     sl_index_params params;
     sl_span spans[SL_ARRAY_KINDS];
     size_t placed = 0;
-    const size_t refine = index->arrays[SL_ARRAY_REFINE].width + ONE_MORE_WIDTH;
+    const size_t refine = index->graph.arrays[SL_ARRAY_REFINE].width + ONE_MORE_WIDTH;
     ok(sl_index_get_stats(index, &stats));
     ck_assert_uint_eq(stats.bytes_refine, N * refine);
     sl_index_params_init(&params);
@@ -184,9 +184,9 @@ START_TEST(counted_and_placed) {
     params.refine = kinds[_i].refine;
     ok(sl_index_plan(&params, N, &plan));
     ck_assert_uint_eq(plan.bytes_refine, N * refine);
-    size_t count = sl_placed_arrays(index, spans);
+    size_t count = sl_placed_arrays(&index->graph, spans);
     for (size_t i = 0; i < count; i++)
-        placed += spans[i].at == index->arrays[SL_ARRAY_SQUARES].at;
+        placed += spans[i].at == index->graph.arrays[SL_ARRAY_SQUARES].at;
     ck_assert_uint_eq(placed, 1);
     sl_index_free(index);
 }
