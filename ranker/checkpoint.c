@@ -1,7 +1,9 @@
+/* How a checkpoint is written (sl_checkpoint_write), read and checked. */
 #define _GNU_SOURCE
+#include "ranker/checkpoint.h"
+
 #include "base/crc32c.h"
 #include "ranker/model_file.h"
-#include "ranker/train.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +17,7 @@ typedef struct trainer_record {
     uint32_t spec_crc;
     uint32_t rows_crc;
     uint64_t seed;
-    uint64_t epoch, batch, best_epoch;
+    uint64_t epoch, minibatch, best_epoch;
     double loss_sum, weight_sum;
     double best_train_loss, best_valid_loss, best_valid_auc;
     uint64_t weights, dense_states, sparse_states; /* floats */
@@ -23,14 +25,24 @@ typedef struct trainer_record {
 } trainer_record;
 static_assert(sizeof(trainer_record) == 128, "trainer_record");
 
+struct sl_checkpoint {
+    sl_allocator allocator;
+    const char *path;
+    void *features_data; /* the features' bytes, as sl_features_write makes them */
+    void *record;        /* section TRAINER is put together and read here */
+    size_t features_size, record_size;
+    uint32_t spec_crc, rows_crc;
+};
+
+/* The parts of the record, and how many floats each has. */
 typedef struct record_parts {
     trainer_record *head;
     float *weights, *dense, *sparse;
     size_t weight_count, dense_count, sparse_count;
 } record_parts;
 
-static record_parts parts_of(const sl_trainer *trainer) {
-    record_parts parts = {.head = trainer->record,
+static record_parts parts_of(const sl_trainer *trainer, void *record) {
+    record_parts parts = {.head = record,
                           .weight_count = trainer->weights.block_size,
                           .dense_count = trainer->dense_size * trainer->dense_states,
                           .sparse_count = sl_sparse_state_size(trainer->sparse)};
@@ -38,6 +50,15 @@ static record_parts parts_of(const sl_trainer *trainer) {
     parts.dense = parts.weights + parts.weight_count;
     parts.sparse = parts.dense + parts.dense_count;
     return parts;
+}
+
+static sl_status size_record(const sl_trainer *trainer, size_t *bytes) {
+    size_t floats = trainer->dense_size * trainer->dense_states;
+    if (sl_add(floats, trainer->weights.block_size, &floats) &&
+        sl_add(floats, sl_sparse_state_size(trainer->sparse), &floats) && sl_mul(floats, sizeof(float), bytes) &&
+        sl_add(*bytes, sizeof(trainer_record), bytes))
+        return SL_OK;
+    return sl_fail(SL_ENOMEM, "a checkpoint does not fit the address space");
 }
 
 /* What makes a training what it is, but for the rows and the seed. The number of epochs matters where the rates depend
@@ -50,45 +71,59 @@ static uint32_t spec_crc(const sl_trainer *trainer) {
     return sl_crc32c(crc, &spec->forget, sizeof spec->forget);
 }
 
-sl_status sl_checkpoint_prepare(sl_trainer *trainer) {
-    void *block;
-    size_t floats = 0, bytes;
-    if (!trainer->params.checkpoint) return SL_OK;
-    record_parts parts = parts_of(trainer);
-    if (!sl_add(parts.weight_count, parts.dense_count, &floats) || !sl_add(floats, parts.sparse_count, &floats) ||
-        !sl_mul(floats, sizeof(float), &bytes) || !sl_add(bytes, sizeof(trainer_record), &bytes))
-        return sl_fail(SL_ENOMEM, "a checkpoint does not fit the address space");
-    SL_TRY(sl_mem_alloc(&trainer->allocator, bytes, &block));
-    trainer->record = block;
-    trainer->record_size = bytes;
-    trainer->spec_crc = spec_crc(trainer);
-    trainer->rows_crc = sl_dataset_crc(&trainer->data);
-    return sl_features_write(trainer->features, &trainer->allocator, &trainer->features_data, &trainer->features_size);
+static sl_status prepare(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
+    const sl_allocator *allocator = &checkpoint->allocator;
+    size_t bytes = 0;
+    SL_TRY(size_record(trainer, &bytes));
+    SL_TRY(sl_mem_alloc(allocator, bytes, &checkpoint->record));
+    checkpoint->record_size = bytes;
+    checkpoint->spec_crc = spec_crc(trainer);
+    checkpoint->rows_crc = sl_dataset_crc(&trainer->data);
+    return sl_features_write(trainer->features, allocator, &checkpoint->features_data, &checkpoint->features_size);
 }
 
-void sl_checkpoint_release(sl_trainer *trainer) {
-    sl_mem_free(&trainer->allocator, trainer->record, trainer->record_size);
-    sl_mem_free(&trainer->allocator, trainer->features_data, trainer->features_size);
+sl_status sl_checkpoint_create(const char *path, const sl_trainer *trainer, sl_checkpoint **out) {
+    void *block;
+    *out = NULL;
+    SL_TRY(sl_mem_alloc(&trainer->allocator, sizeof(sl_checkpoint), &block));
+    sl_checkpoint *checkpoint = block;
+    checkpoint->allocator = trainer->allocator;
+    checkpoint->path = path;
+    sl_status status = prepare(checkpoint, trainer);
+    if (status == SL_OK)
+        *out = checkpoint;
+    else
+        sl_checkpoint_free(checkpoint);
+    return status;
+}
+
+void sl_checkpoint_free(sl_checkpoint *checkpoint) {
+    if (!checkpoint) return;
+    sl_allocator allocator = checkpoint->allocator;
+    sl_mem_free(&allocator, checkpoint->record, checkpoint->record_size);
+    sl_mem_free(&allocator, checkpoint->features_data, checkpoint->features_size);
+    sl_mem_free(&allocator, checkpoint, sizeof *checkpoint);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Writing
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void fill_record(const sl_trainer *trainer) {
-    record_parts parts = parts_of(trainer);
-    const sl_train_state *state = &trainer->state;
-    *parts.head = (trainer_record){.spec_crc = trainer->spec_crc,
-                                   .rows_crc = trainer->rows_crc,
+/* Copies the state into the record. */
+static void fill_record(const sl_checkpoint *checkpoint, const sl_trainer *trainer) {
+    record_parts parts = parts_of(trainer, checkpoint->record);
+    const sl_train_position *position = &trainer->position;
+    *parts.head = (trainer_record){.spec_crc = checkpoint->spec_crc,
+                                   .rows_crc = checkpoint->rows_crc,
                                    .seed = trainer->spec->seed,
-                                   .epoch = state->epoch,
-                                   .batch = state->batch,
-                                   .best_epoch = state->best_epoch,
-                                   .loss_sum = state->loss_sum,
-                                   .weight_sum = state->weight_sum,
-                                   .best_train_loss = state->best_train_loss,
-                                   .best_valid_loss = state->best_valid_loss,
-                                   .best_valid_auc = state->best_valid_auc,
+                                   .epoch = position->epoch,
+                                   .minibatch = position->minibatch,
+                                   .best_epoch = position->best_epoch,
+                                   .loss_sum = position->loss_sum,
+                                   .weight_sum = position->weight_sum,
+                                   .best_train_loss = position->best_train_loss,
+                                   .best_valid_loss = position->best_valid_loss,
+                                   .best_valid_auc = position->best_valid_auc,
                                    .weights = parts.weight_count,
                                    .dense_states = parts.dense_count,
                                    .sparse_states = parts.sparse_count};
@@ -97,30 +132,29 @@ static void fill_record(const sl_trainer *trainer) {
     sl_sparse_state_write(trainer->sparse, parts.sparse);
 }
 
-sl_status sl_checkpoint_write(sl_trainer *trainer) {
+sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
     sl_weights_layout layout;
     sl_section_source sections[SL_MODEL_SECTIONS + 1];
-    const char *path = trainer->params.checkpoint;
-    if (!path) return SL_OK;
     SL_TRY(sl_weights_layout_of(trainer->features, &trainer->shape, &layout));
-    fill_record(trainer);
-    size_t floats = (trainer->record_size - sizeof(trainer_record)) / sizeof(float);
-    if (!sl_all_finite(parts_of(trainer).weights, floats))
+    fill_record(checkpoint, trainer);
+    size_t floats = (checkpoint->record_size - sizeof(trainer_record)) / sizeof(float);
+    if (!sl_all_finite(parts_of(trainer, checkpoint->record).weights, floats))
         return sl_fail(SL_EVALUE, "a weight is not finite any more (epoch %llu): lower deep.rate or wide.rate",
-                       (unsigned long long)trainer->state.epoch);
-    size_t count = sl_model_describe(trainer->features, trainer->features_data, trainer->features_size,
+                       (unsigned long long)trainer->position.epoch);
+    size_t count = sl_model_describe(trainer->features, checkpoint->features_data, checkpoint->features_size,
                                      sl_trainer_best(trainer), &layout, sections);
-    sections[count++] = (sl_section_source){SL_SECTION_TRAINER, 0, trainer->record, trainer->record_size, 0, NULL};
-    return sl_store_save(path, &sl_ranker_file, NULL, NULL, sections, count, NULL, NULL);
+    sections[count++] =
+        (sl_section_source){SL_SECTION_TRAINER, 0, checkpoint->record, checkpoint->record_size, 0, NULL};
+    return sl_store_save(checkpoint->path, &sl_ranker_file, NULL, NULL, sections, count, NULL, NULL);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Reading
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status other_training(const sl_trainer *trainer, const char *what) {
-    return sl_fail(SL_EFORMAT, "%s is the checkpoint of a training with %s; name another file, or remove it",
-                   trainer->params.checkpoint, what);
+static sl_status other_training(const char *path, const char *what) {
+    return sl_fail(SL_EFORMAT, "%s is the checkpoint of a training with %s; name another file, or remove it", path,
+                   what);
 }
 
 static int has_plain_numbers(const trainer_record *head, const float *numbers, size_t count) {
@@ -132,16 +166,16 @@ static sl_status no_training(const char *path) {
     return sl_fail(SL_ECORRUPT, "%s: its state of the training is not one a training has; remove it", path);
 }
 
-static sl_status check_record(const sl_trainer *trainer, const record_parts *parts) {
+static sl_status check_record(const sl_checkpoint *checkpoint, const sl_trainer *trainer, const record_parts *parts) {
     const trainer_record *head = parts->head;
-    if (head->spec_crc != trainer->spec_crc) return other_training(trainer, "another spec");
-    if (head->seed != trainer->spec->seed) return other_training(trainer, "another seed");
-    if (head->rows_crc != trainer->rows_crc) return other_training(trainer, "other rows");
+    if (head->spec_crc != checkpoint->spec_crc) return other_training(checkpoint->path, "another spec");
+    if (head->seed != trainer->spec->seed) return other_training(checkpoint->path, "another seed");
+    if (head->rows_crc != checkpoint->rows_crc) return other_training(checkpoint->path, "other rows");
     int unlike = head->weights != parts->weight_count || head->dense_states != parts->dense_count ||
                  head->sparse_states != parts->sparse_count;
     size_t count = parts->weight_count + parts->dense_count + parts->sparse_count;
-    if (unlike || head->batch > sl_trainer_batches(trainer) || !has_plain_numbers(head, parts->weights, count))
-        return no_training(trainer->params.checkpoint);
+    if (unlike || head->minibatch > sl_trainer_minibatches(trainer) || !has_plain_numbers(head, parts->weights, count))
+        return no_training(checkpoint->path);
     return SL_OK;
 }
 
@@ -174,45 +208,44 @@ sl_status sl_checkpoint_check(const sl_store *store, const sl_file_section *sect
 /* The best weights are the file's model. */
 static sl_status read_best(sl_trainer *trainer, const sl_store *store) {
     sl_weights_layout layout;
-    if (!trainer->best.block || !trainer->state.best_epoch) return SL_OK;
+    if (!trainer->best.block || !trainer->position.best_epoch) return SL_OK;
     SL_TRY(sl_weights_layout_of(trainer->features, &trainer->shape, &layout));
     return sl_model_read_weights(store, &layout, &trainer->best);
 }
 
-static sl_status read_store(sl_trainer *trainer, const sl_store *store) {
+static sl_status read_store(sl_checkpoint *checkpoint, sl_trainer *trainer, const sl_store *store) {
     const sl_file_section *section = sl_store_section(store, SL_SECTION_TRAINER);
     if (!section)
         return sl_fail(SL_EFORMAT, "%s is a finished model, not a checkpoint; name another file", store->path);
     if (section->size < sizeof(trainer_record)) return cut_off(store);
     /* A training of other features has a record of another size. */
-    if (section->size != trainer->record_size) return other_training(trainer, "another spec or other rows");
-    record_parts parts = parts_of(trainer);
-    SL_TRY(sl_store_copy(store, section, trainer->record, NULL));
-    SL_TRY(check_record(trainer, &parts));
+    if (section->size != checkpoint->record_size) return other_training(store->path, "another spec or other rows");
+    record_parts parts = parts_of(trainer, checkpoint->record);
+    SL_TRY(sl_store_copy(store, section, checkpoint->record, NULL));
+    SL_TRY(check_record(checkpoint, trainer, &parts));
     const trainer_record *head = parts.head;
     memcpy(trainer->weights.block, parts.weights, parts.weight_count * sizeof(float));
     if (parts.dense_count) memcpy(trainer->dense_state, parts.dense, parts.dense_count * sizeof(float));
     sl_sparse_state_read(trainer->sparse, parts.sparse);
-    trainer->state = (sl_train_state){.epoch = head->epoch,
-                                      .batch = head->batch,
-                                      .loss_sum = head->loss_sum,
-                                      .weight_sum = head->weight_sum,
-                                      .best_epoch = head->best_epoch,
-                                      .best_train_loss = head->best_train_loss,
-                                      .best_valid_loss = head->best_valid_loss,
-                                      .best_valid_auc = head->best_valid_auc};
+    trainer->position = (sl_train_position){.epoch = head->epoch,
+                                            .minibatch = head->minibatch,
+                                            .loss_sum = head->loss_sum,
+                                            .weight_sum = head->weight_sum,
+                                            .best_epoch = head->best_epoch,
+                                            .best_train_loss = head->best_train_loss,
+                                            .best_valid_loss = head->best_valid_loss,
+                                            .best_valid_auc = head->best_valid_auc};
     return read_best(trainer, store);
 }
 
-sl_status sl_checkpoint_read(sl_trainer *trainer, int *found) {
-    const char *path = trainer->params.checkpoint;
+sl_status sl_checkpoint_read(sl_checkpoint *checkpoint, sl_trainer *trainer, int *found) {
     sl_store *store;
-    *found = path && (access(path, F_OK) == 0 || errno != ENOENT);
+    *found = access(checkpoint->path, F_OK) == 0 || errno != ENOENT;
     if (!*found) return SL_OK;
-    SL_TRY(sl_store_open(path, &sl_ranker_file, SL_PLACE_DRAM, &trainer->allocator, &store));
-    sl_status status = read_store(trainer, store);
+    SL_TRY(sl_store_open(checkpoint->path, &sl_ranker_file, SL_PLACE_DRAM, &checkpoint->allocator, &store));
+    sl_status status = read_store(checkpoint, trainer, store);
     /* The next checkpoint is written over it. */
     if (status == SL_OK) status = sl_store_verify_gaps(store, NULL);
-    sl_store_close(store, &trainer->allocator);
+    sl_store_close(store, &checkpoint->allocator);
     return status;
 }

@@ -1,5 +1,6 @@
 /* Whether a file holds the model that was written to it. */
 #include "base/params.h"
+#include "ranker/checkpoint.h"
 #include "ranker/model_file.h"
 
 void sl_file_check_params_init_sized(sl_file_check_params *params, size_t struct_size) {

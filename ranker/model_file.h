@@ -20,8 +20,4 @@ sl_status sl_model_check_sizes(const sl_store *store, const sl_weights_layout *l
 /* The model that an open file holds. Errors: SL_ECORRUPT, SL_EVERSION, SL_ENOMEM. */
 sl_status sl_model_open(const sl_store *store, const sl_allocator *allocator, sl_ranker **out);
 
-/* checkpoint.c: whether the state of a training in section TRAINER is one that a training may go on from, whatever it
- * was of. Errors: SL_ECORRUPT, SL_ENOMEM. */
-sl_status sl_checkpoint_check(const sl_store *store, const sl_file_section *section, const sl_allocator *allocator);
-
 #endif

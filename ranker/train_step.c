@@ -1,5 +1,6 @@
+#include "ranker/train_step.h"
+
 #include "ranker/loss.h"
-#include "ranker/train.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,18 +13,14 @@
 
 static const double pi = 3.14159265358979323846;
 
-size_t sl_trainer_batches(const sl_trainer *trainer) {
-    return (trainer->data.train_count + trainer->batch_rows - 1) / trainer->batch_rows;
-}
-
-/* Batches since the training began, the next one not counted. */
+/* Mini-batches done since the training began. */
 static uint64_t step_number(const sl_trainer *trainer) {
-    return trainer->state.epoch * sl_trainer_batches(trainer) + trainer->state.batch;
+    return trainer->position.epoch * sl_trainer_minibatches(trainer) + trainer->position.minibatch;
 }
 
 /* What the schedule leaves of the rates. */
 static double rate_factor(const sl_trainer *trainer) {
-    double total = (double)trainer->epochs * (double)sl_trainer_batches(trainer);
+    double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
     double passed = (double)step_number(trainer) / total;
     switch (trainer->spec->schedule) {
     case SL_SCHEDULE_LINEAR:
@@ -47,22 +44,22 @@ static void fill_inputs(sl_trainer *trainer, size_t count) {
     float *input = sl_net_trainer_input(trainer->net);
     size_t width = features->deep_inputs, threads = trainer->threads;
     if (threads == 1 || count * width < SHARED_WEIGHTS) {
-        sl_deep_inputs(features, embeddings, &trainer->batch.rows, 0, count, SL_ALL_SIDES, 0, width, input);
+        sl_deep_inputs(features, embeddings, &trainer->minibatch.rows, 0, count, SL_ALL_SIDES, 0, width, input);
         return;
     }
 #pragma omp parallel for schedule(static) num_threads((int)threads)
     for (size_t t = 0; t < threads; t++) {
         size_t from = count * t / threads, to = count * (t + 1) / threads;
-        sl_deep_inputs(features, embeddings, &trainer->batch.rows, from, to - from, SL_ALL_SIDES, 0, width,
+        sl_deep_inputs(features, embeddings, &trainer->minibatch.rows, from, to - from, SL_ALL_SIDES, 0, width,
                        input + from * width);
     }
 }
 
 /* The gathered batch's logits: of the deep part, of the wide one, and the bias. */
-static sl_status batch_logits(sl_trainer *trainer, uint64_t seed, uint64_t step, float *logits) {
+static sl_status minibatch_logits(sl_trainer *trainer, uint64_t seed, uint64_t step, float *logits) {
     const sl_features *features = trainer->features;
     const sl_weights *weights = &trainer->weights;
-    size_t outputs = features->outputs, count = trainer->batch.rows.rows;
+    size_t outputs = features->outputs, count = trainer->minibatch.rows.rows;
     if (trainer->net) {
         fill_inputs(trainer, count);
         SL_TRY(sl_net_trainer_forward(trainer->net, weights->dense, count, seed, step, logits));
@@ -70,7 +67,7 @@ static sl_status batch_logits(sl_trainer *trainer, uint64_t seed, uint64_t step,
         memset(logits, 0, count * outputs * sizeof *logits);
     }
     if (features->wide_size)
-        sl_wide_sums(features, weights->wide, &trainer->batch.rows, 0, count, SL_ALL_SIDES, logits);
+        sl_wide_sums(features, weights->wide, &trainer->minibatch.rows, 0, count, SL_ALL_SIDES, logits);
     for (size_t r = 0; r < count; r++)
         for (size_t o = 0; o < outputs; o++)
             logits[r * outputs + o] += weights->bias[o];
@@ -79,25 +76,26 @@ static sl_status batch_logits(sl_trainer *trainer, uint64_t seed, uint64_t step,
 
 sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weight_sum) {
     const sl_dataset *data = &trainer->data;
-    sl_minibatch *batch = &trainer->batch;
-    size_t first = (size_t)trainer->state.batch * trainer->batch_rows;
-    size_t count = data->train_count - first < trainer->batch_rows ? data->train_count - first : trainer->batch_rows;
-    SL_TRY(sl_minibatch_gather(batch, data, data->order + first, count, trainer->threads));
-    sl_forget(&trainer->forgetter, batch, trainer->spec->seed, step_number(trainer), trainer->threads);
+    sl_minibatch *minibatch = &trainer->minibatch;
+    size_t first = (size_t)trainer->position.minibatch * trainer->minibatch_rows;
+    size_t count =
+        data->train_count - first < trainer->minibatch_rows ? data->train_count - first : trainer->minibatch_rows;
+    SL_TRY(sl_minibatch_gather(minibatch, data, data->order + first, count, trainer->threads));
+    sl_forget(&trainer->forgetter, minibatch, trainer->spec->seed, step_number(trainer), trainer->threads);
     /* Seed 0 would mean no dropout. */
     uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
-    SL_TRY(batch_logits(trainer, seed, step_number(trainer), trainer->logits));
-    *loss_sum = sl_loss_sum(trainer->spec->loss, trainer->features->outputs, trainer->logits, batch->labels,
-                            batch->weights, count, 1.0f / (float)count, trainer->logit_gradient);
+    SL_TRY(minibatch_logits(trainer, seed, step_number(trainer), trainer->logits));
+    *loss_sum = sl_loss_sum(trainer->spec->loss, trainer->features->outputs, trainer->logits, minibatch->labels,
+                            minibatch->weights, count, 1.0f / (float)count, trainer->logit_gradient);
     *weight_sum = 0;
     for (size_t r = 0; r < count; r++)
-        *weight_sum += (double)batch->weights[r];
+        *weight_sum += (double)minibatch->weights[r];
     return SL_OK;
 }
 
 sl_status sl_trainer_logits(sl_trainer *trainer, const uint32_t *numbers, size_t count, float *logits) {
-    SL_TRY(sl_minibatch_gather(&trainer->batch, &trainer->data, numbers, count, trainer->threads));
-    return batch_logits(trainer, 0, 0, logits);
+    SL_TRY(sl_minibatch_gather(&trainer->minibatch, &trainer->data, numbers, count, trainer->threads));
+    return minibatch_logits(trainer, 0, 0, logits);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -154,11 +152,11 @@ sl_status sl_trainer_update(sl_trainer *trainer) {
     if (trainer->net)
         SL_TRY(sl_net_trainer_backward(trainer->net, trainer->weights.dense, trainer->logit_gradient,
                                        trainer->dense_gradient));
-    sl_wide_step(trainer->sparse, trainer->weights.wide, trainer->weights.bias, &trainer->batch.rows,
+    sl_wide_step(trainer->sparse, trainer->weights.wide, trainer->weights.bias, &trainer->minibatch.rows,
                  trainer->logit_gradient, spec->wide_rate * factor);
     if (!trainer->net) return SL_OK;
     step_dense(trainer, &step);
-    sl_embedding_step(trainer->sparse, trainer->weights.embeddings, &trainer->batch.rows,
+    sl_embedding_step(trainer->sparse, trainer->weights.embeddings, &trainer->minibatch.rows,
                       sl_net_trainer_input_gradient(trainer->net), &step);
     return SL_OK;
 }

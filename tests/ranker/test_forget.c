@@ -1,6 +1,6 @@
 /* What a training step forgets: which values, how often, and what they become; and that a model so trained says of what
  * it does not know what is usual. */
-#include "ranker/train.h"
+#include "ranker/train_loop.h"
 #include "tests/support/check_main.h"
 #include "tests/support/planted.h"
 
@@ -51,8 +51,8 @@ static sl_trainer *trainer_of(const char *forget) {
 /* All rows in their order, as a step of that number has them. */
 static void forget(sl_trainer *trainer, uint64_t seed, uint64_t step, size_t threads) {
     const sl_dataset *data = &trainer->data;
-    ck_assert_int_eq(sl_minibatch_gather(&trainer->batch, data, data->train, data->train_count, threads), SL_OK);
-    sl_forget(&trainer->forgetter, &trainer->batch, seed, step, threads);
+    ck_assert_int_eq(sl_minibatch_gather(&trainer->minibatch, data, data->train, data->train_count, threads), SL_OK);
+    sl_forget(&trainer->forgetter, &trainer->minibatch, seed, step, threads);
 }
 
 static const sl_feature *feature_of(const sl_trainer *trainer, size_t number) {
@@ -60,18 +60,18 @@ static const sl_feature *feature_of(const sl_trainer *trainer, size_t number) {
 }
 
 static uint32_t id_of(const sl_trainer *trainer, size_t row, size_t number, int before) {
-    const uint32_t *ids = before ? trainer->data.rows.ids : trainer->batch.ids;
+    const uint32_t *ids = before ? trainer->data.rows.ids : trainer->minibatch.ids;
     return ids[row * trainer->features->id_count + feature_of(trainer, number)->at];
 }
 
 static const float *dense_of(const sl_trainer *trainer, size_t row, size_t number, int before) {
-    const float *dense = before ? trainer->data.rows.dense : trainer->batch.dense;
+    const float *dense = before ? trainer->data.rows.dense : trainer->minibatch.dense;
     return dense + row * trainer->features->dense_width + feature_of(trainer, number)->at;
 }
 
 static const uint32_t *bag_of(const sl_trainer *trainer, size_t row, size_t number, int before, size_t *count) {
-    const uint32_t *start = before ? trainer->data.rows.bag_start : trainer->batch.bag_start;
-    const uint32_t *ids = before ? trainer->data.rows.bag_ids : trainer->batch.bag_ids;
+    const uint32_t *start = before ? trainer->data.rows.bag_start : trainer->minibatch.bag_start;
+    const uint32_t *ids = before ? trainer->data.rows.bag_ids : trainer->minibatch.bag_ids;
     start += row * trainer->features->bag_count + feature_of(trainer, number)->at;
     *count = start[1] - start[0];
     return ids + start[0];
@@ -178,10 +178,10 @@ END_TEST
 static int same_batch(const sl_trainer *one, const sl_trainer *other) {
     const sl_features *features = one->features;
     size_t bags = ROWS * features->bag_count;
-    return memcmp(one->batch.dense, other->batch.dense, ROWS * features->dense_width * sizeof(float)) == 0 &&
-           memcmp(one->batch.ids, other->batch.ids, ROWS * features->id_count * sizeof(uint32_t)) == 0 &&
-           memcmp(one->batch.bag_start, other->batch.bag_start, (bags + 1) * sizeof(uint32_t)) == 0 &&
-           memcmp(one->batch.bag_ids, other->batch.bag_ids, one->batch.bag_start[bags] * sizeof(uint32_t)) == 0;
+    return memcmp(one->minibatch.dense, other->minibatch.dense, ROWS * features->dense_width * sizeof(float)) == 0 &&
+           memcmp(one->minibatch.ids, other->minibatch.ids, ROWS * features->id_count * sizeof(uint32_t)) == 0 &&
+           memcmp(one->minibatch.bag_start, other->minibatch.bag_start, (bags + 1) * sizeof(uint32_t)) == 0 &&
+           memcmp(one->minibatch.bag_ids, other->minibatch.bag_ids, one->minibatch.bag_start[bags] * sizeof(uint32_t)) == 0;
 }
 
 START_TEST(seed_and_step_decide) {
@@ -201,7 +201,7 @@ START_TEST(seed_and_step_decide) {
         ck_assert_int_eq(sl_trainer_forward(trainers[t], &loss, &weight), SL_OK);
     }
     ck_assert(same_batch(one, other));
-    other->state.epoch = 1;
+    other->position.epoch = 1;
     ck_assert_int_eq(sl_trainer_forward(other, &loss, &weight), SL_OK);
     ck_assert(!same_batch(one, other));
     sl_trainer_free(one);
@@ -213,7 +213,7 @@ START_TEST(nothing_is_forgotten_at_0) {
     sl_trainer *trainer = trainer_of("0"), *plain = trainer_of("0.5");
     const sl_dataset *data = &plain->data;
     forget(trainer, 3, 11, 1);
-    ck_assert_int_eq(sl_minibatch_gather(&plain->batch, data, data->train, data->train_count, 1), SL_OK);
+    ck_assert_int_eq(sl_minibatch_gather(&plain->minibatch, data, data->train, data->train_count, 1), SL_OK);
     ck_assert(same_batch(trainer, plain));
     forget(plain, 3, 11, 1);
     ck_assert(!same_batch(trainer, plain));
@@ -320,7 +320,8 @@ START_TEST(unused_embeddings_are_the_mean) {
     snprintf(spec, sizeof spec, UNBALANCED, "\"oov\": 3", "\"hash\": 50", "{\"hidden\": [8], \"embedding_init\": 0.5}");
     ck_assert_msg(sl_train_fit(spec, &rows.source, &params, &features) == SL_OK, "%s", sl_last_error());
     ck_assert_msg(sl_trainer_create(features, &rows.source, NULL, &params, &trainer) == SL_OK, "%s", sl_last_error());
-    ck_assert_msg(sl_trainer_run(trainer) == SL_OK, "%s", sl_last_error());
+    sl_train_loop loop = {.trainer = trainer, .params = &params};
+    ck_assert_msg(sl_train_loop_run(&loop) == SL_OK, "%s", sl_last_error());
     const sl_feature *feature = &trainer->features->features[2];
     const float *table = trainer->weights.embeddings[feature->tensor];
     size_t counts[51] = {0}, unused = 0;

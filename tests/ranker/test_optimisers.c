@@ -1,7 +1,7 @@
 /* The steps of a training against the optimisers as they were published, in double arithmetic: AdaGrad (Duchi, Hazan
  * and Singer 2011) and Adam (Kingma and Ba 2015, Algorithm 1), over the layers and the embeddings, across epochs. Their
  * settings are far from the defaults and from one another, so that none can stand for another. */
-#include "ranker/train.h"
+#include "ranker/train_step.h"
 #include "tests/support/check_main.h"
 #include "tests/support/planted.h"
 
@@ -83,7 +83,7 @@ static void reference_free(reference *r, size_t tables) {
 /* The gradient of a row of a table is the sum over the batch's rows that have the id; rows that none has stay. */
 static void step_table(reference *r, const sl_trainer *trainer, const sl_feature *feature, double t) {
     const sl_features *features = trainer->features;
-    const sl_encoded *rows = &trainer->batch.rows;
+    const sl_encoded *rows = &trainer->minibatch.rows;
     const float *gradients = sl_net_trainer_input_gradient(trainer->net);
     for (uint32_t id = 0; id < feature->size; id++) {
         double sums[MOST_DIM] = {0};
@@ -147,12 +147,12 @@ START_TEST(steps_are_the_published_ones) {
     planted_make(&rows, ROWS, 5);
     sl_trainer *trainer = trainer_of(&rows, _i ? "adam" : "adagrad");
     reference r = reference_of(trainer, _i);
-    size_t batches = sl_trainer_batches(trainer);
+    size_t batches = sl_trainer_minibatches(trainer);
     ck_assert_uint_gt(batches, 1);
     double t = 0;
-    for (trainer->state.epoch = 0; trainer->state.epoch < EPOCHS; trainer->state.epoch++) {
-        sl_dataset_shuffle(&trainer->data, trainer->spec->seed, trainer->state.epoch);
-        for (trainer->state.batch = 0; trainer->state.batch < batches; trainer->state.batch++)
+    for (trainer->position.epoch = 0; trainer->position.epoch < EPOCHS; trainer->position.epoch++) {
+        sl_dataset_shuffle(&trainer->data, trainer->spec->seed, trainer->position.epoch);
+        for (trainer->position.minibatch = 0; trainer->position.minibatch < batches; trainer->position.minibatch++)
             step_both(trainer, &r, ++t);
     }
     /* A bias that decayed would have to be seen. */

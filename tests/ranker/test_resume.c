@@ -2,7 +2,7 @@
  * wide part can be the process's last. */
 #define _GNU_SOURCE
 #include "base/random.h"
-#include "ranker/train.h"
+#include "ranker/train_state.h"
 #include "tests/support/check_main.h"
 #include "tests/support/hostile.h"
 #include "tests/support/planted.h"

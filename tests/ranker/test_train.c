@@ -1,6 +1,6 @@
 /* Training: that it learns, what each setting does, and that what goes wrong is told. */
 #include "base/random.h"
-#include "ranker/train.h"
+#include "ranker/train_step.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/planted.h"
@@ -188,7 +188,7 @@ static sl_trainer *trainer_of(const char *spec, const sl_train_params *params) {
 static double batch_loss(sl_trainer *trainer) {
     double loss, weight;
     ck_assert_int_eq(sl_trainer_forward(trainer, &loss, &weight), SL_OK);
-    return loss / (double)trainer->batch.rows.rows;
+    return loss / (double)trainer->minibatch.rows.rows;
 }
 
 /* The first step of AdaGrad and of FTRL leaves the square of each weight's gradient in the optimiser's state, and the
@@ -353,8 +353,8 @@ static double last_move(const char *schedule) {
     planted_spec(spec, CLICK, WIDE, DEEP, how, "");
     sl_train_params params = one_thread();
     sl_trainer *trainer = trainer_of(spec, &params);
-    trainer->state.epoch = 1;
-    trainer->state.batch = sl_trainer_batches(trainer) - 1;
+    trainer->position.epoch = 1;
+    trainer->position.minibatch = sl_trainer_minibatches(trainer) - 1;
     learned l = {malloc(trainer->weights.block_size * sizeof(float)), NULL};
     memcpy(l.before, trainer->weights.block, trainer->weights.block_size * sizeof(float));
     (void)batch_loss(trainer);

@@ -1,0 +1,204 @@
+/* A training's state, made and freed. It calls neither the loop nor the checkpoint. */
+#include "ranker/train_state.h"
+
+#include "ranker/table.h"
+
+#include <math.h>
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Features and first weights
+ * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_params *params, sl_features **out) {
+    sl_allocator allocator = sl_allocator_of(params->allocator);
+    sl_spec *spec;
+    *out = NULL;
+    SL_TRY(sl_rows_check(train));
+    SL_TRY(sl_spec_read(text, &allocator, &spec));
+    if (params->epochs) spec->epochs = params->epochs;
+    if (params->seed) spec->seed = params->seed;
+    sl_status status = train->rewind(train->ctx);
+    if (status != SL_OK) {
+        sl_spec_free(spec);
+        return status;
+    }
+    return sl_features_fit(spec, train, params->lookup, params->lookup_ctx, out);
+}
+
+/* The bias begins where a model that knows nothing else would put it: at the mean of a value, at the logit of a rate,
+ * at the logarithms of the classes' shares. A kind of label that never occurs counts as half a row. */
+static void start_bias(const sl_dataset *data, sl_weights *weights) {
+    const sl_features *features = data->features;
+    double least = 0.5 / (double)data->train_count, shares[SL_MAX_CLASSES];
+    if (features->spec->loss == SL_LOSS_MULTICLASS) {
+        sl_dataset_class_shares(data, shares);
+        for (size_t o = 0; o < features->outputs; o++)
+            weights->bias[o] = (float)log(fmax(shares[o], least));
+        return;
+    }
+    double mean = sl_dataset_label_mean(data);
+    if (features->spec->loss == SL_LOSS_LOGISTIC) {
+        double rate = fmin(fmax(mean, least), 1 - least);
+        mean = log(rate / (1 - rate));
+    }
+    weights->bias[0] = (float)mean;
+}
+
+sl_status sl_train_first_weights(const sl_dataset *data, const sl_net_shape *shape, const sl_allocator *allocator,
+                                 sl_weights *out) {
+    SL_TRY(sl_weights_create(data->features, shape, allocator, out));
+    sl_weights_initialise(out, data->features, shape, data->features->spec->seed);
+    start_bias(data, out);
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The trainer
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status floats(const sl_trainer *trainer, size_t rows, size_t columns, float **out) {
+    size_t count, bytes;
+    void *block;
+    if (!sl_mul(rows, columns, &count) || !sl_mul(count, sizeof **out, &bytes))
+        return sl_fail(SL_ENOMEM, "%zu times %zu floats do not fit", rows, columns);
+    SL_TRY(sl_mem_alloc(&trainer->allocator, bytes, &block));
+    *out = block;
+    return SL_OK;
+}
+
+static sl_status create_net(sl_trainer *trainer) {
+    const sl_spec *spec = trainer->spec;
+    if (!trainer->shape.layers) return SL_OK;
+    trainer->dense_size = sl_net_size(&trainer->shape);
+    trainer->dense_states = spec->optimizer == SL_ADAM ? 2 : 1;
+    SL_TRY(sl_net_trainer_create(&trainer->shape, trainer->minibatch_rows, trainer->threads, spec->dropout,
+                                 &trainer->allocator, &trainer->net));
+    SL_TRY(floats(trainer, trainer->dense_size, 1, &trainer->dense_gradient));
+    return floats(trainer, trainer->dense_size, trainer->dense_states, &trainer->dense_state);
+}
+
+/* A mini-batch larger than the rows is all of them. */
+static void size_minibatch(sl_trainer *trainer) {
+    size_t most =
+        trainer->data.train_count > trainer->data.valid_count ? trainer->data.train_count : trainer->data.valid_count;
+    trainer->minibatch_rows = trainer->spec->batch < most ? trainer->spec->batch : most;
+}
+
+/* There must be something to learn: more than a row, and of classes more than one. */
+static sl_status check_rows(const sl_trainer *trainer) {
+    const sl_features *features = trainer->features;
+    const sl_dataset *data = &trainer->data;
+    float label;
+    if (data->train_count < 2)
+        return sl_fail(SL_EINVAL, "1 row is left to train on, of %zu; give more rows", data->rows.rows);
+    if (features->spec->loss == SL_LOSS_SQUARED || !sl_dataset_has_one_label(data, &label)) return SL_OK;
+    if (features->spec->loss == SL_LOSS_MULTICLASS)
+        return sl_fail(SL_EVALUE,
+                       "all %zu rows to train on are of class '%s', which leaves nothing to tell apart; give rows of "
+                       "other classes too",
+                       data->train_count, features->classes[(size_t)label]);
+    return sl_fail(SL_EVALUE,
+                   "all %zu rows to train on have the label %g, which leaves nothing to tell apart; give rows of both "
+                   "labels, or look at the spec's \"positive\" or \"at_least\"",
+                   data->train_count, (double)label);
+}
+
+static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid,
+                        const sl_train_params *params) {
+    const sl_features *features = trainer->features;
+    const sl_allocator *allocator = &trainer->allocator;
+    sl_shape_of(features, &trainer->shape);
+    if (trainer->shape.layers && !sl_net_has_onednn())
+        return sl_fail(SL_EUNSUPPORTED, "this build has no oneDNN, which trains the deep part; build with it, or set "
+                                        "\"deep\": null");
+    SL_TRY(sl_dataset_read(features, train, valid, params->lookup, params->lookup_ctx, allocator, &trainer->data));
+    SL_TRY(check_rows(trainer));
+    size_minibatch(trainer);
+    SL_TRY(sl_train_first_weights(&trainer->data, &trainer->shape, allocator, &trainer->weights));
+    if (trainer->data.valid_count) SL_TRY(sl_weights_create(features, &trainer->shape, allocator, &trainer->best));
+    SL_TRY(sl_minibatch_create(features, trainer->minibatch_rows, allocator, &trainer->minibatch));
+    SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
+    SL_TRY(sl_usage_init(&trainer->usage, &trainer->data, allocator));
+    SL_TRY(create_net(trainer));
+    SL_TRY(sl_sparse_trainer_create(features, trainer->minibatch_rows, trainer->threads, allocator, &trainer->sparse));
+    SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
+    SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logit_gradient));
+    return floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits);
+}
+
+sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const sl_rows *valid,
+                            const sl_train_params *params, sl_trainer **out) {
+    sl_allocator allocator = sl_allocator_of(params->allocator);
+    void *block;
+    *out = NULL;
+    sl_status status = sl_mem_alloc(&allocator, sizeof(sl_trainer), &block);
+    if (status != SL_OK) {
+        sl_features_free(features);
+        return status;
+    }
+    sl_trainer *trainer = block;
+    trainer->allocator = allocator;
+    trainer->features = features;
+    trainer->spec = features->spec;
+    trainer->threads = sl_thread_count(params->threads);
+    trainer->epochs = features->spec->epochs;
+    trainer->loops = sl_loops_get();
+    trainer->data.rows.allocator = allocator;
+    status = set_up(trainer, train, valid, params);
+    if (status == SL_OK)
+        *out = trainer;
+    else
+        sl_trainer_free(trainer);
+    return status;
+}
+
+/* Frees all but the features. */
+static void free_parts(sl_trainer *trainer) {
+    const sl_allocator *allocator = &trainer->allocator;
+    size_t logits = trainer->minibatch_rows * trainer->features->outputs * sizeof(float);
+    size_t valid = trainer->data.valid_count * trainer->features->outputs * sizeof(float);
+    sl_mem_free(allocator, trainer->logits, logits);
+    sl_mem_free(allocator, trainer->logit_gradient, logits);
+    sl_mem_free(allocator, trainer->valid_logits, valid);
+    sl_mem_free(allocator, trainer->dense_gradient, trainer->dense_size * sizeof(float));
+    sl_mem_free(allocator, trainer->dense_state, trainer->dense_size * trainer->dense_states * sizeof(float));
+    sl_sparse_trainer_free(trainer->sparse);
+    sl_net_trainer_free(trainer->net);
+    sl_weights_free(&trainer->weights, trainer->features, &trainer->shape, allocator);
+    sl_weights_free(&trainer->best, trainer->features, &trainer->shape, allocator);
+    sl_minibatch_free(&trainer->minibatch, allocator);
+    sl_forgetter_free(&trainer->forgetter);
+    sl_usage_free(&trainer->usage);
+    sl_dataset_free(&trainer->data);
+}
+
+void sl_trainer_free(sl_trainer *trainer) {
+    if (!trainer) return;
+    sl_allocator allocator = trainer->allocator;
+    free_parts(trainer);
+    sl_features_free(trainer->features);
+    sl_mem_free(&allocator, trainer, sizeof *trainer);
+}
+
+/* Whether the best weights are those kept of an epoch, and not the last ones. */
+static int has_kept_best(const sl_trainer *trainer) {
+    return trainer->best.block && trainer->position.best_epoch;
+}
+
+void sl_trainer_finish(sl_trainer *trainer, sl_features **features, sl_weights *best) {
+    sl_allocator allocator = trainer->allocator;
+    sl_weights *taken = has_kept_best(trainer) ? &trainer->best : &trainer->weights;
+    *features = trainer->features;
+    *best = *taken;
+    *taken = (sl_weights){0};
+    free_parts(trainer);
+    sl_mem_free(&allocator, trainer, sizeof *trainer);
+}
+
+const sl_weights *sl_trainer_best(const sl_trainer *trainer) {
+    return has_kept_best(trainer) ? &trainer->best : &trainer->weights;
+}
+
+size_t sl_trainer_minibatches(const sl_trainer *trainer) {
+    return (trainer->data.train_count + trainer->minibatch_rows - 1) / trainer->minibatch_rows;
+}
