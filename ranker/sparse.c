@@ -2,6 +2,7 @@
 #include "ranker/sparse.h"
 
 #include "base/prefetch.h"
+#include "ranker/loops.h"
 
 #include <string.h>
 

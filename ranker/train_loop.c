@@ -36,7 +36,8 @@ static sl_status train_minibatch(sl_train_loop *loop) {
     SL_TRY(sl_trainer_forward(trainer, &loss, &weight));
     if (!isfinite(loss)) return not_finite(trainer, "training");
     if (checkpoint_due(loop)) SL_TRY(sl_checkpoint_write(loop->checkpoint, trainer));
-    SL_TRY(sl_trainer_update(trainer));
+    SL_TRY(sl_trainer_collect(trainer));
+    sl_trainer_apply(trainer);
     trainer->position.loss_sum += loss;
     trainer->position.weight_sum += weight;
     trainer->position.minibatch++;

@@ -139,7 +139,18 @@ static void step_dense(sl_trainer *trainer, const sl_step *step) {
     }
 }
 
-sl_status sl_trainer_update(sl_trainer *trainer) {
+sl_status sl_trainer_collect(sl_trainer *trainer) {
+    const sl_encoded *rows = &trainer->minibatch.rows;
+    const float *const *embeddings = (const float *const *)trainer->weights.embeddings;
+    sl_wide_collect(trainer->sparse, rows, trainer->logit_gradient);
+    if (!trainer->net) return SL_OK;
+    SL_TRY(sl_net_trainer_backward(trainer->net, trainer->weights.dense, trainer->logit_gradient,
+                                   trainer->dense_gradient));
+    sl_embedding_collect(trainer->sparse, embeddings, rows, sl_net_trainer_input_gradient(trainer->net));
+    return SL_OK;
+}
+
+void sl_trainer_apply(sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
     double factor = rate_factor(trainer), number = (double)step_number(trainer) + 1;
     sl_step step = {.rate = (float)(spec->deep_rate * factor),
@@ -149,14 +160,8 @@ sl_status sl_trainer_update(sl_trainer *trainer) {
                     .epsilon = (float)spec->epsilon,
                     .correct1 = (float)(1 / (1 - pow(spec->beta1, number))),
                     .correct2 = (float)(1 / (1 - pow(spec->beta2, number)))};
-    if (trainer->net)
-        SL_TRY(sl_net_trainer_backward(trainer->net, trainer->weights.dense, trainer->logit_gradient,
-                                       trainer->dense_gradient));
-    sl_wide_step(trainer->sparse, trainer->weights.wide, trainer->weights.bias, &trainer->minibatch.rows,
-                 trainer->logit_gradient, spec->wide_rate * factor);
-    if (!trainer->net) return SL_OK;
+    sl_wide_apply(trainer->sparse, trainer->weights.wide, trainer->weights.bias, spec->wide_rate * factor);
+    if (!trainer->net) return;
     step_dense(trainer, &step);
-    sl_embedding_step(trainer->sparse, trainer->weights.embeddings, &trainer->minibatch.rows,
-                      sl_net_trainer_input_gradient(trainer->net), &step);
-    return SL_OK;
+    sl_embedding_apply(trainer->sparse, trainer->weights.embeddings, &step);
 }

@@ -1,4 +1,7 @@
-/* A step of a training: forward, then update. Both work on the trainer's current mini-batch. */
+/* A step of a training, in three parts: forward, collect, apply. Each works on the trainer's current mini-batch.
+ *
+ * sl_trainer_collect sums the gradient of every weight over the mini-batch and changes no weight. sl_trainer_apply
+ * changes the weights by those sums. A reducer that adds up the sums of several machines belongs between the two. */
 #ifndef SL_RANKER_TRAIN_STEP_H
 #define SL_RANKER_TRAIN_STEP_H
 
@@ -8,8 +11,10 @@
  * Changes nothing that a checkpoint holds.
  * Returns: the sum over the rows of weight * loss, and the sum of the weights. */
 sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weight_sum);
-/* Computes the gradients of the last forward and steps every optimiser. */
-sl_status sl_trainer_update(sl_trainer *trainer);
+/* Sums the gradients of the last forward: dense_gradient for the layers, sparse->gradients for the rest. */
+sl_status sl_trainer_collect(sl_trainer *trainer);
+/* Steps every optimiser by the collected gradients. */
+void sl_trainer_apply(sl_trainer *trainer);
 
 /* Gathers the rows with these numbers and computes their logits without dropout.
  * Parameters: count is at most minibatch_rows. */

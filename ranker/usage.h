@@ -3,7 +3,7 @@
 #define SL_RANKER_USAGE_H
 
 #include "ranker/dataset.h"
-#include "ranker/sparse.h"
+#include "ranker/sparse_train.h"
 
 typedef struct sl_usage {
     sl_allocator allocator;

@@ -181,7 +181,8 @@ static int same_batch(const sl_trainer *one, const sl_trainer *other) {
     return memcmp(one->minibatch.dense, other->minibatch.dense, ROWS * features->dense_width * sizeof(float)) == 0 &&
            memcmp(one->minibatch.ids, other->minibatch.ids, ROWS * features->id_count * sizeof(uint32_t)) == 0 &&
            memcmp(one->minibatch.bag_start, other->minibatch.bag_start, (bags + 1) * sizeof(uint32_t)) == 0 &&
-           memcmp(one->minibatch.bag_ids, other->minibatch.bag_ids, one->minibatch.bag_start[bags] * sizeof(uint32_t)) == 0;
+           memcmp(one->minibatch.bag_ids, other->minibatch.bag_ids,
+                  one->minibatch.bag_start[bags] * sizeof(uint32_t)) == 0;
 }
 
 START_TEST(seed_and_step_decide) {

@@ -110,7 +110,8 @@ static void step_both(sl_trainer *trainer, reference *r, double t) {
     double loss, weight;
     const sl_features *features = trainer->features;
     ck_assert_int_eq(sl_trainer_forward(trainer, &loss, &weight), SL_OK);
-    ck_assert_int_eq(sl_trainer_update(trainer), SL_OK);
+    ck_assert_int_eq(sl_trainer_collect(trainer), SL_OK);
+    sl_trainer_apply(trainer);
     for (size_t i = 0; i < trainer->dense_size; i++)
         step_weight(r, &r->dense, i, (double)trainer->dense_gradient[i], t);
     expect_equal(&r->dense, trainer->weights.dense, "layer", t);

@@ -25,15 +25,12 @@ static planted rows, other_rows;
 static scratch place;
 static size_t kill_at, steps;
 
-void __real_sl_wide_step(sl_sparse_trainer *trainer, float *wide, float *bias, const sl_encoded *encoded,
-                         const float *gradient, double rate);
-void __wrap_sl_wide_step(sl_sparse_trainer *trainer, float *wide, float *bias, const sl_encoded *encoded,
-                         const float *gradient, double rate);
+void __real_sl_wide_apply(sl_sparse_trainer *trainer, float *wide, float *bias, double rate);
+void __wrap_sl_wide_apply(sl_sparse_trainer *trainer, float *wide, float *bias, double rate);
 
-void __wrap_sl_wide_step(sl_sparse_trainer *trainer, float *wide, float *bias, const sl_encoded *encoded,
-                         const float *gradient, double rate) {
+void __wrap_sl_wide_apply(sl_sparse_trainer *trainer, float *wide, float *bias, double rate) {
     if (++steps == kill_at) raise(SIGKILL);
-    __real_sl_wide_step(trainer, wide, bias, encoded, gradient, rate);
+    __real_sl_wide_apply(trainer, wide, bias, rate);
 }
 
 static void set_up(void) {

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "ranker/sparse.h"
+#include "ranker/sparse_train.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/indexes.h"
@@ -285,6 +286,12 @@ static sl_sparse_trainer *make_trainer(const model *m, size_t rows, size_t threa
     return trainer;
 }
 
+static void wide_step(sl_sparse_trainer *trainer, model *m, const sl_encoded *rows, const float *gradient,
+                      double rate) {
+    sl_wide_collect(trainer, rows, gradient);
+    sl_wide_apply(trainer, m->wide, m->bias, rate);
+}
+
 /* Steps of a schedule that falls in the end; from weights of 0. */
 START_TEST(ftrl_is_mcmahans) {
     enum { ROWS = 31, STEPS = 12 };
@@ -313,7 +320,7 @@ START_TEST(ftrl_is_mcmahans) {
             for (size_t w = 0; w < WIDE; w++)
                 touched[w] |= terms[w] != 0;
         }
-        sl_wide_step(trainer, m.wide, m.bias, &b.rows, gradient, share * m.spec.wide_rate);
+        wide_step(trainer, &m, &b.rows, gradient, share * m.spec.wide_rate);
         for (size_t w = 0; w < WIDE * outputs; w++)
             if (touched[w / outputs]) ftrl_step(&expected[w], sums[w], share, &m.spec, m.spec.wide_l1, m.spec.wide_l2);
         for (size_t o = 0; o < outputs; o++) {
@@ -348,7 +355,7 @@ START_TEST(l1_empties) {
     sl_sparse_trainer *trainer = make_trainer(&m, 20, 1, NULL);
     memset(m.wide, 0, WIDE * sizeof(float));
     for (size_t step = 0; step < 5; step++)
-        sl_wide_step(trainer, m.wide, m.bias, &b.rows, gradient, m.spec.wide_rate);
+        wide_step(trainer, &m, &b.rows, gradient, m.spec.wide_rate);
     for (size_t w = 0; w < WIDE; w++)
         ck_assert(m.wide[w] == 0);
     ck_assert(m.bias[0] != 0);
@@ -372,7 +379,7 @@ START_TEST(ftrl_begins_where_the_weights_are) {
     wide_terms(&b, 0, ALL_SIDES, terms);
     memcpy(before, m.wide, sizeof before);
     sl_sparse_trainer *trainer = make_trainer(&m, 1, 1, NULL);
-    sl_wide_step(trainer, m.wide, m.bias, &b.rows, gradient, m.spec.wide_rate);
+    wide_step(trainer, &m, &b.rows, gradient, m.spec.wide_rate);
     for (size_t w = 0; w < WIDE; w++) {
         if (terms[w] == 0) ck_assert(m.wide[w] == before[w]);
         ck_assert_double_eq_tol((double)m.wide[w], (double)before[w], 1e-3);
@@ -380,7 +387,7 @@ START_TEST(ftrl_begins_where_the_weights_are) {
     ck_assert_double_eq_tol((double)m.bias[0], 2, 1e-3);
     ck_assert(m.bias[0] < 2);
     memcpy(before, m.wide, sizeof before);
-    sl_wide_step(trainer, m.wide, m.bias, &b.rows, gradient, 0);
+    wide_step(trainer, &m, &b.rows, gradient, 0);
     for (size_t w = 0; w < WIDE; w++)
         ck_assert_double_eq_tol((double)m.wide[w], (double)before[w], 1e-6);
     sl_sparse_trainer_free(trainer);
@@ -461,6 +468,17 @@ static void reference_step(const batch *b, const model *m, double **tables, doub
     free_tables(next);
 }
 
+static void embedding_collect(sl_sparse_trainer *trainer, const model *m, const sl_encoded *rows,
+                              const float *gradient) {
+    sl_embedding_collect(trainer, (const float *const *)m->tables, rows, gradient);
+}
+
+static void embedding_step(sl_sparse_trainer *trainer, model *m, const sl_encoded *rows, const float *gradient,
+                           const sl_step *step) {
+    embedding_collect(trainer, m, rows, gradient);
+    sl_embedding_apply(trainer, m->tables, step);
+}
+
 START_TEST(embedding_steps) {
     enum { ROWS = 6, STEPS = 4 };
     int adam = _i;
@@ -479,7 +497,7 @@ START_TEST(embedding_steps) {
         step.correct1 = (float)(1 / (1 - pow(0.9, (double)s + 1)));
         step.correct2 = (float)(1 / (1 - pow(0.999, (double)s + 1)));
         reference_step(&b, &m, tables, state, gradient, &step, adam);
-        sl_embedding_step(trainer, m.tables, &b.rows, gradient, &step);
+        embedding_step(trainer, &m, &b.rows, gradient, &step);
         for (size_t t = 0; t < TABLES; t++)
             for (size_t i = 0; i < m.shapes[t].size * m.shapes[t].dim; i++)
                 ck_assert_double_eq_tol((double)m.tables[t][i], tables[t][i], 2e-5);
@@ -499,8 +517,8 @@ static void run_steps(model *m, sl_sparse_trainer *trainer, size_t rows, uint64_
         batch b;
         make_batch(&b, rows, 100 + s);
         float *gradient = reference_numbers(rows * DEEP, 1, 200 + s);
-        sl_embedding_step(trainer, m->tables, &b.rows, gradient, &step);
-        sl_wide_step(trainer, m->wide, m->bias, &b.rows, gradient, m->spec.wide_rate);
+        embedding_step(trainer, m, &b.rows, gradient, &step);
+        wide_step(trainer, m, &b.rows, gradient, m->spec.wide_rate);
         free(gradient);
         free_batch(&b);
     }
@@ -526,6 +544,91 @@ START_TEST(threads_change_nothing) {
     sl_sparse_trainer_free(second);
     free_model(&one);
     free_model(&two);
+}
+END_TEST
+
+/* Adds the rows that another machine collected. */
+static void reduce_rows(sl_row_sums *to, const sl_row_sums *from) {
+    for (size_t i = 0; i < from->count; i++)
+        sl_row_sums_add(to, from->rows[i], 1, from->sums + i * from->width);
+}
+
+static void reduce(sl_sparse_gradients *to, const sl_sparse_gradients *from, size_t outputs) {
+    reduce_rows(&to->wide, &from->wide);
+    for (size_t o = 0; o < outputs; o++)
+        to->bias[o] += from->bias[o];
+    for (size_t t = 0; t < TABLES; t++)
+        reduce_rows(&to->tables[t], &from->tables[t]);
+}
+
+static sl_encoded rows_from(const batch *b, size_t first, size_t count) {
+    return (sl_encoded){.rows = count,
+                        .dense = b->dense + first * DENSE,
+                        .ids = b->ids + first * IDS,
+                        .bag_start = b->bag_start + first * BAGS,
+                        .bag_ids = b->bag_ids};
+}
+
+static void check_near(const model *a, const model *b) {
+    for (size_t t = 0; t < TABLES; t++)
+        for (size_t i = 0; i < a->shapes[t].size * a->shapes[t].dim; i++)
+            ck_assert_double_eq_tol((double)a->tables[t][i], (double)b->tables[t][i], 1e-4);
+    for (size_t i = 0; i < WIDE * a->features.outputs; i++)
+        ck_assert_double_eq_tol((double)a->wide[i], (double)b->wide[i], 1e-4);
+    for (size_t o = 0; o < a->features.outputs; o++)
+        ck_assert_double_eq_tol((double)a->bias[o], (double)b->bias[o], 1e-4);
+}
+
+/* Two machines collect half a mini-batch each and add the other's sums: both take the step of the whole one. */
+START_TEST(sums_of_two_machines_are_reduced) {
+    enum { ROWS = 24, OUTPUTS = 2, STEPS = 3 };
+    model whole, halves[2];
+    sl_sparse_trainer *one, *two[2];
+    sl_step step = {.rate = 0.05f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-3f, .correct1 = 1.5f, .correct2 = 2};
+    sl_optimizer optimizer = _i ? SL_ADAM : SL_ADAGRAD;
+    const sl_encoded empty = {.rows = 0};
+    make_model(&whole, OUTPUTS, optimizer);
+    one = make_trainer(&whole, ROWS, 1, NULL);
+    for (size_t h = 0; h < 2; h++) {
+        make_model(&halves[h], OUTPUTS, optimizer);
+        two[h] = make_trainer(&halves[h], ROWS, 1, NULL);
+    }
+    for (size_t s = 0; s < STEPS; s++) {
+        batch b;
+        make_batch(&b, ROWS, 300 + s);
+        float *by_logits = reference_numbers(ROWS * OUTPUTS, 1, 400 + s);
+        float *by_inputs = reference_numbers(ROWS * DEEP, 1, 500 + s);
+        wide_step(one, &whole, &b.rows, by_logits, whole.spec.wide_rate);
+        embedding_step(one, &whole, &b.rows, by_inputs, &step);
+        for (size_t h = 0; h < 2; h++) {
+            sl_encoded own = rows_from(&b, h * ROWS / 2, ROWS / 2);
+            sl_wide_collect(two[h], &own, by_logits + h * ROWS / 2 * OUTPUTS);
+            embedding_collect(two[h], &halves[h], &own, by_inputs + h * ROWS / 2 * DEEP);
+        }
+        /* The first machine's sums as it sent them, without those it has received. */
+        sl_sparse_trainer *sent = make_trainer(&halves[0], ROWS, 1, NULL);
+        sl_wide_collect(sent, &empty, NULL);
+        embedding_collect(sent, &halves[0], &empty, NULL);
+        reduce(&sent->gradients, &two[0]->gradients, OUTPUTS);
+        reduce(&two[0]->gradients, &two[1]->gradients, OUTPUTS);
+        reduce(&two[1]->gradients, &sent->gradients, OUTPUTS);
+        sl_sparse_trainer_free(sent);
+        for (size_t h = 0; h < 2; h++) {
+            sl_wide_apply(two[h], halves[h].wide, halves[h].bias, whole.spec.wide_rate);
+            sl_embedding_apply(two[h], halves[h].tables, &step);
+        }
+        check_equal(&halves[0], &halves[1]);
+        check_near(&halves[0], &whole);
+        free(by_logits);
+        free(by_inputs);
+        free_batch(&b);
+    }
+    for (size_t h = 0; h < 2; h++) {
+        sl_sparse_trainer_free(two[h]);
+        free_model(&halves[h]);
+    }
+    sl_sparse_trainer_free(one);
+    free_model(&whole);
 }
 END_TEST
 
@@ -588,6 +691,7 @@ int main(void) {
     tcase_add_test(tests, ftrl_begins_where_the_weights_are);
     tcase_add_loop_test(tests, embedding_steps, 0, 2);
     tcase_add_loop_test(tests, threads_change_nothing, 0, 2);
+    tcase_add_loop_test(tests, sums_of_two_machines_are_reduced, 0, 2);
     tcase_add_loop_test(tests, state_goes_on, 0, 2);
     tcase_add_test(tests, every_allocation_may_fail);
     return check_main("sparse", &tests, 1);

@@ -208,7 +208,8 @@ static learned learn_step(sl_trainer *trainer) {
     memcpy(l.before, trainer->weights.block, size * sizeof(float));
     float *state = malloc(sl_sparse_state_size(trainer->sparse) * sizeof(float));
     (void)batch_loss(trainer);
-    ck_assert_int_eq(sl_trainer_update(trainer), SL_OK);
+    ck_assert_int_eq(sl_trainer_collect(trainer), SL_OK);
+    sl_trainer_apply(trainer);
     sl_sparse_state_write(trainer->sparse, state);
     size_t wide = trainer->features->wide_size * outputs;
     const float *after = trainer->weights.block;
@@ -358,7 +359,8 @@ static double last_move(const char *schedule) {
     learned l = {malloc(trainer->weights.block_size * sizeof(float)), NULL};
     memcpy(l.before, trainer->weights.block, trainer->weights.block_size * sizeof(float));
     (void)batch_loss(trainer);
-    ck_assert_int_eq(sl_trainer_update(trainer), SL_OK);
+    ck_assert_int_eq(sl_trainer_collect(trainer), SL_OK);
+    sl_trainer_apply(trainer);
     double moved = 0;
     for (size_t i = 0; i < trainer->dense_size; i++)
         moved += fabs((double)(trainer->weights.dense[i] -
