@@ -6,6 +6,12 @@
 #include <math.h>
 #include <string.h>
 
+/* The columns of a table that hold labels and weights. */
+typedef struct label_columns {
+    const sl_column *label;
+    const sl_column *weight; /* NULL: the spec names none, and every weight is 1 */
+} label_columns;
+
 struct sl_encoder {
     sl_allocator allocator;
     const sl_features *features;
@@ -18,7 +24,7 @@ struct sl_encoder {
     size_t *bags;              /* feature of each bag */
     int all_active;
     sl_source label, weight;
-    const sl_column *label_column, *weight_column;
+    label_columns label_columns;
 };
 
 /* One call's rows: of the table, and of the buffer. */
@@ -79,12 +85,10 @@ void sl_encoder_free(sl_encoder *e) {
     sl_mem_free(&allocator, e, sizeof *e);
 }
 
-/* The columns of labels and weights; *weight NULL where the spec names none. */
-static sl_status match_labels(sl_source *label_source, sl_source *weight_source, const sl_table *table,
-                              const sl_column **label, const sl_column **weight) {
-    *weight = NULL;
-    SL_TRY(sl_source_find(label_source, table, label));
-    return weight_source->name ? sl_source_find(weight_source, table, weight) : SL_OK;
+static sl_status match_labels(sl_source *label, sl_source *weight, const sl_table *table, label_columns *out) {
+    out->weight = NULL;
+    SL_TRY(sl_source_find(label, table, &out->label));
+    return weight->name ? sl_source_find(weight, table, &out->weight) : SL_OK;
 }
 
 static sl_status match_columns(sl_encoder *e, const sl_table *table) {
@@ -94,7 +98,7 @@ static sl_status match_columns(sl_encoder *e, const sl_table *table) {
         SL_TRY(sl_source_find(&e->sources[i], table, &e->columns[i]));
         SL_TRY(sl_source_check(spec, e->columns[i], table));
     }
-    return e->with_labels ? match_labels(&e->label, &e->weight, table, &e->label_column, &e->weight_column) : SL_OK;
+    return e->with_labels ? match_labels(&e->label, &e->weight, table, &e->label_columns) : SL_OK;
 }
 
 /* ---- The buffer ---- */
@@ -118,6 +122,15 @@ void sl_rows_buffer_view(const sl_rows_buffer *buffer, sl_encoded *out) {
                         .ids = buffer->ids,
                         .bag_start = buffer->bag_start,
                         .bag_ids = buffer->bag_ids};
+}
+
+sl_encoded sl_encoded_part(const sl_features *features, const sl_encoded *rows, size_t first, size_t count) {
+    sl_encoded part = *rows;
+    part.rows = count;
+    if (features->dense_width) part.dense += first * features->dense_width;
+    if (features->id_count) part.ids += first * features->id_count;
+    if (features->bag_count) part.bag_start += first * features->bag_count;
+    return part;
 }
 
 #define GROW(buffer, field, room, need)                                                                                \
@@ -292,35 +305,31 @@ static sl_status encode_bags(const sl_encoder *e, const span *s) {
 
 /* ---- Labels and weights ---- */
 
-/* A row's, from the columns they are in; weight NULL: 1. */
-static sl_status encode_label(const sl_features *features, const sl_table *table, size_t row, const sl_column *label,
-                              const sl_column *weight, float out[2]) {
-    sl_status status = sl_encode_label(features, label, row, &out[0]);
-    if (status != SL_OK) return sl_fail_at(status, table, row, label->name);
-    out[1] = 1;
-    if (!weight) return SL_OK;
-    status = sl_encode_weight(weight, row, &out[1]);
-    return status == SL_OK ? SL_OK : sl_fail_at(status, table, row, weight->name);
+/* A row's label and weight. */
+static sl_status encode_label(const sl_features *features, const sl_table *table, size_t row,
+                              const label_columns *columns, float *label, float *weight) {
+    sl_status status = sl_encode_label(features, columns->label, row, label);
+    if (status != SL_OK) return sl_fail_at(status, table, row, columns->label->name);
+    *weight = 1;
+    if (!columns->weight) return SL_OK;
+    status = sl_encode_weight(columns->weight, row, weight);
+    return status == SL_OK ? SL_OK : sl_fail_at(status, table, row, columns->weight->name);
 }
 
-/* `count` rows' from `first` on. */
+/* Labels and weights of rows `first` to first + count. */
 static sl_status encode_labels(const sl_features *features, const sl_table *table, size_t first, size_t count,
-                               const sl_column *label, const sl_column *weight, float *labels, float *weights) {
-    for (size_t i = 0; i < count; i++) {
-        float both[2];
-        SL_TRY(encode_label(features, table, first + i, label, weight, both));
-        labels[i] = both[0];
-        weights[i] = both[1];
-    }
+                               const label_columns *columns, float *labels, float *weights) {
+    for (size_t i = 0; i < count; i++)
+        SL_TRY(encode_label(features, table, first + i, columns, &labels[i], &weights[i]));
     return SL_OK;
 }
 
 sl_status sl_labels_read(const sl_features *features, const sl_table *table, float *labels, float *weights) {
     sl_source label_source = {features->spec->label, SIZE_MAX}, weight_source = {features->spec->weight, SIZE_MAX};
-    const sl_column *label, *weight;
+    label_columns columns;
     SL_TRY(sl_table_check(table));
-    SL_TRY(match_labels(&label_source, &weight_source, table, &label, &weight));
-    return encode_labels(features, table, 0, table->rows, label, weight, labels, weights);
+    SL_TRY(match_labels(&label_source, &weight_source, table, &columns));
+    return encode_labels(features, table, 0, table->rows, &columns, labels, weights);
 }
 
 /* ---- Rows ---- */
@@ -350,8 +359,8 @@ sl_status sl_encoder_append(sl_encoder *e, const sl_table *table, size_t first, 
     span s = {table, first, count, buffer};
     SL_TRY(append(e, &s));
     if (e->with_labels)
-        SL_TRY(encode_labels(e->features, table, first, count, e->label_column, e->weight_column,
-                             buffer->labels + buffer->rows, buffer->weights + buffer->rows));
+        SL_TRY(encode_labels(e->features, table, first, count, &e->label_columns, buffer->labels + buffer->rows,
+                             buffer->weights + buffer->rows));
     buffer->rows += count;
     return SL_OK;
 }

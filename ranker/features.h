@@ -86,6 +86,9 @@ void sl_rows_buffer_free(sl_rows_buffer *buffer);
 /* Its rows as a view. */
 void sl_rows_buffer_view(const sl_rows_buffer *buffer, sl_encoded *out);
 
+/* Rows first to first + count of encoded rows, as a view. */
+sl_encoded sl_encoded_part(const sl_features *features, const sl_encoded *rows, size_t first, size_t count);
+
 /* Finds a table's columns by their names, where it found them last if they are still there. One thread's. `sides` is a
  * mask of (1 << side): the features to encode; the others' places are left as zeros (dense: 0, id 0, empty bags).
  * Crosses are encoded where all of their parents' sides are in the mask. */

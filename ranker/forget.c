@@ -177,38 +177,43 @@ static size_t move_bag(const sl_feature *feature, uint32_t *ids, size_t to, size
     return count;
 }
 
-/* Where a bag was before those in front of it were moved. */
-typedef struct old_bag {
-    uint32_t from, end;
-} old_bag;
+/* The bags of a mini-batch while they are moved towards the front, one after the other. */
+typedef struct packing {
+    const sl_forgetter *forgetter;
+    sl_minibatch *minibatch;
+    size_t from, end; /* the old place of the next bag's ids */
+    size_t used;      /* ids in front of the place that the bag moves to */
+} packing;
 
-/* `used` ids are in front of where it goes; returns how many are left of it. */
-static size_t forget_bag(const sl_forgetter *forgetter, sl_minibatch *batch, size_t row, size_t bag, old_bag old,
-                         size_t used, lost sides, draws *d) {
-    const sl_features *features = forgetter->features;
-    size_t number = forgetter->bags[bag];
+/* Moves the next bag, with what is left of it. Returns how many ids that are. */
+static size_t forget_bag(const packing *p, size_t row, size_t bag, lost sides, draws *d) {
+    const sl_features *features = p->forgetter->features;
+    sl_minibatch *minibatch = p->minibatch;
+    size_t number = p->forgetter->bags[bag];
     const sl_feature *feature = &features->features[number];
     if (feature->spec->type == SL_FEATURE_CROSS)
-        return sl_cross_bag(features, feature, batch->ids + row * features->id_count,
-                            batch->bag_start + row * features->bag_count, batch->bag_ids, batch->bag_ids + used);
-    fate how = fate_of(forgetter, feature, sides, draw(d, SIDE_DRAWS + number));
+        return sl_cross_bag(features, feature, minibatch->ids + row * features->id_count,
+                            minibatch->bag_start + row * features->bag_count, minibatch->bag_ids,
+                            minibatch->bag_ids + p->used);
+    fate how = fate_of(p->forgetter, feature, sides, draw(d, SIDE_DRAWS + number));
     uint64_t bucket = bucket_of(d, SIDE_DRAWS + number);
-    return move_bag(feature, batch->bag_ids, used, old.from, old.end - old.from, how, bucket);
+    return move_bag(feature, minibatch->bag_ids, p->used, p->from, p->end - p->from, how, bucket);
 }
 
-static void forget_bags(const sl_forgetter *forgetter, sl_minibatch *batch, uint64_t seed) {
-    size_t bags = forgetter->features->bag_count, used = 0;
-    uint32_t *start = batch->bag_start, from = start[0];
-    for (size_t r = 0; r < batch->rows.rows; r++, start += bags) {
+static void forget_bags(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed) {
+    size_t bags = forgetter->features->bag_count;
+    uint32_t *start = minibatch->bag_start;
+    packing p = {.forgetter = forgetter, .minibatch = minibatch, .from = start[0]};
+    for (size_t r = 0; r < minibatch->rows.rows; r++, start += bags) {
         draws d = draws_of(forgetter, seed, r);
         lost sides = lost_sides(forgetter, &d);
         for (size_t b = 0; b < bags; b++) {
-            old_bag old = {from, start[b + 1]};
-            start[b] = (uint32_t)used;
-            used += forget_bag(forgetter, batch, r, b, old, used, sides, &d);
-            /* A cross of this bag reads where it ends; where the next one began is kept in `from`. */
-            start[b + 1] = (uint32_t)used;
-            from = old.end;
+            p.end = start[b + 1];
+            start[b] = (uint32_t)p.used;
+            p.used += forget_bag(&p, r, b, sides, &d);
+            /* A cross of this bag reads the bag's new end there. The next bag's old start is kept in p.from. */
+            start[b + 1] = (uint32_t)p.used;
+            p.from = p.end;
         }
     }
 }

@@ -60,36 +60,36 @@ static double softmax(float *values, size_t outputs) {
     return (double)most + log((double)sum);
 }
 
-static double multiclass_sum(size_t outputs, const float *logits, const float *labels, const float *weights,
-                             size_t rows, float scale, float *gradient) {
+static double multiclass_sum(const sl_loss_rows *rows, float scale, float *gradient) {
     float scratch[SL_MAX_CLASSES];
     double total = 0;
-    for (size_t r = 0; r < rows; r++) {
-        const float *row = logits + r * outputs;
+    size_t outputs = rows->outputs;
+    for (size_t r = 0; r < rows->rows; r++) {
+        const float *row = rows->logits + r * outputs;
         float *out = gradient ? gradient + r * outputs : scratch;
-        size_t label = (size_t)labels[r];
+        size_t label = (size_t)rows->labels[r];
         memcpy(out, row, outputs * sizeof *out);
-        total += (double)weights[r] * (softmax(out, outputs) - (double)row[label]);
+        total += (double)rows->weights[r] * (softmax(out, outputs) - (double)row[label]);
         if (!gradient) continue;
         out[label] -= 1.0f;
         for (size_t o = 0; o < outputs; o++)
-            out[o] *= weights[r] * scale;
+            out[o] *= rows->weights[r] * scale;
     }
     return total;
 }
 
-double sl_loss_sum(sl_loss loss, size_t outputs, const float *logits, const float *labels, const float *weights,
-                   size_t rows, float scale, float *gradient) {
-    if (loss == SL_LOSS_MULTICLASS) return multiclass_sum(outputs, logits, labels, weights, rows, scale, gradient);
+double sl_loss_sum(sl_loss loss, const sl_loss_rows *rows, float scale, float *gradient) {
+    if (loss == SL_LOSS_MULTICLASS) return multiclass_sum(rows, scale, gradient);
     float losses[BLOCK], unused[BLOCK];
     double total = 0;
-    for (size_t at = 0; at < rows; at += BLOCK) {
-        size_t count = rows - at < BLOCK ? rows - at : BLOCK;
+    for (size_t at = 0; at < rows->rows; at += BLOCK) {
+        size_t count = rows->rows - at < BLOCK ? rows->rows - at : BLOCK;
+        const float *logits = rows->logits + at, *labels = rows->labels + at, *weights = rows->weights + at;
         float *out = gradient ? gradient + at : unused;
         if (loss == SL_LOSS_LOGISTIC)
-            logistic_block(logits + at, labels + at, weights + at, count, scale, losses, out);
+            logistic_block(logits, labels, weights, count, scale, losses, out);
         else
-            squared_block(logits + at, labels + at, weights + at, count, scale, losses, out);
+            squared_block(logits, labels, weights, count, scale, losses, out);
         for (size_t i = 0; i < count; i++)
             total += (double)losses[i];
     }

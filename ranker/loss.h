@@ -8,10 +8,20 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Sum over the rows of weight * loss. gradient (rows, outputs), which may be NULL, gets weight * scale * its
- * derivative by each logit. A label is 0 or 1, the number of a class, or a value. weights: one a row. */
-double sl_loss_sum(sl_loss loss, size_t outputs, const float *logits, const float *labels, const float *weights,
-                   size_t rows, float scale, float *gradient);
+/* Rows of which a loss is taken. */
+typedef struct sl_loss_rows {
+    size_t rows, outputs;
+    const float *logits;  /* (rows, outputs) */
+    const float *labels;  /* 0 or 1, the number of a class, or a value */
+    const float *weights; /* one a row */
+} sl_loss_rows;
+
+/* Returns the sum over the rows of weight * loss.
+ * Parameters: gradient (rows, outputs) gets weight * scale * the loss's derivative by each logit. It may be NULL. */
+double sl_loss_sum(sl_loss loss, const sl_loss_rows *rows, float scale, float *gradient);
+
+/* Turns logits (rows, outputs) into scores, in place: sigmoid, softmax or nothing. */
+void sl_link(sl_loss loss, size_t outputs, size_t rows, float *values);
 
 /* exp(x) for x <= 0, within 2 units of the last place; below -87 it is 0. x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a
  * polynomial (its Taylor series; the remainder is below 2e-8 there), 2^n by the exponent's bits. */

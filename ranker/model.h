@@ -58,7 +58,4 @@ void sl_shape_of(const sl_features *features, sl_net_shape *out);
 sl_status sl_ranker_make(sl_features *features, sl_weights *weights, const sl_allocator *allocator, sl_ranker **out);
 sl_ranker *sl_ranker_retain(sl_ranker *ranker);
 
-/* predict.c: logits to scores, in place: sigmoid, softmax or nothing. The one place where it is done. */
-void sl_link(sl_loss loss, size_t outputs, size_t rows, float *values);
-
 #endif

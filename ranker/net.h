@@ -34,10 +34,15 @@ float *sl_net_run_input(sl_net_run *run);
 /* out: (rows, outputs), before the loss's link function. rows up to max_rows. A row with a NaN or an infinity among its
  * inputs gets NaN, and no other row is affected. */
 sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out);
-/* out (rows, width[1]) = x (rows, count; stride floats apart) times rows from to from + count of layer 0's matrix; the
- * bias is added where asked. No activation. Used for the user's and the items' part of the first layer. */
-sl_status sl_net_run_first(sl_net_run *run, const float *x, size_t stride, size_t from, size_t count, size_t rows,
-                           int with_bias, float *out);
+/* The part of layer 0 that some of its inputs have: a user's, or an item's. */
+typedef struct sl_first_part {
+    size_t from, count; /* inputs from to from + count */
+    int with_bias;      /* whether the part's sums have the layer's bias */
+} sl_first_part;
+/* Computes the part's sums, without the activation: out (rows, width[1]).
+ * Parameters: rows of x have part->count inputs and lie `stride` floats apart. Any number of rows. */
+sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride, size_t rows,
+                           float *out);
 /* Any number of rows, from the first layer's sums on: sums[r] = user + item[r] (+ pair[r], where pair is not NULL),
  * each of width[1] floats, item[r] being item_rows[r]; then the activation and the layers after it. Cut into tiles that
  * stay in cache.

@@ -233,32 +233,37 @@ sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out) {
     return SL_OK;
 }
 
-sl_status sl_net_run_first(sl_net_run *run, const float *x, size_t stride, size_t from, size_t count, size_t rows,
-                           int with_bias, float *out) {
+/* Sums without terms. oneDNN takes no such product. */
+static void fill_empty(const sl_first_part *part, const float *bias, size_t width, size_t rows, float *out) {
+    for (size_t r = 0; r < rows; r++) {
+        if (part->with_bias)
+            memcpy(out + r * width, bias, width * sizeof *out);
+        else
+            memset(out + r * width, 0, width * sizeof *out);
+    }
+}
+
+sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride, size_t rows,
+                           float *out) {
     const sl_net_shape *shape = &run->net->shape;
     size_t width = shape->width[1];
-    const float *weights = run->net->weights + from * width;
+    const float *weights = run->net->weights + part->from * width;
     const float *bias = run->net->weights + sl_net_bias_at(shape, 0);
-    if (from > shape->width[0] || count > shape->width[0] - from)
-        return sl_fail(SL_EINVAL, "inputs %zu to %zu of a layer of %zu", from, from + count, shape->width[0]);
-    if (count == 0) {
-        /* A product without terms, which oneDNN does not take. */
-        for (size_t r = 0; r < rows; r++) {
-            if (with_bias)
-                memcpy(out + r * width, bias, width * sizeof *out);
-            else
-                memset(out + r * width, 0, width * sizeof *out);
-        }
+    if (part->from > shape->width[0] || part->count > shape->width[0] - part->from)
+        return sl_fail(SL_EINVAL, "inputs %zu to %zu of a layer of %zu", part->from, part->from + part->count,
+                       shape->width[0]);
+    if (part->count == 0) {
+        fill_empty(part, bias, width, rows, out);
         return SL_OK;
     }
     for (size_t at = 0, tile; at < rows; at += tile) {
         for (tile = FIRST_TILE; tile > rows - at;)
             tile /= 2;
         sl_product_shape product = {.rows = tile,
-                                    .in = count,
+                                    .in = part->count,
                                     .out = width,
                                     .stride = stride,
-                                    .has_bias = with_bias != 0,
+                                    .has_bias = part->with_bias != 0,
                                     .activation = SL_LINEAR,
                                     .threads = 1};
         SL_TRY(sl_products_run(run->products, &product, x + at * stride, weights, bias, out + at * width));
@@ -270,30 +275,39 @@ static size_t rows_ahead(const sl_net_shape *shape) {
     return AHEAD_BYTES / (shape->width[1] * sizeof(float)) + 1;
 }
 
-/* The first layer's outputs of rows `at` to at + tile. Items' rows are all over a large table. taint: 0, or NaN for a
- * row whose sums are not finite (see add_taint). */
-static void join_tile(const sl_net_run *run, const float *user, const float *const *item_rows, const float *pair,
-                      size_t at, size_t tile, size_t rows, float *out, float *taint) {
+/* Sums of the first layer in parts: the user's, and of each row the item's and the pair's. */
+typedef struct first_sums {
+    const float *user;             /* width[1] floats */
+    const float *const *item_rows; /* of each row: width[1] floats, anywhere in a large table */
+    const float *pair;             /* (rows, width[1]), or NULL */
+    size_t rows;
+} first_sums;
+
+/* Computes the first layer's outputs of rows `at` to at + tile. taint gets 0, or NaN for a row whose sums are not
+ * finite (see add_taint). */
+static void join_tile(const sl_net_run *run, const first_sums *sums, size_t at, size_t tile, float *out, float *taint) {
     const sl_net_shape *shape = &run->net->shape;
     size_t width = shape->width[1], ahead = rows_ahead(shape);
+    const float *user = sums->user;
     for (size_t r = at; r < at + tile; r++) {
-        if (r + ahead < rows) sl_prefetch(item_rows[r + ahead], width * sizeof(float));
-        run->net->loops->join(user, item_rows[r], pair ? pair + r * width : NULL, width, activation_of(shape, 0),
-                              out + (r - at) * width);
-        taint[r - at] = (user[0] + item_rows[r][0] + (pair ? pair[r * width] : 0)) * 0;
+        const float *item = sums->item_rows[r], *pair = sums->pair ? sums->pair + r * width : NULL;
+        if (r + ahead < sums->rows) sl_prefetch(sums->item_rows[r + ahead], width * sizeof(float));
+        run->net->loops->join(user, item, pair, width, activation_of(shape, 0), out + (r - at) * width);
+        taint[r - at] = (user[0] + item[0] + (pair ? pair[0] : 0)) * 0;
     }
 }
 
 sl_status sl_net_run_rest(sl_net_run *run, const float *user, const float *const *item_rows, const float *pair,
                           size_t rows, float *out) {
     const sl_net_shape *shape = &run->net->shape;
+    const first_sums sums = {user, item_rows, pair, rows};
     size_t outputs = shape->width[shape->layers];
     for (size_t r = 0; r < rows && r < rows_ahead(shape); r++)
         sl_prefetch(item_rows[r], shape->width[1] * sizeof(float));
     for (size_t at = 0, tile; at < rows; at += tile) {
         tile = next_tile(rows - at, run->net->tile_rows);
         float taint[MOST_TILE];
-        join_tile(run, user, item_rows, pair, at, tile, rows, run->tiles[0], taint);
+        join_tile(run, &sums, at, tile, run->tiles[0], taint);
         SL_TRY(run_layers(run, 1, 1, run->tiles[0], tile, out + at * outputs));
         if (hides_nan(run->net)) add_taint(run->net, taint, tile, out + at * outputs);
     }

@@ -85,19 +85,18 @@ void sl_predictor_free(sl_predictor *predictor) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Up to max_rows encoded rows. */
-static sl_status score_rows(const sl_ranker *ranker, worker *w, const sl_encoded *rows, size_t first, size_t count,
-                            float *scores) {
+static sl_status score_rows(const sl_ranker *ranker, worker *w, const sl_encoded *rows, float *scores) {
     const sl_features *features = ranker->features;
     const sl_weights *weights = &ranker->weights;
-    size_t outputs = features->outputs;
+    size_t outputs = features->outputs, count = rows->rows;
     if (w->run) {
-        sl_deep_inputs(features, (const float *const *)weights->embeddings, rows, first, count, SL_ALL_SIDES, 0,
-                       features->deep_inputs, sl_net_run_input(w->run));
+        sl_deep_inputs(features, (const float *const *)weights->embeddings, rows, SL_ALL_SIDES, features->deep_inputs,
+                       sl_net_run_input(w->run));
         SL_TRY(sl_net_run_forward(w->run, count, scores));
     } else {
         memset(scores, 0, count * outputs * sizeof *scores);
     }
-    if (features->wide_size) sl_wide_sums(features, weights->wide, rows, first, count, SL_ALL_SIDES, scores);
+    if (features->wide_size) sl_wide_sums(features, weights->wide, rows, SL_ALL_SIDES, scores);
     for (size_t r = 0; r < count; r++)
         for (size_t o = 0; o < outputs; o++)
             scores[r * outputs + o] += weights->bias[o];
@@ -119,12 +118,15 @@ static sl_status run_tile(const job *j, size_t number, worker *w) {
     size_t first = number * j->tile;
     size_t count = j->rows - first < j->tile ? j->rows - first : j->tile;
     float *scores = j->scores + first * ranker->features->outputs;
-    if (j->encoded) return score_rows(ranker, w, j->encoded, first, count, scores);
     sl_encoded view;
+    if (j->encoded) {
+        view = sl_encoded_part(ranker->features, j->encoded, first, count);
+        return score_rows(ranker, w, &view, scores);
+    }
     w->rows.rows = 0;
     SL_TRY(sl_encoder_append(w->encoder, j->table, first, count, &w->rows));
     sl_rows_buffer_view(&w->rows, &view);
-    return score_rows(ranker, w, &view, 0, count, scores);
+    return score_rows(ranker, w, &view, scores);
 }
 
 /* Tiles small enough that every thread has one, but not smaller than pays for waking it. */

@@ -61,12 +61,21 @@ static void prefetch_embeddings(const sl_features *features, const sl_feature_li
     }
 }
 
-void sl_deep_inputs(const sl_features *features, const float *const *embeddings, const sl_encoded *rows,
-                    size_t first_row, size_t count, unsigned sides, size_t first, size_t stride, float *out) {
+/* The first input of the lowest side in the mask. */
+static size_t first_input(const sl_features *features, unsigned sides) {
+    size_t side = 0;
+    while (side < SL_SIDE_PAIR && !(sides >> side & 1))
+        side++;
+    return features->deep_side[side];
+}
+
+void sl_deep_inputs(const sl_features *features, const float *const *embeddings, const sl_encoded *rows, unsigned sides,
+                    size_t stride, float *out) {
     const sl_loops *loops = sl_loops_get();
     const sl_feature_list *list = &features->deep_of[sides & SL_ALL_SIDES];
-    for (size_t r = first_row; r < first_row + count; r++, out += stride) {
-        if (r + ROWS_AHEAD < first_row + count) prefetch_embeddings(features, list, embeddings, rows, r + ROWS_AHEAD);
+    size_t first = first_input(features, sides);
+    for (size_t r = 0; r < rows->rows; r++, out += stride) {
+        if (r + ROWS_AHEAD < rows->rows) prefetch_embeddings(features, list, embeddings, rows, r + ROWS_AHEAD);
         for (size_t f = 0; f < list->count; f++) {
             const sl_feature *feature = list->features[f];
             float *to = out + (feature->deep_at - first);
@@ -104,13 +113,12 @@ static inline void add_weight(const float *wide, size_t weight, size_t outputs, 
         out[o] += wide[weight * outputs + o] * x;
 }
 
-void sl_wide_sums(const sl_features *features, const float *wide, const sl_encoded *rows, size_t first_row,
-                  size_t count, unsigned sides, float *out) {
+void sl_wide_sums(const sl_features *features, const float *wide, const sl_encoded *rows, unsigned sides, float *out) {
     size_t outputs = features->outputs;
     const sl_feature_list *list = &features->wide_of[sides & SL_ALL_SIDES];
     int far = features->wide_size * outputs * sizeof *wide > NEAR_BYTES;
-    for (size_t r = first_row; r < first_row + count; r++, out += outputs) {
-        if (far && r + ROWS_AHEAD < first_row + count) prefetch_wide(features, list, wide, rows, r + ROWS_AHEAD);
+    for (size_t r = 0; r < rows->rows; r++, out += outputs) {
+        if (far && r + ROWS_AHEAD < rows->rows) prefetch_wide(features, list, wide, rows, r + ROWS_AHEAD);
         for (size_t f = 0; f < list->count; f++) {
             const sl_feature *feature = list->features[f];
             if (feature->form == SL_FORM_DENSE) {

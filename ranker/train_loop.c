@@ -68,8 +68,8 @@ static sl_status validate(sl_trainer *trainer, sl_epoch *epoch) {
         size_t rows = count - at < trainer->minibatch_rows ? count - at : trainer->minibatch_rows;
         float *logits = trainer->valid_logits + at * outputs;
         SL_TRY(sl_trainer_logits(trainer, data->valid + at, rows, logits));
-        loss_sum +=
-            sl_loss_sum(loss, outputs, logits, trainer->minibatch.labels, trainer->minibatch.weights, rows, 1, NULL);
+        const sl_loss_rows judged = {rows, outputs, logits, trainer->minibatch.labels, trainer->minibatch.weights};
+        loss_sum += sl_loss_sum(loss, &judged, 1, NULL);
         for (size_t r = 0; r < rows; r++)
             weight_sum += (double)trainer->minibatch.weights[r];
     }

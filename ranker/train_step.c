@@ -44,14 +44,14 @@ static void fill_inputs(sl_trainer *trainer, size_t count) {
     float *input = sl_net_trainer_input(trainer->net);
     size_t width = features->deep_inputs, threads = trainer->threads;
     if (threads == 1 || count * width < SHARED_WEIGHTS) {
-        sl_deep_inputs(features, embeddings, &trainer->minibatch.rows, 0, count, SL_ALL_SIDES, 0, width, input);
+        sl_deep_inputs(features, embeddings, &trainer->minibatch.rows, SL_ALL_SIDES, width, input);
         return;
     }
 #pragma omp parallel for schedule(static) num_threads((int)threads)
     for (size_t t = 0; t < threads; t++) {
         size_t from = count * t / threads, to = count * (t + 1) / threads;
-        sl_deep_inputs(features, embeddings, &trainer->minibatch.rows, from, to - from, SL_ALL_SIDES, 0, width,
-                       input + from * width);
+        sl_encoded part = sl_encoded_part(features, &trainer->minibatch.rows, from, to - from);
+        sl_deep_inputs(features, embeddings, &part, SL_ALL_SIDES, width, input + from * width);
     }
 }
 
@@ -66,8 +66,7 @@ static sl_status minibatch_logits(sl_trainer *trainer, uint64_t seed, uint64_t s
     } else {
         memset(logits, 0, count * outputs * sizeof *logits);
     }
-    if (features->wide_size)
-        sl_wide_sums(features, weights->wide, &trainer->minibatch.rows, 0, count, SL_ALL_SIDES, logits);
+    if (features->wide_size) sl_wide_sums(features, weights->wide, &trainer->minibatch.rows, SL_ALL_SIDES, logits);
     for (size_t r = 0; r < count; r++)
         for (size_t o = 0; o < outputs; o++)
             logits[r * outputs + o] += weights->bias[o];
@@ -85,8 +84,9 @@ sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weig
     /* Seed 0 would mean no dropout. */
     uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
     SL_TRY(minibatch_logits(trainer, seed, step_number(trainer), trainer->logits));
-    *loss_sum = sl_loss_sum(trainer->spec->loss, trainer->features->outputs, trainer->logits, minibatch->labels,
-                            minibatch->weights, count, 1.0f / (float)count, trainer->logit_gradient);
+    const sl_loss_rows rows = {count, trainer->features->outputs, trainer->logits, minibatch->labels,
+                               minibatch->weights};
+    *loss_sum = sl_loss_sum(trainer->spec->loss, &rows, 1.0f / (float)count, trainer->logit_gradient);
     *weight_sum = 0;
     for (size_t r = 0; r < count; r++)
         *weight_sum += (double)minibatch->weights[r];

@@ -165,14 +165,15 @@ static sl_status keep(sl_preparer *preparer, sl_prepared_part *part, size_t at) 
     const unsigned mask = 1u << SL_SIDE_ITEM;
     if (shape->first_width) {
         float *inputs = sl_net_run_input(preparer->run);
-        sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, &view, 0, view.rows, mask,
-                       shape->deep_at, shape->deep_width, inputs);
-        SL_TRY(sl_net_run_first(preparer->run, inputs, shape->deep_width, shape->deep_at, shape->deep_width, view.rows,
-                                0, part->layer + at * shape->first_width));
+        sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, &view, mask,
+                       shape->deep_width, inputs);
+        const sl_first_part first = {shape->deep_at, shape->deep_width, 0};
+        SL_TRY(sl_net_run_first(preparer->run, &first, inputs, shape->deep_width, view.rows,
+                                part->layer + at * shape->first_width));
     }
     if (shape->wide_ahead) {
         memset(preparer->wide, 0, view.rows * sizeof *preparer->wide);
-        sl_wide_sums(ranker->features, ranker->weights.wide, &view, 0, view.rows, mask, preparer->wide);
+        sl_wide_sums(ranker->features, ranker->weights.wide, &view, mask, preparer->wide);
         for (size_t i = 0; i < view.rows; i++)
             part->marks[at + i].wide = preparer->wide[i];
     }

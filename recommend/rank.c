@@ -2,6 +2,7 @@
 #include "recommend/side.h"
 
 #include "distance/codec.h"
+#include "ranker/loss.h"
 
 #include <math.h>
 #include <string.h>
@@ -160,15 +161,16 @@ sl_status sl_scorer_user(sl_scorer *scorer, const sl_request *request) {
     if (scorer->has_user) {
         SL_TRY(encode_user(scorer, request));
         if (features->wide_size)
-            sl_wide_sums(features, ranker->weights.wide, &scorer->user_row, 0, 1, mask, &scorer->user_logit);
+            sl_wide_sums(features, ranker->weights.wide, &scorer->user_row, mask, &scorer->user_logit);
     }
     if (!scorer->run) return SL_OK;
     size_t from = features->deep_side[SL_SIDE_USER], width = side_width(features->deep_side, SL_SIDE_USER);
     float *inputs = sl_net_run_input(scorer->run);
     if (width)
-        sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, &scorer->user_row, 0, 1, mask, from,
-                       width, inputs);
-    return sl_net_run_first(scorer->run, inputs, width, from, width, 1, 1, scorer->user_sums);
+        sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, &scorer->user_row, mask, width,
+                       inputs);
+    const sl_first_part part = {from, width, 1};
+    return sl_net_run_first(scorer->run, &part, inputs, width, 1, scorer->user_sums);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -181,9 +183,9 @@ static sl_status first_sums(sl_scorer *scorer, const sl_encoded *rows, sl_side s
     const sl_features *features = ranker->features;
     size_t from = features->deep_side[side], width = side_width(features->deep_side, side);
     float *inputs = sl_net_run_input(scorer->run);
-    sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, rows, 0, rows->rows, 1u << side, from,
-                   width, inputs);
-    return sl_net_run_first(scorer->run, inputs, width, from, width, rows->rows, 0, out);
+    sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, rows, 1u << side, width, inputs);
+    const sl_first_part part = {from, width, 0};
+    return sl_net_run_first(scorer->run, &part, inputs, width, rows->rows, out);
 }
 
 /* Points item_rows at each candidate's part of the first layer. */
@@ -221,7 +223,7 @@ sl_status sl_scorer_run(sl_scorer *scorer, const sl_candidate *candidates, const
     if (scorer->pairs.needed) {
         SL_TRY(sl_pair_rows_fill(&scorer->pairs, &scorer->user_row, candidates, recall_scores, count, &rows));
         unsigned mask = 1u << SL_SIDE_PAIR | (scorer->shape.wide_ahead ? 0u : 1u << SL_SIDE_ITEM);
-        if (features->wide_size) sl_wide_sums(features, ranker->weights.wide, &rows, 0, count, mask, scores);
+        if (features->wide_size) sl_wide_sums(features, ranker->weights.wide, &rows, mask, scores);
     }
     if (scorer->run) SL_TRY(add_deep(scorer, candidates, &rows, count, scores));
     sl_link(features->spec->loss, 1, count, scores);

@@ -138,9 +138,11 @@ static void check_parts(fixture *f, size_t rows, int with_pair) {
         memcpy(input + r * in, f->inputs, user_end * sizeof(float));
     float *whole = malloc(MOST_ROWS * f->shape.width[f->shape.layers] * sizeof *whole);
     ck_ok(sl_net_run_forward(f->run, rows, whole));
-    ck_ok(sl_net_run_first(f->run, f->inputs, in, 0, user_end, 1, 1, user));
-    ck_ok(sl_net_run_first(f->run, f->inputs + user_end, in, user_end, item_end - user_end, rows, 0, items));
-    ck_ok(sl_net_run_first(f->run, f->inputs + item_end, in, item_end, in - item_end, rows, 0, pairs));
+    ck_ok(sl_net_run_first(f->run, &(sl_first_part){0, user_end, 1}, f->inputs, in, 1, user));
+    ck_ok(sl_net_run_first(f->run, &(sl_first_part){user_end, item_end - user_end, 0}, f->inputs + user_end, in, rows,
+                           items));
+    ck_ok(
+        sl_net_run_first(f->run, &(sl_first_part){item_end, in - item_end, 0}, f->inputs + item_end, in, rows, pairs));
     for (size_t r = 0; r < rows; r++)
         pointers[r] = items + r * width;
     ck_ok(sl_net_run_rest(f->run, user, pointers, with_pair ? pairs : NULL, rows, f->out));
@@ -160,7 +162,7 @@ START_TEST(parts_make_the_whole) {
         check_parts(&f, row_counts[n], 1);
     }
     float out[1];
-    ck_assert_int_eq(sl_net_run_first(f.run, f.inputs, 1, f.shape.width[0], 1, 1, 0, out), SL_EINVAL);
+    ck_assert_int_eq(sl_net_run_first(f.run, &(sl_first_part){f.shape.width[0], 1, 0}, f.inputs, 1, 1, out), SL_EINVAL);
     free_fixture(&f);
 }
 END_TEST
@@ -171,10 +173,10 @@ START_TEST(an_empty_part_is_the_bias) {
     make_fixture(&f, &shapes[1], NULL);
     float out[3 * 37];
     const float *bias = f.weights + sl_net_bias_at(&f.shape, 0);
-    ck_ok(sl_net_run_first(f.run, f.inputs, 1, 0, 0, 3, 1, out));
+    ck_ok(sl_net_run_first(f.run, &(sl_first_part){0, 0, 1}, f.inputs, 1, 3, out));
     for (size_t r = 0; r < 3; r++)
         ck_assert_mem_eq(out + r * 37, bias, 37 * sizeof *bias);
-    ck_ok(sl_net_run_first(f.run, f.inputs, 1, 45, 0, 3, 0, out));
+    ck_ok(sl_net_run_first(f.run, &(sl_first_part){45, 0, 0}, f.inputs, 1, 3, out));
     for (size_t i = 0; i < 3 * 37; i++)
         ck_assert(out[i] == 0);
     free_fixture(&f);
@@ -247,7 +249,8 @@ START_TEST(a_warm_run_takes_nothing) {
         for (size_t n = 0; n < ROW_COUNTS && status == SL_OK; n++)
             status = forward(&f, 0, row_counts[n]);
         if (status == SL_OK)
-            status = sl_net_run_first(f.run, f.inputs, f.shape.width[0], 0, f.shape.width[0], 500, 1, items);
+            status = sl_net_run_first(f.run, &(sl_first_part){0, f.shape.width[0], 1}, f.inputs, f.shape.width[0], 500,
+                                      items);
         if (status == SL_OK) status = sl_net_run_rest(f.run, items, pointers, NULL, 500, f.out);
     }
     size_t system_after = system_calls();
@@ -269,12 +272,12 @@ START_TEST(forgotten_products_are_made_again) {
     fixture f;
     make_fixture(&f, &shape, NULL);
     float first[2], again[2];
-    ck_ok(sl_net_run_first(f.run, f.inputs, 1200, 0, 1, 1, 1, first));
+    ck_ok(sl_net_run_first(f.run, &(sl_first_part){0, 1, 1}, f.inputs, 1200, 1, first));
     for (size_t count = 2; count < 1200; count++) {
         float out[2];
-        ck_ok(sl_net_run_first(f.run, f.inputs, 1200, 0, count, 1, 1, out));
+        ck_ok(sl_net_run_first(f.run, &(sl_first_part){0, count, 1}, f.inputs, 1200, 1, out));
     }
-    ck_ok(sl_net_run_first(f.run, f.inputs, 1200, 0, 1, 1, 1, again));
+    ck_ok(sl_net_run_first(f.run, &(sl_first_part){0, 1, 1}, f.inputs, 1200, 1, again));
     ck_assert_mem_eq(first, again, sizeof first);
     ck_ok(forward(&f, 0, 500));
     ck_assert_uint_eq(wrong_rows(&f, 0, 500), 0);

@@ -197,7 +197,7 @@ START_TEST(inputs_are_gathered) {
     make_batch(&b, ROWS, 1);
     double_tables(&m, tables);
     const float *const *embeddings = (const float *const *)m.tables;
-    sl_deep_inputs(&m.features, embeddings, &b.rows, 0, ROWS, ALL_SIDES, 0, DEEP, whole);
+    sl_deep_inputs(&m.features, embeddings, &b.rows, ALL_SIDES, DEEP, whole);
     for (size_t r = 0; r < ROWS; r++) {
         reference_inputs(&b, tables, r, expected);
         for (size_t i = 0; i < DEEP; i++)
@@ -208,7 +208,8 @@ START_TEST(inputs_are_gathered) {
         size_t first = m.features.deep_side[side], width = m.features.deep_side[side + 1] - first;
         for (size_t i = 0; i < ROWS * (DEEP + 3); i++)
             part[i] = -5;
-        sl_deep_inputs(&m.features, embeddings, &b.rows, 4, 9, 1u << side, first, width + 3, part);
+        sl_encoded some = sl_encoded_part(&m.features, &b.rows, 4, 9);
+        sl_deep_inputs(&m.features, embeddings, &some, 1u << side, width + 3, part);
         for (size_t r = 0; r < 9; r++)
             for (size_t i = 0; i < width + 3; i++)
                 ck_assert(part[r * (width + 3) + i] == (i < width ? whole[(r + 4) * DEEP + first + i] : -5));
@@ -244,7 +245,8 @@ START_TEST(wide_sums_are_sums) {
         float out[ROWS * OUTPUTS];
         for (size_t i = 0; i < ROWS * OUTPUTS; i++)
             out[i] = 0.5f;
-        sl_wide_sums(&m.features, m.wide, &b.rows, 2, ROWS - 2, sides, out);
+        sl_encoded some = sl_encoded_part(&m.features, &b.rows, 2, ROWS - 2);
+        sl_wide_sums(&m.features, m.wide, &some, sides, out);
         for (size_t r = 0; r < ROWS - 2; r++) {
             double terms[WIDE] = {0};
             wide_terms(&b, r + 2, sides, terms);
@@ -561,14 +563,6 @@ static void reduce(sl_sparse_gradients *to, const sl_sparse_gradients *from, siz
         reduce_rows(&to->tables[t], &from->tables[t]);
 }
 
-static sl_encoded rows_from(const batch *b, size_t first, size_t count) {
-    return (sl_encoded){.rows = count,
-                        .dense = b->dense + first * DENSE,
-                        .ids = b->ids + first * IDS,
-                        .bag_start = b->bag_start + first * BAGS,
-                        .bag_ids = b->bag_ids};
-}
-
 static void check_near(const model *a, const model *b) {
     for (size_t t = 0; t < TABLES; t++)
         for (size_t i = 0; i < a->shapes[t].size * a->shapes[t].dim; i++)
@@ -601,7 +595,7 @@ START_TEST(sums_of_two_machines_are_reduced) {
         wide_step(one, &whole, &b.rows, by_logits, whole.spec.wide_rate);
         embedding_step(one, &whole, &b.rows, by_inputs, &step);
         for (size_t h = 0; h < 2; h++) {
-            sl_encoded own = rows_from(&b, h * ROWS / 2, ROWS / 2);
+            sl_encoded own = sl_encoded_part(&whole.features, &b.rows, h * ROWS / 2, ROWS / 2);
             sl_wide_collect(two[h], &own, by_logits + h * ROWS / 2 * OUTPUTS);
             embedding_collect(two[h], &halves[h], &own, by_inputs + h * ROWS / 2 * DEEP);
         }
