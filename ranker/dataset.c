@@ -11,7 +11,7 @@
 enum { AHEAD = 8 };
 
 /* Rows from which gathering them pays for waking threads. */
-#define SHARED_ROWS ((size_t)1024)
+#define ROWS_FOR_THREADS ((size_t)1024)
 
 /* Numbers of the streams of random numbers drawn from one seed; the weights' are the first. */
 #define STREAM_SPLIT ((uint64_t)1 << 32)
@@ -181,46 +181,46 @@ sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, cons
     if (!sl_mul(max_rows, per_row * word, &bytes) || !sl_add(bytes, 6 * SL_CACHE_LINE, &bytes))
         return sl_fail(SL_ENOMEM, "a batch of %zu rows does not fit; use smaller ones", max_rows);
     SL_TRY(sl_mem_alloc(allocator, bytes, &block));
-    sl_minibatch batch = {.block = block, .block_size = bytes, .labels = block};
+    sl_minibatch minibatch = {.block = block, .block_size = bytes, .labels = block};
     const size_t line = SL_CACHE_LINE / word;
-    batch.weights = batch.labels + sl_round_up(max_rows, line);
-    batch.dense = batch.weights + sl_round_up(max_rows, line);
-    batch.ids = (uint32_t *)(void *)(batch.dense + sl_round_up(max_rows * features->dense_width, line));
-    batch.bag_start = batch.ids + sl_round_up(max_rows * features->id_count, line);
-    *out = batch;
+    minibatch.weights = minibatch.labels + sl_round_up(max_rows, line);
+    minibatch.dense = minibatch.weights + sl_round_up(max_rows, line);
+    minibatch.ids = (uint32_t *)(void *)(minibatch.dense + sl_round_up(max_rows * features->dense_width, line));
+    minibatch.bag_start = minibatch.ids + sl_round_up(max_rows * features->id_count, line);
+    *out = minibatch;
     return SL_OK;
 }
 
-void sl_minibatch_free(sl_minibatch *batch, const sl_allocator *allocator) {
-    sl_mem_free(allocator, batch->bag_ids, batch->bag_room * sizeof *batch->bag_ids);
-    sl_mem_free(allocator, batch->block, batch->block_size);
-    *batch = (sl_minibatch){0};
+void sl_minibatch_free(sl_minibatch *minibatch, const sl_allocator *allocator) {
+    sl_mem_free(allocator, minibatch->bag_ids, minibatch->bag_room * sizeof *minibatch->bag_ids);
+    sl_mem_free(allocator, minibatch->block, minibatch->block_size);
+    *minibatch = (sl_minibatch){0};
 }
 
 /* Where each bag begins in the batch. */
-static sl_status place_bags(sl_minibatch *batch, const sl_dataset *data, const uint32_t *numbers, size_t count) {
+static sl_status place_bags(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t count) {
     size_t bags = data->features->bag_count, at = 0;
     const uint32_t *start = data->rows.bag_start;
     for (size_t i = 0; i < count; i++) {
         const uint32_t *row = start + numbers[i] * bags;
         if (i + AHEAD < count) sl_prefetch(start + numbers[i + AHEAD] * bags, 1);
         for (size_t b = 0; b < bags; b++)
-            batch->bag_start[i * bags + b] = (uint32_t)(at + (row[b] - row[0]));
+            minibatch->bag_start[i * bags + b] = (uint32_t)(at + (row[b] - row[0]));
         at += row[bags] - row[0];
     }
     if (at > UINT32_MAX) return sl_fail(SL_ELIMIT, "a batch of %zu multi-valued ids; use smaller batches", at);
-    batch->bag_start[count * bags] = (uint32_t)at;
-    void *block = batch->bag_ids;
-    sl_status status = sl_mem_grow(&data->rows.allocator, &block, &batch->bag_room, at, sizeof *batch->bag_ids);
-    batch->bag_ids = block;
+    minibatch->bag_start[count * bags] = (uint32_t)at;
+    void *block = minibatch->bag_ids;
+    sl_status status = sl_mem_grow(&data->rows.allocator, &block, &minibatch->bag_room, at, sizeof *minibatch->bag_ids);
+    minibatch->bag_ids = block;
     return status;
 }
 
-static void copy_bags(sl_minibatch *batch, const sl_dataset *data, const uint32_t *numbers, size_t i) {
+static void copy_bags(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t i) {
     size_t bags = data->features->bag_count;
-    const uint32_t *from = data->rows.bag_start + numbers[i] * bags, *to = batch->bag_start + i * bags;
+    const uint32_t *from = data->rows.bag_start + numbers[i] * bags, *to = minibatch->bag_start + i * bags;
     for (uint32_t k = 0; k < to[bags] - to[0]; k++)
-        batch->bag_ids[to[0] + k] = data->rows.bag_ids[from[0] + k];
+        minibatch->bag_ids[to[0] + k] = data->rows.bag_ids[from[0] + k];
 }
 
 /* Asks for the lines of a row, which may begin anywhere in one. */
@@ -229,7 +229,8 @@ static void prefetch_row(const void *at, size_t bytes) {
     sl_prefetch((const char *)at - offset, bytes + offset);
 }
 
-static void copy_rows(sl_minibatch *batch, const sl_dataset *data, const uint32_t *numbers, size_t from, size_t to) {
+static void copy_rows(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t from,
+                      size_t to) {
     const sl_rows_buffer *rows = &data->rows;
     size_t dense = data->features->dense_width, ids = data->features->id_count;
     for (size_t i = from; i < to; i++) {
@@ -240,26 +241,27 @@ static void copy_rows(sl_minibatch *batch, const sl_dataset *data, const uint32_
             if (dense) prefetch_row(rows->dense + ahead * dense, dense * sizeof(float));
             if (ids) prefetch_row(rows->ids + ahead * ids, ids * sizeof(uint32_t));
         }
-        batch->labels[i] = rows->labels[row];
-        batch->weights[i] = rows->weights ? rows->weights[row] : 1.0f;
+        minibatch->labels[i] = rows->labels[row];
+        minibatch->weights[i] = rows->weights ? rows->weights[row] : 1.0f;
         for (size_t c = 0; c < dense; c++)
-            batch->dense[i * dense + c] = rows->dense[row * dense + c];
+            minibatch->dense[i * dense + c] = rows->dense[row * dense + c];
         for (size_t c = 0; c < ids; c++)
-            batch->ids[i * ids + c] = rows->ids[row * ids + c];
-        if (data->features->bag_count) copy_bags(batch, data, numbers, i);
+            minibatch->ids[i * ids + c] = rows->ids[row * ids + c];
+        if (data->features->bag_count) copy_bags(minibatch, data, numbers, i);
     }
 }
 
-sl_status sl_minibatch_gather(sl_minibatch *batch, const sl_dataset *data, const uint32_t *numbers, size_t count,
+sl_status sl_minibatch_gather(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t count,
                               size_t threads) {
-    if (data->features->bag_count) SL_TRY(place_bags(batch, data, numbers, count));
-    batch->rows = (sl_encoded){sizeof batch->rows, count, batch->dense, batch->ids, batch->bag_start, batch->bag_ids};
-    if (threads == 1 || count < SHARED_ROWS) {
-        copy_rows(batch, data, numbers, 0, count);
+    if (data->features->bag_count) SL_TRY(place_bags(minibatch, data, numbers, count));
+    minibatch->rows = (sl_encoded){
+        sizeof minibatch->rows, count, minibatch->dense, minibatch->ids, minibatch->bag_start, minibatch->bag_ids};
+    if (threads == 1 || count < ROWS_FOR_THREADS) {
+        copy_rows(minibatch, data, numbers, 0, count);
         return SL_OK;
     }
 #pragma omp parallel for schedule(static) num_threads((int)threads)
     for (size_t t = 0; t < threads; t++)
-        copy_rows(batch, data, numbers, count * t / threads, count * (t + 1) / threads);
+        copy_rows(minibatch, data, numbers, count * t / threads, count * (t + 1) / threads);
     return SL_OK;
 }

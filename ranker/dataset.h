@@ -49,9 +49,9 @@ typedef struct sl_minibatch {
 
 sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, const sl_allocator *allocator,
                               sl_minibatch *out);
-void sl_minibatch_free(sl_minibatch *batch, const sl_allocator *allocator);
+void sl_minibatch_free(sl_minibatch *minibatch, const sl_allocator *allocator);
 /* Copies the rows of these numbers, count up to max_rows. Errors: SL_ENOMEM. */
-sl_status sl_minibatch_gather(sl_minibatch *batch, const sl_dataset *dataset, const uint32_t *numbers, size_t count,
+sl_status sl_minibatch_gather(sl_minibatch *minibatch, const sl_dataset *dataset, const uint32_t *numbers, size_t count,
                               size_t threads);
 
 #endif

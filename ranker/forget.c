@@ -12,7 +12,7 @@
 #define STREAM_FORGET ((uint64_t)3 << 32)
 
 /* Rows from which sharing them pays for waking threads. */
-#define SHARED_ROWS ((size_t)1024)
+#define ROWS_FOR_THREADS ((size_t)1024)
 
 /* Sixteen bits make a draw. The first ones of a row are of sides: the user's, the item's, both; then each feature has
  * one. */
@@ -144,13 +144,13 @@ static void cross_again(const sl_features *features, uint32_t *ids) {
     }
 }
 
-static void forget_rows(const sl_forgetter *forgetter, sl_minibatch *batch, uint64_t seed, size_t from, size_t to) {
+static void forget_rows(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, size_t from, size_t to) {
     const sl_features *features = forgetter->features;
     for (size_t r = from; r < to; r++) {
         draws d = draws_of(forgetter, seed, r);
         lost sides = lost_sides(forgetter, &d);
-        float *dense = batch->dense + r * features->dense_width;
-        uint32_t *ids = batch->ids + r * features->id_count;
+        float *dense = minibatch->dense + r * features->dense_width;
+        uint32_t *ids = minibatch->ids + r * features->id_count;
         int changed = 0;
         for (size_t f = 0; f < features->count; f++) {
             const sl_feature *feature = &features->features[f];
@@ -218,16 +218,16 @@ static void forget_bags(const sl_forgetter *forgetter, sl_minibatch *minibatch, 
     }
 }
 
-void sl_forget(const sl_forgetter *forgetter, sl_minibatch *batch, uint64_t seed, uint64_t step, size_t threads) {
-    size_t count = batch->rows.rows;
+void sl_forget(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, uint64_t step, size_t threads) {
+    size_t count = minibatch->rows.rows;
     if (!forgetter->share) return;
     uint64_t own = sl_random_at(sl_random_at(seed, STREAM_FORGET), step);
-    if (threads == 1 || count < SHARED_ROWS) {
-        forget_rows(forgetter, batch, own, 0, count);
+    if (threads == 1 || count < ROWS_FOR_THREADS) {
+        forget_rows(forgetter, minibatch, own, 0, count);
     } else {
 #pragma omp parallel for schedule(static) num_threads((int)threads)
         for (size_t t = 0; t < threads; t++)
-            forget_rows(forgetter, batch, own, count * t / threads, count * (t + 1) / threads);
+            forget_rows(forgetter, minibatch, own, count * t / threads, count * (t + 1) / threads);
     }
-    if (forgetter->features->bag_count) forget_bags(forgetter, batch, own);
+    if (forgetter->features->bag_count) forget_bags(forgetter, minibatch, own);
 }

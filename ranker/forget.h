@@ -19,6 +19,6 @@ sl_status sl_forgetter_init(sl_forgetter *forgetter, const sl_features *features
 void sl_forgetter_free(sl_forgetter *forgetter);
 
 /* Forgets values of the gathered batch. The choice depends on seed, step and a row's place in the batch alone. */
-void sl_forget(const sl_forgetter *forgetter, sl_minibatch *batch, uint64_t seed, uint64_t step, size_t threads);
+void sl_forget(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, uint64_t step, size_t threads);
 
 #endif

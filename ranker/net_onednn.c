@@ -9,7 +9,7 @@
 #include <omp.h>
 #endif
 
-enum { MOST_PRODUCTS = 1024, FIRST_SLOTS = 64 };
+enum { MOST_PRODUCTS = 1024, FIRST_ENTRIES = 64 };
 
 struct sl_packed {
     sl_allocator allocator;
@@ -25,7 +25,7 @@ static const int argument_of[OPERANDS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_A
 /* The operands' memories say where they are at each run. */
 typedef struct product {
     sl_product_shape shape;
-    dnnl_primitive_t primitive; /* NULL: a free slot */
+    dnnl_primitive_t primitive; /* NULL: a free entry */
     dnnl_memory_t memory[OPERANDS];
     dnnl_exec_arg_t arguments[OPERANDS];
     int argument_count;
@@ -35,8 +35,8 @@ struct sl_products {
     sl_allocator allocator;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    product *slots; /* open addressing; a power of two, at most half of them taken */
-    size_t slot_count, count;
+    product *entries; /* open addressing; a power of two, at most half of them taken */
+    size_t entry_count, count;
     void *pad;
     size_t pad_size;
 };
@@ -273,9 +273,9 @@ sl_status sl_products_create(const sl_allocator *allocator, sl_products **out) {
     SL_TRY(sl_mem_alloc(allocator, sizeof(sl_products), &block));
     sl_products *products = block;
     products->allocator = *allocator;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, FIRST_SLOTS * sizeof(product), &block), fail);
-    products->slots = block;
-    products->slot_count = FIRST_SLOTS;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, FIRST_ENTRIES * sizeof(product), &block), fail);
+    products->entries = block;
+    products->entry_count = FIRST_ENTRIES;
     DNNL_TRY(dnnl_engine_create(&products->engine, dnnl_cpu, 0), "make an engine", fail);
     DNNL_TRY(dnnl_stream_create(&products->stream, products->engine, dnnl_stream_default_flags), "make a stream", fail);
     *out = products;
@@ -286,16 +286,16 @@ fail:
 }
 
 static void drop_all(sl_products *products) {
-    for (size_t i = 0; i < products->slot_count; i++)
-        if (products->slots[i].primitive) product_free(&products->slots[i]);
+    for (size_t i = 0; i < products->entry_count; i++)
+        if (products->entries[i].primitive) product_free(&products->entries[i]);
     products->count = 0;
 }
 
 void sl_products_free(sl_products *products) {
     if (!products) return;
     sl_allocator allocator = products->allocator;
-    if (products->slots) drop_all(products);
-    sl_mem_free(&allocator, products->slots, products->slot_count * sizeof(product));
+    if (products->entries) drop_all(products);
+    sl_mem_free(&allocator, products->entries, products->entry_count * sizeof(product));
     sl_mem_free(&allocator, products->pad, products->pad_size);
     dnnl_stream_destroy(products->stream);
     dnnl_engine_destroy(products->engine);
@@ -309,28 +309,29 @@ static int same_shape(const sl_product_shape *a, const sl_product_shape *b) {
            a->threads == b->threads;
 }
 
-/* The slot that has the shape, or the free one where it would go. */
-static product *slot_of(product *slots, size_t slot_count, const sl_product_shape *shape) {
+/* The entry that has the shape, or the free one where it would go. */
+static product *entry_of(product *entries, size_t entry_count, const sl_product_shape *shape) {
     uint64_t hash = shape->rows * 0x9e3779b97f4a7c15u + shape->in * 0xc2b2ae3d27d4eb4fu +
                     shape->out * 0x165667b19e3779f9u + shape->stride;
     hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93u;
-    size_t at = (size_t)(hash >> 40) & (slot_count - 1);
-    while (slots[at].primitive && !same_shape(&slots[at].shape, shape))
-        at = (at + 1) & (slot_count - 1);
-    return &slots[at];
+    size_t at = (size_t)(hash >> 40) & (entry_count - 1);
+    while (entries[at].primitive && !same_shape(&entries[at].shape, shape))
+        at = (at + 1) & (entry_count - 1);
+    return &entries[at];
 }
 
 static sl_status make_room(sl_products *products) {
     if (products->count >= MOST_PRODUCTS) drop_all(products);
-    if (2 * (products->count + 1) <= products->slot_count) return SL_OK;
-    size_t larger = 2 * products->slot_count;
+    if (2 * (products->count + 1) <= products->entry_count) return SL_OK;
+    size_t larger = 2 * products->entry_count;
     void *block;
     SL_TRY(sl_mem_alloc(&products->allocator, larger * sizeof(product), &block));
-    for (size_t i = 0; i < products->slot_count; i++)
-        if (products->slots[i].primitive) *slot_of(block, larger, &products->slots[i].shape) = products->slots[i];
-    sl_mem_free(&products->allocator, products->slots, products->slot_count * sizeof(product));
-    products->slots = block;
-    products->slot_count = larger;
+    for (size_t i = 0; i < products->entry_count; i++)
+        if (products->entries[i].primitive)
+            *entry_of(block, larger, &products->entries[i].shape) = products->entries[i];
+    sl_mem_free(&products->allocator, products->entries, products->entry_count * sizeof(product));
+    products->entries = block;
+    products->entry_count = larger;
     return SL_OK;
 }
 
@@ -350,10 +351,10 @@ sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, 
                           const float *bias, float *dst) {
     sl_status status = SL_OK;
     int before = use_threads(shape->threads);
-    product *made = slot_of(products->slots, products->slot_count, shape);
+    product *made = entry_of(products->entries, products->entry_count, shape);
     if (!made->primitive) {
         SL_TRY_GOTO(make_room(products), done);
-        made = slot_of(products->slots, products->slot_count, shape);
+        made = entry_of(products->entries, products->entry_count, shape);
         SL_TRY_GOTO(product_make(products, shape, made), done);
         products->count++;
     }

@@ -135,7 +135,7 @@ static int drops(const sl_net_trainer *trainer) {
 }
 
 /* Share `part` of `parts` of the batch's rows. */
-static span share_of(const sl_net_trainer *trainer, size_t part, size_t parts) {
+static span rows_of(const sl_net_trainer *trainer, size_t part, size_t parts) {
     size_t begin = trainer->rows * part / parts, end = trainer->rows * (part + 1) / parts;
     return (span){begin, end - begin};
 }
@@ -153,12 +153,12 @@ static void finish_rows(sl_net_trainer *trainer, size_t layer, span part) {
 
 static void finish_layer(sl_net_trainer *trainer, size_t layer, size_t threads) {
     if (threads == 1) {
-        finish_rows(trainer, layer, share_of(trainer, 0, 1));
+        finish_rows(trainer, layer, rows_of(trainer, 0, 1));
         return;
     }
 #pragma omp parallel for num_threads((int)threads) schedule(static, 1)
     for (size_t t = 0; t < threads; t++)
-        finish_rows(trainer, layer, share_of(trainer, t, threads));
+        finish_rows(trainer, layer, rows_of(trainer, t, threads));
 }
 
 /* From the gradient by layer l's inputs to the one by the sums that they are the activation of, whose columns' sums are
@@ -178,7 +178,7 @@ static void backward_rows(sl_net_trainer *trainer, size_t layer, span part, floa
 
 static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads, float *bias_gradient) {
     if (threads == 1) {
-        backward_rows(trainer, layer, share_of(trainer, 0, 1), bias_gradient);
+        backward_rows(trainer, layer, rows_of(trainer, 0, 1), bias_gradient);
         return;
     }
     size_t width = trainer->shape.width[layer];
@@ -186,7 +186,7 @@ static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads
     for (size_t t = 0; t < threads; t++) {
         float *part = trainer->bias_parts + t * trainer->part_stride;
         memset(part, 0, width * sizeof *part);
-        backward_rows(trainer, layer, share_of(trainer, t, threads), part);
+        backward_rows(trainer, layer, rows_of(trainer, t, threads), part);
     }
     for (size_t t = 0; t < threads; t++)
         trainer->loops->add(bias_gradient, trainer->bias_parts + t * trainer->part_stride, width);

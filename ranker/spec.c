@@ -96,7 +96,7 @@ static const spec_key deep_keys[] = {
 };
 static const spec_key train_keys[] = {
     COUNT("epochs", epochs, 1, 1e6),
-    COUNT("batch", batch, 1, 1e6),
+    COUNT("batch", minibatch_rows, 1, 1e6),
     REAL("validation", validation, 0, 0.9),
     REAL("forget", forget, 0, 0.5),
     COUNT("patience", patience, 0, 1e6),
@@ -211,7 +211,7 @@ static void set_defaults(sl_spec *spec) {
     spec->beta2 = 0.999;
     spec->embedding_init = 0.05;
     spec->epochs = 10;
-    spec->batch = 256;
+    spec->minibatch_rows = 256;
     spec->validation = 0.1;
     spec->patience = 2;
     spec->forget = 0.005;

@@ -80,7 +80,7 @@ typedef struct sl_spec {
     double dropout;
     sl_optimizer optimizer;
     double deep_rate, deep_l2, beta1, beta2, epsilon, embedding_init;
-    size_t epochs, batch, patience;
+    size_t epochs, minibatch_rows, patience;
     double validation, forget;
     sl_schedule schedule;
     uint64_t seed;

@@ -81,7 +81,7 @@ static sl_status create_net(sl_trainer *trainer) {
 static void size_minibatch(sl_trainer *trainer) {
     size_t most =
         trainer->data.train_count > trainer->data.valid_count ? trainer->data.train_count : trainer->data.valid_count;
-    trainer->minibatch_rows = trainer->spec->batch < most ? trainer->spec->batch : most;
+    trainer->minibatch_rows = trainer->spec->minibatch_rows < most ? trainer->spec->minibatch_rows : most;
 }
 
 /* There must be something to learn: more than a row, and of classes more than one. */

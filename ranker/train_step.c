@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Weights of the layers from which stepping them pays for waking threads. */
-#define SHARED_WEIGHTS ((size_t)1 << 15)
+#define WEIGHTS_FOR_THREADS ((size_t)1 << 15)
 
 /* Floats of a cache line: threads do not share one. */
 #define LINE (SL_CACHE_LINE / sizeof(float))
@@ -43,7 +43,7 @@ static void fill_inputs(sl_trainer *trainer, size_t count) {
     const float *const *embeddings = (const float *const *)trainer->weights.embeddings;
     float *input = sl_net_trainer_input(trainer->net);
     size_t width = features->deep_inputs, threads = trainer->threads;
-    if (threads == 1 || count * width < SHARED_WEIGHTS) {
+    if (threads == 1 || count * width < WEIGHTS_FOR_THREADS) {
         sl_deep_inputs(features, embeddings, &trainer->minibatch.rows, SL_ALL_SIDES, width, input);
         return;
     }
@@ -127,7 +127,7 @@ static void step_part(sl_trainer *trainer, size_t from, size_t to, const sl_step
 
 static void step_dense(sl_trainer *trainer, const sl_step *step) {
     size_t size = trainer->dense_size, threads = trainer->threads;
-    if (threads == 1 || size < SHARED_WEIGHTS) {
+    if (threads == 1 || size < WEIGHTS_FOR_THREADS) {
         step_part(trainer, 0, size, step);
         return;
     }

@@ -1,4 +1,4 @@
-/* Embeddings and the wide part: reading them, and FTRL, AdaGrad and Adam over what a batch touches, against double
+/* Embeddings and the wide part: reading them, and FTRL, AdaGrad and Adam over what a mini-batch touches, against double
  * arithmetic written down from their definitions. */
 #include "base/memory.h"
 #include "base/random.h"
@@ -95,14 +95,14 @@ static void free_model(model *m) {
     free(m->bias);
 }
 
-/* Random rows; few ids, so that batches touch many twice; bags of 0 to 4 ids, with repetitions. */
-typedef struct batch {
+/* Random rows; few ids, so that mini-batches touch many twice; bags of 0 to 4 ids, with repetitions. */
+typedef struct minibatch {
     sl_encoded rows;
     float *dense;
     uint32_t *ids, *bag_start, *bag_ids;
-} batch;
+} minibatch;
 
-static void make_batch(batch *b, size_t rows, uint64_t seed) {
+static void make_minibatch(minibatch *b, size_t rows, uint64_t seed) {
     b->dense = reference_numbers(rows * DENSE, 1, seed);
     b->ids = malloc(rows * IDS * sizeof *b->ids);
     b->bag_start = malloc((rows * BAGS + 1) * sizeof *b->bag_start);
@@ -124,7 +124,7 @@ static void make_batch(batch *b, size_t rows, uint64_t seed) {
     b->rows = (sl_encoded){sizeof b->rows, rows, b->dense, b->ids, b->bag_start, b->bag_ids};
 }
 
-static void free_batch(batch *b) {
+static void free_minibatch(minibatch *b) {
     free(b->dense);
     free(b->ids);
     free(b->bag_start);
@@ -132,7 +132,7 @@ static void free_batch(batch *b) {
 }
 
 /* The ids of a feature in a row. */
-static size_t ids_of(const batch *b, size_t r, size_t f, const uint32_t **ids) {
+static size_t ids_of(const minibatch *b, size_t r, size_t f, const uint32_t **ids) {
     if (plan[f].form == SL_FORM_ID) {
         *ids = b->ids + r * IDS + plan[f].at;
         return 1;
@@ -150,7 +150,7 @@ static size_t largest(const uint32_t *ids, size_t n, const double *table, size_t
     return best;
 }
 
-static void reference_inputs(const batch *b, double *const *tables, size_t r, double *out) {
+static void reference_inputs(const minibatch *b, double *const *tables, size_t r, double *out) {
     const uint32_t *ids;
     for (size_t f = 0; f < FEATURES; f++) {
         if (plan[f].deep_at == SIZE_MAX) continue;
@@ -189,12 +189,12 @@ static void free_tables(double **tables) {
 
 START_TEST(inputs_are_gathered) {
     model m;
-    batch b;
+    minibatch b;
     enum { ROWS = 23 };
     double expected[DEEP], *tables[TABLES];
     float whole[ROWS * DEEP], part[ROWS * (DEEP + 3)];
     make_model(&m, 1, SL_ADAGRAD);
-    make_batch(&b, ROWS, 1);
+    make_minibatch(&b, ROWS, 1);
     double_tables(&m, tables);
     const float *const *embeddings = (const float *const *)m.tables;
     sl_deep_inputs(&m.features, embeddings, &b.rows, ALL_SIDES, DEEP, whole);
@@ -216,13 +216,13 @@ START_TEST(inputs_are_gathered) {
         ck_assert(part[9 * (width + 3)] == -5);
     }
     free_tables(tables);
-    free_batch(&b);
+    free_minibatch(&b);
     free_model(&m);
 }
 END_TEST
 
 /* Adds x to the places of the wide weights that row r has. */
-static void wide_terms(const batch *b, size_t r, unsigned sides, double *terms) {
+static void wide_terms(const minibatch *b, size_t r, unsigned sides, double *terms) {
     const uint32_t *ids;
     for (size_t f = 0; f < FEATURES; f++) {
         if (plan[f].wide_at == SIZE_MAX || !(sides >> plan[f].side & 1)) continue;
@@ -238,9 +238,9 @@ static void wide_terms(const batch *b, size_t r, unsigned sides, double *terms) 
 START_TEST(wide_sums_are_sums) {
     enum { ROWS = 19, OUTPUTS = 3 };
     model m;
-    batch b;
+    minibatch b;
     make_model(&m, OUTPUTS, SL_ADAGRAD);
-    make_batch(&b, ROWS, 2);
+    make_minibatch(&b, ROWS, 2);
     for (unsigned sides = 0; sides < 8; sides++) {
         float out[ROWS * OUTPUTS];
         for (size_t i = 0; i < ROWS * OUTPUTS; i++)
@@ -259,7 +259,7 @@ START_TEST(wide_sums_are_sums) {
         }
         ck_assert(out[(ROWS - 2) * OUTPUTS] == 0.5f);
     }
-    free_batch(&b);
+    free_minibatch(&b);
     free_model(&m);
 }
 END_TEST
@@ -305,8 +305,8 @@ START_TEST(ftrl_is_mcmahans) {
     ftrl *expected = calloc(WIDE * outputs, sizeof *expected), bias[3] = {{0, 0, 0}};
     size_t zero = 0;
     for (size_t step = 0; step < STEPS; step++) {
-        batch b;
-        make_batch(&b, ROWS, 40 + step);
+        minibatch b;
+        make_minibatch(&b, ROWS, 40 + step);
         double share = step < 8 ? 1 : 0.25;
         float *gradient = reference_numbers(ROWS * outputs, 0.3, 60 + step);
         double *sums = calloc(WIDE * outputs, sizeof *sums), totals[3] = {0};
@@ -333,7 +333,7 @@ START_TEST(ftrl_is_mcmahans) {
             ck_assert_double_eq_tol((double)m.wide[w], expected[w].w, 1e-5);
         free(gradient);
         free(sums);
-        free_batch(&b);
+        free_minibatch(&b);
     }
     /* L1 left some at exactly 0 that have been touched, and not all. */
     for (size_t w = 0; w < WIDE * outputs; w++)
@@ -349,10 +349,10 @@ END_TEST
 /* A large L1 empties the wide part; the bias, which has none, goes on. */
 START_TEST(l1_empties) {
     model m;
-    batch b;
+    minibatch b;
     make_model(&m, 1, SL_ADAGRAD);
     m.spec.wide_l1 = 1e6;
-    make_batch(&b, 20, 5);
+    make_minibatch(&b, 20, 5);
     float *gradient = reference_numbers(20, 1, 6);
     sl_sparse_trainer *trainer = make_trainer(&m, 20, 1, NULL);
     memset(m.wide, 0, WIDE * sizeof(float));
@@ -363,7 +363,7 @@ START_TEST(l1_empties) {
     ck_assert(m.bias[0] != 0);
     sl_sparse_trainer_free(trainer);
     free(gradient);
-    free_batch(&b);
+    free_minibatch(&b);
     free_model(&m);
 }
 END_TEST
@@ -372,9 +372,9 @@ END_TEST
  */
 START_TEST(ftrl_begins_where_the_weights_are) {
     model m;
-    batch b;
+    minibatch b;
     make_model(&m, 1, SL_ADAGRAD);
-    make_batch(&b, 1, 5);
+    make_minibatch(&b, 1, 5);
     m.bias[0] = 2;
     float before[WIDE], gradient[1] = {1e-3f};
     double terms[WIDE] = {0};
@@ -393,7 +393,7 @@ START_TEST(ftrl_begins_where_the_weights_are) {
     for (size_t w = 0; w < WIDE; w++)
         ck_assert_double_eq_tol((double)m.wide[w], (double)before[w], 1e-6);
     sl_sparse_trainer_free(trainer);
-    free_batch(&b);
+    free_minibatch(&b);
     free_model(&m);
 }
 END_TEST
@@ -403,7 +403,7 @@ END_TEST
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* A loss whose gradient by the inputs is given. */
-static double loss_of(const batch *b, double *const *tables, const float *gradient) {
+static double loss_of(const minibatch *b, double *const *tables, const float *gradient) {
     double inputs[DEEP], loss = 0;
     for (size_t r = 0; r < b->rows.rows; r++) {
         reference_inputs(b, tables, r, inputs);
@@ -413,7 +413,7 @@ static double loss_of(const batch *b, double *const *tables, const float *gradie
     return loss;
 }
 
-static int row_is_touched(const batch *b, size_t table, uint32_t row) {
+static int row_is_touched(const minibatch *b, size_t table, uint32_t row) {
     const uint32_t *ids;
     for (size_t r = 0; r < b->rows.rows; r++)
         for (size_t f = 0; f < FEATURES; f++) {
@@ -439,7 +439,7 @@ static void reference_update(double *w, double *state, double g, const sl_step *
 
 /* One step over tables in double arithmetic, with gradients by finite differences. A max bag's rows are touched only
  * where a dimension of theirs is the largest, so that rows are compared where they got a gradient. */
-static void reference_step(const batch *b, const model *m, double **tables, double **state, const float *gradient,
+static void reference_step(const minibatch *b, const model *m, double **tables, double **state, const float *gradient,
                            const sl_step *step, int adam) {
     const double h = 1e-4;
     double *next[TABLES];
@@ -492,8 +492,8 @@ START_TEST(embedding_steps) {
         state[t] = calloc(2 * m.shapes[t].size * m.shapes[t].dim, sizeof(double));
     sl_sparse_trainer *trainer = make_trainer(&m, ROWS, 1, NULL);
     for (size_t s = 0; s < STEPS; s++) {
-        batch b;
-        make_batch(&b, ROWS, 70 + s);
+        minibatch b;
+        make_minibatch(&b, ROWS, 70 + s);
         float *gradient = reference_numbers(ROWS * DEEP, 1, 80 + s);
         sl_step step = {.rate = 0.01f, .l2 = 5, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-6f};
         step.correct1 = (float)(1 / (1 - pow(0.9, (double)s + 1)));
@@ -504,7 +504,7 @@ START_TEST(embedding_steps) {
             for (size_t i = 0; i < m.shapes[t].size * m.shapes[t].dim; i++)
                 ck_assert_double_eq_tol((double)m.tables[t][i], tables[t][i], 2e-5);
         free(gradient);
-        free_batch(&b);
+        free_minibatch(&b);
     }
     sl_sparse_trainer_free(trainer);
     free_tables(tables);
@@ -516,13 +516,13 @@ END_TEST
 static void run_steps(model *m, sl_sparse_trainer *trainer, size_t rows, uint64_t first, uint64_t end) {
     sl_step step = {.rate = 0.05f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .correct1 = 1.5f, .correct2 = 2};
     for (uint64_t s = first; s < end; s++) {
-        batch b;
-        make_batch(&b, rows, 100 + s);
+        minibatch b;
+        make_minibatch(&b, rows, 100 + s);
         float *gradient = reference_numbers(rows * DEEP, 1, 200 + s);
         embedding_step(trainer, m, &b.rows, gradient, &step);
         wide_step(trainer, m, &b.rows, gradient, m->spec.wide_rate);
         free(gradient);
-        free_batch(&b);
+        free_minibatch(&b);
     }
 }
 
@@ -588,8 +588,8 @@ START_TEST(sums_of_two_machines_are_reduced) {
         two[h] = make_trainer(&halves[h], ROWS, 1, NULL);
     }
     for (size_t s = 0; s < STEPS; s++) {
-        batch b;
-        make_batch(&b, ROWS, 300 + s);
+        minibatch b;
+        make_minibatch(&b, ROWS, 300 + s);
         float *by_logits = reference_numbers(ROWS * OUTPUTS, 1, 400 + s);
         float *by_inputs = reference_numbers(ROWS * DEEP, 1, 500 + s);
         wide_step(one, &whole, &b.rows, by_logits, whole.spec.wide_rate);
@@ -615,7 +615,7 @@ START_TEST(sums_of_two_machines_are_reduced) {
         check_near(&halves[0], &whole);
         free(by_logits);
         free(by_inputs);
-        free_batch(&b);
+        free_minibatch(&b);
     }
     for (size_t h = 0; h < 2; h++) {
         sl_sparse_trainer_free(two[h]);

@@ -47,7 +47,7 @@ START_TEST(defaults) {
     ck_assert_uint_eq(s->hidden_count, 3);
     ck_assert(s->hidden[0] == 128 && s->hidden[1] == 64 && s->hidden[2] == 32);
     ck_assert(s->activation == SL_RELU && s->optimizer == SL_ADAGRAD && s->schedule == SL_SCHEDULE_CONSTANT);
-    ck_assert(s->epochs == 10 && s->batch == 256 && s->patience == 2 && s->seed == 1);
+    ck_assert(s->epochs == 10 && s->minibatch_rows == 256 && s->patience == 2 && s->seed == 1);
     ck_assert_double_eq(s->validation, 0.1);
     ck_assert_double_eq(s->forget, 0.005);
     sl_spec_free(s);
@@ -98,7 +98,7 @@ START_TEST(every_key) {
     ck_assert_double_eq(s->deep_rate, 0.001);
     ck_assert_double_eq(s->epsilon, 1e-8);
     ck_assert(s->wide_l1 == 1 && s->wide_l2 == 2 && s->deep_l2 == 0.125 && s->beta1 == 0.5 && s->beta2 == 0.75);
-    ck_assert(s->epochs == 3 && s->batch == 32 && s->validation == 0 && s->patience == 0 && s->seed == 77);
+    ck_assert(s->epochs == 3 && s->minibatch_rows == 32 && s->validation == 0 && s->patience == 0 && s->seed == 77);
     ck_assert_double_eq(s->forget, 0.25);
     sl_spec_free(s);
 }
