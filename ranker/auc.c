@@ -12,8 +12,8 @@ uint64_t sl_score_key(float score) {
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* Radix sort from the least digit: stable, without comparing and without a system's qsort, which allocates. Digits in
- * which all keys agree are passed over. */
+/* Radix sort from the least digit. It is stable and compares nothing. The system's qsort would allocate. Digits in
+ * which all keys agree are skipped. */
 void sl_sort(sl_sort_entry *entries, sl_sort_entry *room, size_t n) {
     sl_sort_entry *from = entries, *to = room;
     for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
@@ -35,7 +35,8 @@ void sl_sort(sl_sort_entry *entries, sl_sort_entry *room, size_t n) {
     if (from != entries) memcpy(entries, from, n * sizeof *entries);
 }
 
-/* Over the scores in order: each positive row beats the negative ones before it, and half of those that tie with it. */
+/* Sums over the scores in rising order. A positive row counts each negative row before it, and half of each that ties
+ * with it. */
 double sl_auc_sorted(const sl_sort_entry *sorted, const float *labels, const float *weights, const uint32_t *numbers,
                      size_t n) {
     double negatives = 0, positives = 0, beaten = 0;

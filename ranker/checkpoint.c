@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Section TRAINER begins with it; behind it, as floats: the block of the weights as they are, the states of the layers'
- * optimiser, those of the sparse parts. */
+/* Section TRAINER begins with this record. Floats follow it: the block of the present weights, the states of the
+ * layers' optimiser, the states of the sparse parts. */
 typedef struct trainer_record {
     uint32_t spec_crc;
     uint32_t rows_crc;
@@ -61,8 +61,8 @@ static sl_status size_record(const sl_trainer *trainer, size_t *bytes) {
     return sl_fail(SL_ENOMEM, "a checkpoint does not fit the address space");
 }
 
-/* What makes a training what it is, but for the rows and the seed. The number of epochs matters where the rates depend
- * on it; the default of `forget` is not in the text. */
+/* A fingerprint of the training, without its rows and its seed. The number of epochs counts only if the rates depend on
+ * it. The default of `forget` is not in the text. */
 static uint32_t spec_crc(const sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
     uint64_t epochs = spec->schedule == SL_SCHEDULE_CONSTANT ? 0 : trainer->epochs;
@@ -183,7 +183,7 @@ static sl_status cut_off(const sl_store *store) {
     return sl_fail(SL_ECORRUPT, "%s: its state of the training is cut off; remove it", store->path);
 }
 
-/* Whether the numbers behind the head are as many as it says. */
+/* Whether the record is followed by as many numbers as it says. */
 static int counts_agree(const trainer_record *head, uint64_t size) {
     uint64_t left = (size - sizeof *head) / sizeof(float);
     if (size % sizeof(float) || head->weights > left || head->dense_states > left - head->weights) return 0;
@@ -205,7 +205,7 @@ sl_status sl_checkpoint_check(const sl_store *store, const sl_file_section *sect
     return status;
 }
 
-/* The best weights are the file's model. */
+/* Reads the best weights, which are the file's model. */
 static sl_status read_best(sl_trainer *trainer, const sl_store *store) {
     sl_weights_layout layout;
     if (!trainer->best.block || !trainer->position.best_epoch) return SL_OK;

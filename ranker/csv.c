@@ -1,4 +1,4 @@
-/* What the caller sees of a CSV file: its parameters, opening it, and the blocks of rows. */
+/* A CSV file for its caller: parameters, opening, blocks of rows. */
 #define _GNU_SOURCE
 #include "ranker/csv.h"
 
@@ -49,7 +49,7 @@ static sl_status name_column(sl_csv *csv, size_t i, const char *name, size_t siz
     return SL_OK;
 }
 
-/* The header is read by the same parser as rows are, into one column that takes any number of fields. */
+/* The rows' parser reads the header too, into one column that takes any number of fields. */
 static sl_status name_by_header(sl_csv *csv) {
     size_t count;
     const int64_t *starts;

@@ -1,5 +1,5 @@
-/* The parser: rows out of a buffer over the file. A row that the buffer holds only a part of is read anew once more of
- * the file has come in. */
+/* The parser: rows out of a buffer over the file. A row that the buffer cuts off is read again once more of the file
+ * has come in. */
 #define _GNU_SOURCE
 #include "ranker/csv.h"
 
@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #define FIRST_BUFFER ((size_t)1 << 20)
-/* Words are read and short texts copied in steps of 16 bytes, past their ends. */
+/* The parser reads words and copies short texts in steps of 16 bytes, past their ends. */
 #define SLACK 16u
 
 /* How a row ended. */
 typedef enum row_end { ROW_WHOLE, ROW_CUT, ROW_BAD } row_end;
 
-/* A row while it is read. */
+/* A row that is being read. */
 typedef struct row_state {
     const char *at, *end;
     const char *error; /* of ROW_BAD, SL_EFORMAT; NULL: the message is set */
@@ -25,7 +25,7 @@ typedef struct row_state {
 
 /* ---- The buffer ---- */
 
-/* Reads on: what is not parsed yet goes to the front, and the buffer grows where that fills it. */
+/* Reads on. Unparsed bytes move to the front. The buffer grows if they fill it. */
 static sl_status fill(sl_csv *csv) {
     size_t rest = csv->end - csv->at;
     if (rest > SL_CSV_ROW_LIMIT)
@@ -69,7 +69,7 @@ static uint64_t zero_bytes(uint64_t x) {
     return ~(((x & EACH(0x7f)) + EACH(0x7f)) | x | EACH(0x7f));
 }
 
-/* First delimiter or line break from `at` on; the break behind the buffer's end stops it. */
+/* Returns the first delimiter or line break from `at` on. The line break behind the buffer's end stops the search. */
 static const char *find_end(const char *at, char delimiter) {
     for (;; at += 8) {
         uint64_t word;
@@ -84,7 +84,7 @@ static const char *find_end(const char *at, char delimiter) {
     }
 }
 
-/* Appends bytes that have SLACK more behind them. */
+/* Appends bytes. SLACK more bytes can be read behind them. */
 static sl_status append(sl_csv *csv, csv_field *field, const char *text, size_t size) {
     size_t need = field->used + size + SLACK;
     if (need > field->room) SL_TRY(sl_mem_grow(&csv->allocator, (void **)&field->bytes, &field->room, need, 1));
@@ -102,7 +102,7 @@ static row_end bad(row_state *state, const char *error) {
     return ROW_BAD;
 }
 
-/* What follows a closing quote: a delimiter, a line break, or the end of the file. */
+/* Reads on behind a closing quote: a delimiter, a line break, or the end of the file. */
 static row_end close_quote(const sl_csv *csv, row_state *state) {
     if (state->at == state->end && !csv->at_end) return ROW_CUT;
     if (state->at < state->end && *state->at == '\r') {
@@ -123,7 +123,7 @@ static row_end read_quoted(sl_csv *csv, csv_field *field, row_state *state) {
         if (!quote) return csv->at_end ? bad(state, "a quote is never closed") : ROW_CUT;
         for (const char *at = from; (at = memchr(at, '\n', (size_t)(quote - at))); at++)
             state->breaks++;
-        /* A doubled quote stands for one: it is taken in with the text in front of it. */
+        /* A doubled quote stands for one quote, which is copied with the text in front of it. */
         int doubled = quote + 1 < state->end && quote[1] == '"';
         state->status = append(csv, field, from, (size_t)(quote - from) + (size_t)doubled);
         if (state->status != SL_OK) return bad(state, NULL);
@@ -133,7 +133,7 @@ static row_end read_quoted(sl_csv *csv, csv_field *field, row_state *state) {
     }
 }
 
-/* One field; state->at is behind its delimiter or line break afterwards. */
+/* Reads one field. Afterwards state->at is behind its delimiter or line break. */
 static inline row_end read_field(sl_csv *csv, csv_field *field, row_state *state) {
     const char *from = state->at;
     if (*from == '"' && from < state->end) return read_quoted(csv, field, state);
@@ -164,7 +164,7 @@ static row_end read_fields(sl_csv *csv, size_t row, row_state *state) {
     return i == csv->column_count ? ROW_WHOLE : bad(state, "too few fields");
 }
 
-/* The header: fields of any number, as rows of one column. */
+/* Reads the header: any number of fields, as rows of one column. */
 static row_end read_names(sl_csv *csv, size_t *count, row_state *state) {
     csv_field *field = &csv->header;
     field->used = *count = 0;
@@ -179,8 +179,8 @@ static row_end read_names(sl_csv *csv, size_t *count, row_state *state) {
     return ROW_WHOLE;
 }
 
-/* True where a row begins here: line breaks alone on their line are passed over, unless a row has a single column,
- * whose value is then missing. */
+/* Whether a row begins here. Empty lines are skipped. In a file of one column, an empty line is a row whose value is
+ * missing. */
 static int at_row(sl_csv *csv, int skip_empty) {
     while (csv->at < csv->end) {
         const char *at = csv->buffer + csv->at;
@@ -192,7 +192,7 @@ static int at_row(sl_csv *csv, int skip_empty) {
     return 0;
 }
 
-/* Takes the buffer back to the row's beginning, as if nothing of it had been read. */
+/* Takes the buffer back to the row's beginning, as if none of the row had been read. */
 static void undo(sl_csv *csv, size_t row) {
     for (size_t i = 0; i < csv->column_count && row; i++)
         csv->fields[i].used = (size_t)csv->fields[i].offsets[row];
@@ -203,7 +203,7 @@ static sl_status row_failure(const sl_csv *csv, const row_state *state) {
     return sl_fail(SL_EFORMAT, "%s: line %llu: %s", csv->path, (unsigned long long)csv->line, state->error);
 }
 
-/* A row into the columns, or, where `names` is not NULL, the header's names. */
+/* Reads a row into the columns, or into the header's names where `names` is not NULL. */
 static sl_status read_row(sl_csv *csv, size_t row, size_t *names, size_t *size) {
     *size = 0;
     for (;;) {

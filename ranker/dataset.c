@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-/* Rows a gather asks memory for ahead of the one it copies. */
+/* Rows that are prefetched ahead of the one that is copied. */
 enum { AHEAD = 8 };
 
-/* Rows from which gathering them pays for waking threads. */
+/* From this many rows on, waking threads to gather them pays. */
 #define ROWS_FOR_THREADS ((size_t)1024)
 
-/* Numbers of the streams of random numbers drawn from one seed; the weights' are the first. */
+/* Numbers of the streams of random numbers that one seed gives. The weights' streams are the first. */
 #define STREAM_SPLIT ((uint64_t)1 << 32)
 #define STREAM_ORDER ((uint64_t)2 << 32)
 
@@ -33,7 +33,7 @@ static sl_status read_all(sl_encoder *encoder, const sl_rows *source, sl_rows_bu
     }
 }
 
-/* Numbers of the training rows, of the validation rows, and room for the order. */
+/* Makes the numbers of the training rows and of the validation rows, and room for the order. */
 static sl_status split(sl_dataset *data, size_t apart) {
     const sl_spec *spec = data->features->spec;
     size_t total = data->rows.rows, bytes;
@@ -43,7 +43,7 @@ static sl_status split(sl_dataset *data, size_t apart) {
     data->block_size = bytes;
     data->train = block;
     uint64_t seed = sl_random_at(spec->seed, STREAM_SPLIT);
-    /* Held-out rows are put at the end of the same array, from behind. */
+    /* Held-out rows go to the end of the same array, from behind. */
     size_t train = 0, end = total;
     for (size_t r = 0; r < total; r++) {
         int held_out = apart != SIZE_MAX ? r >= apart : sl_random_unit(seed, r) <= spec->validation;
@@ -93,7 +93,7 @@ void sl_dataset_free(sl_dataset *data) {
     data->train = NULL;
 }
 
-/* Fisher and Yates, from the rising order anew each time, so that no epoch depends on those before it. */
+/* Shuffles by Fisher and Yates. Each epoch starts from the rising order, so that no epoch depends on earlier ones. */
 void sl_dataset_shuffle(sl_dataset *data, uint64_t seed, uint64_t epoch) {
     uint64_t own = sl_random_at(sl_random_at(seed, STREAM_ORDER), epoch);
     memcpy(data->order, data->train, data->train_count * sizeof *data->order);
@@ -177,7 +177,7 @@ sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, cons
     size_t per_row = features->dense_width + features->id_count + features->bag_count + 2, bytes;
     void *block;
     *out = (sl_minibatch){0};
-    /* Each part is rounded up to a line. */
+    /* Each part is rounded up to a cache line. */
     if (!sl_mul(max_rows, per_row * word, &bytes) || !sl_add(bytes, 6 * SL_CACHE_LINE, &bytes))
         return sl_fail(SL_ENOMEM, "a batch of %zu rows does not fit; use smaller ones", max_rows);
     SL_TRY(sl_mem_alloc(allocator, bytes, &block));
@@ -197,7 +197,7 @@ void sl_minibatch_free(sl_minibatch *minibatch, const sl_allocator *allocator) {
     *minibatch = (sl_minibatch){0};
 }
 
-/* Where each bag begins in the batch. */
+/* Sets where each bag begins in the mini-batch. */
 static sl_status place_bags(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t count) {
     size_t bags = data->features->bag_count, at = 0;
     const uint32_t *start = data->rows.bag_start;
@@ -223,7 +223,7 @@ static void copy_bags(sl_minibatch *minibatch, const sl_dataset *data, const uin
         minibatch->bag_ids[to[0] + k] = data->rows.bag_ids[from[0] + k];
 }
 
-/* Asks for the lines of a row, which may begin anywhere in one. */
+/* Prefetches the cache lines of a row, which may begin anywhere in a line. */
 static void prefetch_row(const void *at, size_t bytes) {
     size_t offset = (uintptr_t)at % SL_PREFETCH_LINE;
     sl_prefetch((const char *)at - offset, bytes + offset);

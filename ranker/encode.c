@@ -1,5 +1,5 @@
-/* The encoder: rows of a table to rows of a model's numbers. Single values go column by column, so that what a
- * feature's type decides is decided once a call; bags go row by row, as they are laid out. */
+/* The encoder: from rows of a table to rows of numbers. Single values go column by column, so that a feature's type is
+ * looked at once a call. Bags go row by row, because they lie by row. */
 #include "ranker/encode_ids.h"
 #include "ranker/vocabulary.h"
 
@@ -20,14 +20,14 @@ struct sl_encoder {
     void *lookup_ctx;
     sl_source *sources;        /* of each feature */
     const sl_column **columns; /* of each feature, in the table being encoded */
-    unsigned char *active;     /* of each feature: its side is asked for */
+    unsigned char *active;     /* for each feature: whether its side is wanted */
     size_t *bags;              /* feature of each bag */
     int all_active;
     sl_source label, weight;
     label_columns label_columns;
 };
 
-/* One call's rows: of the table, and of the buffer. */
+/* The rows of one call, in the table and in the buffer. */
 typedef struct span {
     const sl_table *table;
     size_t first, count;
@@ -136,7 +136,7 @@ sl_encoded sl_encoded_part(const sl_features *features, const sl_encoded *rows, 
 #define GROW(buffer, field, room, need)                                                                                \
     sl_mem_grow(&(buffer)->allocator, (void **)&(buffer)->field, &(buffer)->room, (need), sizeof *(buffer)->field)
 
-/* Room for `count` more rows, of all but the bags' ids. */
+/* Makes room for `count` more rows, but not for the bags' ids. */
 static sl_status make_room(const sl_encoder *e, const span *s) {
     const sl_features *features = e->features;
     sl_rows_buffer *b = s->buffer;
@@ -147,7 +147,7 @@ static sl_status make_room(const sl_encoder *e, const span *s) {
     SL_TRY(GROW(b, dense, dense_room, dense));
     SL_TRY(GROW(b, ids, id_room, ids));
     SL_TRY(GROW(b, bag_start, start_room, starts + 1));
-    SL_TRY(GROW(b, bag_ids, bag_room, 0)); /* there, though all bags be empty */
+    SL_TRY(GROW(b, bag_ids, bag_room, 0)); /* allocated even if all bags are empty */
     if (!e->with_labels) return SL_OK;
     SL_TRY(GROW(b, labels, label_room, rows));
     return GROW(b, weights, weight_room, rows);
@@ -217,7 +217,7 @@ static sl_status encode_single(const sl_encoder *e, size_t number, const span *s
 
 /* ---- Bags ---- */
 
-/* Room for `count` more ids behind those used. */
+/* Makes room for `count` more ids behind those in use. */
 static sl_status room_for_ids(sl_rows_buffer *b, size_t used, size_t count) {
     if (count > UINT32_MAX - used) return sl_fail(SL_ELIMIT, "more than %u ids in bags; encode fewer rows", UINT32_MAX);
     return used + count > b->bag_room ? GROW(b, bag_ids, bag_room, used + count + 63) : SL_OK;
@@ -296,7 +296,7 @@ static sl_status encode_bags(const sl_encoder *e, const span *s) {
             else if (e->active[number])
                 status = encode_multi(e, number, s->first + i, b, &used);
             if (status != SL_OK) return sl_fail_at(status, s->table, s->first + i, f->spec->column);
-            /* The end of this bag, which a cross of it reads, is the start of the next. */
+            /* A cross of this bag reads the bag's end, which is the start of the next bag. */
             start[bag + 1] = (uint32_t)used;
         }
     }
@@ -365,7 +365,7 @@ sl_status sl_encoder_append(sl_encoder *e, const sl_table *table, size_t first, 
     return SL_OK;
 }
 
-/* A row whose only column, an empty text, stands for every feature's. */
+/* Encodes a row without values. Its only column, an empty text, stands for every feature's column. */
 sl_status sl_encoder_append_missing(sl_encoder *e, size_t count, sl_rows_buffer *buffer) {
     static const int64_t offsets[] = {0, 0};
     static const sl_column empty = {.name = "missing", .type = SL_COLUMN_TEXT, .values = "", .offsets = offsets};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 sl_status sl_source_find(sl_source *source, const sl_table *table, const sl_column **out) {
-    /* Names are compared even where the table is the last one's, since its memory may hold another by now. */
+    /* Names are always compared: the memory of the last table may hold another one. */
     if (source->at >= table->column_count || strcmp(table->columns[source->at].name, source->name) != 0) {
         source->at = sl_table_find(table, source->name);
         if (source->at == SIZE_MAX) return sl_fail_no_column(table, source->name, "");

@@ -23,7 +23,7 @@ static sl_status encode_identity(const sl_feature *feature, const sl_key *key, u
     return SL_OK;
 }
 
-/* docs/FORMAT.md says how ids are made, so that they can be made elsewhere. */
+/* docs/FORMAT.md says how ids are made, so that others can make them too. */
 sl_status sl_encode_key(const sl_feature *feature, sl_key *key, uint32_t *out) {
     const sl_feature_spec *spec = feature->spec;
     *out = 0;
@@ -44,7 +44,7 @@ sl_status sl_encode_key(const sl_feature *feature, sl_key *key, uint32_t *out) {
     return SL_OK;
 }
 
-/* Number of boundaries up to x. */
+/* Returns the number of boundaries up to x. */
 static uint32_t bucket_of(const sl_feature *feature, double x) {
     size_t low = 0, high = feature->boundary_count;
     while (low < high) {
@@ -83,7 +83,7 @@ uint32_t sl_cross_id(const sl_feature *cross, const uint32_t *parents, size_t co
 /* ---- Vectors ---- */
 
 static sl_status check_floats(const float *values, size_t dim) {
-    /* A sum with 0 * x is NaN as soon as one x is not finite; the loop has no branch. */
+    /* 0 * x is NaN if x is not finite, and so is the sum. The loop has no branch. */
     float sum = 0;
     for (size_t i = 0; i < dim; i++)
         sum += 0 * values[i];

@@ -5,7 +5,7 @@
 
 #include <xxhash.h>
 
-/* What is kept of the rows until the end. */
+/* The parts of the rows that are kept to the end. */
 typedef struct evaluation {
     sl_allocator allocator;
     const sl_ranker *ranker;
@@ -48,8 +48,8 @@ static sl_status make_room(evaluation *e, size_t rows) {
     return status;
 }
 
-/* A group's number is a hash of its value's text, so that it is the same from a number and from the text of one; rows
- * without a value are a group too. That two of a million groups meet has a chance of 1 in 36 million. */
+/* The number of a group is a hash of its value's text, so that a number and its text give the same. Rows without a
+ * value are a group too. Two of a million groups meet with a chance of 1 in 36 million. */
 static sl_status read_groups(evaluation *e, const sl_table *block) {
     size_t number = sl_table_find(block, e->group);
     if (number == SIZE_MAX) return sl_fail_no_column(block, e->group, " to group the rows by");

@@ -131,7 +131,7 @@ sl_status sl_features_name_outputs(sl_features *features) {
 
 /* ---- Layout ---- */
 
-/* The rule of docs/SPEC.md for an embedding's width. */
+/* The width of an embedding, as docs/SPEC.md says. */
 static size_t default_dim(size_t size) {
     double dim = round(1.6 * pow((double)size, 0.56));
     return dim > 50 ? 50 : (size_t)dim;
@@ -145,7 +145,7 @@ static size_t id_count_of(const sl_feature *f) {
     return 1 + spec->oov + sl_vocabulary_count(f->vocabulary);
 }
 
-/* What does not depend on where other features are. */
+/* Sets the fields that do not depend on the places of other features. */
 static sl_status size_feature(sl_features *features, sl_feature *f) {
     const sl_feature_spec *spec = f->spec;
     if (spec->shared != SIZE_MAX) f->vocabulary = features->features[spec->shared].vocabulary;
@@ -187,7 +187,7 @@ static void place_side(sl_features *features, size_t side) {
     features->deep_side[side + 1] = features->deep_inputs;
 }
 
-/* Number of the embedding table that a feature owns; it is made where there is none. */
+/* Returns the number of the embedding table that a feature owns. Makes the table if there is none. */
 static sl_status table_of(sl_features *features, size_t owner, size_t size, size_t dim, size_t *out) {
     for (*out = 0; *out < features->table_count; ++*out)
         if (features->tables[*out].feature == owner) return SL_OK;
@@ -215,7 +215,7 @@ sl_status sl_features_lay_out(sl_features *features) {
 
 /* ---- Lists ---- */
 
-/* Features of the mask's sides that a part has, from *room on. */
+/* Lists the features of the mask's sides that a part has, from *room on. */
 static sl_feature_list list_part(const sl_features *features, unsigned mask, int deep, const sl_feature ***room) {
     sl_feature_list list = {*room, 0};
     for (size_t i = 0; i < features->count; i++) {

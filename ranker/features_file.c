@@ -1,4 +1,4 @@
-/* What was fitted, as bytes (docs/FORMAT.md). Everything else follows from the spec, which the model file has too. */
+/* Fitted features as bytes (docs/FORMAT.md). Everything else follows from the spec, which the model file has too. */
 #include "ranker/encode.h"
 #include "ranker/vocabulary.h"
 
@@ -122,7 +122,7 @@ static sl_status get_text(reader *r, const char **text, size_t *size) {
     return SL_OK;
 }
 
-/* A vocabulary's count; each of its texts takes 5 bytes at least. */
+/* Reads a vocabulary's count. Each of its texts takes 5 bytes at least. */
 static sl_status get_count(reader *r, size_t limit, size_t *out) {
     uint64_t count = 0;
     *out = 0;

@@ -1,4 +1,4 @@
-/* Fitting: one pass over the training rows, then what it gathered is made into features. */
+/* Fitting: one pass over the training rows collects what features need; then the features are made of it. */
 #include "ranker/fit_collect.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 typedef struct fit {
     sl_features *features;
     sl_lookup_fn lookup;
-    sl_collector *collectors; /* of each feature, and the last one of the label */
-    sl_source *sources;       /* likewise, and of the weight */
+    sl_collector *collectors; /* one for each feature, and the last one for the label */
+    sl_source *sources;       /* likewise, and one for the weight */
     uint64_t rows;
 } fit;
 
@@ -44,7 +44,7 @@ static void finish(fit *f) {
 
 /* ---- While rows come ---- */
 
-/* The squares of such numbers can be summed over any number of rows. */
+/* Squares of numbers up to this can be summed over any number of rows. */
 #define MOST_SCALED 1e140
 
 static sl_status collect_number(sl_collector *c, const sl_feature_spec *spec, const sl_column *column, size_t row) {
@@ -52,7 +52,7 @@ static sl_status collect_number(sl_collector *c, const sl_feature_spec *spec, co
     SL_TRY(sl_cell_number(column, row, &value));
     if (isnan(value)) return SL_OK;
     double fitted = sl_feature_transform(spec, value);
-    /* With it no spread could be told, and what would be refused then are the other rows. */
+    /* A larger number would hide the spread. Rows would then be refused that are not at fault. */
     if (spec->scale != SL_SCALE_NONE && fabs(fitted) > MOST_SCALED)
         return sl_fail(SL_EVALUE, "%g is too large to be scaled together with others", value);
     sl_collect_number(c, fitted);
@@ -76,7 +76,7 @@ static sl_status collect_keys(sl_collector *c, const sl_feature_spec *spec, cons
     }
 }
 
-/* One feature over a block. Features that need no fitting are left to the encoder, which reads every cell. */
+/* Collects one feature over a block. The encoder reads every cell of features that need no fitting. */
 static sl_status collect_feature(fit *f, size_t number, const sl_table *block, const sl_column *column) {
     const sl_feature_spec *spec = &f->features->spec->features[number];
     sl_collector *c = &f->collectors[number];
@@ -135,13 +135,13 @@ static sl_status fit_number(sl_feature *feature, const sl_collector *c) {
         feature->mean = c->low;
         spread = c->high - c->low;
     }
-    /* A column of one value has no spread to divide by, and one of numbers near the largest has too much. */
+    /* A column of one value has no spread to divide by. Numbers near the largest have too much. */
     feature->factor = isnormal(spread) && isnormal(1 / spread) ? 1 / spread : 1;
     if (!isfinite(feature->mean)) feature->mean = 0;
     double missing = spec->missing_is_mean ? c->mean : sl_feature_transform(spec, spec->missing);
     float encoded = (float)((missing - feature->mean) * feature->factor);
     feature->missing = isfinite(encoded) ? encoded : 0;
-    /* A mean of numbers that no double can sum is as good as none; a number that was asked for is not. */
+    /* A mean that no double can hold is as good as none. A number that was asked for is not. */
     if (isfinite(encoded) || spec->missing_is_mean) return SL_OK;
     return sl_fail(SL_EVALUE, "feature '%s': missing, %g, is too large to be scaled to a float", spec->name,
                    spec->missing);
@@ -216,7 +216,7 @@ static sl_status fit_rows(fit *f, const sl_rows *rows) {
 
 sl_status sl_features_fit(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup, void *lookup_ctx,
                           sl_features **out) {
-    (void)lookup_ctx; /* vectors are not fitted: that they can be looked up is all that is asked here */
+    (void)lookup_ctx; /* vectors are not fitted; a lookup must be there */
     fit f = {.lookup = lookup};
     *out = NULL;
     SL_TRY(sl_features_make(spec, &f.features));

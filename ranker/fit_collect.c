@@ -66,7 +66,8 @@ sl_status sl_collected_boundaries(sl_collector *c, size_t quantiles, double **ou
     qsort(c->sample, c->sample_count, sizeof *c->sample, by_value);
     SL_TRY(sl_mem_alloc(c->allocator, quantiles * sizeof **out, &block));
     double *found = block;
-    /* A boundary at the least value would leave the bucket below it empty, and so would one that is there already. */
+    /* A boundary at the least value would leave the bucket below it empty. So would a boundary that is there
+     * already. */
     double last = c->sample[0];
     size_t kept = 0;
     for (size_t k = 1; k < quantiles; k++) {

@@ -1,6 +1,6 @@
-/* A share of the values of a batch is replaced by what a missing or an unseen value is encoded to, as dropout does to
- * inputs (Hinton et al. 2012), and a share of the users and of the items is forgotten whole, as by DropoutNet (Volkovs
- * et al. 2017). The model so learns what to say of a value, a user or an item that it does not know. */
+/* Training forgets a share of the values of a mini-batch: they become what a missing or an unseen value is encoded to.
+ * Dropout does so to inputs (Hinton et al. 2012). A share of users and items is forgotten whole, as by DropoutNet
+ * (Volkovs et al. 2017). So the model learns what to say about a value, user or item that it does not know. */
 #include "ranker/forget.h"
 
 #include "base/random.h"
@@ -8,13 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Number of the stream of random numbers; dataset.c and weights.c have those before it. */
+/* Number of the stream of random numbers. dataset.c and weights.c have the streams before it. */
 #define STREAM_FORGET ((uint64_t)3 << 32)
 
-/* Rows from which sharing them pays for waking threads. */
+/* From this many rows on, waking threads for them pays. */
 #define ROWS_FOR_THREADS ((size_t)1024)
 
-/* Sixteen bits make a draw. The first ones of a row are of sides: the user's, the item's, both; then each feature has
+/* A draw has sixteen bits. The first draws of a row are for sides: the user's, the item's, both. Then each feature has
  * one. */
 enum { SIDE_DRAWS = 3, DRAWS = 4 };
 
@@ -59,10 +59,10 @@ void sl_forgetter_free(sl_forgetter *forgetter) {
  * What is forgotten
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Draws of one row, made four at a time. */
+/* The draws of one row, made four at a time. */
 typedef struct draws {
     uint64_t seed, first; /* number of the row's first word */
-    size_t word;          /* of those in `bits`; SIZE_MAX: none yet */
+    size_t word;          /* number of the word in `bits`; SIZE_MAX: none yet */
     uint64_t bits;
 } draws;
 
@@ -74,7 +74,8 @@ static uint32_t draw(draws *d, size_t number) {
     return (uint32_t)(d->bits >> 16 * (number % DRAWS)) & 0xffff;
 }
 
-/* Chooses among a feature's unseen ids. The draw that forgot it is below the share, and would choose the first ones. */
+/* Chooses among a feature's unseen ids. The draw that forgot the value is below the share and would choose only the
+ * first ids. */
 static uint64_t bucket_of(const draws *d, size_t number) {
     return sl_random_at(~d->seed, d->first * DRAWS + number);
 }
@@ -90,7 +91,7 @@ static size_t unseen_ids(const sl_feature *feature) {
     return coded && (spec->coding == SL_CODING_FITTED || spec->coding == SL_CODING_LISTED) ? spec->oov : 0;
 }
 
-/* What a row forgets of whole sides: masks of those without any value, and of those whose categories are unseen. */
+/* The whole sides that a row forgets: a mask of those without any value, and one of those with unseen categories. */
 typedef struct lost {
     unsigned missing, unseen;
 } lost;
@@ -106,8 +107,9 @@ static lost lost_sides(const sl_forgetter *forgetter, draws *d) {
     return out;
 }
 
-/* A number's own missing value is its mean, which needs no training; one that is told by an indicator does. `drawn` is
- * the feature's draw. */
+/* Decides what becomes of a value. A missing number is encoded as its mean, which needs no training. An indicator does
+ * need it.
+ * Parameters: `drawn` is the feature's draw. */
 static fate fate_of(const sl_forgetter *forgetter, const sl_feature *feature, lost sides, uint32_t drawn) {
     int unseen = unseen_ids(feature) > 0;
     if (sides.missing >> feature->side & 1) return MISSING;
@@ -135,7 +137,7 @@ static void forget_single(const sl_forgetter *forgetter, const sl_feature *featu
         memcpy(dense + feature->at, missing->dense + feature->at, feature->width * sizeof *dense);
 }
 
-/* Crosses of what has changed, in the order of the spec: a cross may be of another. */
+/* Makes the crosses anew, in the order of the spec: a cross may be of another cross. */
 static void cross_again(const sl_features *features, uint32_t *ids) {
     for (size_t f = 0; f < features->count; f++) {
         const sl_feature *feature = &features->features[f];
@@ -168,7 +170,7 @@ static void forget_rows(const sl_forgetter *forgetter, sl_minibatch *minibatch, 
  * Bags, which are moved towards the front as others are emptied
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A bag's ids from `from` on go to `to`, which is not behind it; returns how many are left of them. */
+/* Moves a bag's ids from `from` on to `to`, which is not behind `from`. Returns how many ids are left. */
 static size_t move_bag(const sl_feature *feature, uint32_t *ids, size_t to, size_t from, size_t count, fate how,
                        uint64_t bucket) {
     if (how == MISSING) return 0;

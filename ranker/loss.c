@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-/* Rows whose losses are held as floats before they go to the sum in double. */
+/* Rows whose losses are held as floats before the sum in double takes them. */
 #define BLOCK 64u
 
-/* log(1 + e) for e in [0, 1], as 2 atanh(e / (2 + e)): s is at most 1/3, where the series' remainder is below 2e-9. */
+/* log(1 + e) for e in [0, 1], as 2 atanh(e / (2 + e)). s is at most 1/3; there the series' remainder is below 2e-9. */
 static inline float log1p_unit(float e) {
     float s = e / (2.0f + e), q = s * s;
     float p = 1.0f / 15.0f;
@@ -22,7 +22,7 @@ static inline float log1p_unit(float e) {
     return 2.0f * s * p;
 }
 
-/* 1 / (1 + e^-z), by the exponential of a negative number, which cannot overflow. */
+/* 1 / (1 + e^-z). The exponential of a negative number cannot overflow. */
 static inline float sigmoid(float z, float e) {
     return (z >= 0 ? 1.0f : e) / (1.0f + e);
 }
@@ -45,8 +45,8 @@ static void squared_block(const float *restrict logits, const float *restrict la
     }
 }
 
-/* Turns a row of logits into probabilities. The largest logit comes off first, so that no exponential overflows; the
- * sum's logarithm and it make the loss. */
+/* Turns a row of logits into probabilities. The largest logit is subtracted first, so that no exponential overflows.
+ * Returns the logarithm of the sum of the exponentials. */
 static double softmax(float *values, size_t outputs) {
     float most = values[0], sum = 0;
     for (size_t o = 1; o < outputs; o++)

@@ -1,5 +1,5 @@
-/* The losses: their values, their gradients by the logits, and the links from logits to scores. Plain C, the
- * exponential too: loops over it are vectorised, and give the same bits on every machine. */
+/* The losses: values, gradients by the logits, and links from logits to scores. All is plain C, the exponential too.
+ * Loops over it are vectorised and give the same bits on every machine. */
 #ifndef SL_RANKER_LOSS_H
 #define SL_RANKER_LOSS_H
 
@@ -23,12 +23,12 @@ double sl_loss_sum(sl_loss loss, const sl_loss_rows *rows, float scale, float *g
 /* Turns logits (rows, outputs) into scores, in place: sigmoid, softmax or nothing. */
 void sl_link(sl_loss loss, size_t outputs, size_t rows, float *values);
 
-/* exp(x) for x <= 0, within 2 units of the last place; below -87 it is 0. x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a
- * polynomial (its Taylor series; the remainder is below 2e-8 there), 2^n by the exponent's bits. */
+/* exp(x) for x <= 0, within 2 units of the last place; 0 below -87. x = n ln 2 + r with |r| <= ln 2 / 2. A Taylor
+ * polynomial gives e^r, with a remainder below 2e-8. The exponent's bits give 2^n. */
 static inline float sl_exp_negative(float x) {
     const float ln2_high = 0.693145751953125f, ln2_low = 1.42860677e-6f;
     float clamped = x > -87.0f ? x : -87.0f;
-    /* Adding 1.5 * 2^23 rounds to a whole number, which is then in the low bits. */
+    /* Adding 1.5 * 2^23 rounds to a whole number, which stands in the low bits. */
     float shifted = clamped * 1.44269504f + 12582912.0f;
     float n = shifted - 12582912.0f;
     float r = (clamped - n * ln2_high) - n * ln2_low;

@@ -12,7 +12,7 @@ void sl_evaluate_params_init_sized(sl_evaluate_params *params, size_t struct_siz
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* What is measured, and room to sort it in. */
+/* The rows that are measured, and room to sort them. */
 typedef struct measure {
     sl_loss loss;
     size_t outputs, n;
@@ -20,16 +20,16 @@ typedef struct measure {
     const uint64_t *groups;
     sl_allocator allocator;
     sl_sort_entry *entries, *ideal, *room; /* n each */
-    double *shares;                        /* of the labels, a class each; zeros at first */
-    int linear_gains;                      /* a row's gain is its label; else it is 2^label - 1 */
+    double *shares;                        /* the share of each class among the labels; zeros at first */
+    int linear_gains;                      /* whether a row's gain is its label; else it is 2^label - 1 */
 } measure;
 
 static double weight_of(const measure *m, size_t row) {
     return m->weights ? (double)m->weights[row] : 1;
 }
 
-/* What is known of a row by one number: the score, or that of the likeliest class; and the label it should equal: the
- * label, or whether that class is right. */
+/* A row as one number: the score, or the score of the likeliest class. And the label that it should equal: the label,
+ * or whether that class is right. */
 static void simple_row(const measure *m, size_t row, double *score, double *label) {
     const float *scores = m->scores + row * m->outputs;
     size_t best = 0;
@@ -84,7 +84,7 @@ static sl_status check_input(const measure *m) {
  * Means over the rows
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Negative logarithm of a probability, which a float may have rounded to 0. */
+/* The negative logarithm of a probability, which a float may have rounded to 0. */
 static double surprise(double probability) {
     return -log(fmax(probability, (double)FLT_EPSILON));
 }
@@ -93,7 +93,7 @@ static double entropy(double rate) {
     return rate > 0 && rate < 1 ? -(rate * log(rate) + (1 - rate) * log(1 - rate)) : 0;
 }
 
-/* Of the classes as they are distributed; of the two of a logistic label by its mean. */
+/* The logloss of a model that gives every row the classes' shares, or a logistic label's mean. */
 static double label_entropy(const measure *m, double weight, double base_rate) {
     if (m->loss != SL_LOSS_MULTICLASS) return entropy(base_rate);
     double sum = 0;
@@ -165,8 +165,8 @@ static void measure_deciles(const measure *m, sl_metrics *out) {
  * Groups
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Orders the rows by group, within a group by the values' keys: the second sort keeps the order of the first. The keys
- * are the values' in the end. */
+/* Orders the rows by group, and within a group by the values' keys. The second sort keeps the order of the first. The
+ * keys are the values' in the end. */
 static void sort_groups(const measure *m, const float *values, sl_sort_entry *entries) {
     for (size_t row = 0; row < m->n; row++)
         entries[row] = (sl_sort_entry){sl_score_key(values[row]), row};
@@ -178,12 +178,13 @@ static void sort_groups(const measure *m, const float *values, sl_sort_entry *en
         entries[i].key = sl_score_key(values[entries[i].row]);
 }
 
-/* The largest label that is a grade: 2^label - 1 is a whole number that a float holds nearly, and sums stay finite. */
+/* The largest label that is a grade. 2^label - 1 is then a whole number that a float holds nearly, and sums stay
+ * finite. */
 #define MOST_GRADE 30.0f
 
-/* Grades are whole labels from 0 to MOST_GRADE; their gain is 2^label - 1 (Burges et al. 2005). One label that is no
- * grade makes all gains linear (Jarvelin and Kekalainen 2002). A label below 0 is no relevance: a group's best order
- * could have no gain, or one below 0. */
+/* Grades are whole labels from 0 to MOST_GRADE. The gain of a grade is 2^label - 1 (Burges et al. 2005). One label that
+ * is no grade makes all gains linear (Jarvelin and Kekalainen 2002). A label below 0 is no relevance: the best order of
+ * a group could gain 0 or less. */
 static sl_status choose_gains(measure *m) {
     for (size_t row = 0; row < m->n; row++) {
         float label = m->labels[row];
@@ -203,8 +204,8 @@ static double row_gain(const measure *m, size_t row) {
     return m->linear_gains ? label : exp2(label) - 1;
 }
 
-/* Discounted gain of the k rows with the largest keys, which are the last. Rows whose keys tie share the discounts of
- * their ranks (McSherry and Najork 2008): the order in which they came must not count. */
+/* Returns the discounted gain of the k rows with the largest keys, which are the last rows. Rows with equal keys get
+ * the mean of their ranks' discounts (McSherry and Najork 2008): the order in which they came must not count. */
 static double gain(const measure *m, const sl_sort_entry *sorted, size_t count, size_t k) {
     double sum = 0;
     for (size_t rank = 0; rank < count && rank < k;) {
@@ -311,7 +312,7 @@ static int contains(const uint64_t *ids, size_t count, uint64_t id) {
     return 0;
 }
 
-/* Discounted gain of the relevant ids of a list, each counted where it stands first, and their number. */
+/* Counts the relevant ids of a list, each at its first place, and sums their discounted gain. */
 static double list_gain(const uint64_t *ids, size_t k, const uint64_t *relevant, size_t count, size_t *hits) {
     double sum = 0;
     *hits = 0;
@@ -341,7 +342,7 @@ sl_status sl_list_metrics(const uint64_t *ids, size_t lists, size_t k, const uin
         hit_sum += hits > 0;
         counted++;
     }
-    /* Without any list that has a relevant id these are NaN. */
+    /* These are NaN if no list has a relevant id. */
     if (ndcg) *ndcg = counted > 0 ? ndcg_sum / counted : (double)NAN;
     if (recall) *recall = counted > 0 ? recall_sum / counted : (double)NAN;
     if (hit_rate) *hit_rate = counted > 0 ? hit_sum / counted : (double)NAN;

@@ -8,7 +8,7 @@ void sl_file_check_params_init_sized(sl_file_check_params *params, size_t struct
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* By opening it: whatever a model has to hold to, opening asks of it. */
+/* Checks the model by opening it: opening asks everything that a model must hold to. */
 static sl_status check_model(const sl_store *store, const sl_allocator *allocator, sl_ranker_check_report *report) {
     sl_ranker *ranker;
     sl_ranker_info info = {.struct_size = sizeof info};

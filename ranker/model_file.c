@@ -52,7 +52,7 @@ sl_status sl_ranker_save(const sl_ranker *ranker, const char *path, const sl_sav
  * Reading
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A section's bytes in memory, verified, with a NUL behind them. An absent one has none. */
+/* Copies a section's bytes into memory, verified, with a NUL behind them. An absent section has none. */
 static sl_status load(const sl_store *store, uint32_t kind, const sl_allocator *allocator, void **out, size_t *size) {
     const sl_file_section *section = sl_store_section(store, kind);
     *out = NULL;
@@ -71,7 +71,8 @@ static sl_status load(const sl_store *store, uint32_t kind, const sl_allocator *
     return status;
 }
 
-/* What is said of a file that its own checks let through: damage, but for a lack of memory. */
+/* The status of a file that passed its own checks but cannot be read. It is damage, unless memory ran out or the
+ * version is another. */
 static sl_status damaged(sl_status status, const sl_store *store, const char *what) {
     if (status == SL_OK || status == SL_ENOMEM || status == SL_EVERSION) return status;
     return sl_fail_in(SL_ECORRUPT, "%s: %s", store->path, what);
@@ -148,7 +149,7 @@ sl_status sl_model_open(const sl_store *store, const sl_allocator *allocator, sl
     sl_shape_of(features, &shape);
     sl_status status;
     SL_TRY_GOTO(sl_weights_layout_of(features, &shape, &layout), fail);
-    /* Before memory is asked for by what the spec says. */
+    /* Checked before memory is allocated by what the spec says. */
     SL_TRY_GOTO(sl_model_check_sizes(store, &layout), fail);
     SL_TRY_GOTO(sl_weights_create(features, &shape, allocator, &weights), fail);
     status = sl_model_read_weights(store, &layout, &weights);

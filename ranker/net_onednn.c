@@ -1,6 +1,6 @@
-/* Products as oneDNN's matmul primitives: bias and activation fused as post-ops, one scratch pad of the caller's for
- * all. A primitive is made for the number of threads that OpenMP says, and must be run under the same: both happen
- * within with_threads. */
+/* Products as oneDNN's matmul primitives. Bias and activation are fused as post-ops. All share one scratch pad of the
+ * caller's. A primitive is made for the number of threads that OpenMP says, and must run under the same number:
+ * sl_products_run sets it. */
 #include "ranker/net_product.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -22,7 +22,7 @@ enum { SRC, WEIGHTS, BIAS, DST, PAD, OPERANDS };
 static const int argument_of[OPERANDS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST,
                                           DNNL_ARG_SCRATCHPAD};
 
-/* The operands' memories say where they are at each run. */
+/* A product and its operands' memories, whose handles are set at each run. */
 typedef struct product {
     sl_product_shape shape;
     dnnl_primitive_t primitive; /* NULL: a free entry */
@@ -35,7 +35,7 @@ struct sl_products {
     sl_allocator allocator;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    product *entries; /* open addressing; a power of two, at most half of them taken */
+    product *entries; /* open addressing; a power of two, at most half full */
     size_t entry_count, count;
     void *pad;
     size_t pad_size;
@@ -91,7 +91,7 @@ static dnnl_status_t append_activation(dnnl_primitive_attr_t attributes, sl_acti
     return result;
 }
 
-/* The descriptor of a product. weights: their layout, or NULL for the one oneDNN likes best. */
+/* Describes a product. weights: their layout; NULL: the one that oneDNN prefers. */
 static sl_status describe(dnnl_engine_t engine, const sl_product_shape *shape, const_dnnl_memory_desc_t weights,
                           dnnl_primitive_desc_t *out) {
     sl_status status = SL_OK;
@@ -196,7 +196,7 @@ static sl_status reorder(dnnl_engine_t engine, dnnl_stream_t stream, const float
     dnnl_primitive_t primitive = NULL;
     union {
         const float *in;
-        void *handle; /* oneDNN takes sources as it takes destinations, and only reads them */
+        void *handle; /* oneDNN takes sources by the type of destinations, and only reads them */
     } source = {weights};
     DNNL_TRY(matrix(in, out, out, 1, &plain), what, done);
     DNNL_TRY(dnnl_reorder_primitive_desc_create(&desc, plain, engine, packed->layout, engine, NULL), what, done);
@@ -309,7 +309,7 @@ static int same_shape(const sl_product_shape *a, const sl_product_shape *b) {
            a->threads == b->threads;
 }
 
-/* The entry that has the shape, or the free one where it would go. */
+/* Returns the entry with the shape, or the free one where it would go. */
 static product *entry_of(product *entries, size_t entry_count, const sl_product_shape *shape) {
     uint64_t hash = shape->rows * 0x9e3779b97f4a7c15u + shape->in * 0xc2b2ae3d27d4eb4fu +
                     shape->out * 0x165667b19e3779f9u + shape->stride;

@@ -1,5 +1,5 @@
-/* Products without oneDNN: the loops' own, on the calling thread. Enough to predict; training needs products of
- * transposed matrices, and is refused by net_train.c before it gets here. */
+/* Products without oneDNN: plain loops on the calling thread. They are enough to predict. Training needs products of
+ * transposed matrices; net_train.c refuses it earlier. */
 #include "ranker/loops.h"
 #include "ranker/net_product.h"
 

@@ -1,23 +1,22 @@
-/* A net that serves: weights packed once, and runs over tiles of rows whose activations stay in the second-level cache.
- */
+/* A net that serves: weights packed once, and tiles of rows whose activations stay in the second-level cache. */
 #include "base/prefetch.h"
 #include "ranker/loops.h"
 #include "ranker/net_product.h"
 
 #include <string.h>
 
-/* Products are made for row counts that are multiples of this, or 1 or 2; rows that fill up a count are computed and
+/* Products are made for row counts of 1, 2 and multiples of this. Rows that fill up a count are computed and
  * dropped. */
 #define GRANULE 4u
-/* Bytes that the widest layer's inputs and outputs of a tile may take: half of a second-level cache of 1 MB, the other
- * half of which the weights stream through. */
+/* Bytes that the widest layer's inputs and outputs of a tile may take: half of a second-level cache of 1 MB. The
+ * weights stream through the other half. */
 #define TILE_BYTES ((size_t)512 << 10)
 #define MOST_TILE  512u
-/* Rows of a product whose operands are the caller's, so that no row can be added: this many, then powers of two. */
+/* Rows of a product on the caller's arrays, where no row can be added: this many, then powers of two. */
 #define FIRST_TILE 128u
-/* Weights of a matrix that a product of one row reads row-major: 256 KB. */
+/* The largest matrix, in weights, that a product of one row reads row-major: 256 KB. */
 #define LITTLE_MATRIX ((size_t)64 << 10)
-/* Bytes of item rows asked for ahead of their use. */
+/* Bytes of item rows that are prefetched ahead of their use. */
 #define AHEAD_BYTES ((size_t)8 << 10)
 
 struct sl_net {
@@ -145,8 +144,8 @@ static size_t bucket_of(size_t rows) {
     return rows <= 2 ? rows : sl_round_up(rows, GRANULE);
 }
 
-/* Rows of the next tile where `rows` are left: tiles of nearly equal size, in whole granules, so that a request needs
- * products of one or two row counts. */
+/* Returns the rows of the next tile where `rows` are left. Tiles are of nearly equal size, in whole granules: a request
+ * needs products of one or two row counts. */
 static size_t next_tile(size_t rows, size_t tile_rows) {
     size_t granules = (rows + GRANULE - 1) / GRANULE;
     size_t tiles = (rows + tile_rows - 1) / tile_rows;
@@ -158,8 +157,8 @@ static sl_activation activation_of(const sl_net_shape *shape, size_t layer) {
     return layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
 }
 
-/* oneDNN's ReLU takes NaN for 0, and the row's outputs would look as good as any. A NaN or infinity among a row's
- * inputs is in every sum of the first layer, so that one of them tells: its product with 0 is added to the outputs. */
+/* oneDNN's ReLU gives 0 for NaN, and the row's outputs would look as good as any. A NaN or infinity among a row's
+ * inputs makes every sum of the first layer not finite. So one sum tells: 0 times it is added to the outputs. */
 static int hides_nan(const sl_net *net) {
     return sl_net_has_onednn() && net->shape.activation == SL_RELU && net->shape.layers > 1;
 }
@@ -171,8 +170,8 @@ static void add_taint(const sl_net *net, const float *taint, size_t rows, float 
             out[r * outputs + o] += taint[r];
 }
 
-/* Products that cost less than oneDNN's call does: one column, and one row where the matrix is small enough to be in a
- * near cache row-major as well. */
+/* Whether a product costs less than a call of oneDNN: one column, or one row and a matrix small enough for a near
+ * cache. */
 static int is_little(const sl_product_shape *product) {
     return product->out == 1 || (product->rows == 1 && product->in * product->out <= LITTLE_MATRIX);
 }
@@ -188,7 +187,7 @@ static sl_status multiply(sl_net_run *run, const sl_product_shape *shape, const 
     return SL_OK;
 }
 
-/* Layers `first` to the last, of `rows` rows at x, which has room for bucket_of(rows) and is not tiles[turn]. */
+/* Runs layers `first` to the last on `rows` rows at x. x has room for bucket_of(rows) rows and is not tiles[turn]. */
 static sl_status run_layers(sl_net_run *run, size_t first, size_t turn, const float *x, size_t rows, float *out) {
     const sl_net_shape *shape = &run->net->shape;
     size_t bucket = bucket_of(rows);
@@ -233,7 +232,7 @@ sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out) {
     return SL_OK;
 }
 
-/* Sums without terms. oneDNN takes no such product. */
+/* Writes sums without terms, which oneDNN does not make. */
 static void fill_empty(const sl_first_part *part, const float *bias, size_t width, size_t rows, float *out) {
     for (size_t r = 0; r < rows; r++) {
         if (part->with_bias)

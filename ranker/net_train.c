@@ -1,5 +1,5 @@
-/* A net that trains: the activations of a batch, and the gradients by them. Weights are the caller's and change between
- * two steps, so that they stay row-major. */
+/* A net that trains: the activations of a mini-batch, and the gradients by them. Weights are the caller's. They change
+ * between two steps and stay row-major. */
 #include "base/random.h"
 #include "base/thread.h"
 #include "ranker/loops.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Multiplications of one call below which a second thread costs more than it saves. */
+/* Multiplications of a call below which a second thread costs more than it saves. */
 #define WORK_OF_A_THREAD ((size_t)1 << 22)
 #define DROPOUT_STEPS    65536.0
 
@@ -18,13 +18,13 @@ struct sl_net_trainer {
     sl_products *products;
     size_t max_rows, threads;
     double dropout;
-    /* Of the last forward, for backward: */
+    /* The last forward, for backward: */
     size_t rows;
     uint64_t seed, step;
-    float *values[SL_MAX_LAYERS]; /* inputs of each layer */
-    float *sums[SL_MAX_LAYERS];   /* of GELU: what each layer's inputs are the activation of; else the same as values */
-    float *gradients[SL_MAX_LAYERS]; /* of the loss by each layer's inputs */
-    float *bias_parts;               /* columns' sums of each thread's rows, part_stride floats apart */
+    float *values[SL_MAX_LAYERS];    /* inputs of each layer */
+    float *sums[SL_MAX_LAYERS];      /* GELU: the sums before the activation; else the same as values */
+    float *gradients[SL_MAX_LAYERS]; /* gradients of the loss by each layer's inputs */
+    float *bias_parts;               /* column sums of each thread's rows, part_stride floats apart */
     size_t part_stride;
 };
 
@@ -111,19 +111,19 @@ const float *sl_net_trainer_input_gradient(const sl_net_trainer *trainer) {
  * What is not a product
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Some rows of the batch. */
+/* Some rows of the mini-batch. */
 typedef struct span {
     size_t first, rows;
 } span;
 
-/* By the work of a layer's product, so that one decision holds for all that is done with its matrices. */
+/* Threads for a layer, by the work of its product. One decision holds for all that is done with its matrices. */
 static size_t threads_for(const sl_net_trainer *trainer, size_t layer) {
     size_t work = trainer->rows * trainer->shape.width[layer] * trainer->shape.width[layer + 1];
     size_t worth = work / WORK_OF_A_THREAD + 1;
     return worth < trainer->threads ? worth : trainer->threads;
 }
 
-/* The dropout of layer l's inputs, from row `first` on. */
+/* The dropout of layer l's inputs from row `first` on. */
 static sl_dropout dropout_of(const sl_net_trainer *trainer, size_t layer, size_t first) {
     double kept = 1 - trainer->dropout;
     uint64_t seed = sl_random_at(sl_random_at(trainer->seed, trainer->step), layer);
@@ -134,14 +134,14 @@ static int drops(const sl_net_trainer *trainer) {
     return trainer->dropout > 0 && trainer->seed != 0;
 }
 
-/* Share `part` of `parts` of the batch's rows. */
+/* Part number `part` of `parts` equal parts of the mini-batch's rows. */
 static span rows_of(const sl_net_trainer *trainer, size_t part, size_t parts) {
     size_t begin = trainer->rows * part / parts, end = trainer->rows * (part + 1) / parts;
     return (span){begin, end - begin};
 }
 
-/* Layer l's inputs from the products' results: activation and dropout. The activation is not fused with the product as
- * it is in serving: oneDNN's ReLU takes NaN for 0, and weights that have run off would go unnoticed. */
+/* Makes layer l's inputs from the product's results: activation, then dropout. Serving fuses the activation with the
+ * product. Training does not: oneDNN's ReLU gives 0 for NaN, and weights that have run off would go unnoticed. */
 static void finish_rows(sl_net_trainer *trainer, size_t layer, span part) {
     size_t width = trainer->shape.width[layer], at = part.first * width;
     trainer->loops->activate(trainer->sums[layer] + at, part.rows * width, trainer->shape.activation,
@@ -161,8 +161,8 @@ static void finish_layer(sl_net_trainer *trainer, size_t layer, size_t threads) 
         finish_rows(trainer, layer, rows_of(trainer, t, threads));
 }
 
-/* From the gradient by layer l's inputs to the one by the sums that they are the activation of, whose columns' sums are
- * added to `sums`. */
+/* Turns the gradient by layer l's inputs into the gradient by the sums before the activation. Adds the column sums to
+ * `sums`. */
 static void backward_rows(sl_net_trainer *trainer, size_t layer, span part, float *sums) {
     size_t width = trainer->shape.width[layer], at = part.first * width;
     float *gradient = trainer->gradients[layer] + at;
@@ -220,7 +220,8 @@ sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, 
     return SL_OK;
 }
 
-/* By layer l's weights, and by its inputs, from `by_outputs`, the gradient by its outputs before their activation. */
+/* Computes the gradients by layer l's weights and inputs. `by_outputs` is the gradient by its outputs before their
+ * activation. */
 static sl_status backward_products(sl_net_trainer *trainer, size_t layer, const float *weights, const float *by_outputs,
                                    float *weight_gradient) {
     size_t in = trainer->shape.width[layer], out = trainer->shape.width[layer + 1], rows = trainer->rows;

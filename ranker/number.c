@@ -15,7 +15,7 @@ static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  
 #define EXACT_POWER  22
 #define EXACT_DIGITS 15
 
-/* What a decimal number is made of: digits * 10^exponent. */
+/* A decimal number as read: digits * 10^exponent. */
 typedef struct decimal {
     int negative;
     uint64_t digits; /* the first 18; meaningless where there are more */
@@ -27,7 +27,7 @@ static int is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Takes in digits from *at on; how many there were. */
+/* Reads digits from *at on. Returns how many there were. */
 static size_t take_digits(const char **at, const char *end, decimal *number) {
     const char *start = *at;
     for (; *at < end && is_digit(**at); ++*at) {
@@ -48,7 +48,7 @@ static int take_exponent(const char **at, const char *end, decimal *number) {
     return *at > start;
 }
 
-/* False where the text is no decimal number. */
+/* Returns false if the text is no decimal number. */
 static int take_apart(const char *text, size_t size, decimal *number) {
     const char *at = text, *end = text + size;
     *number = (decimal){0};
@@ -68,7 +68,8 @@ static int is_nan_text(const char *text, size_t size) {
     return size == 3 && (text[0] | 32) == 'n' && (text[1] | 32) == 'a' && (text[2] | 32) == 'n';
 }
 
-/* The C library's own conversion, which rounds correctly, in the "C" locale: asking for that one allocates nothing. */
+/* The C library's own conversion rounds correctly. Here it runs in the "C" locale, and asking for that one allocates
+ * nothing. */
 static double read_slowly(const char *text, size_t size) {
     char copy[LONGEST + 1];
     memcpy(copy, text, size);
@@ -88,8 +89,8 @@ int sl_number_read(const char *text, size_t size, double *out) {
     }
     decimal number;
     if (!take_apart(text, size, &number)) return 0;
-    /* Up to 15 digits and a power of ten up to 10^22 are both exact, so that the one operation rounds correctly
-     * (Clinger 1990). */
+    /* Up to 15 digits and a power of ten up to 10^22 are both exact. The one operation then rounds correctly (Clinger
+     * 1990). */
     if (number.count <= EXACT_DIGITS && number.exponent >= -EXACT_POWER && number.exponent <= EXACT_POWER) {
         double value = (double)number.digits;
         value = number.exponent < 0 ? value / powers[-number.exponent] : value * powers[number.exponent];
@@ -130,7 +131,8 @@ size_t sl_integer_write(int64_t value, char *out) {
     return length;
 }
 
-/* printf writes the locale's decimal point, of any number of bytes: whatever is not of a number is made one point. */
+/* printf writes the locale's decimal point, which has any number of bytes. Bytes that no number has become one
+ * point. */
 static size_t put_point(char *text, size_t length) {
     size_t to = 0;
     for (size_t i = 0; i < length; i++) {

@@ -7,20 +7,21 @@
 
 #define SL_NUMBER_TEXT 40u /* bytes that the text of any number fits into */
 
-/* Reads the whole text as a decimal number, correctly rounded; "nan" in any case is NaN. False where it is none (also
- * with spaces around it, or in hexadecimal), is too large to be finite, or has more than 500 characters. */
+/* Reads the whole text as a decimal number, correctly rounded. "nan" in any case is NaN.
+ * Returns: false if the text is no such number (also with spaces around it, or in hexadecimal), is too large to be
+ * finite, or has more than 500 characters. */
 int sl_number_read(const char *text, size_t size, double *out);
 
-/* True where the text is the decimal form of an integer as sl_integer_write gives it: no plus, no zeros in front. */
+/* Whether the text is the decimal form that sl_integer_write gives: no plus, no zeros in front. */
 int sl_integer_read(const char *text, size_t size, int64_t *out);
 
-/* Texts without an ending NUL in `out`, of SL_NUMBER_TEXT bytes; the length is returned. A float that is an integer of
- * 64 bits has the integer's text, any other finite one the shortest that reads back as itself. */
+/* Write the text into `out`, of SL_NUMBER_TEXT bytes, without an ending NUL. Return its length. A float that is an
+ * integer of 64 bits has the integer's text. Any other finite float has the shortest text that reads back as itself. */
 size_t sl_integer_write(int64_t value, char *out);
 size_t sl_number_write(double value, char *out);
 size_t sl_number_write_f32(float value, char *out);
 
-/* True, with *out set, where a float is an integer of 64 bits. */
+/* Whether a float is an integer of 64 bits. *out gets it. */
 static inline int sl_number_is_integer(double value, int64_t *out) {
     if (!(value >= -0x1p63 && value < 0x1p63)) return 0;
     *out = (int64_t)value;

@@ -8,7 +8,7 @@
 
 enum { DEFAULT_ROWS = 512, LEAST_TILE = 16 };
 
-/* What one thread needs. */
+/* The memory that one thread predicts with. */
 typedef struct worker {
     sl_encoder *encoder;
     sl_rows_buffer rows;
@@ -84,7 +84,7 @@ void sl_predictor_free(sl_predictor *predictor) {
  * Rows to scores
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Up to max_rows encoded rows. */
+/* Scores encoded rows, at most max_rows. */
 static sl_status score_rows(const sl_ranker *ranker, worker *w, const sl_encoded *rows, float *scores) {
     const sl_features *features = ranker->features;
     const sl_weights *weights = &ranker->weights;
@@ -129,7 +129,7 @@ static sl_status run_tile(const job *j, size_t number, worker *w) {
     return score_rows(ranker, w, &view, scores);
 }
 
-/* Tiles small enough that every thread has one, but not smaller than pays for waking it. */
+/* Rows of a tile: so few that every thread has a tile, and so many that waking a thread pays. */
 static size_t tile_of(const sl_predictor *predictor, size_t rows) {
     size_t tile = (rows + predictor->threads - 1) / predictor->threads;
     if (tile < LEAST_TILE) tile = LEAST_TILE;
@@ -140,7 +140,7 @@ static sl_status run_job(job *j) {
     sl_predictor *predictor = j->predictor;
     j->tile = tile_of(predictor, j->rows);
     size_t tiles = (j->rows + j->tile - 1) / j->tile, bad = SIZE_MAX;
-    /* Asked anew: in a child of the process that made the predictor there are no other threads to wait for. */
+    /* Asked again here: a child of the process that made the predictor has no other threads to wait for. */
     if (tiles <= 1 || sl_thread_count(predictor->threads) == 1) {
         for (size_t i = 0; i < tiles; i++)
             SL_TRY(run_tile(j, i, &predictor->workers[0]));
@@ -149,7 +149,7 @@ static sl_status run_job(job *j) {
 #pragma omp parallel for schedule(static) num_threads((int)predictor->threads) reduction(min : bad)
     for (size_t i = 0; i < tiles; i++)
         if (run_tile(j, i, &predictor->workers[sl_thread_number()]) != SL_OK && i < bad) bad = i;
-    /* The message belongs to the thread that failed: from the first tile that did, it is all done again on this one. */
+    /* A message belongs to the thread that failed. From the first bad tile on, this thread does all tiles again. */
     for (size_t i = bad; i < tiles; i++)
         SL_TRY(run_tile(j, i, &predictor->workers[0]));
     return SL_OK;
@@ -184,7 +184,7 @@ sl_status sl_predictor_encode(sl_predictor *predictor, const sl_table *table, sl
  * Rows that others encoded
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Before anything is read by them: where none falls, none lies beyond the last. */
+/* Checked before anything is read by the starts. If no start falls, none lies behind the last one. */
 static sl_status check_starts(const sl_encoded *rows, size_t bag_count) {
     for (size_t bag = 0; bag < rows->rows * bag_count; bag++)
         if (rows->bag_start[bag] > rows->bag_start[bag + 1])

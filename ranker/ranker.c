@@ -142,7 +142,7 @@ sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
                            .uses_onednn = sl_net_has_onednn()};
     for (size_t t = 0; t < ranker->tensor_count; t++)
         info.parameters += ranker->tensors[t].rows * ranker->tensors[t].columns;
-    /* The layers' weights are there twice: as they are named, and in the layout that predictions read. */
+    /* The layers' weights are there twice: by name, and in the layout that predictions read. */
     size_t packed = shape->layers ? sl_net_size(shape) : 0;
     info.bytes = (ranker->weights.block_size + packed) * sizeof(float);
     for (size_t i = 0; i < features->count; i++)
@@ -201,7 +201,7 @@ sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out
  * Other weights
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Features of its own, by way of the bytes of a model file, which hold all there is to them. */
+/* Makes a copy of the features by writing and reading the bytes of a model file, which hold all of them. */
 static sl_status copy_features(const sl_ranker *base, sl_features **out) {
     void *data = NULL;
     size_t size = 0;
@@ -214,7 +214,7 @@ static sl_status copy_features(const sl_ranker *base, sl_features **out) {
     return status;
 }
 
-/* The tensors' data points into the base's block: the same place in another block. */
+/* The tensors' data point into the base's block. The same place in the other block is meant. */
 static sl_status set_tensor(const sl_ranker *base, const sl_tensor *given, sl_weights *weights) {
     if (!given->name || !given->data) return sl_fail(SL_EINVAL, "a tensor's name or data is NULL");
     const sl_tensor *known = NULL;

@@ -1,4 +1,4 @@
-/* Reading the weights that rows touch: the deep part's inputs and the wide part's sums. */
+/* Reads the weights that rows touch: the deep part's inputs and the wide part's sums. */
 #include "ranker/sparse.h"
 
 #include "base/prefetch.h"
@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-/* Rows whose weights are asked for ahead of their use. */
+/* Rows whose weights are prefetched ahead of their use. */
 enum { ROWS_AHEAD = 3 };
-/* Tables below this are in a near cache anyway, and asking would cost as much as reading. */
+/* Tables below this are in a near cache. Prefetching would cost as much as reading. */
 #define NEAR_BYTES ((size_t)256 << 10)
 
-/* Embeddings are too short for a call of memcpy to be worth it. */
+/* Embeddings are too short for a call of memcpy. */
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 static inline void copy_floats(float *to, const float *from, size_t n) {

@@ -12,12 +12,12 @@ enum { ROWS_AHEAD = 4 };
  * The wide part
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* One weight's step of FTRL-proximal (McMahan et al. 2013, Algorithm 1). A schedule's share of the rate goes into what
- * z takes of the gradient and not into the rate that z is divided by: that would draw weights back to 0 as it falls. A
- * weight that did not begin at 0 gets the z that stands for it. */
+/* One weight's step of FTRL-proximal (McMahan et al. 2013, Algorithm 1). The schedule's share scales the gradient that
+ * z takes. Scaling the rate that z is divided by would draw weights back to 0 as the share falls. A weight that did not
+ * begin at 0 gets the z that stands for it. */
 typedef struct ftrl {
     float rate, beta, l1, l2;
-    float share; /* of the rate, by the schedule */
+    float share; /* the schedule's share of the rate */
 } ftrl;
 
 static void ftrl_step(const ftrl *by, float *weight, float *z, float *n, float gradient) {
@@ -105,7 +105,7 @@ static size_t work(const sl_sparse_trainer *trainer) {
 void sl_embedding_apply(sl_sparse_trainer *trainer, float *const *embeddings, const sl_step *step) {
     size_t count = trainer->features->table_count, threads = sl_sparse_threads(trainer, work(trainer));
     sl_step by = *step;
-    by.l2 = 0; /* it decays dense weights alone: a row that is not touched would be spared */
+    by.l2 = 0; /* l2 decays dense weights only: untouched rows would be spared */
     if (threads <= 1) {
         for (size_t t = 0; t < count; t++)
             apply_table(trainer, t, embeddings[t], &by);

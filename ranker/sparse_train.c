@@ -21,8 +21,8 @@ static size_t state_floats(const sl_features *features, size_t table) {
     return moments(features) * sl_table_floats(features, table);
 }
 
-/* The most rows of a table that a mini-batch can touch. A bag has any number of ids, so that a table of one has room
- * for all of its rows: collecting cannot fail. */
+/* The most rows of a table that a mini-batch can touch. A bag has any number of ids. A table of bags has room for all
+ * of its rows, so that collecting cannot fail. */
 static size_t table_room(const sl_features *features, size_t table, size_t max_rows) {
     size_t size = features->tables[table].size, most = 0;
     for (size_t f = 0; f < features->count; f++) {
@@ -33,7 +33,7 @@ static size_t table_room(const sl_features *features, size_t table, size_t max_r
     return most < size ? most : size;
 }
 
-/* The same of the wide part. A dense feature touches the same weights in every row. */
+/* The most rows of wide weights that a mini-batch can touch. A dense feature touches the same ones in every row. */
 static size_t wide_room(const sl_features *features, size_t max_rows) {
     size_t most = 0;
     for (size_t f = 0; f < features->count; f++) {
@@ -128,7 +128,7 @@ size_t sl_sparse_threads(const sl_sparse_trainer *trainer, size_t floats) {
 int sl_sparse_is_touched(const sl_sparse_trainer *trainer, size_t table, size_t row) {
     const sl_features *features = trainer->features;
     size_t dim = features->tables[table].dim;
-    /* Sums of squares, or second moments: nothing takes them back to 0. */
+    /* Sums of squares or second moments: no step takes them back to 0. */
     size_t squares = (moments(features) - 1) * sl_table_floats(features, table);
     const float *state = trainer->table_states[table] + squares + row * dim;
     for (size_t d = 0; d < dim; d++)

@@ -152,7 +152,7 @@ static void put_in(sl_feature_spec *f, int deep) {
     *(deep ? &f->in_deep : &f->in_wide) = 1;
 }
 
-/* Which features the part has: those listed, or all that it can be made of by default. */
+/* Reads the part's features: those listed, or by default all that the part can take. */
 static sl_status read_members(spec_reader *r, const cJSON *section, int deep) {
     sl_spec *spec = r->spec;
     const cJSON *list = section ? spec_member(section, "features") : NULL;
@@ -235,7 +235,8 @@ static sl_status read_root(spec_reader *r, const cJSON *root) {
     return READ_SECTION(r, root, "train", train_keys);
 }
 
-/* At least what reading takes of the arena: a node is at most one text, one number's text and one element of a list. */
+/* An upper bound of the bytes that reading takes of the arena. A node is at most one text, one number's text and one
+ * element of a list. */
 static size_t arena_size(const cJSON *node) {
     size_t size = 0;
     for (; node; node = node->next) {
@@ -245,7 +246,7 @@ static size_t arena_size(const cJSON *node) {
     return size;
 }
 
-/* JSON may write a NUL as \u0000; a text of C would silently end there. */
+/* JSON may write a NUL as \u0000. A C text would silently end there. */
 static int has_nul(const char *json) {
     for (; *json; json++) {
         if (*json != '\\') continue;
@@ -256,8 +257,8 @@ static int has_nul(const char *json) {
     return 0;
 }
 
-/* cJSON's memory is the C library's, whatever the spec's allocator is: its hooks are the process's, not a handle's. The
- * tree is gone when this returns, and cJSON bounds its depth. */
+/* cJSON's memory is the C library's, whatever the spec's allocator is: cJSON's hooks belong to the process. The tree is
+ * gone when this returns. cJSON bounds its depth. */
 static sl_status parse(const char *json, cJSON **out) {
     if (has_nul(json)) return sl_fail(SL_EINVAL, "the spec: a text has a NUL character");
     const char *end = json;

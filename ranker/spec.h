@@ -33,9 +33,9 @@ typedef enum sl_schedule { SL_SCHEDULE_CONSTANT, SL_SCHEDULE_LINEAR, SL_SCHEDULE
 typedef struct sl_feature_spec {
     const char *name, *column;
     sl_feature_type type;
-    sl_side side;   /* a cross's: of its parents; PAIR where they differ */
-    unsigned sides; /* mask of the sides that its values come from: a cross's are all of its parents' */
-    int is_bag;     /* a row has any number of its ids: multi, and crosses of one */
+    sl_side side;   /* a cross has its parents' side; PAIR if they differ */
+    unsigned sides; /* mask of the sides that its values come from; a cross has all of its parents' sides */
+    int is_bag;     /* whether a row has any number of its ids: multi, and crosses of one */
     sl_scale scale;
     int log, indicator, missing_is_mean;
     double missing;
@@ -51,7 +51,7 @@ typedef struct sl_feature_spec {
     const size_t *of; /* cross: numbers of earlier features */
     size_t of_count;
     int from_index; /* vector: "source": "index" */
-    size_t dim;     /* embedding's or vector's; 0: by the rule */
+    size_t dim;     /* of the embedding or the vector; 0: docs/SPEC.md gives it */
     size_t shared;  /* number of the feature whose vocabulary and embedding it uses; SIZE_MAX: its own */
     int in_wide, in_deep;
 } sl_feature_spec;
@@ -84,7 +84,7 @@ typedef struct sl_spec {
     double validation, forget;
     sl_schedule schedule;
     uint64_t seed;
-    void *arena; /* what the pointers above point at */
+    void *arena; /* the pointers above point into it */
     size_t arena_size;
 } sl_spec;
 

@@ -99,7 +99,8 @@ static const spec_key feature_keys[] = {
     {.name = "shared", .kind = SPEC_OTHER, .forms = CODED},
 };
 
-/* Keys that stand for the same thing: at most one of each line, and what it goes with. */
+/* Keys that stand for the same thing. A feature has at most one of each line. The last column says what the key goes
+ * with. */
 static sl_status check_coding(spec_reader *r, const cJSON *object) {
     static const char *const codings[] = {"vocabulary", "hash", "identity", "shared"};
     static const char *const fitted[] = {"min_count", "keep", "limit"};
@@ -142,7 +143,7 @@ static sl_status read_feature(spec_reader *r, const cJSON *object, sl_feature_sp
                            .combine = SL_COMBINE_MEAN,
                            .shared = SIZE_MAX};
     if (!cJSON_IsObject(object)) return spec_fail(r, "takes an object: {...}");
-    /* Which keys there may be depends on the type, wherever it stands. */
+    /* The type decides which keys there may be, wherever the type stands in the object. */
     const cJSON *type = spec_member(object, "type");
     if (!type) return spec_fail(r, "has no type");
     int number;
@@ -156,8 +157,8 @@ static sl_status read_feature(spec_reader *r, const cJSON *object, sl_feature_sp
 
 /* ---- What one feature says of others ---- */
 
-/* Parents stand in front of their cross, so that what they are made of is known: asking them anew, and they theirs,
- * would take twice as long for each further cross of two crosses. */
+/* Parents stand in front of their cross, so that their own parents are known. Asking them again would take twice as
+ * long for each further cross of two crosses. */
 static sl_status check_parent(spec_reader *r, size_t parent, size_t cross, int *bags) {
     const sl_feature_spec *p = &r->spec->features[parent];
     if (parent >= cross) return spec_fail(r, "'%.80s' stands behind the cross; put it in front", p->name);
@@ -188,7 +189,7 @@ static sl_status read_parents(spec_reader *r, const cJSON *of, size_t number) {
     return SL_OK;
 }
 
-/* The owner's coding is written into the one that shares it, so that both are encoded alike. */
+/* The owner's coding is copied to the feature that shares it, so that both are encoded alike. */
 static sl_status read_shared(spec_reader *r, const cJSON *array, const cJSON *shared, sl_feature_spec *f) {
     size_t owner;
     if (!cJSON_IsString(shared)) return spec_fail(r, "takes a feature's name");

@@ -23,7 +23,7 @@ static sl_status check_column(const sl_column *column, size_t number, size_t row
     if (rows && texts && !column->offsets) return sl_fail(SL_EINVAL, "text column '%s' has no offsets", column->name);
     if (rows && column->type == SL_COLUMN_TEXTS && !column->lists)
         return sl_fail(SL_EINVAL, "column '%s' of lists of texts has no lists", column->name);
-    /* Texts that are all empty have no bytes to point at. */
+    /* Texts that are all empty need no bytes. */
     if (rows && !texts && !column->values) return sl_fail(SL_EINVAL, "column '%s' has no values", column->name);
     if (column->type == SL_COLUMN_VECTOR && (column->dim == 0 || column->dim > SL_MAX_DIM))
         return sl_fail(SL_EINVAL, "vector column '%s' has dim %zu; it takes 1 to %u", column->name, column->dim,
@@ -63,7 +63,7 @@ size_t sl_table_find(const sl_table *table, const char *name) {
     return SIZE_MAX;
 }
 
-/* The last of the text's bytes are for how many more there are. */
+/* The last bytes of the text are for the number of names left out. */
 #define MORE_BYTES 32
 
 void sl_names_add(sl_names *names, const char *name) {
@@ -100,8 +100,8 @@ sl_status sl_fail_at(sl_status status, const sl_table *table, size_t row, const 
 
 /* ---- A table in memory as a source ---- */
 
-/* The cursor's columns are followed by a byte for each: its validity bits, where a block does not begin at a whole byte
- * of them. */
+/* Behind the cursor's columns lies a byte for each column: its validity bits if a block does not begin at a whole
+ * byte. */
 static uint8_t *shifted_bits(sl_table_cursor *cursor) {
     sl_column *columns = cursor->columns;
     return (uint8_t *)(columns + cursor->table->column_count);
@@ -120,8 +120,8 @@ static int has_validity(const sl_table *table) {
     return 0;
 }
 
-/* The column from row `at` on. Validity has no offset of its own: at whole bytes its pointer moves, else the rest of
- * the byte is handed out as one of the cursor's own. */
+/* Makes the column from row `at` on. Validity has no offset. At a whole byte its pointer moves; else the rest of the
+ * byte is handed out as a byte of the cursor's own. */
 static void move_column(const sl_column *from, size_t at, uint8_t *bits, sl_column *to) {
     static const size_t sizes[] = {sizeof(float), sizeof(double), sizeof(int32_t), sizeof(int64_t), 0, 0,
                                    sizeof(float)};
@@ -175,7 +175,7 @@ sl_status sl_table_rows(const sl_table *table, sl_table_cursor *cursor, sl_rows 
 
 /* ---- Cells ---- */
 
-/* Longest part of a cell's text that a message shows. */
+/* The longest part of a cell's text that a message shows. */
 #define SHOWN(size) ((int)((size) < 40 ? (size) : 40))
 
 sl_status sl_cell_text(const sl_column *column, int64_t t, const char **text, size_t *size) {
@@ -184,7 +184,7 @@ sl_status sl_cell_text(const sl_column *column, int64_t t, const char **text, si
     *size = 0;
     if (from < 0 || to < from)
         return sl_fail(SL_EINVAL, "offsets fall from %lld to %lld", (long long)from, (long long)to);
-    if (to == from) return SL_OK; /* a column of nothing but empty texts may have no bytes at all */
+    if (to == from) return SL_OK; /* a column of empty texts may have no bytes */
     *text = (const char *)column->values + from;
     *size = (size_t)(to - from);
     return SL_OK;
@@ -227,7 +227,7 @@ sl_status sl_cell_number(const sl_column *column, size_t row, double *out) {
     return SL_OK;
 }
 
-/* Floats that are integers are the same category as these. */
+/* A float that is an integer is the same category as the integer. */
 static sl_status float_key(const sl_column *column, size_t row, sl_key *key) {
     int single = column->type == SL_COLUMN_F32;
     float narrow = single ? ((const float *)column->values)[row] : 0;

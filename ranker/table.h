@@ -7,18 +7,18 @@
 
 #include <shortlist_rank.h>
 
-/* Rows that are asked of a source at a time. */
+/* Rows to ask a source for at a time. */
 #define SL_BLOCK_ROWS 4096u
 
-/* The table is filled in: struct_size, columns with names and values. Errors: SL_EINVAL. */
+/* Checks that the table is filled in: struct_size, columns with names and values. Errors: SL_EINVAL. */
 sl_status sl_table_check(const sl_table *table);
-/* The source can be called. Errors: SL_EINVAL. */
+/* Checks that the source can be called. Errors: SL_EINVAL. */
 sl_status sl_rows_check(const sl_rows *rows);
-/* The next block of up to max_rows, checked; rows 0 at the end. */
+/* Gets the next block of up to max_rows rows, checked. 0 rows: the end. */
 sl_status sl_rows_next(const sl_rows *rows, size_t max_rows, sl_table *block);
-/* Column of that name; SIZE_MAX where there is none. */
+/* Returns the number of the column with that name. SIZE_MAX: there is none. */
 size_t sl_table_find(const sl_table *table, const char *name);
-/* Names for a message, joined as they come: as many as it has room for, and how many more there are. */
+/* Names for a message, joined as they come: as many as fit, and the number of the others. */
 typedef struct sl_names {
     char text[160];
     size_t used, more;
@@ -26,9 +26,10 @@ typedef struct sl_names {
 void sl_names_add(sl_names *names, const char *name);
 const char *sl_names_text(sl_names *names);
 
-/* SL_ENOTFOUND: the table lacks this column, and which it has. `what` is it for, " of ids" or "". */
+/* Fails with SL_ENOTFOUND. The message names the missing column and the table's columns. `what` says what the column is
+ * for: " of ids" or "". */
 sl_status sl_fail_no_column(const sl_table *table, const char *name, const char *what);
-/* A column type's name, for messages. */
+/* Returns a column type's name, for messages. */
 const char *sl_column_type_name(sl_column_type type);
 
 /* Puts "ORIGIN: line N: column 'NAME': " (or "row N") in front of the message. */
@@ -38,11 +39,11 @@ static inline int sl_column_has(const sl_column *column, size_t row) {
     return !column->valid || (column->valid[row / 8] >> (row % 8) & 1);
 }
 
-/* A cell as a number: NaN where it is missing. For F32, F64, I32, I64 and TEXT columns. Errors: SL_EVALUE (no number,
- * or infinite), SL_EINVAL (offsets that fall). */
+/* Reads a cell of an F32, F64, I32, I64 or TEXT column as a number. A missing cell is NaN.
+ * Errors: SL_EVALUE (no number, or infinite), SL_EINVAL (offsets that fall). */
 sl_status sl_cell_number(const sl_column *column, size_t row, double *out);
 
-/* A cell as a category. Integers stay what they are, so that they need not be written as text to be looked up. */
+/* A cell as a category. Integers stay integers, so that a lookup need not write them as text. */
 typedef enum sl_key_kind { SL_KEY_MISSING, SL_KEY_INTEGER, SL_KEY_TEXT } sl_key_kind;
 typedef struct sl_key {
     sl_key_kind kind;
@@ -52,21 +53,21 @@ typedef struct sl_key {
     char room[SL_NUMBER_TEXT];
 } sl_key;
 
-/* For the same types. Errors: SL_EVALUE (infinite), SL_EINVAL. */
+/* Reads a cell of the same types as a category. Errors: SL_EVALUE (infinite), SL_EINVAL. */
 sl_status sl_cell_key(const sl_column *column, size_t row, sl_key *key);
-/* Bytes `from` to `to` of a TEXT or TEXTS column as a category. */
+/* Makes a category of some bytes of a TEXT or TEXTS column. */
 static inline void sl_key_of_text(sl_key *key, const char *text, size_t size) {
     key->kind = size ? SL_KEY_TEXT : SL_KEY_MISSING;
     key->text = text;
     key->size = size;
 }
-/* The category's text, not ended by NUL. */
+/* Makes sure that the key has its text, which does not end in NUL. */
 static inline void sl_key_text(sl_key *key) {
     if (key->kind != SL_KEY_INTEGER) return;
     key->text = key->room;
     key->size = sl_integer_write(key->integer, key->room);
 }
-/* Bytes of text t of a TEXT or TEXTS column. Errors: SL_EINVAL where the offsets fall. */
+/* Gets the bytes of text t of a TEXT or TEXTS column. Errors: SL_EINVAL (offsets that fall). */
 sl_status sl_cell_text(const sl_column *column, int64_t t, const char **text, size_t *size);
 
 #endif

@@ -56,7 +56,7 @@ static sl_status train_epoch(sl_train_loop *loop) {
     return SL_OK;
 }
 
-/* Mean loss of the validation rows, by their weights, and under logistic loss their AUC. */
+/* Computes the mean loss of the validation rows by their weights, and under logistic loss their AUC. */
 static sl_status validate(sl_trainer *trainer, sl_epoch *epoch) {
     const sl_dataset *data = &trainer->data;
     sl_loss loss = trainer->spec->loss;
@@ -80,7 +80,7 @@ static sl_status validate(sl_trainer *trainer, sl_epoch *epoch) {
                   &epoch->valid_auc);
 }
 
-/* Without validation rows the last epoch is the best. */
+/* Keeps the weights if the epoch is the best. Without validation rows the last epoch is the best. */
 static void keep_best(sl_trainer *trainer, sl_epoch *epoch) {
     sl_train_position *position = &trainer->position;
     epoch->best = !trainer->best.block || !position->best_epoch || epoch->valid_loss < position->best_valid_loss;

@@ -25,7 +25,7 @@ sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_pa
     return sl_features_fit(spec, train, params->lookup, params->lookup_ctx, out);
 }
 
-/* The bias begins where a model that knows nothing else would put it: at the mean of a value, at the logit of a rate,
+/* The bias begins where a model that knows nothing else would put it: at the mean of a value, at the logit of the rate,
  * at the logarithms of the classes' shares. A kind of label that never occurs counts as half a row. */
 static void start_bias(const sl_dataset *data, sl_weights *weights) {
     const sl_features *features = data->features;
@@ -77,14 +77,14 @@ static sl_status create_net(sl_trainer *trainer) {
     return floats(trainer, trainer->dense_size, trainer->dense_states, &trainer->dense_state);
 }
 
-/* A mini-batch larger than the rows is all of them. */
+/* Sets the rows of a mini-batch. A mini-batch larger than the rows is all of them. */
 static void size_minibatch(sl_trainer *trainer) {
     size_t most =
         trainer->data.train_count > trainer->data.valid_count ? trainer->data.train_count : trainer->data.valid_count;
     trainer->minibatch_rows = trainer->spec->minibatch_rows < most ? trainer->spec->minibatch_rows : most;
 }
 
-/* There must be something to learn: more than a row, and of classes more than one. */
+/* Checks that there is something to learn: more than one row, and more than one label where labels are classes. */
 static sl_status check_rows(const sl_trainer *trainer) {
     const sl_features *features = trainer->features;
     const sl_dataset *data = &trainer->data;

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Weights of the layers from which stepping them pays for waking threads. */
+/* From this many weights on, waking threads to step them pays. */
 #define WEIGHTS_FOR_THREADS ((size_t)1 << 15)
 
-/* Floats of a cache line: threads do not share one. */
+/* Floats of a cache line. No two threads write to one line. */
 #define LINE (SL_CACHE_LINE / sizeof(float))
 
 static const double pi = 3.14159265358979323846;
@@ -18,7 +18,7 @@ static uint64_t step_number(const sl_trainer *trainer) {
     return trainer->position.epoch * sl_trainer_minibatches(trainer) + trainer->position.minibatch;
 }
 
-/* What the schedule leaves of the rates. */
+/* The schedule's share of the rates. */
 static double rate_factor(const sl_trainer *trainer) {
     double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
     double passed = (double)step_number(trainer) / total;
@@ -37,7 +37,7 @@ static double rate_factor(const sl_trainer *trainer) {
  * Forward
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Embeddings and dense columns of the batch into the first layer's input, rows shared among the threads. */
+/* Writes embeddings and dense columns of the mini-batch into the first layer's input. Threads take ranges of rows. */
 static void fill_inputs(sl_trainer *trainer, size_t count) {
     const sl_features *features = trainer->features;
     const float *const *embeddings = (const float *const *)trainer->weights.embeddings;
@@ -55,7 +55,7 @@ static void fill_inputs(sl_trainer *trainer, size_t count) {
     }
 }
 
-/* The gathered batch's logits: of the deep part, of the wide one, and the bias. */
+/* Computes the mini-batch's logits: deep part, wide part and bias. */
 static sl_status minibatch_logits(sl_trainer *trainer, uint64_t seed, uint64_t step, float *logits) {
     const sl_features *features = trainer->features;
     const sl_weights *weights = &trainer->weights;
@@ -112,7 +112,7 @@ static void step_range(sl_trainer *trainer, size_t from, size_t to, const sl_ste
         trainer->loops->adagrad(weights, state, gradient, to - from, step);
 }
 
-/* A thread's part of the block; biases do not decay. */
+/* Steps a thread's part of the block. Biases do not decay. */
 static void step_part(sl_trainer *trainer, size_t from, size_t to, const sl_step *step) {
     const sl_net_shape *shape = &trainer->shape;
     sl_step plain = *step;

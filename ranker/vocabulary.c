@@ -5,8 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* An open-addressed table, at most half full; entry 0 is free, else it is a text's number + 1. What a entry holds of
- * the text tells a short one apart without going to its bytes, which would be two more misses of the cache. */
+/* An open-addressed table, at most half full. `number` is a text's number + 1; 0: the entry is free. The first bytes of
+ * the text stand in the entry. They tell short texts apart without two more cache misses. */
 typedef struct text_entry {
     uint32_t number;
     uint16_t tag;  /* of the hash */
@@ -101,7 +101,7 @@ static int same_text(const sl_vocabulary *v, const text_entry *entry, const char
     return own_size == size && memcmp(own, text, size) == 0;
 }
 
-/* The text's entry, or the free one where it would go. */
+/* Returns the text's entry, or the free one where it would go. */
 static text_entry *text_entry_of(const sl_vocabulary *v, const char *text, size_t size, uint64_t hash) {
     const text_entry wanted = entry_for(text, size, hash, 0);
     size_t mask = v->text_entries - 1;

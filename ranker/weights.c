@@ -18,7 +18,8 @@ void sl_shape_of(const sl_features *features, sl_net_shape *out) {
     out->width[out->layers] = features->outputs;
 }
 
-/* Adds rows * columns floats, on a cache line of their own, to *total; *at is where they begin. */
+/* Adds rows * columns floats to *total, beginning at a cache line. *at is where they begin. Returns 0 if they do not
+ * fit. */
 static int add_part(size_t rows, size_t columns, size_t *at, size_t *size, size_t *total) {
     size_t end;
     *at = *total;
@@ -86,15 +87,15 @@ void sl_weights_copy(sl_weights *to, const sl_weights *from, const sl_features *
 }
 
 int sl_all_finite(const float *values, size_t count) {
-    /* A sum of absolute values would overflow where all are finite; x - x is 0 for numbers alone. */
+    /* A sum of absolute values would overflow where all are finite. x - x is 0 for finite numbers only. */
     float strange = 0;
     for (size_t i = 0; i < count; i++)
         strange = strange != 0 ? strange : values[i] - values[i];
     return strange == 0;
 }
 
-/* Standard normal, nearly: the sum of twelve uniform numbers less its mean (Irwin and Hall), of which 6 is the largest.
- * Sums of integers are the same on every machine, which logarithms and cosines of a system's library are not. */
+/* Nearly standard normal: the sum of twelve uniform numbers less its mean (Irwin and Hall). 6 is the largest value.
+ * Sums of integers are the same on every machine. Logarithms and cosines of a system's library are not. */
 static float normal_at(uint64_t seed, uint64_t counter) {
     uint32_t sum = 0;
     for (uint64_t word = 0; word < 3; word++) {
@@ -108,8 +109,8 @@ static float symmetric_at(uint64_t seed, uint64_t counter, double bound) {
     return (float)((2 * sl_random_unit(seed, counter) - 1) * bound);
 }
 
-/* Variance 2 / in keeps the size of what passes a rectifier, which halves it (He et al. 2015, arXiv 1502.01852); 1 / in
- * does so without one. Both as uniform numbers. Biases begin at 0. */
+/* Uniform numbers. Variance 2 / in keeps the size of what passes a rectifier, which halves it (He et al. 2015, arXiv
+ * 1502.01852). Variance 1 / in does so without a rectifier. Biases begin at 0. */
 static void initialise_layer(float *dense, const sl_net_shape *shape, size_t layer, uint64_t seed) {
     int rectified = layer + 1 < shape->layers && (shape->activation == SL_RELU || shape->activation == SL_GELU);
     size_t in = shape->width[layer], out = shape->width[layer + 1];
