@@ -36,7 +36,8 @@ if(SHORTLIST_SANITIZE)
   endif()
   # These two go together, and one build and one run of the tests serve both.
   string(REPLACE address address,undefined SL_SANITIZERS ${SHORTLIST_SANITIZE})
-  add_compile_options(-fsanitize=${SL_SANITIZERS} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  # Reports need the lines alone of what a debugger knows.
+  add_compile_options(-fsanitize=${SL_SANITIZERS} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${SL_SANITIZERS})
 endif()
 
@@ -44,7 +45,7 @@ if(SHORTLIST_FUZZ)
   if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "SHORTLIST_FUZZ needs clang, which has libFuzzer: configure with -DCMAKE_C_COMPILER=clang")
   endif()
-  set(SHORTLIST_FUZZ_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  set(SHORTLIST_FUZZ_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_compile_options(-fsanitize=fuzzer-no-link ${SHORTLIST_FUZZ_FLAGS})
   add_link_options(${SHORTLIST_FUZZ_FLAGS})
 endif()

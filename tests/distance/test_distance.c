@@ -3,8 +3,8 @@
 #include "base/cpu.h"
 #include "base/random.h"
 #include "distance/codec.h"
-#include "tests/support/check_main.h"
 #include "tests/distance/kernel_checks.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <float.h>

@@ -388,7 +388,8 @@ int main(void) {
     tcase_add_loop_test(tests, a_warm_run_takes_nothing, 0, SHAPES);
     tcase_add_test(tests, forgotten_products_are_made_again);
     tcase_add_test(tests, every_allocation_may_fail);
-    tcase_add_test(tests, a_child_serves);
-    tcase_add_test(tests, runs_share_a_net);
-    return check_main("net", &tests, 1);
+    TCase *threads = tcase_create("threads");
+    tcase_add_test(threads, a_child_serves);
+    tcase_add_test(threads, runs_share_a_net);
+    return check_main("net", (TCase *[]){tests, threads}, 2);
 }

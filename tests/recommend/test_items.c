@@ -933,7 +933,6 @@ int main(void) {
     tcase_add_loop_test(tests, updates_replace_and_add, 0, 2);
     tcase_add_test(tests, outdated_rows_are_counted);
     tcase_add_test(tests, updates_do_not_pile_up);
-    tcase_add_test(tests, readers_go_on);
     tcase_add_test(tests, too_many_columns_are_refused);
     tcase_add_test(tests, every_truncation_is_refused);
     tcase_add_loop_test(tests, every_changed_byte_is_survived, 0, 2);
@@ -944,5 +943,8 @@ int main(void) {
     tcase_add_test(tests, checks_and_saves_tell_how_far_they_are);
     tcase_add_test(tests, failing_saves_leave_the_old_file);
     tcase_add_test(tests, failing_allocations_are_passed_on);
-    return check_main("items", &tests, 1);
+    TCase *threads = tcase_create("threads");
+    tcase_add_checked_fixture(threads, set_up, tear_down);
+    tcase_add_test(threads, readers_go_on);
+    return check_main("items", (TCase *[]){tests, threads}, 2);
 }

@@ -546,8 +546,10 @@ int main(void) {
     tcase_add_test(tests, no_descriptor_stays_open);
     tcase_add_test(tests, a_mapping_survives_its_replacement);
     tcase_add_test(tests, reading_can_be_cancelled);
-    tcase_add_test(tests, threads_copy_as_one_does);
-    tcase_add_test(tests, threads_find_what_is_damaged);
-    tcase_add_test(tests, files_that_become_shorter);
-    return check_main("storage", &tests, 1);
+    TCase *threads = tcase_create("threads");
+    tcase_add_checked_fixture(threads, set_up, tear_down);
+    tcase_add_test(threads, threads_copy_as_one_does);
+    tcase_add_test(threads, threads_find_what_is_damaged);
+    tcase_add_test(threads, files_that_become_shorter);
+    return check_main("storage", (TCase *[]){tests, threads}, 2);
 }

@@ -377,10 +377,12 @@ int main(void) {
     tcase_add_loop_test(tests, a_filter_costs_no_recall, 0, 2);
     tcase_add_test(tests, bitmap_and_callback_must_agree);
     tcase_add_test(tests, bitmaps_end_where_they_say);
-    tcase_add_test(tests, threads_filter_alike);
     tcase_add_test(tests, work_is_bounded);
     tcase_add_test(tests, slight_filters_cost_one_walk);
     tcase_add_loop_test(tests, found_where_it_lies, 0, 3);
     tcase_add_test(tests, empty_indexes_are_filtered_too);
-    return check_main("accept", &tests, 1);
+    TCase *threads = tcase_create("threads");
+    tcase_add_checked_fixture(threads, set_up, tear_down);
+    tcase_add_test(threads, threads_filter_alike);
+    return check_main("accept", (TCase *[]){tests, threads}, 2);
 }
