@@ -1,8 +1,6 @@
 #include "recommend/recommender.h"
 #include "recommend/side.h"
 
-#include "distance/codec.h"
-
 #include <math.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #define SL_HNSW_GRAPH_PARTITION_H
 
 #include "base/thread.h"
-#include "distance/codec.h"
+#include "distance/codec/codec.h"
 
 /* Rows a partition has on average, until there are SL_MAX_PARTITIONS: from then on they grow. */
 #define SL_PARTITION_ROWS 256u

@@ -1,6 +1,7 @@
 /* Coarse rows: the projection they come from, what their scores are, and which true neighbours they put in front. */
 #include "base/cpu.h"
-#include "distance/coarse.h"
+#include "distance/codec/coarse.h"
+#include "distance/codec/encode.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"

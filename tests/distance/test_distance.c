@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "base/cpu.h"
 #include "base/random.h"
-#include "distance/codec.h"
-#include "tests/support/check_main.h"
+#include "distance/codec/codec.h"
 #include "tests/distance/kernel_checks.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <float.h>

@@ -1,10 +1,8 @@
 /* Vectors into rows and queries, and rows back into vectors. What is written where is codec.h's table. */
-#include "distance/codec.h"
-#include "distance/double.h"
-#include "distance/lanes.h"
+#include "distance/codec/encode.h"
 
-#include <math.h>
-#include <string.h>
+#include "distance/codec/encode4.h"
+#include "distance/double.h"
 
 /* Bytes of I8 rows are unsigned, those of queries and of I8 vectors signed. */
 static void flip_bytes(const void *from, void *to, size_t n) {
@@ -39,46 +37,6 @@ static code_sums sums_of(sl_codes kind, const void *codes, size_t dim) {
     const sl_kernels *kernels = sl_kernels_best();
     if (kind == SL_CODES_I8) return (code_sums){sum_i8(codes, dim), kernels->dot_i8(codes, codes, dim)};
     return (code_sums){0, kernels->dot_i16(codes, codes, dim)};
-}
-
-float sl_largest(const float *x, size_t n) {
-    return largest_of(x, n);
-}
-
-/* To the nearest integer, ties to even: adding 1.5 * 2^52 leaves it in the lower bits of the sum. */
-static int32_t nearest(double value) {
-    double shifted = value + 0x1.8p52;
-    uint64_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    return (int32_t)(uint32_t)bits;
-}
-
-/* What one unit of the codes stands for: rounded up, so that no element lies beyond the last level, and before it is
- * used, so that codes times unit come as near as codes can, even where the unit is subnormal. */
-static float unit_for(float most, double levels) {
-    float unit = (float)((double)most / levels);
-    if ((double)unit * levels >= (double)most) return unit;
-    uint32_t bits;
-    memcpy(&bits, &unit, sizeof bits);
-    bits++;
-    memcpy(&unit, &bits, sizeof unit);
-    return unit;
-}
-
-/* Signed codes of x; returns their unit, 0 for a zero vector. */
-static float quantise(sl_codes kind, const float *x, size_t dim, void *codes) {
-    float unit = unit_for(sl_largest(x, dim), kind == SL_CODES_I8 ? 127 : 32767);
-    double inverse = unit > 0 ? 1 / (double)unit : 0;
-    if (kind == SL_CODES_I8) {
-        int8_t *out = codes;
-        for (size_t i = 0; i < dim; i++)
-            out[i] = (int8_t)nearest((double)x[i] * inverse);
-    } else {
-        int16_t *out = codes;
-        for (size_t i = 0; i < dim; i++)
-            out[i] = (int16_t)nearest((double)x[i] * inverse);
-    }
-    return unit;
 }
 
 static float inverse_length(int64_t squares) {
@@ -131,7 +89,7 @@ static void encode_floats(const sl_codec *codec, const float *x, uint8_t *row) {
 }
 
 static void encode_quantised(const sl_codec *codec, const float *x, uint8_t *row) {
-    float unit = quantise(codec->codes, x, codec->dim, row);
+    float unit = sl_quantise(codec->codes, x, codec->dim, row);
     code_sums sums = sums_of(codec->codes, row, codec->dim);
     if (codec->codes == SL_CODES_I8) flip_bytes(row, row, codec->dim);
     if (codec->metric != SL_METRIC_COSINE) {
@@ -261,7 +219,7 @@ static void encode_native_query(const sl_codec *codec, const void *query, void *
 
 static void encode_quantised_query(const sl_codec *codec, const float *x, void *buffer, sl_query_code *out,
                                    float *norm2) {
-    float unit = quantise(codec->codes, x, codec->dim, buffer);
+    float unit = sl_quantise(codec->codes, x, codec->dim, buffer);
     code_sums sums = sums_of(codec->codes, buffer, codec->dim);
     float scale = codec->metric == SL_METRIC_COSINE ? inverse_length(sums.squares) : unit;
     *out = integer_query(codec, buffer, sums, scale);

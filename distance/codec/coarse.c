@@ -1,5 +1,6 @@
-#include "distance/coarse.h"
+#include "distance/codec/coarse.h"
 
+#include "distance/codec/encode4.h"
 #include "distance/double.h"
 
 #include <math.h>

@@ -7,11 +7,9 @@
  * one that brings it nearest. What is left over is kept as an I8 row of its own, whose unit is some thousandth of
  * the vector's: together they hold some 12 bits an element.
  */
-#include "distance/codec.h"
-#include "distance/double.h"
+#include "distance/codec/encode4.h"
 
-#include <math.h>
-#include <string.h>
+#include "distance/double.h"
 
 enum { LEVELS = 16, TRIALS = 10, BLOCK = 256 };
 
@@ -138,12 +136,6 @@ void sl_decode_row4(const sl_codec *codec, const uint8_t *row, const uint8_t *re
         out[i] *= length;
 }
 
-void sl_take_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out) {
-    int32_t sum;
-    float unit = sl_kernels_best()->take_byte(x, n, code, &sum);
-    *out = (sl_query_code){.code = code, .offset = 128 * (int64_t)sum, .scale = unit * scale, .bias_scale = 0};
-}
-
 /* The same eight bits as a query over the 4-bit rows, whose two halves begin `buffer`; behind them lies the one over
  * the rest. */
 static void split(const sl_codec *codec, float *x, float scale, uint8_t *buffer, sl_query_code *rows,
@@ -156,10 +148,6 @@ static void split(const sl_codec *codec, float *x, float scale, uint8_t *buffer,
     *rows = *rest;
     rows->code = buffer;
     rows->offset = (LEVELS - 1) * (rest->offset / 128);
-}
-
-size_t sl_query4_size(const sl_codec *codec) {
-    return 2 * (codec->codes == SL_CODES_I4 ? 2 * codec->rows.width + codec->rest.width : codec->rows.width);
 }
 
 void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float *scratch, sl_query4 *out,

@@ -1,7 +1,8 @@
 /* Element types, and the one place where they turn into one another. Everything is integer arithmetic, or float
  * arithmetic on normal numbers, so that a caller's flush-to-zero mode changes nothing. */
+#include "distance/codec/convert.h"
+
 #include "base/status.h"
-#include "distance/codec.h"
 
 #include <string.h>
 

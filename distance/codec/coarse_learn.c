@@ -7,7 +7,8 @@
  */
 #include "base/random.h"
 #include "base/thread.h"
-#include "distance/coarse.h"
+#include "distance/codec/coarse.h"
+#include "distance/codec/encode.h"
 #include "distance/double.h"
 
 #include <math.h>

@@ -16,10 +16,10 @@
  *
  * where the last term of x alone is its bias.
  */
-#ifndef SL_DISTANCE_COARSE_H
-#define SL_DISTANCE_COARSE_H
+#ifndef SL_DISTANCE_CODEC_COARSE_H
+#define SL_DISTANCE_CODEC_COARSE_H
 
-#include "distance/codec.h"
+#include "distance/codec/codec.h"
 
 /* Longer vectors have no such rows: their projection would be larger than many an index. */
 #define SL_COARSE_MAX_DIM 8192u
