@@ -228,11 +228,21 @@ static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *id
     out[1] = finish(codes, &high, row + 4, plan);
 }
 
-/* width repeats rows->width where the caller knows it at compile time. */
-static AI void score_rows(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
-                          const uint32_t *ids, size_t n, size_t ahead, float *out) {
-    const size_t block = codes == SL_CODES_I16 ? LANE_ROWS_I16 : LANE_ROWS;
-    score_plan plan = plan_score(codes, rows, width, query);
+/* What sl_score_fn is called with. */
+typedef struct score_call {
+    const sl_code_rows *rows;
+    const sl_query_code *query;
+    const uint32_t *ids;
+    size_t n, ahead;
+    float *out;
+} score_call;
+
+/* `width` repeats rows->width; a constant unrolls the loops over it. */
+static AI void score_rows(sl_codes codes, size_t width, const score_call *call) {
+    const size_t block = codes == SL_CODES_I16 ? LANE_ROWS_I16 : LANE_ROWS, n = call->n, ahead = call->ahead;
+    const uint32_t *ids = call->ids;
+    float *out = call->out;
+    score_plan plan = plan_score(codes, call->rows, width, call->query);
     f4 scores[2];
     size_t i = 0;
     for (; n - i >= block; i += block) {
@@ -309,80 +319,86 @@ static AI void score_group(sl_codes codes, const score_plan *plan, const sl_quer
     lane_finish(totals, &plan->rows, query, row, out);
 }
 
-static AI void score_short(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
-                           const uint32_t *ids, size_t n, size_t ahead, float *out) {
-    score_plan plan = plan_score(codes, rows, width, query);
+static AI void score_short(sl_codes codes, size_t width, const score_call *call) {
+    const size_t n = call->n, ahead = call->ahead;
+    const uint32_t *ids = call->ids;
+    float *out = call->out;
+    score_plan plan = plan_score(codes, call->rows, width, call->query);
     size_t i = 0;
     for (; n - i >= LANE_F; i += LANE_F) {
         size_t next = i + ahead;
         if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < LANE_F ? n - next : LANE_F);
-        score_group(codes, &plan, query, ids + i, out + i);
+        score_group(codes, &plan, call->query, ids + i, out + i);
     }
     if (n - i > LANE_F / 2) {
         uint32_t last[LANE_F];
         float scores[LANE_F];
         for (size_t j = 0; j < LANE_F; j++)
             last[j] = ids[i + j < n ? i + j : n - 1];
-        score_group(codes, &plan, query, last, scores);
+        score_group(codes, &plan, call->query, last, scores);
         memcpy(out + i, scores, (n - i) * sizeof *out);
     } else if (i < n) {
-        score_rows(codes, width, rows, query, ids + i, n - i, 0, out + i);
+        const score_call rest = {call->rows, call->query, ids + i, n - i, 0, out + i};
+        score_rows(codes, width, &rest);
     }
 }
 
 #else
 
-static AI void score_short(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
-                           const uint32_t *ids, size_t n, size_t ahead, float *out) {
-    score_rows(codes, width, rows, query, ids, n, ahead, out);
+static AI void score_short(sl_codes codes, size_t width, const score_call *call) {
+    score_rows(codes, width, call);
 }
 
 #endif
 
 static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
+    const score_call call = {rows, query, ids, n, ahead, out};
     switch (rows->width) {
     case 64:
-        score_short(SL_CODES_I8, 64, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I8, 64, &call);
         break;
     case 128:
-        score_short(SL_CODES_I8, 128, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I8, 128, &call);
         break;
     case 192:
-        score_rows(SL_CODES_I8, 192, rows, query, ids, n, ahead, out);
+        score_rows(SL_CODES_I8, 192, &call);
         break;
     case 256:
-        score_rows(SL_CODES_I8, 256, rows, query, ids, n, ahead, out);
+        score_rows(SL_CODES_I8, 256, &call);
         break;
     default:
-        score_rows(SL_CODES_I8, rows->width, rows, query, ids, n, ahead, out);
+        score_rows(SL_CODES_I8, rows->width, &call);
         break;
     }
 }
 
 static void score_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
+    const score_call call = {rows, query, ids, n, ahead, out};
     switch (rows->width) {
     case 64:
-        score_short(SL_CODES_I4, 64, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I4, 64, &call);
         break;
     case 128:
-        score_short(SL_CODES_I4, 128, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I4, 128, &call);
         break;
     default:
-        score_rows(SL_CODES_I4, rows->width, rows, query, ids, n, ahead, out);
+        score_rows(SL_CODES_I4, rows->width, &call);
         break;
     }
 }
 
 static void score_i16(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
-    score_rows(SL_CODES_I16, rows->width, rows, query, ids, n, ahead, out);
+    const score_call call = {rows, query, ids, n, ahead, out};
+    score_rows(SL_CODES_I16, rows->width, &call);
 }
 
 static void score_f32(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
-    score_rows(SL_CODES_F32, rows->width, rows, query, ids, n, ahead, out);
+    const score_call call = {rows, query, ids, n, ahead, out};
+    score_rows(SL_CODES_F32, rows->width, &call);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -46,13 +46,22 @@ uint32_t sl_coarse_learned(const sl_coarse *coarse);
 /* Whether factors and mean are finite. */
 int sl_coarse_is_finite(const sl_coarse *coarse);
 
-/* Fills out[0 .. dim) with vector i as floats. Called from several threads at once. */
-typedef void sl_coarse_vector_fn(const void *ctx, size_t i, float *out);
+/* The vectors that a projection is learned from. */
+typedef struct sl_coarse_vectors {
+    void (*get)(const void *ctx, size_t i, float *out); /* fills out[0 .. dim) with vector i; called by many threads */
+    const void *ctx;
+    size_t n; /* at least 1 */
+} sl_coarse_vectors;
 
-/* Learns a projection from n > 0 vectors, or a sample of them where that is many, into `projection`. The same at any
- * number of threads. Vectors that are not finite count as zero. Nothing is written on failure. */
-sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, sl_coarse_vector_fn *vector,
-                          const void *ctx, size_t n, uint64_t seed, size_t threads, uint8_t *projection);
+/*
+ * Learns a projection from vectors, or from a sample of them if they are many. Vectors that are not finite count as
+ * zero. The projection is the same at any number of threads. A failure writes nothing.
+ *
+ * Parameters: `projection`, sl_coarse_projection_size(coarse) bytes.
+ * Errors: SL_ENOMEM.
+ */
+sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, const sl_coarse_vectors *vectors,
+                          uint64_t seed, size_t threads, uint8_t *projection);
 /* Where this many were there, more would not have been looked at. */
 size_t sl_coarse_sample(const sl_coarse *coarse);
 

@@ -69,12 +69,13 @@ static sl_status learner_alloc(learner *l) {
 }
 
 /* The vectors of the sample, one of each of as many equal parts of all. */
-static void take_sample(learner *l, sl_coarse_vector_fn *vector, const void *ctx, size_t n, sl_metric metric) {
+static void take_sample(learner *l, const sl_coarse_vectors *vectors, sl_metric metric) {
+    const size_t n = vectors->n;
 #pragma omp parallel for schedule(static) num_threads((int)l->threads) if (l->threads > 1)
     for (size_t i = 0; i < l->n; i++) {
         size_t first = (size_t)((uint64_t)i * n / l->n), end = (size_t)((uint64_t)(i + 1) * n / l->n);
         float *x = l->sample + i * l->dim;
-        vector(ctx, first + (size_t)(sl_random_at(l->seed, i) % (end - first)), x);
+        vectors->get(vectors->ctx, first + (size_t)(sl_random_at(l->seed, i) % (end - first)), x);
         double norm2 = sl_dot_double(x, x, l->dim);
         if (!isfinite(norm2)) memset(x, 0, l->dim * sizeof *x);
         float scale = metric == SL_METRIC_COSINE && norm2 > 0 ? (float)(1 / sqrt(norm2)) : 1;
@@ -257,9 +258,9 @@ static void write_projection(const learner *l, const sl_coarse *coarse, size_t n
     memcpy(to + l->dim * sizeof(float), &learned, sizeof learned);
 }
 
-sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, sl_coarse_vector_fn *vector,
-                          const void *ctx, size_t n, uint64_t seed, size_t threads, uint8_t *projection) {
-    size_t most = sl_coarse_sample(coarse);
+sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, const sl_coarse_vectors *vectors,
+                          uint64_t seed, size_t threads, uint8_t *projection) {
+    size_t n = vectors->n, most = sl_coarse_sample(coarse);
     learner l = {.allocator = allocator,
                  .dim = coarse->matrix.dim,
                  .wanted = coarse->codec.dim,
@@ -271,7 +272,7 @@ sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator
     if (l.n > l.wanted && l.wanted < l.dim) l.square = l.side * l.side;
     sl_status status = learner_alloc(&l);
     if (status == SL_OK) {
-        take_sample(&l, vector, ctx, n, coarse->metric);
+        take_sample(&l, vectors, coarse->metric);
         centre(&l);
         learn_basis(&l);
         write_projection(&l, coarse, n, projection);
