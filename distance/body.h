@@ -24,7 +24,7 @@
  *   lane_square_u16           sum += a * a of unsigned 16-bit integers
  *   lane_diff_i8, _u8, _i16   |a - b|, which is unsigned
  *   lane_total8(sum), lane_total16(sum, steps), lane_total_squares(sum, steps)
- *   lane_fma, _add, _sub, _mul, _splat, lane_sum_f32
+ *   lane_fma, lane_splat, lane_sum_f32
  *
  *   LANE_TILE                 registers of rows that are scanned at once, beside four queries; without it and what
  *                             follows the tier does not scan
@@ -529,8 +529,8 @@ static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first
 #endif
 
 static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F totals) {
-    F score = lane_mul(lane_mul(totals, lane_splat(scan->query.scale)), lane_f32(tile->factors + row, LANE_F));
-    score = lane_add(score, lane_mul(lane_f32(tile->biases + row, LANE_F), lane_splat(scan->query.bias_scale)));
+    F score = totals * lane_splat(scan->query.scale) * lane_f32(tile->factors + row, LANE_F);
+    score += lane_f32(tile->biases + row, LANE_F) * lane_splat(scan->query.bias_scale);
     uint32_t better = lane_above(score, lane_splat(scan->least));
     if (__builtin_expect(better == 0, 1)) return;
     if (scan->rows < row + LANE_F) better &= scan->rows > row ? (1u << (scan->rows - row)) - 1 : 0;
@@ -739,7 +739,7 @@ static AI refine_sum refine_step(sl_refine type, refine_kernel kernel, refine_su
                                  const float *query, size_t n, F scale) {
     F x = refine_load(type, row, n), q = lane_f32(query, n);
     if (kernel == REFINE_L2) {
-        F difference = lane_sub(q, lane_mul(x, scale));
+        F difference = q - x * scale;
         sum.sum = lane_fma(difference, difference, sum.sum);
     } else {
         sum.sum = lane_fma(x, q, sum.sum);
@@ -764,10 +764,9 @@ static AI float refine(sl_refine type, refine_kernel kernel, const void *row, co
     for (; dim >= LANE_F; dim -= LANE_F, x += lane, query += LANE_F)
         a = refine_step(type, kernel, a, x, query, LANE_F, s);
     if (dim) b = refine_step(type, kernel, b, x, query, dim, s);
-    float sum = lane_sum_f32(lane_add(lane_add(a.sum, b.sum), lane_add(c.sum, d.sum)));
+    float sum = lane_sum_f32((a.sum + b.sum) + (c.sum + d.sum));
     if (kernel == REFINE_L2) return sum;
-    if (kernel == REFINE_DOT_NORM)
-        *row_norm2 = lane_sum_f32(lane_add(lane_add(a.norm, b.norm), lane_add(c.norm, d.norm))) * scale * scale;
+    if (kernel == REFINE_DOT_NORM) *row_norm2 = lane_sum_f32((a.norm + b.norm) + (c.norm + d.norm)) * scale * scale;
     return sum * scale;
 }
 

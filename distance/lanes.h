@@ -3,13 +3,11 @@
 #ifndef SL_DISTANCE_LANES_H
 #define SL_DISTANCE_LANES_H
 
+#include "base/inline.h"
 #include "base/prefetch.h"
 #include "distance/kernels.h"
 
 #include <string.h>
-
-/* Small functions that must vanish into the kernels around them. */
-#define AI inline __attribute__((always_inline))
 
 typedef float f4 __attribute__((vector_size(16)));
 typedef int32_t i4 __attribute__((vector_size(16)));

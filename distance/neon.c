@@ -136,18 +136,6 @@ static AI F lane_fma(F a, F b, F c) {
     return vfmaq_f32(c, a, b);
 }
 
-static AI F lane_add(F a, F b) {
-    return vaddq_f32(a, b);
-}
-
-static AI F lane_sub(F a, F b) {
-    return vsubq_f32(a, b);
-}
-
-static AI F lane_mul(F a, F b) {
-    return vmulq_f32(a, b);
-}
-
 static AI F lane_splat(float value) {
     return vdupq_n_f32(value);
 }

@@ -117,18 +117,6 @@ static AI F lane_fma(F a, F b, F c) {
     return a * b + c;
 }
 
-static AI F lane_add(F a, F b) {
-    return a + b;
-}
-
-static AI F lane_sub(F a, F b) {
-    return a - b;
-}
-
-static AI F lane_mul(F a, F b) {
-    return a * b;
-}
-
 static AI F lane_splat(float value) {
     return value;
 }

@@ -21,19 +21,16 @@
 #ifndef SL_DISTANCE_X86_H
 #define SL_DISTANCE_X86_H
 
+#include "distance/float_lanes.h"
 #include "distance/lanes.h"
 
 #include <immintrin.h>
-#include <math.h>
 
 #define LANE_8  (LANE_BITS / 8u)
 #define LANE_16 (LANE_BITS / 16u)
-#define LANE_F  (LANE_BITS / 32u)
 
 #if LANE_BITS == 512
 typedef __m512i V;
-typedef __m512 F;
-#define M(op)         _mm512_##op
 #define BITS(op)      _mm512_##op##_si512
 #define LOW_HALF(v)   _mm512_castsi512_si256(v)
 #define BITS_STORE    _mm512_storeu_si512
@@ -42,8 +39,6 @@ typedef __m512 F;
 #define LANE_ROWS_I16 8u
 #else
 typedef __m256i V;
-typedef __m256 F;
-#define M(op)             _mm256_##op
 #define BITS(op)          _mm256_##op##_si256
 #define LOW_HALF(v)       _mm256_castsi256_si128(v)
 #define BITS_STORE(to, v) _mm256_storeu_si256((__m256i *)(to), v)
@@ -76,11 +71,6 @@ static AI V lane_load(const void *from, size_t bytes) {
     return _mm512_maskz_loadu_epi8(((__mmask64)1 << bytes) - 1, from);
 }
 
-static AI F lane_f32(const void *from, size_t n) {
-    if (n == LANE_F) return _mm512_loadu_ps(from);
-    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
-}
-
 /* n 16-bit integers. */
 static AI __m256i load_half(const void *from, size_t n) {
     if (n == LANE_F) return _mm256_loadu_si256((const __m256i *)from);
@@ -95,12 +85,6 @@ static AI V lane_load(const void *from, size_t bytes) {
     uint8_t whole[LANE_8] = {0};
     memcpy(whole, from, bytes);
     return _mm256_loadu_si256((const __m256i *)whole);
-}
-
-static AI F lane_f32(const void *from, size_t n) {
-    if (n == LANE_F) return _mm256_loadu_ps(from);
-    __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), index));
 }
 
 static AI __m128i load_half(const void *from, size_t n) {
@@ -713,30 +697,6 @@ static AI A16 lane_square_u16(A16 sum, V a) {
 static AI int64_t lane_total_squares(A16 sum, size_t steps) {
     int64_t constant = (int64_t)(steps * LANE_16) << 30;
     return lane_total16(sum, steps) + sum_i32((V)sum.linear) * 65536 + constant;
-}
-
-/* ---------------------------------------------------------------------------------------------------------------
- * Floats
- * ------------------------------------------------------------------------------------------------------------- */
-
-static AI F lane_fma(F a, F b, F c) {
-    return M(fmadd_ps)(a, b, c);
-}
-
-static AI F lane_add(F a, F b) {
-    return M(add_ps)(a, b);
-}
-
-static AI F lane_sub(F a, F b) {
-    return M(sub_ps)(a, b);
-}
-
-static AI F lane_mul(F a, F b) {
-    return M(mul_ps)(a, b);
-}
-
-static AI F lane_splat(float value) {
-    return M(set1_ps)(value);
 }
 
 #endif
