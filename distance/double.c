@@ -1,7 +1,7 @@
 /* Sums over floats in double precision. */
 #include "distance/double.h"
 
-/* Eight sums side by side: one chain of additions would wait for itself. */
+/* Eight sums side by side: a single chain of additions would wait for itself. */
 #define DOUBLE_LANES 8
 
 typedef enum term { TERM_PRODUCT, TERM_SQUARE } term;

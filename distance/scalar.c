@@ -16,7 +16,7 @@ typedef int64_t A8;
 typedef int64_t A16;
 typedef float F;
 
-/* The element's bits; the operations know its type. */
+/* Loads the element's bits; the operations know its type. */
 static AI V lane_load(const void *from, size_t bytes) {
     if (bytes == 1) return *(const uint8_t *)from;
     uint16_t value;

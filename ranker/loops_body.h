@@ -7,7 +7,7 @@
 #include "distance/float_lanes.h"
 #include "ranker/loops.h"
 
-/* Bits of `a` where mask's are set, of `b` elsewhere. */
+/* Gives the bits of `a` where those of `mask` are set, and of `b` elsewhere. */
 static AI F choose(I mask, F a, F b) {
     return (F)(((I)a & mask) | ((I)b & ~mask));
 }
@@ -29,8 +29,8 @@ static AI F lane_abs(F a) {
  * Activations
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* e^x for x <= 0, within 2 ulp; below -87 it is e^-87. With x = n ln 2 + r, |r| <= ln 2 / 2, e^r is a polynomial and
- * 2^n goes into the exponent. NaN gives NaN. */
+/* Gives e^x for x <= 0, within 2 ulp, and e^-87 for x below -87. With x = n ln 2 + r, |r| <= ln 2 / 2, a polynomial
+ * gives e^r, and 2^n goes into the exponent. NaN gives NaN. */
 static AI F lane_exp(F x) {
     F low = choose(x < -87.0f, lane_splat(-87.0f), x);
     const float round = 12582912.0f; /* 1.5 * 2^23: sums with it are whole numbers, in the lowest bits */
@@ -55,7 +55,7 @@ static AI F lane_tanh(F z) {
     return (F)((I)t | ((I)z & INT32_MIN));
 }
 
-/* The normal distribution function, by Abramowitz and Stegun 7.1.26: within 1.5e-7. *density gets the density. */
+/* Gives the normal distribution function, by Abramowitz and Stegun 7.1.26, within 1.5e-7. *density gets the density. */
 static AI F lane_normal(F z, F *density) {
     F y = lane_abs(z) * 0.707106781f;
     F e = lane_exp(y * -y);
@@ -85,7 +85,7 @@ static AI F lane_act(F z, sl_activation activation) {
     return z;
 }
 
-/* The derivative, from what sl_loops.backward is given. */
+/* Gives the derivative. `out` is that of sl_loops.backward. */
 static AI F lane_slope(F out, sl_activation activation, F unscale) {
     F density, t;
     switch (activation) {
@@ -103,7 +103,7 @@ static AI F lane_slope(F out, sl_activation activation, F unscale) {
     return lane_splat(1);
 }
 
-/* Calls `loop`, an always-inline function, with the activation as a constant, so that the test is outside of it. */
+/* Calls `loop`, an always-inline function, with a constant activation, so that the loop does not test it. */
 #define WITH_ACTIVATION(activation, loop, ...)                                                                         \
     switch (activation) {                                                                                              \
     case SL_RELU:                                                                                                      \
@@ -161,7 +161,7 @@ static void activate(const float *z, size_t n, sl_activation activation, float *
     WITH_ACTIVATION(activation, activate_all, z, n, out)
 }
 
-/* By the exponential of a negative number, which cannot overflow. */
+/* The exponential of a negative number cannot overflow. */
 static AI F lane_sigmoid(F z) {
     F e = choose(z < -87.0f, lane_splat(0), lane_exp(-lane_abs(z)));
     F upper = 1.0f / (1.0f + e);
@@ -238,8 +238,8 @@ static float dot(const float *a, const float *b, size_t n) {
 
 enum { BLOCK_ROWS = 4, BLOCK_WIDTH = 2, ROW_WIDTH = 8 };
 
-/* `width` registers of columns from `at`, of which the last has `lanes` lanes. All but `row`, `at` and, where it is not
- * a whole register, `lanes` are constants. */
+/* Multiplies `width` registers of columns from `at`; the last of them has `lanes` lanes. All parameters are constants
+ * but `p`, `row`, `at` and, in a register that is not whole, `lanes`. */
 static AI void product_block(const sl_plain_product *p, size_t row, size_t rows, size_t at, size_t width,
                              size_t lanes) {
     F sums[BLOCK_ROWS][ROW_WIDTH];
@@ -282,7 +282,7 @@ static AI void product_rows(const sl_plain_product *p, size_t row, size_t rows, 
     if (at < p->out) product_block(p, row, rows, at, 1, p->out - at);
 }
 
-/* One column: its weights lie as a row does. */
+/* Multiplies by one column: its weights lie as a row does. */
 static void product_column(const sl_plain_product *p) {
     float bias = p->bias ? *p->bias : 0;
     for (size_t r = 0; r < p->rows; r++)
@@ -305,7 +305,7 @@ static void product(const sl_plain_product *p) {
  * Training
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* One hash decides four elements, 16 bits each. */
+/* One hash decides four elements, by 16 bits each. */
 static void dropout(float *values, size_t rows, size_t n, const sl_dropout *drop) {
     size_t groups = (n + 3) / 4;
     float factor[2] = {drop->scale, 0};

@@ -1,49 +1,49 @@
 /*
- * Short rows for a walk alone: 4-bit codes of a learned projection of the vector.
+ * Coarse rows: short rows for the walk alone. They hold 4-bit codes of a learned projection of the vector.
  *
- * Long vectors, and those of few distinct values an element, are walked over in one or two cache lines each; what a
- * walk finds is then ranked by rows of the codec. The projection is onto the directions in which a sample of the
- * vectors varies most, turned at random among themselves, so that every element of the result carries alike much. It is
- * kept as I8 rows, and projecting is scoring them: a vector and a query go through the same arithmetic, the same on
- * every tier.
+ * A coarse row of a long vector, or of a vector with few distinct values an element, takes one or two cache lines. The
+ * walk's candidates are then re-ranked by the rows of the codec. The projection keeps the directions in which a sample
+ * of the vectors varies most. These are turned at random among themselves, so that every element of the result carries
+ * alike much. The projection is kept as I8 rows, and projecting is scoring these rows. Vector and query go through the
+ * same arithmetic, which is the same on every tier.
  *
- * With the mean m of the sample, the projection P, and q and x made unit under cosine, a row holds the levels of P(x -
- * m), and a score is
+ * The mean of the sample is m, and the projection is P. Under cosine, q and x are made unit. A row holds the levels of
+ * P(x - m), and a score is
  *
  *   IP       P q . P(x - m)                                    about x.q - m.q
  *   COSINE   P(q - m) . P(x - m) + m.(x - m)                   about x.q - m.q
  *   L2       P(q - m) . P(x - m) - |x - m|^2 / 2               about (|q - m|^2 - |x - q|^2) / 2
  *
- * where the last term of x alone is its bias.
+ * The last term, of x alone, is the row's bias.
  */
 #ifndef SL_DISTANCE_CODEC_COARSE_H
 #define SL_DISTANCE_CODEC_COARSE_H
 
 #include "distance/codec/codec.h"
 
-/* Longer vectors have no such rows: their projection would be larger than many an index. */
+/* Longer vectors have no coarse rows: their projection would be larger than many an index. */
 #define SL_COARSE_MAX_DIM 8192u
 
 typedef struct sl_coarse {
-    sl_codec codec;    /* of the rows, base included: I4 of the projected vector; pitch 0: there are none */
-    sl_codec matrix;   /* of the projection: a row an element of the result; base included */
+    sl_codec codec;    /* the coarse rows, base included: I4 codes of the projected vector; pitch 0: there are none */
+    sl_codec matrix;   /* the projection, base included: a row for each element of the result */
     sl_metric metric;  /* of the vectors */
-    const float *mean; /* behind the matrix's rows, and behind it the rows learned from */
+    const float *mean; /* lies behind the matrix's rows; behind the mean lies the number of vectors learned from */
 } sl_coarse;
 
-/* Whether codes I4 of such vectors are kept as rows of another kind and these beside them: where 4 bits an element do
- * not fit a cache line, or the elements are integers. */
+/* Tests whether codes I4 of such vectors mean rows of another kind with coarse rows beside them. That is so if 4 bits
+ * an element do not fit a cache line, or if the elements are integers. */
 int sl_coarse_wanted(size_t dim, sl_metric metric, sl_dtype dtype);
 
-/* The geometry, for vectors of a valid dim. */
+/* Fills the geometry for vectors of a valid dim. */
 sl_status sl_coarse_init(sl_coarse *coarse, size_t dim, sl_metric metric);
 
-/* Bytes of the projection: rows, mean, and how many vectors it was learned from. */
+/* Returns the bytes of the projection: rows, mean, and the number of vectors learned from. */
 size_t sl_coarse_projection_size(const sl_coarse *coarse);
-/* Takes it from memory of as many bytes, with SL_ROW_STEP readable behind them. */
+/* Takes the projection from memory of that size, with SL_ROW_STEP readable bytes behind it. */
 void sl_coarse_adopt(sl_coarse *coarse, const uint8_t *projection);
 uint32_t sl_coarse_learned(const sl_coarse *coarse);
-/* Whether factors and mean are finite. */
+/* Tests whether factors and mean are finite. */
 int sl_coarse_is_finite(const sl_coarse *coarse);
 
 /* The vectors that a projection is learned from. */
@@ -62,17 +62,22 @@ typedef struct sl_coarse_vectors {
  */
 sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, const sl_coarse_vectors *vectors,
                           uint64_t seed, size_t threads, uint8_t *projection);
-/* Where this many were there, more would not have been looked at. */
+/* Returns how many vectors are looked at, at most. */
 size_t sl_coarse_sample(const sl_coarse *coarse);
 
-/* Bytes of a query, 64-byte aligned; also of what sl_coarse_encode needs. */
+/* Returns the bytes of a query, and of the buffer of sl_coarse_encode. Both are 64-byte aligned. */
 size_t sl_coarse_query_size(const sl_coarse *coarse);
 
-/* x, dim floats, into a row; x is overwritten. */
+/* Writes x, dim floats, into a row; x is overwritten. */
 void sl_coarse_encode(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer, uint8_t *row);
 
-/* x, dim floats, as a query; x is overwritten. *norm2 gets |x|^2; *origin the score that stands for distance 0, under
- * IP for a product of 0. */
+/*
+ * Makes a query of x, dim floats; x is overwritten.
+ *
+ * Parameters:
+ *   norm2   gets |x|^2
+ *   origin  gets the score that stands for distance 0, under IP for a product of 0
+ */
 void sl_coarse_ask(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer, sl_query_code *out,
                    double *norm2, float *origin);
 

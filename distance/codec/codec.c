@@ -13,7 +13,7 @@ static sl_status check_types(sl_dtype dtype, sl_codes codes) {
     return SL_OK;
 }
 
-/* A row that begins on a cache line is read from fewer of them, which is worth some bytes but not many. */
+/* A row that begins on a cache line is read from fewer lines. That is worth some bytes, but not many. */
 static size_t pitch_of(size_t payload) {
     size_t lines = sl_round_up(payload, SL_CACHE_LINE);
     return lines - payload <= payload / 4 ? lines : sl_round_up(payload, 16);
@@ -24,7 +24,7 @@ size_t sl_codes_size(size_t dim, sl_codes codes) {
     return codes == SL_CODES_I8 ? dim : codes == SL_CODES_I16 ? 2 * dim : 4 * dim;
 }
 
-/* What 4 bits leave over is read seldom, so that its rows are packed. */
+/* The rows of what 4 bits leave over are read seldom, and therefore packed. */
 static void init_rest(sl_codec *codec) {
     codec->rest.width = sl_round_up(codec->dim, SL_ROW_STEP);
     codec->rest.factor = sl_round_up(codec->dim, 4);
@@ -38,7 +38,7 @@ size_t sl_codec_payload(const sl_codec *codec) {
     const sl_code_rows *rows = &codec->rows;
     size_t last = rows->bias ? rows->bias : rows->factor;
     if (codec->norm && !codec->rest.pitch) last = codec->norm;
-    /* What follows an F32 row within its width must be finite: it is the row's own. */
+    /* The bytes of an F32 row within its width must be finite: they are the row's own. */
     return codec->codes == SL_CODES_F32 && last + 4 < rows->width ? rows->width : last + 4;
 }
 
@@ -54,7 +54,7 @@ sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype 
     codec->rows.width = sl_round_up(size, SL_ROW_STEP);
     codec->rows.factor = sl_round_up(size, 4);
     size_t payload = codec->rows.factor + 4;
-    /* I4 rows are compared with one another by their lengths under IP too. */
+    /* Under IP, I4 rows too are compared with one another by their lengths. */
     if (metric == SL_METRIC_L2 || dtype == SL_U8 || (codes == SL_CODES_I4 && metric == SL_METRIC_IP)) {
         codec->rows.bias = payload;
         payload += 4;

@@ -6,7 +6,7 @@ float sl_largest(const float *x, size_t n) {
     return largest_of(x, n);
 }
 
-/* To the nearest integer, ties to even: adding 1.5 * 2^52 leaves it in the lower bits of the sum. */
+/* Rounds to the nearest integer, ties to even. Adding 1.5 * 2^52 leaves the integer in the lower bits of the sum. */
 static int32_t nearest(double value) {
     double shifted = value + 0x1.8p52;
     uint64_t bits;
@@ -14,8 +14,8 @@ static int32_t nearest(double value) {
     return (int32_t)(uint32_t)bits;
 }
 
-/* What one unit of the codes stands for: rounded up, so that no element lies beyond the last level, and before it is
- * used, so that codes times unit come as near as codes can, even where the unit is subnormal. */
+/* Returns the value of one unit of the codes, rounded up, so that no element lies beyond the last level. It is rounded
+ * before it is used: codes times unit then come as near as codes can, even if the unit is subnormal. */
 static float unit_for(float most, double levels) {
     float unit = (float)((double)most / levels);
     if ((double)unit * levels >= (double)most) return unit;
@@ -26,7 +26,6 @@ static float unit_for(float most, double levels) {
     return unit;
 }
 
-/* Signed codes of x; returns their unit, 0 for a zero vector. */
 float sl_quantise(sl_codes codes, const float *x, size_t n, void *out) {
     float unit = unit_for(sl_largest(x, n), codes == SL_CODES_I8 ? 127 : 32767);
     double inverse = unit > 0 ? 1 / (double)unit : 0;

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* What the metrics are made of. */
+/* The sums that the metrics are made of. */
 typedef struct sums {
     double ab, aa, bb, l2;
 } sums;
@@ -42,7 +42,7 @@ static int64_t integer_l2(const sl_kernels *kernels, sl_dtype dtype, const void 
     return dtype == SL_U8 ? kernels->l2_u8(a, b, dim) : kernels->l2_i16(a, b, dim);
 }
 
-/* Below 2^49, so that doubles hold them exactly. */
+/* The sums are below 2^49, so that doubles hold them exactly. */
 static sums sum_integers(const sl_kernels *kernels, sl_metric metric, sl_dtype dtype, const void *a, const void *b,
                          size_t dim) {
     sums total = {0};
@@ -64,7 +64,7 @@ double sl_score_pair(const sl_kernels *kernels, sl_metric metric, sl_dtype dtype
                                           : sum_integers(kernels, metric, dtype, a, b, dim);
     if (metric == SL_METRIC_L2) return total.l2;
     if (metric == SL_METRIC_IP) return total.ab;
-    /* Equal vectors give 1 exactly: the root of a square is. */
+    /* Equal vectors give exactly 1, because the root of a square is exact. */
     return total.ab / sqrt(total.aa * total.bb);
 }
 

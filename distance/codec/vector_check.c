@@ -16,8 +16,8 @@ sl_status sl_codec_accepts(const sl_codec *codec, sl_dtype dtype) {
     return sl_fail(SL_ETYPE, "the index takes %s vectors, not %s", sl_dtype_name(codec->dtype), sl_dtype_name(dtype));
 }
 
-/* Lengths between which squares, and squared distances of two vectors, neither overflow a float nor lose themselves
- * among its subnormals. */
+/* Between these lengths, squares and squared distances of two vectors neither overflow a float nor are lost among its
+ * subnormals. */
 #define MAX_LENGTH 9e18
 #define MIN_LENGTH 1e-18
 
@@ -39,7 +39,7 @@ static sl_status check_floats(sl_metric metric, sl_dtype dtype, const void *vect
         sl_to_float(dtype, (const uint8_t *)vector + done * sl_dtype_size(dtype), block, count);
         norm2 += sl_dot_double(block, block, count);
         if (isfinite(norm2)) continue;
-        /* Squares of finite floats do not overflow a double: one of these is not finite. */
+        /* Squares of finite floats do not overflow a double. One of these elements is therefore not finite. */
         size_t i = 0;
         while (i + 1 < count && isfinite(block[i]))
             i++;
