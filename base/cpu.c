@@ -29,7 +29,7 @@ static unsigned bit(sl_isa isa) {
     return 1u << isa;
 }
 
-/* What is found out about the processor; crc32c is kept above the tiers' bits. */
+/* The findings of cpuid. The bit of crc32c lies above the bits of the tiers. */
 #define HAS_CRC32C (1u << SL_ISA_COUNT)
 #define IS_KNOWN   (1u << 31)
 
@@ -37,7 +37,8 @@ static unsigned bit(sl_isa isa) {
 
 #define ALL_OF(value, bits) (((value) & (bits)) == (bits))
 
-/* Registers whose state the system saves and restores: without that an instruction the processor has still faults. */
+/* Registers that the system saves and restores. An instruction on any other register faults, although the processor has
+ * it. */
 static unsigned long long saved_state(void) {
     unsigned low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -46,7 +47,7 @@ static unsigned long long saved_state(void) {
 #define STATE_YMM 0x06u /* SSE and AVX */
 #define STATE_ZMM 0xe6u /* and mask registers, upper halves, upper registers */
 
-/* Leaf 7, where the compiler's header does not name a bit of it. */
+/* Bits of leaf 7 that the compiler's header does not name. */
 #define LEAF7_EBX_AVX2      (1u << 3 | 1u << 5 | 1u << 8)               /* and BMI1, BMI2 */
 #define LEAF7_EBX_AVX512    (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* F, DQ, BW, VL */
 #define LEAF7_ECX_VNNI      (1u << 11)
@@ -93,7 +94,7 @@ static unsigned read_processor(void) {
 
 #endif
 
-/* Threads that meet here find out the same, so that no lock is needed. */
+/* No lock is needed: threads that run this at the same time find out the same. */
 static unsigned processor(void) {
     static unsigned known;
     unsigned value = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -112,7 +113,7 @@ int sl_cpu_has_crc32c(void) {
     return (processor() & HAS_CRC32C) != 0;
 }
 
-/* The environment's wish: a tier, or one of these. */
+/* The word of the environment: a tier, or one of these. */
 enum { CAP_UNSET = SL_ISA_COUNT, CAP_UNKNOWN_WORD, CAP_NOT_READ };
 
 static int read_cap(void) {
@@ -123,7 +124,7 @@ static int read_cap(void) {
     return CAP_UNKNOWN_WORD;
 }
 
-/* Whoever reads first decides, so that a later change of the environment cannot give two threads two answers. */
+/* The first reader decides. A later change of the environment therefore cannot give two threads two answers. */
 static int cap(void) {
     static int known = CAP_NOT_READ;
     int value = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -141,7 +142,7 @@ sl_isa sl_cpu_cap(void) {
     return value < SL_ISA_COUNT ? (sl_isa)value : SL_ISA_COUNT;
 }
 
-/* The x86 tiers are one ladder, each rung above the one before; NEON stands on scalar alone. */
+/* The x86 tiers are a ladder, each above the one before. NEON stands on scalar alone. */
 static unsigned not_above(int cap_value) {
     if (cap_value == CAP_UNSET) return ~0u;
     if (cap_value == CAP_UNKNOWN_WORD) return bit(SL_ISA_SCALAR);

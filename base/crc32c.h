@@ -5,14 +5,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* CRC of size bytes; pass 0 first, then the last result to go on. Uses the processor's instruction where it has one. */
+/* Returns the CRC of size bytes behind those that gave `crc`; the first call passes 0. The processor's instruction is
+ * used if there is one. */
 uint32_t sl_crc32c(uint32_t crc, const void *data, size_t size);
 
-/* The same by table alone, on any processor: the reference of the above. */
+/* Returns the same by table alone, on any processor: the reference of sl_crc32c. */
 uint32_t sl_crc32c_portable(uint32_t crc, const void *data, size_t size);
 
-/* The CRC of bytes and of others behind them, from that of each part; `behind` is sl_crc32c_behind of the second part's
- * size, which costs some thousand cycles, where the joining costs a hundred. */
+/*
+ * sl_crc32c_join returns the CRC of bytes and of others behind them, from the CRC of each part.
+ *
+ * Parameters: `behind`, sl_crc32c_behind of the second part's size. sl_crc32c_behind takes some thousand cycles, and
+ * joining takes a hundred.
+ */
 uint32_t sl_crc32c_behind(uint64_t size);
 uint32_t sl_crc32c_join(uint32_t first, uint32_t second, uint32_t behind);
 

@@ -5,14 +5,14 @@
 
 #include <signal.h>
 
-/* More than a machine's memory can keep busy. */
+/* No machine's memory can keep more threads busy. */
 enum { MOST = 64 };
 
 typedef struct sl_crew {
     void (*work)(void *ctx, size_t from, size_t to);
     void *ctx;
     size_t count, grain;
-    size_t next; /* atomic: what nobody has taken yet */
+    size_t next; /* atomic: the first number that no thread has taken */
 } sl_crew;
 
 int sl_crew_start(pthread_t *thread, void *(*run)(void *), void *ctx) {

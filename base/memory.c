@@ -7,13 +7,13 @@
 
 static void *default_alloc(void *ctx, size_t size, size_t alignment) {
     (void)ctx;
-    /* Blocks of 2 MB and more start on a huge page and ask for huge pages: a graph walk touches a new 4 KB page with
+    /* Blocks of 2 MB and more start on a huge page and ask for huge pages. A graph walk touches a new 4 KB page with
      * nearly every row, and the TLB misses of small pages cost a fifth of the search. */
     if (size >= SL_HUGE_PAGE && alignment < SL_HUGE_PAGE) alignment = SL_HUGE_PAGE;
     if (size > SIZE_MAX - alignment) return NULL;
     void *block = aligned_alloc(alignment, sl_round_up(size, alignment));
 #ifdef MADV_HUGEPAGE
-    /* A refusal leaves small pages: slower, not wrong. */
+    /* After a refusal the pages stay small, which is slower and not wrong. */
     if (block && size >= SL_HUGE_PAGE) (void)madvise(block, sl_round_up(size, alignment), MADV_HUGEPAGE);
 #endif
     return block;

@@ -1,4 +1,4 @@
-/* Memory of a handle: every allocation of the library goes through the handle's sl_allocator. */
+/* Memory of a handle. Every allocation of the library goes through the handle's sl_allocator. */
 #ifndef SL_BASE_MEMORY_H
 #define SL_BASE_MEMORY_H
 
@@ -7,26 +7,28 @@
 #define SL_CACHE_LINE 64u
 #define SL_HUGE_PAGE  ((size_t)2 << 20)
 
-/* The allocator in use: *given, or the default one where given is NULL. */
+/* Returns the allocator in use: *given, or the default one if `given` is NULL. */
 sl_allocator sl_allocator_of(const sl_allocator *given);
 
-/* size bytes, zeroed, cache-line aligned; large blocks on 2 MB pages where granted. *out is NULL on failure. size 0
- * gives a valid block. */
+/* Allocates `size` bytes, zeroed and cache-line aligned; large blocks lie on 2 MB pages if the system grants them. A
+ * size of 0 gives a valid block. On failure *out is NULL. */
 sl_status sl_mem_alloc(const sl_allocator *allocator, size_t size, void **out);
-/* The same, but it holds anything: its pages are made when they are first written to. */
+/* Allocates like sl_mem_alloc, without zeroing. The pages are made when they are first written to. */
 sl_status sl_mem_take(const sl_allocator *allocator, size_t size, void **out);
-/* An array of `count` elements, as sl_mem_alloc gives it; NULL on failure. For functions that allocate several: a
- * failure goes to *status, which begins as SL_OK, and once it is a failure nothing more is allocated. */
+/* Allocates an array of `count` elements as sl_mem_alloc does. Returns NULL on failure. For functions that allocate
+ * several arrays: *status begins as SL_OK and gets the first failure; after a failure nothing more is allocated. */
 void *sl_mem_array(const sl_allocator *allocator, size_t count, size_t element, sl_status *status);
-/* Takes NULL. size as it was asked for. */
+/* Frees a block; NULL is allowed. `size` is the size that was asked for. */
 void sl_mem_free(const sl_allocator *allocator, void *block, size_t size);
-/* A block of new_size with the first min(old, new) bytes kept and the rest zeroed; *block is unchanged on failure. */
+/* Makes a block of new_size with the first min(old, new) bytes kept and the rest zeroed. On failure *block is
+ * unchanged. */
 sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_size, size_t new_size);
 
-/* Makes room for `need` elements in an array of *capacity, growing by half at least; zeroes the new ones. */
+/* Makes room for `need` elements in an array of *capacity. The array grows by half at least; its new elements are
+ * zeroed. */
 sl_status sl_mem_grow(const sl_allocator *allocator, void **block, size_t *capacity, size_t need, size_t element);
 
-/* False where the product or sum does not fit. */
+/* Returns 0 if the product or sum does not fit. */
 static inline int sl_mul(size_t a, size_t b, size_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Pages that are asked about, or moved, in one call. */
+/* Pages that one call asks about or moves. */
 enum { PAGES = 512 };
 
 size_t sl_page_size(void) {
@@ -59,7 +59,7 @@ const char *sl_numa_format(sl_numa_policy policy, size_t node, char *text, size_
  * What the machine has
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* By errno. */
+/* Makes a status of errno. */
 static sl_status refused(const char *what) {
     int error = errno;
     char text[128];
@@ -117,7 +117,8 @@ static sl_status check_node(const sl_numa_ops *ops, size_t node, size_t nodes) {
                    node, nodes - 1, node < nodes ? ", and that one has no memory for this process" : "");
 }
 
-/* A container may forbid it: told here, and not as memory that is not to be had. */
+/* A container may forbid a policy. The refusal is reported here, as what it is; later it would look like a lack of
+ * memory. */
 static sl_status try_policy(const sl_numa *numa) {
     const sl_numa_ops *ops = &numa->ops;
     size_t page = sl_page_size();
@@ -172,8 +173,8 @@ int sl_numa_serves(const sl_numa *numa, size_t node) {
  * Memory
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whole pages, so that no neighbour in memory shares the policy; large blocks whole huge pages, which a policy that
- * ends within would take from them. */
+/* Blocks have whole pages, so that no neighbour in memory shares their policy. Large blocks have whole huge pages: a
+ * policy that ended within a huge page would split it. */
 static size_t unit_of(size_t size) {
     return size >= SL_HUGE_PAGE ? SL_HUGE_PAGE : sl_page_size();
 }
@@ -190,7 +191,7 @@ static void *placed_alloc(void *ctx, size_t size, size_t alignment) {
     return NULL;
 }
 
-/* Whoever gets the memory next has asked for no policy. */
+/* The next owner of the memory has asked for no policy. */
 static void placed_free(void *ctx, void *block, size_t size) {
     const sl_numa_memory *memory = ctx;
     const sl_numa *numa = memory->numa;
@@ -207,14 +208,14 @@ sl_allocator sl_numa_allocator(sl_numa_memory *memory) {
  * Threads
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The CPUs of a node that are also among `allowed`; how many. */
+/* Gives the CPUs of a node that are also among `allowed`. Returns how many. */
 static size_t meet(const sl_numa *numa, size_t node, const sl_cpu_set *allowed, sl_cpu_set *out) {
     for (size_t i = 0; i < SL_MAX_CPUS / 64; i++)
         out->words[i] = numa->cpus[node].words[i] & allowed->words[i];
     return count_cpus(out);
 }
 
-/* The CPUs that a thread is to have; 0 where it is to be left alone. */
+/* Gives the CPUs that a thread is to have. Returns 0 if the thread is to be left alone. */
 static int choose_cpus(const sl_numa *numa, size_t thread, size_t threads, const sl_cpu_set *allowed, sl_cpu_set *out) {
     if (numa->policy == SL_NUMA_BIND) return thread < meet(numa, numa->node, allowed, out);
     size_t usable[SL_MAX_NODES], count = 0;
@@ -241,7 +242,7 @@ void sl_numa_unpin_thread(const sl_numa *numa, const sl_numa_pin *pin) {
  * Pages
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The next pages of a range, from *at on; how many. */
+/* Gives the next pages of a range, from *at on. Returns how many. */
 static size_t take_pages(uintptr_t *at, uintptr_t end, size_t page, void **pages) {
     size_t count = 0;
     for (; *at < end && count < PAGES; *at += page)
@@ -266,14 +267,14 @@ sl_status sl_numa_count(const sl_numa_ops *ops, const void *at, size_t size, uin
     return SL_OK;
 }
 
-/* Where the policy wants what lies `offset` bytes behind the origin. */
+/* Returns the node that the policy wants for the byte `offset` behind the origin. */
 static int wanted_node(const sl_numa *numa, const size_t *nodes, size_t count, int here, size_t offset) {
     if (numa->policy == SL_NUMA_BIND) return (int)numa->node;
     if (numa->policy == SL_NUMA_LOCAL) return here;
     return (int)nodes[offset / SL_HUGE_PAGE % count];
 }
 
-/* Moves those of the pages that lie elsewhere than wanted; counts the ones that do so still. */
+/* Moves the pages that lie elsewhere than wanted. Counts the pages that still do so afterwards. */
 static sl_status move_some(const sl_numa *numa, void **pages, const int *wanted, size_t count, size_t *stayed) {
     const sl_numa_ops *ops = &numa->ops;
     int status[PAGES], to[PAGES];

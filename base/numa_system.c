@@ -1,5 +1,5 @@
-/* The system's table: libnuma where this build has it. What libnuma itself prints, or ends the process over, is asked
- * of the system directly: CPUs of a node are read from /sys, policies are set by mbind. */
+/* The system's table, by libnuma if this build has it. libnuma prints some failures and ends the process over others;
+ * these questions go to the system directly. The CPUs of a node are read from /sys, and policies are set by mbind. */
 #define _GNU_SOURCE
 #include "base/numa.h"
 #include "base/system.h"
@@ -24,7 +24,7 @@ static size_t system_nodes(void *ctx) {
     return last >= 0 ? (size_t)last + 1 : 1;
 }
 
-/* Of nodes this process may allocate from. */
+/* Bytes of a node that this process may allocate from. */
 static uint64_t system_node_memory(void *ctx, size_t node) {
     (void)ctx;
     if (node >= SL_MAX_NODES || !numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)node)) return 0;
@@ -47,14 +47,14 @@ static int system_set_policy(void *ctx, void *at, size_t size, sl_numa_policy po
     for (size_t i = 0; i < SL_MAX_NODES; i++)
         if (policy == SL_NUMA_BIND ? i == node : numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)i))
             mask[i / BITS] |= 1ul << (i % BITS);
-    /* Memory that the allocator has used before has its pages already. */
+    /* Memory that the allocator has used before has its pages already: they are moved. */
     return (int)mbind(at, size, policy == SL_NUMA_BIND ? MPOL_BIND : MPOL_INTERLEAVE, mask, SL_MAX_NODES + 1,
                       MPOL_MF_MOVE);
 }
 
 static int system_move_pages(void *ctx, void **pages, size_t count, const int *nodes, int *status) {
     (void)ctx;
-    /* Above 0 is how many were not moved, which status has for each. */
+    /* A result above 0 counts the pages that were not moved; status tells why for each page. */
     return move_pages(0, count, pages, nodes, status, nodes ? MPOL_MF_MOVE : 0) < 0 ? -1 : 0;
 }
 

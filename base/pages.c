@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Entries of /proc/self/pagemap, a word for each page, that are read at once. */
+/* Entries of /proc/self/pagemap, a word for each page, that one read takes. */
 enum { ENTRIES = 512 };
 #define PRESENT ((uint64_t)1 << 63)
 
@@ -27,7 +27,7 @@ typedef struct mapping {
     uint64_t page_size, rss, huge;
 } mapping;
 
-/* Adds the bytes of pages of [from, to) that are present; 0 where that cannot be read. */
+/* Adds the bytes of pages of [from, to) that are present. Returns 0 if they cannot be read. */
 static int count_present(const counting *c, uintptr_t from, uintptr_t to, uint64_t *bytes) {
     uint64_t entries[ENTRIES];
     uint64_t page = from / c->page, end = (to + c->page - 1) / c->page;
@@ -43,7 +43,7 @@ static int count_present(const counting *c, uintptr_t from, uintptr_t to, uint64
     return 1;
 }
 
-/* What of the spans lies in the mapping, once all of its lines were read. */
+/* Counts the part of the spans that lies in the mapping. All lines of the mapping have been read. */
 static int count_mapping(const counting *c, const mapping *m) {
     uint64_t present = 0;
     for (size_t i = 0; i < c->count; i++) {
@@ -62,7 +62,7 @@ static int count_mapping(const counting *c, const mapping *m) {
     return 1;
 }
 
-/* A line "Name:   1234 kB" of the mapping's. */
+/* Takes a line "Name:   1234 kB" of the mapping. */
 static void take_field(mapping *m, const char *line) {
     static const struct {
         const char *name;
@@ -80,7 +80,7 @@ static void take_field(mapping *m, const char *line) {
 }
 
 static int read_mappings(const counting *c, FILE *smaps) {
-    char line[4608]; /* a path, and what stands before it */
+    char line[4608]; /* a path, and the fields before it */
     mapping m = {0};
     int known = 0;
     while (fgets(line, sizeof line, smaps)) {

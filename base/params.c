@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* No struct of the library comes near; a larger struct_size is an uninitialised one. */
+/* No struct of the library is nearly as large. A larger struct_size was never initialised. */
 #define LARGEST_STRUCT 4096u
 
 static size_t struct_size_of(const void *given) {

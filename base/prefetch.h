@@ -1,4 +1,4 @@
-/* Asking for memory before it is needed. */
+/* Prefetching. */
 #ifndef SL_BASE_PREFETCH_H
 #define SL_BASE_PREFETCH_H
 
@@ -6,11 +6,16 @@
 
 #define SL_PREFETCH_LINE 64u
 
-/* Every cache line of `bytes` bytes from `at`, which begins a line, on its way. Into the second-level cache on x86: a
- * core of an AMD EPYC (Zen 4) waits for some two dozen lines on their way into the first at a time, for which
- * everything else that is not there, but near, then waits in turn; that cost searches a fifth to a third of their time.
+/*
+ * Prefetches every cache line of `bytes` bytes from `at`, which begins a line.
+ *
+ * On x86 the lines go into the second-level cache. A core of an AMD EPYC (Zen 4) has some two dozen lines on their way
+ * into the first-level cache at a time. Anything else that is missing there then waits for these lines, even if it is
+ * near. That cost searches a fifth to a third of their time.
+ *
  * In assembly: GCC 12 takes a function that does nothing but __builtin_prefetch for one without effect and removes its
- * calls, which here cost a search up to a quarter of its speed. */
+ * calls. That cost a search up to a quarter of its speed.
+ */
 static inline void sl_prefetch(const void *at, size_t bytes) {
     const char *line = at;
     for (size_t byte = 0; byte < bytes; byte += SL_PREFETCH_LINE) {

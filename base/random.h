@@ -1,4 +1,4 @@
-/* Random numbers that depend on a seed and a counter alone, so that they are the same at any thread count. */
+/* Random numbers that depend on a seed and a counter alone. They are therefore the same at any number of threads. */
 #ifndef SL_BASE_RANDOM_H
 #define SL_BASE_RANDOM_H
 

@@ -1,4 +1,4 @@
-/* Status codes with a thread-local message. Every failing path of the library ends in sl_fail or passes one on. */
+/* Statuses with a message of the thread. Every failing path of the library ends in sl_fail or passes a failure on. */
 #ifndef SL_BASE_STATUS_H
 #define SL_BASE_STATUS_H
 
@@ -6,13 +6,13 @@
 
 #define SL_ERROR_SIZE 512
 
-/* Sets the thread's message and returns status, so that a failure is one line: return sl_fail(SL_EINVAL, "..."). */
+/* Sets the thread's message and returns `status`. A failure is so one line: return sl_fail(SL_EINVAL, "..."). */
 sl_status sl_fail(sl_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts "context: " in front of the thread's message, for a caller that knows the file or the row. */
+/* Puts "context: " in front of the thread's message. A caller that knows the file or the row uses this. */
 sl_status sl_fail_in(sl_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* SL_EIO, SL_ENOSPC or SL_ENOMEM by errno, with "what path: strerror; remedy". */
+/* Returns SL_EIO, SL_ENOSPC or SL_ENOMEM, chosen by errno, with the message "what path: strerror; remedy". */
 sl_status sl_fail_errno(const char *what, const char *path);
 
 /* Passes a failure on. */
@@ -22,7 +22,7 @@ sl_status sl_fail_errno(const char *what, const char *path);
         if (sl_try_ != SL_OK) return sl_try_;                                                                          \
     } while (0)
 
-/* The same in a function that frees what it holds at one label. */
+/* Passes a failure on in a function that frees what it holds at one label. */
 #define SL_TRY_GOTO(expression, label)                                                                                 \
     do {                                                                                                               \
         status = (expression);                                                                                         \

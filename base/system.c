@@ -15,7 +15,7 @@
 
 #define THP_FOLDER "/sys/kernel/mm/transparent_hugepage"
 
-/* Processors this process may run on, whatever their number: the mask is grown until the system takes it. */
+/* Returns how many processors this process may run on. The mask grows until the system takes it. */
 static size_t count_cpus(void) {
     for (int room = 1024; room <= 1 << 20; room *= 4) {
         cpu_set_t *set = CPU_ALLOC((size_t)room);
@@ -74,8 +74,8 @@ static size_t huge_page_size(void) {
 }
 
 uint64_t sl_system_memory(void) {
-    /* Of control groups of version 2 and 1, as a container sees its own. No limit is the word "max", or a number that
-     * no machine has. */
+    /* The limits of control groups of version 2 and 1, as a container sees its own. A group without a limit has the
+     * word "max", or a number that no machine has. */
     static const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;

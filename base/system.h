@@ -1,4 +1,4 @@
-/* What the machine lets this process have. */
+/* The resources of the machine that this process may use. */
 #ifndef SL_BASE_SYSTEM_H
 #define SL_BASE_SYSTEM_H
 
@@ -6,8 +6,8 @@
 
 #define SL_NODE_FOLDER "/sys/devices/system/node"
 
-/* Bytes of memory: the machine's, or fewer where a control group limits this process and says so; 0 where nobody
- * tells. */
+/* Returns the bytes of memory: the machine's, or fewer if a control group limits this process. Returns 0 if neither is
+ * known. */
 uint64_t sl_system_memory(void);
 
 #endif

@@ -11,8 +11,8 @@
 #endif
 
 #ifdef _OPENMP
-/* GNU OpenMP's threads do not come along through fork(), and it waits for them for ever: a child of a process that has
- * had a team works alone. The process that had it, or 0. */
+/* The process that has had a team of OpenMP's threads, or 0. A child of that process works alone: GNU OpenMP's threads
+ * do not come along through fork(), and GNU OpenMP waits for them for ever. */
 static pid_t team_owner;
 
 static int may_have_team(void) {
@@ -42,7 +42,8 @@ size_t sl_thread_limit(void) {
 #endif
 }
 
-/* Where threads cannot be made, OpenMP's runtimes end the process: no call asks for more than a machine has use for. */
+/* OpenMP's runtimes end the process if threads cannot be made. No call therefore asks for more than a machine has use
+ * for. */
 size_t sl_thread_most(void) {
 #ifdef _OPENMP
     int limit = omp_get_thread_limit(); /* OMP_THREAD_LIMIT */
@@ -66,7 +67,7 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Its address tells threads apart, in whoever's parallel region they are. */
+/* Its address tells threads apart, in any parallel region. */
 static _Thread_local char here;
 
 void sl_progress_start(sl_progress *progress, sl_progress_fn tell, void *ctx, uint64_t total) {
@@ -99,7 +100,7 @@ sl_status sl_progress_end(sl_progress *progress) {
 
 void sl_spin_lock(sl_spin *lock) {
     for (unsigned tries = 0; __atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE); tries++)
-        /* A holder that lost its core, as happens with more threads than cores, must be let run. */
+        /* A holder can lose its core if there are more threads than cores. It must then be let run. */
         while (__atomic_load_n(&lock->held, __ATOMIC_RELAXED))
             if (++tries > 64) sched_yield();
 }

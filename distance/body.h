@@ -1,46 +1,46 @@
 /*
- * The body of every kernel: the loops, once, over the lane operations of one tier. A tier's file defines these and
- * includes this file last; everything is static, so that no code made for one tier can be linked into another.
+ * The body of every kernel: the loops, once, over the lane operations of one tier. A tier's file defines these
+ * operations and includes this file last. Everything is static, so that no code of one tier can be linked into another.
  *
  *   LANE_ISA, LANE_TABLE      the tier and the name of its table
- *   LANE_8, LANE_16, LANE_F   elements a register holds: bytes, 16-bit integers, floats
- *   LANE_ROWS_I16             rows of I16 codes scored at once, 4 or 8, as registers allow; I8 and F32: LANE_ROWS
- *   V, F                      a register of integers, of floats
- *   Q8, R8                    a register of the query prepared for lane_row8, and the sum that it adds to
+ *   LANE_8, LANE_16, LANE_F   elements of a register: bytes, 16-bit integers, floats
+ *   LANE_ROWS, LANE_ROWS_I16  rows scored at once, 4 or 8, as registers allow: of I8 and F32, of I16
+ *   V, F                      a register of integers, of floats; operators work on F
+ *   Q8, R8                    a register of the query prepared for lane_row8, and the sum that lane_row8 adds to
  *   A8, A16                   sums of 8-bit and of 16-bit products, which no dim up to SL_MAX_DIM overflows
  *
- *   lane_load(p, bytes)       bytes of a register's worth, the others zero; nothing behind them is touched
- *   lane_f32, lane_i16        (p, n) the same for n elements, as floats
+ *   lane_load(p, bytes)       bytes of a register, the others zero; nothing behind them is touched
+ *   lane_f32, lane_i16        (p, n) n elements, as floats, in the same way
  *   lane_query8, lane_row8    sum += row (unsigned) * query (signed); see lane_offset
  *   lane_low4, lane_high4     the lower and the upper four bits of each byte
- *   lane_row4                 run += those * query (signed)
- *   LANE_RUN4                 there are R4, a run of so many products or fewer, and the next two; without it a run is
- *                             the sum itself
- *   lane_begin4(sum)          with which a run begins
- *   lane_end4(sum, run)       the sum with it
- *   lane_offset               what must be taken from lane_row8's sum to get dot - query->offset
+ *   lane_row4                 run += four-bit numbers * query (signed)
+ *   LANE_RUN4                 the tier has R4, a run of at most so many products, and the next two; in other tiers the
+ *                             run is the sum itself
+ *   lane_begin4(sum)          begins a run
+ *   lane_end4(sum, run)       the sum with the run
+ *   lane_offset               lane_row8's sum less this is dot - query->offset
  *   lane_sum4_i32, _f32       the four totals of four registers
  *   lane_dot_i8, _u8, _i16    sum += a * b
  *   lane_square_u16           sum += a * a of unsigned 16-bit integers
- *   lane_diff_i8, _u8, _i16   |a - b|, which is unsigned
+ *   lane_diff_i8, _u8, _i16   |a - b|, unsigned
  *   lane_total8(sum), lane_total16(sum, steps), lane_total_squares(sum, steps)
- *   lane_fma, _add, _sub, _mul, _splat, lane_sum_f32
+ *   lane_fma, lane_splat, lane_sum_f32
  *
- *   LANE_TILE                 registers of rows that are scanned at once, beside four queries; without it and what
- *                             follows the tier does not scan
+ *   LANE_TILE                 registers of rows that are scanned at once, beside four queries; a tier without it does
+ *                             not scan, and needs none of the next three
  *   lane_four(p)              four bytes, over and over
  *   lane_totals(sum, n, less) n * sum - less, of 32-bit lanes, as floats
- *   lane_above(a, b)          a bit for each lane where a > b
+ *   lane_above(a, b)          a bit for each lane in which a > b
  *
- *   LANE_APPEND               there is lane_append, which a plain loop stands in for here
+ *   LANE_APPEND               the tier has lane_append; in other tiers a plain loop replaces it
  *
- *   LANE_TRANSPOSE            there are lane_transpose(V[LANE_F]), of 32-bit lanes, and lane_store
+ *   LANE_TRANSPOSE            the tier has lane_transpose(V[LANE_F]), of 32-bit lanes, and lane_store
  *
- *   LANE_GROUP                there are lane_group_i32(sums), the totals of LANE_F registers side by side, and
+ *   LANE_GROUP                the tier has lane_group_i32(sums), the totals of LANE_F registers side by side, and
  *                             lane_finish, which makes scores of them; short rows come in such groups
  *
- *   LANE_SIFTS, LANE_GATHERS  there are the operations on sixteen scores, and on sixteen links, that sift.h is written
- *                             in; plain loops stand in for them there
+ *   LANE_SIFTS, LANE_GATHERS  the tier has the operations of sift.h on sixteen scores, and on sixteen links; in other
+ *                             tiers plain loops replace them
  */
 #ifndef SL_DISTANCE_BODY_H
 #define SL_DISTANCE_BODY_H
@@ -70,7 +70,7 @@ static AI R8 lane_end4(R8 sum, R4 run) {
 
 #endif
 
-/* One row's sum; only the member of the codes in hand is used, and the others cost nothing. */
+/* One row's sum. Only the member of the codes in hand is used; the others cost nothing. */
 typedef struct row_sum {
     R8 i8;
     A16 i16;
@@ -97,7 +97,7 @@ static AI R8 step_row4(R8 sum, V bytes, V low, V high) {
     return lane_end4(sum, run_row4(lane_begin4(sum), bytes, low, high));
 }
 
-/* A row's lower halves of bytes belong to the query's first `width` bytes, the upper ones to the next. */
+/* The lower halves of a row's bytes belong to the query's first `width` bytes, the upper halves to the next. */
 static AI void step_i4(four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t width, size_t k) {
     V low = lane_load(code + k, LANE_8), high = lane_load(code + width + k, LANE_8);
     V a = lane_load(row[0] + k, LANE_8), b = lane_load(row[1] + k, LANE_8);
@@ -140,12 +140,12 @@ static AI size_t step_bytes(sl_codes codes) {
     return codes == SL_CODES_I8 || codes == SL_CODES_I4 ? LANE_8 : codes == SL_CODES_I16 ? 2 * LANE_16 : 4 * LANE_F;
 }
 
-/* What does not change from row to row. */
+/* The values of a call that are the same for every row. */
 typedef struct score_plan {
     sl_code_rows rows;
     const uint8_t *code;
-    size_t extent; /* bytes from a row's first to the last of it that is read */
-    int straddles; /* rows do not begin on cache lines, so that their last byte may lie on one line more */
+    size_t extent; /* bytes from a row's first to the last that is read */
+    int straddles; /* rows do not begin on cache lines: their last byte may lie on one line more */
     int32_t offset;
     float scale, bias_scale;
 } score_plan;
@@ -195,7 +195,7 @@ static AI f4 totals(sl_codes codes, const four_sums *sums, const score_plan *pla
     return lane_sum4_f32(sums->a.f32, sums->b.f32, sums->c.f32, sums->d.f32);
 }
 
-/* Not fused, so that integer codes give the same bits on every tier. */
+/* Nothing is fused, so that integer codes give the same bits on every tier. */
 static AI f4 finish(sl_codes codes, const four_sums *sums, const uint8_t *const *row, const score_plan *plan) {
     f4 score = totals(codes, sums, plan) * plan->scale * gather4(row, plan->rows.factor);
     if (plan->rows.bias) score += gather4(row, plan->rows.bias) * plan->bias_scale;
@@ -213,7 +213,7 @@ static AI void score4(sl_codes codes, const score_plan *plan, const uint32_t *id
     *out = finish(codes, &sums, row, plan);
 }
 
-/* Twice four: enough independent sums to hide the latency of the instructions that make them. */
+/* Twice four rows: enough independent sums to hide the latency of the instructions that make them. */
 static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *ids, f4 *out) {
     const uint8_t *row[8] = {row_at(plan, ids[0]), row_at(plan, ids[1]), row_at(plan, ids[2]), row_at(plan, ids[3]),
                              row_at(plan, ids[4]), row_at(plan, ids[5]), row_at(plan, ids[6]), row_at(plan, ids[7])};
@@ -228,11 +228,21 @@ static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *id
     out[1] = finish(codes, &high, row + 4, plan);
 }
 
-/* width repeats rows->width where the caller knows it at compile time. */
-static AI void score_rows(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
-                          const uint32_t *ids, size_t n, size_t ahead, float *out) {
-    const size_t block = codes == SL_CODES_I16 ? LANE_ROWS_I16 : LANE_ROWS;
-    score_plan plan = plan_score(codes, rows, width, query);
+/* The arguments of sl_score_fn. */
+typedef struct score_call {
+    const sl_code_rows *rows;
+    const sl_query_code *query;
+    const uint32_t *ids;
+    size_t n, ahead;
+    float *out;
+} score_call;
+
+/* `width` repeats rows->width; a constant unrolls the loops over it. */
+static AI void score_rows(sl_codes codes, size_t width, const score_call *call) {
+    const size_t block = codes == SL_CODES_I16 ? LANE_ROWS_I16 : LANE_ROWS, n = call->n, ahead = call->ahead;
+    const uint32_t *ids = call->ids;
+    float *out = call->out;
+    score_plan plan = plan_score(codes, call->rows, width, call->query);
     f4 scores[2];
     size_t i = 0;
     for (; n - i >= block; i += block) {
@@ -261,7 +271,7 @@ static AI void score_rows(sl_codes codes, size_t width, const sl_code_rows *rows
 #define LANE_SHORT 128u
 _Static_assert(2 * LANE_SHORT / LANE_8 <= LANE_RUN4, "a short row is one run");
 
-/* A row by itself, with the query in registers where it takes few. */
+/* Sums one row at a time, with the query in registers if it takes few. */
 static AI R8 sum_short(sl_codes codes, const score_plan *plan, const uint8_t *row) {
     const size_t width = plan->rows.width;
     R8 sum = {0};
@@ -276,7 +286,7 @@ static AI R8 sum_short(sl_codes codes, const score_plan *plan, const uint8_t *ro
     return codes == SL_CODES_I4 ? lane_end4(sum, run) : sum;
 }
 
-/* A step of all rows after the other, with the sums in registers and that step's of the query. */
+/* Sums all rows step by step. The sums are in registers, and so is the step of the query. */
 static AI void sum_steps4(const score_plan *plan, const uint8_t *const *row, R8 *sums) {
     const size_t width = plan->rows.width;
     R4 runs[LANE_F];
@@ -292,7 +302,7 @@ static AI void sum_steps4(const score_plan *plan, const uint8_t *const *row, R8 
         sums[i] = lane_end4((R8){0}, runs[i]);
 }
 
-/* Rows of a few steps: there is little to multiply, and adding lanes and finishing scores is most of the work. */
+/* Scores rows of a few steps. There is little to multiply: adding lanes and finishing scores is most of the work. */
 static AI void score_group(sl_codes codes, const score_plan *plan, const sl_query_code *query, const uint32_t *ids,
                            float *out) {
     const int by_steps = codes == SL_CODES_I4 && plan->rows.width > 2 * LANE_8;
@@ -309,87 +319,93 @@ static AI void score_group(sl_codes codes, const score_plan *plan, const sl_quer
     lane_finish(totals, &plan->rows, query, row, out);
 }
 
-static AI void score_short(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
-                           const uint32_t *ids, size_t n, size_t ahead, float *out) {
-    score_plan plan = plan_score(codes, rows, width, query);
+static AI void score_short(sl_codes codes, size_t width, const score_call *call) {
+    const size_t n = call->n, ahead = call->ahead;
+    const uint32_t *ids = call->ids;
+    float *out = call->out;
+    score_plan plan = plan_score(codes, call->rows, width, call->query);
     size_t i = 0;
     for (; n - i >= LANE_F; i += LANE_F) {
         size_t next = i + ahead;
         if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < LANE_F ? n - next : LANE_F);
-        score_group(codes, &plan, query, ids + i, out + i);
+        score_group(codes, &plan, call->query, ids + i, out + i);
     }
     if (n - i > LANE_F / 2) {
         uint32_t last[LANE_F];
         float scores[LANE_F];
         for (size_t j = 0; j < LANE_F; j++)
             last[j] = ids[i + j < n ? i + j : n - 1];
-        score_group(codes, &plan, query, last, scores);
+        score_group(codes, &plan, call->query, last, scores);
         memcpy(out + i, scores, (n - i) * sizeof *out);
     } else if (i < n) {
-        score_rows(codes, width, rows, query, ids + i, n - i, 0, out + i);
+        const score_call rest = {call->rows, call->query, ids + i, n - i, 0, out + i};
+        score_rows(codes, width, &rest);
     }
 }
 
 #else
 
-static AI void score_short(sl_codes codes, size_t width, const sl_code_rows *rows, const sl_query_code *query,
-                           const uint32_t *ids, size_t n, size_t ahead, float *out) {
-    score_rows(codes, width, rows, query, ids, n, ahead, out);
+static AI void score_short(sl_codes codes, size_t width, const score_call *call) {
+    score_rows(codes, width, call);
 }
 
 #endif
 
 static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
+    const score_call call = {rows, query, ids, n, ahead, out};
     switch (rows->width) {
     case 64:
-        score_short(SL_CODES_I8, 64, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I8, 64, &call);
         break;
     case 128:
-        score_short(SL_CODES_I8, 128, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I8, 128, &call);
         break;
     case 192:
-        score_rows(SL_CODES_I8, 192, rows, query, ids, n, ahead, out);
+        score_rows(SL_CODES_I8, 192, &call);
         break;
     case 256:
-        score_rows(SL_CODES_I8, 256, rows, query, ids, n, ahead, out);
+        score_rows(SL_CODES_I8, 256, &call);
         break;
     default:
-        score_rows(SL_CODES_I8, rows->width, rows, query, ids, n, ahead, out);
+        score_rows(SL_CODES_I8, rows->width, &call);
         break;
     }
 }
 
 static void score_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
+    const score_call call = {rows, query, ids, n, ahead, out};
     switch (rows->width) {
     case 64:
-        score_short(SL_CODES_I4, 64, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I4, 64, &call);
         break;
     case 128:
-        score_short(SL_CODES_I4, 128, rows, query, ids, n, ahead, out);
+        score_short(SL_CODES_I4, 128, &call);
         break;
     default:
-        score_rows(SL_CODES_I4, rows->width, rows, query, ids, n, ahead, out);
+        score_rows(SL_CODES_I4, rows->width, &call);
         break;
     }
 }
 
 static void score_i16(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
-    score_rows(SL_CODES_I16, rows->width, rows, query, ids, n, ahead, out);
+    const score_call call = {rows, query, ids, n, ahead, out};
+    score_rows(SL_CODES_I16, rows->width, &call);
 }
 
 static void score_f32(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
-    score_rows(SL_CODES_F32, rows->width, rows, query, ids, n, ahead, out);
+    const score_call call = {rows, query, ids, n, ahead, out};
+    score_rows(SL_CODES_F32, rows->width, &call);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * The best of many scores
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Above which score some of the best lie, and how many of those that have just this score are among them. */
+/* The bound above which the best scores lie, and how many scores equal to the bound are among the best. */
 typedef struct sl_bound {
     float least;
     uint32_t kept, alike;
@@ -399,18 +415,18 @@ static AI uint32_t count_above(const float *scores, uint32_t n, float bound) {
     return bound == INFINITY ? 0 : count_from(scores, n, nextafterf(bound, INFINITY));
 }
 
-/* By halving the range of the scores until a bound leaves as many as are wanted, or up to `most`, or no number lies
- * between: a pass over some hundred scores costs a few dozen instructions, and nothing depends on how a comparison
- * ends. */
+/* Finds the bound by halving the range of the scores, until it leaves between `wanted` and `most` scores or no number
+ * lies between. A pass over some hundred scores costs a few dozen instructions, and no branch depends on a comparison
+ * of scores. */
 static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, uint32_t most) {
     uint32_t from = n;
     if (n <= most) return (sl_bound){-INFINITY, n, n};
     float low, high;
     range_of(scores, n, &low, &high);
-    /* Nothing lies in the middle between a number and infinity. */
+    /* No number lies in the middle between a number and infinity. */
     float top = high;
     if (high > FLT_MAX) high = FLT_MAX;
-    /* From low on there are too many, and from high on fewer than are wanted, unless that is where the best are. */
+    /* From `low` on there are too many, and from `high` on too few, unless `high` is where the best are. */
     for (float middle; from > most && (middle = low / 2 + high / 2) > low && middle < high;) {
         uint32_t count = count_from(scores, n, middle);
         if (count >= wanted) {
@@ -421,7 +437,7 @@ static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, 
         }
     }
     if (from <= most) return (sl_bound){low, from, from};
-    /* Scores that are all alike: any of them will do, behind those that are better. */
+    /* Scores that are all alike: any of them will do, behind the better ones. */
     if (count_from(scores, n, high) >= wanted) low = high;
     if (count_from(scores, n, top) >= wanted) low = top;
     uint32_t better = count_above(scores, n, low);
@@ -434,8 +450,7 @@ static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, 
 
 #ifdef LANE_TILE
 
-/* Rows behind the last, up to a whole register, get a factor that is no number, and so scores that are above nothing.
- */
+/* Rows behind the last, up to a whole register, get a factor of NaN. Their scores are NaN and above nothing. */
 static void tile_terms(sl_tile *tile, const sl_code_rows *rows) {
     const uint8_t *row = rows->base + (size_t)tile->first * rows->pitch;
     const size_t whole = (tile->rows + LANE_F - 1) / LANE_F * LANE_F;
@@ -448,7 +463,7 @@ static void tile_terms(sl_tile *tile, const sl_code_rows *rows) {
 
 #ifndef LANE_TRANSPOSE
 
-/* Four elements of a row at a time. */
+/* Takes four elements of a row at a time. */
 static void tile_bytes(sl_tile *tile, const sl_code_rows *rows) {
     size_t half = tile->codes == SL_CODES_I4 ? tile->steps / 2 : tile->steps;
     for (size_t i = 0; i < tile->rows; i++) {
@@ -466,7 +481,7 @@ static void tile_bytes(sl_tile *tile, const sl_code_rows *rows) {
 
 #else
 
-/* A register of each of LANE_F rows becomes a register of each four of their elements. */
+/* Turns a register of each of LANE_F rows into a register of each four of their elements. */
 static void tile_bytes(sl_tile *tile, const sl_code_rows *rows) {
     size_t half = tile->codes == SL_CODES_I4 ? tile->steps / 2 : tile->steps;
     for (size_t group = 0; group < tile->rows; group += LANE_F) {
@@ -499,7 +514,7 @@ static void tile_pack(sl_tile *tile, const sl_code_rows *rows, uint32_t first, s
 
 #ifndef LANE_APPEND
 
-/* The lanes of the bits, with their numbers from `first` on, one after another; whole registers may be written. */
+/* Appends the lanes of the bits, with their numbers from `first` on. Whole registers may be written. */
 static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
     float all[LANE_F];
     memcpy(all, &score, sizeof all);
@@ -513,8 +528,8 @@ static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first
 #endif
 
 static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F totals) {
-    F score = lane_mul(lane_mul(totals, lane_splat(scan->query.scale)), lane_f32(tile->factors + row, LANE_F));
-    score = lane_add(score, lane_mul(lane_f32(tile->biases + row, LANE_F), lane_splat(scan->query.bias_scale)));
+    F score = totals * lane_splat(scan->query.scale) * lane_f32(tile->factors + row, LANE_F);
+    score += lane_f32(tile->biases + row, LANE_F) * lane_splat(scan->query.bias_scale);
     uint32_t better = lane_above(score, lane_splat(scan->least));
     if (__builtin_expect(better == 0, 1)) return;
     if (scan->rows < row + LANE_F) better &= scan->rows > row ? (1u << (scan->rows - row)) - 1 : 0;
@@ -522,7 +537,7 @@ static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F total
     scan->count += (uint32_t)__builtin_popcount(better);
 }
 
-/* So many registers of rows, up to LANE_TILE, and so many queries, up to four: each load serves several products. */
+/* Scans `wide` registers of rows, up to LANE_TILE, for up to four queries: each load serves several products. */
 static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *tile, size_t row, sl_scan *const *scans,
                           const int32_t *offsets) {
     R8 sums[LANE_TILE][4];
@@ -569,7 +584,7 @@ static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *
                       lane_totals(sums[i][q], codes == SL_CODES_I4 ? 2 : 1, offsets[q]));
 }
 
-/* Each width is a loop of its own: few rows, as a small partition has and the end of any, are not worth a wide one. */
+/* Each width has a loop of its own: a small partition, or the end of any, has too few rows for a wide loop. */
 static AI void scan_few(sl_codes codes, size_t queries, sl_tile *tile, sl_scan *const *scans) {
     int32_t offsets[4];
     for (size_t q = 0; q < queries; q++)
@@ -588,7 +603,7 @@ static AI void scan_few(sl_codes codes, size_t queries, sl_tile *tile, sl_scan *
     }
 }
 
-/* So is each number of queries: of those that look at a partition, the last are as often one as four. */
+/* Each number of queries has a loop of its own too: the last queries of a partition are as often one as four. */
 static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
     size_t q = 0;
     for (; n - q >= 4; q += 4)
@@ -604,7 +619,7 @@ static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *sc
 static void tile_best(sl_scan *scan, uint32_t keep, int exact) {
     const uint32_t most = keep + keep / 4;
     sl_bound bound = bound_of_best(scan->scores, scan->count, keep, exact ? keep : most);
-    /* Which of those that are alike go would depend on their order. */
+    /* A choice among scores that are alike would depend on their order. */
     if (exact && bound.kept < scan->count && count_from(scan->scores, scan->count, bound.least) > keep)
         bound = bound_of_best(scan->scores, scan->count, keep, most);
     if (bound.kept == scan->count) return;
@@ -723,7 +738,7 @@ static AI refine_sum refine_step(sl_refine type, refine_kernel kernel, refine_su
                                  const float *query, size_t n, F scale) {
     F x = refine_load(type, row, n), q = lane_f32(query, n);
     if (kernel == REFINE_L2) {
-        F difference = lane_sub(q, lane_mul(x, scale));
+        F difference = q - x * scale;
         sum.sum = lane_fma(difference, difference, sum.sum);
     } else {
         sum.sum = lane_fma(x, q, sum.sum);
@@ -748,10 +763,9 @@ static AI float refine(sl_refine type, refine_kernel kernel, const void *row, co
     for (; dim >= LANE_F; dim -= LANE_F, x += lane, query += LANE_F)
         a = refine_step(type, kernel, a, x, query, LANE_F, s);
     if (dim) b = refine_step(type, kernel, b, x, query, dim, s);
-    float sum = lane_sum_f32(lane_add(lane_add(a.sum, b.sum), lane_add(c.sum, d.sum)));
+    float sum = lane_sum_f32((a.sum + b.sum) + (c.sum + d.sum));
     if (kernel == REFINE_L2) return sum;
-    if (kernel == REFINE_DOT_NORM)
-        *row_norm2 = lane_sum_f32(lane_add(lane_add(a.norm, b.norm), lane_add(c.norm, d.norm))) * scale * scale;
+    if (kernel == REFINE_DOT_NORM) *row_norm2 = lane_sum_f32((a.norm + b.norm) + (c.norm + d.norm)) * scale * scale;
     return sum * scale;
 }
 
@@ -780,7 +794,7 @@ static float take_byte(float *restrict x, size_t n, int8_t *restrict code, int32
     if (!isfinite(unit) || !isfinite(inverse)) unit = inverse = 0;
     int32_t total = 0;
     for (size_t i = 0; i < n; i++) {
-        /* The nearest integer, ties to even, is left in the lower bits; compilers vectorise this. */
+        /* The lower bits hold the nearest integer, ties to even; compilers vectorise this. */
         float shifted = x[i] * inverse + 0x1.8p23f;
         uint32_t bits;
         memcpy(&bits, &shifted, sizeof bits);

@@ -1,110 +1,127 @@
 /*
- * The kernel table: everything that must be fast, once for each ISA tier, bound once.
+ * The kernel table: everything that must be fast, once for each ISA tier.
  *
- * One body (body.h) holds the loops; a tier is a thin file that defines the lane operations and includes it. Integer
- * results are exact and the same on every tier for every value and every dim up to SL_MAX_DIM; float results agree
- * with the scalar tier within dim * 2^-23 * sum|a_i b_i|.
+ * One body (body.h) holds the loops. A tier is a thin file that defines the lane operations and includes the body.
+ * Integer results are exact. They are the same on every tier, for every value and every dim up to SL_MAX_DIM. Float
+ * results agree with the scalar tier within dim * 2^-23 * sum|a_i b_i|.
  */
 #ifndef SL_DISTANCE_KERNELS_H
 #define SL_DISTANCE_KERNELS_H
 
 #include "base/visited.h"
 
-/* Rows are read in whole steps of this many bytes, and the query is zero behind its last element, so no kernel over
+/* Rows are read in whole steps of this many bytes. The query is zero behind its last element, so that no kernel over
  * rows has a tail. */
 #define SL_ROW_STEP 64u
 
-/* Geometry of an array of code rows. A row is `width` bytes that the kernel reads (the codes, and behind them
- * anything readable: the query is zero there; F32 rows must be finite there, since 0 * NaN is NaN), and somewhere in
- * its pitch a float factor and, if bias is not 0, a float bias right behind it. Behind the last row SL_ROW_STEP bytes
- * are readable. */
+/*
+ * Geometry of an array of code rows.
+ *
+ * A kernel reads `width` bytes of a row: the codes, and behind them anything readable, since the query is zero there.
+ * F32 rows must be finite there, because 0 * NaN is NaN. Somewhere in its pitch a row has a float factor. If `bias` is
+ * not 0, a float bias follows the factor. SL_ROW_STEP bytes behind the last row are readable.
+ */
 typedef struct sl_code_rows {
     const uint8_t *base;
     size_t pitch;  /* bytes from row to row, a multiple of 4 */
-    size_t size;   /* bytes of a row that are its own: all its pitch, or less, and what lies behind is not */
+    size_t size;   /* bytes of a row that are its own: its whole pitch, or less if something else lies behind */
     size_t width;  /* bytes read of each, a multiple of SL_ROW_STEP */
     size_t factor; /* byte offset of the factor in a row, a multiple of 4 */
     size_t bias;   /* byte offset of the bias, factor + 4, or 0: no bias */
 } sl_code_rows;
 
-/* A query in the form the row kernels want. `code` is 64-byte aligned, `width` bytes (2 * width of I4), zero behind the
- * last element.
+/*
+ * A query in the form of the row kernels. `code` is 64-byte aligned, has `width` bytes (2 * width for I4), and is zero
+ * behind the last element.
  *
- *   I8    int8_t; rows hold unsigned bytes (a signed code x is stored as x + 128), so that vpdpbusd takes them as they
- *         are, and `offset` takes out what the +128 added (128 * sum of the query), once a query
+ *   I8    int8_t. Rows hold unsigned bytes: a signed code x is stored as x + 128, so that vpdpbusd takes the bytes as
+ *         they are. `offset`, 128 * the sum of the query, takes out what the 128 added, once a query.
  *
- *   I16   int16_t; rows hold int16_t
+ *   I16   int16_t. Rows hold int16_t.
  *
- *   F32   float; rows hold float
+ *   F32   float. Rows hold float.
  *
- *   I4    int8_t, 2 * width bytes: the first width of them belong to the lower halves of a row's bytes, the others to
- *         the upper halves. Of a number k in a row 2k - 15 is meant, and `offset` is 15 * the sum of the query
+ *   I4    int8_t. The first `width` bytes belong to the lower halves of a row's bytes, the others to the upper halves.
+ *         A number k in a row stands for 2k - 15, and `offset` is 15 * the sum of the query.
  */
 typedef struct sl_query_code {
     const void *code;
-    int64_t offset; /* of I8 and I4; 0 otherwise */
+    int64_t offset; /* I8 and I4; 0 for other codes */
     float scale;
-    float bias_scale; /* what the rows' bias counts for */
+    float bias_scale; /* weight of the rows' bias */
 } sl_query_code;
 
-/* out[i] = (dot(row ids[i], query) - offset) * scale * factor(row) + bias(row) * bias_scale, for i < n: larger is
- * nearer whatever the metric. While row i is scored row i + ahead is prefetched; ahead 0 prefetches nothing. ids need
- * not differ. */
+/*
+ * Scores n rows: out[i] = (dot(row ids[i], query) - offset) * scale * factor(row) + bias(row) * bias_scale. Larger is
+ * nearer under every metric. ids need not differ.
+ *
+ * While row i is scored, row i + ahead is prefetched. An `ahead` of 0 prefetches nothing.
+ */
 typedef void sl_score_fn(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
                          size_t ahead, float *out);
 
-#define SL_NO_LINK 0xffffffffu /* ends a list of links; no id, since `count` is at most that */
+#define SL_NO_LINK 0xffffffffu /* ends a list of links; it is no id, since `count` is at most this */
 
-/* Finds the links of a list, up to its end, that are below `count` and not marked as visited. The links are marked and
- * put at `found`, which has room for degree + 16. Links that are not below `count` are passed over. Returns how many
- * were found. */
+/*
+ * Finds the links of a list, up to its end, that are below `count` and not marked as visited. The links found are
+ * marked and written to `found`, which has room for degree + 16. Links that are not below `count` are passed over.
+ * Returns how many were found.
+ */
 typedef size_t sl_unseen_fn(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found);
 
 #define SL_NEAR 16u
 
-/* What a walk has come upon, in order of arrival. `scores`, `open` and `ids` have room for 32 more than are ever there,
- * and of what `tops` and `peaks` then need for 16 more. Behind the last, what `open` and `tops` have in the
- * same sixteen is -INFINITY; when `peaks` are true is the tier's own affair. */
+/*
+ * The candidates of a walk, in order of arrival.
+ *
+ * `scores`, `open` and `ids` have room for 32 more than are ever there. `tops` and `peaks` have room for 16 more than
+ * that many need. Behind the last candidate, `open` and `tops` are -INFINITY up to the end of that sixteen. Each tier
+ * has its own rule for when `peaks` are true.
+ */
 typedef struct sl_candidates {
-    float *scores, *open; /* `open` is -INFINITY where one is expanded */
+    float *scores, *open; /* `open` is -INFINITY for a candidate that is expanded */
     float *tops;          /* the best of each 16 of `open` */
     float *peaks;         /* the best of each 16 of `tops` */
     uint32_t *ids;
     size_t count;
-    float floor;         /* what is not above it is not admitted */
-    float near[SL_NEAR]; /* the scores of the best so far, best first */
-    size_t near_count;   /* how many of them anybody asks for: of 0 none are noted */
+    float floor;         /* only scores above it are admitted */
+    float near[SL_NEAR]; /* the best scores so far, best first */
+    size_t near_count;   /* how many of them the walk uses; 0: none are kept */
 } sl_candidates;
 
 #define SL_NO_PLACE SIZE_MAX
 
 typedef struct sl_candidate_kernels {
-    /* None there or near, and any number admitted. */
+    /* Empties the pool. It then admits any number. */
     void (*empty)(sl_candidates *all);
-    /* Appends what of n is above the floor. NaN is not. */
+    /* Appends those of n scores that are above the floor. NaN is not. */
     void (*admit)(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n);
-    /* The place of the best that is open, which it no longer is; SL_NO_PLACE where none is. */
+    /* Returns the place of the best open candidate and closes it; SL_NO_PLACE if none is open. */
     size_t (*best)(sl_candidates *all);
-    /* How many of n scores are no less than a bound. */
+    /* Returns how many of n scores are at least `bound`. */
     size_t (*at_least)(const float *scores, size_t n, float bound);
-    /* Leaves the `wanted` best, or more of the best up to `most`, in the order they were in; what is no better than all
-     * these is not admitted from then on. Where there are no more than `most`, nothing changes. */
+    /* Keeps the `wanted` best, or more of the best up to `most`, in their order. From then on a score no better than
+     * all of these is not admitted. Up to `most` candidates, nothing changes. */
     void (*keep)(sl_candidates *all, uint32_t wanted, uint32_t most);
 } sl_candidate_kernels;
 
-/* Products of many rows with many queries. A tile holds consecutive rows of I8 or I4 codes side by side: of a group of
- * `group` rows, as many as a register holds sums, the first four elements of each, then the next four, so that a
- * register's sums need not be added to one another. Of I4 the elements in lower halves of bytes come first. */
-#define SL_TILE_ROWS 256u /* a multiple of what any tier takes at once */
+/*
+ * Products of many rows with many queries.
+ *
+ * A tile holds consecutive rows of I8 or I4 codes side by side. A group is as many rows as a register holds sums. The
+ * tile holds the first four elements of each row of a group, then the next four. The sums of a register therefore need
+ * not be added to one another. For I4 the elements in lower halves of bytes come first.
+ */
+#define SL_TILE_ROWS 256u /* a multiple of the rows that any tier takes at once */
 
 typedef struct sl_tile {
     sl_codes codes;
-    size_t steps;            /* of four elements: sl_tile_steps */
-    size_t rows;             /* up to SL_TILE_ROWS */
-    uint32_t first;          /* number of its first row; the others follow */
+    size_t steps;            /* steps of four elements: sl_tile_steps */
+    size_t rows;             /* at most SL_TILE_ROWS */
+    uint32_t first;          /* number of its first row; the other rows follow */
     uint8_t *bytes;          /* SL_TILE_ROWS * 4 * steps, aligned to 64 */
     float *factors, *biases; /* SL_TILE_ROWS each */
-    /* What is read after this tile, which scanning asks for a line at a time; the same where nothing is. */
+    /* The memory that is read after this tile. Scanning prefetches it a line at a time. Equal pointers: none. */
     const uint8_t *ahead, *ahead_end;
 } sl_tile;
 
@@ -112,35 +129,36 @@ static inline size_t sl_tile_steps(sl_codes codes, size_t dim) {
     return codes == SL_CODES_I4 ? 2 * ((dim + 7) / 8) : (dim + 3) / 4;
 }
 
-/* A query and what it has found: numbers and scores of rows that score above `least`. The caller sees to it that there
- * is room for a tile's and 16 more. */
+/*
+ * A query and its finds: numbers and scores of rows that score above `least`. The caller provides room for a tile's
+ * finds and 16 more.
+ */
 typedef struct sl_scan {
-    sl_query_code query; /* the code's elements in a tile's order, zero up to a multiple of 64 */
+    sl_query_code query; /* the code's elements lie in a tile's order and are zero up to a multiple of 64 */
     float least;
-    uint32_t rows; /* of the tile, the first so many are looked at */
+    uint32_t rows; /* only so many rows of the tile, from its first, are scanned */
     uint32_t count;
     uint32_t *ids;
     float *scores;
 } sl_scan;
 
-/* NULL in the scalar tier, for which there is nothing to gain. */
+/* NULL in the scalar tier, which would gain nothing. */
 typedef struct sl_tile_kernels {
     /* Fills a tile with rows first to first + n - 1. */
     void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);
-    /* The scans are different ones, and none of them looks at more rows than the tile has. */
+    /* Scans the tile for n different scans. No scan covers more rows than the tile has. */
     void (*scan)(sl_tile *tile, sl_scan *const *scans, size_t n);
-    /* Leaves the `keep` best of what was found, or a quarter more, in the order they were in; what is no better than
-     * all these is not taken from then on. `exact`: no more than `keep`, but where several score as the last of them
-     * do, as without it. */
+    /* Keeps the `keep` best finds, or up to a quarter more, in their order. From then on a row no better than all of
+     * these is not taken. `exact`: keeps no more than `keep`, unless several score as the last of them does. */
     void (*best)(sl_scan *scan, uint32_t keep, int exact);
 } sl_tile_kernels;
 
-/* Re-ranking: a row of one type against a float query, dim elements, no alignment asked, nothing read behind dim. The
- * row's elements count as element * scale. */
+/* Re-ranking: a row of one type against a float query of dim elements. No alignment is needed, and nothing behind dim
+ * is read. An element of the row counts as element * scale. */
 typedef struct sl_refine_kernels {
     float (*dot)(const void *row, const float *query, size_t dim, float scale);
     float (*l2)(const void *row, const float *query, size_t dim, float scale);
-    /* Both sums of a cosine in one pass over the row: returns the dot product, *row_norm2 gets the row's own. */
+    /* Returns the dot product. *row_norm2 gets the row's product with itself, from the same pass over the row. */
     float (*dot_norm)(const void *row, const float *query, size_t dim, float scale, float *row_norm2);
 } sl_refine_kernels;
 
@@ -151,11 +169,11 @@ typedef struct sl_kernels {
     sl_candidate_kernels walk;
     sl_tile_kernels tile;
 
-    /* Of n > 0 elements of x the nearest multiples of a unit, -127 to 127 of them, in `code`, and what they leave over
-     * in x. Returns the unit, 0 where x is zero or not finite; *sum gets the sum of the code. */
+    /* Writes the nearest multiples of a unit, -127 to 127 of them, to n > 0 elements of x into `code`, and leaves the
+     * rest in x. *sum gets the sum of the code. Returns the unit, which is 0 if x is zero or not finite. */
     float (*take_byte)(float *x, size_t n, int8_t *code, int32_t *sum);
 
-    /* One to one on raw vectors of any alignment; nothing is read behind dim. */
+    /* Two raw vectors of any alignment. Nothing behind dim is read. */
     int64_t (*dot_i8)(const int8_t *a, const int8_t *b, size_t dim);
     int64_t (*l2_i8)(const int8_t *a, const int8_t *b, size_t dim);
     int64_t (*dot_u8)(const uint8_t *a, const uint8_t *b, size_t dim);
@@ -163,13 +181,13 @@ typedef struct sl_kernels {
     int64_t (*dot_i16)(const int16_t *a, const int16_t *b, size_t dim);
     int64_t (*l2_i16)(const int16_t *a, const int16_t *b, size_t dim);
 
-    sl_refine_kernels refine[4]; /* by sl_refine: F32 and I16; rows of BF16 become floats first (codec.h) */
+    sl_refine_kernels refine[4]; /* by sl_refine: F32 and I16; rows of BF16 become floats first (encode.h) */
 } sl_kernels;
 
-/* The table of one tier; NULL where this build or machine lacks it. */
+/* Returns the table of a tier, or NULL if this build or machine lacks the tier. */
 const sl_kernels *sl_kernels_of(sl_isa isa);
 
-/* The table of the tier in use, sl_cpu_tier(). */
+/* Returns the table of the tier in use, sl_cpu_tier(). */
 const sl_kernels *sl_kernels_best(void);
 
 #endif

@@ -1,15 +1,13 @@
-/* What the files of all tiers share before they define their lanes: the four-lane vectors in which scores are
- * finished (compiler vectors, so that they are the same everywhere), and the tables' declarations. */
+/* The common part of all tiers' files: four-lane vectors, in which scores are finished, and the declarations of the
+ * tables. The vectors are the compiler's, so that scores are the same everywhere. */
 #ifndef SL_DISTANCE_LANES_H
 #define SL_DISTANCE_LANES_H
 
+#include "base/inline.h"
 #include "base/prefetch.h"
 #include "distance/kernels.h"
 
 #include <string.h>
-
-/* Small functions that must vanish into the kernels around them. */
-#define AI inline __attribute__((always_inline))
 
 typedef float f4 __attribute__((vector_size(16)));
 typedef int32_t i4 __attribute__((vector_size(16)));
@@ -20,8 +18,8 @@ static AI float load_float(const void *from) {
     return value;
 }
 
-/* The largest magnitude. The bits of magnitudes order as the magnitudes do, and integers have a maximum that compilers
- * vectorise. */
+/* Returns the largest magnitude. The bits of magnitudes order as the magnitudes do, and compilers vectorise the maximum
+ * of integers. */
 static AI float largest_of(const float *x, size_t n) {
     int32_t most = 0;
     for (size_t i = 0; i < n; i++) {
@@ -35,7 +33,7 @@ static AI float largest_of(const float *x, size_t n) {
     return value;
 }
 
-/* One a tier; table.c knows which of them a build holds. */
+/* One for each tier; table.c knows which of them a build holds. */
 extern const sl_kernels sl_kernels_scalar;
 extern const sl_kernels sl_kernels_avx2;
 extern const sl_kernels sl_kernels_avxvnni;

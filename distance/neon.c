@@ -1,8 +1,10 @@
-/* NEON with the dot product instructions of Armv8.2, as Neoverse N1 and Graviton 2 and their successors have them.
+/*
+ * NEON with the dot product instructions of Armv8.2, as Neoverse N1, Graviton 2 and their successors have them.
  *
- * Why no sum overflows, for any values and any dim up to 65536: a 32-bit lane takes 4 products a register of 16 bytes,
- * of at most 255 * 255, so that A8 stays below 4 * 65025 * 4096 < 2^30; 16-bit products, 2^30 or, of unsigned ones,
- * 2^32 - 2^17 + 1 at most, fit 32 bits one by one and are added up in 64. */
+ * Why no sum overflows, for any values and any dim up to 65536: a 32-bit lane takes 4 products of a register of 16
+ * bytes, of at most 255 * 255 each. A8 therefore stays below 4 * 65025 * 4096 < 2^30. 16-bit products are at most 2^30,
+ * unsigned ones at most 2^32 - 2^17 + 1. Each fits 32 bits, and they are added up in 64.
+ */
 #include "distance/lanes.h"
 
 #include <arm_neon.h>
@@ -18,7 +20,7 @@
 typedef uint8x16_t V;
 typedef int8x16_t Q8;
 typedef int32x4_t R8;
-typedef uint32x4_t A8; /* of two's complement where the products are signed */
+typedef uint32x4_t A8; /* two's complement if the products are signed */
 typedef int64x2_t A16;
 typedef float32x4_t F;
 
@@ -63,7 +65,7 @@ static AI R8 lane_row4(R8 sum, V nibbles, V query) {
     return vdotq_s32(sum, vreinterpretq_s8_u8(nibbles), vreinterpretq_s8_u8(query));
 }
 
-/* The instruction wants two signed operands: the row is taken less 128, see lane_offset. */
+/* The instruction takes two signed operands: the row is taken less 128, see lane_offset. */
 static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return vdotq_s32(sum, flip8(row), query);
 }
@@ -92,7 +94,7 @@ static AI A8 lane_dot_u8(A8 sum, V a, V b) {
     return vdotq_u32(sum, a, b);
 }
 
-/* Below 2^30 in magnitude, so that a sum of unsigned products reads the same as a signed one. */
+/* The sum is below 2^30 in magnitude, so that a sum of unsigned products reads the same as a signed one. */
 static AI int64_t lane_total8(A8 sum) {
     return vaddlvq_s32(vreinterpretq_s32_u32(sum));
 }
@@ -134,18 +136,6 @@ static AI int64_t lane_total_squares(A16 sum, size_t steps) {
 
 static AI F lane_fma(F a, F b, F c) {
     return vfmaq_f32(c, a, b);
-}
-
-static AI F lane_add(F a, F b) {
-    return vaddq_f32(a, b);
-}
-
-static AI F lane_sub(F a, F b) {
-    return vsubq_f32(a, b);
-}
-
-static AI F lane_mul(F a, F b) {
-    return vmulq_f32(a, b);
 }
 
 static AI F lane_splat(float value) {

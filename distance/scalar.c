@@ -16,7 +16,7 @@ typedef int64_t A8;
 typedef int64_t A16;
 typedef float F;
 
-/* The element's bits; the operations know its type. */
+/* Loads the element's bits; the operations know its type. */
 static AI V lane_load(const void *from, size_t bytes) {
     if (bytes == 1) return *(const uint8_t *)from;
     uint16_t value;
@@ -115,18 +115,6 @@ static AI int64_t lane_total_squares(A16 sum, size_t steps) {
 
 static AI F lane_fma(F a, F b, F c) {
     return a * b + c;
-}
-
-static AI F lane_add(F a, F b) {
-    return a + b;
-}
-
-static AI F lane_sub(F a, F b) {
-    return a - b;
-}
-
-static AI F lane_mul(F a, F b) {
-    return a * b;
 }
 
 static AI F lane_splat(float value) {

@@ -1,6 +1,7 @@
 /*
- * What a walk does before and after it scores: which links are new, which scores are worth a place, which candidate
- * comes next. Once over the sixteens of x86.h, where there are any, and once as plain loops. Included by body.h.
+ * The steps of a walk before and after scoring: which links are new, which scores are worth a place, which candidate
+ * comes next. They are written twice: over the sixteens of x86.h, for tiers that have them, and as plain loops. body.h
+ * includes this file.
  */
 #ifndef SL_DISTANCE_SIFT_H
 #define SL_DISTANCE_SIFT_H
@@ -11,21 +12,23 @@
 
 #ifdef LANE_GATHERS
 
-/* All of sixteen links are looked at before any is marked. The links' words may change meanwhile, each as a whole. */
+/* All of sixteen links are looked at before any is marked. Another thread may change the links' words meanwhile, each
+ * as a whole. */
 static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
     const V end = M(set1_epi32)((int)(uint32_t)count), none = M(set1_epi32)((int)SL_NO_LINK);
     size_t kept = 0;
     for (size_t j = 0; j < degree; j += 16) {
         V ids = lane_ids(links + j, degree - j);
         uint32_t there = first_of(degree - j), set = lane_below(ids, none, there);
-        /* Those before the end of the list. */
+        /* The links before the end of the list. */
         uint32_t valid = lane_below(ids, end, there) & (set ^ (set + 1));
         uint32_t fresh = lane_unmarked(visited, ids, valid);
         lane_pack(found + kept, ids, fresh);
         kept += (size_t)__builtin_popcount(fresh);
         if (set != 0xffff) break;
     }
-    /* What stands twice among sixteen, in a damaged list or one that is being written, counts once. */
+    /* An id that stands twice among sixteen counts once. A damaged list, or one that is being written, may hold such an
+     * id. */
     size_t once = 0;
     sl_visited table = *visited; /* a copy stays in registers */
     for (size_t i = 0; i < kept; i++) {
@@ -57,7 +60,8 @@ static size_t unseen(sl_visited *visited, const uint32_t *links, size_t degree, 
 
 #ifdef LANE_SIFTS
 
-/* Of so many candidates all tops are looked at, which takes less time than a peak's detour; peaks are not kept. */
+/* Up to so many candidates, the walk looks at all tops, which takes less time than the detour by a peak. Peaks are then
+ * not kept. */
 enum { FEW = 8192 };
 
 static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
@@ -70,7 +74,7 @@ static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
 
 static AI void range_of(const float *scores, uint32_t n, float *low, float *high) {
     const S none = sixteen_splat(-INFINITY);
-    S most = none, least = none; /* of the scores, and of what they are below zero */
+    S most = none, least = none; /* the greatest of the scores, and of their negatives */
     for (uint32_t i = 0; i < n; i += 16) {
         uint32_t there = first_of(n - i);
         S score = sixteen_first(scores + i, n - i);
@@ -90,7 +94,8 @@ static void empty(sl_candidates *all) {
     sixteen_store(all->near, none);
 }
 
-/* The best of each sixteen of n, from the one that holds `first`; behind the last one nothing is open. */
+/* Writes the best of each sixteen of n, from the sixteen that holds `first` on. Behind the last sixteen nothing is
+ * open. */
 static AI size_t renew_best(const float *of, size_t n, size_t first, float *into) {
     size_t i = first / 16;
     for (; 16 * i < n; i++)
@@ -109,8 +114,8 @@ static AI void lane_tops(sl_candidates *all) {
     renew_tops(all, 0);
 }
 
-/* Those of sixteen scores that are nearer than the last that is asked for: each place gets what was there, or the
- * lesser of what comes and what stood before it. */
+/* Notes those of sixteen scores that are better than the last noted one. Each place gets the greater of its score and
+ * of the lesser of the new score and the one before. */
 static AI void note_near(sl_candidates *all, const float *scores, S score, uint32_t kept) {
     uint32_t nearer = sixteen_above(score, sixteen_splat(all->near[all->near_count - 1]), kept);
     if (!nearer) return;
@@ -138,7 +143,7 @@ static void admit(sl_candidates *all, const float *scores, const uint32_t *ids, 
     renew_tops(all, first);
 }
 
-/* The greatest of n, in whole sixteens. */
+/* Returns the greatest of n, in whole sixteens. */
 static AI float greatest(const float *x, size_t n) {
     S most = sixteen(x);
     for (size_t i = 16; i < n; i += 16)
@@ -146,7 +151,7 @@ static AI float greatest(const float *x, size_t n) {
     return sixteen_greatest(most);
 }
 
-/* Where a score stands that is there. */
+/* Returns the place of a score that is there. */
 static AI size_t place_of(const float *x, float score) {
     const S all = sixteen_splat(score);
     for (size_t place = 0;; place += 16) {
@@ -155,8 +160,8 @@ static AI size_t place_of(const float *x, float score) {
     }
 }
 
-/* A score in its sixteen, which is written as a whole, so that its next load can take it from the store. Returns the
- * greatest of the sixteen. */
+/* Writes a score into its sixteen. The sixteen is written as a whole, so that its next load can take it from the store.
+ * Returns the greatest of the sixteen. */
 static AI float put_score(float *x, size_t place, float score) {
     float *at = x + place / 16 * 16;
     S all = sixteen_choose(sixteen_splat(score), sixteen(at), 1u << place % 16);
@@ -212,8 +217,8 @@ static AI void range_of(const float *scores, uint32_t n, float *low, float *high
     }
 }
 
-/* Moves what is above a bound to the front, and of what lies on it the first few; returns how many. `open` goes with it
- * unless it is NULL. */
+/* Moves scores above a bound to the front, and the first `alike` of those equal to it. `open` is moved along unless it
+ * is NULL. Returns how many were kept. */
 static size_t lane_sift(float *scores, float *open, uint32_t *ids, size_t n, float bound, uint32_t alike) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -254,7 +259,7 @@ static void empty(sl_candidates *all) {
     close_16(all->peaks);
 }
 
-/* Each place gets what was there, or the lesser of what comes and what stood before it. */
+/* Each place gets the greater of its score and of the lesser of the new score and the one before. */
 static void note_near(sl_candidates *all, float score) {
     float before = INFINITY;
     for (size_t i = 0; i < all->near_count; i++) {
@@ -264,7 +269,7 @@ static void note_near(sl_candidates *all, float score) {
     }
 }
 
-/* A place that is open, in the sixteens it belongs to. */
+/* Opens a place in the sixteens that it belongs to. */
 static AI void open_place(sl_candidates *all, size_t place, float score) {
     size_t top = place / 16, peak = top / 16;
     if (place % 16 == 0) close_16(all->open + place);

@@ -1,7 +1,7 @@
 #include "base/cpu.h"
 #include "distance/lanes.h"
 
-/* sl_cpu_tiers() tells of the same tiers for the same architectures. */
+/* sl_cpu_tiers() reports the same tiers for the same architectures. */
 static const sl_kernels *const tables[SL_ISA_COUNT] = {
     [SL_ISA_SCALAR] = &sl_kernels_scalar,
 #if defined(__x86_64__)

@@ -1,39 +1,38 @@
 /*
- * The lane operations of the x86 tiers, once for 256-bit and 512-bit registers. A tier's file says
+ * The lane operations of the x86 tiers, once for 256-bit and 512-bit registers. A tier's file defines
  *
  *   LANE_BITS                  256 or 512
- *   LANE_DPBUSD, LANE_DPWSSD   the VNNI instructions, where the tier has them
+ *   LANE_DPBUSD, LANE_DPWSSD   the VNNI instructions, if the tier has them
  *
  * Why no sum overflows, for any values and any dim up to 65536:
- *   lane_row8    a whole row's sum is at most 255 * 128 * 65536 < 2^31, so that 32-bit lanes may also be added to one
- *                another. Without VNNI bytes are widened first: vpmaddubsw saturates at 16 bits.
- *   lane_row4    at most 15 * 128 * 65536 < 2^27; a pair of products of vpmaddubsw at most 2 * 15 * 128, of which a run
- *                of 8 is less than 2^15
- *   A8           a lane takes 4 products a register, of at most 255 * 255, and a register every 32 bytes at least:
+ *
+ *   lane_row8    A whole row's sum is at most 255 * 128 * 65536 < 2^31. 32-bit lanes may therefore be added to one
+ *                another too. Without VNNI, bytes are widened first: vpmaddubsw saturates at 16 bits.
+ *   lane_row4    A row's sum is at most 15 * 128 * 65536 < 2^27. A pair of products of vpmaddubsw is at most
+ *                2 * 15 * 128, and a run of 8 pairs is less than 2^15.
+ *   A8           A lane takes 4 products a register, of at most 255 * 255, and a register every 32 bytes at least:
  *                4 * 65025 * 2048 < 2^30. Lanes are added in 64 bits.
- *   A16          a pair of products lies in [-2 * 32768 * 32767, 2^31], and 2^31 does not fit. 2^31 - 1 more it lies in
- *                [65535, 2^32 - 1], an unsigned 32-bit number, whatever the wrapping sum went through. Those are added
- *                up in 64 bits: `odd` takes the upper one of each 64, `all` both as they stand together, modulo 2^64;
- *                the lower ones' sum is all - (odd << 32). What was added a step is subtracted at the end.
- *   squares      of u in [0, 65535]: with v = u - 32768, u^2 = v^2 + 65536 v + 2^30, and v is a signed 16-bit number.
+ *   A16          A pair of products lies in [-2 * 32768 * 32767, 2^31], and 32 signed bits do not hold 2^31. The pair
+ *                plus 2^31 - 1 lies in [65535, 2^32 - 1]: an unsigned 32-bit number, even if the sum wrapped on the
+ *                way. These numbers are added up in 64 bits. `odd` takes the upper one of each 64, and `all` takes
+ *                both as they stand together, modulo 2^64. The sum of the lower ones is all - (odd << 32). The
+ *                2^31 - 1 of each step is subtracted at the end.
+ *   squares      u is in [0, 65535]. With v = u - 32768, u^2 = v^2 + 65536 v + 2^30, and v is a signed 16-bit number.
  *                `linear` sums v in 32 bits: at most 2 * 32768 a register and lane, 4096 registers: 2^28.
  */
 #ifndef SL_DISTANCE_X86_H
 #define SL_DISTANCE_X86_H
 
+#include "distance/float_lanes.h"
 #include "distance/lanes.h"
 
 #include <immintrin.h>
-#include <math.h>
 
 #define LANE_8  (LANE_BITS / 8u)
 #define LANE_16 (LANE_BITS / 16u)
-#define LANE_F  (LANE_BITS / 32u)
 
 #if LANE_BITS == 512
 typedef __m512i V;
-typedef __m512 F;
-#define M(op)         _mm512_##op
 #define BITS(op)      _mm512_##op##_si512
 #define LOW_HALF(v)   _mm512_castsi512_si256(v)
 #define BITS_STORE    _mm512_storeu_si512
@@ -42,8 +41,6 @@ typedef __m512 F;
 #define LANE_ROWS_I16 8u
 #else
 typedef __m256i V;
-typedef __m256 F;
-#define M(op)             _mm256_##op
 #define BITS(op)          _mm256_##op##_si256
 #define LOW_HALF(v)       _mm256_castsi256_si128(v)
 #define BITS_STORE(to, v) _mm256_storeu_si256((__m256i *)(to), v)
@@ -52,8 +49,8 @@ typedef __m256 F;
 #define LANE_ROWS_I16     4u /* two sums each, in 16 registers */
 #endif
 
-/* Sums in 32-bit lanes, of a type of their own: were they a V, gcc would copy them before and after every VNNI
- * instruction, which tells their element type. */
+/* Sums in 32-bit lanes have a type of their own. gcc would copy a V before and after every VNNI instruction, because
+ * these instructions name their element type. */
 typedef int32_t R8 __attribute__((vector_size(LANE_BITS / 8)));
 
 typedef struct A8 {
@@ -76,12 +73,7 @@ static AI V lane_load(const void *from, size_t bytes) {
     return _mm512_maskz_loadu_epi8(((__mmask64)1 << bytes) - 1, from);
 }
 
-static AI F lane_f32(const void *from, size_t n) {
-    if (n == LANE_F) return _mm512_loadu_ps(from);
-    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
-}
-
-/* n 16-bit integers. */
+/* Loads n 16-bit integers. */
 static AI __m256i load_half(const void *from, size_t n) {
     if (n == LANE_F) return _mm256_loadu_si256((const __m256i *)from);
     return _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), from);
@@ -89,18 +81,12 @@ static AI __m256i load_half(const void *from, size_t n) {
 
 #else
 
-/* AVX2 has no masked load of bytes: a part is copied to where a whole register may be read. */
+/* AVX2 has no masked load of bytes: a part is copied to a place where a whole register may be read. */
 static AI V lane_load(const void *from, size_t bytes) {
     if (bytes == LANE_8) return _mm256_loadu_si256((const __m256i *)from);
     uint8_t whole[LANE_8] = {0};
     memcpy(whole, from, bytes);
     return _mm256_loadu_si256((const __m256i *)whole);
-}
-
-static AI F lane_f32(const void *from, size_t n) {
-    if (n == LANE_F) return _mm256_loadu_ps(from);
-    __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), index));
 }
 
 static AI __m128i load_half(const void *from, size_t n) {
@@ -120,7 +106,7 @@ static AI F lane_i16(const void *from, size_t n) {
  * Adding lanes to one another
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Of each 128 bits of a and b: a0 + a2, b0 + b2, a1 + a3, b1 + b3. */
+/* Gives, for each 128 bits of a and b: a0 + a2, b0 + b2, a1 + a3, b1 + b3. */
 static AI V merge32(V a, V b) {
     return M(add_epi32)(M(unpacklo_epi32)(a, b), M(unpackhi_epi32)(a, b));
 }
@@ -133,7 +119,7 @@ static AI F merge32f(F a, F b) {
     return M(add_ps)(M(unpacklo_ps)(a, b), M(unpackhi_ps)(a, b));
 }
 
-/* The four totals, while the transposition that brings them side by side is going on anyway. */
+/* Gives the four totals. The transposition that brings them side by side also adds. */
 static AI i4 lane_sum4_i32(R8 a, R8 b, R8 c, R8 d) {
     V four = merge64(merge32((V)a, (V)b), merge32((V)c, (V)d));
 #if LANE_BITS == 512
@@ -223,8 +209,8 @@ static AI R8 lane_row4(R8 sum, V nibbles, V query) {
     return mixed_add(sum, nibbles, query);
 }
 
-/* The instruction wants one unsigned and one signed operand: one of them is shifted by 128, and what that added is
- * summed up beside it. */
+/* The instruction takes one unsigned and one signed operand. One operand is shifted by 128; `minus` sums what the shift
+ * adds. */
 static AI A8 lane_dot_i8(A8 sum, V a, V b) {
     sum.sum = mixed_add(sum.sum, flip8(a), b);
     sum.minus = mixed_add(sum.minus, M(set1_epi8)((char)0x80), b);
@@ -243,7 +229,7 @@ static AI R8 madd_add(R8 sum, V a, V b) {
     return (R8)M(add_epi32)((V)sum, M(madd_epi16)(a, b));
 }
 
-/* Bytes as 16-bit integers: those at even and those at odd places. */
+/* Bytes as 16-bit integers: those at even places and those at odd places. */
 typedef struct Q8 {
     V even, odd;
 } Q8;
@@ -268,9 +254,9 @@ static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return dot_wide(sum, widen_u8(row), query);
 }
 
-/* Pairs of products are added up in 16 bits, which so many fit into. */
+/* Pairs of products are added up in 16 bits, which hold this many. */
 #define LANE_RUN4 8u
-typedef int16_t R4 __attribute__((vector_size(LANE_BITS / 8))); /* as R8 */
+typedef int16_t R4 __attribute__((vector_size(LANE_BITS / 8))); /* a type of its own, as R8 */
 
 static AI R4 lane_begin4(R8 sum) {
     (void)sum;
@@ -319,7 +305,7 @@ static AI V four_rows(const R8 *sums) {
     return merge64(merge32((V)sums[0], (V)sums[1]), merge32((V)sums[2], (V)sums[3]));
 }
 
-/* Two floats, one behind the other, of each of two rows. */
+/* Loads two adjacent floats of each of two rows. */
 static AI __m128 two_of_2(const uint8_t *first, const uint8_t *second, size_t offset) {
     __m128 low = _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)(first + offset)));
     return _mm_loadh_pi(low, (const __m64 *)(const void *)(second + offset));
@@ -327,7 +313,7 @@ static AI __m128 two_of_2(const uint8_t *first, const uint8_t *second, size_t of
 
 #if LANE_BITS == 512
 
-/* Of each pair of 128-bit quarters of a and b: the sum, a's before b's. */
+/* Gives the sum of each pair of 128-bit quarters of a and b, a's before b's. */
 static AI V merge128(V a, V b) {
     return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
@@ -345,7 +331,7 @@ static AI F two_of_8(const uint8_t *const *row, size_t offset) {
     return _mm512_insertf32x4(all, two_of_2(row[6], row[7], offset), 3);
 }
 
-/* The float at the offset of each row, and the one behind it. */
+/* Gives the float at the offset of each row, and the float behind it. */
 static AI void lane_two_floats(const uint8_t *const *row, size_t offset, F *here, F *behind) {
     const V even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     F low = two_of_8(row, offset), high = two_of_8(row + 8, offset);
@@ -373,8 +359,8 @@ static AI void lane_two_floats(const uint8_t *const *row, size_t offset, F *here
 
 #endif
 
-/* Rounded after each step, as for four rows. A bias lies behind its factor; where there is none, what lies there is
- * read and left. */
+/* Rounds after each step, as the scores of four rows do. A bias lies behind its factor. Without a bias, the bytes there
+ * are read and ignored. */
 static AI void lane_finish(V totals, const sl_code_rows *rows, const sl_query_code *query, const uint8_t *const *row,
                            float *out) {
     F factor, bias;
@@ -389,14 +375,14 @@ static AI void lane_finish(V totals, const sl_code_rows *rows, const sl_query_co
  * Sixteen scores, in one register or two
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Of sixteen places those before the n-th. */
+/* Gives a bit for each of the first n of sixteen places. */
 static AI uint32_t first_of(size_t n) {
     return n < 16 ? (1u << n) - 1 : 0xffffu;
 }
 
 #if LANE_BITS == 512
 
-/* The lanes of the bits, one after another; a whole register is written. */
+/* Packs the lanes of the bits one after another. A whole register is written. */
 static AI void lane_pack(void *to, V a, uint32_t bits) {
     _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)bits, a));
 }
@@ -407,7 +393,7 @@ static AI S sixteen(const float *from) {
     return _mm512_loadu_ps(from);
 }
 
-/* The others are zero, and are not touched. */
+/* Loads n; the others are zero, and their memory is not touched. */
 static AI S sixteen_first(const void *from, size_t n) {
     return _mm512_maskz_loadu_ps((__mmask16)first_of(n), from);
 }
@@ -420,12 +406,12 @@ static AI S sixteen_splat(float value) {
     return _mm512_set1_ps(value);
 }
 
-/* a at the places of the bits, b elsewhere. */
+/* Gives a at the places of the bits, and b elsewhere. */
 static AI S sixteen_choose(S a, S b, uint32_t bits) {
     return _mm512_mask_mov_ps(b, (__mmask16)bits, a);
 }
 
-/* `first`, and all of a but the last, each a place on. */
+/* Gives `first` and all of a but the last, each a place on. */
 static AI S sixteen_behind(S a, float first) {
     __m512i ends = _mm512_castps_si512(_mm512_set1_ps(first));
     return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(a), ends, 15));
@@ -443,12 +429,12 @@ static AI S sixteen_negative(S a) {
     return _mm512_sub_ps(_mm512_setzero_ps(), a);
 }
 
-/* The greater of the first and the ninth, and so on. */
+/* Gives the greater of the first and the ninth, and so on. */
 static AI __m256 greater_half(S a) {
     return _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
 }
 
-/* Where, of `there`, a is above b, no less than b, the same. */
+/* Gives the bits of `there` at which a is above b, at least b, the same as b. */
 static AI uint32_t sixteen_above(S a, S b, uint32_t there) {
     return _mm512_mask_cmp_ps_mask((__mmask16)there, a, b, _CMP_GT_OQ);
 }
@@ -467,7 +453,7 @@ static AI void sixteen_pack(void *to, S a, uint32_t bits) {
 
 #else
 
-/* The numbers of the bits that are set in m, in order: of the k-th, counted from 0. */
+/* The numbers of the bits that are set in m, in order. KTH is the k-th of them, counted from 0. */
 #define BIT_BEFORE(m, b) __builtin_popcount((m) & ((1u << (b)) - 1))
 #define IS_KTH(m, k, b)  ((m) >> (b)&1 && BIT_BEFORE(m, b) == (k) ? (b) : 0)
 #define KTH(m, k)                                                                                                      \
@@ -486,7 +472,7 @@ static AI void lane_pack(void *to, V a, uint32_t bits) {
     _mm256_storeu_si256((__m256i *)to, _mm256_permutevar8x32_epi32(a, order));
 }
 
-/* Lanes before the n-th, of which the first stands for `from`. */
+/* A mask of the lanes before the n-th; the first lane counts as number `from`. */
 static AI V lanes_before(size_t n, int from) {
     V lanes = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(from));
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 16 ? (int)n : 16), lanes);
@@ -589,23 +575,23 @@ static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first
 
 #define LANE_SIFTS
 
-/* Without optimisation gcc's gathers are macros, whose conversions of sign count as ours. Gathers of eight take longer
- * than loads one by one on an AMD EPYC (Zen 3). */
+/* Without optimisation gcc's gathers are macros, and warnings about their conversions of sign would count as ours. On
+ * an AMD EPYC (Zen 3), gathers of eight take longer than loads one by one. */
 #if LANE_BITS == 512 && defined(__OPTIMIZE__)
 
 #define LANE_GATHERS
 
-/* n ids; others are zero, and are not touched. */
+/* Loads n ids; the others are zero, and their memory is not touched. */
 static AI V lane_ids(const uint32_t *from, size_t n) {
     return _mm512_maskz_loadu_epi32((__mmask16)first_of(n), from);
 }
 
-/* Which of `there` are below the end. */
+/* Gives the bits of `there` whose ids are below the end. */
 static AI uint32_t lane_below(V ids, V end, uint32_t there) {
     return _mm512_mask_cmplt_epu32_mask((__mmask16)there, ids, end);
 }
 
-/* Which of `there` are not marked. */
+/* Gives the bits of `there` whose ids are not marked. */
 static AI uint32_t lane_unmarked(const sl_visited *visited, V ids, uint32_t there) {
     const __m128i shift = _mm_cvtsi32_si128((int)visited->shift);
     V place = _mm512_and_si512(ids, _mm512_set1_epi32((int)visited->mask));
@@ -625,7 +611,7 @@ static AI uint32_t lane_unmarked(const sl_visited *visited, V ids, uint32_t ther
 #if LANE_BITS == 512
 #define LANE_TILE 4u
 #else
-#define LANE_TILE 2u /* of 16 registers */
+#define LANE_TILE 2u /* in 16 registers */
 #endif
 
 static AI void lane_store(void *to, V a) {
@@ -651,7 +637,7 @@ static AI uint32_t lane_above(F a, F b) {
 #endif
 }
 
-/* Rows of 32-bit lanes into columns: pairs within quarters of 128 bits, then the quarters. */
+/* Turns rows of 32-bit lanes into columns: first pairs within quarters of 128 bits, then the quarters. */
 static AI void lane_transpose(V *rows) {
     V pairs[LANE_F], fours[LANE_F];
     for (size_t i = 0; i < LANE_F; i += 2) {
@@ -713,30 +699,6 @@ static AI A16 lane_square_u16(A16 sum, V a) {
 static AI int64_t lane_total_squares(A16 sum, size_t steps) {
     int64_t constant = (int64_t)(steps * LANE_16) << 30;
     return lane_total16(sum, steps) + sum_i32((V)sum.linear) * 65536 + constant;
-}
-
-/* ---------------------------------------------------------------------------------------------------------------
- * Floats
- * ------------------------------------------------------------------------------------------------------------- */
-
-static AI F lane_fma(F a, F b, F c) {
-    return M(fmadd_ps)(a, b, c);
-}
-
-static AI F lane_add(F a, F b) {
-    return M(add_ps)(a, b);
-}
-
-static AI F lane_sub(F a, F b) {
-    return M(sub_ps)(a, b);
-}
-
-static AI F lane_mul(F a, F b) {
-    return M(mul_ps)(a, b);
-}
-
-static AI F lane_splat(float value) {
-    return M(set1_ps)(value);
 }
 
 #endif

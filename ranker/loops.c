@@ -2,8 +2,8 @@
 
 #include "base/cpu.h"
 
-/* The integer instructions that set the vnni tiers apart are of no use here: they share the tables below them. NEON is
- * what the body's four lanes are on such a machine. */
+/* The vnni tiers share the tables below them: the integer instructions that set them apart are of no use here. The four
+ * lanes of the scalar table are NEON's registers on such a machine. */
 static const sl_loops *const tables[SL_ISA_COUNT] = {
     [SL_ISA_SCALAR] = &sl_loops_scalar,
 #if defined(__x86_64__)

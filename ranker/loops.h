@@ -1,30 +1,31 @@
-/* Loops over floats, by ISA tier: one body, loops_body.h, compiled by a thin file a tier. No array needs to be aligned,
- * and nothing is read or written behind n. Sums are in an order that depends on the tier, not on the addresses. */
+/* Loops over floats, by ISA tier: one body, loops_body.h, which a thin file a tier compiles. Arrays need no alignment,
+ * and nothing behind n is read or written. The order of a sum depends on the tier, not on addresses. */
 #ifndef SL_RANKER_LOOPS_H
 #define SL_RANKER_LOOPS_H
 
 #include "ranker/spec.h"
 
-/* Numbers of a step that an optimiser needs. */
+/* The numbers of an optimiser's step. */
 typedef struct sl_step {
     float rate, l2;
     float beta1, beta2, epsilon;
     float correct1, correct2; /* Adam: 1 / (1 - beta^t) */
 } sl_step;
 
-/* A product of plain matrices: dst (rows, out) = src (rows, in; `stride` floats apart) times weights (in, out). */
+/* A product of plain matrices: dst (rows, out) = src (rows, in) times weights (in, out). Rows of src lie `stride`
+ * floats apart. */
 typedef struct sl_plain_product {
-    const float *src, *weights, *bias; /* bias NULL: none */
+    const float *src, *weights, *bias; /* bias may be NULL */
     size_t stride, rows, in, out;
     float *dst;
 } sl_plain_product;
 
-/* What dropout drops of (rows, n) values: element i of row r goes where the hash of (seed, first_row + r, i) says; what
- * stays is multiplied by `scale`. */
+/* Dropout of (rows, n) values. The hash of (seed, first_row + r, i) decides whether element i of row r is dropped.
+ * Values that stay are multiplied by `scale`. */
 typedef struct sl_dropout {
     uint64_t seed;
     size_t first_row;
-    uint32_t threshold; /* of 65536: as many are dropped */
+    uint32_t threshold; /* how many of 65536 values are dropped */
     float scale;
 } sl_dropout;
 
@@ -40,23 +41,25 @@ typedef struct sl_loops {
     void (*activate)(const float *z, size_t n, sl_activation activation, float *out);
     /* values[i] = 1 / (1 + e^-values[i]), within 3 ulp; 0 below -87. NaN stays NaN. */
     void (*sigmoid)(float *values, size_t n);
-    /* gradient[i] *= act'(z) in each of `rows` rows of n, where out[i] = act(z), of gelu z itself; the columns' sums of
-     * what results are added to column_sums[n]. out_scale is what tanh's out was multiplied by. */
+    /* Multiplies gradient[i] by act'(z) in each of `rows` rows of n. `out` is act(z), but z itself for gelu. The sums
+     * of the results' columns are added to column_sums[n]. out_scale is the factor that tanh's `out` was multiplied by.
+     * */
     void (*backward)(const float *out, float *gradient, size_t rows, size_t n, sl_activation activation,
                      float out_scale, float *column_sums);
     void (*dropout)(float *values, size_t rows, size_t n, const sl_dropout *dropout);
     void (*product)(const sl_plain_product *product);
-    /* sum += g^2, weights -= rate * g / (sqrt(sum) + epsilon), where g = gradient + l2 * weights */
+    /* sum += g^2, weights -= rate * g / (sqrt(sum) + epsilon), with g = gradient + l2 * weights */
     void (*adagrad)(float *weights, float *sum, const float *gradient, size_t n, const sl_step *step);
-    /* The moments as Kingma and Ba 2015, of the same g. */
+    /* The moments of Kingma and Ba 2015, of the same g. */
     void (*adam)(float *weights, float *first, float *second, const float *gradient, size_t n, const sl_step *step);
 } sl_loops;
 
-/* The tier's table, chosen once by sl_cpu_tier(); of a given tier, for tests: NULL where this machine cannot run it. */
+/* Returns the table of the tier in use, sl_cpu_tier(). sl_loops_of returns that of a given tier, or NULL if this
+ * machine cannot run it; tests use it. */
 const sl_loops *sl_loops_get(void);
 const sl_loops *sl_loops_of(sl_isa isa);
 
-/* One a tier; loops.c knows which of them a build holds. */
+/* One for each tier; loops.c knows which of them a build holds. */
 extern const sl_loops sl_loops_scalar;
 extern const sl_loops sl_loops_avx2;
 extern const sl_loops sl_loops_avx512;

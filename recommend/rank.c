@@ -1,7 +1,6 @@
 #include "recommend/recommender.h"
 #include "recommend/side.h"
 
-#include "distance/codec.h"
 #include "ranker/loss.h"
 
 #include <math.h>

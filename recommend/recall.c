@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "distance/codec.h"
+#include "distance/codec/vector_check.h"
 #include "hnsw/search/accessors.h"
 #include "recommend/session.h"
 

@@ -2,6 +2,7 @@
 #include "rows.h"
 
 #include "base/random.h"
+#include "distance/codec/encode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

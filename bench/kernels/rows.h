@@ -2,7 +2,7 @@
 #ifndef BENCH_KERNELS_ROWS_H
 #define BENCH_KERNELS_ROWS_H
 
-#include "distance/codec.h"
+#include "distance/codec/codec.h"
 
 /* A block of memory, filled at random, on 4 KB or 2 MB pages. */
 typedef struct block {

@@ -2,6 +2,9 @@
 
 #include "base/failure.h"
 #include "base/params.h"
+#include "distance/codec/encode.h"
+#include "distance/codec/encode4.h"
+#include "distance/codec/vector_check.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/graph/publish.h"

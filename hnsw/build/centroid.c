@@ -1,5 +1,7 @@
 #include "hnsw/build/kmeans.h"
 
+#include "distance/codec/encode.h"
+
 #include <string.h>
 
 /* Puts the mean of those rows whose squared length is at least `least` into learner->floats. Returns the mean of their

@@ -1,6 +1,7 @@
 #include "hnsw/build/kmeans.h"
 
 #include "base/random.h"
+#include "distance/codec/encode.h"
 #include "hnsw/search/score_block.h"
 
 #include <string.h>

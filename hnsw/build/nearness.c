@@ -1,5 +1,6 @@
 #include "hnsw/build/nearness.h"
 
+#include "distance/codec/encode.h"
 #include "hnsw/search/score_block.h"
 
 /* A row is asked for so many rows before it is scored. */

@@ -62,9 +62,9 @@ sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t thread
         sl_coarse_adopt(coarse, block);
     }
     if (is_due(&index->graph, end)) {
-        SL_TRY_GOTO(sl_coarse_learn(coarse, allocator, vector_of, index, end, index->graph.seed ^ 0x636f61727365u,
-                                    threads, projection->at),
-                    done);
+        const sl_coarse_vectors all = {.get = vector_of, .ctx = &index->graph, .n = end};
+        const uint64_t seed = index->graph.seed ^ 0x636f61727365u;
+        SL_TRY_GOTO(sl_coarse_learn(coarse, allocator, &all, seed, threads, projection->at), done);
         first = 0;
         sl_index_touch(index, projection->at, projection->width);
     }

@@ -8,7 +8,8 @@
 
 #include "base/numa.h"
 #include "base/prefetch.h"
-#include "distance/coarse.h"
+#include "distance/codec/coarse.h"
+#include "distance/codec/quantise.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/partition.h"
 #include "storage/origin.h"

@@ -1,3 +1,4 @@
+#include "distance/codec/encode4.h"
 #include "distance/double.h"
 #include "hnsw/graph/index.h"
 

@@ -5,7 +5,7 @@
 #define SL_HNSW_GRAPH_PARTITION_H
 
 #include "base/thread.h"
-#include "distance/codec.h"
+#include "distance/codec/codec.h"
 
 typedef struct sl_graph sl_graph; /* index.h */
 

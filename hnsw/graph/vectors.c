@@ -1,3 +1,5 @@
+#include "distance/codec/encode.h"
+#include "distance/codec/encode4.h"
 #include "hnsw/graph/index.h"
 
 sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_t stride) {

@@ -1,6 +1,7 @@
 #include "hnsw/search/batch.h"
 
 #include "base/failure.h"
+#include "distance/codec/vector_check.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/accessors.h"

@@ -1,5 +1,8 @@
 #include "base/failure.h"
 #include "base/params.h"
+#include "distance/codec/encode.h"
+#include "distance/codec/score.h"
+#include "distance/codec/vector_check.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/search/score_block.h"
 #include "hnsw/search/topk.h"

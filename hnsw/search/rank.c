@@ -1,5 +1,8 @@
 #include "hnsw/search/searcher_state.h"
 
+#include "distance/codec/encode.h"
+#include "distance/codec/score.h"
+
 #include <math.h>
 
 enum { BLOCK = 256 };

@@ -4,7 +4,7 @@
 #define SL_HNSW_SEARCH_SCORE_BLOCK_H
 
 #include "base/prefetch.h"
-#include "distance/codec.h"
+#include "distance/codec/codec.h"
 
 #include <math.h>
 

@@ -1,5 +1,6 @@
 #include "hnsw/search/walk.h"
 
+#include "distance/codec/encode.h"
 #include "distance/double.h"
 #include "hnsw/search/score_block.h"
 

@@ -2,6 +2,7 @@
 #ifndef SL_HNSW_SEARCH_WALK_H
 #define SL_HNSW_SEARCH_WALK_H
 
+#include "distance/codec/encode4.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/search/pool.h"
 

@@ -1,6 +1,7 @@
 #include "hnsw/tune/tune.h"
 
 #include "base/params.h"
+#include "distance/codec/vector_check.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
 

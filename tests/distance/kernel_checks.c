@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "tests/distance/kernel_checks.h"
 
-#include "distance/codec.h"
+#include "distance/codec/convert.h"
 #include "tests/distance/kernel_values.h"
 
 #include <float.h>

@@ -1,6 +1,7 @@
 /* Coarse rows: the projection they come from, what their scores are, and which true neighbours they put in front. */
 #include "base/cpu.h"
-#include "distance/coarse.h"
+#include "distance/codec/coarse.h"
+#include "distance/codec/encode.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"
@@ -34,7 +35,8 @@ static learned learned_make(size_t dim, sl_metric metric, const float *vectors, 
     l.buffer = aligned_alloc(64, sl_round_up(sl_coarse_query_size(&l.coarse), 64));
     l.x = malloc(dim * sizeof *l.x);
     ck_assert(l.projection && l.buffer && l.x);
-    ck_ok(sl_coarse_learn(&l.coarse, &allocator, vector_of, &l, n, 5, threads, l.projection));
+    const sl_coarse_vectors all = {.get = vector_of, .ctx = &l, .n = n};
+    ck_ok(sl_coarse_learn(&l.coarse, &allocator, &all, 5, threads, l.projection));
     sl_coarse_adopt(&l.coarse, l.projection);
     ck_assert(sl_coarse_is_finite(&l.coarse));
     ck_assert_uint_eq(sl_coarse_learned(&l.coarse), n);

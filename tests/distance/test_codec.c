@@ -1,7 +1,8 @@
 /* Rows and queries of every combination of codes, input type and metric: geometry, round trips, scores. */
 #include "base/cpu.h"
 #include "base/random.h"
-#include "distance/codec.h"
+#include "distance/codec/encode.h"
+#include "distance/codec/vector_check.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "base/cpu.h"
 #include "base/random.h"
-#include "distance/codec.h"
+#include "distance/codec/codec.h"
 #include "tests/distance/kernel_checks.h"
 #include "tests/support/check_main.h"
 

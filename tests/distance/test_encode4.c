@@ -1,7 +1,9 @@
 /* Codes of 4 bits and the 8 bits beside them: geometry, round trips, and what the kernels make of both rows. */
 #include "base/cpu.h"
 #include "base/random.h"
-#include "distance/codec.h"
+#include "distance/codec/encode.h"
+#include "distance/codec/encode4.h"
+#include "distance/codec/vector_check.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>

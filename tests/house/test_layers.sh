@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Folders and floors depend one way, in what they include and in what they call: see `may`. The first argument is the
-# folder of the library's object files, whose symbols tell the calls. Files of other projects come in angle brackets.
+# Folders and floors depend one way, in what they include and in what they call: see `may`. Files of a room in `ringless`
+# call one another one way too. The first argument is the folder of the library's object files, whose symbols tell the
+# calls. Files of other projects come in angle brackets.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 objects=${1:?give the folder of the object files}
 
-# What each room may include and call besides its own. The last five see the public headers only.
-floor="base distance storage"
+# What each room may include and call besides its own. The last five see the public headers only. A header alone can be
+# a room: the ranker's loops use the lanes of floats, and nothing else of distance/.
+lanes=distance/float_lanes.h
+floor="base distance distance/codec storage"
 declare -A may=(
-    [include]="" [base]="" [distance]="base" [storage]="base" [ranker]="base storage"
+    [include]="" [base]="" ["$lanes"]="base" [distance]="base $lanes" [distance/codec]="base distance" [storage]="base"
+    [ranker]="base $lanes storage"
     [hnsw/graph]="$floor"
     [hnsw/place]="$floor hnsw/graph"
     [hnsw/search]="$floor hnsw/graph hnsw/place"
@@ -18,6 +22,7 @@ declare -A may=(
     [recommend]="$floor ranker hnsw/graph hnsw/search hnsw/index"
     [cluster]="" [cli]="" [bindings]="" [examples]=""
 )
+ringless="distance/codec"
 
 # What a room may include of hnsw/, where that is less than what it may call.
 declare -A sees=([recommend]="hnsw/search/accessors.h hnsw/search/topk.h")
@@ -25,10 +30,11 @@ declare -A sees=([recommend]="hnsw/search/accessors.h hnsw/search/topk.h")
 # room_of FILE: the longest name in `may` that the path begins with; nothing for a file outside of all.
 room_of() {
     local path=$1
-    while [[ $path == */* ]]; do
+    until [ -n "${may[$path]+x}" ]; do
+        [[ $path == */* ]] || return 0
         path=${path%/*}
-        [ -z "${may[$path]+x}" ] || { echo "$path" && return; }
     done
+    echo "$path"
 }
 
 # allowed FROM TO: whether a room may use another.
@@ -61,7 +67,18 @@ wrong_includes() {
         --include='*.c' --include='*.h' --include='*.inc' --include='*.cpp' --include='*.hpp' 2>/dev/null || true)
 }
 
-# wrong_calls: reads `nm -A` of object files, named from the root of the tree; one line for each call against the order.
+# calls: reads `nm -A` of object files, named from the root of the tree; one line for each call between two files: the
+# caller, the symbol, the file that has it.
+calls() {
+    awk '
+        { at = index($0, ":"); file = substr($0, 1, at - 1); kind = $(NF - 1); symbol = $NF }
+        kind ~ /^[TDBRVWC]$/ { home[symbol] = file }
+        kind == "U" { needs[++count] = file; need[count] = symbol }
+        END { for (i = 1; i <= count; i++) if (need[i] in home && home[need[i]] != needs[i])
+                  print needs[i], need[i], home[need[i]] }' | sort -u
+}
+
+# wrong_calls: reads what `calls` writes; one line for each call against the order.
 wrong_calls() {
     local from to file symbol other
     while read -r file symbol other; do
@@ -69,22 +86,31 @@ wrong_calls() {
         to=$(room_of "$other")
         [ -n "$from" ] && [ -n "$to" ] || { echo "$file or $other: lies on no floor" && continue; }
         allowed "$from" "$to" || echo "$file: $from may not use $symbol of $other"
-    done < <(awk '
-        { at = index($0, ":"); file = substr($0, 1, at - 1); kind = $(NF - 1); symbol = $NF }
-        kind ~ /^[TDBRVWC]$/ { home[symbol] = file }
-        kind == "U" { needs[++count] = file; need[count] = symbol }
-        END { for (i = 1; i <= count; i++) if (need[i] in home && home[need[i]] != needs[i])
-                  print needs[i], need[i], home[need[i]] }' | sort -u)
+    done
+}
+
+# rings ROOM: reads what `calls` writes; the files of a ring within the room, if there is one.
+rings() {
+    local from to file symbol other
+    while read -r file symbol other; do
+        from=$(room_of "$file")
+        to=$(room_of "$other")
+        [ "$from" != "$1" ] || [ "$to" != "$1" ] || echo "$file $other"
+    done | tsort 2>&1 >/dev/null | sed "s|^tsort: *|$1: |" || true
 }
 
 # The checks are checked first: a tree with one arrow the wrong way, and one the right way, in each room.
 fixture=$(mktemp -d)
 trap 'rm -rf "$fixture"' EXIT
-mkdir -p "$fixture"/{base,storage,hnsw/graph,hnsw/search,recommend,cli,examples,bindings/python/src}
+mkdir -p "$fixture"/{base,storage,ranker,distance/codec,hnsw/graph,hnsw/search,recommend,cli,examples,bindings/python/src}
 printf '#include "base/status.h"\n#include "storage/store.h"\n' >"$fixture/hnsw/graph/good.c"
 printf '#  include "shortlist.h"\n#include "own.h"\n' >"$fixture/cli/good.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/hnsw/search/good.c"
 printf '#include "hnsw/search/topk.h"\n' >"$fixture/recommend/good.c"
+printf '#include "distance/kernels.h"\n' >"$fixture/distance/codec/good.c"
+printf '#include "distance/codec/codec.h"\n' >"$fixture/distance/bad.c"
+printf '#include "distance/float_lanes.h"\n' >"$fixture/ranker/good.c"
+printf '#include "distance/kernels.h"\n' >"$fixture/ranker/bad.c"
 printf '#include "hnsw/search/walk.h"\n' >"$fixture/hnsw/graph/bad.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/recommend/bad.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/hnsw/bad.c"
@@ -94,12 +120,12 @@ printf '#include "base/memory.h"\n' >"$fixture/cli/bad.c"
 printf '#include "../base/memory.h"\n' >"$fixture/examples/bad.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/bindings/python/src/bad.cpp"
 found=$(wrong_includes "$fixture")
-if [ "$(grep -c . <<<"$found")" -ne 8 ] || grep -q good <<<"$found"; then
+if [ "$(grep -c . <<<"$found")" -ne 10 ] || grep -q good <<<"$found"; then
     printf 'the check of includes misjudges its own fixture; it found:\n%s\n' "$found"
     exit 1
 fi
 # A ring: search calls graph, as it may, and graph calls back.
-found=$(wrong_calls <<'END'
+found=$(calls <<'END' | wrong_calls
 hnsw/graph/ids.c.o:0000000000000010 T sl_id_find
 hnsw/graph/ids.c.o:                 U sl_walk_run
 hnsw/graph/ids.c.o:                 U memcpy
@@ -109,6 +135,15 @@ END
 )
 if [ "$found" != "hnsw/graph/ids.c.o: hnsw/graph may not use sl_walk_run of hnsw/search/walk.c.o" ]; then
     printf 'the check of calls misjudges its own fixture; it found:\n%s\n' "$found"
+    exit 1
+fi
+# A ring of two files in one room; the third file is in none.
+printf '%s\n' 'distance/codec/a.c.o sl_b distance/codec/b.c.o' 'distance/codec/b.c.o sl_a distance/codec/a.c.o' \
+    'distance/codec/c.c.o sl_a distance/codec/a.c.o' >"$fixture/ring"
+found=$(rings distance/codec <"$fixture/ring")
+if ! grep -q '/a\.c\.o' <<<"$found" || grep -q '/c\.c\.o' <<<"$found" ||
+    [ -n "$(sed 1d "$fixture/ring" | rings distance/codec)" ]; then
+    printf 'the check of rings misjudges its own fixture; it found:\n%s\n' "$found"
     exit 1
 fi
 
@@ -121,6 +156,11 @@ done)
 symbols=$(cd "$objects" && xargs nm -A <<<"$current")
 [ "$(cut -d: -f1 <<<"$symbols" | sort -u | wc -l)" -ge "$(cd "$root" && find hnsw -name '*.c' | wc -l)" ] ||
     { echo "$objects has fewer object files than hnsw/ has sources; build the library" && exit 1; }
-found=$(wrong_calls <<<"$symbols")
+calls <<<"$symbols" >"$fixture/calls"
+found=$(wrong_calls <"$fixture/calls")
 [ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
+for room in $ringless; do
+    found=$(rings "$room" <"$fixture/calls")
+    [ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
+done
 echo "every #include and every call follows the order"

@@ -1,7 +1,8 @@
-/* Element types, and the one place where they turn into one another. Everything is integer arithmetic, or float
- * arithmetic on normal numbers, so that a caller's flush-to-zero mode changes nothing. */
+/* Element types, and the one place that turns one into another. All arithmetic is on integers or on normal floats, so
+ * that a caller's flush-to-zero mode changes nothing. */
+#include "distance/codec/convert.h"
+
 #include "base/status.h"
-#include "distance/codec.h"
 
 #include <string.h>
 
@@ -28,7 +29,7 @@ static float float_of(uint32_t bits) {
     return value;
 }
 
-/* Binary16 has a bias of 15 and 10 bits of fraction, binary32 127 and 23. */
+/* Binary16 has a bias of 15 and 10 bits of fraction; binary32 has 127 and 23. */
 #define F16_SHIFT     13
 #define F16_REBIAS    (112u << 23)
 #define F16_INFINITY  0x7c00u
@@ -42,7 +43,8 @@ static float f16_to_float(uint16_t half) {
     uint32_t bits = (magnitude << F16_SHIFT) + F16_REBIAS;
     if (magnitude >= F16_INFINITY)
         bits += F16_REBIAS;
-    else if (magnitude < 1u << 10) /* subnormal: fraction * 2^-24, reached by subtracting the leading 1 it lacks */
+    else if (magnitude <
+             1u << 10) /* subnormal: fraction * 2^-24; the subtraction takes away the leading 1 that it lacks */
         bits = bits_of(float_of(bits + (1u << 23)) - 0x1p-14f);
     return float_of(sign | bits);
 }
@@ -54,7 +56,7 @@ static uint16_t float_to_f16(float value) {
     uint32_t half;
     if (magnitude > F32_INFINITY) /* NaN: the upper bits of its payload stay, and it must not become an infinity */
         half = F16_INFINITY | F16_QUIET | (magnitude >> F16_SHIFT & 0x3ffu);
-    else if (magnitude >= bits_of(65520.0f)) /* half way above the largest, which has an odd fraction */
+    else if (magnitude >= bits_of(65520.0f)) /* half way above the largest number, whose fraction is odd */
         half = F16_INFINITY;
     else if (magnitude >= bits_of(0x1p-14f))
         half = (magnitude - F16_REBIAS + 0xfffu + (magnitude >> F16_SHIFT & 1)) >> F16_SHIFT;
@@ -75,7 +77,7 @@ static uint16_t float_to_bf16(float value) {
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
-/* Vectors need not be aligned to their element. */
+/* Loads element i; a vector need not be aligned to its elements. */
 static uint16_t load_half(const void *src, size_t i) {
     uint16_t value;
     memcpy(&value, (const uint8_t *)src + 2 * i, sizeof value);
@@ -132,7 +134,7 @@ sl_status sl_convert(const void *from, sl_dtype from_dtype, void *to, sl_dtype t
                        sl_dtype_name(from_dtype), sl_dtype_name(to_dtype));
     if (n == 0) return SL_OK;
     if (!from || !to) return sl_fail(SL_EINVAL, "sl_convert: %s is NULL", from ? "to" : "from");
-    /* Every type's values are floats, so that going by way of float rounds once. */
+    /* The values of every type are floats. The way over float therefore rounds once. */
     float block[256];
     for (size_t done = 0, count; done < n; done += count) {
         count = n - done < 256 ? n - done : 256;

@@ -1,12 +1,10 @@
-/* Vectors into rows and queries, and rows back into vectors. What is written where is codec.h's table. */
-#include "distance/codec.h"
+/* Vectors into rows and queries, and rows back into vectors. codec.h has the table of what a row holds. */
+#include "distance/codec/encode.h"
+
+#include "distance/codec/encode4.h"
 #include "distance/double.h"
-#include "distance/lanes.h"
 
-#include <math.h>
-#include <string.h>
-
-/* Bytes of I8 rows are unsigned, those of queries and of I8 vectors signed. */
+/* Bytes of I8 rows are unsigned; those of queries and of I8 vectors are signed. */
 static void flip_bytes(const void *from, void *to, size_t n) {
     const uint8_t *in = from;
     uint8_t *out = to;
@@ -14,7 +12,7 @@ static void flip_bytes(const void *from, void *to, size_t n) {
         out[i] = in[i] ^ 0x80u;
 }
 
-/* U8 rows stand 128 above the query's terms; the metrics that do not cancel it put it in the bias. */
+/* U8 rows stand 128 above the terms of the query. Metrics that do not cancel the 128 put it into the bias. */
 static int is_shifted(const sl_codec *codec) {
     return codec->dtype == SL_U8 && codec->metric != SL_METRIC_L2;
 }
@@ -34,51 +32,11 @@ static int64_t sum_i8(const int8_t *codes, size_t dim) {
     return sum;
 }
 
-/* Of signed codes. Squares alone matter for I16, since nothing is shifted there. */
+/* Sums over signed codes. I16 needs the squares alone, since nothing is shifted there. */
 static code_sums sums_of(sl_codes kind, const void *codes, size_t dim) {
     const sl_kernels *kernels = sl_kernels_best();
     if (kind == SL_CODES_I8) return (code_sums){sum_i8(codes, dim), kernels->dot_i8(codes, codes, dim)};
     return (code_sums){0, kernels->dot_i16(codes, codes, dim)};
-}
-
-float sl_largest(const float *x, size_t n) {
-    return largest_of(x, n);
-}
-
-/* To the nearest integer, ties to even: adding 1.5 * 2^52 leaves it in the lower bits of the sum. */
-static int32_t nearest(double value) {
-    double shifted = value + 0x1.8p52;
-    uint64_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    return (int32_t)(uint32_t)bits;
-}
-
-/* What one unit of the codes stands for: rounded up, so that no element lies beyond the last level, and before it is
- * used, so that codes times unit come as near as codes can, even where the unit is subnormal. */
-static float unit_for(float most, double levels) {
-    float unit = (float)((double)most / levels);
-    if ((double)unit * levels >= (double)most) return unit;
-    uint32_t bits;
-    memcpy(&bits, &unit, sizeof bits);
-    bits++;
-    memcpy(&unit, &bits, sizeof unit);
-    return unit;
-}
-
-/* Signed codes of x; returns their unit, 0 for a zero vector. */
-static float quantise(sl_codes kind, const float *x, size_t dim, void *codes) {
-    float unit = unit_for(sl_largest(x, dim), kind == SL_CODES_I8 ? 127 : 32767);
-    double inverse = unit > 0 ? 1 / (double)unit : 0;
-    if (kind == SL_CODES_I8) {
-        int8_t *out = codes;
-        for (size_t i = 0; i < dim; i++)
-            out[i] = (int8_t)nearest((double)x[i] * inverse);
-    } else {
-        int16_t *out = codes;
-        for (size_t i = 0; i < dim; i++)
-            out[i] = (int16_t)nearest((double)x[i] * inverse);
-    }
-    return unit;
 }
 
 static float inverse_length(int64_t squares) {
@@ -89,7 +47,8 @@ static float inverse_length(int64_t squares) {
  * Rows
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A row of integer codes is its codes times the factor; the bias and the norm follow from sums over the codes. */
+/* Writes the fields of a row of integer codes. The row stands for codes times factor; bias and norm follow from sums
+ * over the codes. */
 static void put_integer_terms(const sl_codec *codec, uint8_t *row, float factor, code_sums sums, float length) {
     sl_field_put(row, codec->rows.factor, factor);
     double f = (double)factor;
@@ -100,7 +59,7 @@ static void put_integer_terms(const sl_codec *codec, uint8_t *row, float factor,
     if (codec->norm) sl_field_put(row, codec->norm, length);
 }
 
-/* Sums of the vector as it was given; under L2, of U8 less 128. */
+/* Sums over the vector as it was given; under L2, over a U8 vector less 128. */
 static code_sums native_sums(const sl_codec *codec, const void *vector) {
     if (codec->dtype != SL_U8) return sums_of(codec->codes, vector, codec->dim);
     const uint8_t *x = vector;
@@ -131,7 +90,7 @@ static void encode_floats(const sl_codec *codec, const float *x, uint8_t *row) {
 }
 
 static void encode_quantised(const sl_codec *codec, const float *x, uint8_t *row) {
-    float unit = quantise(codec->codes, x, codec->dim, row);
+    float unit = sl_quantise(codec->codes, x, codec->dim, row);
     code_sums sums = sums_of(codec->codes, row, codec->dim);
     if (codec->codes == SL_CODES_I8) flip_bytes(row, row, codec->dim);
     if (codec->metric != SL_METRIC_COSINE) {
@@ -142,7 +101,7 @@ static void encode_quantised(const sl_codec *codec, const float *x, uint8_t *row
     put_integer_terms(codec, row, inverse_length(sums.squares), sums, (float)length);
 }
 
-/* What one unit of a row's codes stands for in the vector that was given. */
+/* Returns the value of one unit of a row's codes in the vector that was given. */
 static double unit_of(const sl_codec *codec, const uint8_t *row) {
     if (codec->codes == SL_CODES_F32 || codec->dtype != SL_F32) return 1;
     double factor = (double)sl_field_get(row, codec->rows.factor);
@@ -190,7 +149,7 @@ void sl_decode_row(const sl_codec *codec, const uint8_t *row, float *out) {
         out[i] = (float)(unit * code_at(codec, row, i));
 }
 
-/* The codes' part of `count` elements from `first` on, in single precision: the residual is measured from the same
+/* Decodes the codes of `count` elements from `first` on, in single precision. The residual is measured from the same
  * numbers that it is added to. */
 static void decode_codes(const sl_codec *codec, const uint8_t *row, size_t first, size_t count, float *out) {
     float unit = (float)unit_of(codec, row);
@@ -236,7 +195,7 @@ void sl_decode_native(const sl_codec *codec, const uint8_t *row, void *out) {
  * Queries
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A query of integer codes, signed and in place, whose unit stands for `scale`. */
+/* Makes a query of signed integer codes that lie in place. One unit of the codes stands for `scale`. */
 static sl_query_code integer_query(const sl_codec *codec, const void *code, code_sums sums, float scale) {
     int takes_offset = codec->codes == SL_CODES_I8 && !is_shifted(codec);
     return (sl_query_code){
@@ -261,7 +220,7 @@ static void encode_native_query(const sl_codec *codec, const void *query, void *
 
 static void encode_quantised_query(const sl_codec *codec, const float *x, void *buffer, sl_query_code *out,
                                    float *norm2) {
-    float unit = quantise(codec->codes, x, codec->dim, buffer);
+    float unit = sl_quantise(codec->codes, x, codec->dim, buffer);
     code_sums sums = sums_of(codec->codes, buffer, codec->dim);
     float scale = codec->metric == SL_METRIC_COSINE ? inverse_length(sums.squares) : unit;
     *out = integer_query(codec, buffer, sums, scale);
@@ -288,7 +247,7 @@ void sl_encode_query(const sl_codec *codec, const void *query, sl_dtype dtype, v
     }
 }
 
-/* Sums over the signed codes of a stored row, which for I8 are its bytes less 128. */
+/* Returns the sum of squares of a stored row's signed codes. For I8 these are its bytes less 128. */
 static int64_t row_squares(const sl_codec *codec, const uint8_t *row) {
     const sl_kernels *kernels = sl_kernels_best();
     if (codec->codes == SL_CODES_I16) return kernels->dot_i16((const void *)row, (const void *)row, codec->dim);

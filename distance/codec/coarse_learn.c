@@ -1,34 +1,35 @@
 /*
- * Where the projection of coarse rows comes from: the directions in which a sample varies most, by subspace iteration,
- * turned at random among themselves.
+ * The projection of coarse rows: the directions in which a sample varies most, found by subspace iteration and turned
+ * at random among themselves.
  *
- * Everything large is a sum of weighted rows: products of the sample with itself, the iteration's, and the turn. Each
- * row of a result is made by one thread in a fixed order, so that nothing depends on how many there are.
+ * All large steps are sums of weighted rows: the products of the sample with itself, the iteration's, and the turn. One
+ * thread makes each row of a result, in a fixed order. The result is therefore the same at any number of threads.
  */
 #include "base/random.h"
 #include "base/thread.h"
-#include "distance/coarse.h"
+#include "distance/codec/coarse.h"
+#include "distance/codec/encode.h"
 #include "distance/double.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The most vectors looked at, and floats they may take up; the longest vector whose products of elements are summed up:
- * of longer ones it is those of vectors. */
+/* The most vectors and floats of the sample. MOST_PRODUCTS is the longest vector whose products of elements are summed
+ * up; longer vectors are multiplied whole. */
 enum { MOST_ROWS = 16384, MOST_PRODUCTS = 2048, ROUNDS = 8, BLOCK = 64 };
 #define MOST_FLOATS ((size_t)1 << 24)
 
 typedef struct learner {
     const sl_allocator *allocator;
     size_t dim, wanted, n, threads; /* n: vectors of the sample */
-    size_t side;                    /* of the square of products: dim, or n of long vectors */
-    size_t square;                  /* floats there is room for in its place */
+    size_t side;                    /* side of the square of products: dim, or n for long vectors */
+    size_t square;                  /* floats that the memory of the products holds */
     uint64_t seed, counter;
     float *sample;   /* n rows of dim */
-    float *turned;   /* of long vectors, dim rows of n */
+    float *turned;   /* long vectors alone: dim rows of n */
     float *products; /* side rows of side */
     float *basis;    /* wanted rows of dim */
-    float *work;     /* the same */
+    float *work;     /* wanted rows of dim */
     double *mean;
 } learner;
 
@@ -67,13 +68,14 @@ static sl_status learner_alloc(learner *l) {
     return SL_OK;
 }
 
-/* The vectors of the sample, one of each of as many equal parts of all. */
-static void take_sample(learner *l, sl_coarse_vector_fn *vector, const void *ctx, size_t n, sl_metric metric) {
+/* Takes the sample: one vector at random from each of l->n equal parts of all. */
+static void take_sample(learner *l, const sl_coarse_vectors *vectors, sl_metric metric) {
+    const size_t n = vectors->n;
 #pragma omp parallel for schedule(static) num_threads((int)l->threads) if (l->threads > 1)
     for (size_t i = 0; i < l->n; i++) {
         size_t first = (size_t)((uint64_t)i * n / l->n), end = (size_t)((uint64_t)(i + 1) * n / l->n);
         float *x = l->sample + i * l->dim;
-        vector(ctx, first + (size_t)(sl_random_at(l->seed, i) % (end - first)), x);
+        vectors->get(vectors->ctx, first + (size_t)(sl_random_at(l->seed, i) % (end - first)), x);
         double norm2 = sl_dot_double(x, x, l->dim);
         if (!isfinite(norm2)) memset(x, 0, l->dim * sizeof *x);
         float scale = metric == SL_METRIC_COSINE && norm2 > 0 ? (float)(1 / sqrt(norm2)) : 1;
@@ -83,7 +85,7 @@ static void take_sample(learner *l, sl_coarse_vector_fn *vector, const void *ctx
     l->counter = l->n;
 }
 
-/* Takes the mean out, and scales what is left to a length of about 1, so that no product is too large. */
+/* Takes the mean out, and scales the rest to a length of about 1, so that no product is too large. */
 static void centre(learner *l) {
     double spread = 0;
     for (size_t i = 0; i < l->n; i++)
@@ -102,7 +104,7 @@ static void centre(learner *l) {
         l->sample[i] *= isfinite(scale) ? scale : 0;
 }
 
-/* out[k] += the sum over `count` rows of weight * row[k]; weights lie `step` apart. */
+/* Adds to out[k] the sum over `count` rows of weight * row[k]. Weights lie `step` apart. */
 static void add_rows(float *restrict out, size_t size, const float *rows, size_t pitch, const float *weights,
                      size_t step, size_t count) {
     size_t i = 0;
@@ -118,7 +120,7 @@ static void add_rows(float *restrict out, size_t size, const float *rows, size_t
             out[k] += weights[i * step] * rows[i * pitch + k];
 }
 
-/* Products of the columns of `count` rows of `side`, summed over the rows. */
+/* Sums the products of the columns of `count` rows of `side` elements. */
 static void multiply_columns(learner *l, const float *rows, size_t count) {
     size_t side = l->side;
     for (size_t first = 0; first < count; first += BLOCK) {
@@ -133,7 +135,7 @@ static void multiply_columns(learner *l, const float *rows, size_t count) {
             l->products[j * side + k] = l->products[k * side + j];
 }
 
-/* Rows of `to` = combinations of those of `rows`, as the rows of `weights` say. */
+/* Makes each row of `to` a combination of `rows`, with a row of `weights`. */
 static void combine(const learner *l, float *to, size_t size, const float *rows, const float *weights, size_t count) {
 #pragma omp parallel for schedule(static) num_threads((int)l->threads) if (l->threads > 1)
     for (size_t i = 0; i < l->wanted; i++) {
@@ -142,7 +144,7 @@ static void combine(const learner *l, float *to, size_t size, const float *rows,
     }
 }
 
-/* About normal: the sum of four uniform numbers. */
+/* Fills a row with about normal numbers, each the sum of four uniform ones. */
 static void random_row(learner *l, float *row, size_t size) {
     for (size_t k = 0; k < size; k++) {
         uint64_t bits = sl_random_at(l->seed, l->counter++);
@@ -172,7 +174,7 @@ static int make_unit(float *row, size_t size) {
     return 1;
 }
 
-/* Gram-Schmidt, twice each. A row of which the earlier ones leave nothing but rounding becomes a random one. */
+/* Gram-Schmidt, twice for each row. A row becomes random if the earlier rows leave nothing but rounding of it. */
 static void make_orthonormal(learner *l, float *rows, size_t size) {
     for (size_t i = 0; i < l->wanted; i++) {
         float *row = rows + i * size;
@@ -197,7 +199,7 @@ static void random_basis(learner *l, float *rows, size_t size) {
     make_orthonormal(l, rows, size);
 }
 
-/* The `wanted` directions of the largest products, into basis. */
+/* Finds the `wanted` directions of the largest products, in `basis`. */
 static void iterate(learner *l) {
     random_basis(l, l->basis, l->side);
     for (int round = 0; round < ROUNDS; round++) {
@@ -209,8 +211,8 @@ static void iterate(learner *l) {
     }
 }
 
-/* Of long vectors there are fewer than they have elements: directions are combinations of them, found by products of
- * whole vectors. */
+/* Learns the directions. There are fewer long vectors than elements: their directions are combinations of vectors,
+ * found by products of whole vectors. */
 static void learn_directions(learner *l) {
     if (l->side == l->dim) {
         multiply_columns(l, l->sample, l->n);
@@ -227,7 +229,8 @@ static void learn_directions(learner *l) {
     make_orthonormal(l, l->basis, l->dim);
 }
 
-/* Where all directions are wanted, they are only turned. Those of a few vectors are theirs, and random ones. */
+/* If all directions are wanted, they are only turned. If there are no more vectors than directions, the vectors are the
+ * directions, filled up with random ones. */
 static void learn_basis(learner *l) {
     if (l->wanted == l->dim) {
         random_basis(l, l->basis, l->dim);
@@ -239,7 +242,7 @@ static void learn_basis(learner *l) {
         memcpy(l->basis, l->sample, l->n * l->dim * sizeof(float));
         make_orthonormal(l, l->basis, l->dim);
     }
-    /* The products have done their work. */
+    /* The products are no longer needed; their memory takes the turn. */
     random_basis(l, l->products, l->wanted);
     combine(l, l->work, l->dim, l->basis, l->products, l->wanted);
     memcpy(l->basis, l->work, l->wanted * l->dim * sizeof(float));
@@ -256,9 +259,9 @@ static void write_projection(const learner *l, const sl_coarse *coarse, size_t n
     memcpy(to + l->dim * sizeof(float), &learned, sizeof learned);
 }
 
-sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, sl_coarse_vector_fn *vector,
-                          const void *ctx, size_t n, uint64_t seed, size_t threads, uint8_t *projection) {
-    size_t most = sl_coarse_sample(coarse);
+sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, const sl_coarse_vectors *vectors,
+                          uint64_t seed, size_t threads, uint8_t *projection) {
+    size_t n = vectors->n, most = sl_coarse_sample(coarse);
     learner l = {.allocator = allocator,
                  .dim = coarse->matrix.dim,
                  .wanted = coarse->codec.dim,
@@ -270,7 +273,7 @@ sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator
     if (l.n > l.wanted && l.wanted < l.dim) l.square = l.side * l.side;
     sl_status status = learner_alloc(&l);
     if (status == SL_OK) {
-        take_sample(&l, vector, ctx, n, coarse->metric);
+        take_sample(&l, vectors, coarse->metric);
         centre(&l);
         learn_basis(&l);
         write_projection(&l, coarse, n, projection);

@@ -1,12 +1,13 @@
-#include "distance/coarse.h"
+#include "distance/codec/coarse.h"
 
+#include "distance/codec/encode4.h"
 #include "distance/double.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Bytes of levels, beside a factor and a bias, in one cache line and in two, and up to which dim one line is enough:
- * of what is longer it would lose too much. */
+/* Bytes of levels, beside a factor and a bias, in one cache line and in two. Vectors up to MOST_OF_ONE elements have
+ * one line; longer vectors would lose too much in one. */
 enum { ONE_LINE = SL_CACHE_LINE - 8, TWO_LINES = 2 * SL_CACHE_LINE - 8, MOST_OF_ONE = 160, MOST = 2 * TWO_LINES };
 
 int sl_coarse_wanted(size_t dim, sl_metric metric, sl_dtype dtype) {
@@ -57,7 +58,7 @@ size_t sl_coarse_query_size(const sl_coarse *coarse) {
     return coarse->matrix.rows.width + sl_query4_size(&coarse->codec) / 2;
 }
 
-/* The first elements of x become its projection. */
+/* Replaces the first elements of x by its projection. */
 static void project(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer) {
     const sl_code_rows *rows = &coarse->matrix.rows;
     size_t dim = coarse->matrix.dim;
@@ -67,11 +68,12 @@ static void project(const sl_coarse *coarse, const sl_kernels *kernels, float *x
         ids[i] = i;
     sl_take_byte(x, dim, 1, buffer, &code);
     memset((uint8_t *)buffer + dim, 0, rows->width - dim);
-    /* One behind the other, which the processor sees for itself: asking for them took a third of the time. */
+    /* The rows lie one behind the other, and the processor sees that for itself. Prefetching them took a third of the
+     * time. */
     kernels->score[SL_CODES_I8](rows, &code, ids, coarse->codec.dim, 0, x);
 }
 
-/* Made unit under cosine. What is not finite, which only a damaged file can bring, becomes zero. */
+/* Makes x unit under cosine. An x that is not finite, which only a damaged file can bring, becomes zero. */
 static double make_ready(const sl_coarse *coarse, float *x) {
     size_t dim = coarse->matrix.dim;
     double norm2 = sl_dot_double(x, x, dim);
@@ -96,7 +98,7 @@ void sl_coarse_encode(const sl_coarse *coarse, const sl_kernels *kernels, float 
     if (coarse->metric == SL_METRIC_L2) bias = (float)(-0.5 * sl_dot_double(x, x, dim));
     if (coarse->metric == SL_METRIC_COSINE) bias = (float)sl_dot_double(coarse->mean, x, dim);
     project(coarse, kernels, x, buffer);
-    /* A damaged projection may give anything. */
+    /* A damaged projection may give any numbers. */
     if (!isfinite(sl_largest(x, coarse->codec.dim))) memset(x, 0, coarse->codec.dim * sizeof *x);
     (void)sl_encode_levels(&coarse->codec, x, row);
     sl_field_put(row, coarse->codec.rows.bias, bias);

@@ -1,17 +1,18 @@
 /*
  * Codes of 4 bits, and the 8 bits beside them.
  *
- * A number k of 0 to 15 stands for (2k - 15) * factor: sixteen levels, none of them zero, alike on both sides, so that
- * a row needs one factor and the query one constant. The step is chosen by trial: a little of the largest elements' is
- * given up for a finer step, for as long as that turns the decoded row towards the vector; the factor is then the
- * one that brings it nearest. What is left over is kept as an I8 row of its own, whose unit is some thousandth of
- * the vector's: together they hold some 12 bits an element.
+ * A number k of 0 to 15 stands for (2k - 15) * factor. These are sixteen levels, none of them zero, alike on both
+ * sides. A row therefore needs one factor, and the query one constant.
+ *
+ * The step is chosen by trial. A finer step gives up a little of the range of the largest elements. The step whose
+ * decoded row points nearest to the vector is taken. The factor is then the one that brings the row nearest.
+ *
+ * The rest is an I8 row of its own. Its unit is some thousandth of the vector's largest magnitude. Both rows together
+ * hold some 12 bits an element.
  */
-#include "distance/codec.h"
-#include "distance/double.h"
+#include "distance/codec/encode4.h"
 
-#include <math.h>
-#include <string.h>
+#include "distance/double.h"
 
 enum { LEVELS = 16, TRIALS = 10, BLOCK = 256 };
 
@@ -19,17 +20,17 @@ static size_t half_of(const sl_codec *codec) {
     return (codec->dim + 1) / 2;
 }
 
-/* The level next to value / step, 2k - 15 of it, as an odd number. */
+/* Returns the level next to value / step as the odd number 2k - 15. `inverse` is 1 / step. */
 static float level_of(float value, float inverse) {
     float scaled = value * inverse;
     scaled = scaled < -(LEVELS / 2) ? -(LEVELS / 2) : scaled;
     scaled = scaled > LEVELS / 2 - 1 ? LEVELS / 2 - 1 : scaled;
-    /* Floor, for numbers of this size, as compilers vectorise it. */
+    /* Floor, for numbers of this size, in a form that compilers vectorise. */
     int32_t whole = (int32_t)(scaled + LEVELS / 2);
     return (float)(2 * whole - (LEVELS - 1));
 }
 
-/* Products of x with its levels, and of these with themselves, at one step. */
+/* Sums, at one step, the products of x with its levels, and of the levels with themselves. */
 static void try_step(const float *x, size_t n, float inverse, double *xy, double *yy) {
     float product = 0, square = 0;
     double products = 0, squares = 0;
@@ -46,14 +47,14 @@ static void try_step(const float *x, size_t n, float inverse, double *xy, double
     *yy = squares + (double)square;
 }
 
-/* The inverse of the step that turns the levels nearest to x, and the factor they then want. */
+/* Returns the inverse of the step whose levels point nearest to x. *factor gets the factor of these levels. */
 static float best_step(const float *x, size_t n, float *factor) {
     float most = sl_largest(x, n), best = 0;
     double best_turn = -1;
     *factor = 0;
     if (!(most > 0)) return 0;
     for (int trial = 0; trial < TRIALS; trial++) {
-        /* From all of the range down to some half of it. */
+        /* The range goes from all of the largest magnitude down to some half of it. */
         float inverse = (float)(LEVELS / 2) / (most * (1 - 0.05f * (float)trial));
         double xy, yy;
         if (!isfinite(inverse)) break;
@@ -83,7 +84,7 @@ static float level_at(const sl_codec *codec, const uint8_t *row, size_t i) {
     return (float)(2 * k - (LEVELS - 1));
 }
 
-/* The vector of a row before its length, if it is kept apart, is given back to it. */
+/* Decodes both rows without the length that is kept apart. */
 static void decode_unit(const sl_codec *codec, const uint8_t *row, const uint8_t *rest, float *out) {
     float factor = sl_field_get(row, codec->rows.factor), finer = sl_field_get(rest, codec->rest.factor);
     for (size_t i = 0; i < codec->dim; i++)
@@ -138,14 +139,8 @@ void sl_decode_row4(const sl_codec *codec, const uint8_t *row, const uint8_t *re
         out[i] *= length;
 }
 
-void sl_take_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out) {
-    int32_t sum;
-    float unit = sl_kernels_best()->take_byte(x, n, code, &sum);
-    *out = (sl_query_code){.code = code, .offset = 128 * (int64_t)sum, .scale = unit * scale, .bias_scale = 0};
-}
-
-/* The same eight bits as a query over the 4-bit rows, whose two halves begin `buffer`; behind them lies the one over
- * the rest. */
+/* Makes two queries of the same eight bits: `rows`, over the 4-bit rows, whose two halves begin `buffer`, and `rest`,
+ * behind them. */
 static void split(const sl_codec *codec, float *x, float scale, uint8_t *buffer, sl_query_code *rows,
                   sl_query_code *rest) {
     size_t half = half_of(codec);
@@ -156,10 +151,6 @@ static void split(const sl_codec *codec, float *x, float scale, uint8_t *buffer,
     *rows = *rest;
     rows->code = buffer;
     rows->offset = (LEVELS - 1) * (rest->offset / 128);
-}
-
-size_t sl_query4_size(const sl_codec *codec) {
-    return 2 * (codec->codes == SL_CODES_I4 ? 2 * codec->rows.width + codec->rest.width : codec->rows.width);
 }
 
 void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float *scratch, sl_query4 *out,

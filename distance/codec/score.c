@@ -1,41 +1,13 @@
 /* The score of two vectors, as exact as their type allows. */
+#include "distance/codec/score.h"
+
 #include "base/status.h"
-#include "distance/codec.h"
+#include "distance/codec/vector_check.h"
 #include "distance/double.h"
 
 #include <math.h>
 
-/* Eight sums side by side: one chain of additions would wait for itself. */
-#define DOUBLE_LANES 8
-
-typedef enum term { TERM_PRODUCT, TERM_SQUARE } term;
-
-static inline double term_of(term which, float a, float b) {
-    if (which == TERM_PRODUCT) return (double)a * (double)b;
-    double difference = (double)a - (double)b;
-    return difference * difference;
-}
-
-static inline double sum_terms(term which, const float *a, const float *b, size_t n) {
-    double sums[DOUBLE_LANES] = {0};
-    size_t i = 0;
-    for (; i + DOUBLE_LANES <= n; i += DOUBLE_LANES)
-        for (size_t lane = 0; lane < DOUBLE_LANES; lane++)
-            sums[lane] += term_of(which, a[i + lane], b[i + lane]);
-    for (size_t lane = 0; i < n; i++, lane++)
-        sums[lane] += term_of(which, a[i], b[i]);
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
-
-double sl_dot_double(const float *a, const float *b, size_t n) {
-    return sum_terms(TERM_PRODUCT, a, b, n);
-}
-
-double sl_l2_double(const float *a, const float *b, size_t n) {
-    return sum_terms(TERM_SQUARE, a, b, n);
-}
-
-/* What the metrics are made of. */
+/* The sums that the metrics are made of. */
 typedef struct sums {
     double ab, aa, bb, l2;
 } sums;
@@ -70,7 +42,7 @@ static int64_t integer_l2(const sl_kernels *kernels, sl_dtype dtype, const void 
     return dtype == SL_U8 ? kernels->l2_u8(a, b, dim) : kernels->l2_i16(a, b, dim);
 }
 
-/* Below 2^49, so that doubles hold them exactly. */
+/* The sums are below 2^49, so that doubles hold them exactly. */
 static sums sum_integers(const sl_kernels *kernels, sl_metric metric, sl_dtype dtype, const void *a, const void *b,
                          size_t dim) {
     sums total = {0};
@@ -92,7 +64,7 @@ double sl_score_pair(const sl_kernels *kernels, sl_metric metric, sl_dtype dtype
                                           : sum_integers(kernels, metric, dtype, a, b, dim);
     if (metric == SL_METRIC_L2) return total.l2;
     if (metric == SL_METRIC_IP) return total.ab;
-    /* Equal vectors give 1 exactly: the root of a square is. */
+    /* Equal vectors give exactly 1, because the root of a square is exact. */
     return total.ab / sqrt(total.aa * total.bb);
 }
 

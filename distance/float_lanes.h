@@ -1,0 +1,115 @@
+/*
+ * Lanes of floats, which the kernels of distance/ and the loops of ranker/ share. A file of an ISA tier defines
+ * LANE_BITS and includes this header.
+ *
+ *   LANE_BITS                  512: AVX-512 F, BW, VL and DQ; 256: AVX2 and FMA; 128: any machine, nothing fused
+ *   LANE_F                     floats of a register
+ *   F, I                       a register of floats, of 32-bit integers: vectors of the compiler, which take operators
+ *   lane_f32(p, n)             n floats, the other lanes zero; nothing behind the n floats is touched
+ *   lane_store_f32(p, a, n)    stores n lanes
+ *   lane_splat(value)          the value in each lane
+ *   lane_fma(a, b, c)          a * b + c, rounded once except in 128 bits
+ *   lane_sqrt(a)
+ *
+ * An n of LANE_F is a constant, so that a whole register needs no mask.
+ */
+#ifndef SL_DISTANCE_FLOAT_LANES_H
+#define SL_DISTANCE_FLOAT_LANES_H
+
+#include "base/inline.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LANE_F (LANE_BITS / 32u)
+
+typedef int32_t I __attribute__((vector_size(LANE_BITS / 8)));
+
+#if LANE_BITS == 128
+
+typedef float F __attribute__((vector_size(LANE_BITS / 8)));
+
+static AI F lane_f32(const void *from, size_t n) {
+    F value = {0};
+    memcpy(&value, from, n * sizeof(float));
+    return value;
+}
+
+static AI void lane_store_f32(float *to, F value, size_t n) {
+    memcpy(to, &value, n * sizeof *to);
+}
+
+static AI F lane_splat(float value) {
+    return (F){value, value, value, value};
+}
+
+static AI F lane_fma(F a, F b, F c) {
+    return a * b + c;
+}
+
+static AI F lane_sqrt(F a) {
+    return (F){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])};
+}
+
+#else
+
+#include <immintrin.h>
+
+#define IS_WHOLE(n) (__builtin_constant_p(n) && (n) == LANE_F)
+
+#if LANE_BITS == 512
+
+#define M(op) _mm512_##op
+typedef __m512 F;
+
+static AI F lane_f32(const void *from, size_t n) {
+    if (IS_WHOLE(n)) return _mm512_loadu_ps(from);
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
+}
+
+static AI void lane_store_f32(float *to, F value, size_t n) {
+    if (IS_WHOLE(n))
+        _mm512_storeu_ps(to, value);
+    else
+        _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), value);
+}
+
+#else
+
+#define M(op) _mm256_##op
+typedef __m256 F;
+
+static AI __m256i first_lanes(size_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+static AI F lane_f32(const void *from, size_t n) {
+    return IS_WHOLE(n) ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, first_lanes(n));
+}
+
+static AI void lane_store_f32(float *to, F value, size_t n) {
+    if (IS_WHOLE(n))
+        _mm256_storeu_ps(to, value);
+    else
+        _mm256_maskstore_ps(to, first_lanes(n), value);
+}
+
+#endif
+
+static AI F lane_splat(float value) {
+    return M(set1_ps)(value);
+}
+
+static AI F lane_fma(F a, F b, F c) {
+    return M(fmadd_ps)(a, b, c);
+}
+
+static AI F lane_sqrt(F a) {
+    return M(sqrt_ps)(a);
+}
+
+#endif
+
+#endif
