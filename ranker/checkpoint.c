@@ -111,7 +111,7 @@ sl_status sl_checkpoint_write(sl_trainer *trainer) {
     size_t count = sl_model_describe(trainer->features, trainer->features_data, trainer->features_size,
                                      sl_trainer_best(trainer), &layout, sections);
     sections[count++] = (sl_section_source){SL_SECTION_TRAINER, 0, trainer->record, trainer->record_size, 0, NULL};
-    return sl_store_save(path, &sl_ranker_file, NULL, NULL, sections, count, NULL, NULL);
+    return sl_store_save(path, &(sl_file_content){&sl_ranker_file, NULL, sections, count}, NULL, NULL, NULL);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

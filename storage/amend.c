@@ -4,7 +4,6 @@
 #include "base/crc32c.h"
 #include "storage/copy.h"
 #include "storage/replace.h"
-#include "storage/writable.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -236,6 +237,33 @@ int sl_store_has_name(const sl_store *store) {
     struct stat info;
     return stat(store->resolved, &info) == 0 && (uint64_t)info.st_dev == store->device &&
            (uint64_t)info.st_ino == store->inode;
+}
+
+static sl_status fail_replaced(const sl_store *store) {
+    return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", store->path);
+}
+
+sl_status sl_store_open_to_write(const sl_store *store, const sl_file_ops *ops, int *fd) {
+    *fd = sl_open_retrying(ops, store->resolved, O_RDWR | O_CLOEXEC, 0);
+    if (*fd < 0) return sl_fail_errno("cannot open for writing", store->path);
+    if (sl_store_is(store, *fd)) return SL_OK;
+    (void)ops->close(ops->ctx, *fd);
+    *fd = -1;
+    return fail_replaced(store);
+}
+
+sl_status sl_store_check_name(const sl_store *store) {
+    return sl_store_has_name(store) ? SL_OK : fail_replaced(store);
+}
+
+sl_status sl_store_map_privately(sl_store *store, int fd) {
+    void *base = mmap(NULL, (size_t)store->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED) return sl_fail_errno("cannot map", store->path);
+    store->medium->unmap((void *)(uintptr_t)store->base, store->size);
+    store->base = base;
+    store->detached = 1;
+    store->medium->advise_random(base, store->size);
+    return SL_OK;
 }
 
 sl_status sl_file_kind_of(const char *path, sl_file_kind *out) {

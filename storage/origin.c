@@ -2,7 +2,7 @@
 #include "storage/origin.h"
 
 #include "base/crc32c.h"
-#include "storage/writable.h"
+#include "storage/superblock.h"
 
 #include <errno.h>
 #include <fcntl.h>

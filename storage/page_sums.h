@@ -16,6 +16,11 @@
 
 #define SL_SUMMED_PAGE 4096u
 
+/* Pages that so many bytes lie in. */
+static inline uint64_t sl_pages_of(uint64_t bytes) {
+    return bytes / SL_SUMMED_PAGE + (bytes % SL_SUMMED_PAGE != 0);
+}
+
 /* The sum of bytes that follow others whose sum is given; 0 before the first. */
 uint32_t sl_page_sum(uint32_t sum, const void *data, size_t size);
 /* The same where the bytes are zeros. */
@@ -33,11 +38,6 @@ typedef struct sl_page_sums {
 
 /* From the section table. SL_ECORRUPT where the section is not where and as large as it must be. */
 sl_status sl_page_sums_find(const sl_store *store, sl_page_sums *out);
-
-/* Reads every page that is no hole against its sum, from the file itself and by the store's number of threads; holes
- * stay holes. Steps progress by the bytes read. A page that another process writes meanwhile is read again. Fills
- * *found in any case. Errors: SL_ECORRUPT names the first damaged page; SL_EIO, SL_ECANCELED. */
-sl_status sl_page_sums_verify(const sl_store *store, sl_pages_found *found, sl_progress *progress);
 
 /* The sums of a file that is being saved, from its bytes in the order of writing. */
 typedef struct sl_page_summer {

@@ -1,6 +1,6 @@
 /*
  * Persistent memory behind a few functions, so that nothing else knows libpmem: a build without it, or a DAX file on a
- * machine that has none, works too, by way of the log (live.h).
+ * machine that has none, works too, by way of the log (writable.h).
  */
 #ifndef SL_STORAGE_PMEM_H
 #define SL_STORAGE_PMEM_H

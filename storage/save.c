@@ -1,8 +1,9 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "storage/page_sums.h"
 #include "storage/replace.h"
 #include "storage/store.h"
-#include "storage/writable.h"
+#include "storage/superblock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -130,12 +131,13 @@ uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_co
 }
 
 /* What the caller gave of the type's own fields is in the header already. */
-static sl_status fill_header(saver *s, const sl_file_type *type, sl_file_header *header,
-                             const sl_section_source *sections, size_t count) {
+static sl_status fill_header(saver *s, const sl_file_content *content, sl_file_header *header) {
+    const sl_section_source *sections = content->sections;
+    const size_t count = content->section_count;
     if (count > SL_MAX_SECTIONS)
         return sl_fail(SL_ELIMIT, "%zu sections; a file holds %u at most", count, SL_MAX_SECTIONS);
-    memcpy(header->magic, type->magic, sizeof header->magic);
-    header->version = type->version;
+    memcpy(header->magic, content->type->magic, sizeof header->magic);
+    header->version = content->type->version;
     header->endian = SL_FILE_ENDIAN;
     header->header_size = SL_HEADER_SIZE;
     header->section_count = (uint32_t)count;
@@ -181,18 +183,17 @@ static sl_status write_file(saver *s, const sl_file_header *header, const sl_sec
     return write_zeros_to(s, header->file_size);
 }
 
-sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_file_ops *ops,
-                        const sl_file_header *header, const sl_section_source *sections, size_t section_count,
-                        sl_origin *origin, sl_progress *progress) {
+sl_status sl_store_save(const char *path, const sl_file_content *content, const sl_file_ops *ops, sl_origin *origin,
+                        sl_progress *progress) {
     saver s = {.progress = progress};
-    sl_file_header mine = {.crc32c = 0};
-    if (header) memcpy(&mine, header, type->fields_end);
+    sl_file_header header = {.crc32c = 0};
+    if (content->header) memcpy(&header, content->header, content->type->fields_end);
     SL_TRY(sl_replace_begin(&s.file, path, ops, origin, -1));
     sl_status status;
     SL_TRY_GOTO(sl_replace_keep_writers_off(&s.file), done);
-    SL_TRY_GOTO(fill_header(&s, type, &mine, sections, section_count), done);
-    s.file.print = sl_fingerprint_of(&mine, sections);
-    SL_TRY_GOTO(write_file(&s, &mine, sections), done);
+    SL_TRY_GOTO(fill_header(&s, content, &header), done);
+    s.file.print = sl_fingerprint_of(&header, content->sections);
+    SL_TRY_GOTO(write_file(&s, &header, content->sections), done);
     status = sl_replace_commit(&s.file, progress);
 done:
     sl_page_summer_free(&s.summer);

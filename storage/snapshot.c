@@ -1,7 +1,8 @@
 #define _GNU_SOURCE
 #include "storage/copy.h"
+#include "storage/locks.h"
+#include "storage/recover.h"
 #include "storage/replace.h"
-#include "storage/writable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +93,7 @@ static sl_status fail_cut(const snapshot *s) {
 /* The bytes of the copy were read at different times. Each of them that changed since the log was emptied is in it, and
  * is in it before it is in the file: replayed after the copying, the log makes the whole file as of its last group.
  * That holds as long as it is the same log; where the superblock shows that it is not, once more. */
-static sl_status copy_live(snapshot *s) {
+static sl_status copy_changing(snapshot *s) {
     for (int i = 0; i < MOST_TRIES; i++) {
         sl_superblock before, after;
         sl_redo_found had, found;
@@ -113,7 +114,7 @@ static sl_status copy_live(snapshot *s) {
 
 static sl_status take(snapshot *s) {
     SL_TRY(check_target(s));
-    SL_TRY(s->section ? copy_live(s) : copy_bytes(s));
+    SL_TRY(s->section ? copy_changing(s) : copy_bytes(s));
     return sl_replace_commit(&s->file, s->progress);
 }
 

@@ -41,6 +41,14 @@ typedef struct sl_section_source {
     const sl_split_rows *rows; /* NULL: data */
 } sl_section_source;
 
+/* What a file is written from. */
+typedef struct sl_file_content {
+    const sl_file_type *type;
+    const sl_file_header *header; /* only the type's own fields count; NULL: it has none */
+    const sl_section_source *sections;
+    size_t section_count;
+} sl_file_content;
+
 /* Writes a file of this type to path by way of a temporary file in the same folder (unique, so that two saves at once
  * do not meet), fsync, rename, fsync of the folder. A symbolic link is written through. Of the header the fields of the
  * type's own are taken, and all others filled in; NULL for a type that has none. ops may be NULL. Steps progress by the
@@ -49,9 +57,8 @@ typedef struct sl_section_source {
  * path already hold the new file, and the message says so. `origin`, which may be NULL, is the file that the sections
  * come from: a new file gets its access, and one that takes its place becomes the origin. SL_EBUSY where path is being
  * written in place, is claimed by another, or is the origin and was changed by another. */
-sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_file_ops *ops,
-                        const sl_file_header *header, const sl_section_source *sections, size_t section_count,
-                        sl_origin *origin, sl_progress *progress);
+sl_status sl_store_save(const char *path, const sl_file_content *content, const sl_file_ops *ops, sl_origin *origin,
+                        sl_progress *progress);
 
 /* Bytes of the file that sl_store_save would write for these sections. */
 uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_count);
@@ -103,9 +110,16 @@ void sl_store_close(sl_store *store, const sl_allocator *allocator);
 int sl_store_is(const sl_store *store, int fd);
 /* Whether that file still has its name. */
 int sl_store_has_name(const sl_store *store);
+/* The same as a status, for whoever is opening it: SL_EBUSY where it was replaced meanwhile. */
+sl_status sl_store_check_name(const sl_store *store);
 /* The file that the store has mapped, open to read; -1 where its name is another's by now, or nobody's, and the store
  * has not kept it open. */
 int sl_store_reopen(const sl_store *store);
+/* Opens it to be written to, by these operations. Errors: SL_EBUSY: its name is another file's. */
+sl_status sl_store_open_to_write(const sl_store *store, const sl_file_ops *ops, int *fd);
+/* Puts a private mapping of fd, open on the same file, in the place of the store's. Pages that are written to become
+ * this process's own. */
+sl_status sl_store_map_privately(sl_store *store, int fd);
 
 /* A copy of the file at path, put in place of `copy` as by sl_store_save; path may be written in place meanwhile. The
  * copy has what a sync left no earlier than the call began, an identity of its own and no log. With write operations

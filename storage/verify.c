@@ -1,6 +1,8 @@
 /* A whole file against all that it can be held to. */
 #define _POSIX_C_SOURCE 200809L
-#include "storage/writable.h"
+#include "storage/heal.h"
+#include "storage/page_verify.h"
+#include "storage/superblock.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 #include "hnsw/graph/publish.h"
+#include "storage/heal.h"
 
 #include <string.h>
 
