@@ -235,8 +235,7 @@ static int run_check(const command *self, int argc, char **argv) {
     if (status != SL_OK) return report_status(path, status);
     if (kind == SL_FILE_INDEX) return check_index(path, &options);
     if (options.scrub) return report_usage("--scrub is of an index; '%s' is none", path);
-    return kind == SL_FILE_RANKER ? check_model(path, options.progress, options.json)
-                                  : check_items(path, options.progress, options.json);
+    return check_ranking(path, kind, options.progress, options.json);
 }
 
 static const char *const operands[] = {"FILE", NULL};

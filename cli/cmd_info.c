@@ -1,7 +1,8 @@
 #include "cli/commands.h"
 
+#include "cli/plan.h"
 #include "cli/ranking.h"
-#include "cli/stored.h"
+#include "cli/storage.h"
 #include "cli/tuned.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "cli/eval.h"
 
 #include "cli/report.h"
-#include "cli/stored.h"
+#include "cli/storage.h"
 #include "cli/system.h"
 
 #include <errno.h>

@@ -86,7 +86,7 @@ int truth_check_ids(const char *path, const char *index_path, sl_index *index, c
     return result;
 }
 
-/* Of many more vectors than are asked for, chance finds next to none. */
+/* Chance finds next to none of k vectors among many more. hnsw/tune/truth.c has the same rule for tune. */
 int truth_is_strange(double best_recall, size_t k, size_t n) {
     return n / k >= 40 && best_recall < 0.05;
 }
