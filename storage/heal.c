@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Without a way to write to the file: as it will be once a writer has replayed the log. */
+/* Heals the mapping alone, for a process that may not write to the file. The mapping becomes what the file will be
+ * once a writer has replayed the log. */
 static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     sl_redo_found found;
     int fd = open(store->resolved, O_RDONLY | O_CLOEXEC);
@@ -25,8 +26,8 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     return sl_recover_into_memory(store, super, (void *)(uintptr_t)store->base, &found);
 }
 
-/* The same as a crashed writer's log has it; of one that is at work nothing, since pages that are the reader's own
- * would not follow it. */
+/* Heals the mapping if no writer is at work. Beside a writer it does nothing, because the reader's own pages would
+ * not follow the writer. */
 static sl_status heal_unwritten(sl_store *store) {
     sl_superblock super;
     int held;
@@ -37,7 +38,7 @@ static sl_status heal_unwritten(sl_store *store) {
     return status == SL_EBUSY ? SL_OK : status;
 }
 
-/* There is none, or no group in it. A reader goes on with what the file holds. */
+/* Whether there is no log, or no group in it. A reader then goes on with what the file holds. */
 static int log_is_empty(const sl_store *store) {
     char path[PATH_MAX];
     struct stat info;
@@ -45,7 +46,7 @@ static int log_is_empty(const sl_store *store) {
     return lstat(path, &info) != 0 ? errno == ENOENT : info.st_size <= (off_t)sizeof(sl_redo_head);
 }
 
-/* A writer that is at work has written to the file what its log says, or is about to. */
+/* Whether a writer is at work. A writer has written to the file what its log says, or is about to. */
 static sl_status find_writer(const sl_store *store, int *found) {
     int held;
     sl_status status = sl_writable_hold(store, &held);
@@ -54,7 +55,8 @@ static sl_status find_writer(const sl_store *store, int *found) {
     return *found ? SL_OK : status;
 }
 
-/* Without a lock, which a writer that is opened at that moment would find; what cannot be told counts as a writer. */
+/* Whether a writer is at work, found without a lock that a writer opened at that moment would meet. If the system
+ * cannot tell, the answer is yes. */
 static int has_writer(const sl_store *store) {
     int fd = sl_store_reopen(store);
     if (fd < 0) return 1;
@@ -63,7 +65,7 @@ static int has_writer(const sl_store *store) {
     return locked;
 }
 
-/* Into the file, open to be written at fd. A writer that is opened meanwhile waits for it (lock_for_writing). */
+/* Replays the log into the file, open for writing at fd. A writer that is opened meanwhile waits (lock_for_writing). */
 static sl_status heal_file(const sl_store *store, const sl_file_ops *ops, int fd) {
     sl_superblock super;
     (void)sl_lock_byte(fd, F_WRLCK, SL_LIVE_HEALER);
@@ -90,13 +92,12 @@ sl_status sl_writable_heal(sl_store *store) {
     if (status != SL_OK) return heal_unwritten(store);
     status = heal_file(store, &ops, fd);
     close(fd);
-    /* A writer, or somebody who only keeps writers off, as a save over the file does. */
+    /* SL_EBUSY: a writer is at work, or a save over the file keeps writers off. */
     return status == SL_EBUSY ? heal_unwritten(store) : status;
 }
 
-/* What a writer that died has left, where there is any, also a log without a whole group, which ends with it. A damaged
- * one is read once. Without a lock as long as a writer lives: one that is opened
- * meanwhile must not find the file taken. */
+/* Replays what a dead writer has left. A log without a whole group is given up in the same way. A damaged log is
+ * read once. No lock is taken while a writer lives, so that a writer opened meanwhile does not find the file taken. */
 static void look_for_remains(sl_store *store) {
     sl_superblock super;
     sl_redo_found found;
@@ -121,8 +122,8 @@ sl_status sl_writable_check_log(const sl_store *store) {
     return sl_fail(SL_EBUSY, "%s: a writer came and died while the file was opened; open it again", store->path);
 }
 
-/* The superblock first: a writer that is opened after it was read changes it, and one that was opened before is found,
- * or has written all that it will. */
+/* Reads the superblock first. A writer that is opened afterwards changes the superblock. A writer that was opened
+ * before is found by has_writer, or has written all that it will. */
 uint64_t sl_writable_quiet(const sl_store *store) {
     sl_superblock super;
     return sl_writable_super(store, &super) == SL_OK && !has_writer(store) ? super.sequence : 0;
@@ -140,7 +141,7 @@ void sl_writable_watch(sl_store *store) {
     if (store->detached || clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0) return;
     uint64_t second = (uint64_t)now.tv_sec, last = __atomic_load_n(&store->watched, __ATOMIC_RELAXED);
     if (second == last) return;
-    /* One of many threads; who reads the clock a second late may look once more. */
+    /* One thread of many looks. A thread that reads the clock a second late may look once more. */
     if (__atomic_compare_exchange_n(&store->watched, &last, second, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         look_for_remains(store);
 }

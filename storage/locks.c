@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A lock of the open file, not of the process: handles of one process keep one another out too. */
+/* The lock belongs to the open file and not to the process, so that handles of one process keep one another out. */
 int sl_lock_byte(int fd, short kind, sl_writable_lock byte) {
     struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
     int result;
@@ -17,13 +17,11 @@ int sl_lock_byte(int fd, short kind, sl_writable_lock byte) {
     return result;
 }
 
-/* Whether another open file has a byte locked for writing; 0 too where that is not to be known. */
 int sl_byte_is_locked(int fd, sl_writable_lock byte) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
     return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* Of a lock that could not be had: whether somebody has it. Where a file system knows no such locks nobody does. */
 int sl_lock_is_taken(void) {
     return errno == EAGAIN || errno == EACCES;
 }
@@ -58,7 +56,7 @@ sl_status sl_writable_hold(const sl_store *store, int *held) {
     return sl_lock_file(*held, LOCK_SH, store->path);
 }
 
-/* A child that was forked meanwhile has the lock too. */
+/* A child that was forked meanwhile shares the lock, so that closing alone would not free it. */
 void sl_writable_release(int held) {
     if (held < 0) return;
     (void)flock(held, LOCK_UN);

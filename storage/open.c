@@ -19,7 +19,7 @@
  * The header page
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A file cut off within its magic has what there is of it. */
+/* A file that is cut off within its magic counts as having the magic, if the bytes that are left match. */
 static int has_magic(const sl_file_header *header, uint64_t size, const sl_file_type *type) {
     size_t length = sizeof header->magic;
     return memcmp(header->magic, type->magic, size < length ? (size_t)size : length) == 0;
@@ -94,7 +94,7 @@ static sl_status read_header(int fd, const char *path, uint64_t size, sl_file_he
  * The section table
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Behind the section with its slack, or 0 where the sum wraps. */
+/* The end of the section with its slack; 0: the sum wraps. */
 static uint64_t end_of(const sl_file_section *section) {
     uint64_t end;
     if (__builtin_add_overflow(section->offset, section->size, &end)) return 0;
@@ -140,7 +140,7 @@ static sl_status check_sections(const char *path, const sl_file_type *type, cons
 /* `path` is for messages. */
 static sl_status open_file(const char *resolved, const char *path, const sl_file_type *type, int *fd,
                            struct stat *info) {
-    /* Not to wait for the other end of a pipe; files know no such waiting. */
+    /* O_NONBLOCK: opening a pipe must not wait for its other end. Regular files never wait. */
     do
         *fd = open(resolved, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (*fd < 0 && errno == EINTR);
@@ -205,7 +205,7 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     keep_paths(store, path, resolved);
     *out = store;
 done:
-    /* The mapping holds the file by itself. */
+    /* The mapping keeps the file by itself. */
     if (fd >= 0 && (status != SL_OK || store->fd < 0)) close(fd);
     if (status != SL_OK) sl_mem_free(allocator, block, store_bytes(path, resolved));
     return status;
@@ -267,7 +267,7 @@ sl_status sl_store_map_privately(sl_store *store, int fd) {
 }
 
 sl_status sl_file_kind_of(const char *path, sl_file_kind *out) {
-    /* Whatever it is: as messages speak of it. */
+    /* A name for messages that fits any type. */
     static const sl_file_type any = {.name = "an index, model or item table"};
     if (!path || !out) return sl_fail(SL_EINVAL, "path or out is NULL");
     sl_file_header header;

@@ -13,31 +13,32 @@
 #include <unistd.h>
 
 #define PAGE SL_SUMMED_PAGE
-/* Pages that are read at a time, and blocks that are shared out among the threads together. */
+/* Pages that are read at a time, and blocks that the threads share in one turn. */
 enum { READ_PAGES = 16, TURN_BLOCKS = 256 };
-/* A commit writes its pages, and their sums behind them all. Whoever reads between the two reads again, after so many
- * nanoseconds, and for all pages together so often: less often once a page was found damaged. */
+/* A commit writes its pages first, and their sums behind all of them. A reader between the two reads the page again,
+ * after PAUSE nanoseconds. All pages together get TRIES pauses, and LESS_TRIES once a page was found damaged. */
 enum { TRIES = 10000, LESS_TRIES = 200, PAUSE = 1000000 };
 
-/* What is looked at together: as many pages as one page of sums is of, 4 MB. */
+/* A block has as many pages as one page of sums covers: 4 MB. */
 #define BLOCK_PAGES (PAGE / sizeof(uint32_t))
 #define BLOCK       (BLOCK_PAGES * PAGE)
 
 typedef struct verifier {
     const sl_store *store;
     sl_page_sums sums;
-    int fd;                       /* of the file, which tells the holes; -1: it has lost its name */
-    int mapped;                   /* bytes are the mapping's: of a healed one, or where there is no fd */
-    uint64_t blocks[TURN_BLOCKS]; /* numbers of those that are looked at in this turn */
+    int fd;                       /* of the file, to find its holes; -1: the file has lost its name */
+    int mapped;                   /* bytes come from the mapping: it was healed, or there is no fd */
+    uint64_t blocks[TURN_BLOCKS]; /* numbers of this turn's blocks */
     sl_pages_found *found;        /* atomic counts */
     size_t first;                 /* number of the first damaged page, kept by sl_keep_least */
-    int beside;                   /* another process may be writing it: not of the writer's own handle */
-    int pauses;                   /* atomic: in which a writer was waited for */
-    int failed;                   /* atomic: a read has; 1 + its errno, or 1 where the file ended */
+    int beside;                   /* another process may be writing the file; 0 on the writer's own handle */
+    int pauses;                   /* atomic: pauses made to wait for a writer */
+    int failed;                   /* atomic: a read failed; 1 + its errno, or 1: the file ended */
     sl_progress *progress;
 } verifier;
 
-/* 1, or 0 with the failure kept: a message is its own thread's, and the reading thread's ends with it. */
+/* Returns 1, or 0 with the failure kept. A message belongs to its thread, and a reading thread's message ends with
+ * the thread. */
 static int fetch(verifier *v, void *to, size_t size, uint64_t offset) {
     if (v->mapped) {
         memcpy(to, v->store->base + offset, size);
@@ -49,22 +50,22 @@ static int fetch(verifier *v, void *to, size_t size, uint64_t offset) {
     return 0;
 }
 
-/* The first byte from `from` on that is no hole, or that is one; `end` where there is none before. */
+/* The first byte from `from` on in data (SEEK_DATA) or in a hole (SEEK_HOLE); `end`: there is none before. */
 static uint64_t seek(const verifier *v, uint64_t from, uint64_t end, int whence) {
     if (v->fd < 0) return whence == SEEK_DATA ? from : end;
     off_t found = lseek(v->fd, (off_t)from, whence);
-    /* ENXIO: the file ends in a hole. Anything else: a file system that knows no holes. */
+    /* ENXIO: the file ends in a hole. Any other errno: the file system knows no holes. */
     if (found < 0) return whence == SEEK_DATA && errno != ENXIO ? from : end;
     return (uint64_t)found < end ? (uint64_t)found : end;
 }
 
-/* Of the pauses that all pages together have. */
+/* Whether a pause is left, of those that all pages share. */
 static int may_pause(verifier *v) {
     int most = __atomic_load_n(&v->found->bad, __ATOMIC_RELAXED) ? LESS_TRIES : TRIES;
     return __atomic_fetch_add(&v->pauses, 1, __ATOMIC_RELAXED) < most;
 }
 
-/* A page whose sum is another is read again while there is a writer, which may be between the two. */
+/* Reads a page with a wrong sum again while there is a writer, which may be between page and sum. */
 static void look_again(verifier *v, uint64_t offset, uint64_t word) {
     uint8_t page[PAGE];
     uint32_t sum;
@@ -79,7 +80,7 @@ static void look_again(verifier *v, uint64_t offset, uint64_t word) {
     sl_keep_least(&v->first, (size_t)(offset / PAGE));
 }
 
-/* Pages [from, to) of a block, which are holes or were read. */
+/* Compares pages [from, to) of a block with their sums. `pages` is NULL for a hole. */
 static void compare(verifier *v, uint64_t first, const uint32_t *sums, size_t from, size_t to, const uint8_t *pages) {
     for (size_t i = from; i < to; i++) {
         uint32_t sum = pages ? sl_page_sum(0, pages + (i - from) * PAGE, PAGE) : 0;
@@ -121,7 +122,7 @@ static void verify_blocks(void *ctx, size_t from, size_t to) {
             verify_block(v, v->blocks[i]);
 }
 
-/* The first block from `from` on that has data or sums; `end` where there is none. */
+/* The first block from `from` on that has data or sums; `end`: there is none. */
 static uint64_t next_block(const verifier *v, uint64_t from, uint64_t end) {
     uint64_t sums_end = v->sums.words + v->sums.pages * sizeof(uint32_t);
     uint64_t data = seek(v, from * BLOCK, v->sums.pages * PAGE, SEEK_DATA);

@@ -12,8 +12,8 @@
 
 enum { WINDOW = 32 << 10 };
 
-/* The log is read and not mapped: its writer may empty it at any time, and a look at what a mapping has lost would end
- * the process. What is missing is as if it had never been there. */
+/* The log is read and not mapped. Its writer may empty it at any time, and a look at a lost page of a mapping would
+ * end the process. Missing bytes count as never written. */
 typedef struct log_reader {
     const sl_redo_owner *owner;
     const char *path;
@@ -35,7 +35,7 @@ static int fill_window(log_reader *log, uint64_t at) {
     return log->held > 0;
 }
 
-/* Bytes of the log from `at` on, *size of them or fewer, which becomes their number; NULL where there are none. */
+/* Bytes of the log from `at` on. *size becomes their number, at most what was asked for. NULL: there are none. */
 static const uint8_t *peek(log_reader *log, uint64_t at, uint64_t *size) {
     if ((at < log->from || at >= log->from + log->held) && !fill_window(log, at)) return NULL;
     uint64_t behind = log->from + log->held - at;
@@ -55,7 +55,8 @@ static int get(log_reader *log, uint64_t at, void *to, uint64_t size) {
 
 #define RESTORE "restore it, or empty it to go on with what the index's own file holds"
 
-/* Whether groups follow that go on from what the file holds. A log that ends within its head or with it has none. */
+/* Whether groups follow that go on from the file's state. A log that ends within its head, or right behind it, has
+ * none. */
 static sl_status read_head(log_reader *log, int *counts) {
     const sl_redo_owner *owner = log->owner;
     sl_redo_head head;
@@ -79,7 +80,7 @@ static sl_status read_head(log_reader *log, int *counts) {
     return SL_OK;
 }
 
-/* The record at `at` of records that end at `end`, and the place of the next; 0 where it cannot be one. */
+/* Reads the record at `at`, among records that end at `end`. Returns the place of the next; 0: there cannot be one. */
 static uint64_t record_at(log_reader *log, uint64_t at, uint64_t end, sl_redo_record *record) {
     if (end - at < sizeof *record || !get(log, at, record, sizeof *record)) return 0;
     at += sizeof *record;
@@ -100,7 +101,7 @@ static int sum_of(log_reader *log, uint64_t at, uint64_t end, uint32_t *crc) {
     return 1;
 }
 
-/* Behind the whole group at `at`, or 0 where there is none. */
+/* Returns the end of the whole group at `at`; 0: there is none. */
 static uint64_t group_end(log_reader *log, uint64_t at, uint64_t *number) {
     sl_redo_group group;
     sl_redo_trailer trailer;
@@ -142,8 +143,8 @@ static sl_status apply_group(log_reader *log, uint64_t at, uint64_t next, sl_red
     return SL_OK;
 }
 
-/* A group is written once the one before it was synced: where group `number`, which should be at `at`, is not whole and
- * a later one is, it was whole once. Sizes in the log are multiples of 8. */
+/* Tells damage from an end that was cut off. A group is written only after the sync of the group before it. If a
+ * later group is whole, group `number` at `at` was whole too. Sizes in the log are multiples of 8. */
 static sl_status check_behind(log_reader *log, uint64_t at, uint64_t number) {
     for (uint64_t other; at < log->size && !log->error; at += 8)
         if (group_end(log, at, &other) && other > number)
@@ -166,7 +167,7 @@ static sl_status replay(log_reader *log, sl_redo_apply apply, void *ctx, sl_redo
     return check_behind(log, at, found->groups);
 }
 
-/* Its first groups would take back what the file has of the others. */
+/* A log with fewer groups than the file holds would take back what the file has of the others. */
 static sl_status check_held(const log_reader *log, const sl_redo_found *found) {
     const sl_redo_owner *owner = log->owner;
     if (!owner->in_force || log->size == 0 || found->groups >= owner->held) return SL_OK;

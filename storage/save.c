@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes between two looks at the progress callback, and of one write: where it is a whole aligned huge page, file
- * systems with large folios keep it as one in the page cache, for those who map the file next. */
+/* Bytes between two looks at the progress callback, and of one write. File systems with large folios keep an aligned
+ * write of a huge page as one huge page of the page cache. Whoever maps the file next profits. */
 #define CHUNK SL_HUGE_PAGE
 static_assert(SL_SPLIT_WINDOW >= CHUNK, "SL_SPLIT_WINDOW");
 
@@ -42,7 +42,7 @@ static sl_status write_all(saver *s, const void *data, size_t size) {
     return SL_OK;
 }
 
-/* All but a little of what is long becomes a hole. */
+/* Writes zeros up to `offset`. A long run becomes a hole, except its end. */
 static sl_status write_zeros_to(saver *s, uint64_t offset) {
     static const unsigned char zeros[SL_SECTION_ALIGN];
     if (offset > s->at && offset - s->at > CHUNK) {
@@ -62,7 +62,7 @@ static int is_zero(const uint8_t *bytes, size_t size) {
     return !bytes[0] && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* Bytes [at, at + size) of a section, CHUNK of them at most. */
+/* Bytes [at, at + size) of a section, at most CHUNK of them. */
 static const unsigned char *bytes_of(const sl_section_source *source, uint64_t at, size_t size) {
     if (!source->rows) return (const unsigned char *)source->data + at;
     sl_split_gather(source->rows, at, size, source->rows->window);
@@ -81,7 +81,7 @@ static sl_status write_section(saver *s, const sl_section_source *source) {
     return SL_OK;
 }
 
-/* The sums of all pages before it; those of holes are zeros, which take no blocks. */
+/* Writes the sums of all pages before the section. Sums of holes are zeros, and take no blocks. */
 static sl_status write_page_sums(saver *s, uint64_t size) {
     const uint8_t *words = (const uint8_t *)s->summer.words;
     const uint64_t from = s->at;
@@ -95,8 +95,8 @@ static sl_status write_page_sums(saver *s, uint64_t size) {
     return write_zeros_to(s, from + size);
 }
 
-/* The header comes first in the file and holds the CRCs, and the file is written in order: one pass for them ahead of
- * the writing, at the speed of memory. */
+/* Sums a section before anything is written. The header comes first in the file and holds the CRCs, and the file is
+ * written in order. This pass runs at the speed of memory. */
 static sl_status section_crc(saver *s, const sl_section_source *source, uint32_t *out) {
     uint32_t crc = 0;
     for (uint64_t done = 0; done < source->size;) {
@@ -110,7 +110,7 @@ static sl_status section_crc(saver *s, const sl_section_source *source, uint32_t
     return SL_OK;
 }
 
-/* Where a section that follows `end` begins. */
+/* The offset of a section that follows `end`. */
 static uint64_t section_offset(uint64_t end) {
     return (end + SL_SECTION_ALIGN - 1) / SL_SECTION_ALIGN * SL_SECTION_ALIGN;
 }
@@ -130,7 +130,7 @@ uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_co
     return end;
 }
 
-/* What the caller gave of the type's own fields is in the header already. */
+/* Fills in the header. The caller's fields of the type are in it already. */
 static sl_status fill_header(saver *s, const sl_file_content *content, sl_file_header *header) {
     const sl_section_source *sections = content->sections;
     const size_t count = content->section_count;
@@ -156,7 +156,8 @@ static sl_status fill_header(saver *s, const sl_file_content *content, sl_file_h
     return SL_OK;
 }
 
-/* Of a file that is to be written in place. The head page lies behind the sums, which have that of it all the same. */
+/* Starts the sums of a file that will be written in place. The head page lies behind the sums, which cover it all
+ * the same. */
 static sl_status begin_sums(saver *s, const sl_file_header *header, const sl_section_source *sections) {
     const sl_section_source *live = NULL;
     uint64_t pages = 0;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Bytes [from, end) of a row are at `bytes`: those of them that are the part's, there or back. */
+/* Moves the part's bytes among [from, end) of a row, which are at `bytes`: into `bytes` or out of it. */
 static void move_part(const sl_part *part, uint64_t number, size_t from, size_t end, uint8_t *bytes, int gather) {
     size_t first = part->offset > from ? part->offset : from;
     size_t last = part->offset + part->size < end ? part->offset + part->size : end;

@@ -53,7 +53,7 @@ sl_status sl_writable_super(const sl_store *store, sl_superblock *out);
 /* Whether the superblock that is not in force is damaged. */
 int sl_writable_is_doubtful(const sl_store *store);
 
-/* Where in the file a superblock of this sequence lies. `section`: where SL_SECTION_LIVE begins. */
+/* Offset in the file of the superblock of this sequence. `section`: where SL_SECTION_LIVE begins. */
 uint64_t sl_superblock_at(uint64_t section, const sl_superblock *super);
 
 /* Writes the next superblock over the older of the two, and syncs it to the device. */

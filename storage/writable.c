@@ -13,14 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Milliseconds that a writer waits for a reader which replays the log; one that was stopped is not waited for. */
+/* Milliseconds that a writer waits for a reader that replays the log. A writer does not wait longer for a stopped
+ * reader. */
 #define HEALER_PAUSES 2000
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Whether the writer may go on
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What a failed sync has lost, another does not bring back. */
+/* A later sync does not bring back what a failed sync has lost. */
 static sl_status check_failed(const sl_writable *file) {
     if (!file->failed && (file->direct || !file->redo->unsure)) return SL_OK;
     return sl_fail(SL_EIO, "%s: an earlier write failed; what was acknowledged is safe: open it again",
@@ -44,8 +45,8 @@ sl_status sl_writable_check_owner(const sl_writable *file) {
                    file->store->path, file->owner);
 }
 
-/* Nobody but its writer changes the superblock: a copy over the file brings another, and what goes on from the old one
- * would be written into the new. */
+/* Only the file's writer changes the superblock. Another superblock means that a file was copied over this one.
+ * Further writes of the old file's changes would damage the new file. */
 static sl_status check_super(const sl_writable *file) {
     sl_superblock now;
     SL_TRY(sl_read_at(file->fd, file->store->path, &now, sizeof now, sl_superblock_at(file->section, &file->super)));
@@ -66,12 +67,12 @@ static size_t pieces_bytes(uint64_t size) {
  * Closing
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The file needs no log from here on, whatever its name is by now. A log without a group is of no use to anyone then.
- */
+/* Marks the file as one that needs no log, whatever its name is. Nobody needs a log without a group then. Returns
+ * whether the mark was written. */
 static int has_done(sl_writable *file) {
     if (!file->ready || file->direct || file->redo->end || sl_writable_check(file) != SL_OK) return 0;
     file->super.logged = 0;
-    /* Both, so that either is enough. */
+    /* Both superblocks, so that either is enough. */
     for (size_t i = 0; i < SL_SUPERBLOCKS; i++)
         if (sl_superblock_write(&file->ops, file->fd, file->store->path, file->section, &file->super) != SL_OK)
             return 0;
@@ -81,7 +82,7 @@ static int has_done(sl_writable *file) {
 void sl_writable_close(sl_writable *file) {
     if (!file) return;
     sl_redo_close(file->redo, has_done(file));
-    /* A child that was forked meanwhile has the lock too, and would keep it. */
+    /* A child that was forked meanwhile shares the locks, and would keep them. */
     if (file->fd >= 0 && file->owner == (int)getpid()) {
         (void)sl_lock_byte(file->fd, F_UNLCK, SL_LIVE_WRITER);
         (void)sl_lock_byte(file->fd, F_UNLCK, SL_LIVE_DIRECT);
@@ -100,8 +101,8 @@ void sl_writable_close(sl_writable *file) {
  * Opening
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A reader that replays what the last writer left is done in a moment and is waited for. Where it ends between the two
- * looks, the lock is free. */
+/* Takes the lock. Waits for a reader that replays what the last writer left, which takes a moment. The lock is free
+ * if the reader ends between the two looks. */
 static sl_status lock_for_writing(sl_writable *file) {
     sl_status status;
     int healed = 1;
@@ -109,12 +110,13 @@ static sl_status lock_for_writing(sl_writable *file) {
         healed = i < HEALER_PAUSES && sl_byte_is_locked(file->fd, SL_LIVE_HEALER);
         if (healed) nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
-    /* Readers look at it. A file system without such locks has readers that leave dead writers to who opens next. */
+    /* Readers look at this byte. On a file system without such locks, readers leave a dead writer's log to the next
+     * opener. */
     if (status == SL_OK) (void)sl_lock_byte(file->fd, F_WRLCK, SL_LIVE_WRITER);
     return status;
 }
 
-/* With operations of the caller's own, as if it were persistent memory. */
+/* Operations that the caller gave stand in for persistent memory. */
 static sl_status map_directly(sl_store *store, sl_writable *file) {
     void *base;
     sl_status status;
@@ -133,13 +135,14 @@ static sl_status map_directly(sl_store *store, sl_writable *file) {
     return SL_OK;
 }
 
-/* What is written without a log cannot be copied meanwhile. */
+/* A file that is written without a log cannot be copied meanwhile. */
 static sl_status keep_copies_off(sl_writable *file) {
     if (sl_lock_byte(file->fd, F_WRLCK, SL_LIVE_DIRECT) == 0 || !sl_lock_is_taken()) return SL_OK;
     return sl_fail(SL_EBUSY, "%s: a snapshot of it is being taken; let it finish", file->store->path);
 }
 
-/* What is written directly is seen before its page's sum could be: the superblock says so first. */
+/* A direct store is visible before its page's sum could be. So the superblock says first that the sums are out of
+ * force. */
 static sl_status prepare_sums(const sl_store *store, sl_writable *file) {
     sl_page_sums sums;
     void *block;
@@ -152,7 +155,7 @@ static sl_status prepare_sums(const sl_store *store, sl_writable *file) {
     return sl_dirty_init(&file->renewed, file->size);
 }
 
-/* The log is there before the file says that it has one. */
+/* Makes the log before the file says that it has one. */
 static sl_status take_over(sl_store *store, sl_writable *file) {
     const sl_redo_owner owner = sl_recover_owner(store, &file->super);
     if (!file->direct) SL_TRY(sl_redo_open(&owner, file->fd, &file->allocator, &file->ops, &file->redo));

@@ -51,8 +51,8 @@ typedef struct sl_writable {
 sl_status sl_writable_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *ops, uint64_t log_bytes,
                            sl_writable **out);
 
-/* Whether this process may write. Errors: SL_EBUSY: the process was forked from the one that opened the file, or a
- * shorter file was copied over it, so that the mapping has lost its end. */
+/* Whether this process may write. Errors: SL_EBUSY: the process was forked from the one that opened the file. Or a
+ * shorter file was copied over the file, so that the mapping has lost its end. */
 sl_status sl_writable_check_owner(const sl_writable *file);
 
 /* Whether the writer may go on: no sync has failed, the process may write, and nobody has written over the file. */
