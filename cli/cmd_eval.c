@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By a handle of its own: the ids it reads into memory are no part of what is measured. */
+/* Checks the truth by a handle of its own. The ids that the handle reads into memory are not measured. */
 static int check_truth(const eval_state *state) {
     sl_index *index;
     sl_index_stats stats;
@@ -22,7 +22,7 @@ static int check_truth(const eval_state *state) {
     return status;
 }
 
-/* The truth in the task's form: each row in rising order. */
+/* Loads the truth in the task's form: each row in rising order. */
 static int load_truth(eval_state *state) {
     size_t k = state->options->k;
     int status = truth_load(state->truth_path, state->queries, k, &state->truth);
@@ -46,18 +46,19 @@ static int load_queries(eval_state *state) {
     return state->rows ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* A count that must lie between 1 and `most`. */
+/* Checks that a count lies between 1 and `most`. */
 static int check_count(const char *option, size_t value, size_t most) {
     if (value > 0 && value <= most) return EXIT_DONE;
     return report_failure("%s is %zu; ask for 1 to %zu", option, value, most);
 }
 
-/* This process measures by itself. */
+/* Whether this process measures by itself. */
 static int runs_alone(const eval_options *options) {
     return options->procs.count == 1 && options->procs.values[0] == 1;
 }
 
-/* Processes that take turns on a CPU measure the scheduler; only who names the CPUs may want that. */
+/* Checks --procs. Processes that take turns on a CPU measure the scheduler, so only a user who names the CPUs may
+ * ask for them. */
 static int check_procs(const eval_options *options) {
     cpu_list cpus = {0};
     size_t most = most_procs(options);
@@ -107,7 +108,7 @@ static int eval(eval_state *state) {
     const eval_options *options = state->options;
     const char *const inputs[] = {state->index_path, state->queries_path, state->truth_path, NULL};
     int status = options->plot ? output_check(options->plot, inputs) : EXIT_DONE;
-    /* Processes open the index for themselves; here it is then only asked what it holds. */
+    /* With --procs, processes open the index for themselves. This handle then only tells the facts of the index. */
     int copies = runs_alone(options) && options->tier != SL_TIER_DRAM;
     state->task.place = options->place >= 0 ? (sl_place)options->place : copies ? SL_PLACE_DRAM : SL_PLACE_MAP;
     opening how = {.place = SL_PLACE_MAP, .tier = SL_TIER_NONE};

@@ -1,5 +1,5 @@
-/* An 'eval' under way: what its files share. cmd_eval.c reads options and inputs, eval_sweep.c chooses what to measure,
- * eval_tell.c tells what was found. */
+/* An 'eval' under way, as its files share it. cmd_eval.c reads options and inputs, eval_sweep.c chooses what to
+ * measure, eval_tell.c tells the results. */
 #ifndef CLI_EVAL_STATE_H
 #define CLI_EVAL_STATE_H
 
@@ -19,12 +19,12 @@ typedef struct eval_options {
     int progress, json;
 } eval_options;
 
-/* What --recall found for one target. */
+/* The result of --recall for one target. */
 typedef struct eval_target {
     double recall;
     size_t point; /* number in points */
     int reached;
-    int tuned; /* by the settings that the index holds for it */
+    int tuned; /* the index holds the settings for this recall */
 } eval_target;
 
 typedef struct eval_state {
@@ -46,23 +46,24 @@ typedef struct eval_state {
     size_t memory_count;
 } eval_state;
 
-/* With an ef of this command's own finding, or of the user's. */
+/* The setting with an ef that this command found, or the user gave. */
 static inline eval_setting own_setting(const eval_state *state, size_t ef) {
     return (eval_setting){.ef = ef, .rerank = state->options->rerank};
 }
 
-/* Below, at or above 0 as one setting's place among the points is before, at or behind the other's. */
+/* Compares two settings' places among the points: below 0, 0 or above 0. */
 int compare_settings(eval_setting a, eval_setting b);
 
 /* The largest of --procs. */
 size_t most_procs(const eval_options *options);
 
-/* Measures what --ef or --recall asks for, and fills the state's points, targets and memory. Returns an exit status. */
+/* Measures the points that --ef or --recall asks for, and fills the state's points, targets and memory. Returns an
+ * exit status. */
 int eval_sweep(eval_state *state);
 
 /* Draws --plot. Returns an exit status. */
 int eval_draw(const eval_state *state);
-/* Tells the results on stdout, as text or as JSON, and on stderr where the truth is no better than chance. */
+/* Tells the results on stdout, as text or as JSON. Warns on stderr if the truth is no better than chance. */
 void eval_tell(const eval_state *state);
 
 #endif

@@ -10,7 +10,6 @@ static size_t largest_ef(const eval_state *state) {
     return state->stats.n < SL_MAX_EF ? state->stats.n : SL_MAX_EF;
 }
 
-/* Below, at or above 0 as one setting's place among the points is before, at or behind the other's. */
 int compare_settings(eval_setting a, eval_setting b) {
     int by_ef = (a.ef > b.ef) - (a.ef < b.ef), by_rerank = (a.rerank > b.rerank) - (a.rerank < b.rerank);
     int by_stop = (a.stop > b.stop) - (a.stop < b.stop);
@@ -25,8 +24,7 @@ int compare_settings(eval_setting a, eval_setting b) {
                        : by_groups;
 }
 
-/* The point of this setting, measured if that was not done yet; repeat as of eval_measure. NULL, reported, on
- * failure. */
+/* The point of this setting, measured if it is new; `repeat` as for eval_measure. NULL, reported: failure. */
 static eval_point *point_of(eval_state *state, eval_setting setting, size_t repeat) {
     size_t at = 0;
     while (at < state->count && compare_settings(state->points[at].setting, setting) < 0)
@@ -49,7 +47,7 @@ static eval_point *point_of(eval_state *state, eval_setting setting, size_t repe
     return &state->points[at];
 }
 
-/* The smallest depth of the best recall measured: stored settings are measured once all of these are found. */
+/* The smallest depth of the best recall measured. Tuned settings are measured only after all of these. */
 static size_t best_ef(const eval_state *state) {
     const eval_point *best = NULL;
     for (size_t i = 0; i < state->count; i++) {
@@ -59,8 +57,8 @@ static size_t best_ef(const eval_state *state) {
     return best ? best->setting.ef : state->options->k;
 }
 
-/* A depth that reaches the recall, by doubling: *below fails (or is k - 1), *ef does not. *ef is 0 where the recall is
- * out of reach: the largest depth fails, or twice twice as deep a search found nothing more. */
+/* Finds a depth that reaches the recall, by doubling: *below fails (or is k - 1), *ef does not. *ef is 0 if the
+ * recall is out of reach. The largest depth fails then, or two doublings found nothing more. */
 static int bracket_ef(eval_state *state, double recall, size_t *below, size_t *ef) {
     size_t largest = largest_ef(state), stalls = 0;
     double last = -1;
@@ -78,7 +76,7 @@ static int bracket_ef(eval_state *state, double recall, size_t *below, size_t *e
     return EXIT_DONE;
 }
 
-/* The smallest ef that reaches the recall: by halves between one that fails and one that does not. */
+/* Finds the smallest ef that reaches the recall, by halves between one that fails and one that does not. */
 static int find_ef(eval_state *state, double recall, size_t *out) {
     size_t below, ef;
     int status = bracket_ef(state, recall, &below, &ef);
@@ -99,7 +97,8 @@ static int find_ef(eval_state *state, double recall, size_t *out) {
     return status;
 }
 
-/* The settings that the index holds for the recall, or else the smallest ef that reaches it on these queries. */
+/* Takes the settings that the index holds for the recall, or else finds the smallest ef that reaches it on these
+ * queries. */
 static int find_setting(eval_state *state, double recall, eval_setting *out, int *is_tuned) {
     sl_tuned tuned = {.struct_size = sizeof tuned};
     *is_tuned = !state->options->rerank &&
@@ -107,7 +106,7 @@ static int find_setting(eval_state *state, double recall, eval_setting *out, int
                 tuned.ef <= largest_ef(state);
     *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups}
                      : own_setting(state, 0);
-    /* As a search does that is given the recall. */
+    /* A search that is given the recall does the same. */
     if (state->task.nq / thread_count(state->task.threads) < SL_SCAN_LEAST) out->probes = out->probes_one;
     return *is_tuned ? EXIT_DONE : find_ef(state, recall, &out->ef);
 }
@@ -128,7 +127,7 @@ static int measure_targets(eval_state *state) {
         state->targets[i].recall = recall->values[i];
         state->targets[i].reached = point->recall >= recall->values[i];
     }
-    /* Where the points lie is known once all are there. */
+    /* The points' places are known once all points are there. */
     for (size_t i = 0; status == EXIT_DONE && i < recall->count; i++) {
         const eval_point *point = point_of(state, found[i], 0);
         if (!point) return EXIT_FAILED;
@@ -144,7 +143,7 @@ static int measure_list(eval_state *state) {
     size_t count = asked->count ? asked->count : sizeof usual / sizeof *usual;
     size_t k = state->options->k, largest = largest_ef(state);
     for (size_t i = 0; i < count; i++) {
-        /* A search keeps k candidates at the least. */
+        /* A search keeps at least k candidates. */
         size_t ef = values[i] < k ? k : values[i];
         if (ef > largest) ef = largest;
         if (!point_of(state, own_setting(state, ef), state->options->repeat)) return EXIT_FAILED;

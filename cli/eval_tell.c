@@ -10,7 +10,7 @@ size_t most_procs(const eval_options *options) {
     return most;
 }
 
-/* Of no stored settings. */
+/* Whether the point's setting was not stored by tuning. */
 static int is_own(const eval_state *state, const eval_point *point) {
     return compare_settings(point->setting, own_setting(state, point->setting.ef)) == 0;
 }
@@ -57,7 +57,8 @@ static void print_procs(const count_list *procs) {
     printf(" process%s", procs->count == 1 && procs->values[0] == 1 ? "" : "es");
 }
 
-/* The rows below tell an ef, which those that scan do not use; on a processor that cannot scan they walk by it. */
+/* Prints the tuned settings. The rows below tell an ef, which a scan does not use. On a processor that cannot scan,
+ * searches walk by that ef. */
 static void print_tuned_heading(double recall, const eval_setting *setting) {
     printf("\nas tuned for recall %.4g, re-ranking %zu", recall, setting->rerank);
     if (setting->probes) printf("; this batch scans %zu partitions", setting->probes);
@@ -95,7 +96,7 @@ static void print_text(const eval_state *state) {
     eval_print_memory(state->memory, state->memory_count);
 }
 
-/* All ids are the index's, but perhaps not of the vectors that the truth means. */
+/* Warns of a truth that names the index's ids, but of other vectors. */
 static void warn_of_truth(const eval_state *state) {
     double best = 0;
     for (size_t i = 0; i < state->count; i++)

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one way of opening takes of each medium. */
+/* Bytes that one way of opening takes of each medium. */
 typedef struct placing {
     sl_place place;
-    /* What of it is in DRAM, not only where the file is: with --numa the upper layers, with --tier the 4-bit rows too.
-     */
+    /* Parts that are copied to DRAM from a mapped file: with --numa the upper layers, with --tier the 4-bit rows
+     * too. */
     enum { COPIES_NONE, COPIES_NUMA, COPIES_TIER } copies;
     uint64_t dram, page_cache, pmem;
 } placing;
@@ -29,8 +29,8 @@ static void list_placings(const sl_plan *plan, placing *out) {
     memcpy(out, placings, sizeof placings);
 }
 
-/* Of a process that has it all mapped, by pages of this size: tables of 4 KB with 512 entries of 8 bytes, on top of one
- * another until one is enough. */
+/* The page table of a process that maps all, by pages of this size. A table of 4 KB has 512 entries of 8 bytes.
+ * Tables lie on top of one another until one is enough. */
 static uint64_t page_table(uint64_t bytes, uint64_t page) {
     uint64_t tables = 0, entries = bytes / page + (bytes % page != 0);
     while (entries > 1) {
@@ -63,7 +63,7 @@ static void list_parts(const sl_plan *plan, part *out) {
     memcpy(out, parts, sizeof parts);
 }
 
-/* What this machine has for it. */
+/* The room on this machine. */
 typedef struct machine {
     uint64_t memory, space; /* 0: not known */
     const char *folder;

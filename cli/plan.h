@@ -1,4 +1,4 @@
-/* What an index would take before it is built: info --plan. */
+/* The needs of an index before it is built: info --plan. */
 #ifndef CLI_PLAN_H
 #define CLI_PLAN_H
 

@@ -1,4 +1,4 @@
-/* Where an open index lies. */
+/* The place of an open index in memory and on storage. */
 #ifndef CLI_STORAGE_H
 #define CLI_STORAGE_H
 
