@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most ids of damaged records that are told. Of further ones the number is told. */
+/* Most ids of damaged records that are told. Further ones are only counted. */
 #define MOST_TOLD 10000
 
 typedef struct check_options {

@@ -49,7 +49,7 @@ int npy_read_header(vectors *vectors);
  * for every n. 0: it does not fit. */
 size_t npy_write_header(char *out, size_t size, size_t n, size_t dim, element type);
 
-/* Opens the dataset of "FILE.hdf5:NAME". Of "FILE.hdf5" opens the first dataset that has one of the role's names. */
+/* Opens the dataset of "FILE.hdf5:NAME". "FILE.hdf5" opens the first dataset that has one of the role's names. */
 int hdf5_open(vectors *vectors, vectors_role role);
 int hdf5_read(vectors *vectors, size_t first, size_t count, void *out);
 void hdf5_close(vectors *vectors);
