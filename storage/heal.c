@@ -23,7 +23,7 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     SL_TRY(status);
     SL_TRY(sl_writable_look(store, super, &found));
     store->healed = 1;
-    return sl_recover_into_memory(store, super, (void *)(uintptr_t)store->base, &found);
+    return sl_recover_into_memory(store, super, store->base, &found);
 }
 
 /* Heals the mapping if no writer is at work. Beside a writer it does nothing, because the reader's own pages would

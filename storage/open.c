@@ -213,7 +213,7 @@ done:
 
 void sl_store_close(sl_store *store, const sl_allocator *allocator) {
     if (!store) return;
-    store->medium->unmap((void *)(uintptr_t)store->base, store->size);
+    store->medium->unmap(store->base, store->size);
     if (store->fd >= 0) close(store->fd);
     sl_mem_free(allocator, store, store_bytes(store->path, store->resolved));
 }
@@ -259,7 +259,7 @@ sl_status sl_store_check_name(const sl_store *store) {
 sl_status sl_store_map_privately(sl_store *store, int fd) {
     void *base = mmap(NULL, (size_t)store->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED) return sl_fail_errno("cannot map", store->path);
-    store->medium->unmap((void *)(uintptr_t)store->base, store->size);
+    store->medium->unmap(store->base, store->size);
     store->base = base;
     store->detached = 1;
     store->medium->advise_random(base, store->size);

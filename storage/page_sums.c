@@ -108,7 +108,7 @@ sl_status sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sum
 }
 
 void sl_page_updater_free(sl_page_updater *updater) {
-    if (updater && updater->file) munmap((void *)(uintptr_t)updater->file, (size_t)updater->size);
+    if (updater && updater->file) munmap(updater->file, (size_t)updater->size);
 }
 
 void sl_page_updater_begin(sl_page_updater *updater) {

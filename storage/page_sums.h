@@ -55,7 +55,7 @@ void sl_page_summer_skip(sl_page_summer *summer, uint64_t size);
  * is. A failed commit changes neither the file nor its sums there. */
 typedef struct sl_page_updater {
     sl_page_sums sums;
-    const uint8_t *file;
+    uint8_t *file; /* mapped to be read only */
     uint64_t size;
     uint32_t behind[SL_SUMMED_PAGE / 64 + 1]; /* sl_crc32c_behind of so many lines */
     uint64_t word;                            /* number of the last updated sum */

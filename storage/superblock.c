@@ -61,8 +61,8 @@ int sl_writable_is_doubtful(const sl_store *store) {
     return !whole;
 }
 
-sl_writable_stamp *sl_stamp_at(const uint8_t *base, uint64_t section) {
-    return (sl_writable_stamp *)(void *)(uintptr_t)(base + section + SL_LIVE_HEAD + SL_LIVE_HEAD_ROOM);
+sl_writable_stamp *sl_stamp_at(uint8_t *base, uint64_t section) {
+    return (sl_writable_stamp *)(void *)(base + section + SL_LIVE_HEAD + SL_LIVE_HEAD_ROOM);
 }
 
 uint64_t sl_stamp_groups(const sl_store *store, const sl_superblock *super) {

@@ -60,7 +60,7 @@ uint64_t sl_superblock_at(uint64_t section, const sl_superblock *super);
 sl_status sl_superblock_write(const sl_file_ops *ops, int fd, const char *path, uint64_t section, sl_superblock *super);
 
 /* The stamp in a mapping of the file. */
-sl_writable_stamp *sl_stamp_at(const uint8_t *base, uint64_t section);
+sl_writable_stamp *sl_stamp_at(uint8_t *base, uint64_t section);
 
 /* Groups of the superblock's epoch that the file holds, as far as its stamp says. */
 uint64_t sl_stamp_groups(const sl_store *store, const sl_superblock *super);

@@ -129,7 +129,7 @@ static sl_status map_directly(sl_store *store, sl_writable *file) {
         base = mmap(NULL, (size_t)file->size, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
         if (base == MAP_FAILED) return sl_fail_errno("cannot map", file->store->path);
     }
-    store->medium->unmap((void *)(uintptr_t)store->base, store->size);
+    store->medium->unmap(store->base, store->size);
     store->base = base;
     file->direct = 1;
     return SL_OK;
@@ -196,7 +196,7 @@ sl_status sl_writable_open(sl_store *store, const sl_allocator *allocator, const
     SL_TRY_GOTO(sl_mem_alloc(allocator, pieces_bytes(file->size), &block), fail);
     file->allocated = block;
     if (!file->direct) SL_TRY_GOTO(prepare_log(store, file), fail);
-    file->base = (uint8_t *)(uintptr_t)store->base;
+    file->base = store->base;
     store->writer = file->fd;
     *out = file;
     return SL_OK;
