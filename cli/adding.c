@@ -4,7 +4,7 @@
 #include "cli/report.h"
 #include "cli/system.h"
 
-/* Adding is spread over the cores within a block, so a block is large; two would not make reading faster. */
+/* Adding is spread over the cores within a block, so a block is large. Two blocks would not make reading faster. */
 #define BLOCK_SIZE ((size_t)256 << 20)
 
 int adding_prepare(adding *adding, size_t most, size_t *bytes) {

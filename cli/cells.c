@@ -27,7 +27,7 @@ void id_lists_clear(id_lists *lists) {
     lists->lists = 0;
 }
 
-/* The block with room for one entry more than `used`; NULL, reported, where that is not to be had. */
+/* Gives the block room for more than `used` entries. NULL, reported: there is no memory. */
 static void *grow(void *block, size_t *room, size_t used, size_t element) {
     if (used < *room) return block;
     size_t wanted = *room < 512 ? 1024 : *room * 2;
@@ -39,8 +39,8 @@ static void *grow(void *block, size_t *room, size_t used, size_t element) {
     return larger;
 }
 
-/* The next part of the cell up to `separator`, without blanks around it, ended by NUL in `out`; moves the cell on.
- * Parts too long for a number are cut, and then are none. */
+/* Takes the next part of the cell up to `separator` into `out`: without blanks around it, ended by NUL. Moves the
+ * cell on. Parts too long for a number are cut, and are no number then. */
 static void take_part(cell *cell, char separator, char *out) {
     const char *end = memchr(cell->text, separator, cell->length);
     size_t length = end ? (size_t)(end - cell->text) : cell->length, used = 0;

@@ -39,7 +39,7 @@ static int load(add_state *state) {
     return status == EXIT_DONE ? adding_prepare(adding, 0, NULL) : status;
 }
 
-/* Room for all of them at once: adding makes twice as much as it needs. */
+/* Reserves room for all rows at once. Growing step by step takes up to twice the needed memory. */
 static int reserve(add_state *state) {
     size_t n = state->stats.n + state->stats.deleted + state->adding.base->n;
     sl_status status = sl_index_reserve(state->adding.index, n);

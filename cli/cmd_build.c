@@ -60,7 +60,7 @@ static int prepare_index(build_state *state) {
     return status == SL_OK ? EXIT_DONE : report_build(state, 0, status);
 }
 
-/* What no base is good for is no fault of this one: an index of one element is made with it. */
+/* Checks the parameters by an index of one element, so that faults that lie in no base are told first. */
 static int check_settings(const build_options *options) {
     sl_index_params params;
     sl_index *index;
@@ -76,7 +76,7 @@ static int check_settings(const build_options *options) {
     return EXIT_DONE;
 }
 
-/* The block the base is read by counts towards --max-memory. */
+/* The block by which the base is read counts towards --max-memory. */
 static int prepare_block(build_state *state) {
     size_t limit = state->options->max_memory, block;
     int status = adding_prepare(&state->adding, limit / 8, &block);
@@ -84,7 +84,7 @@ static int prepare_block(build_state *state) {
     return status;
 }
 
-/* Of an index in records those of its file: in memory it has arrays. */
+/* The bytes of an index in records are those of its file: in memory the index has arrays. */
 static int get_stats(const build_state *state, sl_index_stats *stats) {
     const char *path = state->options->output;
     *stats = (sl_index_stats){.struct_size = sizeof *stats};
@@ -134,7 +134,7 @@ static sl_status save_as_asked(void *handle, const char *path, const sl_save_par
     return sl_index_save(state->adding.index, path, &mine);
 }
 
-/* Found out before the work rather than after it. */
+/* This check comes before the work. */
 static int check_room(const build_state *state) {
     size_t room = state->options->room, n = state->adding.base->n;
     if (!room || room >= n) return EXIT_DONE;

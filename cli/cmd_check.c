@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ids of damaged records that are told; of more only the number is. */
+/* Most ids of damaged records that are told. Further ones are only counted. */
 #define MOST_TOLD 10000
 
 typedef struct check_options {
@@ -25,7 +25,7 @@ typedef struct outcome {
     double seconds;
 } outcome;
 
-/* The counts of which each but 0 is a fault. */
+/* A count that is a fault unless it is 0. */
 typedef struct fault {
     const char *key, *name;
     size_t count;
@@ -47,7 +47,7 @@ static void list_faults(const sl_check_report *report, fault *out) {
         out[i] = faults[i];
 }
 
-/* Damage to the file itself ends the check before the graph is looked at: nothing is counted then. */
+/* Whether the graph was looked at. Damage to the file itself ends the check before that, and nothing is counted. */
 static int graph_was_checked(const outcome *found) {
     fault faults[FAULTS];
     size_t counted = 0;
@@ -57,7 +57,7 @@ static int graph_was_checked(const outcome *found) {
     return found->sound || counted;
 }
 
-/* The last of them is counted by --scrub alone. */
+/* The last fault is counted by --scrub alone. */
 static size_t fault_count(const outcome *found) {
     return found->bad_ids ? FAULTS : FAULTS - 1;
 }
@@ -188,7 +188,7 @@ static int check(const char *path, const check_options *options, sl_index *index
     return status == SL_OK ? printed : EXIT_FAILED;
 }
 
-/* Which they are is looked at first: afterwards nobody knows. */
+/* Reads the damaged ids before they are dropped; afterwards they cannot be found. */
 static int drop(const char *path, const check_options *options, sl_index *index, outcome *found) {
     double seconds;
     sl_status status = look(options, index, found);
@@ -199,7 +199,7 @@ static int drop(const char *path, const check_options *options, sl_index *index,
     return found->dropped ? keep_changes(index, path, 0, &seconds) : EXIT_DONE;
 }
 
-/* To be dropped from, a file has to be one that is changed in place: of another the sections are checked as a whole. */
+/* Opens the index. --drop needs a file that is changed in place: the sections of others are checked as a whole. */
 static int open_checked(const char *path, const check_options *options, sl_index **index, sl_index_stats *stats) {
     if (!options->drop) return open_index(path, (opening){.place = SL_PLACE_MAP, .tier = SL_TIER_NONE}, index, stats);
     int status = open_to_change((changing){path, SL_PLACE_MAP, WAIT_DEFAULT, options->progress}, index, stats);
@@ -235,8 +235,7 @@ static int run_check(const command *self, int argc, char **argv) {
     if (status != SL_OK) return report_status(path, status);
     if (kind == SL_FILE_INDEX) return check_index(path, &options);
     if (options.scrub) return report_usage("--scrub is of an index; '%s' is none", path);
-    return kind == SL_FILE_RANKER ? check_model(path, options.progress, options.json)
-                                  : check_items(path, options.progress, options.json);
+    return check_ranking(path, kind, options.progress, options.json);
 }
 
 static const char *const operands[] = {"FILE", NULL};

@@ -11,11 +11,11 @@
 #define BLOCK_SIZE ((size_t)8 << 20)
 
 typedef struct convert_options {
-    int type; /* element; -1: what OUT's ending or IN says */
+    int type; /* element; -1: as OUT's ending or IN says */
     int round, progress, json;
 } convert_options;
 
-/* The type .npy gets where nothing else is asked for: IN's, or the nearest one that is written. */
+/* The default type of .npy: IN's, or the nearest type that is written. */
 static element npy_type(const convert_options *options, element from) {
     if (options->type >= 0) return (element)options->type;
     switch (from) {

@@ -7,11 +7,11 @@ typedef struct cpu_options {
     int json;
 } cpu_options;
 
-/* What this build was made with. */
+/* A feature of this build. */
 typedef struct part {
     const char *key, *name;
     int present;
-    const char *absent; /* what to say where it is not; NULL: that this build lacks it */
+    const char *absent; /* text if the part is absent; NULL: this build lacks it */
 } part;
 
 #define PARTS 6

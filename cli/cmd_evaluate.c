@@ -45,7 +45,7 @@ static int evaluate_rows(evaluate_state *state) {
     return status == SL_OK ? EXIT_DONE : lookup_report(&state->lookup, state->data_path, status);
 }
 
-/* A figure of the metrics; those that do not apply are NaN: null as JSON, and not printed as text. */
+/* A figure of the metrics. A figure that does not apply is NaN: null as JSON, and left out of the text. */
 typedef struct figure {
     const char *key, *name;
     double value;
@@ -73,7 +73,7 @@ static double rows_per_s(const evaluate_state *state) {
     return state->evaluate_s > 0 ? (double)state->metrics.rows / state->evaluate_s : 0;
 }
 
-/* What a row gains a list by in NDCG. */
+/* The gain in NDCG of a list by one row. */
 static const char *gain_name(const sl_metrics *metrics) {
     return metrics->ndcg_linear ? "label" : "2^label - 1";
 }

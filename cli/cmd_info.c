@@ -1,7 +1,8 @@
 #include "cli/commands.h"
 
+#include "cli/plan.h"
 #include "cli/ranking.h"
-#include "cli/stored.h"
+#include "cli/storage.h"
 #include "cli/tuned.h"
 
 #include <stdio.h>
@@ -11,13 +12,13 @@
 typedef struct info_options {
     int json, spec, plan;
     int place; /* -1: not given */
-    int tier;  /* none where it is not given: what is told needs no copies */
+    int tier;  /* none if not given: the facts need no copies */
     numa_choice numa;
     plan_options planned;
 } info_options;
 
-/* On which nodes an index lies, where that is asked for and, with --numa, where it cannot be told, that is a failure.
- * *told is whether there is anything to tell. */
+/* Reads the nodes on which an index lies, if the user asks for them. *told: whether there is anything to tell. With
+ * --numa, a system that does not tell is a failure. */
 static int take_numa(const sl_index *index, const char *path, const info_options *options, sl_index_numa *numa,
                      int *told) {
     *numa = (sl_index_numa){.struct_size = sizeof *numa};

@@ -67,12 +67,12 @@ static int print_result(const items_state *state) {
 
 static int make_items(items_state *state) {
     const items_options *options = state->options;
-    /* An updated table may take its own place: it is saved beside its file and put there whole. */
+    /* An updated table may take its own place: it is saved beside its file and then renamed. */
     int in_place = !has_ending(state->data_path, ".csv");
     int status = output_check(
         state->output, (const char *const[]){in_place ? options->update : state->data_path, options->update, NULL});
     double start = now_seconds();
-    /* One that is saved under another name stays as it is. */
+    /* A table that is saved under another name stays as it is. */
     const items_opening how = {.id = options->id,
                                .progress = options->progress,
                                .to_change = in_place && is_same_file(state->data_path, state->output),

@@ -17,7 +17,7 @@ typedef struct recommend_state {
     const recommend_options *options;
     funnel_task task;
     funnel *funnel;
-    listing *listing; /* one of the two */
+    listing *listing; /* one of the two is set */
     results *results;
     funnel_report report;
 } recommend_state;
@@ -87,7 +87,7 @@ static int recommend(recommend_state *state) {
     status = state->results ? funnel_run(state->funnel, take_ids, state->results, &state->report)
                             : funnel_run(state->funnel, listing_take, state->listing, &state->report);
     if (status != EXIT_DONE) return status;
-    /* Where the items are on standard output, the report is the rest of their object. */
+    /* With items on standard output, the report completes their object. */
     if (state->options->json && !state->options->output) print_json(listing_json(state->listing), state);
     status = commit_output(state);
     return status == EXIT_DONE ? print_result(state) : status;

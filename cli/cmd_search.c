@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Queries read, asked and written at a time: enough to keep every core busy, and for a large k few enough to hold. */
+/* Queries read, asked and written at a time. The number keeps every core busy, and for a large k fits memory. */
 #define BLOCK_ROWS    8192
 #define BLOCK_RESULTS ((size_t)8 << 20)
 
@@ -29,14 +29,14 @@ typedef struct search_state {
     sl_index *index;
     sl_index_stats stats;
     vectors *queries;
-    element type;     /* in which the queries are read */
-    results *results; /* NULL: they are printed */
+    element type;     /* type in which the queries are read */
+    results *results; /* NULL: print the results */
     id_filter filter;
     double search_s;
     sl_search_stats counts;
 } search_state;
 
-/* A query and its neighbours, as people read them or as one JSON object a line. */
+/* Prints a query and its neighbours, as text or as one JSON object a line. */
 static void print_neighbours(const search_state *state, size_t query, const uint64_t *ids, const float *scores) {
     size_t count = 0;
     while (count < state->options->k && ids[count] != SL_NO_ID)
@@ -139,14 +139,14 @@ static int print_result(const search_state *state, const sl_search_params *param
     return report_stdout();
 }
 
-/* ef and rerank as given, or as tuned for the recall; found once, so that each block of queries is searched alike. */
+/* Finds ef and rerank once, as given or as tuned for the recall. Each block of queries is then searched alike. */
 static int take_settings(const search_state *state, sl_search_params *params) {
     const search_options *options = state->options;
     if (options->recall.count) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
         sl_status status = sl_index_find_tuned(state->index, options->k, options->recall.values[0], &tuned);
         if (status != SL_OK) return report_status(state->index_path, status);
-        if (options->filter) { /* not all settings serve a filter: the library chooses among them */
+        if (options->filter) { /* not all settings serve a filter, so the library chooses among them */
             params->recall = options->recall.values[0];
             params->ef = tuned.ef_alone;
             return EXIT_DONE;

@@ -40,7 +40,7 @@ static int run_snapshot(const command *self, int argc, char **argv) {
     sl_index *copy = NULL;
     sl_index_stats stats;
     int status = take(path, &options, &seconds);
-    /* What is told is read from the copy: it is not the file's as it is now. */
+    /* Reads the facts from the copy, as the file may have changed since. */
     if (status == EXIT_DONE) status = open_index(options.output, (opening){.place = SL_PLACE_MAP}, &copy, &stats);
     if (status == EXIT_DONE) {
         if (options.json) {

@@ -24,7 +24,7 @@ typedef struct train_state {
     csv_file data, valid;
     lookup lookup;
     progress progress;
-    struct stat before; /* the checkpoint's, st_ino 0 where there was none */
+    struct stat before; /* of the checkpoint before the work; st_ino 0: there was none */
     sl_ranker *ranker;
     sl_train_report report;
     double save_s;
@@ -41,7 +41,7 @@ static void print_epoch(void *ctx, const sl_epoch *epoch) {
             epoch->best ? ", best so far" : "");
 }
 
-/* What a training that did not come to its end leaves to go on from. */
+/* Names the checkpoint that an unfinished training has left, if there is one. */
 static int report_training(const train_state *state, sl_status status) {
     const char *checkpoint = state->options->checkpoint;
     struct stat now;
@@ -75,7 +75,7 @@ static int train_ranker(train_state *state) {
     progress_begin(&state->progress, "training", "rows", 0, options->progress);
     sl_status status = sl_ranker_train(state->spec, &state->data.rows, options->valid ? &state->valid.rows : NULL,
                                        &params, &state->ranker, &state->report);
-    /* Early stopping leaves out rows that were announced. */
+    /* After early stopping, announced rows are left out. */
     if (status == SL_OK) state->progress.total = state->report.rows * state->report.epochs;
     progress_end(&state->progress, status == SL_OK);
     return status == SL_OK ? EXIT_DONE : report_training(state, status);

@@ -21,8 +21,8 @@ typedef struct truth_state {
     const truth_options *options;
     const char *base_path, *queries_path;
     vectors *base, *queries;
-    uint64_t *base_ids; /* one a row of the base; NULL: rows are their own numbers */
-    element type;       /* in which both are read */
+    uint64_t *base_ids; /* one id a row of the base; NULL: ids are row numbers */
+    element type;       /* type in which both files are read */
     sl_exact *exact;
     progress progress;
     double scan_s;
@@ -68,7 +68,7 @@ static int scan(truth_state *state) {
     return result;
 }
 
-/* The row numbers that the scan found, as the ids that an index of the base has for them. */
+/* Turns the row numbers of the scan into the ids that an index of the base has. */
 static void name_rows(const truth_state *state, uint64_t *found, size_t count) {
     if (!state->base_ids) return;
     for (size_t i = 0; i < count; i++)
@@ -123,7 +123,7 @@ static int print_result(const truth_state *state) {
     return report_stdout();
 }
 
-/* What could not be written, or would be no truth, is found before the scan. */
+/* Outputs that cannot be written, and truth that would be wrong, are found before the scan. */
 static int load_ids(truth_state *state) {
     const truth_options *options = state->options;
     size_t n = state->base->n;
@@ -146,7 +146,7 @@ static int truth(truth_state *state) {
         status = vectors_match_type(state->queries, element_dtype(state->base->type), state->base_path, &query_type);
     if (status == EXIT_DONE) status = load_ids(state);
     if (status != EXIT_DONE) return status;
-    /* Two types that match but differ are both floating-point: f32 holds either. */
+    /* Two types that match but differ are both floating-point, and f32 holds either. */
     state->type = element_of_dtype(element_dtype(state->base->type));
     if (state->type != query_type) state->type = ELEMENT_F32;
     status = create(state);

@@ -18,7 +18,7 @@ typedef struct tune_options {
 
 typedef struct tune_state {
     const tune_options *options;
-    const char *index_path, *queries_path, *truth_path; /* truth_path: NULL without one */
+    const char *index_path, *queries_path, *truth_path; /* truth_path: NULL: none given */
     sl_index *index;
     sl_index_stats stats;
     vectors *queries;
@@ -63,7 +63,8 @@ static int tune_index(tune_state *state, element type) {
     progress_end(&progress, status == SL_OK);
     state->tune_s = now_seconds() - start;
     if (status == SL_OK) return EXIT_DONE;
-    /* Messages that name a row of the truth, or of the queries, say which. */
+    /* Reports a failure of the library. A message that names a row of the truth or the queries gets that file's
+     * name. */
     int of_truth = status == SL_ENOTFOUND || strstr(sl_last_error(), "truth") != NULL;
     return report_status(of_truth ? state->truth_path : state->queries_path, status);
 }

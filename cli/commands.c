@@ -54,7 +54,7 @@ int open_index(const char *path, opening how, sl_index **out, sl_index_stats *st
     return describe(path, open_with(path, &params, how.progress, out), out, stats);
 }
 
-/* How the file lies, which a copy in memory has forgotten. Its claim keeps it so. */
+/* Reads the layout of the file, which a copy in memory has forgotten. The claim keeps the file as it is. */
 static int look_at_file(const char *path, sl_index_storage *out) {
     sl_index *index;
     sl_open_params params;
@@ -69,13 +69,14 @@ static int look_at_file(const char *path, sl_index_storage *out) {
     return result;
 }
 
-/* Who else has it may take longer than was waited. */
+/* Another changer may take longer than the time that was waited. */
 static int describe_claimed(changing how, sl_status status, sl_index **out, sl_index_stats *stats) {
     if (status != SL_EBUSY) return describe(how.path, status, out, stats);
     return report_failure("%s, or give more than %zu s of --wait", sl_last_error(), how.wait);
 }
 
-/* In place where the file has room, else claimed. A file with room that took its place in between is opened anew. */
+/* Opens a file with room to be written in place, and claims any other. A file with room that took its place in
+ * between is opened anew. */
 int open_to_change(changing how, sl_index **out, sl_index_stats *stats) {
     for (;;) {
         sl_index_storage storage;

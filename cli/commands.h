@@ -1,4 +1,4 @@
-/* The commands, one file each, and what several of them do alike. */
+/* The commands, one file each, and their common parts. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -24,7 +24,7 @@ extern const command command_evaluate;
 extern const command command_items;
 extern const command command_recommend;
 
-/* "4294967296 bytes" as people read it: "4.0 GiB". */
+/* "4294967296 bytes" for people: "4.0 GiB". */
 typedef struct size_text {
     char text[24];
 } size_text;
@@ -36,31 +36,31 @@ typedef struct opening {
     numa_choice numa;
     int prefault;
     sl_tier tier;
-    int progress; /* --progress, for a copy into DRAM or what is read ahead */
+    int progress; /* --progress, for a copy into DRAM or for reading ahead */
 } opening;
 
 /* Opens an index and reads its facts. Returns an exit status; *out is NULL on failure. */
 int open_index(const char *path, opening how, sl_index **out, sl_index_stats *stats);
 
-/* Codes as asked for, or where `choice` is -1 those that vectors of this type get. */
+/* The codes asked for; if `choice` is -1, the default codes for vectors of this type. */
 sl_codes index_codes(int choice, sl_dtype dtype);
 
-/* The members every object about an index begins with: n, deleted, dim, metric, … isa. */
+/* Writes the first members of every object about an index: n, deleted, dim, metric, … isa. */
 void json_index(json *json, const sl_index_stats *stats);
 
-/* One line about an index: "339479 vectors of 100 f32, cosine, codes i8, refine bf16, m 16, ef_build 200". */
+/* Prints one line about an index: "339479 vectors of 100 f32, cosine, codes i8, refine bf16, m 16, ef_build 200". */
 void print_index(const sl_index_stats *stats);
 
-/* Reports a -k or --ef of 0, above n or above SL_MAX_EF; `option` names it and `path` the file of n vectors. */
+/* Reports a -k or --ef of 0, above n or above SL_MAX_EF. `option` names it, and `path` the file of n vectors. */
 int check_depth(const char *option, size_t value, size_t n, const char *path);
 
-/* Saves a handle of the library by its call, sl_index_save or another's, telling how far it is; *seconds is what it
+/* Saves a handle of the library by its call, sl_index_save or another. Tells the progress; *seconds gets the time it
  * took. Returns an exit status. */
 typedef sl_status (*save_fn)(void *handle, const char *path, const sl_save_params *params);
 int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);
 
-/* An index to be changed: in its file, where that has room, or else opened with this place and claimed, so that nobody
- * changes it meanwhile. Another changer is waited for, this many seconds. */
+/* Opens an index to be changed. A file with room is opened for writing in place. Any other file is opened with this
+ * place and claimed, so that nobody changes it meanwhile. `wait`: seconds to wait for another changer. */
 typedef struct changing {
     const char *path;
     sl_place otherwise;
@@ -69,10 +69,10 @@ typedef struct changing {
 } changing;
 #define WAIT_DEFAULT 60
 int open_to_change(changing how, sl_index **out, sl_index_stats *stats);
-/* The end of it: what was changed is synced, or the whole saved in the file's place, in the layout that this has. */
+/* Keeps the changes: syncs a file with room, or saves the whole in the file's place in this layout. */
 int keep_changes(sl_index *index, const char *path, int progress, double *seconds);
 
-/* Threads a call uses that is asked for so many: no more than the library makes. 0 asks for all. */
+/* The number of threads that a call uses when asked for so many: at most what the library makes. 0 asks for all. */
 size_t thread_count(size_t asked);
 
 #endif

@@ -48,8 +48,8 @@ element element_of_dtype(sl_dtype dtype) {
     }
 }
 
-/* Conversions go by way of one of two wide types: int64 between integers, double where a float is at either end. Both
- * hold every narrower value exactly; the one integer type neither holds, u64 beyond int64, is refused on the way. */
+/* Conversions go by way of one of two wide types: int64 between integers, double if a float is at either end. Both
+ * hold every narrower value exactly. Only u64 beyond int64 fits neither, and is refused on the way. */
 #define CHUNK 512
 
 #define LOAD(type, wide)                                                                                               \
@@ -60,7 +60,7 @@ element element_of_dtype(sl_dtype dtype) {
     }                                                                                                                  \
     return n
 
-/* Returns how many elements were loaded, less than n where one does not fit. */
+/* Loads elements. Returns their number, less than n if one does not fit. */
 static size_t load_whole(const void *from, element type, size_t n, int64_t *out) {
     const unsigned char *bytes = from;
     switch (type) {
@@ -93,7 +93,7 @@ static size_t load_whole(const void *from, element type, size_t n, int64_t *out)
 
 static void load_halves(const void *from, size_t n, double *out) {
     float floats[CHUNK];
-    /* Fails on a wrong type only. */
+    /* Stores elements. Fails on a wrong type only. */
     if (sl_convert(from, SL_F16, floats, SL_F32, n) != SL_OK) return;
     for (size_t i = 0; i < n; i++)
         out[i] = (double)floats[i];
@@ -114,7 +114,7 @@ static size_t load_real(const void *from, element type, size_t n, int round, dou
         n = load_whole(from, type, n, whole);
         for (size_t i = 0; i < n; i++) {
             out[i] = (double)whole[i];
-            /* 2^63 itself would not go back. */
+            /* 2^63 itself would not convert back. */
             if (!round && (out[i] >= 0x1p63 || (int64_t)out[i] != whole[i])) return i;
         }
         return n;

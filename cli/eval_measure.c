@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the processes share with this one. The gate is read before every query, so nobody writes beside it. */
+/* Memory that the processes share with this one. The gate is read before every query, so nobody writes beside it. */
 typedef struct shared {
     eval_gate gate;
     _Alignas(64) float latencies[];
@@ -100,7 +100,7 @@ static double joint_rate(const eval_pass *passes, size_t count) {
     return rate(asked, began, ended);
 }
 
-/* One round's figures and, behind them, each process's rate: entry i at out[i * stride]. */
+/* Gives one round's figures and, behind them, each process's rate: entry i at out[i * stride]. */
 static int measure_group(eval_runner *runner, size_t procs, int batch, double *out, size_t stride, eval_point *point) {
     double figures[EVAL_FIGURES];
     int status = run_pass(runner, procs, point->setting, 0);
@@ -137,13 +137,13 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sorts. */
+/* The median; sorts the values. */
 static double median(double *values, size_t n) {
     qsort(values, n, sizeof *values, compare_doubles);
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Number of the first figure of a group: each has its figures and each process's rate. */
+/* Number of a group's first figure. Each group has its figures and each process's rate. */
 static size_t figures_before(const eval_task *task, size_t group) {
     size_t before = 0;
     for (size_t i = 0; i < group; i++)
@@ -151,12 +151,12 @@ static size_t figures_before(const eval_task *task, size_t group) {
     return before;
 }
 
-/* The rounds of one figure, which lie one after the other. */
+/* The rounds of one figure, one after the other. */
 static double *figure(const eval_task *task, double *samples, size_t rounds, size_t group, size_t number) {
     return samples + (figures_before(task, group) + number) * rounds;
 }
 
-/* Ratios are taken within a round, whose turns lie close together: drift hits both alike. 0 where the first has no
+/* Takes ratios within a round: its turns lie close together, so that drift hits both alike. 0: the first has no
  * rate. */
 static eval_ratio ratio_of(const double *rate, const double *first, size_t rounds, double *scratch) {
     for (size_t i = 0; i < rounds; i++)
@@ -165,7 +165,7 @@ static eval_ratio ratio_of(const double *rate, const double *first, size_t round
     return (eval_ratio){middle, scratch[0], scratch[rounds - 1]};
 }
 
-/* The groups with their arrays in one block. */
+/* Makes the groups with their arrays in one block. */
 static eval_group *create_groups(const eval_task *task) {
     size_t all = 0;
     for (size_t i = 0; i < task->groups; i++)
@@ -181,7 +181,7 @@ static eval_group *create_groups(const eval_task *task) {
     return groups;
 }
 
-/* Medians over the rounds; sorts the samples. */
+/* Takes medians over the rounds; sorts the samples. */
 static void conclude(const eval_task *task, double *samples, size_t rounds, double *scratch, eval_group *groups) {
     for (size_t g = 0; g < task->groups; g++) {
         static const size_t rates[] = {EVAL_QPS, EVAL_BATCH_QPS};
@@ -205,7 +205,7 @@ int eval_measure(eval_runner *runner, eval_setting setting, size_t repeat, eval_
     double *samples = allocate(figures_before(task, groups), rounds * sizeof *samples);
     double *scratch = allocate(rounds, sizeof *scratch);
     int status = measured.groups && samples && scratch ? EXIT_DONE : EXIT_FAILED;
-    /* Every other round the other way about, so that no group always follows the same one. */
+    /* Every other round goes the other way about, so that no group always follows the same one. */
     for (size_t i = 0; status == EXIT_DONE && i < rounds * groups; i++) {
         size_t round = i / groups, g = round % 2 ? groups - 1 - i % groups : i % groups;
         status = measure_group(runner, task->procs[g], repeat > 0, figure(task, samples, rounds, g, 0) + round, rounds,
@@ -243,7 +243,7 @@ static eval_memory memory_of_group(const eval_runner *runner, size_t procs) {
     return memory;
 }
 
-/* The largest number of processes below `limit` that was asked for; 1 comes last, asked for or not; 0: none. */
+/* The largest asked number of processes below `limit`. 1 always comes last; 0: there is no more. */
 static size_t next_smaller(const eval_task *task, size_t limit) {
     size_t next = limit > 1;
     for (size_t i = 0; i < task->groups; i++)
@@ -255,7 +255,7 @@ size_t eval_runner_memory(eval_runner *runner, eval_memory *out) {
     size_t count = 0;
     for (size_t procs = runner->most; procs; procs = next_smaller(runner->task, procs)) {
         if (runner->procs) eval_procs_keep(runner->procs, procs);
-        /* From the largest down, each in front of those before it. */
+        /* The numbers come from the largest down. Each goes in front of those before it. */
         memmove(out + 1, out, count++ * sizeof *out);
         out[0] = memory_of_group(runner, procs);
     }

@@ -14,7 +14,7 @@
 #define TOP    48.0
 #define BOTTOM 58.0
 
-/* What the axes run over: recall from `low` to 1, log10 of queries a second from `floor` to `ceiling`. */
+/* Ranges of the axes: recall from `low` to 1, log10 of queries a second from `floor` to `ceiling`. */
 typedef struct axes {
     double low, floor, ceiling;
 } axes;
@@ -111,7 +111,7 @@ static void draw_points(FILE *file, const axes *axes, const eval_task *task, con
         if (qps > 0) fprintf(file, "%.1f,%.1f ", x_of(axes, points[i].recall), y_of(axes, qps));
     }
     fprintf(file, "\"/>\n<g fill=\"#1f5fa8\">\n");
-    /* Labels keep clear of one another where points crowd. */
+    /* Labels keep a distance from one another where points crowd. */
     double last_x = -100, last_y = -100;
     for (size_t i = 0; i < count; i++) {
         double qps = qps_of(task, &points[i]);

@@ -32,7 +32,7 @@ static void json_group(json *json, const eval_group *group, int compared) {
     json_close_object(json);
 }
 
-/* Whether there is more to tell than one process's figures. */
+/* Whether there are more figures than one process's. */
 static int has_groups(const eval_task *task) {
     return task->groups > 1 || task->procs[0] > 1;
 }
@@ -77,7 +77,7 @@ void eval_print_heading(size_t k) {
            "p50 us", "p99 us", "p99.9 us", "evaluations");
 }
 
-/* "-" for what was not measured. */
+/* "-" stands for a figure that was not measured. */
 static void print_rate(double rate) {
     if (isnan(rate))
         printf("  %10s", "-");

@@ -1,7 +1,7 @@
 #include "cli/eval.h"
 
 #include "cli/report.h"
-#include "cli/stored.h"
+#include "cli/storage.h"
 #include "cli/system.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@ typedef struct request {
     int batch;
 } request;
 
-/* A process says this when it is ready, and after each pass. */
+/* A process sends this when it is ready, and after each pass. */
 typedef struct answer {
     int status;
-    char message[1024]; /* where status is not EXIT_DONE */
+    char message[1024]; /* set if status is not EXIT_DONE */
     eval_pass pass;
-    sl_index_numa numa; /* of a task with a policy */
+    sl_index_numa numa; /* for a task with a policy */
 } answer;
 
 typedef struct process {
@@ -41,7 +41,7 @@ struct eval_procs {
     process processes[];
 };
 
-/* 1 whole, 0 the other side is gone or this process was interrupted. */
+/* 1: whole; 0: the other side is gone, or this process was interrupted. */
 static int send_all(int socket, const void *data, size_t size) {
     ssize_t sent;
     do
@@ -58,7 +58,8 @@ static int receive_all(int socket, void *data, size_t size) {
     return got == (ssize_t)size;
 }
 
-/* The life of one process: open, say so, then a pass for each request until the other side closes or one fails. */
+/* The life of one process. It opens the index, says so, and makes a pass for each request, until the other side
+ * closes or a pass fails. */
 static void serve(const eval_task *task, size_t number, int socket, eval_gate *gate, float *latencies) {
     answer answer = {.status = EXIT_DONE};
     sl_open_params params;
@@ -89,7 +90,7 @@ static void serve(const eval_task *task, size_t number, int socket, eval_gate *g
     sl_index_free(index);
 }
 
-/* A signal of the terminal reaches the whole group; the process that was started by the user deals with it. */
+/* A signal of the terminal reaches the whole group. The process that the user started deals with it. */
 static void leave_signals_to_parent(void) {
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
@@ -110,7 +111,7 @@ static int start_process(eval_procs *procs, float *latencies) {
     pid_t pid = fork();
     if (pid == 0) {
         leave_signals_to_parent();
-        /* Held open here, the others' sockets would never tell them that the parent is gone. */
+        /* The others' sockets, held open here, would never tell them that the parent is gone. */
         for (size_t i = 0; i < procs->count; i++)
             close(procs->processes[i].socket);
         close(sockets[0]);
@@ -126,7 +127,7 @@ static int start_process(eval_procs *procs, float *latencies) {
     return status;
 }
 
-/* Why a process does not answer. */
+/* Reports why a process does not answer. */
 static int report_silence(process *process) {
     int how = 0;
     if (interrupted()) return report_interrupted();
@@ -147,7 +148,7 @@ static int take_answer(process *process, eval_pass *pass) {
     return EXIT_DONE;
 }
 
-/* In whatever order they come: one process may end without a word while another waits for it at the gate. */
+/* Takes answers in any order: one process may end without a word while another waits for it at the gate. */
 static int take_answers(eval_procs *procs, size_t count, eval_pass *passes) {
     for (size_t i = 0; i < count; i++)
         procs->waits[i] = (struct pollfd){procs->processes[i].socket, POLLIN, 0};
@@ -169,7 +170,7 @@ static int take_answers(eval_procs *procs, size_t count, eval_pass *passes) {
     return interrupted() ? report_interrupted() : EXIT_DONE;
 }
 
-/* Closes its socket, at which an idle process ends by itself. */
+/* Closes the process's socket, at which an idle process ends by itself. */
 static void end_process(process *process) {
     close(process->socket);
     while (process->pid && waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)

@@ -16,7 +16,7 @@ typedef struct worker {
     pthread_t thread;
     sl_searcher *searcher;
     int64_t began, ended;
-    size_t asked; /* until then */
+    size_t asked; /* valid until then */
     size_t evaluations;
 } worker;
 
@@ -30,17 +30,17 @@ struct eval_threads {
     size_t *cpus;  /* one a worker; NULL: not pinned */
     worker *workers;
     size_t room; /* the largest ef that the searchers are for; 0: there are none yet */
-    /* of the pass under way */
+    /* of the current pass */
     eval_setting setting;
     eval_gate *gate;
     float *latencies;
     atomic_int go;
     atomic_size_t next;
-    atomic_int failed; /* the first worker to fail sets it and the message */
+    atomic_int failed; /* the first worker to fail sets the status and the message */
     char message[640];
 };
 
-/* Stops the pass; the message of the first failure is kept for the thread that reports. */
+/* Stops the pass. The first failure's message is kept for the thread that reports. */
 static void fail_pass(eval_threads *threads, const char *message) {
     int none = 0;
     if (atomic_compare_exchange_strong(&threads->failed, &none, 1))
@@ -68,7 +68,7 @@ static sl_search_params search_params(const eval_threads *threads) {
     return params;
 }
 
-/* Comes to the gate and waits for the others there; 0 where they are not to be waited for. */
+/* Comes to the gate and waits for the others. Returns 0 if they need not be waited for. */
 static int pass_gate(const eval_threads *threads) {
     eval_gate *gate = threads->gate;
     atomic_fetch_add(&gate->arrived, 1);
@@ -88,7 +88,7 @@ static void ask(worker *worker) {
     int alone = 0;
     int64_t before = worker->began = now_ns();
     for (;;) {
-        /* From here on other processes are idle, and the rest of the pass says nothing about their company. */
+        /* Other processes are idle from here on, and the rest of the pass measures nothing beside them. */
         if (!alone && atomic_load_explicit(&threads->gate->finished, memory_order_relaxed)) {
             alone = 1;
             worker->asked = asked;
@@ -174,8 +174,8 @@ int eval_threads_create(const eval_task *task, const sl_index *index, size_t fir
     return status;
 }
 
-/* Searchers for walks as deep as this, and for some deeper ones, so that few are made while a depth is looked for: room
- * for the deepest of all would be memory that no process which asks as this one does has to have. */
+/* Makes searchers for walks as deep as this, and for somewhat deeper ones, so that few are made while a depth is
+ * looked for. Searchers for the deepest walk of all would take memory that a real process does not need. */
 static int make_room(eval_threads *threads, size_t ef) {
     const eval_task *task = threads->task;
     if (ef <= threads->room) return EXIT_DONE;
@@ -215,7 +215,7 @@ static double recall_of(const eval_threads *threads) {
     return (double)hits / ((double)task->nq * (double)task->k);
 }
 
-/* Runs the workers, this thread being the first of them; returns once all have ended. */
+/* Runs the workers, and this thread as the first of them. Returns once all have ended. */
 static int run_workers(eval_threads *threads) {
     size_t started = 1, count = threads->task->threads;
     int error = 0;
@@ -242,7 +242,7 @@ static int keep_going(void *ctx, uint64_t done, uint64_t total) {
     return interrupted();
 }
 
-/* OpenMP makes its threads at the first batch, and they take over where the calling thread may run. */
+/* OpenMP makes its threads at the first batch. They may run where the calling thread may run. */
 static int run_batch(eval_threads *threads, eval_pass *pass) {
     const eval_task *task = threads->task;
     sl_search_params params = search_params(threads);
@@ -261,7 +261,7 @@ static int run_batch(eval_threads *threads, eval_pass *pass) {
     return EXIT_DONE;
 }
 
-/* One query a call: the workers' figures together. */
+/* Adds up the workers' figures, one query a call. */
 static int run_single(eval_threads *threads, eval_pass *pass) {
     size_t ef = threads->setting.ef, k = threads->task->k;
     int status = make_room(threads, ef > k ? ef : k);

@@ -15,7 +15,7 @@ struct funnel {
     sl_index_stats stats;
     sl_ranker *ranker; /* NULL: recall alone */
     sl_items *items;
-    sl_recommender *recommender, *plain; /* plain: without the model; NULL where that is the one */
+    sl_recommender *recommender, *plain; /* plain: without the model; NULL: there is no model */
     sl_recommend_params params;
     requests requests;
     funnel_threads *threads;
@@ -140,7 +140,7 @@ const sl_items *funnel_items(const funnel *funnel) {
     return funnel->items;
 }
 
-/* Room for the block's answers, and for the latencies of all requests up to its end. */
+/* Makes room for the block's answers, and for the latencies of all requests up to its end. */
 static int make_room(funnel *funnel) {
     size_t count = funnel->requests.count, n = funnel->task->n, all = funnel->requests.first + count;
     if (count > funnel->room) {
@@ -164,7 +164,7 @@ static int make_room(funnel *funnel) {
     return funnel->ids && funnel->alone && funnel->scores && funnel->recall_scores ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* Adds the block's quality, weighted by the requests it judges, to the sum. */
+/* Adds the block's quality to the sum, weighted by the requests that it judges. */
 static int add_quality(const funnel *funnel, const uint64_t *ids, size_t judged, quality *sum) {
     const id_lists *relevant = &funnel->requests.relevant;
     quality block;

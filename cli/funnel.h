@@ -1,12 +1,12 @@
-/* The funnel from requests to the top n: an index, a model and an item table that answer a file of requests, timed
- * request by request, and judged where the file says what would have been right. */
+/* The funnel from requests to the top n. An index, a model and an item table answer a file of requests, and each
+ * request is timed. Answers are judged if the file says what would have been right. */
 #ifndef CLI_FUNNEL_H
 #define CLI_FUNNEL_H
 
 #include "cli/json_out.h"
 #include "cli/requests.h"
 
-/* What the commands ask for; paths of model and items may be "none". */
+/* The commands' task. Paths of model and items may be "none". */
 typedef struct funnel_task {
     const char *index_path, *model_path, *items_path, *requests_path;
     const char *vectors_path, *id, *group; /* NULL: none */
@@ -14,7 +14,7 @@ typedef struct funnel_task {
     int progress;
 } funnel_task;
 
-/* What the commands' options say of it; those they share are OPTIONS_FUNNEL. */
+/* Options of both commands, see OPTIONS_FUNNEL. */
 typedef struct funnel_options {
     const char *vectors, *id, *group;
     size_t candidates, ef, max_per_group;
@@ -49,7 +49,7 @@ funnel_task funnel_task_of(const char *const *paths, const funnel_options *optio
             "A file of vectors whose row i is the vector of request i, in place of the column vector."                 \
     }
 
-/* How near the answers come to what would have been right, means over the judged requests. */
+/* Quality of the answers against the relevant ids, means over the judged requests. */
 typedef struct quality {
     double ndcg, recall, hit_rate;
 } quality;
@@ -58,47 +58,47 @@ typedef struct funnel_report {
     size_t requests, judged;
     sl_recommend_stats counts;
     double qps, p50_us, p99_us;
-    quality ranked, alone; /* of recall + rank, and of recall alone; NaN where nothing is judged */
+    quality ranked, alone; /* of recall + rank, and of recall alone; NaN: nothing is judged */
 } funnel_report;
 
-/* A block of answers: row i, of n entries, is that of request first + i. */
+/* A block of answers. Row i, of n entries, belongs to request first + i. */
 typedef struct answers {
     size_t first, count, n;
     const uint64_t *ids;
     const float *scores, *recall_scores;
 } answers;
-/* Takes them, in order; returns an exit status. */
+/* Takes blocks of answers in order. Returns an exit status. */
 typedef int (*answers_fn)(void *ctx, const answers *answers);
 
 typedef struct funnel funnel;
 
-/* Checks the task and opens what it names. Returns an exit status; *out is NULL on failure. */
+/* Checks the task and opens its files. Returns an exit status; *out is NULL on failure. */
 int funnel_open(const funnel_task *task, funnel **out);
 void funnel_close(funnel *funnel);
-/* The item table; NULL where there is none. */
+/* The item table; NULL: there is none. */
 const sl_items *funnel_items(const funnel *funnel);
 /* Answers all requests; `take` may be NULL. */
 int funnel_run(funnel *funnel, answers_fn take, void *ctx, funnel_report *report);
 
-/* The report's members, and its lines. */
+/* Writes the report's members, or its lines. */
 void json_funnel(json *json, const funnel_task *task, const funnel_report *report);
 void print_funnel(FILE *file, const funnel_task *task, const funnel_report *report);
 
-/* Threads that answer requests, each by a session of its own. */
+/* Threads that answer requests. Each has a session of its own. */
 typedef struct funnel_threads funnel_threads;
 typedef struct funnel_batch {
     const sl_request *requests;
-    size_t count, first; /* first: number of the first in its file */
+    size_t count, first; /* number of the first request in its file */
     const char *path;    /* of that file */
-    uint64_t *ids;       /* (count, n), as the two below */
+    uint64_t *ids;       /* (count, n), as the next two */
     float *scores, *recall_scores;
     float *latencies; /* microseconds, one a request */
 } funnel_batch;
-/* `threads` at least 1. `params` must outlive them. */
+/* Makes the threads, at least 1. `params` must outlive them. */
 int funnel_threads_create(sl_recommender *recommender, const sl_recommend_params *params, size_t threads,
                           funnel_threads **out);
 void funnel_threads_free(funnel_threads *threads);
-/* Answers the batch; adds to *counts and to *seconds. */
+/* Answers the block of requests. Adds to *counts and to *seconds. */
 int funnel_threads_answer(funnel_threads *threads, const funnel_batch *batch, sl_recommend_stats *counts,
                           double *seconds);
 

@@ -11,17 +11,17 @@ typedef struct worker {
     funnel_threads *owner;
     pthread_t thread;
     sl_session *session;
-    sl_recommend_stats counts; /* of the batch under way */
+    sl_recommend_stats counts; /* of the current block */
 } worker;
 
 struct funnel_threads {
     const sl_recommend_params *params;
     worker *workers;
     size_t count;
-    /* of the batch under way */
+    /* of the current block */
     const funnel_batch *batch;
     atomic_size_t next;
-    atomic_int failed; /* the first worker to fail sets it and the message */
+    atomic_int failed; /* the first worker to fail sets the status and the message */
     char message[640];
 };
 
@@ -108,7 +108,7 @@ int funnel_threads_answer(funnel_threads *threads, const funnel_batch *batch, sl
         error = pthread_create(&worker->thread, NULL, answer, worker);
         started += !error;
     }
-    /* Threads that could not be had are done without. */
+    /* Goes on without threads that could not be made. */
     answer(&threads->workers[0]);
     for (size_t i = 1; i < started; i++)
         pthread_join(threads->workers[i].thread, NULL);

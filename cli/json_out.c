@@ -3,12 +3,12 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Length of the UTF-8 sequence that begins here; 0 where there is none. */
+/* Length of the UTF-8 sequence that begins here; 0: there is none. */
 static size_t utf8_length(const unsigned char *s) {
     size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
     for (size_t i = 1; i < length; i++)
         if ((s[i] & 0xc0) != 0x80) return 0;
-    /* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
+    /* Refuses overlong forms, surrogates, and code points beyond U+10FFFF. */
     if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
         (s[0] == 0xf4 && s[1] > 0x8f))
         return 0;

@@ -19,10 +19,10 @@ void json_close_array(json *json);
 void json_open_object(json *json, const char *key);
 void json_close_object(json *json);
 
-/* Bytes that are not UTF-8 go out as U+FFFD; NULL as null. */
+/* Writes text. Bytes that are not UTF-8 become U+FFFD, and NULL null. */
 void json_text(json *json, const char *key, const char *text);
 void json_count(json *json, const char *key, uint64_t value);
-/* Shortest form that reads back as it was to 9 digits; a value that is not finite as null. */
+/* Writes the shortest form that reads back the same to 9 digits. A value that is not finite becomes null. */
 void json_real(json *json, const char *key, double value);
 void json_flag(json *json, const char *key, int value);
 

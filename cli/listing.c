@@ -10,7 +10,7 @@
 
 struct listing {
     listing_kind kind;
-    FILE *file;     /* memory, from which it goes on block by block; JSON for stdout at the end */
+    FILE *file;     /* memory; its content goes on block by block, JSON for stdout at the end */
     output *output; /* NULL: stdout */
     char *memory;
     size_t memory_size;
@@ -50,7 +50,7 @@ static int take_columns(listing *listing, const char *columns) {
     return EXIT_DONE;
 }
 
-/* The value of a column of an item, ended by NUL, until the next call; "" where the table lacks the item. */
+/* The value of a column of an item, ended by NUL, until the next call. "": the table lacks the item. */
 static const char *value_of(listing *listing, uint64_t id, size_t column) {
     size_t length = 0;
     for (;;) {
@@ -147,7 +147,7 @@ static void json_row(listing *listing, const row *row) {
     json_close_object(json);
 }
 
-/* What was written to memory goes where it belongs. */
+/* Moves the text in memory on to its output. */
 static int drain(listing *listing) {
     int status = EXIT_DONE;
     if (fflush(listing->file) != 0 || ferror(listing->file))
@@ -180,7 +180,7 @@ int listing_take(void *ctx, const answers *answers) {
         json_close_array(&listing->json);
         json_close_object(&listing->json);
     }
-    /* An object on stdout is whole, or there is none. */
+    /* A JSON object on stdout is whole, or nothing is printed. */
     return listing->kind == LISTING_JSON && !listing->output ? EXIT_DONE : drain(listing);
 }
 

@@ -70,8 +70,8 @@ static int help(int argc, char **argv) {
     return report_stdout();
 }
 
-/* A file that is opened where a standard stream was closed would get what is printed. The substitute fails as a closed
- * stream does. */
+/* Opens a substitute for each closed standard stream. Otherwise a file that is opened later would get the printed
+ * text. The substitute fails as a closed stream does. */
 static int keep_streams(void) {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) return 0;

@@ -21,14 +21,14 @@ static int take(memory_limit *limit, size_t size) {
 
 static void *limited_alloc(void *ctx, size_t size, size_t alignment) {
     memory_limit *limit = ctx;
-    /* Large blocks on 2 MB pages, as the library's own allocator has them: a graph walk lives on TLB hits. */
+    /* Puts large blocks on 2 MB pages, as the library's own allocator does: a graph walk lives on TLB hits. */
     if (size >= HUGE_PAGE && alignment < HUGE_PAGE) alignment = HUGE_PAGE;
     if (size > SIZE_MAX - alignment || !take(limit, size)) return NULL;
     size_t whole = (size + alignment - 1) / alignment * alignment;
     void *block = aligned_alloc(alignment, whole);
     if (!block) atomic_fetch_sub(&limit->used, size);
 #ifdef MADV_HUGEPAGE
-    /* A refusal leaves small pages: slower, not wrong. */
+    /* A refusal leaves small pages, which are slower but not wrong. */
     if (block && size >= HUGE_PAGE) (void)madvise(block, whole, MADV_HUGEPAGE);
 #endif
     return block;

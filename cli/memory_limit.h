@@ -1,4 +1,4 @@
-/* --max-memory: an allocator for the library that refuses what would go beyond a limit. */
+/* --max-memory: an allocator that refuses requests beyond a limit. */
 #ifndef CLI_MEMORY_LIMIT_H
 #define CLI_MEMORY_LIMIT_H
 
@@ -9,10 +9,10 @@
 typedef struct memory_limit {
     size_t limit;
     atomic_size_t used;
-    atomic_size_t wanted; /* in all, when a request was first refused; 0: none was */
+    atomic_size_t wanted; /* bytes in all when a request was first refused; 0: none was */
 } memory_limit;
 
-/* The allocator; `limit` must outlive what it is given to. */
+/* The allocator. `limit` must outlive its users. */
 sl_allocator memory_limit_allocator(memory_limit *limit);
 
 #endif

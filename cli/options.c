@@ -39,7 +39,7 @@ static const option *find_letter(const command *command, char letter) {
     return NULL;
 }
 
-/* A decimal number up to `stop`; 0 where there is none or it does not fit. */
+/* Reads a decimal number up to `stop`. 0: there is none, or it does not fit. */
 static int parse_count(const char *text, char **stop, size_t *value) {
     if (!isdigit((unsigned char)*text)) return 0;
     errno = 0;
@@ -49,13 +49,13 @@ static int parse_count(const char *text, char **stop, size_t *value) {
     return 1;
 }
 
-/* A whole number that may be written as 4e9 or 1.5e6. */
+/* Reads a whole number, which may be written as 4e9 or 1.5e6. */
 static int parse_whole(const char *text, size_t *value) {
     char *stop;
     if (parse_count(text, &stop, value) && !*stop) return 1;
     if (!isdigit((unsigned char)*text) || !strpbrk(text, "eE") || strpbrk(text, "xX")) return 0;
     double number = strtod(text, &stop);
-    /* Up to 2^53 every whole number is one. */
+    /* A double holds every whole number up to 2^53. */
     if (*stop || !(number <= 9007199254740992.0) || number != floor(number)) return 0;
     *value = (size_t)number;
     return 1;
@@ -141,7 +141,7 @@ static const char *expected(option_kind kind) {
     }
 }
 
-/* 0, reported, where the text is no value of the option. */
+/* Stores the value. 0, reported: the text is no value of the option. */
 static int store(const option *option, const char *text, char *values) {
     void *field = values + option->offset;
     int fits = 1;
@@ -186,8 +186,8 @@ static int store(const option *option, const char *text, char *values) {
     return 0;
 }
 
-/* The option that argv[*at] begins and its value; moves *at on to the last argument used. NULL, reported, where there
- * is no such option, or its value is missing, or it takes none. */
+/* Finds the option that argv[*at] begins, and its value. Moves *at on to the last argument used. NULL, reported:
+ * there is no such option, its value is missing, or it takes none. */
 static const option *match(const command *command, int argc, char **argv, int *at, const char **value) {
     const char *argument = argv[*at];
     const option *option;
@@ -268,7 +268,7 @@ void options_wrap(const char *text, int indent) {
     int column = 0;
     while (*text) {
         if (*text == '\n') {
-            /* A newline ends the paragraph; another block follows after an empty line. */
+            /* A newline ends the paragraph. Another block follows after an empty line. */
             fputs(text[1] ? "\n\n" : "\n", stdout);
             column = 0;
             text++;

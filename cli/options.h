@@ -1,4 +1,4 @@
-/* One table a command: what it takes, how that is parsed, and its manual page. */
+/* A command's table of options: their parsing, and the manual page made from them. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -35,7 +35,7 @@ typedef enum option_kind {
 
 typedef struct option {
     char letter;      /* 0: none */
-    const char *name; /* without its dashes; NULL: only the letter. Both absent end the table. */
+    const char *name; /* without its dashes; NULL: only the letter; both absent: end of the table */
     option_kind kind;
     const char *argument; /* "N", "FILE"; of OPTION_WORD its words, "ip|cosine|l2"; NULL for a flag */
     int required;
@@ -100,17 +100,17 @@ struct command {
 
 typedef enum options_result { OPTIONS_RUN, OPTIONS_HELPED, OPTIONS_WRONG } options_result;
 
-/* Parses argv[1] on into `values`, a struct that holds the defaults, and `operands`, one entry an operand. --help
- * prints the page: OPTIONS_HELPED. Anything not understood is reported: OPTIONS_WRONG. */
+/* Parses argv[1] on into `values`, a struct that holds the defaults, and into `operands`, one entry an operand.
+ * --help prints the page: OPTIONS_HELPED. An argument that is not understood is reported: OPTIONS_WRONG. */
 options_result options_parse(const command *command, int argc, char **argv, void *values, const char **operands);
 
-/* The command's page on stdout. */
+/* Prints the command's page on stdout. */
 void options_help(const command *command);
 
-/* One block of the page, indented and wrapped. */
+/* Prints one block of the page, indented and wrapped. */
 void options_wrap(const char *text, int indent);
 
-/* The start of a command's run: parses, and returns from the caller where there is nothing more to do. */
+/* Starts a command's run: parses, and returns from the caller if there is nothing more to do. */
 #define OPTIONS_PARSE(self, argc, argv, values, operands)                                                              \
     do {                                                                                                               \
         options_result options_result_ = options_parse(self, argc, argv, values, operands);                            \

@@ -15,15 +15,15 @@
 #define BUFFER_SIZE (1u << 20)
 
 struct output {
-    char *path;      /* what the user named, for messages */
-    char *target;    /* where it goes: symbolic links are followed, so that the link stays one */
-    char *temporary; /* NULL once renamed */
+    char *path;      /* the user's name for it, for messages */
+    char *target;    /* the target: symbolic links are followed, so that the link stays */
+    char *temporary; /* NULL after the rename */
     int fd;
     size_t used;
     unsigned char buffer[BUFFER_SIZE];
 };
 
-/* Temporary files that are there. A command has two at most. */
+/* Existing temporary files. A command has at most two. */
 static char *unfinished[4];
 enum { UNFINISHED = sizeof unfinished / sizeof *unfinished };
 
@@ -41,7 +41,7 @@ void output_remove_unfinished(void) {
     }
 }
 
-/* The output has its temporary file no more: it was removed, or is in its place. */
+/* Forgets a temporary file that was removed or put in place. */
 static void forget_temporary(output *output) {
     if (!output->temporary) return;
     replace_unfinished(output->temporary, NULL);
@@ -91,7 +91,7 @@ static int open_temporary(output *output) {
     size_t size = strlen(output->target) + 32;
     output->temporary = allocate(size, 1);
     if (!output->temporary) return EXIT_FAILED;
-    /* A number follows where a killed process of the same id left its file behind. */
+    /* A number is appended if a killed process of the same id left its file behind. */
     for (unsigned tries = 0; tries < 100 && output->fd < 0; tries++) {
         snprintf(output->temporary, size, "%s.tmp-%ld-%u", output->target, (long)getpid(), tries);
         output->fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -163,12 +163,12 @@ int output_rewrite_start(output *output, const void *data, size_t size) {
     return status;
 }
 
-/* The rename itself is lost in a power failure unless its folder is synced. */
+/* A power failure undoes the rename itself unless the folder is synced. */
 static int sync_folder(const output *output) {
     char *folder = output_folder(output->target);
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     free(folder);
-    /* Some file systems cannot sync a folder, and say EINVAL. */
+    /* EINVAL: the file system cannot sync a folder. */
     int synced = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
     if (fd >= 0) close(fd);
     return synced ? EXIT_DONE : report_write(output->path, "sync its folder");

@@ -9,10 +9,10 @@ typedef struct output output;
 /* Opens a temporary file beside `path`. Returns an exit status; *out is NULL on failure. */
 int output_create(const char *path, output **out);
 
-/* Appends; buffered. */
+/* Appends bytes; buffered. */
 int output_write(output *output, const void *data, size_t size);
 
-/* Writes over what the file begins with: a header whose counts are known only at the end. */
+/* Writes over the file's beginning: a header whose counts are known only at the end. */
 int output_rewrite_start(output *output, const void *data, size_t size);
 
 /* Flushes, syncs, renames over the path, syncs the folder, and frees. On failure the path is as it was. */
@@ -21,18 +21,17 @@ int output_commit(output *output);
 /* Removes the temporary file and frees; takes NULL. */
 void output_discard(output *output);
 
-/* Removes the temporary files of all outputs that are open, in a process that is about to end. A signal handler may. */
+/* Removes the temporary files of all open outputs, in a process that is about to end. A signal handler may call it. */
 void output_remove_unfinished(void);
 
-/* Whether two names are of one file that is there. */
+/* Whether two names belong to one existing file. */
 int is_same_file(const char *a, const char *b);
 
-/* Whether a file could be put at `path`, so that hours of work do not end in a refusal: its folder exists and may be
- * written to, and nothing but a regular file is there, which is none of `inputs`, a list ended by NULL, that it would
- * take the place of. Returns an exit status. */
+/* Checks that a file can be put at `path`, before hours of work. Its folder must exist and be writable. A file there
+ * must be regular, and none of `inputs`, a list ended by NULL. Returns an exit status. */
 int output_check(const char *path, const char *const *inputs);
 
-/* The folder part of a path, to be freed: "." where there is none. NULL for want of memory. */
+/* The folder part of a path, to be freed; ".": there is none. NULL: no memory. */
 char *output_folder(const char *path);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define BAR_WIDTH     24
-#define LINE_INTERVAL 2.0 /* seconds between the lines of --progress where stderr is no terminal */
+#define LINE_INTERVAL 2.0 /* seconds between the lines of --progress, if stderr is no terminal */
 #define BAR_INTERVAL  0.1
 
 static volatile sig_atomic_t bar_shown;

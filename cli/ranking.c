@@ -18,7 +18,7 @@ int has_ending(const char *path, const char *ending) {
     return length > tail && strcmp(path + length - tail, ending) == 0;
 }
 
-/* Reads `size` bytes, or what there is of them; -1 with errno set on failure. */
+/* Reads `size` bytes, or as many as there are; -1 with errno: failure. */
 static ssize_t read_whole(int fd, char *out, size_t size) {
     size_t used = 0;
     while (used < size) {
@@ -32,7 +32,7 @@ static ssize_t read_whole(int fd, char *out, size_t size) {
 }
 
 char *read_text(const char *path) {
-    /* Not to wait for the other end of a pipe. */
+    /* O_NONBLOCK: opening a pipe must not wait for its other end. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
     char *text = NULL;
@@ -139,7 +139,7 @@ void lookup_close(lookup *lookup) {
     lookup->index = NULL;
 }
 
-/* Only the first failure is told: the callback may be called by several threads. */
+/* Several threads may call the callback. Only the first failure is told. */
 static sl_status refuse(lookup *lookup, const char *feature, size_t width) {
     int none = 0;
     if (!atomic_compare_exchange_strong(&lookup->failed, &none, 1)) return SL_EDIM;

@@ -65,7 +65,7 @@ static int read_lists(const requests *requests, const char *name, id_lists *list
     return status;
 }
 
-/* The block's vectors from the column, in the index's type. */
+/* Reads the block's vectors from the column, in the index's type. */
 static int parse_vectors(requests *requests) {
     const sl_column *column = find_column(&requests->table, "vector");
     size_t pitch = requests->dim * element_size(requests->type);
@@ -85,7 +85,7 @@ static int parse_vectors(requests *requests) {
     return EXIT_DONE;
 }
 
-/* The same from the file of vectors, which must have a row a request. */
+/* Reads the same from the file of vectors, which must have a row a request. */
 static int read_vectors(requests *requests) {
     size_t rows = requests->table.rows, held = requests->vectors->n, end = requests->first + rows;
     if (end > held || (rows == 0 && end < held))

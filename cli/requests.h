@@ -1,5 +1,5 @@
-/* A file of requests: a .csv of user features and, of each request, its vector, what to leave out, and what would have
- * been right. Read block by block. */
+/* A file of requests, read block by block: a .csv of user features. A request may have its vector, ids to exclude,
+ * and the relevant ids. */
 #ifndef CLI_REQUESTS_H
 #define CLI_REQUESTS_H
 
@@ -9,8 +9,8 @@
 
 typedef struct requests {
     csv_file file;
-    vectors *vectors; /* row i is request i's vector; NULL: they stand in the column `vector` */
-    element type;     /* in which vectors are asked */
+    vectors *vectors; /* row i is request i's vector; NULL: vectors are in the column `vector` */
+    element type;     /* type of the vectors */
     size_t dim;
     float *numbers;        /* one row of the column */
     unsigned char *matrix; /* the block's vectors */
@@ -18,16 +18,16 @@ typedef struct requests {
     size_t first, count;   /* its requests */
     sl_request *requests;
     id_lists exclude, relevant;
-    int judged; /* the file says what is relevant */
+    int judged; /* the file has relevant ids */
 } requests;
 
-/* `vectors_path` may be NULL; `stats` are those of the index at index_path that will be asked. Returns an exit status;
- * requests_close takes what was never opened. */
+/* Opens the file. `vectors_path` may be NULL. `stats` are those of the index at index_path that will be asked.
+ * Returns an exit status; requests_close takes a file that was never opened. */
 int requests_open(requests *requests, const char *path, const char *vectors_path, const sl_index_stats *stats,
                   const char *index_path);
 void requests_close(requests *requests);
 
-/* The next block: `requests` has `count` entries, 0 at the end. */
+/* Reads the next block. `requests` has `count` entries, 0 at the end. */
 int requests_next(requests *requests);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Numbers in the header grow into its padding: it is as long with 0 rows as with the most there can be. */
+/* Numbers in the header grow into its padding. The header is as long with 0 rows as with the most rows. */
 #define HEADER_SIZE 128
 
 struct scores {

@@ -1,5 +1,5 @@
-/* A file of predictions, written block by block: .npy of float32, (rows,) or (rows, columns), or .csv, one row a line.
- * It appears whole or not at all. */
+/* A file of predictions, written block by block; it appears whole or not at all. A .npy of float32 has shape (rows,)
+ * or (rows, columns); a .csv has a line a row. */
 #ifndef CLI_SCORES_H
 #define CLI_SCORES_H
 
@@ -7,16 +7,16 @@
 
 typedef struct scores scores;
 
-/* Whether scores can be written there, before the work: the ending, and output_check. Returns an exit status. */
+/* Checks before the work that scores can be written: the ending, and output_check. Returns an exit status. */
 int scores_check(const char *path, const char *const *inputs);
 
-/* Returns an exit status; *out is NULL on failure. */
+/* Opens the file. Returns an exit status; *out is NULL on failure. */
 int scores_create(const char *path, size_t columns, scores **out);
-/* The next `rows` rows of `columns` numbers. */
+/* Writes the next `rows` rows of `columns` numbers. */
 int scores_append(scores *scores, const float *values, size_t rows);
 /* Puts the file in place, and frees. */
 int scores_commit(scores *scores);
-/* Forgets it; takes NULL. */
+/* Removes the file and frees; takes NULL. */
 void scores_discard(scores *scores);
 
 #endif

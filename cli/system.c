@@ -32,7 +32,7 @@ static void on_signal(int number) {
 }
 
 void interrupt_install(void) {
-    /* SA_RESETHAND gives the second signal its default effect; without SA_RESTART a blocked read returns. */
+    /* SA_RESETHAND gives the second signal its default effect. Without SA_RESTART a blocked read returns. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -52,7 +52,7 @@ int interrupted(void) {
 static char shortened_line[sizeof SHORTENED + 64];
 static volatile sig_atomic_t shortened_silent;
 
-/* Calls nothing but what a handler may. */
+/* Calls only functions that a handler may call. */
 static void on_bus(int number, siginfo_t *info, void *context) {
     static volatile int told;
     (void)context;
@@ -61,7 +61,7 @@ static void on_bus(int number, siginfo_t *info, void *context) {
         raise(number);
         return;
     }
-    /* Several threads may read the file: one of them speaks, and ends them all. */
+    /* Several threads may read the file. One of them speaks, and ends them all. */
     while (__atomic_exchange_n(&told, 1, __ATOMIC_SEQ_CST))
         pause();
     if (shortened_silent) _exit(EXIT_SHORTENED);
@@ -88,7 +88,7 @@ void *allocate(size_t count, size_t size) {
     return block;
 }
 
-/* The set grows until the kernel's fits in it: machines may have more CPUs than CPU_SETSIZE. */
+/* The set grows until the kernel's set fits: machines may have more CPUs than CPU_SETSIZE. */
 static cpu_set_t *allowed_set(size_t *size, size_t *cpus) {
     for (*cpus = 1024; *cpus <= 1 << 20; *cpus *= 2) {
         *size = CPU_ALLOC_SIZE(*cpus);

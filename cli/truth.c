@@ -26,7 +26,7 @@ static int take_rows(const vectors *file, const uint64_t *rows, size_t k, uint64
         uint64_t *row = out + q * k;
         memcpy(row, rows + q * file->dim, k * sizeof *row);
         for (size_t i = 0; i < k; i++)
-            /* -1 marks a missing neighbour; a narrower file's was widened with its sign. */
+            /* -1 marks a missing neighbour. Widening a narrower file keeps the sign. */
             if (row[i] == SL_NO_ID || (file->type != ELEMENT_U64 && row[i] > INT64_MAX))
                 return report_failure("%s, row %zu: only %zu neighbours, -k is %zu; make the truth for this -k again, "
                                       "or ask for fewer",
@@ -56,7 +56,7 @@ int truth_load(const char *path, const vectors *queries, size_t k, uint64_t **ou
     return status;
 }
 
-/* What may be wrong with a truth one of whose ids the index lacks: row numbers are all below the number of vectors. */
+/* The likely fault of a truth with an id that the index lacks. Row numbers are all below the number of vectors. */
 static const char *remedy(const sl_index_stats *stats, const uint64_t *ids, size_t count) {
     uint64_t largest = 0;
     for (size_t i = 0; i < count; i++)
@@ -86,7 +86,7 @@ int truth_check_ids(const char *path, const char *index_path, sl_index *index, c
     return result;
 }
 
-/* Of many more vectors than are asked for, chance finds next to none. */
+/* Chance finds next to none of k vectors among many more. hnsw/tune/truth.c has the same rule for tune. */
 int truth_is_strange(double best_recall, size_t k, size_t n) {
     return n / k >= 40 && best_recall < 0.05;
 }

@@ -1,4 +1,4 @@
-/* Settings that tuning stored in an index, as they are told. */
+/* Tuned settings that an index stores, as the command tells them. */
 #ifndef CLI_TUNED_H
 #define CLI_TUNED_H
 
@@ -6,10 +6,10 @@
 
 #include <shortlist.h>
 
-/* The array "tuned" of settings first to first + count - 1 of the index. */
+/* Writes the array "tuned": settings first to first + count - 1 of the index. */
 void json_tuned(json *json, const sl_index *index, size_t first, size_t count);
 
-/* The same as a table on stdout, and below it why targets were not reached. */
+/* Prints the same as a table on stdout, and below it the reasons for targets that were not reached. */
 void print_tuned(const sl_index *index, size_t first, size_t count);
 
 #endif

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RAW_SIZE (4u << 20) /* bytes read at a time where rows cannot be read straight to the caller */
+#define RAW_SIZE (4u << 20) /* bytes read at a time if rows cannot be read straight to the caller */
 
 static const format formats[] = {
     {".fbin", LAYOUT_BIN, ELEMENT_F32},   {".u8bin", LAYOUT_BIN, ELEMENT_U8},   {".i8bin", LAYOUT_BIN, ELEMENT_I8},
@@ -68,7 +68,7 @@ static uint32_t little_u32(const unsigned char *bytes) {
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* The file against what its header tells. Ground truth is often published as ids with the scores behind them. */
+/* Checks the file against its header. Ground truth is often published as ids with the scores behind them. */
 static int check_size(const vectors *vectors) {
     const struct vectors_source *source = vectors->source;
     uint64_t row = 0, rows = 0;
@@ -131,7 +131,7 @@ static int vecs_read_header(vectors *vectors) {
 
 static int open_regular(vectors *vectors) {
     struct vectors_source *source = vectors->source;
-    /* Not to wait for the other end of a pipe. */
+    /* O_NONBLOCK: opening a pipe must not wait for its other end. */
     source->fd = open(vectors->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
     if (source->fd < 0 || fstat(source->fd, &info) != 0)
@@ -198,7 +198,7 @@ static int need_raw(struct vectors_source *source, size_t size) {
     return EXIT_DONE;
 }
 
-/* Rows of .?vecs without the length in front of each, which must be the same all over. */
+/* Reads rows of .?vecs without the length in front of each. The length must be the same in all rows. */
 static int read_vecs(vectors *vectors, size_t first, size_t count, unsigned char *out) {
     struct vectors_source *source = vectors->source;
     size_t row = vectors->dim * element_size(vectors->type), pitch = row + 4;
@@ -221,7 +221,7 @@ static int read_vecs(vectors *vectors, size_t first, size_t count, unsigned char
     return status;
 }
 
-/* Fortran order: column by column, each laid across the rows. */
+/* Reads Fortran order column by column, and lays each across the rows. */
 static int read_columns(vectors *vectors, size_t first, size_t count, unsigned char *out) {
     struct vectors_source *source = vectors->source;
     size_t size = element_size(vectors->type);
@@ -235,7 +235,7 @@ static int read_columns(vectors *vectors, size_t first, size_t count, unsigned c
     return status;
 }
 
-/* Rows as they stand in the file, but dense and in this machine's byte order. */
+/* Reads rows as they stand in the file, but dense and in this machine's byte order. */
 static int read_stored(vectors *vectors, size_t first, size_t count, void *out) {
     struct vectors_source *source = vectors->source;
     size_t row = vectors->dim * element_size(vectors->type);

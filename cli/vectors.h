@@ -1,15 +1,15 @@
-/* Files of vectors, told by the ending of their name. Rows are counted from 0 in every message. */
+/* Files of vectors, told apart by the ending of their name. Every message counts rows from 0. */
 #ifndef CLI_VECTORS_H
 #define CLI_VECTORS_H
 
 #include "cli/elements.h"
 
-/* What a file is read for: chooses the dataset where a file holds several (.hdf5: train, test, neighbors). */
+/* The use of a file. It chooses the dataset if a file holds several (.hdf5: train, test, neighbors). */
 typedef enum vectors_role { VECTORS_BASE, VECTORS_QUERIES, VECTORS_TRUTH } vectors_role;
 
 /* An open file; its header has been checked against its size. */
 typedef struct vectors {
-    const char *path; /* as it was given; must outlive this */
+    const char *path; /* as the caller gave it; must outlive this */
     size_t n, dim;    /* rows and elements a row, neither of them 0 */
     element type;     /* as it stands in the file */
     struct vectors_source *source;
@@ -22,48 +22,47 @@ typedef struct vectors {
 /* Whether this build reads .hdf5. */
 int vectors_reads_hdf5(void);
 
-/* Returns an exit status, what was wrong being reported; *out is NULL on failure. A path FILE.hdf5:NAME names the
- * dataset itself. */
+/* Opens a file and reports its faults. A path FILE.hdf5:NAME names the dataset itself. Returns an exit status; *out
+ * is NULL on failure. */
 int vectors_open(const char *path, vectors_role role, vectors **out);
 void vectors_close(vectors *vectors);
 
-/* Rows first to first + count - 1 as dense rows of `type`. Elements that do not fit are reported with their row;
- * `round` as in elements_convert. */
+/* Reads rows first to first + count - 1 as dense rows of `type`. Elements that do not fit are reported with their
+ * row; `round` as in elements_convert. */
 int vectors_read(vectors *vectors, size_t first, size_t count, element type, int round, void *out);
 
-/* The whole file as dense rows of `type`, allocated, to be freed; NULL, reported, on failure. */
+/* Reads the whole file as dense rows of `type`, allocated, to be freed; NULL, reported: failure. */
 void *vectors_read_all(vectors *vectors, element type);
 
-/* Reports where the file does not have `dim` elements a row; `owner` is the file that does. */
+/* Reports a file whose rows do not have `dim` elements. `owner` is the file whose rows do. */
 int vectors_match_dim(const vectors *vectors, size_t dim, const char *owner);
 
-/* The type in which to read the file for an index or base, `owner`, of vectors of `dtype`: integer types must be the
- * same, floating-point ones may differ. Reported where they do not match. */
+/* Chooses the type in which to read the file for `owner`, an index or base of `dtype` vectors. Integer types must be
+ * the same; floating-point ones may differ. Reports types that do not match. */
 int vectors_match_type(const vectors *vectors, sl_dtype dtype, const char *owner, element *out);
 
-/* The ids of a file of one column, allocated, to be freed: *n of them, where `base` names the file of so many vectors
- * that they are of, or where it is NULL as many as there are, which *n then is. Returns an exit status; *out is NULL on
- * failure. */
+/* Reads the ids of a file of one column, allocated, to be freed. `base`: the file whose *n vectors the ids belong
+ * to. NULL: *n gets the number of ids. Returns an exit status; *out is NULL on failure. */
 int vectors_read_ids(const char *path, const char *base, size_t *n, uint64_t **out);
 
-/* A file being written. The element type follows from the ending, and for .npy is the caller's choice. */
+/* A file that is being written. Its element type follows from the ending; for .npy the caller chooses it. */
 typedef struct vectors_writer vectors_writer;
 
-/* The type files of this ending hold; `npy` for .npy. Reports an ending that is not written. */
+/* The type of files with this ending; `npy` for .npy. Reports an ending that is not written. */
 int vectors_writer_type(const char *path, element npy, element *out);
 
-/* n rows, or VECTORS_UNCOUNTED: as many as will have been appended. */
+/* Opens a file of n rows. VECTORS_UNCOUNTED: as many as will have been appended. */
 #define VECTORS_UNCOUNTED SIZE_MAX
 int vectors_create(const char *path, size_t n, size_t dim, element npy, vectors_writer **out);
 
-/* Appends dense rows of `type`, converted where the file's is another; `source` is what messages name, and `first` the
+/* Appends dense rows of `type`, converted if the file's type is another. Messages name `source`, and `first`, the
  * row in it. */
 int vectors_append(vectors_writer *writer, const void *rows, element type, size_t count, int round, const char *source,
                    size_t first);
 
-/* Ends the file: exactly n rows have been appended, where n was told. It appears under its name. */
+/* Ends the file, which then appears under its name. If n was told, exactly n rows have been appended. */
 int vectors_commit(vectors_writer *writer);
-/* Forgets the file; takes NULL. */
+/* Removes the file and frees; takes NULL. */
 void vectors_discard(vectors_writer *writer);
 
 #endif

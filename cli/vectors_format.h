@@ -18,7 +18,7 @@ typedef struct format {
     element type; /* of BIN and VECS */
 } format;
 
-/* By the path's ending; NULL where there is none known. */
+/* Chooses the format by the path's ending; NULL: the ending is not known. */
 const format *format_of(const char *path);
 
 struct vectors_source {
@@ -33,23 +33,23 @@ struct vectors_source {
     size_t raw_size;
 };
 
-/* Whether this machine keeps numbers the other way round than the files do. */
+/* Whether this machine's byte order differs from the files'. */
 int host_is_big_endian(void);
 
-/* n elements of `size` bytes at *out more: 0 where n * size does not fit in 64 bits. */
+/* Adds n elements of `size` bytes to *out. 0: n * size does not fit in 64 bits. */
 int bytes_of(uint64_t n, uint64_t size, uint64_t *out);
 
-/* Exactly `size` bytes from `offset`; reports what is wrong. */
+/* Reads exactly `size` bytes from `offset`; reports faults. */
 int source_read(const vectors *vectors, uint64_t offset, void *out, size_t size);
 
-/* Reads the header: n, dim, type, where the rows begin and how they lie. Returns an exit status. */
+/* Reads the header: n, dim, type, the place and layout of the rows. Returns an exit status. */
 int npy_read_header(vectors *vectors);
 
-/* A version 1.0 header for (n, dim), or (n,) where dim is 0; returns its length, a
- * multiple of 64 and the same for every n, or 0 where it does not fit. */
+/* Writes a version 1.0 header for (n, dim), or (n,) if dim is 0. Returns its length, a multiple of 64 and the same
+ * for every n. 0: it does not fit. */
 size_t npy_write_header(char *out, size_t size, size_t n, size_t dim, element type);
 
-/* "FILE.hdf5:NAME" opens that dataset, "FILE.hdf5" the first of the role's names there is. */
+/* Opens the dataset of "FILE.hdf5:NAME". "FILE.hdf5" opens the first dataset that has one of the role's names. */
 int hdf5_open(vectors *vectors, vectors_role role);
 int hdf5_read(vectors *vectors, size_t first, size_t count, void *out);
 void hdf5_close(vectors *vectors);

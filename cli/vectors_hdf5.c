@@ -25,7 +25,7 @@ int vectors_reads_hdf5(void) {
 static const char *const role_names[] = {
     [VECTORS_BASE] = "train", [VECTORS_QUERIES] = "test", [VECTORS_TRUTH] = "neighbors"};
 
-/* Parts FILE.hdf5:NAME; the file's name is to be freed. */
+/* Parts FILE.hdf5:NAME. The caller frees the file's name. */
 static char *part_path(const char *path, vectors_role role, opened *opened) {
     const char *colon = strrchr(path, ':');
     const format *whole = NULL;
@@ -42,7 +42,7 @@ static char *part_path(const char *path, vectors_role role, opened *opened) {
     return strdup(path);
 }
 
-/* The type of the stored elements, and how they are asked of the library: it converts the byte order. */
+/* The type of the stored elements, and the type asked of the library, which converts the byte order. */
 static int find_type(vectors *vectors, const opened *opened) {
     H5T_class_t class = H5Tget_class(opened->stored);
     size_t size = H5Tget_size(opened->stored);
@@ -84,7 +84,7 @@ int hdf5_open(vectors *vectors, vectors_role role) {
     vectors->source->hdf5 = opened;
     char *file = part_path(vectors->path, role, opened);
     if (!file) return report_failure("out of memory");
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* it would print its stack on stderr */
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* the library would print its stack on stderr */
     int error = access(file, R_OK) == 0 ? 0 : errno;
     opened->file = error ? -1 : H5Fopen(file, H5F_ACC_RDONLY, H5P_DEFAULT);
     free(file);
@@ -165,7 +165,7 @@ int hdf5_open(vectors *vectors, vectors_role role) {
                           vectors->path);
 }
 
-/* Not reached: nothing is open without hdf5_open. */
+/* Never reached: nothing is open without hdf5_open. */
 int hdf5_read(vectors *vectors, size_t first, size_t count, void *out) {
     (void)out;
     return report_failure("%s: cannot read %zu rows from %zu", vectors->path, count, first);

@@ -1,4 +1,4 @@
-# What the ranker is made of: cJSON reads specs, xxHash hashes categories, oneDNN multiplies matrices. Without the first
+# The ranker's libraries: cJSON reads specs, xxHash hashes categories, oneDNN multiplies matrices. Without the first
 # two there is no ranker; without oneDNN it predicts by plain C and does not train.
 set(SHORTLIST_RANKER AUTO CACHE STRING "Build the ranker: AUTO (where cJSON and xxHash are found), ON or OFF")
 set(SHORTLIST_ONEDNN AUTO CACHE STRING "Build the ranker with oneDNN 3.x: AUTO (where it is found), ON or OFF")

@@ -1,4 +1,4 @@
-# What this build is made of, told once at the end of configuring.
+# The parts of this build, told once at the end of configuring.
 function(sl_summary name found with without)
   string(SUBSTRING "${name}            " 0 12 name)
   if(found)

@@ -81,7 +81,7 @@ class Vectors:
 
 
 class Known:
-    """What a set of ratings tells of people and films: the columns that the ranker's features are made of."""
+    """Facts about people and films in a set of ratings: the columns that the ranker's features are made of."""
 
     def __init__(self, ratings):
         liked = ratings[ratings.rating >= LIKED]
@@ -91,7 +91,7 @@ class Known:
             **self._numbers("film", ratings, films.movie_id),
             film_likes=liked.groupby("movie_id").size().reindex(films.movie_id, fill_value=0).to_numpy(),
         )
-        # Of the films a person liked, the share of each genre.
+        # The share of each genre among the films that a person liked.
         counts = np.zeros((USERS, GENRES.shape[1]), np.float32)
         np.add.at(counts, liked.user_id, GENRES[liked.movie_id])
         self.genres = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -119,7 +119,7 @@ def likes(ratings):
 
 
 def training_rows(ratings, full):
-    """What is recalled for each fold by vectors of the others, and whether it was liked."""
+    """The films recalled for each fold by vectors of the others, and whether they were liked."""
     fold = np.random.default_rng(1).permutation(len(ratings)) % FOLDS
     blocks = []
     for held in range(FOLDS):
@@ -153,7 +153,7 @@ def measure(lists, liked):
 
 
 def show(user, ratings, found, scores, held_out):
-    """What someone liked, and what is recommended."""
+    """Prints the films that a person liked, and the recommended ones."""
     about = films.set_index("movie_id")
     who = users.set_index("user_id").loc[user]
     print(f"\nUser {user}, {who.age}, {who.gender}, {who.occupation}, liked among others:")

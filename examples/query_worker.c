@@ -10,8 +10,8 @@
  * so many u64 ids and as many f32 scores, best first; a count of 2^32 - 1 says that the request was refused, and is the
  * last thing on the connection. A worker serves a connection until the other side closes it.
  *
- * Where the kernel should place the pages, numactl says: `numactl --interleave=all query_worker ...` spreads them over
- * the nodes, which is best where workers of several nodes share one index.
+ * numactl chooses where the kernel places the pages. `numactl --interleave=all query_worker ...` spreads them over the
+ * nodes, which is best if workers of several nodes share one index.
  */
 #include <shortlist.h>
 

@@ -3,7 +3,7 @@
  * words INDEX WORDS.txt word...: the time to open an index, and the nearest words of each word.
  *
  * A whole client of the library: open an index by mapping it, take a vector out, search with it. Line i of WORDS.txt
- * is the word whose vector has the id i, as it is when an index is built from one file without --ids.
+ * is the word whose vector has the id i. An index that is built from one file without --ids has such ids.
  */
 #include <shortlist.h>
 

@@ -1,4 +1,4 @@
-/* What the fuzz targets share. The folder's files are programs, so that this is all in a header. */
+/* Common parts of the fuzz targets. The folder's other files are programs, so that all of this is in a header. */
 #ifndef SL_FUZZ_H
 #define SL_FUZZ_H
 
@@ -15,14 +15,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Ends the process where the library breaks a promise that holds for any input. */
+/* Ends the process if the library breaks a promise that holds for any input. */
 static inline void demand(int holds, const char *what) {
     if (holds) return;
     fprintf(stderr, "broken promise: %s; the last message is '%s'\n", what, sl_last_error());
     abort();
 }
 
-/* use(path, size) of the bytes as a file without a name, which has a path nevertheless. */
+/* Calls use(path, size) with the bytes as a file without a name, whose path is that of its descriptor. */
 static inline void with_file(const void *bytes, size_t size, void (*use)(const char *path, size_t size)) {
     char path[64];
     int fd = memfd_create("fuzz", MFD_CLOEXEC);

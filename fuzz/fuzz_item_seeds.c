@@ -1,4 +1,4 @@
-/* Writes small valid item tables into a folder: what fuzz_items starts from. */
+/* Writes small valid item tables into a folder: fuzz_items starts from them. */
 #include <shortlist_rank.h>
 
 #include <errno.h>

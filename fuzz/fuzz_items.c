@@ -20,7 +20,7 @@ static void read_texts(const sl_items *items) {
         }
 }
 
-/* Items are grouped by the first column, where it is of single values. */
+/* Items are grouped by the first column, if it has single values. */
 static void serve(sl_items *items) {
     sl_index *index;
     sl_index_params index_params;

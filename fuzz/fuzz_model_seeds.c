@@ -1,4 +1,4 @@
-/* Writes a small valid model of every loss into a folder: what fuzz_model starts from. */
+/* Writes a small valid model of every loss into a folder: fuzz_model starts from them. */
 #include <errno.h>
 #include <shortlist_rank.h>
 #include <stdio.h>

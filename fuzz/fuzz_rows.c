@@ -1,5 +1,5 @@
 /* Any bytes as a spec, a CSV file, or a model's fitted features: the first byte says which, '{', any other and 'F'.
- * What is accepted is used. */
+ * Accepted input is used. */
 #include "fuzz/fuzz.h"
 #include "ranker/encode.h"
 
@@ -11,7 +11,7 @@ static const char spec_text[] =
     "{\"name\": \"x\", \"type\": \"cross\", \"of\": [\"a\", \"g\"], \"hash\": 9},"
     "{\"name\": \"v\", \"type\": \"vector\", \"dim\": 2}]}";
 
-/* What opened encodes a row of nothing. */
+/* A model that opened encodes a row without values. */
 static void use(const sl_features *features) {
     sl_encoder *encoder;
     sl_rows_buffer rows = {.allocator = sl_allocator_of(NULL)};

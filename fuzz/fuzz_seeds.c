@@ -1,4 +1,4 @@
-/* Writes one small valid index of every kind into a folder: what fuzz_open starts from. */
+/* Writes one small valid index of every kind into a folder: fuzz_open starts from them. */
 #include "tests/support/hostile.h"
 
 #include <errno.h>

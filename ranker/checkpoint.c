@@ -145,7 +145,8 @@ sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *train
                                      sl_trainer_best(trainer), &layout, sections);
     sections[count++] =
         (sl_section_source){SL_SECTION_TRAINER, 0, checkpoint->record, checkpoint->record_size, 0, NULL};
-    return sl_store_save(checkpoint->path, &sl_ranker_file, NULL, NULL, sections, count, NULL, NULL);
+    return sl_store_save(checkpoint->path, &(sl_file_content){&sl_ranker_file, NULL, sections, count}, NULL, NULL,
+                         NULL);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

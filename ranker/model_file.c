@@ -43,7 +43,8 @@ sl_status sl_ranker_save(const sl_ranker *ranker, const char *path, const sl_sav
     SL_TRY(sl_features_write(ranker->features, &ranker->allocator, &data, &size));
     size_t count = sl_model_describe(ranker->features, data, size, &ranker->weights, &layout, sections);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
-    sl_status status = sl_store_save(path, &sl_ranker_file, mine.file_ops, NULL, sections, count, NULL, &progress);
+    sl_status status =
+        sl_store_save(path, &(sl_file_content){&sl_ranker_file, NULL, sections, count}, mine.file_ops, NULL, &progress);
     sl_mem_free(&ranker->allocator, data, size);
     return status;
 }

@@ -67,7 +67,8 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
                       sl_item_body_unverified(body) + sl_store_file_size(sections, count));
     sl_status status = sl_item_body_verify(body, &progress);
     if (status == SL_OK)
-        status = sl_store_save(path, &sl_items_file, params->file_ops, NULL, sections, count, items->origin, &progress);
+        status = sl_store_save(path, &(sl_file_content){&sl_items_file, NULL, sections, count}, params->file_ops,
+                               items->origin, &progress);
     sl_mem_free(&items->allocator, directory, size);
     return status;
 }

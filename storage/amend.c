@@ -1,10 +1,9 @@
-/* A file of which one section changes: all others keep their bytes, their places and their CRCs, so that nothing of
- * them is read here, and damage in them stays damage. The zeros between them are read. */
+/* Changes one section of a file. All other sections keep their bytes, places and CRCs. They are not read, so that
+ * damage in them stays damage. The zeros between them are read. */
 #define _GNU_SOURCE
 #include "base/crc32c.h"
 #include "storage/copy.h"
 #include "storage/replace.h"
-#include "storage/writable.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -12,9 +11,9 @@
 typedef struct amendment {
     const sl_store *store;
     const sl_section_source *section;
-    sl_file_header header; /* the new one */
-    sl_file_section old;   /* of size 0: there was none */
-    uint64_t kept;         /* bytes of the file that are kept */
+    sl_file_header header; /* of the new file */
+    sl_file_section old;   /* the section's old entry; size 0: there was none */
+    uint64_t kept;         /* bytes of the old file that are kept */
     sl_replacement file;
     int from;
 } amendment;
@@ -23,7 +22,7 @@ static uint64_t behind(const sl_file_section *section) {
     return section->offset + section->size + SL_SECTION_SLACK;
 }
 
-/* The section goes behind all others. */
+/* Puts the section behind all others. */
 static sl_status make_header(amendment *a) {
     sl_file_header *header = &a->header;
     const sl_section_source *section = a->section;
@@ -72,7 +71,7 @@ static sl_status set_size(const amendment *a, uint64_t size) {
     return sl_fail_errno("cannot set the size of", a->file.temporary);
 }
 
-/* Between sections there are zeros: where the old one was, too. */
+/* Writes zeros in the old section's place, as between sections there are zeros. */
 static sl_status clear_old(const amendment *a) {
     static const uint8_t zeros[SL_SECTION_ALIGN];
     uint64_t end = a->old.offset + a->old.size < a->kept ? a->old.offset + a->old.size : a->kept;
@@ -85,7 +84,7 @@ static sl_status clear_old(const amendment *a) {
 
 static sl_status write_changes(const amendment *a) {
     const sl_file_header *header = &a->header;
-    /* Blocks that were shared have the whole old file. */
+    /* A file that shares blocks with the old one has all of its bytes. */
     SL_TRY(set_size(a, a->kept));
     SL_TRY(clear_old(a));
     SL_TRY(set_size(a, header->file_size));
@@ -105,7 +104,7 @@ sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_
                        store->path);
     sl_status status;
     SL_TRY_GOTO(make_header(&a), done);
-    /* Those behind what is kept are made anew. */
+    /* The zeros behind the kept bytes are made anew, so they are verified first. */
     SL_TRY_GOTO(sl_store_verify_gaps(store, progress), done);
     SL_TRY_GOTO(sl_replace_begin(&a.file, path, ops, origin, -1), done);
     a.file.print = (sl_fingerprint){a.header.crc32c, 0};

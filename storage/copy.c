@@ -11,7 +11,7 @@
 #include <linux/fs.h>
 #endif
 
-/* Bytes between two looks at the progress callback, and of one write; see save.c. */
+/* Bytes between two looks at the progress callback, and of one write: see save.c. */
 #define CHUNK SL_HUGE_PAGE
 
 static int share_blocks(const sl_file_copy *copy) {
@@ -23,8 +23,8 @@ static int share_blocks(const sl_file_copy *copy) {
 #endif
 }
 
-/* The next run of data from *at on, which is moved to its beginning, ends at *end; 0 where there is none. A file system
- * that does not know has data everywhere. */
+/* Finds the next run of data from *at on: moves *at to its beginning and *end to its end. Returns 0 if there is
+ * none. On a file system that knows no holes, all bytes are data. */
 static int next_data(const sl_file_copy *copy, uint64_t *at, uint64_t *end) {
     *end = copy->size;
     if (*at >= copy->size) return 0;
@@ -47,8 +47,8 @@ static sl_status read_some(const sl_file_copy *copy, uint8_t *buffer, size_t siz
     return SL_OK;
 }
 
-/* Some of [at, at + size), *got bytes. Whatever keeps the system from copying by itself shows when it is read or
- * written, or did not matter. */
+/* Copies some of [at, at + size): *got bytes. An error of copy_file_range is not looked at. If it matters, the
+ * reading or writing that follows meets it too. */
 static sl_status copy_some(const sl_file_copy *copy, uint8_t *buffer, uint64_t at, size_t size, size_t *got) {
     off_t from = (off_t)at, to = (off_t)at;
     ssize_t moved = copy->by_system ? copy_file_range(copy->from, &from, copy->to, &to, size, 0) : 0;
@@ -74,7 +74,7 @@ static sl_status set_size(const sl_file_copy *copy, uint64_t size) {
     return failed ? sl_fail_errno("cannot set the size of", copy->to_path) : SL_OK;
 }
 
-/* Behind an empty file's beginning all is a hole until it is written to. */
+/* A file that is emptied and made longer is one hole until it is written to. */
 static sl_status copy_data(const sl_file_copy *copy, uint8_t *buffer) {
     SL_TRY(set_size(copy, 0));
     SL_TRY(set_size(copy, copy->size));

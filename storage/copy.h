@@ -1,4 +1,4 @@
-/* The bytes of one open file into another. */
+/* Copies the bytes of one open file into another. */
 #ifndef SL_STORAGE_COPY_H
 #define SL_STORAGE_COPY_H
 
@@ -7,15 +7,15 @@
 
 typedef struct sl_file_copy {
     const sl_file_ops *ops; /* of the file that is written */
-    int by_system;          /* the system may copy by itself: share blocks, or move them without their coming here */
+    int by_system;          /* the system may share blocks, or move bytes without their coming here */
     int from, to;
     const char *from_path, *to_path;
     uint64_t size;
     sl_progress *progress; /* stepped by bytes, holes too */
 } sl_file_copy;
 
-/* All size bytes; what is a hole in the one is a hole in the other. What `to` held is gone, whether or not it succeeds.
- * While `from` is written to, each byte is what it was at some time between the beginning and the end. */
+/* Copies all `size` bytes. A hole stays a hole. The old content of `to` is gone, also on failure. If `from` is
+ * written to meanwhile, each byte is one that it had at some time in the call. */
 sl_status sl_copy_file(const sl_file_copy *copy);
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * The files, byte by byte; docs/FORMAT.md is their prose. Little-endian. One header page, then sections, each at a
- * multiple of SL_SECTION_ALIGN and followed by at least SL_SECTION_SLACK zero bytes, so that kernels may read whole
- * steps over its end. Three types of file are made so, told apart by their magic: see sl_file_type.
+ * The files, byte by byte; docs/FORMAT.md is their prose.
+ *
+ * All is little-endian: one header page, then sections. Each section begins at a multiple of SL_SECTION_ALIGN. At least
+ * SL_SECTION_SLACK zero bytes follow it, so that kernels may read whole steps over its end. The magic tells the three
+ * types of file apart: see sl_file_type.
  */
 #ifndef SL_STORAGE_FORMAT_H
 #define SL_STORAGE_FORMAT_H
@@ -17,7 +19,7 @@
 #define SL_MAX_SECTIONS  32u
 #define SL_NONE          0xffffffffu /* no node, no slot: fills link lists */
 
-/* Kinds of section. Numbers are pinned; no kind belongs to two types of file; all are below 32, see sl_file_type. */
+/* Kinds of section. Numbers are pinned and below 32. No kind belongs to two types of file: see sl_file_type. */
 typedef enum sl_section_kind {
     SL_SECTION_CODES = 1,       /* n rows of row_pitch bytes */
     SL_SECTION_LINKS = 2,       /* n rows of 2*m uint32 node numbers, filled with SL_NONE */
@@ -33,10 +35,10 @@ typedef enum sl_section_kind {
     SL_SECTION_PARTITION_STARTS = 12, /* uint32: first node of each partition, and behind the last; not required */
     SL_SECTION_PARTITION_ROWS = 13,   /* a centroid each, a row of I8 codes of floats; not required */
     SL_SECTION_DEAD = 14,             /* (n + 63) / 64 uint64: bit i % 64 of word i / 64 says that node i is deleted */
-    SL_SECTION_LIVE = 15,             /* of a file that is written in place: superblocks and what changes, see live.h */
-    SL_SECTION_PARTITION_BANDS = 22,  /* uint8: 16 of each partition, under inner product; not required */
-    SL_SECTION_PAGE_SUMS = 23,        /* of such a file: uint32, a checksum of each page, see page_sums.h */
-    SL_SECTION_SUMS = 28,             /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
+    SL_SECTION_LIVE = 15, /* of a file that is written in place: superblocks and what changes, see superblock.h */
+    SL_SECTION_PARTITION_BANDS = 22, /* uint8: 16 of each partition, under inner product; not required */
+    SL_SECTION_PAGE_SUMS = 23,       /* of such a file: uint32, a checksum of each page, see page_sums.h */
+    SL_SECTION_SUMS = 28,            /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
     SL_SECTION_RECORDS = 29, /* n records of record_pitch bytes, in place of CODES, or of I4 codes without COARSE of
                                 REST, and of LINKS, IDS and SUMS: see hnsw/graph/record.h */
     SL_SECTION_GROUP_STARTS = 30, /* as 12 and 13, of partitions in the place of nodes; not required */
@@ -59,9 +61,9 @@ typedef enum sl_items_section {
     SL_SECTION_TEXT = 27       /* bytes of the texts that columns point to */
 } sl_items_section;
 
-/* Set in a section's flags: a reader that does not know the kind must refuse the file. */
+/* Flag of a section: a reader that does not know the kind must refuse the file. */
 #define SL_SECTION_REQUIRED 1u
-/* Set in a section's flags: it is written in place, so that its CRC is 0 and says nothing. */
+/* Flag of a section: it is written in place, and its CRC is 0 and means nothing. */
 #define SL_SECTION_CHANGING 2u
 
 typedef struct sl_file_section {
@@ -73,24 +75,24 @@ typedef struct sl_file_section {
     uint32_t reserved;
 } sl_file_section;
 
-/* What tells one type of file from another. */
+/* The differences between types of file. */
 typedef struct sl_file_type {
     char magic[9];        /* the file's first 8 bytes, ended by a 0 here alone */
     const char *name;     /* "an index": as messages speak of it */
     uint32_t version;     /* the newest that this library reads, and the one it writes */
     uint32_t known_kinds; /* bit 1 << kind for each kind of section it may have */
-    /* Where the type's own fields of the header page end: SL_HEADER_COMMON where it has none, and the facts are in
-     * sections. Then all up to the section table is zero, and a file in which it is not is refused. */
+    /* The end of the type's own fields in the header page. SL_HEADER_COMMON: the type has none, and keeps its facts
+     * in sections. All bytes up to the section table must then be zero, or the file is refused. */
     uint32_t fields_end;
 } sl_file_type;
 
 /* type.c */
 extern const sl_file_type sl_index_file, sl_ranker_file, sl_items_file;
 
-/* What a kind of section holds, for messages: "section 26 (values of the columns)". Never NULL. */
+/* The content of a kind of section, for messages: "section 26 (values of the columns)". Never NULL. */
 const char *sl_section_name(uint32_t kind);
 
-/* Bytes of the header page that mean the same in every file; the fields from n on are an index's own. */
+/* Bytes of the header page that mean the same in every file. The fields from n on are an index's own. */
 #define SL_HEADER_COMMON 32u
 
 typedef struct sl_file_header {
@@ -121,9 +123,9 @@ typedef struct sl_file_header {
     double quant_error_sum;
     double quant_error_max;
     uint64_t quant_error_count;
-    uint64_t dead_count; /* nodes that are deleted; 0: there is no section DEAD, but in a file that has room */
-    /* Of a file that is written in place, what there is room for; 0 in others. n and all that changes are then those of
-     * the head page of SL_SECTION_LIVE, and here what they were when the file was made. */
+    uint64_t dead_count; /* deleted nodes; 0: there is no section DEAD, except in a file with room */
+    /* Room of a file that is written in place; 0 in others. In such a file the head page of SL_SECTION_LIVE holds n
+     * and all that changes. The header keeps the values of the file's making. */
     uint64_t room;
     uint64_t upper_room;   /* slots, and one less than the starts */
     uint64_t rows_room;    /* rows of UPPER_LINKS */

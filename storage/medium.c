@@ -22,8 +22,8 @@ static void unmap(void *base, uint64_t size) {
     munmap(base, (size_t)size);
 }
 
-/* Advice the system refuses changes speed alone. It takes whole pages, which may be larger than a section's
- * alignment; and it leaves errno, which a caller may be about to report. */
+/* Advice that the system refuses only changes speed. Advice takes whole pages, which may be larger than a section's
+ * alignment. errno stays, because a caller may be about to report it. */
 static void advise(const void *at, uint64_t size, int advice) {
     int error = errno;
     long page = sysconf(_SC_PAGESIZE);
@@ -32,8 +32,8 @@ static void advise(const void *at, uint64_t size, int advice) {
     errno = error;
 }
 
-/* Huge pages are read whole: file systems that have them bring in 2 MB where 4 KB were asked for. Of a file that fits
- * memory well this ends in fewer TLB misses, and in a warm cache sooner; of a larger one each miss would push out what
+/* The system reads huge pages whole: some file systems read 2 MB for a missing 4 KB. A file that fits memory well
+ * then has fewer TLB misses, and is sooner in a warm cache. For a larger file each miss would push out pages that
  * others need. */
 static void advise_random(const void *at, uint64_t size) {
     advise(at, size, MADV_RANDOM);

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
  * The header page
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A file cut off within its magic has what there is of it. */
+/* A file that is cut off within its magic counts as having the magic, if the bytes that are left match. */
 static int has_magic(const sl_file_header *header, uint64_t size, const sl_file_type *type) {
     size_t length = sizeof header->magic;
     return memcmp(header->magic, type->magic, size < length ? (size_t)size : length) == 0;
@@ -93,7 +94,7 @@ static sl_status read_header(int fd, const char *path, uint64_t size, sl_file_he
  * The section table
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Behind the section with its slack, or 0 where the sum wraps. */
+/* The end of the section with its slack; 0: the sum wraps. */
 static uint64_t end_of(const sl_file_section *section) {
     uint64_t end;
     if (__builtin_add_overflow(section->offset, section->size, &end)) return 0;
@@ -139,7 +140,7 @@ static sl_status check_sections(const char *path, const sl_file_type *type, cons
 /* `path` is for messages. */
 static sl_status open_file(const char *resolved, const char *path, const sl_file_type *type, int *fd,
                            struct stat *info) {
-    /* Not to wait for the other end of a pipe; files know no such waiting. */
+    /* O_NONBLOCK: opening a pipe must not wait for its other end. Regular files never wait. */
     do
         *fd = open(resolved, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (*fd < 0 && errno == EINTR);
@@ -204,7 +205,7 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     keep_paths(store, path, resolved);
     *out = store;
 done:
-    /* The mapping holds the file by itself. */
+    /* The mapping keeps the file by itself. */
     if (fd >= 0 && (status != SL_OK || store->fd < 0)) close(fd);
     if (status != SL_OK) sl_mem_free(allocator, block, store_bytes(path, resolved));
     return status;
@@ -212,7 +213,7 @@ done:
 
 void sl_store_close(sl_store *store, const sl_allocator *allocator) {
     if (!store) return;
-    store->medium->unmap((void *)(uintptr_t)store->base, store->size);
+    store->medium->unmap(store->base, store->size);
     if (store->fd >= 0) close(store->fd);
     sl_mem_free(allocator, store, store_bytes(store->path, store->resolved));
 }
@@ -238,8 +239,35 @@ int sl_store_has_name(const sl_store *store) {
            (uint64_t)info.st_ino == store->inode;
 }
 
+static sl_status fail_replaced(const sl_store *store) {
+    return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", store->path);
+}
+
+sl_status sl_store_open_to_write(const sl_store *store, const sl_file_ops *ops, int *fd) {
+    *fd = sl_open_retrying(ops, store->resolved, O_RDWR | O_CLOEXEC, 0);
+    if (*fd < 0) return sl_fail_errno("cannot open for writing", store->path);
+    if (sl_store_is(store, *fd)) return SL_OK;
+    (void)ops->close(ops->ctx, *fd);
+    *fd = -1;
+    return fail_replaced(store);
+}
+
+sl_status sl_store_check_name(const sl_store *store) {
+    return sl_store_has_name(store) ? SL_OK : fail_replaced(store);
+}
+
+sl_status sl_store_map_privately(sl_store *store, int fd) {
+    void *base = mmap(NULL, (size_t)store->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED) return sl_fail_errno("cannot map", store->path);
+    store->medium->unmap(store->base, store->size);
+    store->base = base;
+    store->detached = 1;
+    store->medium->advise_random(base, store->size);
+    return SL_OK;
+}
+
 sl_status sl_file_kind_of(const char *path, sl_file_kind *out) {
-    /* Whatever it is: as messages speak of it. */
+    /* A name for messages that fits any type. */
     static const sl_file_type any = {.name = "an index, model or item table"};
     if (!path || !out) return sl_fail(SL_EINVAL, "path or out is NULL");
     sl_file_header header;

@@ -2,7 +2,7 @@
 #include "storage/origin.h"
 
 #include "base/crc32c.h"
-#include "storage/writable.h"
+#include "storage/superblock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Nanoseconds between two tries to open a file that another is about to change. */
+/* Nanoseconds between two tries to open a file that another handle is about to change. */
 enum { WAIT_PAUSE = 5000000 };
 
 #define OPEN_AGAIN "open it again and make the change anew, or save under another name"
@@ -48,7 +48,7 @@ static int read_all(int fd, void *to, size_t size, uint64_t offset) {
     return got == (ssize_t)size;
 }
 
-/* Nothing in the file is believed: what cannot be read is another file's. */
+/* Nothing in the file is trusted. A file that cannot be read counts as another file. */
 static int read_fingerprint(int fd, sl_fingerprint *out) {
     sl_file_header header;
     uint8_t pages[SL_SUPERBLOCKS][sizeof(sl_superblock)];
@@ -72,7 +72,7 @@ static sl_status fail_replaced(const char *path) {
     return sl_fail(SL_EBUSY, "%s: was replaced or changed by another since it was opened; " OPEN_AGAIN, path);
 }
 
-/* As the store has it: a reader who opens a file that is replaced at that moment goes on with what it has. */
+/* The print of the store's own copy: a reader goes on with what it has if the file is replaced at that moment. */
 static sl_fingerprint print_of(const sl_store *store) {
     const sl_file_section *live = sl_store_section(store, SL_SECTION_LIVE);
     sl_fingerprint print = {store->header.crc32c, 0};
@@ -123,7 +123,7 @@ sl_status sl_origin_claim(sl_origin *origin, const sl_store *store) {
     int fd = sl_open_retrying(&ops, origin->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) return sl_fail_errno("cannot open", origin->path);
     sl_status status = sl_lock_file(fd, LOCK_EX, origin->path);
-    /* Whoever held the lock may have put another file there. */
+    /* The last holder of the lock may have put another file there. */
     if (status == SL_OK && (stat(origin->path, &info) != 0 || !is_at(origin, &info)))
         status = sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", origin->path);
     if (status != SL_OK) {
@@ -188,7 +188,7 @@ sl_status sl_successor_of(sl_origin *origin, const char *target, int fd, sl_succ
     *out = (sl_successor){.claim = -1};
     if (!is_mine(origin, target)) return SL_OK;
     if (fstat(fd, &info) != 0) return sl_fail_errno("cannot look at the file that replaces", target);
-    /* The lock belongs to the open file, which both descriptors are of. */
+    /* The lock belongs to the open file, which both descriptors share. */
     if (sl_origin_claims(origin, target) && (out->claim = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
         return sl_fail_errno("cannot keep open the file that replaces", target);
     out->expected = 1;
@@ -226,7 +226,7 @@ static int64_t now_ns(void) {
 }
 
 sl_waiting sl_waiting_for(double seconds, sl_progress_fn tell, void *ctx) {
-    const double most = 1e9; /* seconds, in nanoseconds within an int64 */
+    const double most = 1e9; /* seconds; their nanoseconds fit an int64 */
     return (sl_waiting){now_ns() + (int64_t)((seconds < most ? seconds : most) * 1e9), tell, ctx};
 }
 

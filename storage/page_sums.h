@@ -1,8 +1,8 @@
 /*
  * Checksums of the pages of a file that is written in place, whose sections have no CRC.
  *
- * Section SL_SECTION_PAGE_SUMS holds a u32 for each page of 4096 bytes in front of the section, and behind these one
- * for the head page of SL_SECTION_LIVE. The superblocks have a CRC of their own.
+ * Section SL_SECTION_PAGE_SUMS holds a u32 for each page of 4096 bytes in front of the section. The last u32 is for the
+ * head page of SL_SECTION_LIVE. The superblocks have a CRC of their own.
  *
  * A sum is the CRC-32C of the page without its two inversions. The sum is linear. A page of zeros has the sum 0, so
  * holes need none. The sum of a changed page is the old sum XOR the sum of the difference. A writer therefore updates a
@@ -16,30 +16,30 @@
 
 #define SL_SUMMED_PAGE 4096u
 
-/* The sum of bytes that follow others whose sum is given; 0 before the first. */
+/* Number of pages that so many bytes lie in. */
+static inline uint64_t sl_pages_of(uint64_t bytes) {
+    return bytes / SL_SUMMED_PAGE + (bytes % SL_SUMMED_PAGE != 0);
+}
+
+/* Adds bytes to a page's sum. `sum`: the sum of the bytes before them; 0 before the first. */
 uint32_t sl_page_sum(uint32_t sum, const void *data, size_t size);
-/* The same where the bytes are zeros. */
+/* Adds zeros to a page's sum. */
 uint32_t sl_page_sum_zeros(uint32_t sum, uint64_t size);
 
-/* Bytes of the section in a file whose sections before it end at `end`. */
+/* Size of the section in a file whose other sections end at `end`. */
 uint64_t sl_page_sums_size(uint64_t end);
 
-/* Where the sums of a file lie, and which pages they are of. */
+/* The place of a file's sums, and the pages that they cover. */
 typedef struct sl_page_sums {
     uint64_t words; /* offset in the file; 0: the file has none */
     uint64_t pages; /* covered from the file's beginning; the last word is the head page's */
     uint64_t head;  /* offset of the head page */
 } sl_page_sums;
 
-/* From the section table. SL_ECORRUPT where the section is not where and as large as it must be. */
+/* Finds the sums by the section table. Errors: SL_ECORRUPT: the section has a wrong size or place. */
 sl_status sl_page_sums_find(const sl_store *store, sl_page_sums *out);
 
-/* Reads every page that is no hole against its sum, from the file itself and by the store's number of threads; holes
- * stay holes. Steps progress by the bytes read. A page that another process writes meanwhile is read again. Fills
- * *found in any case. Errors: SL_ECORRUPT names the first damaged page; SL_EIO, SL_ECANCELED. */
-sl_status sl_page_sums_verify(const sl_store *store, sl_pages_found *found, sl_progress *progress);
-
-/* The sums of a file that is being saved, from its bytes in the order of writing. */
+/* Sums the pages of a file that is being saved, from its bytes in the order of writing. */
 typedef struct sl_page_summer {
     uint32_t *words; /* NULL: no sums are made */
     uint64_t pages;
@@ -51,27 +51,27 @@ void sl_page_summer_free(sl_page_summer *summer);
 void sl_page_summer_add(sl_page_summer *summer, const void *data, size_t size);
 void sl_page_summer_skip(sl_page_summer *summer, uint64_t size);
 
-/* The sums of a file's changed pages, from the bytes that a commit is about to write. The file as it is lies in a
- * mapping of its own: a commit that failed has changed neither it nor the sums there. */
+/* Updates the sums of changed pages from the bytes that a commit is about to write. The updater maps the file as it
+ * is. A failed commit changes neither the file nor its sums there. */
 typedef struct sl_page_updater {
     sl_page_sums sums;
-    const uint8_t *file;
+    uint8_t *file; /* mapped to be read only */
     uint64_t size;
     uint32_t behind[SL_SUMMED_PAGE / 64 + 1]; /* sl_crc32c_behind of so many lines */
-    uint64_t word;                            /* number of the sum updated last */
-    uint32_t sum;                             /* which became this */
+    uint64_t word;                            /* number of the last updated sum */
+    uint32_t sum;                             /* the value of that sum */
 } sl_page_updater;
 
-/* fd is open on the file of size bytes; path is for messages. */
+/* Parameters: fd is open on the file of `size` bytes; path is for messages. */
 sl_status sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sums, int fd, const char *path,
                                uint64_t size);
 void sl_page_updater_free(sl_page_updater *updater);
-/* Where in the file the sum lies of the page that `offset` is in. */
+/* Offset in the file of the sum of the page at `offset`. */
 uint64_t sl_page_sum_at(const sl_page_sums *sums, uint64_t offset);
-/* Before the first change of a commit. */
+/* To be called before the first change of a commit. */
 void sl_page_updater_begin(sl_page_updater *updater);
-/* Bytes [offset, offset + size) of one page, whole lines of 64, become those at `bytes`: sum number *word becomes *sum.
- * Changes come in ascending order of pages. */
+/* Changes bytes [offset, offset + size) of one page, whole lines of 64, to those at `bytes`. Returns in *word the
+ * number of the page's sum, and in *sum its new value. Changes come in ascending order of pages. */
 void sl_page_updater_change(sl_page_updater *updater, uint64_t offset, const uint8_t *bytes, size_t size,
                             uint64_t *word, uint32_t *sum);
 

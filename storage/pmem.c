@@ -8,7 +8,7 @@
 #include <libpmem.h>
 #endif
 
-/* What only such file systems can: a mapping whose stores need no sync of the file. */
+/* A mapping whose stores need no sync of the file. Only DAX file systems have such mappings. */
 static void *map_sync(int fd, size_t size) {
 #if defined(MAP_SYNC) && defined(MAP_SHARED_VALIDATE)
     return mmap(NULL, size, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);

@@ -7,15 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is summed at once stays in the cache between the copy and its sum; what is asked for ahead keeps the disk busy
- * meanwhile, for a mapping read at random has no read-ahead of its own. */
+/* CHUNK: a chunk stays in the cache between its copy and its sum. AHEAD: the bytes asked for ahead keep the disk
+ * busy meanwhile. A mapping that is read at random has no read-ahead of its own. */
 #define CHUNK ((uint64_t)256 << 10)
 #define AHEAD ((uint64_t)8 << 20)
-/* Of what is summed alone, and of rows that are taken apart: what is summed is what was copied, also where the file
- * changes meanwhile. */
+/* The chunk of a section that is only summed, or whose rows are taken apart. The sum is made of the copied bytes, so
+ * that a change of the file in between cannot matter. */
 #define APART ((uint64_t)32 << 10)
-/* How many chunks are shared out among the threads at a time: their sums are joined in order. Of these a thread takes
- * as many as fill a huge page of what is copied to, which no two then ask the system for. */
+/* Chunks that the threads share in one turn; the sums are joined in order. A thread takes as many as fill a huge
+ * page of the destination, so that no two threads ask the system for one huge page. */
 enum { TURN = 1024, ENDED = -1 };
 
 const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind) {
@@ -28,7 +28,7 @@ void *sl_store_data(const sl_store *store, const sl_file_section *section) {
     return store->base + section->offset;
 }
 
-/* Asks for the window after the one that begins at `at`, and at the section's start for that one too. */
+/* Asks for the window after the one that begins at `at`. At the section's start it asks for the first window too. */
 static void read_ahead(const sl_store *store, const uint8_t *data, uint64_t at, uint64_t size) {
     if (at % AHEAD != 0) return;
     uint64_t from = at ? at + AHEAD : 0;
@@ -37,11 +37,11 @@ static void read_ahead(const sl_store *store, const uint8_t *data, uint64_t at, 
     store->medium->advise_soon(data + from, size - from < window ? size - from : window);
 }
 
-/* Where what is scanned is copied to: nowhere, as it is, or as rows in parts; and where from. */
+/* The destination and the source of a scan. Bytes go nowhere, to memory as they are, or to rows in parts. */
 typedef struct target {
     uint8_t *to;
     const sl_split_rows *rows;
-    int fd; /* -1: what is scanned is the mapping */
+    int fd; /* -1: the scan reads the mapping */
 } target;
 
 typedef struct scanning {
@@ -51,7 +51,7 @@ typedef struct scanning {
     uint64_t size, chunk;
     uint64_t first; /* number of the turn's first chunk */
     uint32_t crcs[TURN];
-    int error; /* atomic: errno's of a read that failed, or ENDED */
+    int error; /* atomic: errno of a read that failed, or ENDED */
     sl_progress *progress;
 } scanning;
 
@@ -64,8 +64,8 @@ static int keep_error(scanning *scanning, int error) {
     return 0;
 }
 
-/* By reading, where there is a file to read: that costs the system less than mapping pages to be read once, and its
- * failure is no signal. Not where the mapping holds what the file does not yet: see detached. 1, or 0 with the error
+/* Reads the file if there is one. Reading costs the system less than mapping pages for one use, and its failure is
+ * no signal. A detached mapping may hold what the file does not yet, so it is copied. Returns 1, or 0 with the error
  * kept. */
 static int copy_chunk(scanning *scanning, uint64_t at, uint8_t *to, size_t size) {
     if (scanning->target.fd < 0 || scanning->store->detached) {
@@ -86,7 +86,7 @@ static int is_over(scanning *scanning) {
     return __atomic_load_n(&scanning->error, __ATOMIC_RELAXED) || sl_progress_cancelled(scanning->progress);
 }
 
-/* Chunks of a turn, which other threads may scan others of. */
+/* Scans chunks of a turn beside other threads. */
 static void scan_chunks(void *ctx, size_t from, size_t to) {
     scanning *scanning = ctx;
     const target *target = &scanning->target;
@@ -103,7 +103,7 @@ static void scan_chunks(void *ctx, size_t from, size_t to) {
     }
 }
 
-/* The turn that begins at `first`, its sums joined to those before it. */
+/* Scans the turn that begins at `first`, and joins its sums to those before it. */
 static sl_status scan_turn(scanning *scanning, uint64_t chunks, uint32_t *crc) {
     const sl_store *store = scanning->store;
     size_t count = (size_t)(chunks - scanning->first < TURN ? chunks - scanning->first : TURN);
@@ -120,7 +120,7 @@ static sl_status scan_turn(scanning *scanning, uint64_t chunks, uint32_t *crc) {
     return SL_OK;
 }
 
-/* Sums the first size bytes of the section in the copy made on the way. */
+/* Sums the section's first `size` bytes in the copy that is made on the way. */
 static sl_status scan(const sl_store *store, const sl_file_section *section, target target, uint64_t size,
                       sl_progress *progress) {
     scanning scanning = {.store = store,

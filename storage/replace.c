@@ -13,21 +13,21 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Temporary names tried before giving up; each one taken is another save at work or what a killed one left. */
+/* Temporary names that are tried. A taken name belongs to another save at work, or to one that was killed. */
 #define MAX_TEMPORARIES 10000
 
-/* A file's name may have 255 bytes; this much of it leaves room for ".tmp.<pid>.<number>". */
+/* A file's name may have 255 bytes. A stem of this length leaves room for ".tmp.<pid>.<number>". */
 #define MAX_STEM 200
 
-/* How long another save in the folder may take from its last look at its target to the renaming: nanoseconds between
- * two tries, and their number. */
+/* Nanoseconds between two tries to lock the folder, and their number. Another save has the folder locked from its
+ * last look at its target to the renaming. */
 enum { LOCK_PAUSE = 2000000, LOCK_TRIES = 10 * (1000000000 / LOCK_PAUSE) };
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Names
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What rename would replace must be a file: a save to /dev/null must not put a file in its place. */
+/* The rename must only replace a file: a save to /dev/null must not put a file in its place. */
 static sl_status check_target(const char *path, const struct stat *info) {
     if (S_ISREG(info->st_mode)) return SL_OK;
     if (S_ISDIR(info->st_mode)) return sl_fail(SL_EIO, "cannot save to %s: it is a folder; name a file in it", path);
@@ -36,7 +36,7 @@ static sl_status check_target(const char *path, const struct stat *info) {
     return sl_fail(SL_EIO, "cannot save to %s: it is not a regular file; choose another name", path);
 }
 
-/* Resolves links, so that a save through one replaces what it points at and the link survives. */
+/* Resolves links, so that a save through a link replaces the file behind it and the link stays. */
 static sl_status resolve_target(sl_replacement *r, const char *path) {
     struct stat info;
     if (realpath(path, r->target)) {
@@ -73,12 +73,12 @@ static sl_status name_temporary(sl_replacement *r, int number) {
     return SL_OK;
 }
 
-/* The process is no more. One of another machine, or of another container, may seem so. */
+/* Whether the process is gone. A process of another machine or container may seem gone. */
 static int is_gone(long process) {
     return process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH;
 }
 
-/* Its writer holds a lock on it as long as it lives, wherever it runs. */
+/* Removes a temporary file unless its writer lives: the writer holds a lock on it, wherever it runs. */
 static void remove_abandoned(const sl_replacement *r, const char *name) {
     char path[PATH_MAX];
     struct stat info;
@@ -89,7 +89,7 @@ static void remove_abandoned(const sl_replacement *r, const char *name) {
     close(fd);
 }
 
-/* What killed saves of this target have left: NAME.tmp.<process>.<number>. */
+/* Removes what killed saves of this target have left: NAME.tmp.<process>.<number>. */
 static void remove_leftovers(const sl_replacement *r) {
     const char *slash = strrchr(r->target, '/'), *name = slash ? slash + 1 : r->target;
     size_t stem = strnlen(name, MAX_STEM);
@@ -106,7 +106,7 @@ static void remove_leftovers(const sl_replacement *r) {
     if (folder) closedir(folder);
 }
 
-/* A file that takes another's place, or is made from one, is no more open than that. */
+/* Gives the new file no more access than the file that it replaces, and than the file that it is made from. */
 static void keep_access(sl_replacement *r, int source) {
     struct stat info;
     sl_access from = {0777, 0, 0};
@@ -124,7 +124,7 @@ static void keep_access(sl_replacement *r, int source) {
     if (known || r->replaces) sl_access_give(r->fd, &r->access);
 }
 
-/* O_EXCL alone makes the name unique, among threads, processes and machines that share the folder. */
+/* O_EXCL alone makes the name unique among threads, processes and machines that share the folder. */
 static sl_status create_temporary(sl_replacement *r, int source) {
     for (int number = 0; number < MAX_TEMPORARIES; number++) {
         SL_TRY(name_temporary(r, number));
@@ -156,12 +156,12 @@ static sl_status sync_and_close(sl_replacement *r) {
     if (sync_fd(r, r->fd) != 0) return sl_fail_errno("cannot sync", r->temporary);
     int fd = r->fd;
     r->fd = -1;
-    /* Interrupted, the descriptor is closed all the same, and the data is synced already. */
+    /* An interrupted close has closed the descriptor, and the data is synced already. */
     if (r->ops.close(r->ops.ctx, fd) != 0 && errno != EINTR) return sl_fail_errno("cannot close", r->temporary);
     return SL_OK;
 }
 
-/* Opened before the rename, so that a folder that cannot be synced is found out while nothing has changed. */
+/* Opens the folder before the rename. A folder that cannot be synced is then found while nothing has changed. */
 static sl_status rename_and_sync_folder(sl_replacement *r) {
     int folder = sl_open_retrying(&r->ops, r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (folder < 0) return sl_fail_errno("cannot open the folder", r->folder);
@@ -170,13 +170,13 @@ static sl_status rename_and_sync_folder(sl_replacement *r) {
         status = sl_fail_errno("cannot rename the temporary file to", r->target);
     else {
         r->temporary[0] = '\0';
-        /* EINVAL: a file system that cannot sync folders and needs no telling. */
+        /* EINVAL: the file system cannot sync folders, and does not need it. */
         if (sync_fd(r, folder) != 0 && errno != EINVAL) {
             status = sl_fail_errno("cannot sync the folder", r->folder);
             status = sl_fail_in(status, "%s is saved, but a power loss may undo it", r->target);
         }
     }
-    /* Nothing was written through it, so its close has nothing to lose. */
+    /* Nothing was written through this descriptor, so a failed close loses nothing. */
     (void)r->ops.close(r->ops.ctx, folder);
     return status;
 }
@@ -188,7 +188,7 @@ static sl_status open_replaced(sl_replacement *r) {
 
 static void let_go(sl_replacement *r) {
     if (r->kept >= 0) {
-        (void)flock(r->kept, LOCK_UN); /* which a child that was forked meanwhile has too */
+        (void)flock(r->kept, LOCK_UN); /* a child that was forked meanwhile shares the lock */
         close(r->kept);
     }
     r->kept = -1;
@@ -207,7 +207,7 @@ sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_op
 
 sl_status sl_replace_keep_writers_off(sl_replacement *r) {
     int result = 0;
-    /* Before all is written, and again before it gets its name. */
+    /* This check runs before anything is written, and again before the file gets its name. */
     SL_TRY(sl_origin_check(r->origin, r->target, r->kept));
     if (r->kept < 0 || sl_origin_claims(r->origin, r->target)) return SL_OK;
     do
@@ -220,7 +220,7 @@ sl_status sl_replace_keep_writers_off(sl_replacement *r) {
                    r->target);
 }
 
-/* Another save may have put another file there meanwhile, which somebody has begun to write. */
+/* Another save may have put another file at the target meanwhile, and a writer may have opened that file. */
 static sl_status keep_latest(sl_replacement *r) {
     struct stat now, kept;
     int there = stat(r->target, &now) == 0;
@@ -232,7 +232,7 @@ static sl_status keep_latest(sl_replacement *r) {
     return sl_replace_keep_writers_off(r);
 }
 
-/* What stands between the last look at the target and the renaming: one save at a time in a folder. Where its file
+/* Locks the folder from the last look at the target to the renaming: one save at a time in a folder. If the file
  * system knows no locks, nobody is kept off. */
 static sl_status lock_folder(const sl_replacement *r, int *folder) {
     const struct timespec pause = {0, LOCK_PAUSE};
@@ -250,13 +250,14 @@ static sl_status lock_folder(const sl_replacement *r, int *folder) {
                    r->target, r->folder, LOCK_TRIES / (1000000000 / LOCK_PAUSE));
 }
 
-/* A child that was forked meanwhile has the lock too. */
+/* A child that was forked meanwhile shares the lock. */
 static void unlock_folder(int folder) {
     (void)flock(folder, LOCK_UN);
     close(folder);
 }
 
-/* `locked` is open on the temporary file: whoever is to write it, once it has its name, need not wait. */
+/* `locked` is open on the temporary file. Its lock ends before the renaming, so that the file's first writer need
+ * not wait. */
 static sl_status put_in_place(sl_replacement *r, int locked, sl_successor *successor) {
     int folder;
     SL_TRY(lock_folder(r, &folder));
@@ -272,7 +273,7 @@ static sl_status put_in_place(sl_replacement *r, int locked, sl_successor *succe
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress) {
     sl_successor successor;
     SL_TRY(sl_successor_of(r->origin, r->target, r->fd, &successor));
-    /* Its lock lasts until it is renamed. */
+    /* Keeps the temporary file's lock until the renaming. */
     int locked = fcntl(r->fd, F_DUPFD_CLOEXEC, 0);
     sl_status status = sync_and_close(r);
     if (status == SL_OK) status = sl_progress_end(progress);

@@ -1,5 +1,5 @@
-/* A file that takes the place of another, or of none, whole or not at all: written under a temporary name in the same
- * folder (unique, so that two at once do not meet), synced, renamed, the folder synced. */
+/* A file that takes the place of another, or of none, whole or not at all. It is written under a unique temporary
+ * name in the same folder, synced and renamed; then the folder is synced. */
 #ifndef SL_STORAGE_REPLACE_H
 #define SL_STORAGE_REPLACE_H
 
@@ -10,35 +10,35 @@
 
 typedef struct sl_replacement {
     sl_file_ops ops;
-    char target[PATH_MAX]; /* links resolved, so that what they point at is replaced and they stay */
+    char target[PATH_MAX]; /* links resolved, so that links stay and the file behind them is replaced */
     char folder[PATH_MAX];
-    char temporary[PATH_MAX]; /* "" once it has its place */
-    int fd;                   /* to write to */
-    int kept;                 /* the file that is replaced, open to read; -1: none, or one that may not be read */
+    char temporary[PATH_MAX]; /* "" after the renaming */
+    int fd;                   /* open on the temporary file */
+    int kept;                 /* the file that is replaced, open to read; -1: there is none, or it may not be read */
     int replaces;             /* there is a file to replace */
-    sl_access access;         /* of that file, and of the source: what few could read stays theirs */
-    sl_origin *origin;        /* of what is written; NULL: it comes from no file, or is a copy */
+    sl_access access;         /* the least of that file's and the source's access */
+    sl_origin *origin;        /* of what is written; NULL: it is a copy, or comes from no file */
     sl_fingerprint print;     /* of what was written, for the origin */
 } sl_replacement;
 
-/* Creates the temporary file, locked as long as it is being written, and removes those of this target whose process was
- * killed. It gets the access of the file it replaces, or else that of the origin or of `source`, an open file; where
- * there are both, what both allow. `origin` may be NULL, source -1. On failure there is no temporary file, and nothing
- * to discard. */
+/* Creates the temporary file, which stays locked while it is written. Removes this target's temporary files whose
+ * process was killed. The new file gets the access of the file that it replaces, or else of the origin or of `source`,
+ * an open file. If there are both, it gets what both allow. On failure there is no temporary file, and nothing to
+ * discard.
+ * Parameters: `origin` may be NULL, source -1. */
 sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_ops *ops, sl_origin *origin, int source);
 
-/* From here on nobody can open the file that is replaced to write it in place: SL_EBUSY where somebody has, or where it
- * is the origin and another has changed it. What is
- * written to a file that has lost its name is lost, and its log, which goes by the name, would be taken for another's.
- */
+/* Keeps writers in place off the file that is replaced. Changes written to a file without a name are lost, and its log,
+ * which goes by the name, would be taken for another file's.
+ * Errors: SL_EBUSY: the file has a writer, or it is the origin and another has changed it. */
 sl_status sl_replace_keep_writers_off(sl_replacement *r);
 
-/* Puts it in place: SL_EBUSY where another has replaced or changed the origin meanwhile. The progress is ended ahead of
- * the rename, so that what was cancelled changes nothing. Only where the last sync, that of the folder, fails is the
- * new file in place all the same, and the message says so. */
+/* Puts the file in place. Ends the progress before the rename, so that a cancelled save changes nothing. Only if the
+ * folder's sync fails is the new file in place on failure, and the message says so.
+ * Errors: SL_EBUSY: another has replaced or changed the origin meanwhile. */
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress);
 
-/* Removes what is left of it; returns the status, with a message that tells where that failed. */
+/* Removes what is left of the file. Returns the status; the message tells of a file that could not be removed. */
 sl_status sl_replace_discard(sl_replacement *r, sl_status status);
 
 #endif

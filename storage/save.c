@@ -1,15 +1,16 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "storage/page_sums.h"
 #include "storage/replace.h"
 #include "storage/store.h"
-#include "storage/writable.h"
+#include "storage/superblock.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes between two looks at the progress callback, and of one write: where it is a whole aligned huge page, file
- * systems with large folios keep it as one in the page cache, for those who map the file next. */
+/* Bytes between two looks at the progress callback, and of one write. File systems with large folios keep an aligned
+ * write of a huge page as one huge page of the page cache. Whoever maps the file next profits. */
 #define CHUNK SL_HUGE_PAGE
 static_assert(SL_SPLIT_WINDOW >= CHUNK, "SL_SPLIT_WINDOW");
 
@@ -41,7 +42,7 @@ static sl_status write_all(saver *s, const void *data, size_t size) {
     return SL_OK;
 }
 
-/* All but a little of what is long becomes a hole. */
+/* Writes zeros up to `offset`. A long run becomes a hole, except its end. */
 static sl_status write_zeros_to(saver *s, uint64_t offset) {
     static const unsigned char zeros[SL_SECTION_ALIGN];
     if (offset > s->at && offset - s->at > CHUNK) {
@@ -61,7 +62,7 @@ static int is_zero(const uint8_t *bytes, size_t size) {
     return !bytes[0] && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* Bytes [at, at + size) of a section, CHUNK of them at most. */
+/* Bytes [at, at + size) of a section, at most CHUNK of them. */
 static const unsigned char *bytes_of(const sl_section_source *source, uint64_t at, size_t size) {
     if (!source->rows) return (const unsigned char *)source->data + at;
     sl_split_gather(source->rows, at, size, source->rows->window);
@@ -80,7 +81,7 @@ static sl_status write_section(saver *s, const sl_section_source *source) {
     return SL_OK;
 }
 
-/* The sums of all pages before it; those of holes are zeros, which take no blocks. */
+/* Writes the sums of all pages before the section. Sums of holes are zeros, and take no blocks. */
 static sl_status write_page_sums(saver *s, uint64_t size) {
     const uint8_t *words = (const uint8_t *)s->summer.words;
     const uint64_t from = s->at;
@@ -94,8 +95,8 @@ static sl_status write_page_sums(saver *s, uint64_t size) {
     return write_zeros_to(s, from + size);
 }
 
-/* The header comes first in the file and holds the CRCs, and the file is written in order: one pass for them ahead of
- * the writing, at the speed of memory. */
+/* Sums a section before anything is written. The header comes first in the file and holds the CRCs, and the file is
+ * written in order. This pass runs at the speed of memory. */
 static sl_status section_crc(saver *s, const sl_section_source *source, uint32_t *out) {
     uint32_t crc = 0;
     for (uint64_t done = 0; done < source->size;) {
@@ -109,7 +110,7 @@ static sl_status section_crc(saver *s, const sl_section_source *source, uint32_t
     return SL_OK;
 }
 
-/* Where a section that follows `end` begins. */
+/* The offset of a section that follows `end`. */
 static uint64_t section_offset(uint64_t end) {
     return (end + SL_SECTION_ALIGN - 1) / SL_SECTION_ALIGN * SL_SECTION_ALIGN;
 }
@@ -129,13 +130,14 @@ uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_co
     return end;
 }
 
-/* What the caller gave of the type's own fields is in the header already. */
-static sl_status fill_header(saver *s, const sl_file_type *type, sl_file_header *header,
-                             const sl_section_source *sections, size_t count) {
+/* Fills in the header. The caller's fields of the type are in it already. */
+static sl_status fill_header(saver *s, const sl_file_content *content, sl_file_header *header) {
+    const sl_section_source *sections = content->sections;
+    const size_t count = content->section_count;
     if (count > SL_MAX_SECTIONS)
         return sl_fail(SL_ELIMIT, "%zu sections; a file holds %u at most", count, SL_MAX_SECTIONS);
-    memcpy(header->magic, type->magic, sizeof header->magic);
-    header->version = type->version;
+    memcpy(header->magic, content->type->magic, sizeof header->magic);
+    header->version = content->type->version;
     header->endian = SL_FILE_ENDIAN;
     header->header_size = SL_HEADER_SIZE;
     header->section_count = (uint32_t)count;
@@ -154,7 +156,8 @@ static sl_status fill_header(saver *s, const sl_file_type *type, sl_file_header 
     return SL_OK;
 }
 
-/* Of a file that is to be written in place. The head page lies behind the sums, which have that of it all the same. */
+/* Starts the sums of a file that will be written in place. The head page lies behind the sums, which cover it all
+ * the same. */
 static sl_status begin_sums(saver *s, const sl_file_header *header, const sl_section_source *sections) {
     const sl_section_source *live = NULL;
     uint64_t pages = 0;
@@ -181,18 +184,17 @@ static sl_status write_file(saver *s, const sl_file_header *header, const sl_sec
     return write_zeros_to(s, header->file_size);
 }
 
-sl_status sl_store_save(const char *path, const sl_file_type *type, const sl_file_ops *ops,
-                        const sl_file_header *header, const sl_section_source *sections, size_t section_count,
-                        sl_origin *origin, sl_progress *progress) {
+sl_status sl_store_save(const char *path, const sl_file_content *content, const sl_file_ops *ops, sl_origin *origin,
+                        sl_progress *progress) {
     saver s = {.progress = progress};
-    sl_file_header mine = {.crc32c = 0};
-    if (header) memcpy(&mine, header, type->fields_end);
+    sl_file_header header = {.crc32c = 0};
+    if (content->header) memcpy(&header, content->header, content->type->fields_end);
     SL_TRY(sl_replace_begin(&s.file, path, ops, origin, -1));
     sl_status status;
     SL_TRY_GOTO(sl_replace_keep_writers_off(&s.file), done);
-    SL_TRY_GOTO(fill_header(&s, type, &mine, sections, section_count), done);
-    s.file.print = sl_fingerprint_of(&mine, sections);
-    SL_TRY_GOTO(write_file(&s, &mine, sections), done);
+    SL_TRY_GOTO(fill_header(&s, content, &header), done);
+    s.file.print = sl_fingerprint_of(&header, content->sections);
+    SL_TRY_GOTO(write_file(&s, &header, content->sections), done);
     status = sl_replace_commit(&s.file, progress);
 done:
     sl_page_summer_free(&s.summer);

@@ -1,7 +1,8 @@
 #define _GNU_SOURCE
 #include "storage/copy.h"
+#include "storage/locks.h"
+#include "storage/recover.h"
 #include "storage/replace.h"
-#include "storage/writable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A copy is made again where a writer was opened or a log replayed meanwhile, so many times in all. */
+/* Most tries of a copy: a writer that is opened, or a log that is replayed meanwhile, makes another try necessary. */
 enum { MOST_TRIES = 16 };
 
 typedef struct snapshot {
     const sl_store *store;
     uint64_t section; /* where SL_SECTION_LIVE begins; 0: the file never changes */
-    int fd;           /* the file's; holds the locks too */
+    int fd;           /* open on the file; holds the locks too */
     int by_system;
     sl_replacement file;
     sl_progress *progress;
@@ -40,7 +41,8 @@ static sl_status open_source(snapshot *s) {
     return sl_writable_pin(s->fd, s->store->path, s->progress);
 }
 
-/* The copy's name may be one from the process's folder, and the log's is not. */
+/* Whether the copy would take the log's name. The copy's name may start from the process's folder; the log's does
+ * not. */
 static int is_target(const snapshot *s, const char *log) {
     char folder[PATH_MAX];
     const char *target = strrchr(s->file.target, '/'), *last = strrchr(log, '/');
@@ -55,7 +57,7 @@ static sl_status check_target(snapshot *s) {
     SL_TRY(sl_redo_name(s->store->resolved, log));
     if (is_target(s, log))
         return sl_fail(SL_EINVAL, "%s is the name of the index's log; give the copy another", s->file.target);
-    /* What may not be read is not the index, which was. */
+    /* A file that may not be read is not the index, which was read. */
     if (s->file.kept >= 0 && sl_store_is(s->store, s->file.kept))
         return sl_fail(SL_EINVAL, "%s is the index itself; give the copy a name of its own", s->file.target);
     return sl_replace_keep_writers_off(&s->file);
@@ -77,7 +79,7 @@ static sl_status copy_bytes(snapshot *s) {
     return sl_copy_file(&copy);
 }
 
-/* An identity of its own, so that neither file's log is ever taken for the other's. */
+/* Gives the copy an identity of its own, so that neither file's log is ever taken for the other's. */
 static sl_status make_own(snapshot *s, const sl_superblock *of) {
     uint8_t pages[SL_LIVE_HEAD];
     SL_TRY(sl_writable_superblocks(pages, of->unsummed));
@@ -89,10 +91,11 @@ static sl_status fail_cut(const snapshot *s) {
                    s->store->path);
 }
 
-/* The bytes of the copy were read at different times. Each of them that changed since the log was emptied is in it, and
- * is in it before it is in the file: replayed after the copying, the log makes the whole file as of its last group.
- * That holds as long as it is the same log; where the superblock shows that it is not, once more. */
-static sl_status copy_live(snapshot *s) {
+/* Copies a file that a writer may change. The copy's bytes are read at different times. The log holds each byte that
+ * changed since it was emptied, and holds it before the file does. Replayed after the copying, the log makes the
+ * whole file as of its last group. That holds as long as the log is the same one. If the superblock shows another
+ * log, the copy is made once more. */
+static sl_status copy_changing(snapshot *s) {
     for (int i = 0; i < MOST_TRIES; i++) {
         sl_superblock before, after;
         sl_redo_found had, found;
@@ -113,7 +116,7 @@ static sl_status copy_live(snapshot *s) {
 
 static sl_status take(snapshot *s) {
     SL_TRY(check_target(s));
-    SL_TRY(s->section ? copy_live(s) : copy_bytes(s));
+    SL_TRY(s->section ? copy_changing(s) : copy_bytes(s));
     return sl_replace_commit(&s->file, s->progress);
 }
 

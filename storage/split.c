@@ -3,33 +3,34 @@
 
 #include <string.h>
 
-/* Bytes [from, end) of a row are at `bytes`: those of them that are the part's, there or back. */
-static void move_part(const sl_part *part, uint64_t number, size_t from, size_t end, uint8_t *bytes, int gather) {
+/* Moves the part's bytes among [from, end) of a row: to `out`, or if that is NULL, from `in`. Both hold the bytes from
+ * `from` on. */
+static void move_part(const sl_part *part, uint64_t number, size_t from, size_t end, uint8_t *out, const uint8_t *in) {
     size_t first = part->offset > from ? part->offset : from;
     size_t last = part->offset + part->size < end ? part->offset + part->size : end;
     if (first >= last) return;
     uint8_t *mine = part->at + number * part->step + (first - part->offset);
-    if (gather)
-        memcpy(bytes + (first - from), mine, last - first);
+    if (out)
+        memcpy(out + (first - from), mine, last - first);
     else
-        memcpy(mine, bytes + (first - from), last - first);
+        memcpy(mine, in + (first - from), last - first);
 }
 
-static void move(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *bytes, int gather) {
+static void move(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *out, const uint8_t *in) {
     uint64_t number = at / rows->row;
     size_t from = (size_t)(at % rows->row);
     for (size_t done = 0, some; done < size; done += some, number++, from = 0) {
         some = rows->row - from < size - done ? rows->row - from : size - done;
         for (size_t i = 0; i < rows->count; i++)
-            move_part(&rows->parts[i], number, from, from + some, bytes + done, gather);
+            move_part(&rows->parts[i], number, from, from + some, out ? out + done : NULL, in ? in + done : NULL);
     }
 }
 
 void sl_split_gather(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *bytes) {
     memset(bytes, 0, size);
-    move(rows, at, size, bytes, 1);
+    move(rows, at, size, bytes, NULL);
 }
 
 void sl_split_scatter(const sl_split_rows *rows, uint64_t at, size_t size, const uint8_t *bytes) {
-    move(rows, at, size, (uint8_t *)(uintptr_t)bytes, 0);
+    move(rows, at, size, NULL, bytes);
 }

@@ -21,7 +21,7 @@ const sl_file_type sl_ranker_file = {
     .fields_end = SL_HEADER_COMMON,
 };
 
-/* Its magic fills the 8 bytes with a zero. */
+/* A zero fills this magic to 8 bytes. */
 const sl_file_type sl_items_file = {
     .magic = "SLITEMS",
     .name = "an item table",

@@ -1,19 +1,21 @@
-/* A whole file against all that it can be held to. */
+/* Verifies a whole file. */
 #define _POSIX_C_SOURCE 200809L
-#include "storage/writable.h"
+#include "storage/heal.h"
+#include "storage/page_verify.h"
+#include "storage/superblock.h"
 
 #include <string.h>
 #include <unistd.h>
 
 typedef struct verifier {
     const sl_store *store;
-    int fd; /* of the file; -1: only the mapping has it */
+    int fd; /* of the file; -1: bytes come from the mapping alone */
     sl_verified *found;
     sl_progress *progress;
-    int gaps_alone; /* sections are passed over */
+    int gaps_alone; /* passes over sections */
 } verifier;
 
-/* The section that lies next behind `last`, or first in the file where that is NULL; NULL where there is none. */
+/* The section that lies next behind `last`; NULL: there is none. If last is NULL, the first section in the file. */
 static const sl_file_section *section_behind(const sl_store *store, const sl_file_section *last) {
     const sl_file_section *next = NULL;
     for (uint32_t i = 0; i < store->header.section_count; i++) {
@@ -53,7 +55,7 @@ static sl_status damaged_gap(const sl_store *store, const sl_file_section *befor
                    store->path, byte, before->kind, sl_section_name(before->kind));
 }
 
-/* The bytes up to `end`, behind section `before`, are zero. */
+/* Checks that the bytes up to `end`, behind section `before`, are zero. */
 static sl_status verify_gap(const verifier *v, const sl_file_section *before, uint64_t end) {
     uint8_t bytes[SL_SECTION_ALIGN];
     for (uint64_t at = v->found->bytes, some; at < end; at += some) {
@@ -68,7 +70,7 @@ static sl_status verify_gap(const verifier *v, const sl_file_section *before, ui
     return SL_OK;
 }
 
-/* What is written in place has no CRC, and is verified by pages. */
+/* A section that is written in place has no CRC, and is verified by pages. */
 static sl_status verify_section(const verifier *v, const sl_file_section *section) {
     if (!v->gaps_alone) {
         SL_TRY(sl_store_verify(v->store, section, v->progress));
@@ -100,7 +102,7 @@ sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_prog
     int fd = sl_store_reopen(store);
     verifier v = {.store = store, .fd = store->healed ? -1 : fd, .found = found, .progress = progress};
     sl_status status = sl_writable_head(store) ? sl_writable_check_settled(store) : SL_OK;
-    /* Pages first: they say how much is damaged, and records whose. */
+    /* Pages come first: they tell how much is damaged. Records then tell whose data is damaged. */
     if (status == SL_OK) status = verify_header(&v);
     if (status == SL_OK) status = verify_pages(&v);
     if (status == SL_OK) status = verify_sections(&v);

@@ -3,10 +3,10 @@
  * every machine and at any thread count. TRUTH gets the probability that each row's label was drawn with.
  *
  * The file is laid out as the click logs that Criteo published: no header, tabs, a label of 0 or 1, 13 integers and 26
- * categories of 8 hexadecimal digits, any of which may be empty. What it has of theirs is its shape: the vocabularies
- * (none above a million here), how skewed they are, and how much is missing. The labels are drawn from a model with
- * what a wide & deep model can learn: a weight for each category, products of hidden vectors for some pairs of fields,
- * and curves over the numbers. That model is the same for every seed; a seed is another day of the same traffic.
+ * categories of 8 hexadecimal digits, any of which may be empty. It has their shape: the sizes of vocabularies (none
+ * above a million here), their skew, and the share of missing values. The labels are drawn from a model that a wide &
+ * deep model can learn. It has a weight for each category, products of hidden vectors for some pairs of fields, and
+ * curves over the numbers. That model is the same for every seed; a seed is another day of the same traffic.
  */
 #include "tools/draw.h"
 

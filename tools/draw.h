@@ -1,4 +1,4 @@
-/* What the makers of synthetic data share: numbers that are the same bytes on every machine, and their arguments. */
+/* Common parts of the makers of synthetic data: numbers that are the same bytes on every machine, and arguments. */
 #ifndef SL_TOOLS_DRAW_H
 #define SL_TOOLS_DRAW_H
 

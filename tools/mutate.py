@@ -21,7 +21,7 @@ PATIENCE = 10
 
 
 class Failure(Exception):
-    """What ends the run with a message."""
+    """An error that ends the run with a message."""
 
 
 class Fault:
@@ -66,7 +66,7 @@ def faults_of(root, names):
 
 
 def tests_of(build):
-    """What each test of a build folder runs: the files of that folder named by its command or environment."""
+    """The programs of each test of a build folder: the files there that its command or environment names."""
     runs = {}
     for path in sorted(build.rglob("CTestTestfile.cmake")):
         for line in path.read_text().splitlines():
@@ -170,7 +170,7 @@ class Builder:
 
 
 def outcomes(text):
-    """What ctest printed, as (test, how it went): Passed, Skipped, Failed, Timeout, Exception... or Not Run."""
+    """The results that ctest printed, as (test, result): Passed, Skipped, Failed, Timeout, Exception... or Not Run."""
     found = re.findall(r"^ *\d+/\d+ Test +#\d+: (\S+) \.+ *(?:\*\*\*)?(Passed|Skipped|Not Run|\S+)", text, re.M)
     return [(name, how.rstrip(":")) for name, how in found]
 

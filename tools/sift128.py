@@ -14,7 +14,7 @@ from vectors import distinct, write_set
 
 LONGEST_SIDE, POINTS, CONTRAST = 2560, 40000, 0.02
 
-# What these packages hold besides is drawn, not photographed, and has few points that SIFT finds.
+# The other pictures of these packages are drawn, not photographed, and SIFT finds few points in them.
 PHOTOGRAPHS = {
     "usr/share/backgrounds": (
         "Bridge_by_Sander_Klootwijk aitzgorri_by_Aitzol_Berasategi Dragonfly_by_Bolly free_by_Peter_Nerlich "

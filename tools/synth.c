@@ -1,15 +1,15 @@
 /*
  * synth N DIM SEED base|queries OUT.fbin: synthetic vectors, the same bytes on every machine and at any thread count.
  *
- * They have what makes real embeddings hard or easy to search, and no more: clusters of very unequal size, a low
- * intrinsic dimension inside each, a little noise in all dimensions, and lengths with a log-normal spread, so that
- * the inner product and the cosine differ. A row is
+ * They have the properties that make real embeddings hard or easy to search: clusters of very unequal size, with a low
+ * intrinsic dimension inside each, and a little noise in all dimensions. Lengths have a log-normal spread, so that the
+ * inner product and the cosine differ. A row is
  *
  *     exp(0.35 g) · (centre + 0.8 · Σ zᵣ axisᵣ + 0.2 · noise)
  *
- * with centres of length about 1 drawn over SPAN shared directions, RANK axes of length about 1/√RANK that clusters
- * share in GROUPS groups, and g, z, noise normal. Every number is a function of the seed and its own position, so rows
- * are made in blocks by all threads and 10^8 of them need no more memory than 10^4.
+ * Centres have a length of about 1, and are drawn over SPAN shared directions. The RANK axes have a length of about
+ * 1/√RANK; clusters share them in GROUPS groups. g, z and noise are normal. Every number is a function of the seed and
+ * its own position. All threads make rows in blocks, and 10^8 rows need no more memory than 10^4.
  */
 #include "tools/draw.h"
 

@@ -89,7 +89,7 @@ def flights(package: Path, out: Path) -> None:
         day = datetime.date(int(row["year"]), int(row["month"]), int(row["day"]))
         row = {name: "" if value == "NA" else value for name, value in row.items()}
         rows.append(row | {"weekday": day.isoweekday(), "late": int(float(row["arr_delay"]) > 15)})
-    # What is known before departure, and no more.
+    # Only facts that are known before departure.
     known = "month day weekday sched_dep_time hour carrier flight tailnum origin dest distance".split()
     write_split(out, rows, [*known, "late"])
 

@@ -1,4 +1,4 @@
-"""What the makers of vector sets share: queries held out by a fixed seed, duplicates dropped, files written."""
+"""Common parts of the makers of vector sets: queries held out by a fixed seed, duplicates dropped, files written."""
 
 from pathlib import Path
 

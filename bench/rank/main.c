@@ -157,13 +157,19 @@ static double largest_difference(const float *a, const float *b, size_t count) {
     return largest;
 }
 
+/* One comparison with the peer: the round, times in ns, and the largest difference of a score. */
+typedef struct outcome {
+    size_t round;
+    double ours, theirs, difference;
+} outcome;
+
 /* `form` of the peer's inputs: "joined" or "once". */
-static void report(const char *event, const bench *b, const char *part, const char *form, size_t round, double ours,
-                   double theirs, double difference) {
+static void report(const char *event, const bench *b, const char *part, const char *form, outcome found) {
     printf("{\"event\": \"%s\", \"shape\": \"%s\", \"items\": \"%s\", \"form\": \"%s\", \"round\": %zu, \"ours_us\": "
            "%.3f, "
            "\"theirs_us\": %.3f, \"difference\": %.3g, \"peer\": \"onnxruntime %s\"}\n",
-           event, b->of->name, part, form, round, ours * 1e-3, theirs * 1e-3, difference, peer_version(b->other));
+           event, b->of->name, part, form, found.round, found.ours * 1e-3, found.theirs * 1e-3, found.difference,
+           peer_version(b->other));
 }
 
 typedef struct turns {
@@ -218,8 +224,8 @@ static void request_round(bench *b, sl_session *session, sl_predictor *predictor
 
 static void requests_report(const bench *b, turns *t, const char *part, size_t round, const double difference[2]) {
     double ours = percentile(t->ours, t->calls, 0.5);
-    report("request", b, part, "joined", round, ours, percentile(t->theirs, t->calls, 0.5), difference[0]);
-    report("request", b, part, "once", round, ours, percentile(t->once, t->calls, 0.5), difference[1]);
+    report("request", b, part, "joined", (outcome){round, ours, percentile(t->theirs, t->calls, 0.5), difference[0]});
+    report("request", b, part, "once", (outcome){round, ours, percentile(t->once, t->calls, 0.5), difference[1]});
 }
 
 static void measure_requests(bench *b, sl_item_part part, size_t rounds) {
@@ -273,8 +279,9 @@ static void measure_single(bench *b, size_t rounds) {
             t.theirs[call] = peer_turn(b->other, b->scores, 1, &difference);
         }
         if (round) /* round 0 warms up */
-            report("single", b, "", "joined", round - 1, percentile(t.ours, t.calls, 0.5),
-                   percentile(t.theirs, t.calls, 0.5), difference);
+            report(
+                "single", b, "", "joined",
+                (outcome){round - 1, percentile(t.ours, t.calls, 0.5), percentile(t.theirs, t.calls, 0.5), difference});
         rows_free(row);
     }
     turns_free(&t);

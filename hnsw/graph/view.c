@@ -1,4 +1,5 @@
 #include "hnsw/graph/publish.h"
+#include "storage/heal.h"
 
 void sl_view_follow(const sl_index *index, sl_graph *view) {
     sl_writable_watch(index->store);

@@ -6,6 +6,7 @@
 #include "hnsw/graph/sums.h"
 #include "hnsw/search/topk.h"
 #include "hnsw/search/widen.h"
+#include "storage/heal.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,6 +7,9 @@
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
 #include "hnsw/search/settings.h"
+#include "storage/heal.h"
+#include "storage/locks.h"
+#include "storage/page_verify.h"
 
 #include <string.h>
 

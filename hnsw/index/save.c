@@ -4,6 +4,7 @@
 #include "hnsw/graph/sums.h"
 #include "hnsw/index/describe.h"
 #include "hnsw/search/settings.h"
+#include "storage/locks.h"
 
 #include <string.h>
 
@@ -141,8 +142,8 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     sl_status status;
     SL_TRY_GOTO(describe_file(index, graph, &mine, &parts, &file), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
-    status = sl_store_save(path, &sl_index_file, mine.file_ops, &file.header, file.sections, file.count, index->origin,
-                           &progress);
+    status = sl_store_save(path, &(sl_file_content){&sl_index_file, &file.header, file.sections, file.count},
+                           mine.file_ops, index->origin, &progress);
 done:
     free_parts(graph, &parts);
     return status;

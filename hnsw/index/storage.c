@@ -4,6 +4,7 @@
 #include "hnsw/graph/publish.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
+#include "storage/heal.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -252,7 +252,9 @@ START_TEST(bytes_of_other_types) {
         sl_section_source source = {types[i].kind, 1, "123456789", 9, 0, NULL};
         sl_progress progress;
         sl_progress_start(&progress, NULL, NULL, 0);
-        ck_assert_int_eq(sl_store_save(place.path, types[i].type, NULL, NULL, &source, 1, NULL, &progress), SL_OK);
+        ck_assert_int_eq(
+            sl_store_save(place.path, &(sl_file_content){types[i].type, NULL, &source, 1}, NULL, NULL, &progress),
+            SL_OK);
         free(file);
         file = file_read(place.path, &file_size);
         ck_assert_uint_eq(file_size, 4096 + 9 + 64);

@@ -1,6 +1,7 @@
 /* Checksums of the pages of a file that is written in place: they follow each commit, find each bit that was changed
  * from outside, and no commit takes what is damaged for what was written. */
 #include "base/random.h"
+#include "storage/page_verify.h"
 #include "storage/writable.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

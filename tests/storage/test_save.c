@@ -207,9 +207,11 @@ START_TEST(a_cancelled_save_changes_nothing) {
     for (size_t i = 0; i < sizeof when / sizeof *when; i++) {
         sl_progress progress;
         sl_progress_start(&progress, cancel_at, &when[i], total);
-        ck_assert_int_eq(sl_store_save(place.path, &sl_index_file, NULL, &new_file.header, new_file.sections,
-                                       SAMPLE_SECTIONS, NULL, &progress),
-                         SL_ECANCELED);
+        ck_assert_int_eq(
+            sl_store_save(place.path,
+                          &(sl_file_content){&sl_index_file, &new_file.header, new_file.sections, SAMPLE_SECTIONS},
+                          NULL, NULL, &progress),
+            SL_ECANCELED);
         expect_version(OLD);
     }
 }
@@ -393,12 +395,14 @@ START_TEST(too_many_sections_are_refused) {
     sl_progress_start(&progress, NULL, NULL, 0);
     for (uint32_t i = 0; i <= SL_MAX_SECTIONS; i++)
         sections[i] = (sl_section_source){1000 + i, 0, "", 0, 0, NULL};
-    ck_assert_int_eq(
-        sl_store_save(place.path, &sl_index_file, NULL, &header, sections, SL_MAX_SECTIONS + 1, NULL, &progress),
-        SL_ELIMIT);
+    ck_assert_int_eq(sl_store_save(place.path,
+                                   &(sl_file_content){&sl_index_file, &header, sections, SL_MAX_SECTIONS + 1}, NULL,
+                                   NULL, &progress),
+                     SL_ELIMIT);
     expect_version(OLD);
-    ck_assert_int_eq(
-        sl_store_save(place.path, &sl_index_file, NULL, &header, sections, SL_MAX_SECTIONS, NULL, &progress), SL_OK);
+    ck_assert_int_eq(sl_store_save(place.path, &(sl_file_content){&sl_index_file, &header, sections, SL_MAX_SECTIONS},
+                                   NULL, NULL, &progress),
+                     SL_OK);
     sl_allocator memory = sl_allocator_of(NULL);
     sl_store *store;
     ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &memory, &store), SL_OK);
@@ -434,7 +438,8 @@ START_TEST(headers_hold_what_is_the_types) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         sl_progress progress;
         sl_progress_start(&progress, NULL, NULL, 0);
-        ck_assert_int_eq(sl_store_save(place.path, types[i], NULL, &given, NULL, 0, NULL, &progress), SL_OK);
+        ck_assert_int_eq(
+            sl_store_save(place.path, &(sl_file_content){types[i], &given, NULL, 0}, NULL, NULL, &progress), SL_OK);
         size_t size;
         unsigned char *bytes = file_read(place.path, &size);
         ck_assert_uint_eq(size, SL_HEADER_SIZE);

@@ -113,7 +113,8 @@ void indexes_save_cut(const sl_index *index, const char *path, const section_byt
     }
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
-    ck_ok(sl_store_save(path, &sl_index_file, NULL, &file.header, file.sections, kept, NULL, &progress));
+    ck_ok(sl_store_save(path, &(sl_file_content){&sl_index_file, &file.header, file.sections, kept}, NULL, NULL,
+                        &progress));
 }
 
 sl_index *indexes_broken(const char *path, const char *says) {

@@ -52,7 +52,8 @@ sl_status sample_save(sample_file *sample, const char *path, const sl_file_ops *
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
     const sl_file_header *header = sample->type == &sl_index_file ? &sample->header : NULL;
-    return sl_store_save(path, sample->type, ops, header, sample->sections, SAMPLE_SECTIONS, NULL, &progress);
+    return sl_store_save(path, &(sl_file_content){sample->type, header, sample->sections, SAMPLE_SECTIONS}, ops, NULL,
+                         &progress);
 }
 
 static int holds(const sl_store *store, const sample_file *wanted, const sl_allocator *allocator) {

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/graph/publish.h"
+#include "storage/locks.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"
 #include "tests/support/scratch.h"

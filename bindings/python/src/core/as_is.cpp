@@ -1,5 +1,5 @@
-// Searches whose arguments need no conversion, by NumPy's C interface. A search may be over in a few microseconds; to
-// look at its arguments and to make its results in Python takes as long.
+// Searches whose arguments need no conversion, by NumPy's C interface. A search may take a few microseconds. Checking
+// its arguments and making its results in Python takes as long.
 #include "index.hpp"
 
 #define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Whether an index of that element type takes the array's elements as they are, and as which type.
+// Whether an index of that element type takes the array's elements as they are, and the type it takes them as.
 bool taken(PyArrayObject *array, sl_dtype own, sl_dtype &dtype) {
     switch (PyArray_TYPE(array)) {
     case NPY_FLOAT32:

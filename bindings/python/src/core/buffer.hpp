@@ -19,7 +19,7 @@ class Buffer {
     Py_buffer view_;
 };
 
-// A matrix whose rows may lie apart, but not their elements; what else there is, is copied before it comes here.
+// A matrix whose rows may lie apart, but not a row's elements. Other layouts are copied before they come here.
 class Rows : public Buffer {
   public:
     Rows(nb::handle object, sl_dtype dtype, size_t dim, bool writable = false) : Buffer(object, writable) {

@@ -7,7 +7,7 @@ void check(const Outcome &outcome) {
 }
 
 void raise(sl_status status, const std::string &message) {
-    // Which exception a status is, is said once, in Python.
+    // Python alone chooses the exception of a status.
     nb::object make = nb::module_::import_("shortlist._errors").attr("from_status");
     nb::object error = make(sl_status_name(status), message.empty() ? sl_status_text(status) : message.c_str());
     PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())), error.ptr());

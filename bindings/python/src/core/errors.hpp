@@ -1,4 +1,4 @@
-// How a status of the library becomes a Python exception.
+// Turns a status of the library into a Python exception.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,17 +8,17 @@
 
 namespace nb = nanobind;
 
-// What a call gave, taken on the thread that made it, before anything else can overwrite the library's message.
+// A call's status and message. It is taken on the call's thread, before another call can overwrite the message.
 struct Outcome {
     sl_status status = SL_OK;
     std::string message;
 
     Outcome() = default;
-    // Reads sl_last_error() where status is a failure.
+    // Reads sl_last_error() if status is a failure.
     explicit Outcome(sl_status status);
 };
 
-// Raises what outcome stands for, or returns where it is SL_OK. Needs the GIL.
+// Raises the outcome's exception; returns if it is SL_OK. Needs the GIL.
 void check(const Outcome &outcome);
 
 // Raises the exception of a status with a message of this module's own. Needs the GIL.

@@ -1,4 +1,4 @@
-// Which ids may be found, as Python's arrays say it.
+// A filter of ids, in Python's arrays.
 #pragma once
 
 #include "buffer.hpp"
@@ -21,7 +21,7 @@ class Filter {
     // For a struct of the library that has the fields of a filter.
     template <class Params> void attach(Params &params) {
         if (bits_) {
-            // No word at all still is a filter, which accepts nothing.
+            // A filter without a word accepts nothing.
             static const uint64_t none = 0;
             params.accept_bits = bits_count_ ? bits_->data() : &none;
             params.accept_bits_count = bits_count_;

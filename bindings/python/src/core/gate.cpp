@@ -115,7 +115,7 @@ bool Gate::Visit::enter_this() {
 bool Gate::Visit::enter_shared(State &state) {
     std::unique_lock<std::mutex> lock(state.mutex);
     auto free = [&] { return !state.writing && (state.writers_waiting == 0 || state.turns > since_); };
-    // Who need not wait is spared a look at the clock; since_ is of nobody who did not wait.
+    // A reader that need not wait is spared a look at the clock. since_ is only set by a reader that waits.
     if (waits_in_ != &state) since_ = state.turns;
     if (!free()) {
         begin_waiting(state);
@@ -132,9 +132,9 @@ bool Gate::Visit::enter_exclusive(State &state) {
     state.writers_waiting++;
     bool got = state.changed.wait_for(lock, patience, [&] { return open() && state.readers_due == 0; });
     state.writers_waiting--;
-    // A reader that is due may be away, in a handler of signals that waits for this very writer: it is waited for once.
+    // A due reader may be in a signal handler that waits for this very writer: the writer waits for it once.
     got = got || open();
-    // Who has waited in vain leaves the one who writes alone.
+    // A caller that has waited in vain leaves the writer alone.
     if (got)
         state.writing = true;
     else

@@ -1,5 +1,5 @@
-// Who may be inside an index's handle: any number of readers, or one writer. The library leaves this to its caller;
-// Python programs share objects between threads freely, so here it is kept.
+// A gate lets any number of readers, or one writer, into an index's handle. The library leaves this to its caller.
+// Python programs share objects between threads freely, so the gate keeps the rule here.
 #pragma once
 
 #include "errors.hpp"
@@ -23,9 +23,9 @@ class Gate {
     //     that waited through a writer's turn go before the next writer, so that a search waits for one add's turn,
     //     however many threads add.
     //   - A call from within a call on the same index and thread (from a progress callback or a signal handler) gets
-    //     through where both only read, and raises SL_EBUSY otherwise, instead of waiting for itself.
-    //   - In a process made by fork() the readers and writers of the parent are not there: they are forgotten, and
-    //     where one of them was writing, the index is half written and every call raises SL_EBUSY.
+    //     through if both only read. Otherwise it raises SL_EBUSY, instead of waiting for itself.
+    //   - A process made by fork() forgets the readers and writers of the parent. If one of them was writing, the
+    //     index is half written, and every call raises SL_EBUSY.
     template <class Work> void run(Access access, Work work) {
         run_in({{*this, access}}, work);
     }
@@ -34,8 +34,8 @@ class Gate {
         Gate &gate;
         Access access;
     };
-    // The same through several gates, which are different ones: work() runs once all of them are passed, in
-    // order, and while one is closed those before it are given up again after a short while.
+    // The same through several different gates, passed in order. work() runs once all of them are passed. While one is
+    // closed, those before it are given up again after a short while.
     template <class Work> static void run_in(std::initializer_list<Pass> passes, Work work) {
         visit_next(passes.begin(), passes.end(), nullptr, work);
     }
@@ -51,7 +51,7 @@ class Gate {
         ~Visit();
         Visit(const Visit &) = delete;
         Visit &operator=(const Visit &) = delete;
-        // False where access was not granted within a short while.
+        // False: access was not granted within a short while.
         bool enter();
         void leave();
 
@@ -102,9 +102,9 @@ class Gate {
     bool abandoned_ = false;
 };
 
-// To be called once when the module is loaded, so that forks are seen.
+// To be called once when the module is loaded: forks are seen from then on.
 void watch_forks();
 
-// The number of threads to hand to a batch call that was asked for `asked`. GNU's OpenMP does not live on in a child
-// process once its threads ran in the parent: a parallel region there waits for them for ever. Such a child gets 1.
+// The number of threads for a batch call that was asked for `asked`. GNU's OpenMP does not work in a child process once
+// its threads ran in the parent: a parallel region there waits for them for ever. Such a child gets 1.
 size_t batch_threads(size_t asked);

@@ -19,42 +19,41 @@ class Index {
     void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
     void remove(nb::handle ids, size_t n);
     // Fills ids_out and scores_out, (nq, k) each. filter: a dict as filter.hpp has it, or None.
-    // recall above 0: by the settings tuned for it, ef, rerank, stop, probes and groups not being looked at.
+    // recall above 0: searches by the settings tuned for it, and ignores ef, rerank, stop, probes and groups.
     void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
                 size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
                 nb::handle scores_out);
-    // Arrays of ids and scores for a search without a filter, where q is an array of NumPy's that the library can read
-    // and the rest are numbers in their ranges; None where anything is otherwise, which is for Python to convert or
-    // refuse.
+    // Searches without a filter: arrays of ids and scores. q must be a NumPy array that the library can read, and the
+    // rest numbers in their ranges. Otherwise returns None, and Python converts or refuses the arguments.
     nb::object search_as_is(nb::handle q, nb::handle k, nb::handle ef, nb::handle threads, nb::handle rerank,
                             nb::handle recall, nb::handle stop, nb::handle probes, nb::handle groups);
     // truth: (nq, k) uint64, or None. targets: target_count float64, or None. The report's fields.
     nb::dict tune(nb::handle rows, int dtype, size_t k, nb::handle truth, nb::handle targets, size_t target_count,
                   size_t max_ef, size_t threads, nb::handle progress);
-    // A dict for each setting that the index stores; "limit" is None where its target was reached.
+    // A dict for each setting that the index stores. "limit" None: the target was reached.
     nb::list tuned();
     void get(nb::handle ids, size_t n, int dtype, nb::handle out);
-    // With room above 0 a file that can be opened to be written.
+    // room above 0 makes a file that can be opened for writing in place.
     void save(nb::bytes path, size_t room, int layout, nb::handle progress);
-    // Of an index that was: makes durable what was changed.
+    // Makes the changes of an index that is written in place durable.
     void sync();
-    // What was found, as a dict; damage is in its "status" and "message", not raised.
+    // The report as a dict. Damage is in its "status" and "message", and is not raised.
     nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, bool scrub, nb::handle progress);
     nb::dict stats();
-    // Where layer 0 lies in memory.
+    // The memory nodes of layer 0.
     nb::dict numa();
     // Frees the index; every later call but close and size raises ValueError.
     void close();
 
-    // Vectors as of the last call that changed it: known without waiting for a call at work. Of a file that another
-    // process may be writing, as of now.
+    // The number of vectors as of the last call that changed it, known without waiting for a call at work. For a file
+    // that another process may be writing: the number at this moment.
     size_t size();
     bool closed() const {
         return closed_;
     }
 
-    // What work() gives under the gate, or under several of which this index's is one; raises ValueError on a closed
-    // index.
+    // Runs work() under the gate, or under several gates with this index's among them, and returns its result. Raises
+    // ValueError on a closed index.
     template <class Work> Outcome use(Access access, Work work) {
         return use_in({{gate_, access}}, work);
     }
@@ -69,7 +68,7 @@ class Index {
         return outcome;
     }
 
-    // For what keeps the handle: it is freed when nobody does any more, though close() was called.
+    // For objects that keep the handle. The last of them frees it, also after close().
     const std::shared_ptr<sl_index> &handle() const {
         return handle_;
     }
@@ -88,7 +87,7 @@ class Index {
     };
 
     explicit Index(sl_index *handle);
-    // params: whose threads are those asked for, and whose progress is set here.
+    // params: its threads are those asked for; its progress is set here.
     void search_in(const Queries &q, size_t k, sl_search_params &params, uint64_t *ids, float *scores);
 
     std::shared_ptr<sl_index> handle_;
@@ -103,7 +102,7 @@ class Index {
 // To be called once when the module is loaded, before search_as_is.
 void load_numpy();
 
-// The path as the library takes it; raises ValueError where it holds a NUL.
+// The path as the library takes it; raises ValueError if it holds a NUL.
 const char *path_text(const nb::bytes &path);
 
 // A copy of an index file, also while it is written.

@@ -71,7 +71,7 @@ nb::dict Items::check(nb::handle function) {
     report.struct_size = sizeof report;
     Outcome outcome;
     {
-        // Neither readers nor updates wait for it.
+        // Readers and updates do not wait for it.
         nb::gil_scoped_release released;
         outcome = Outcome(sl_items_check(handle_, &params, &report));
     }

@@ -15,7 +15,7 @@ class Items {
     Items &operator=(const Items &) = delete;
 
     void save(nb::bytes path, nb::handle progress);
-    // What the table's file was found to be, with the status and message of the call.
+    // The report on the table's file, with the status and message of the call.
     nb::dict check(nb::handle progress);
     void update(nb::handle table);
     // The texts of one column for n ids.
@@ -23,7 +23,7 @@ class Items {
     size_t size() const {
         return sl_items_size(handle_);
     }
-    // Updates so far, by whatever way.
+    // Updates so far, of any kind.
     size_t changes() const {
         return changes_;
     }

@@ -1,5 +1,5 @@
-// shortlist._core: the library's calls over buffers. Arguments are checked and given their defaults in the package's
-// Python code; here only what keeps memory safe is checked again.
+// shortlist._core: the library's calls over buffers. The package's Python code checks arguments and gives their
+// defaults. This module checks again only what keeps memory safe.
 #include "exact.hpp"
 #include "index.hpp"
 #include "items.hpp"

@@ -1,4 +1,4 @@
-// Scratch of the library that rests between calls: taken by one call at a time, made where none fits.
+// Scratch of the library that rests between calls. One call at a time takes it; it is made if none fits.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ template <class Handle, class Room, void (*release)(Handle *)> class Pool {
         Room room;
     };
 
-    // The latest that has room for what is wanted; a NULL handle where none has.
+    // The latest with enough room; a NULL handle: there is none.
     Entry take(const Room &wanted) {
         for (size_t i = resting_.size(); i-- > 0;) {
             if (!resting_[i].room.covers(wanted)) continue;
@@ -24,7 +24,7 @@ template <class Handle, class Room, void (*release)(Handle *)> class Pool {
         return {nullptr, wanted};
     }
 
-    // A few of the latest rest, since each may be as large as what it belongs to.
+    // Only a few of the latest rest, since each may be as large as its index or model.
     void give(const Entry &entry) {
         resting_.push_back(entry);
         if (resting_.size() <= kept) return;
@@ -32,7 +32,7 @@ template <class Handle, class Room, void (*release)(Handle *)> class Pool {
         resting_.erase(resting_.begin());
     }
 
-    // To be called before what they belong to is freed.
+    // To be called before their index or model is freed.
     void clear() {
         for (const Entry &entry : resting_)
             release(entry.handle);

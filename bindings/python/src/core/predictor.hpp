@@ -1,4 +1,4 @@
-// The library's predictor, and what is gathered from it block by block.
+// The library's predictor, and its results gathered block by block.
 #pragma once
 
 #include "lookup.hpp"
@@ -30,7 +30,7 @@ class Predictor {
     Predictor(const Predictor &) = delete;
     Predictor &operator=(const Predictor &) = delete;
 
-    // For use by another call; NULL where it could not be made.
+    // For use by another call; NULL: it could not be made.
     sl_predictor *release() {
         return std::exchange(handle_, nullptr);
     }
@@ -67,7 +67,7 @@ template <class T> nb::bytearray bytes_of(const std::vector<T> &values) {
     return nb::bytearray(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
 }
 
-// What sl_encoded says of a block, put after what was said of those before.
+// The rows of sl_encoded, block after block.
 struct Encoded {
     std::vector<float> dense;
     std::vector<uint32_t> ids, bag_start{0}, bag_ids;

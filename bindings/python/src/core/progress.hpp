@@ -16,8 +16,7 @@ class Progress {
         params.progress_ctx = this;
     }
 
-    // Runs work() with the GIL; what it raises is kept, to cancel the call and be raised after it. False where
-    // something was, now or before.
+    // Runs work() with the GIL. An exception is kept: it cancels the call, and is raised after it. False: there is one.
     template <class Work> bool guarded(Work work) {
         nb::gil_scoped_acquire acquired;
         if (error_) return false;
@@ -34,14 +33,14 @@ class Progress {
         return false;
     }
 
-    // Serves signals; false where the call is to end. For loops of this module's own.
+    // Serves signals; false: the call must end. For loops of this module's own.
     bool serve() {
         return guarded([] {
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
         });
     }
 
-    // Raises what the function or a signal's handler raised, else what outcome stands for. Needs the GIL.
+    // Raises the exception of the function or of a signal's handler, else the outcome's. Needs the GIL.
     void check(const Outcome &outcome) {
         if (error_) throw std::move(*error_);
         ::check(outcome);

@@ -10,7 +10,7 @@
 
 namespace {
 
-// Tells a Python function of every epoch; what it raises ends the training.
+// Tells a Python function of every epoch; its exception ends the training.
 class Epochs {
   public:
     Epochs(nb::handle function, Progress &progress) : function_(function), progress_(progress) {}

@@ -12,7 +12,7 @@ class Ranker {
                            nb::handle progress, nb::handle on_epoch);
     static Ranker *create(nb::str spec, nb::handle rows, uint64_t seed, nb::handle lookup);
     static Ranker *open(nb::bytes path);
-    // What the file was found to be, with the status and message of the call.
+    // The report on the file, with the status and message of the call.
     static nb::dict check(nb::bytes path, nb::handle progress);
     ~Ranker();
     Ranker(const Ranker &) = delete;
@@ -21,7 +21,7 @@ class Ranker {
     void save(nb::bytes path, nb::handle progress);
     // Fills scores_out, (rows, outputs).
     void predict(nb::handle table, size_t threads, nb::handle lookup, nb::handle scores_out);
-    // The same of rows of which it is not known how many there are: the scores' bytes.
+    // The same for an unknown number of rows: returns the scores' bytes.
     nb::bytearray predict_rows(nb::handle rows, size_t threads, nb::handle lookup);
     // Bytes of dense, ids, bag_start and bag_ids.
     nb::tuple encode(nb::handle rows, nb::handle lookup);

@@ -125,7 +125,7 @@ Recommender::Recommender(nb::handle index, nb::handle ranker, nb::handle items, 
     in_use_ = items.is_none() ? nullptr : &nb::cast<Items &>(items);
     auto create = [&] { return Outcome(sl_recommender_create(index_handle_.get(), model, table, &params, &handle_)); };
     Gate::Pass shared{index_.gate(), Access::shared};
-    // The table is read while it is prepared: that takes turns with its updates and with other recommenders.
+    // Preparing reads the table, in turns with the table's updates and with other recommenders.
     if (table)
         check(index_.use_in({{in_use_.load()->gate(), Access::exclusive}, shared}, create));
     else
@@ -173,7 +173,7 @@ nb::dict Recommender::score(nb::dict request, nb::handle ids, size_t count, nb::
     sl_recommend_params params;
     sl_recommend_params_init(&params);
     params.n = 1;
-    // A session takes more ids than it has room for in turns.
+    // A session takes ids beyond its room in turns.
     params.candidates = std::min<size_t>(std::max<size_t>(count, 1), SL_MAX_EF);
     sl_recommend_stats stats{};
     Session session(*this, params);
@@ -184,8 +184,8 @@ nb::dict Recommender::score(nb::dict request, nb::handle ids, size_t count, nb::
     return stats_of(stats);
 }
 
-// work(items) alone among what changes this or the item table: the one given, or for None the one in use, which another
-// swap may have changed while this waited.
+// Runs work(items) alone among the changes of this recommender and of the item table. None: the table in use, which
+// another swap may have changed while this call waited.
 template <class Work> void Recommender::with_items(nb::handle given, Work work) {
     for (;;) {
         nb::object object = given.is_none() ? items_object_ : nb::borrow(given);

@@ -1,5 +1,5 @@
-// A recommender of the library as Python's objects hold it: its index is guarded as in index.hpp, requests run beside
-// each other, and whatever changes model or items takes turns.
+// A recommender of the library as Python's objects hold it. Its index is guarded as in index.hpp. Requests run beside
+// each other; changes of model or items take turns.
 #pragma once
 
 #include "index.hpp"
@@ -16,7 +16,7 @@ class Recommender {
     Recommender(const Recommender &) = delete;
     Recommender &operator=(const Recommender &) = delete;
 
-    // What a request is asked with; arrays are as in Python's Recommender, ready to be used.
+    // A request's arguments. Arrays are as in Python's Recommender, ready to be used.
     //   vectors (nq, dim) of dtype; user: a Table of nq rows, or None; exclude_start (nq + 1) and exclude_ids, or None;
     //   bits, bits_count, allowed, allowed_count: see filter.hpp
     // options: n, candidates, ef, max_per_group, threads.

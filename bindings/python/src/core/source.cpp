@@ -14,7 +14,7 @@ const char *optional_text(nb::handle text) {
     throw nb::value_error(("column '" + std::string(name) + "': " + what).c_str());
 }
 
-// How many texts an array of offsets bounds.
+// The number of texts that an array of offsets bounds.
 size_t bounded(Py_ssize_t bytes) {
     size_t numbers = static_cast<size_t>(bytes) / sizeof(int64_t);
     return numbers ? numbers - 1 : 0;
@@ -38,7 +38,7 @@ const void *Table::hold(nb::handle object, size_t count, size_t element, const c
     return view.buf;
 }
 
-// count + 1 numbers that do not fall, from 0 up to at most limit.
+// Checks count + 1 numbers: they begin at 0, never fall, and end at most at limit.
 const int64_t *Table::hold_offsets(nb::handle object, size_t count, size_t limit, const char *name) {
     auto offsets = static_cast<const int64_t *>(hold(object, count + 1, sizeof(int64_t), name));
     bool sound = offsets[0] >= 0;

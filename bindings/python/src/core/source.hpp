@@ -12,7 +12,7 @@
 // A table over Python's buffers, which it holds. Lengths and offsets are checked, so that nothing beyond them is read.
 class Table {
   public:
-    // columns: tuples (name, type, dim, values, offsets, lists, valid); buffers that a type has no use for are None.
+    // columns: tuples (name, type, dim, values, offsets, lists, valid). A buffer that the type does not need is None.
     Table(size_t rows, nb::list columns);
     Table(const Table &) = delete;
     Table &operator=(const Table &) = delete;
@@ -25,7 +25,7 @@ class Table {
     }
 
   private:
-    // A contiguous buffer of at least count elements; which stays held.
+    // Holds a contiguous buffer of at least count elements.
     const void *hold(nb::handle object, size_t count, size_t element, const char *name);
     const int64_t *hold_offsets(nb::handle object, size_t count, size_t limit, const char *name);
     void add_values(sl_column &column, nb::tuple parts);

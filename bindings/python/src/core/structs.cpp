@@ -9,7 +9,7 @@ template <class T> nb::tuple tuple_of(const T (&values)[SL_DECILES]) {
     return nb::tuple(out);
 }
 
-// A place of the model, or None where a feature has none there.
+// A place in the model; None: the feature has none there.
 nb::object place(size_t at) {
     return at == SIZE_MAX ? nb::none() : nb::object(nb::int_(at));
 }

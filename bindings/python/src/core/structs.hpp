@@ -1,4 +1,4 @@
-// What the library says in structs, as dicts of the same names.
+// The library's structs as dicts of the same names.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,5 +10,5 @@ nb::dict dict_of(const sl_epoch &epoch);
 nb::dict dict_of(const sl_train_report &report);
 nb::dict dict_of(const sl_metrics &metrics);
 nb::dict dict_of(const sl_ranker_info &info);
-// Numbers become words, and a place that a feature has not, None.
+// Numbers of enumerations become words. A place that the feature lacks becomes None.
 nb::dict dict_of(const sl_feature_info &feature);

@@ -1,4 +1,4 @@
-"""Arrays of the caller as the library takes them: as they are where their layout allows, else converted."""
+"""The caller's arrays as the library takes them: as they are if their layout allows, else converted."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def share(what: str, value: object) -> float:
 
 
 def unmasked(what: str, x: npt.ArrayLike) -> npt.ArrayLike:
-    """x, which is no masked array: NumPy would drop its mask without a word."""
+    """x, unless it is a masked array: NumPy would drop its mask without a word."""
     if isinstance(x, np.ma.MaskedArray):
         raise ValueError(f"{what} is a masked array; give what is to be used, by filled() or compressed()")
     return x
@@ -124,7 +124,7 @@ def _as_matrix(what: str, x: npt.ArrayLike, dim: int | None, allow_one: bool) ->
 
 
 def _usable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array itself where the library can read it, else a copy of the same type."""
+    """The array itself if the library can read it, else a copy of the same type."""
     if array.flags.c_contiguous and array.dtype in _QUICK and array.flags.aligned:
         return array
     row = array.shape[1] * array.itemsize
@@ -137,7 +137,7 @@ def _usable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _to_f32(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # What is beyond the range becomes infinite, which the library refuses, naming the row.
+    # A value beyond the range becomes infinite. The library refuses it and names the row.
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(np.float32, order="C")
 
@@ -163,7 +163,7 @@ def rows(
 def alike(
     x: npt.ArrayLike, q: npt.ArrayLike
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], str, bool]:
-    """Base and queries of one element type, which is theirs where they share one the library has, else f32."""
+    """Base and queries of one element type: theirs if they share one that the library has, else f32."""
     base, _ = _as_matrix("x", x, None, False)
     queries, one = _as_matrix("q", q, base.shape[1], True)
     dtype = _native(base.dtype)

@@ -1,4 +1,4 @@
-"""Rows of columns as the library takes them: as they lie in memory where their layout allows, else converted."""
+"""Rows of columns as the library takes them: as they lie in memory if their layout allows, else converted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 
 def _plain(array: Array, dtype: npt.DTypeLike) -> Array:
-    """The array itself where it is contiguous, aligned and of dtype, else a copy that is."""
+    """The array itself if it is contiguous, aligned and of dtype, else a copy that is."""
     return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 
 
@@ -230,7 +230,7 @@ def _strings(value: object) -> set[str]:
 
 
 def _used(spec: str) -> set[str] | None:
-    """Names among which are those of all columns that a spec uses; None where it is no JSON, for the library to say."""
+    """Names, with those of all columns that a spec uses among them. None: it is no JSON, which the library reports."""
     try:
         return _strings(json.loads(spec))
     except ValueError:
@@ -238,7 +238,7 @@ def _used(spec: str) -> set[str] | None:
 
 
 def _made(parts: list[Part], used: set[str] | None) -> list[Column]:
-    """The columns, without those that are not used and no columns of the library's."""
+    """The columns, without unused ones that the library does not take."""
     columns = []
     for name, make in parts:
         try:
@@ -250,7 +250,7 @@ def _made(parts: list[Part], used: set[str] | None) -> list[Column]:
 
 
 def table(data: Data, spec: str | None = None, group: str | None = None) -> _core.Table:
-    """Rows in memory. Of a spec, columns that neither it nor group names may be of any type."""
+    """Rows in memory. With a spec, columns that neither the spec nor group names may be of any type."""
     parts = _columns(data)
     names = [name for name, _ in parts]
     for name, times in Counter(names).items():
@@ -273,7 +273,7 @@ def is_path(data: object) -> bool:
 def source(
     data: Data, spec: str | None = None, delimiter: str = ",", group: str | None = None
 ) -> _core.Table | _core.Csv:
-    """Rows in memory or of a CSV file, whose "csv" is said by the spec, where there is one."""
+    """Rows in memory or of a CSV file, whose form is the "csv" of the spec, if there is one."""
     if is_path(data):
         return _core.Csv(os.fsencode(data), spec, delimiter, None)
     return table(data, spec, group)

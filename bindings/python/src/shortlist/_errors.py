@@ -1,4 +1,4 @@
-"""Which exception a status of the library becomes."""
+"""The exception of each status of the library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """What the library refuses or fails at, where no exception of Python's own says it.
+    """A refusal or failure of the library for which Python has no exception of its own.
 
     ``status`` is the name of the library's status, such as ``"SL_ECORRUPT"``. ``report`` is what ``Index.check``,
     ``Items.check`` or ``Ranker.check`` found, where it raised this.

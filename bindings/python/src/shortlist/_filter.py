@@ -1,4 +1,4 @@
-"""Which ids may be found, and which may not."""
+"""Filters: ids that may be found, and ids that may not."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def filter_of(what: str, accept: npt.ArrayLike | None) -> dict[str, Any]:
 
 
 def exclusions(exclude: Exclude | None, n: int, one: bool) -> tuple[npt.NDArray[np.int64] | None, Ids | None]:
-    """Offsets and ids of what each of n requests excludes, of a tuple of just these, of a list of arrays, or for one
-    request of its ids."""
+    """Offsets and ids of the exclusions of n requests. exclude: a tuple of just these, a list of arrays, or the ids of
+    one request."""
     if exclude is None:
         return None, None
     if isinstance(exclude, tuple):

@@ -1,4 +1,4 @@
-"""What is known of each item, by id."""
+"""The items' features, by id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a long call is shown."""
+"""The progress of a long call."""
 
 from __future__ import annotations
 

@@ -201,14 +201,14 @@ class Recommender:
 
 
 class _Kept:
-    """The recommender that was last made for an index, and of what."""
+    """The recommender that was last made for an index, and its parts."""
 
     def __init__(self, made: Recommender, key: tuple[Any, ...], changes: tuple[int, int]) -> None:
         self.made, self.key, self.changes = made, key, changes
 
 
 def _changes(index: Index, ranker: Ranker | None, items: Items | None) -> tuple[int, int]:
-    """What becomes another number when what was computed ahead for the items is no longer that of the parts."""
+    """Counts that change when the values computed ahead for the items become out of date."""
     features = [] if ranker is None else ranker.spec["features"]
     reads = any(feature.get("source") == "index" and feature.get("side") == "item" for feature in features)
     return 0 if items is None else items._core.changes, len(index) if reads else 0

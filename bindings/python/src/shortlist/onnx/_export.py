@@ -16,7 +16,7 @@ from .._ranker import Feature, Lookup, Ranker
 from . import _meta
 
 OPSET = 13
-"""Of the exported graph: ONNX Runtime 1.7 and later run it."""
+"""The exported graph's opset: ONNX Runtime 1.7 and later run it."""
 
 _LOWEST = np.float32(np.finfo(np.float32).min)
 

@@ -60,8 +60,8 @@ class _Weights:
         return places[ref.column]
 
     def rows(self, part: Part, feature: Feature, all_parts: tuple[Part, ...]) -> Array:
-        """The rows of a table that belong to a feature, (size, dim). Where the table has rows for the values alone,
-        those for missing and unseen ones, which come first, are zeros."""
+        """The rows of a table that belong to a feature, (size, dim). If the table has rows for the values alone, the
+        rows for missing and unseen values, which come first, are zeros."""
         assert part.table is not None
         table, first = part.table.array, part.ref.shift
         later = [p.ref.shift for p in all_parts if p.table is part.table and p.ref.shift > first]
@@ -76,7 +76,7 @@ class _Weights:
         )
 
     def values_of(self, feature: Feature) -> int:
-        """How many values a feature has, where its spec says so; -1 elsewhere."""
+        """The number of a feature's values, if its spec tells it; else -1."""
         said = next(f for f in self.spec["features"] if f["name"] == feature.name)
         listed = said.get("vocabulary")
         return len(listed) if isinstance(listed, list) else int(said.get("identity", -1))

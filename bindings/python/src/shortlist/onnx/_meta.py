@@ -1,4 +1,4 @@
-"""What an exported model carries besides its graph, so that it can be a ranker again."""
+"""The parts of an exported model besides its graph, by which it can become a ranker again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of each value of a graph as it is read: which columns it looks up, adds, or leads through layers."""
+"""The known facts of each value of a graph that is read: the columns it looks up, adds, or leads through layers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Const:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What was made of a value's shape alone."""
+    """A value made from another value's shape alone."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from ._values import Array, Columns, Const, Layers, Looked, Part, Ref, Row, Size
 
 
 class _Misfit(Exception):
-    """Why a node is not understood."""
+    """The reason why a node is not understood."""
 
 
 Node = Any
@@ -305,7 +305,7 @@ _RULES: dict[str, Rule] = {
 
 
 def total_of(graph: Any) -> Total:
-    """What the first output of a graph is made of. ValueError naming the node that is not understood."""
+    """The parts that the first output of a graph is made of. ValueError names a node that is not understood."""
     walk = _Walk(graph)
     name = graph.output[0].name
     value = walk.values.get(name)

@@ -1,0 +1,186 @@
+#define _GNU_SOURCE
+#include "storage/page_verify.h"
+
+#include "base/crew.h"
+#include "storage/heal.h"
+#include "storage/page_sums.h"
+#include "storage/superblock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE SL_SUMMED_PAGE
+/* Pages that are read at a time, and blocks that the threads share in one turn. */
+enum { READ_PAGES = 16, TURN_BLOCKS = 256 };
+/* A commit writes its pages first, and their sums behind all of them. A reader between the two reads the page again,
+ * after PAUSE nanoseconds. All pages together get TRIES pauses, and LESS_TRIES once a page was found damaged. */
+enum { TRIES = 10000, LESS_TRIES = 200, PAUSE = 1000000 };
+
+/* A block has as many pages as one page of sums covers: 4 MB. */
+#define BLOCK_PAGES (PAGE / sizeof(uint32_t))
+#define BLOCK       (BLOCK_PAGES * PAGE)
+
+typedef struct verifier {
+    const sl_store *store;
+    sl_page_sums sums;
+    int fd;                       /* of the file, to find its holes; -1: the file has lost its name */
+    int mapped;                   /* bytes come from the mapping: it was healed, or there is no fd */
+    uint64_t blocks[TURN_BLOCKS]; /* numbers of this turn's blocks */
+    sl_pages_found *found;        /* atomic counts */
+    size_t first;                 /* number of the first damaged page, kept by sl_keep_least */
+    int beside;                   /* another process may be writing the file; 0 on the writer's own handle */
+    int pauses;                   /* atomic: pauses made to wait for a writer */
+    int failed;                   /* atomic: a read failed; 1 + its errno, or 1: the file ended */
+    sl_progress *progress;
+} verifier;
+
+/* Returns 1, or 0 with the failure kept. A message belongs to its thread, and a reading thread's message ends with
+ * the thread. */
+static int fetch(verifier *v, void *to, size_t size, uint64_t offset) {
+    if (v->mapped) {
+        memcpy(to, v->store->base + offset, size);
+        return 1;
+    }
+    sl_status status = sl_read_at(v->fd, v->store->path, to, size, offset);
+    if (status == SL_OK) return 1;
+    __atomic_store_n(&v->failed, 1 + (status == SL_ECORRUPT ? 0 : errno), __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* The first byte from `from` on in data (SEEK_DATA) or in a hole (SEEK_HOLE); `end`: there is none before. */
+static uint64_t seek(const verifier *v, uint64_t from, uint64_t end, int whence) {
+    if (v->fd < 0) return whence == SEEK_DATA ? from : end;
+    off_t found = lseek(v->fd, (off_t)from, whence);
+    /* ENXIO: the file ends in a hole. Any other errno: the file system knows no holes. */
+    if (found < 0) return whence == SEEK_DATA && errno != ENXIO ? from : end;
+    return (uint64_t)found < end ? (uint64_t)found : end;
+}
+
+/* Whether a pause is left, of those that all pages share. */
+static int may_pause(verifier *v) {
+    int most = __atomic_load_n(&v->found->bad, __ATOMIC_RELAXED) ? LESS_TRIES : TRIES;
+    return __atomic_fetch_add(&v->pauses, 1, __ATOMIC_RELAXED) < most;
+}
+
+/* Reads a page with a wrong sum again while there is a writer, which may be between page and sum. */
+static void look_again(verifier *v, uint64_t offset, uint64_t word) {
+    uint8_t page[PAGE];
+    uint32_t sum;
+    while (!sl_progress_cancelled(v->progress)) {
+        uint64_t quiet = v->beside ? sl_writable_quiet(v->store) : 0;
+        if (!fetch(v, &sum, sizeof sum, v->sums.words + word * sizeof sum) || !fetch(v, page, PAGE, offset)) return;
+        if (sl_page_sum(0, page, PAGE) == sum) return;
+        if (!v->beside || (quiet && sl_writable_quiet(v->store) == quiet) || !may_pause(v)) break;
+        nanosleep(&(struct timespec){0, PAUSE}, NULL);
+    }
+    __atomic_fetch_add(&v->found->bad, 1, __ATOMIC_RELAXED);
+    sl_keep_least(&v->first, (size_t)(offset / PAGE));
+}
+
+/* Compares pages [from, to) of a block with their sums. `pages` is NULL for a hole. */
+static void compare(verifier *v, uint64_t first, const uint32_t *sums, size_t from, size_t to, const uint8_t *pages) {
+    for (size_t i = from; i < to; i++) {
+        uint32_t sum = pages ? sl_page_sum(0, pages + (i - from) * PAGE, PAGE) : 0;
+        if (sum != sums[i]) look_again(v, (first + i) * PAGE, first + i);
+    }
+}
+
+static void verify_data(verifier *v, uint64_t first, const uint32_t *sums, size_t from, size_t to) {
+    uint8_t pages[READ_PAGES * PAGE];
+    for (size_t i = from, some; i < to; i += some) {
+        some = to - i < READ_PAGES ? to - i : READ_PAGES;
+        if (!fetch(v, pages, some * PAGE, (first + i) * PAGE)) return;
+        compare(v, first, sums, i, i + some, pages);
+        __atomic_fetch_add(&v->found->checked, some, __ATOMIC_RELAXED);
+        sl_progress_step(v->progress, some * PAGE);
+    }
+}
+
+static void verify_block(verifier *v, uint64_t block) {
+    uint32_t sums[BLOCK_PAGES];
+    const uint64_t first = block * BLOCK_PAGES, left = v->sums.pages - first;
+    const size_t count = left < BLOCK_PAGES ? (size_t)left : BLOCK_PAGES;
+    const uint64_t end = (first + count) * PAGE;
+    if (!fetch(v, sums, count * sizeof *sums, v->sums.words + first * sizeof *sums)) return;
+    for (size_t at = 0; at < count;) {
+        size_t data = (size_t)(seek(v, (first + at) * PAGE, end, SEEK_DATA) / PAGE - first);
+        compare(v, first, sums, at, data, NULL);
+        size_t hole = (size_t)(sl_pages_of(seek(v, (first + data) * PAGE, end, SEEK_HOLE)) - first);
+        /* Data and holes may change places meanwhile. */
+        at = data < count && hole > data ? hole : count;
+        verify_data(v, first, sums, data, at);
+    }
+}
+
+static void verify_blocks(void *ctx, size_t from, size_t to) {
+    verifier *v = ctx;
+    for (size_t i = from; i < to; i++)
+        if (!__atomic_load_n(&v->failed, __ATOMIC_RELAXED) && !sl_progress_cancelled(v->progress))
+            verify_block(v, v->blocks[i]);
+}
+
+/* The first block from `from` on that has data or sums; `end`: there is none. */
+static uint64_t next_block(const verifier *v, uint64_t from, uint64_t end) {
+    uint64_t sums_end = v->sums.words + v->sums.pages * sizeof(uint32_t);
+    uint64_t data = seek(v, from * BLOCK, v->sums.pages * PAGE, SEEK_DATA);
+    uint64_t sums = seek(v, v->sums.words + from * PAGE, sums_end, SEEK_DATA);
+    uint64_t by_data = data < v->sums.pages * PAGE ? data / BLOCK : end;
+    uint64_t by_sums = sums < sums_end ? (sums - v->sums.words) / PAGE : end;
+    return by_data < by_sums ? by_data : by_sums;
+}
+
+static sl_status interruption(const verifier *v) {
+    errno = v->failed - 1;
+    if (v->failed > 1) return sl_fail_errno("cannot read", v->store->path);
+    if (v->failed) return sl_fail(SL_ECORRUPT, "%s: became shorter while it was read; open it again", v->store->path);
+    return sl_progress_cancelled(v->progress) ? sl_progress_end(v->progress) : SL_OK;
+}
+
+static sl_status verdict(const verifier *v) {
+    const sl_file_header *header = &v->store->header;
+    if (!v->found->bad) return SL_OK;
+    uint64_t at = (uint64_t)v->first * PAGE;
+    uint32_t kind = 0;
+    for (uint32_t i = 0; i < header->section_count; i++)
+        if (header->sections[i].offset <= at && at - header->sections[i].offset < header->sections[i].size)
+            kind = header->sections[i].kind;
+    return sl_fail(SL_ECORRUPT,
+                   "%s: %llu pages are damaged, the first at byte %llu, of section %u (%s); make the file "
+                   "or copy it again",
+                   v->store->path, (unsigned long long)v->found->bad, (unsigned long long)at, kind,
+                   sl_section_name(kind));
+}
+
+static sl_status verify_turns(verifier *v) {
+    const uint64_t blocks = (v->sums.pages + BLOCK_PAGES - 1) / BLOCK_PAGES;
+    for (uint64_t block = 0; block < blocks;) {
+        size_t count = 0;
+        while (count < TURN_BLOCKS && (block = next_block(v, block, blocks)) < blocks)
+            v->blocks[count++] = block++;
+        sl_crew_run(v->store->threads, count, 1, verify_blocks, v);
+        SL_TRY(interruption(v));
+    }
+    look_again(v, v->sums.head, v->sums.pages);
+    v->found->checked++;
+    SL_TRY(interruption(v));
+    return verdict(v);
+}
+
+sl_status sl_page_sums_verify(const sl_store *store, sl_pages_found *found, sl_progress *progress) {
+    sl_superblock super;
+    verifier v = {.store = store, .found = found, .first = SIZE_MAX, .progress = progress};
+    *found = (sl_pages_found){0};
+    SL_TRY(sl_page_sums_find(store, &v.sums));
+    if (!v.sums.words) return SL_OK;
+    SL_TRY(sl_writable_super(store, &super));
+    if (super.unsummed) return SL_OK;
+    v.fd = sl_store_reopen(store);
+    v.mapped = store->healed || v.fd < 0;
+    v.beside = !v.mapped && !store->detached;
+    sl_status status = verify_turns(&v);
+    if (v.fd >= 0) close(v.fd);
+    return status;
+}
