@@ -126,10 +126,10 @@ static sl_status number_texts(const sl_collector *c, uint32_t **out) {
     return SL_OK;
 }
 
-sl_status sl_collected_order(const sl_collector *c, size_t min_count, size_t keep, uint32_t **out, size_t *count) {
+sl_status sl_collected_order(sl_collector *c, size_t min_count, size_t keep, uint32_t **out, size_t *count) {
     SL_TRY(number_texts(c, out));
     size_t all = sl_vocabulary_count(c->texts);
-    qsort_r(*out, all, sizeof **out, by_count, (void *)(uintptr_t)c);
+    qsort_r(*out, all, sizeof **out, by_count, c);
     *count = keep && keep < all ? keep : all;
     while (*count && c->counts[(*out)[*count - 1]] < min_count)
         --*count;
