@@ -147,7 +147,7 @@ static sl_status fit_number(sl_feature *feature, const sl_collector *c) {
                    spec->missing);
 }
 
-static sl_status fit_vocabulary(const sl_allocator *allocator, sl_feature *feature, const sl_collector *c) {
+static sl_status fit_vocabulary(const sl_allocator *allocator, sl_feature *feature, sl_collector *c) {
     const sl_feature_spec *spec = feature->spec;
     SL_TRY(sl_vocabulary_create(allocator, &feature->vocabulary));
     if (!c->texts) return SL_OK;
