@@ -1,6 +1,6 @@
 /* Models and tables are swapped, and rows updated, while requests run: each answer is of one version, whole. A warm
- * session takes no memory. The linker wraps all allocations, to count them. It also wraps sl_hazard_announce, so that a swap can
- * happen just before and just after a session announces its pair. */
+ * session takes no memory. The linker wraps all allocations, to count them. It also wraps sl_hazard_announce, so that a
+ * swap can happen just before and just after a session announces its pair. */
 #include "base/random.h"
 #include "recommend/recommender.h"
 #include "tests/support/check_main.h"
