@@ -72,7 +72,7 @@ typedef enum sl_status {
 SL_API const char *sl_status_name(sl_status status);
 SL_API const char *sl_status_text(sl_status status);
 
-/* The calling thread's last failure: what, where, what to do; "" before it. Valid until the thread's next call. */
+/* The calling thread's last failure: what, where, what to do; "" before the first. Valid until the thread's next call. */
 SL_API const char *sl_last_error(void);
 
 /* Gives "0.1.0", in static storage. */
@@ -91,13 +91,13 @@ typedef enum sl_dtype { SL_F32 = 0, SL_F16 = 1, SL_BF16 = 2, SL_I8 = 3, SL_U8 = 
 
 /* Codes of layer 0, which walks score.
  *   I8, I16   floats are quantised with one scale a vector; integers are kept exactly, with exact integer distances
- *   I4        4 bits an element. Finer codes rank what a walk found: 8 bits more (I4+8) for floats of dim up to 112
- *             (COSINE: 120) or above 8192, else those of I8 or I16. Not for integers of dim above 8192 */
+ *   I4        4 bits an element. Finer codes rank what a walk found: those of I8 or I16. Floats of dim up to 112
+ *             (COSINE: 120) or above 8192 have 8 more bits instead (I4+8). Integers of dim above 8192 have no I4 */
 typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_CODES_I4 = 3 } sl_codes;
 
 /* A finer copy of floating-point input, which re-ranks a walk's best candidates.
  *   F32    the vector as given
- *   BF16   what codes leave of it, in bf16: with 8-bit codes some 16 bits an element in all
+ *   BF16   the vector less what its codes stand for, in bf16. With 8-bit codes it makes some 16 bits an element
  *   I16    16-bit integers with their own scale */
 typedef enum sl_refine { SL_REFINE_NONE = 0, SL_REFINE_F32 = 1, SL_REFINE_BF16 = 2, SL_REFINE_I16 = 3 } sl_refine;
 
@@ -146,7 +146,7 @@ SL_API const char *sl_layout_name(sl_layout layout);
 SL_API const char *sl_tier_name(sl_tier tier);
 SL_API const char *sl_numa_policy_name(sl_numa_policy policy);
 
-/* Reads "interleave", "bind:2", "local" or "default", else SL_EINVAL. *node is 0 but for BIND. The machine need not
+/* Reads "interleave", "bind:2", "local" or "default", else SL_EINVAL. *node is 0, under BIND the node. The machine need not
  * have the node. sl_numa_format writes such a text, cut to `size` bytes, and returns it. */
 SL_API SL_MUST_USE sl_status sl_numa_parse(const char *text, sl_numa_policy *policy, size_t *node);
 SL_API const char *sl_numa_format(sl_numa_policy policy, size_t node, char *text, size_t size);
@@ -176,7 +176,7 @@ typedef int (*sl_progress_fn)(void *ctx, uint64_t done, uint64_t total);
 
 /* File operations of a save, and of an index opened to be written. Each behaves as the POSIX call of its name (errno
  * set, short writes allowed). NULL ones are the system's.
- *   allocate       as posix_fallocate inside the file, but fails with -1 and errno
+ *   allocate       as posix_fallocate inside the file; a failure returns -1 and sets errno
  *   flush, drain   as libpmem's, both or neither. `size` bytes at `at` (`offset` in the file) are durable after the
  *                  thread's next drain. Place PMEM then takes any file for persistent memory */
 typedef struct sl_file_ops {
