@@ -7,8 +7,14 @@
 #include "distance/codec/vector_check.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
+#include "hnsw/graph/codes.h"
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/entry.h"
+#include "hnsw/graph/ids.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/sums.h"
+#include "hnsw/graph/upper.h"
+#include "hnsw/graph/vectors.h"
 #include "hnsw/place/replicas.h"
 
 #include <string.h>

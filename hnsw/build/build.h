@@ -3,6 +3,7 @@
 #define SL_HNSW_BUILD_BUILD_H
 
 #include "hnsw/build/insert.h"
+#include "hnsw/graph/entry.h"
 
 /* Rows that a thread takes at once. */
 #define SL_BUILD_CHUNK 16

@@ -1,6 +1,8 @@
 #include "hnsw/build/insert.h"
 
-#include "hnsw/graph/publish.h"
+#include "hnsw/graph/entry.h"
+#include "hnsw/graph/links.h"
+#include "hnsw/graph/upper.h"
 
 sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks) {
     *insert = (sl_insert){.index = index, .locks = locks};

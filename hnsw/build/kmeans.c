@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "distance/codec/encode.h"
+#include "hnsw/graph/vectors.h"
 #include "hnsw/search/score_block.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "hnsw/build/partition_make.h"
 
 #include "hnsw/build/kmeans.h"
+#include "hnsw/graph/vectors.h"
 
 #include <float.h>
 #include <math.h>

@@ -4,6 +4,11 @@
 
 #include "hnsw/graph/index.h"
 
+/* How many partitions n nodes get. Partitions that stay empty are left out later. */
+size_t sl_partition_count(size_t n);
+/* How many groups this many partitions get; 0 for few partitions. */
+size_t sl_partition_groups(size_t partitions);
+
 /* The order that partitions are made with, scratch, and the result. */
 typedef struct sl_partition_work {
     uint32_t *order;           /* names all n nodes; becomes sorted by partition */

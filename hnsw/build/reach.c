@@ -1,5 +1,7 @@
 #include "hnsw/build/reach.h"
 
+#include "hnsw/graph/entry.h"
+
 #include <string.h>
 
 static size_t bit_words(size_t bits) {

@@ -1,6 +1,10 @@
 #include "hnsw/build/build.h"
 
+#include "hnsw/graph/entry.h"
+#include "hnsw/graph/ids.h"
+#include "hnsw/graph/links.h"
 #include "hnsw/graph/publish.h"
+#include "hnsw/graph/upper.h"
 
 #include <string.h>
 

@@ -1,6 +1,10 @@
 #include "hnsw/graph/arrays.h"
 
+#include "hnsw/graph/codes.h"
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/ids.h"
 #include "hnsw/graph/index.h"
+#include "hnsw/graph/upper.h"
 
 #include <string.h>
 
@@ -33,7 +37,7 @@ void sl_arrays_init(sl_graph *graph) {
         sl_array_put(graph, kind, NULL, widths[kind]);
 }
 
-/* The kernels' view of an array that kernels score; NULL for one that they do not. */
+/* The rows as kernels know them; NULL for an array that no kernel scores. */
 static sl_code_rows *code_rows(sl_graph *graph, sl_array_kind kind) {
     if (kind == SL_ARRAY_CODES) return &graph->codec.rows;
     if (kind == SL_ARRAY_REST) return &graph->codec.rest;
@@ -82,7 +86,7 @@ const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind
     return sl_array_lines[kind].flags & SL_ARRAY_SINGLE ? &index->graph.allocator : &index->layer0;
 }
 
-/* Whether the array grows with the number of nodes, in memory of the index's own. */
+/* Whether the array grows with the number of nodes, in memory that the index owns. */
 static int is_movable(const sl_graph *graph, sl_array_kind kind) {
     return graph->arrays[kind].width && !(sl_array_lines[kind].flags & (SL_ARRAY_SINGLE | SL_ARRAY_FILED));
 }
@@ -104,7 +108,7 @@ static int fits_address_space(const sl_graph *graph, size_t capacity) {
     return 1;
 }
 
-/* What nodes from `first` on have before they are written: lists without links. */
+/* Gives the nodes [first, end) empty lists. Other arrays need no first value. */
 static void clear(sl_array_kind kind, uint8_t *to, size_t width, size_t first, size_t end) {
     if (kind == SL_ARRAY_LINKS) memset(to + first * width, 0xff, (end - first) * width);
 }

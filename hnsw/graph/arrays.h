@@ -1,4 +1,4 @@
-/* What a node has, as data: the kinds of arrays, what holds for each, and where an index keeps them. */
+/* The arrays of an index as data: their kinds, the properties of each kind, and the place of each array. */
 #ifndef SL_HNSW_GRAPH_ARRAYS_H
 #define SL_HNSW_GRAPH_ARRAYS_H
 
@@ -15,64 +15,70 @@ typedef enum sl_array_kind {
 } sl_array_kind;
 
 typedef enum sl_array_flag {
-    SL_ARRAY_RECORDED = 1, /* a part of the record, in files that have records; see record.h */
-    SL_ARRAY_SUMMED = 2,   /* counts for the node's checksum; see sums.h */
-    SL_ARRAY_PLACED = 4,   /* a NUMA policy and prefault apply to it; counted as layer 0 */
-    SL_ARRAY_MOVED = 8,    /* renumbering moves its rows as they are */
+    SL_ARRAY_RECORDED = 1, /* the row is a part of the record, in files that have records: see record.h */
+    SL_ARRAY_SUMMED = 2,   /* the node's checksum covers the row: see sums.h */
+    SL_ARRAY_PLACED = 4,   /* the array belongs to layer 0: the NUMA policy and prefault apply to it */
+    SL_ARRAY_MOVED = 8,    /* renumbering moves the rows unchanged */
     SL_ARRAY_COPIED = 16,  /* a damaged node gets a copy of a sound node's row */
-    SL_ARRAY_ADDED = 32,   /* an add writes its rows, all of them at once */
-    SL_ARRAY_SINGLE = 64,  /* one row for the whole index */
-    SL_ARRAY_BITS = 128,   /* a bit a node; width 1 stands for it */
-    SL_ARRAY_FILED = 256   /* only in files that are written in place; never in memory of the index's own */
+    SL_ARRAY_ADDED = 32,   /* an add writes the rows of all its nodes at once */
+    SL_ARRAY_SINGLE = 64,  /* one row serves the whole index */
+    SL_ARRAY_BITS = 128,   /* each node has one bit; the width is then 1 */
+    SL_ARRAY_FILED = 256   /* the array exists in files that are written in place alone */
 } sl_array_flag;
 
 typedef struct sl_graph sl_graph; /* index.h */
 
-/* Makes a node's row of an array, from the other arrays. */
+/* Makes a node's row of an array from the node's rows of other arrays. */
 typedef void sl_derive_fn(const sl_graph *graph, uint32_t node, uint8_t *row);
 
-/* A line of arrays.def. */
+/* One line of arrays.def. */
 typedef struct sl_array_line {
     sl_section_kind section;
     unsigned flags;
     size_t slack;
-    sl_derive_fn *derive;     /* NULL: rows are encoded */
-    size_t in_stats, in_plan; /* offsets of a uint64_t in sl_index_stats and sl_plan; 0: not counted */
+    sl_derive_fn *derive;     /* NULL: an add encodes the rows */
+    size_t in_stats, in_plan; /* offset of the uint64_t that counts the bytes; 0: nothing counts them */
 } sl_array_line;
 
 extern const sl_array_line sl_array_lines[SL_ARRAY_KINDS];
 
-/* Where an index has an array: the row of node i begins at at + i * step. */
+/* The place of an array: node i's row begins at at + i * step. */
 typedef struct sl_array {
-    uint8_t *at;  /* NULL: there is no memory for it */
+    uint8_t *at;  /* NULL: the array has no memory */
     size_t width; /* bytes of a row in an array of its own, padding included; 0: the index has no such rows */
-    size_t size;  /* bytes of a row as it lies; in records without the padding */
+    size_t size;  /* bytes of a row where it lies; a row in a record has no padding */
     size_t step;  /* width, or the pitch of a record */
 } sl_array;
 
-/* Settles the widths of a new index, whose codecs are there. */
+/* Settles the widths of a new index. The index has its codecs. */
 void sl_arrays_init(sl_graph *graph);
 
-/* The array lies at `at`, in rows of `width` bytes, one behind the other. */
+/* Says that the array lies at `at`, as consecutive rows of `width` bytes. */
 void sl_array_put(sl_graph *graph, sl_array_kind kind, void *at, size_t width);
-/* The array's rows are parts of records: `size` bytes of each, `step` bytes from one to the next. */
+/* Says that the array's rows are parts of records: `size` bytes each, and `step` bytes from one row to the next. */
 void sl_array_put_part(sl_graph *graph, sl_array_kind kind, void *at, size_t size, size_t step);
 
 /* Bytes of n nodes' rows of this width, without slack. */
 size_t sl_array_size(sl_array_kind kind, size_t width, size_t n);
-/* Bytes to allocate for n nodes' rows of the index's width, slack included; 0 where the index has no such rows. */
+/* Bytes to allocate for n nodes' rows of the index's width, with slack; 0 where the index has no such rows. */
 size_t sl_array_bytes(const sl_graph *graph, sl_array_kind kind, size_t n);
 
-/* The bytes of nodes [first, first + n) in an array with a row a node. In records the part that lies first stands for
- * whole records; the spans of the other parts are empty, as is that of an array that is not there. */
+/* The bytes of nodes [first, first + n) in an array with one row for each node. The first part of a record returns
+ * whole records; the other parts return empty spans. An absent array returns an empty span too. */
 sl_span sl_array_span(const sl_graph *graph, sl_array_kind kind, size_t first, size_t n);
 
-/* Where an array's memory comes from: a NUMA policy is for rows of nodes. */
+/* The allocator of an array. The NUMA policy's allocator serves arrays with a row for each node. */
 const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind);
 
-/* Moves the arrays to room for `capacity` nodes: all of them, or none on failure. Errors: SL_ENOMEM. */
+/* Moves all arrays to new memory for `capacity` nodes. Errors: SL_ENOMEM; a failure moves none. */
 sl_status sl_arrays_reserve(sl_index *index, size_t capacity);
-/* Frees the arrays of an index in memory. */
+/* Frees the arrays that the index owns. */
 void sl_arrays_free(sl_index *index);
+
+/* Closes the file and its writer, and frees the arrays, whichever the index has. */
+void sl_index_release_arrays(sl_index *index);
+
+/* Whether the index may be changed. Errors: SL_EREADONLY for an index that is mapped from its file. */
+sl_status sl_index_writable(const sl_index *index);
 
 #endif

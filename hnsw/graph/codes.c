@@ -1,13 +1,15 @@
-#include "base/thread.h"
-#include "hnsw/graph/index.h"
+#include "hnsw/graph/codes.h"
 
-/* Codes I4 are rows of 4 bits and their rest where the 4 bits fit a cache line; otherwise, and for integers, the rows
- * of the type's own codes with coarse ones beside them. */
+#include "base/thread.h"
+#include "hnsw/graph/vectors.h"
+
+/* Codes I4 have two forms. Where 4 bits an element fit a cache line, nodes have rows of 4 bits, and rows of the rest.
+ * Longer vectors, and integers, have rows of the type's own codes, and coarse rows. */
 sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params) {
     sl_dtype dtype = sl_dtype_is_float(params->dtype) ? SL_F32 : params->dtype;
     sl_codes codes = params->codes;
     graph->codes = codes;
-    /* Also says what is wrong with the parameters. */
+    /* sl_codec_init below also reports wrong parameters. */
     int coarse = codes == SL_CODES_I4 && sl_coarse_wanted(params->dim, params->metric, dtype);
     if (coarse) codes = dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
     SL_TRY(sl_codec_init(&graph->codec, params->dim, params->metric, dtype, codes));
@@ -19,7 +21,7 @@ sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params) {
     return SL_OK;
 }
 
-/* F32 and BF16 rows are the bare elements, the latter rounded up to 4 bytes; I16 rows are those of a codec. */
+/* F32 and BF16 rows are the bare elements. BF16 rows are rounded up to 4 bytes. I16 rows belong to a codec. */
 size_t sl_refine_width(const sl_graph *graph) {
     const size_t dim = graph->codec.dim;
     switch (graph->refine) {
@@ -39,7 +41,7 @@ static void vector_of(const void *ctx, size_t node, float *out) {
     sl_coded_floats(ctx, (uint32_t)node, out);
 }
 
-/* When there are many more vectors than a small sample was taken from. */
+/* Whether the projection must be learned: there is none, or the index has eight times the vectors of a small sample. */
 static int is_due(const sl_graph *graph, size_t n) {
     if (graph->n == 0) return 1;
     size_t learned = sl_coarse_learned(&graph->coarse);

@@ -1,3 +1,6 @@
+#include "hnsw/graph/deleted.h"
+
+#include "hnsw/graph/ids.h"
 #include "hnsw/graph/publish.h"
 
 size_t sl_dead_bytes(size_t n) {
@@ -51,7 +54,7 @@ void sl_dead_mark(sl_index *index, uint32_t node) {
     sl_index_touch(index, word, sizeof *word);
 }
 
-/* Says why an id was not found, in the words of who gave it. */
+/* Reports ids[i], which was not found, by its place in the caller's list. */
 static sl_status refuse(const uint64_t *ids, size_t i) {
     for (size_t j = 0; j < i; j++)
         if (ids[j] == ids[i])
@@ -63,8 +66,8 @@ static sl_status refuse(const uint64_t *ids, size_t i) {
                    i, (unsigned long long)ids[i]);
 }
 
-/* Marks the nodes of the first ids, up to one that is not there; *done is how many, and `nodes` which. An id that comes
- * again is not there any more. */
+/* Marks the nodes of the ids, up to the first id that is not found. An id that is given twice is not found the second
+ * time. `*done` gets the number of marked nodes, and `nodes` their numbers. */
 static sl_status mark(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes, size_t *done) {
     for (*done = 0; *done < n; ++*done) {
         sl_status status = sl_id_find(index, ids[*done], &nodes[*done]);

@@ -1,3 +1,5 @@
+#include "hnsw/graph/entry.h"
+
 #include "hnsw/graph/publish.h"
 
 sl_entry sl_entry_in(const sl_graph *graph, const sl_upper *upper) {

@@ -1,9 +1,12 @@
+#include "hnsw/graph/ids.h"
+
 #include "base/random.h"
-#include "hnsw/graph/publish.h"
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/view.h"
 
 #include <string.h>
 
-/* Load of at most a half, so that probing stays short. */
+/* The load is at most a half, so that probing stays short. */
 static size_t map_size_for(size_t n) {
     size_t size = 64;
     while (size < 2 * n)
@@ -15,7 +18,7 @@ static size_t map_place(const sl_id_map *map, uint64_t id) {
     return (size_t)sl_random_at(id, 0) & (map->size - 1);
 }
 
-/* The place of an id, or the empty one where it belongs. */
+/* The place of an id, or the empty place where the id belongs. */
 static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     size_t at = map_place(map, id);
     while (map->slots[at] != SL_NONE && sl_id_of(graph, map->slots[at]) != id)
@@ -23,7 +26,7 @@ static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     return at;
 }
 
-/* SL_NONE where the id was not there, or that of a deleted node, and now is this one's; else the node that has it. */
+/* Gives an id to a node, if no undeleted node has the id. Returns the node that has the id; SL_NONE if none had. */
 static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint32_t node) {
     uint32_t *slot = &map->slots[map_at(graph, map, id)];
     if (*slot != SL_NONE && !sl_is_dead(graph, *slot)) return *slot;
@@ -32,15 +35,15 @@ static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint
 }
 
 static void map_free(sl_index *index) {
-    /* Readers may be looking whether there is a map: none is not made none again. */
+    /* Readers may be looking for a map at this moment, so a missing map is not written again. */
     if (!index->id_map.slots) return;
     sl_mem_free(&index->graph.allocator, index->id_map.slots, index->id_map.size * sizeof(uint32_t));
     index->id_map.slots = NULL;
     index->id_map.size = 0;
 }
 
-/* A map of those of the first n nodes that are not deleted, with room for more. Of an id that stands twice, which only
- * a damaged file holds, the first node keeps it; *twice counts such ids. */
+/* Makes a map of the undeleted nodes among the first n, with room for `room` nodes. Only a damaged file has an id
+ * twice: the first node then keeps the id, and `*twice` counts the others. */
 static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_t room, size_t *twice) {
     void *slots;
     map->size = map_size_for(room);
@@ -82,8 +85,8 @@ static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
                    (unsigned long long)id);
 }
 
-/* Nodes that the file's writer has published since the map was made go into it first, which may move it: one caller at
- * a time. */
+/* Finds an id in a file that another process writes. Nodes published since the last look-up go into the map first.
+ * Filling may move the map, so one thread at a time is here. */
 static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
     sl_graph view;
     sl_id_map *map = &index->id_map;
@@ -98,7 +101,7 @@ static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
     return status;
 }
 
-/* The map of an index that keeps its ids, made where there is none. */
+/* Makes the map of an index that keeps ids, if there is none. */
 static sl_status map_need(sl_index *index) {
     sl_id_map *map = &index->id_map;
     if (!sl_has(&index->graph, SL_ARRAY_IDS) || __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) return SL_OK;
@@ -114,7 +117,7 @@ sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
     return find_in(index, id, node);
 }
 
-/* Whether the ids of the nodes from n on are their own numbers, so that none need to be kept. */
+/* Whether every node's id, with the n new ones, is the node's number. The index then keeps no ids. */
 static int are_identity(const sl_graph *graph, const uint64_t *ids, size_t n) {
     if (sl_has(graph, SL_ARRAY_IDS)) return 0;
     if (!ids) return graph->next_id == graph->n;
@@ -123,14 +126,14 @@ static int are_identity(const sl_graph *graph, const uint64_t *ids, size_t n) {
     return 1;
 }
 
-/* Another array of ids in the place of the one there is. */
+/* Replaces the array of ids. */
 static void put_ids(sl_index *index, void *ids, size_t width) {
     sl_mem_free(&index->layer0, index->graph.arrays[SL_ARRAY_IDS].at,
                 sl_array_bytes(&index->graph, SL_ARRAY_IDS, index->graph.capacity));
     sl_array_put(&index->graph, SL_ARRAY_IDS, ids, width);
 }
 
-/* From implicit or narrow ids to an array of whole ones. */
+/* Turns implicit or 32-bit ids into an array of 64-bit ids. */
 static sl_status make_explicit(sl_index *index) {
     void *block;
     if (index->graph.arrays[SL_ARRAY_IDS].width == sizeof(uint64_t)) return SL_OK;
@@ -142,8 +145,8 @@ static sl_status make_explicit(sl_index *index) {
     return SL_OK;
 }
 
-/* Back to the ids of the nodes there are. The map may hold nodes that do not exist, so that it is made anew when next
- * needed; ids that are their nodes' numbers need not be kept any longer. */
+/* Goes back to the ids of the existing nodes. The map may name nodes that do not exist, so the next look-up makes it
+ * again. The array of ids goes where every id is its node's number. */
 static void back_out(sl_index *index) {
     size_t node = 0;
     map_free(index);
@@ -169,7 +172,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     SL_TRY(make_explicit(index));
     size_t total = index->graph.n + n;
     uint64_t next = index->graph.next_id;
-    /* Ids that go on from the largest differ from all: where there is no map, none is needed. */
+    /* Ids above the largest differ from all others, so a missing map stays missing. */
     if (!ids && !index->id_map.slots) {
         for (size_t i = 0; i < n; i++)
             *sl_id_at(&index->graph, index->graph.n + i) = next++;
@@ -177,7 +180,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
         return SL_OK;
     }
     if (!index->id_map.slots || index->id_map.size < map_size_for(total)) {
-        /* A file may have room for a thousand times as many. */
+        /* A file may have room for a thousand times as many nodes as it has. */
         size_t room = index->graph.capacity < 2 * total ? index->graph.capacity : 2 * total;
         sl_status status = map_make(index, index->graph.n, total > room ? total : room);
         if (status != SL_OK) return refuse(index, status);

@@ -1,4 +1,4 @@
-#include "hnsw/graph/publish.h"
+#include "hnsw/graph/links.h"
 
 static int is_among(const uint32_t *ids, size_t count, uint32_t id) {
     for (size_t i = 0; i < count; i++)
@@ -11,7 +11,8 @@ static void store_link(const sl_index *index, uint32_t *link, uint32_t id) {
     sl_index_touch(index, link, sizeof *link);
 }
 
-/* Closes the gap at `at` of a list whose links end before *end: its last one goes there before it leaves its place. */
+/* Closes the gap at `at` of a list of `*end` links. The last link goes to the gap before the last place is cleared, so
+ * the list has the link at every moment. */
 static void close_gap(const sl_index *index, uint32_t *links, size_t at, size_t *end) {
     --*end;
     if (at != *end) {

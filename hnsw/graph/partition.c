@@ -14,12 +14,12 @@ void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions
 }
 
 sl_status sl_partition_codec(const sl_graph *graph, sl_codec *codec) {
-    /* Under IP too with a bias, which then says how far a partition reaches; see sl_partitions. */
+    /* IP needs a bias too, which says how far a partition reaches: see sl_partitions. */
     sl_metric metric = graph->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
     return sl_codec_init(codec, graph->codec.dim, metric, SL_F32, SL_CODES_I8);
 }
 
-/* The same bits as the first eight of sl_encode_query4, and the same scores but for a factor under COSINE. */
+/* The bits are the first eight of sl_encode_query4. The scores are the same, but for a factor under COSINE. */
 void sl_partition_ask(const sl_graph *graph, const void *query, sl_dtype dtype, void *buffer, float *floats,
                       sl_query_code *out) {
     size_t dim = graph->codec.dim;
@@ -37,7 +37,7 @@ static int bands_fall(const sl_partitions *partitions, size_t p) {
     return 1;
 }
 
-/* `n`: of what is parted, `what` and `several` names for one part of it and for more. */
+/* Checks partitions of n things. `what` names one partition in messages, `several` more than one. */
 static sl_status check(const sl_partitions *partitions, size_t n, const char *what, const char *several) {
     const sl_code_rows *rows = &partitions->codec.rows;
     const uint32_t *starts = partitions->starts;
@@ -64,7 +64,7 @@ sl_status sl_partitions_check(const sl_graph *graph) {
     return SL_OK;
 }
 
-/* A section where it lies in the mapping, or in memory where the index is there: in *out, also on failure. */
+/* Takes a section: the mapping's, or a copy for an index in memory. `*out` gets the memory, also on failure. */
 static sl_status take(sl_index *index, const sl_file_section *section, size_t size, sl_progress *progress, void **out) {
     *out = NULL;
     if (index->graph.place != SL_PLACE_DRAM) {
@@ -75,19 +75,27 @@ static sl_status take(sl_index *index, const sl_file_section *section, size_t si
     return sl_store_copy(index->store, section, *out, progress);
 }
 
-/* Parts of n things, `most` at most; `what` a name for these parts. */
-static sl_status load(sl_index *index, sl_section_kind starts_kind, sl_section_kind rows_kind, uint64_t n,
-                      uint64_t most, const char *what, sl_progress *progress, sl_partitions *out) {
-    const sl_file_section *starts = sl_store_section(index->store, starts_kind);
-    const sl_file_section *rows = sl_store_section(index->store, rows_kind);
+/* The sections of partitions, or of groups. */
+typedef struct sl_parted_sections {
+    sl_section_kind starts, rows;
+    uint64_t most;    /* partitions, or groups, that a file may have */
+    const char *what; /* their name in messages */
+} sl_parted_sections;
+
+/* Loads partitions of n things. */
+static sl_status load(sl_index *index, const sl_parted_sections *sections, uint64_t n, sl_progress *progress,
+                      sl_partitions *out) {
+    const sl_file_section *starts = sl_store_section(index->store, sections->starts);
+    const sl_file_section *rows = sl_store_section(index->store, sections->rows);
     if (!starts && !rows) return SL_OK;
     sl_codec codec;
     SL_TRY(sl_partition_codec(&index->graph, &codec));
     uint64_t words = starts ? starts->size / sizeof(uint32_t) : 0;
-    if (!rows || words < 2 || starts->size % sizeof(uint32_t) || words - 1 > most || words - 1 > n ||
+    if (!rows || words < 2 || starts->size % sizeof(uint32_t) || words - 1 > sections->most || words - 1 > n ||
         rows->size != (words - 1) * codec.rows.pitch)
-        return sl_fail(SL_ECORRUPT, "%s: %s of %llu and %llu bytes do not fit together", index->store->path, what,
-                       (unsigned long long)(starts ? starts->size : 0), (unsigned long long)(rows ? rows->size : 0));
+        return sl_fail(SL_ECORRUPT, "%s: %s of %llu and %llu bytes do not fit together", index->store->path,
+                       sections->what, (unsigned long long)(starts ? starts->size : 0),
+                       (unsigned long long)(rows ? rows->size : 0));
     void *block;
     *out = (sl_partitions){.count = (size_t)words - 1, .codec = codec};
     sl_status status = take(index, starts, (size_t)starts->size, progress, &block);
@@ -114,9 +122,12 @@ static sl_status load_bands(sl_index *index, sl_progress *progress, sl_partition
 }
 
 sl_status sl_partitions_load(sl_index *index, sl_progress *progress) {
-    SL_TRY(load(index, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, index->store->header.n,
-                SL_MAX_PARTITIONS, "partitions", progress, &index->graph.partitions));
-    SL_TRY(load(index, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, index->graph.partitions.count, SL_MAX_GROUPS,
-                "groups of partitions", progress, &index->graph.groups));
-    return load_bands(index, progress, &index->graph.partitions);
+    static const sl_parted_sections partitions = {SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS,
+                                                  SL_MAX_PARTITIONS, "partitions"};
+    static const sl_parted_sections groups = {SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, SL_MAX_GROUPS,
+                                              "groups of partitions"};
+    sl_graph *graph = &index->graph;
+    SL_TRY(load(index, &partitions, index->store->header.n, progress, &graph->partitions));
+    SL_TRY(load(index, &groups, graph->partitions.count, progress, &graph->groups));
+    return load_bands(index, progress, &graph->partitions);
 }

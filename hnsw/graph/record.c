@@ -21,7 +21,7 @@ sl_record sl_record_of(const sl_graph *graph) {
     size_t end = sl_round_up(record.at[SL_ARRAY_SUMS] + sizeof(uint32_t), sizeof(uint64_t));
     record.at[SL_ARRAY_LINKS] = sl_round_up(end, SL_CACHE_LINE);
     record.pitch = sl_round_up(record.at[SL_ARRAY_LINKS] + links, SL_RECORD_BLOCK);
-    /* Links that begin on a cache line are read from fewer of them, which is worth no block more. */
+    /* Links that begin on a cache line touch fewer lines. That gain is not worth a further block. */
     if (sl_round_up(end + links, SL_RECORD_BLOCK) == record.pitch) return record;
     record.at[SL_ARRAY_LINKS] = end;
     record.pitch = sl_round_up(end + links, SL_RECORD_BLOCK);

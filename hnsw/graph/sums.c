@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-/* Records that a thread looks at in a row. */
+/* Nodes that a thread takes at a time. */
 enum { RANGE = 1024 };
 
-/* A row in a record has no padding, which in an array is zeros. */
+/* Adds a row and its padding. A row in a record has no padding, so zeros stand for the padding. */
 static uint32_t add_row(uint32_t crc, const sl_array *array, uint32_t node) {
     static const uint8_t padding[SL_CACHE_LINE];
     crc = sl_crc32c(crc, array->at + node * array->step, array->size);
@@ -32,7 +32,7 @@ int sl_sum_holds(const sl_graph *graph, uint32_t node) {
     return *sl_sum_at(graph, node) == sl_sum_of(graph, node);
 }
 
-/* Again from the first on, for there are few if any. */
+/* Lists the bad nodes by a second pass from the first one. Bad nodes are few, so the pass is rare and ends early. */
 static void list_bad(const sl_graph *graph, size_t first, sl_sums_found *found, uint64_t *ids, size_t room) {
     found->node = first;
     found->first = sl_id_of(graph, (uint32_t)first);
@@ -44,7 +44,7 @@ typedef struct sl_summing {
     const sl_graph *graph;
     sl_progress *progress;
     size_t checked, bad; /* atomic */
-    size_t first;        /* atomic: the least of the bad */
+    size_t first;        /* atomic: the first bad node */
 } sl_summing;
 
 static void check_range(void *ctx, size_t from, size_t to) {

@@ -1,28 +1,29 @@
-/* Checksums of single records: of a file that is written in place, where no section's CRC can hold. A record is what an
- * add says and nothing else can say again: a node's codes, what they leave over, its row of the refine tier, and its
- * id. Rows that are walked on are made from those; links are held to their rules by a check. */
+/* Checksums of single nodes, in a file that is written in place. Such a file changes too often for a CRC of each
+ * section. A checksum covers what an add wrote and nothing can make again: a node's codes, their rest, the refine row
+ * and the id. Coarse rows can be made from these. sl_index_check checks links by their rules. */
 #ifndef SL_HNSW_GRAPH_SUMS_H
 #define SL_HNSW_GRAPH_SUMS_H
 
 #include "hnsw/graph/index.h"
 
-/* The CRC-32C of the node's rows that SL_ARRAY_SUMMED names, each with its padding, and of its id in 8 bytes. */
+/* The CRC-32C of the node's rows with SL_ARRAY_SUMMED, each with its padding, and of the id in 8 bytes. */
 uint32_t sl_sum_of(const sl_graph *graph, uint32_t node);
 
-/* The same as a row of SL_ARRAY_SUMS: see sl_derive_fn. */
+/* Writes the same as a row of SL_ARRAY_SUMS: see sl_derive_fn. */
 sl_derive_fn sl_sum_row;
 
-/* Whether a node's record is as its sum says. Of an index that has sums. */
+/* Whether a node's rows and id agree with the stored checksum. The index has checksums. */
 int sl_sum_holds(const sl_graph *graph, uint32_t node);
 
 typedef struct sl_sums_found {
     size_t checked, bad;
-    size_t node;    /* of the first bad record */
-    uint64_t first; /* and its id */
+    size_t node;    /* the first bad node */
+    uint64_t first; /* the first bad node's id */
 } sl_sums_found;
 
-/* Holds the records of an index that has sums to them, none of another; ids of the first `room` bad ones, in the order
- * of nodes, go to `ids`. Steps progress, which may be NULL, by records, and ends early where that is cancelled. */
+/* Checks all nodes against their checksums. An index without checksums passes.
+ * Parameters: `ids` gets the ids of the first `room` bad nodes, in the order of nodes; `progress` may be NULL, is
+ * stepped by nodes, and may cancel the check. */
 sl_sums_found sl_sums_check(const sl_graph *graph, size_t threads, uint64_t *ids, size_t room, sl_progress *progress);
 
 #endif

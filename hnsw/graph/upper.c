@@ -1,3 +1,5 @@
+#include "hnsw/graph/upper.h"
+
 #include "base/random.h"
 #include "hnsw/graph/publish.h"
 
@@ -5,7 +7,7 @@
 #include <string.h>
 
 uint32_t sl_level_of(const sl_graph *graph, uint32_t node) {
-    /* Exponentially distributed with the mean 1 / ln M that the paper recommends. */
+    /* Levels are distributed exponentially, with the mean 1 / ln M that the HNSW paper recommends. */
     double level = -log(sl_random_unit(graph->seed, node)) / log((double)graph->m);
     return level < SL_MAX_LEVEL ? (uint32_t)level : SL_MAX_LEVEL;
 }
@@ -66,7 +68,7 @@ sl_upper sl_upper_lay_out(const sl_graph *graph, void *block, sl_copying parts[S
     return (sl_upper){.nodes = nodes, .start = start, .links = links, .count = own->count, .rows = own->rows};
 }
 
-/* The first slot whose node is not below the given one. */
+/* The first slot whose node is `node` or greater. */
 static size_t slot_from(const sl_upper *upper, size_t node) {
     size_t low = 0, high = upper->count;
     while (low < high) {
@@ -83,7 +85,7 @@ void sl_upper_truncate(sl_graph *graph, size_t first) {
     sl_upper *upper = &graph->upper;
     if (upper->count == 0) return;
     upper->count = slot_from(upper, first);
-    /* A mapped file may say anything. */
+    /* A mapped file may hold any number. */
     size_t rows = upper->start[upper->count];
     if (rows < upper->rows) upper->rows = rows;
 }

@@ -1,6 +1,8 @@
+#include "hnsw/graph/vectors.h"
+
 #include "distance/codec/encode.h"
 #include "distance/codec/encode4.h"
-#include "hnsw/graph/index.h"
+#include "hnsw/graph/ids.h"
 
 sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_t stride) {
     size_t size = sl_dtype_size(dtype);

@@ -2,8 +2,12 @@
 #include "base/params.h"
 #include "base/random.h"
 #include "hnsw/build/reach.h"
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/entry.h"
+#include "hnsw/graph/ids.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/sums.h"
+#include "hnsw/graph/view.h"
 #include "hnsw/search/topk.h"
 #include "hnsw/search/widen.h"
 #include "storage/heal.h"
@@ -12,8 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Beside a writer a list, or the marks of deleted nodes, may be read half written: then they are read again, so often
- * and after so many nanoseconds. */
+/* A check beside a writer may read a list, or the marks of deleted nodes, half written. The check then reads again, up
+ * to TRIES times, with a PAUSE in nanoseconds. */
 enum { TRIES = 200, PAUSE = 1000000 };
 
 typedef struct sl_check {
@@ -24,8 +28,8 @@ typedef struct sl_check {
     sl_check_report report;
     sl_sums_found records;
     sl_progress progress;
-    uint64_t quiet; /* of a view, what sl_writable_quiet returned at the beginning */
-    size_t beyond;  /* of a view, links to what it does not count and the file has room for */
+    uint64_t quiet; /* for a view: the first result of sl_writable_quiet */
+    size_t beyond;  /* for a view: links to nodes that the view does not count and the file has room for */
 } sl_check;
 
 void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
@@ -33,7 +37,7 @@ void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Whether the index is a view, and its file was or may have been written since the check began. */
+/* Whether the index follows a file that was, or may have been, written since the check began. */
 static int is_moving(const sl_check *check) {
     return check->index->published && (!check->quiet || sl_writable_quiet(check->index->store) != check->quiet);
 }
@@ -42,11 +46,11 @@ static void pause_for_writer(void) {
     nanosleep(&(struct timespec){0, PAUSE}, NULL);
 }
 
-/* Links of one list. */
+/* The links of one list, counted. */
 typedef struct found_links {
     size_t length;
-    size_t faults; /* that break a rule: out of range, to the node itself, twice, or behind the list's end */
-    size_t beyond; /* to what is not counted, and there is room for */
+    size_t faults; /* links out of range, to the node itself, that stand twice, or behind the list's end */
+    size_t beyond; /* links to ids that the layer does not count and has room for */
 } found_links;
 
 static found_links look_at_links(const uint32_t *links, const sl_layer *layer, size_t room, uint32_t self) {
@@ -66,7 +70,8 @@ static found_links look_at_links(const uint32_t *links, const sl_layer *layer, s
     return found;
 }
 
-/* Of an index that is no view nothing is beyond what it counts. */
+/* Looks at a list, again and again while a writer may be changing it. An index that is no view has no links beyond its
+ * counts. */
 static found_links look_until_still(const sl_check *check, const uint32_t *links, const sl_layer *layer,
                                     uint32_t self) {
     const sl_graph *graph = check->graph;
@@ -84,7 +89,7 @@ static found_links look_until_still(const sl_check *check, const uint32_t *links
 static int row_is_finite(const sl_graph *graph, size_t node) {
     const sl_codec *codec = &graph->codec;
     const uint8_t *row = sl_row(graph, (uint32_t)node);
-    /* Where there is a second row, the length is there. */
+    /* The last row of a node has the norm. */
     const uint8_t *last = codec->rest.pitch ? sl_rest_row(graph, (uint32_t)node) : row;
     return sl_field_is_finite(row, codec->rows.factor) &&
            (!codec->rows.bias || sl_field_is_finite(row, codec->rows.bias)) &&
@@ -115,7 +120,7 @@ static void check_layer0(sl_check *check) {
     }
     report->bad_links += bad;
     check->beyond += beyond;
-    /* No query can be brought into the form of rows that came from a broken projection. */
+    /* A broken projection makes every row useless, because queries need the projection too. */
     report->bad_vectors =
         sl_has(graph, SL_ARRAY_PROJECTION) && !sl_coarse_is_finite(&graph->coarse) ? graph->n : vectors;
     report->min_degree = graph->n ? smallest : 0;
@@ -123,7 +128,7 @@ static void check_layer0(sl_check *check) {
     report->mean_degree = graph->n ? (double)sum / (double)graph->n : 0;
 }
 
-/* Slots ascend by node, their rows follow one another, and links on a level lead to slots that stand on it. */
+/* Checks that slots ascend by node, that their rows are consecutive, and that links lead to slots on the same level. */
 static void check_upper(sl_check *check) {
     const sl_graph *graph = check->graph;
     const sl_upper *upper = &graph->upper;
@@ -133,7 +138,7 @@ static void check_upper(sl_check *check) {
         int bad = upper->nodes[slot] >= graph->n || (slot > 0 && upper->nodes[slot - 1] >= upper->nodes[slot]) ||
                   (slot == 0 && first != 0) || end <= first || end > upper->rows || end - first > SL_MAX_LEVEL;
         report->bad_upper += (size_t)bad;
-        /* A broken record's rows may be all there are. */
+        /* A broken slot may claim all rows, so its rows are not checked. */
         for (uint32_t row = first; !bad && row < end; row++) {
             const sl_layer layer = sl_layer_at(graph, row - first + 1);
             const uint32_t *links = upper->links + (size_t)row * graph->m;
@@ -155,7 +160,7 @@ static sl_status check_reach(sl_check *check) {
     sl_reach reach;
     SL_TRY(sl_reach_init(&reach, graph, graph->n, 0));
     check->report.unreachable = graph->n - sl_reach_run(&reach);
-    /* The same bits again, now for nodes that some list names. */
+    /* The second pass uses the same bits for nodes that some list names. */
     memset(reach.reached, 0, (graph->n / 64 + 1) * sizeof(uint64_t));
     size_t named = 0;
     uint32_t entry = sl_entry_get(graph).node;
@@ -172,7 +177,7 @@ static sl_status check_reach(sl_check *check) {
     return SL_OK;
 }
 
-/* The score of the k-th nearest of what the walk was asked, among all rows but its own and those of deleted nodes. */
+/* The score of the k-th nearest node to the walk's query. The query's own node and deleted nodes do not count. */
 static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
     const sl_pool *pool = &walk->pool;
     top->size = 0;
@@ -183,8 +188,8 @@ static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
     return top->size ? top->entries[0].score : 0;
 }
 
-/* Share of the k nearest that a walk finds. What scores as well as the k-th nearest counts, so that copies of one
- * vector do not pass for misses. */
+/* The share of the k nearest nodes that a walk finds. A node that scores as well as the k-th nearest counts too, so
+ * that copies of one vector are no misses. */
 static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i) {
     const sl_graph *graph = check->graph;
     size_t drawn = sl_next_undeleted(graph, sl_random_at(graph->seed ^ 0x636865636bu, i) % graph->n);
@@ -251,7 +256,7 @@ static void check_records(sl_check *check) {
     check->report.bad_records = check->records.bad;
 }
 
-/* Whether a writer still has to prove that all nodes are reached, and to link those that are not. */
+/* Whether a writer still owes the proof that all nodes can be reached. */
 static int is_proof_owed(const sl_check *check) {
     const sl_index *index = check->index;
     return index->published && (sl_published_read(index->published).unverified || is_moving(check));
@@ -282,13 +287,13 @@ static sl_status verdict(const sl_check *check) {
     return SL_OK;
 }
 
-/* A view counts what was there when it was made. A writer's commit may have brought links to newer nodes since. In a
- * file that nobody writes such links are out of range. */
+/* Judges links beyond a view's counts. A writer's commit may have added links to newer nodes after the view was made.
+ * In a file that nobody writes, such links are out of range. */
 static void judge_beyond(sl_check *check) {
     if (check->beyond && !is_moving(check)) check->report.bad_links += check->beyond;
 }
 
-/* A commit writes the marks before their count. */
+/* Checks the marks of deleted nodes, again while a writer works: a commit writes the marks before their count. */
 static sl_status check_dead(sl_check *check) {
     sl_status status = sl_dead_check(check->graph);
     for (int i = 0; status != SL_OK && i < TRIES && is_moving(check); i++) {
@@ -299,7 +304,7 @@ static sl_status check_dead(sl_check *check) {
     return status;
 }
 
-/* Before anything is looked at that a dead writer left half done. */
+/* Refuses a file that a dead writer left half done. This check comes before all others. */
 static sl_status check_mended(const sl_check *check) {
     const sl_index *index = check->index;
     if (!index->published || !check->quiet) return SL_OK;
@@ -308,7 +313,7 @@ static sl_status check_mended(const sl_check *check) {
     return is_moving(check) ? SL_OK : status;
 }
 
-/* The graph's parts in turn, as far as each can be walked safely whatever the file holds. */
+/* Checks the graph part by part. Each check is safe whatever the file holds. */
 static sl_status check_graph(sl_check *check) {
     const sl_graph *graph = check->graph;
     if (graph->n == 0) return SL_OK;
@@ -341,7 +346,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
                       graph->n * (1 + check.params.sample + (check.params.scrub && sl_has(graph, SL_ARRAY_SUMS))) +
                           (index->store ? index->store->size : 0));
     sl_status status = check_file(&check);
-    /* Of damaged pages records say which vectors they are of. */
+    /* After damaged pages, records say which vectors are damaged. */
     if (status == SL_OK || check.report.bad_pages) check_records(&check);
     if (check.report.bad_records) status = verdict(&check);
     if (status == SL_OK) status = check_graph(&check);

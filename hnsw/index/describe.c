@@ -1,6 +1,7 @@
-/* What a file of an index is made of. */
+/* The sections of an index's file, in their order. */
 #include "hnsw/index/describe.h"
 
+#include "hnsw/graph/entry.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/search/settings.h"
 
@@ -13,14 +14,15 @@ uint32_t sl_file_id_width(const sl_graph *graph) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * As small as it can be
+ * The smallest file
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void put(sl_description *out, sl_section_kind kind, uint32_t flags, const void *data, uint64_t size) {
     out->sections[out->count++] = (sl_section_source){(uint32_t)kind, flags, data, size, 0, NULL};
 }
 
-/* Rows of `row` bytes: as they lie, or brought together on the way, with zeros behind what lies of each. */
+/* Adds a section of rows of `row` bytes. Rows that lie apart are brought together while they are written, and zeros
+ * stand for missing padding. */
 static void put_rows(sl_description *out, sl_section_kind kind, const sl_array *array, size_t row, uint64_t size,
                      const sl_described_as *as) {
     put(out, kind, SL_SECTION_REQUIRED, array->at, size);
@@ -34,7 +36,7 @@ static void put_rows(sl_description *out, sl_section_kind kind, const sl_array *
 static void put_records(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
     sl_record record = sl_record_of(graph);
     out->header.record_pitch = (uint32_t)record.pitch;
-    /* From records too: the bytes between the parts are zero in the file. */
+    /* Records are taken apart and put together too, so that the bytes between their parts are zeros. */
     sl_split_rows *rows = &out->rows[out->row_count++];
     *rows = (sl_split_rows){.row = record.pitch, .window = as->window};
     rows->count = sl_record_parts(graph, &record, as->made, rows->parts);
@@ -42,18 +44,18 @@ static void put_records(const sl_graph *graph, const sl_described_as *as, sl_des
     out->sections[out->count - 1].rows = rows;
 }
 
-/* Bytes of a row in a file of the index, or 1 for marks; 0: the smallest file has no such array. */
+/* Bytes of a row in the smallest file, or 1 for marks; 0: the file has no such array. */
 static size_t width_in_file(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind) {
     const size_t width = graph->arrays[kind].width;
     const unsigned flags = sl_array_lines[kind].flags;
     if (flags & SL_ARRAY_FILED) return 0;
     if (kind == SL_ARRAY_IDS) return as->id_width;
     if (kind == SL_ARRAY_DEAD) return graph->dead_count != 0;
-    /* Coarse rows and their projection are learned from vectors. */
+    /* The projection of coarse rows is learned from vectors, so an empty index has none. */
     return kind == SL_ARRAY_COARSE || (flags & SL_ARRAY_SINGLE) ? (graph->n ? width : 0) : width;
 }
 
-/* An array of the index, or the one that was made in its place. */
+/* The array to save: the one that the save made, or the index's own. */
 static const sl_array *array_to_save(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind) {
     return as->made[kind].at ? &as->made[kind] : &graph->arrays[kind];
 }
@@ -143,11 +145,11 @@ void sl_describe_own(const sl_graph *graph, sl_description *out) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * With room
+ * The file with room
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A node stands on level 1 with probability 1/m and is on 1/(m - 1) upper levels in the mean; ten standard deviations
- * more are never met. */
+/* A node stands on level 1 with probability 1/m. A node is on 1/(m - 1) upper levels in the mean. Ten standard
+ * deviations above the mean do not happen. */
 sl_extent sl_room_for(const sl_graph *graph, size_t n) {
     double count = (double)n, p = 1 / (double)graph->m, mean = p / (1 - p);
     double slots = count * p + 10 * sqrt(count * p * (1 - p)) + 64;
@@ -159,7 +161,7 @@ sl_extent sl_room_for(const sl_graph *graph, size_t n) {
     return room;
 }
 
-/* The section of a kind among those described, made where there is none. */
+/* The section of a kind; the function adds one, if there is none. */
 static sl_section_source *section_for(sl_description *out, sl_section_kind kind) {
     for (size_t i = 0; i < out->count; i++)
         if (out->sections[i].kind == (uint32_t)kind) return &out->sections[i];
@@ -167,7 +169,8 @@ static sl_section_source *section_for(sl_description *out, sl_section_kind kind)
     return &out->sections[out->count - 1];
 }
 
-/* The section can be written in place, and is `bytes` long; 0: there is none. */
+/* Makes a section of `bytes` that can be written in place. With 0 bytes the file gets no section, and the function
+ * returns NULL. */
 static sl_section_source *make_room(sl_description *out, sl_section_kind kind, uint64_t bytes) {
     if (!bytes) return NULL;
     sl_section_source *section = section_for(out, kind);
@@ -183,7 +186,7 @@ static size_t width_with_room(const sl_graph *graph, sl_array_kind kind) {
     return kind == SL_ARRAY_SUMS ? sizeof(uint32_t) : graph->arrays[kind].width;
 }
 
-/* Arrays with this value of SL_ARRAY_FILED. */
+/* Makes room in the arrays that have, or have not, the flag SL_ARRAY_FILED. */
 static void make_room_in_arrays(const sl_graph *graph, size_t n, const sl_described_as *as, int filed,
                                 sl_description *out) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
@@ -198,7 +201,7 @@ static void make_room_in_arrays(const sl_graph *graph, size_t n, const sl_descri
     }
 }
 
-/* The last section is SL_SECTION_LIVE, so that the file ends with a whole line. */
+/* SL_SECTION_LIVE is the last section, so that the file ends with a whole line of the section. */
 void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_described_as *as, const uint8_t *live,
                           sl_description *out) {
     const uint64_t word = sizeof(uint32_t);
@@ -222,7 +225,7 @@ void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_descri
  * Counting
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Sections that are no array of nodes; the others are not counted by themselves. */
+/* The counted sections that are no array of arrays.def. */
 static const struct {
     sl_section_kind section;
     size_t in_stats, in_plan;

@@ -1,11 +1,12 @@
 #include "base/params.h"
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/ids.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/sums.h"
 
 #include <string.h>
 
-/* A sound record near a damaged one, for walks to go by in its place: of a neighbour, or else of anyone. SL_NONE where
- * there is none. */
+/* A sound node whose rows can replace a damaged node's rows: a neighbour, or else any node. SL_NONE: there is none. */
 static uint32_t stand_in(const sl_graph *graph, uint32_t node) {
     const sl_layer layer = sl_layer_at(graph, 0);
     uint32_t known[2 * SL_MAX_M];
@@ -17,8 +18,8 @@ static uint32_t stand_in(const sl_graph *graph, uint32_t node) {
     return SL_NONE;
 }
 
-/* The node stays in the graph, which others hang on, as a deleted copy of another. Its id is left: it may be what is
- * damaged, and a deleted node's counts for nothing. */
+/* Deletes a damaged node and gives it the rows of another. The node stays in the graph, because walks pass it. The id
+ * stays as it is, even if damaged, because a deleted node's id does not count. */
 static void drop(sl_index *index, uint32_t node, uint32_t from) {
     if (!sl_is_dead(&index->graph, node)) {
         sl_dead_mark(index, node);

@@ -1,4 +1,7 @@
+#include "hnsw/index/lifecycle.h"
+
 #include "base/params.h"
+#include "hnsw/graph/codes.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
 #include "hnsw/search/searcher_pool.h"

@@ -2,6 +2,7 @@
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/graph/sums.h"
+#include "hnsw/index/lifecycle.h"
 #include "hnsw/index/open_check.h"
 #include "hnsw/index/recover.h"
 #include "hnsw/place/dram_copy.h"
@@ -18,7 +19,7 @@ void sl_open_params_init_sized(sl_open_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* The parameters in a header, for the checks of a new index; what they do not cover is checked here. */
+/* Takes parameters from a header. sl_index_new checks most of them; this function checks the others. */
 static sl_status params_from(const sl_file_header *header, const sl_open_params *open, sl_index_params *params) {
     sl_index_params_init(params);
     params->dim = header->dim;
@@ -38,7 +39,7 @@ static sl_status params_from(const sl_file_header *header, const sl_open_params 
     return SL_OK;
 }
 
-/* Room is what only a file has that is written in place. */
+/* Checks the header's room. A file that is written in place has room; no other file has. */
 static sl_status check_room_in(const sl_index *index, const sl_file_header *header) {
     int none = header->room == 0 && header->upper_room == 0 && header->rows_room == 0;
     int sane = header->room <= SL_MAX_VECTORS && header->upper_room < SL_NONE && header->rows_room < SL_NONE;
@@ -76,8 +77,7 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
     return SL_OK;
 }
 
-/* How many of everything the index has, and how many its sections have room for: the same where the file is not written
- * in place. */
+/* The counts of the index, and the room in its sections. Both are equal in a file that is not written in place. */
 typedef struct sl_sizes {
     sl_extent has, room;
     size_t dead;
@@ -111,16 +111,17 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_pu
     return SL_OK;
 }
 
-/* What a section holds: its first `has` bytes count, of `room` that the section must have; 0 means that there is no
- * such section. */
+/* The expected contents of a section. The section has `room` bytes, and the first `has` count. A room of 0 means that
+ * the file has no such section. */
 typedef struct sl_loading {
     uint32_t kind;
     uint64_t has, room;
-    size_t slack; /* bytes behind it that kernels may read, where it is copied */
+    size_t slack; /* bytes behind a copy, which kernels may read */
     const sl_allocator *allocator;
 } sl_loading;
 
-/* NULL where none is due: also where there is one that holds nothing, which nothing must be read from. */
+/* Finds a section and checks its size. `*out` is NULL where no section is due, and for a section without bytes, which
+ * nothing must read. */
 static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t size, const sl_file_section **out) {
     *out = sl_store_section(index->store, kind);
     uint64_t found = *out ? (*out)->size : 0;
@@ -130,7 +131,7 @@ static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t siz
                    kind, sl_section_name(kind), (unsigned long long)found, (unsigned long long)size);
 }
 
-/* Into the mapping or into memory, which stays with the index whether or not the copy succeeds. */
+/* Points `*out` into the mapping, or at a copy in memory. The index owns the copy, also after a failure. */
 static sl_status load(const sl_index *index, const sl_loading *loading, void **out, sl_progress *progress) {
     const sl_file_section *section;
     const uint64_t has = loading->has;
@@ -179,7 +180,7 @@ static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress 
     return SL_OK;
 }
 
-/* Bytes of a row in the file, or 1 for the marks; 0 where the file has no such array, or holds it in records. */
+/* Bytes of a row in the file, or 1 for marks; 0: the file has no such array, or has it in records. */
 static size_t width_in_file(const sl_graph *graph, const sl_sizes *sizes, sl_array_kind kind) {
     switch (kind) {
     case SL_ARRAY_IDS:
@@ -197,7 +198,7 @@ static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kin
     const sl_array_line *line = &sl_array_lines[kind];
     const size_t width = width_in_file(&index->graph, sizes, kind);
     const int single = (line->flags & SL_ARRAY_SINGLE) != 0;
-    /* A file without vectors has no row that stands for all of them. */
+    /* A file without vectors has no row that serves the whole index. */
     const int absent = !width || (sizes->records && sl_record_holds(&index->graph, kind)) ||
                        (single && sizes->has.n == 0 && !sizes->live);
     sl_loading loading = {.kind = line->section, .allocator = sl_array_allocator(index, kind)};
@@ -215,13 +216,13 @@ static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kin
     } else {
         status = load(index, &loading, &block, progress);
     }
-    /* Without memory ids are the nodes' numbers, and no node is marked. */
+    /* An index without an array of ids has the nodes' numbers as ids; without marks, no node is deleted. */
     int later = kind == SL_ARRAY_IDS || kind == SL_ARRAY_DEAD || kind == SL_ARRAY_SUMS;
     sl_array_put(&index->graph, kind, block, block || !later ? width : 0);
     return status;
 }
 
-/* The parts of records as arrays in memory. Sums stay in the mapping: the copy is held to them. */
+/* Copies the parts of records into arrays. The checksums stay in the mapping, where the copy's check reads them. */
 static sl_status part_records(sl_index *index, const sl_record *record, const sl_file_section *section, size_t n,
                               sl_progress *progress) {
     sl_split_rows rows = {.row = record->pitch};
@@ -230,7 +231,7 @@ static sl_status part_records(sl_index *index, const sl_record *record, const sl
     index->graph.arrays[SL_ARRAY_IDS].width = sizeof(uint64_t);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         if (!record->size[kind] || (sl_array_lines[kind].flags & SL_ARRAY_FILED)) continue;
-        /* Records have no padding, which in arrays that kernels read must be zeros. */
+        /* Rows in records have no padding. Kernels need padding of zeros in arrays. */
         SL_TRY(sl_array_lines[kind].slack
                    ? sl_mem_alloc(&index->layer0, sl_array_bytes(&index->graph, kind, n), &block)
                    : sl_mem_take(&index->layer0, sl_array_bytes(&index->graph, kind, n), &block));
@@ -271,7 +272,7 @@ static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress
 static sl_status check_address_space(const sl_index *index, const sl_file_header *header) {
     uint64_t most, n = header->n > header->room ? header->n : header->room;
     uint64_t rows = header->upper_rows > header->rows_room ? header->upper_rows : header->rows_room;
-    /* All rows of a node in one: where rows as long fit the address space, every array does. */
+    /* If the sum of a node's rows, times the nodes, fits the address space, every array does. */
     uint64_t row = sl_record_of(&index->graph).pitch + sizeof(uint64_t);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
         row += index->graph.arrays[kind].width;
@@ -298,13 +299,13 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     index->unverified = (size_t)facts.unverified;
     index->graph.next_id = facts.next_id;
     index->graph.quant_error = (sl_quant_error){facts.quant_error_sum, facts.quant_error_max, facts.quant_error_count};
-    /* The node that belongs to the slot is read with a check, since the file may say anything. */
+    /* The file may hold any slot. Readers check the slot's node when they read it. */
     index->graph.entry = facts.entry;
     return SL_OK;
 }
 
-/* Of a file that is written in place: to write it, to read it while another may, or to copy it, for which nobody must;
- * *held then is what keeps others from writing until it is released. */
+/* Takes a file that is written in place: to write it, to read it beside a writer, or to copy it. A copy needs a lock
+ * that keeps writers off; `*held` gets the lock, which the caller releases. */
 static sl_status take_file(sl_index *index, const sl_open_params *open, int *held) {
     sl_store *store = index->store;
     const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
@@ -326,7 +327,8 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
     return open->place == SL_PLACE_DRAM && !open->exclusive ? sl_writable_hold(store, held) : SL_OK;
 }
 
-/* What a later save over the file is held to. A claim is taken before anything is read that it is to protect. */
+/* Notes the file's state, which a later save over the file is checked against. An exclusive claim is taken before the
+ * data that it protects is read. */
 static sl_status take_origin(sl_index *index, const sl_open_params *open) {
     const sl_store *store = index->store;
     SL_TRY(sl_origin_make(store, &index->graph.allocator, &index->origin));
@@ -335,19 +337,19 @@ static sl_status take_origin(sl_index *index, const sl_open_params *open) {
                                                                                         : SL_OK;
 }
 
-/* What is copied into memory is held to the checksums there are. The copying verified the sections that have a CRC.
- * Zeros between sections are not copied: a save would put new ones in the place of damaged ones. */
+/* Verifies the checksums that copying has not verified: copying verifies sections with a CRC. The zeros between
+ * sections are not copied, and a save would replace damaged ones, so the function verifies them too. */
 static sl_status verify_rest(const sl_index *index, sl_progress *progress) {
     sl_pages_found found;
     if (sl_writable_head(index->store)) SL_TRY(sl_page_sums_verify(index->store, &found, progress));
     return sl_store_verify_gaps(index->store, progress);
 }
 
-/* The copy in memory needs its file no more, once it is held to all that the file says. */
+/* Checks the copy in memory against the file, and then closes the file. */
 static sl_status settle_copy(sl_index *index, size_t threads, sl_progress *progress) {
     sl_status status = sl_open_check(&index->graph, threads);
     if (status != SL_OK) return sl_fail_in(status, "%s", index->store->path);
-    /* Last, since records can say which vectors are damaged. */
+    /* Pages are verified last, because records can name the damaged vectors. */
     index->store->threads = threads;
     SL_TRY(verify_rest(index, progress));
     sl_store_close(index->store, &index->graph.allocator);
@@ -377,13 +379,13 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     SL_TRY_GOTO(take_file(index, open, &held), fail);
     SL_TRY_GOTO(take_origin(index, open), fail);
     SL_TRY_GOTO(sl_numa_place_init(index, open->numa, open->numa_node, open->numa_ops), fail);
-    /* What a policy has placed where the thread is that writes it first, this one has to write. */
+    /* The local policy places pages at the thread that writes them first, so the caller's thread copies alone. */
     const size_t copying = open->numa == SL_NUMA_LOCAL ? 1 : open->threads;
     store->threads = copying;
     sl_progress progress;
     sl_progress_start(&progress, open->progress, open->progress_ctx, store->size);
     SL_TRY_GOTO(load_arrays(index, &store->header, &progress), fail);
-    store->threads = 1; /* a check has its own */
+    store->threads = 1; /* a check sets its own number */
     SL_TRY_GOTO(sl_numa_place_read(index, open->prefault, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
     if (open->place != SL_PLACE_DRAM && !index->writer) index->published = sl_writable_head(store);

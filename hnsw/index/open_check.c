@@ -1,13 +1,15 @@
 #include "hnsw/index/open_check.h"
 
 #include "base/crew.h"
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/entry.h"
 #include "hnsw/graph/sums.h"
 
-/* Nodes that a thread looks at in a row. */
+/* Nodes that a thread takes at a time. */
 enum { RANGE = 4096 };
 
-/* Whether one of these links is neither of a vector nor the end of a list. Without a branch, so that many are looked at
- * at once: after the end, which is the largest word, comes 0. */
+/* Whether one of the links is neither a vector nor the end of a list. SL_NONE is the largest word, so SL_NONE + 1 is 0
+ * and passes. The loop has no branch, so that compilers check many links at once. */
 static int has_stray(const uint32_t *links, size_t count, uint32_t n) {
     uint32_t stray = 0;
     for (size_t i = 0; i < count; i++)
@@ -17,10 +19,10 @@ static int has_stray(const uint32_t *links, size_t count, uint32_t n) {
 
 typedef struct sl_nodes {
     const sl_graph *graph;
-    size_t first_bad; /* atomic: the first of a range that has a node with a fault */
+    size_t first_bad; /* atomic: the first node of the first range with a fault */
 } sl_nodes;
 
-/* In memory, links lie one behind the other. */
+/* The index is in memory, so the lists of consecutive nodes lie one behind the other. */
 static int has_stray_links(const sl_graph *graph, size_t from, size_t to) {
     return has_stray(sl_links(graph, from), (to - from) * graph->m0, (uint32_t)graph->n);
 }

@@ -1,11 +1,11 @@
-/* What an index that may be written to is held to once, when it is opened, so that writers need not doubt what they
- * read. A mapped one is checked as it is walked. */
+/* The check of an index that was copied into memory. A writer of such an index then trusts its numbers. A mapped index
+ * is not checked at opening: walks check the numbers that they read. */
 #ifndef SL_HNSW_INDEX_OPEN_CHECK_H
 #define SL_HNSW_INDEX_OPEN_CHECK_H
 
 #include "hnsw/graph/index.h"
 
-/* Of an index in DRAM whose file has not been closed yet. SL_ECORRUPT says what breaks which rule. */
+/* Checks an index in DRAM before its file is closed. Errors: SL_ECORRUPT names the fault. */
 sl_status sl_open_check(const sl_graph *graph, size_t threads);
 
 #endif

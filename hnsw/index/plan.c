@@ -1,19 +1,21 @@
-/* The size of an index that is not made yet. */
+/* sl_index_plan: the sizes of an index before it is made. */
 #include "base/params.h"
+#include "hnsw/build/partition_make.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/index/describe.h"
+#include "hnsw/index/lifecycle.h"
 #include "hnsw/place/dram_copy.h"
 
 #include <math.h>
 
-/* An index of n vectors as far as its sizes go: it has no arrays. */
+/* Gives an index without arrays the counts of an index of n vectors. */
 static sl_status expect_nodes(sl_graph *graph, size_t n) {
     double count = (double)n, p = 1 / (double)graph->m;
     graph->n = n;
     graph->next_id = n;
     sl_array_put(graph, SL_ARRAY_IDS, NULL, n < SL_RENUMBER_LEAST ? 0 : sizeof(uint32_t));
-    /* A node stands on level 1 with probability 1/m, and is on 1/(m - 1) upper levels in the mean. */
+    /* A node stands on level 1 with probability 1/m. A node is on 1/(m - 1) upper levels in the mean. */
     graph->upper.count = (size_t)(count * p + 0.5);
     graph->upper.rows = (size_t)(count * p / (1 - p) + 0.5);
     if (n < SL_RENUMBER_LEAST) return SL_OK;
@@ -24,7 +26,8 @@ static sl_status expect_nodes(sl_graph *graph, size_t n) {
     return sl_partition_codec(graph, &graph->partitions.codec);
 }
 
-/* Slots and rows rise and fall together, so that the deviation of their sum is no more than the sum of theirs. */
+/* The standard deviation of the upper layers' bytes, at most. The deviation of a sum is at most the sum of both
+ * deviations; slots and rows rise and fall together. */
 static uint64_t upper_deviation(const sl_graph *graph) {
     double count = (double)graph->n, p = 1 / (double)graph->m;
     double slots = sqrt(count * p * (1 - p)), rows = sqrt(count * p) / (1 - p);

@@ -1,9 +1,12 @@
 #include "hnsw/index/recover.h"
 
 #include "hnsw/build/insert.h"
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/links.h"
 #include "hnsw/graph/publish.h"
+#include "hnsw/graph/upper.h"
 
-/* The lists that the node was to be put into when the crash came. */
+/* Removes double links from the lists into which the node was being linked at the crash. */
 static void tidy_round(const sl_index *index, uint32_t node) {
     uint32_t slot, top = sl_level_and_slot(&index->graph, node, &slot);
     for (uint32_t level = 0; level <= top && level <= SL_MAX_LEVEL; level++) {

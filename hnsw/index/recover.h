@@ -1,11 +1,11 @@
-/* After a crash: what an index that was just opened to be written is mended of. */
+/* Recovery after a crash in persistent memory. */
 #ifndef SL_HNSW_INDEX_RECOVER_H
 #define SL_HNSW_INDEX_RECOVER_H
 
 #include "hnsw/graph/index.h"
 
-/* Nodes that a crash left half linked are linked, slots without a node are let go, and marks of deletion that a crash
- * left uncounted are counted. */
+/* Mends an index that was just opened to be written. The function links half-linked nodes, frees slots without a node,
+ * and counts uncounted marks of deletion. */
 sl_status sl_index_recover(sl_index *index);
 
 #endif

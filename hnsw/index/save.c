@@ -2,6 +2,7 @@
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/graph/sums.h"
+#include "hnsw/graph/view.h"
 #include "hnsw/index/describe.h"
 #include "hnsw/search/settings.h"
 #include "storage/locks.h"
@@ -13,10 +14,10 @@ void sl_save_params_init_sized(sl_save_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Memory for the time of a save. */
+/* Memory that a save holds until its end. */
 typedef struct save_parts {
-    sl_array
-        made[SL_ARRAY_KINDS]; /* ids in the file's width, sums and marks where the file has them and the index not */
+    /* ids in the file's width; checksums and marks, which the file has and the index has not */
+    sl_array made[SL_ARRAY_KINDS];
     uint8_t *live;
     void *window;
 } save_parts;
@@ -50,7 +51,7 @@ static sl_status make_ids(const sl_graph *graph, size_t width, save_parts *parts
     return SL_OK;
 }
 
-/* Sums that the index has are kept, so that what is damaged stays known. */
+/* Makes checksums for the file. Checksums that the index has are kept, so that damaged nodes stay known. */
 static sl_status make_sums(const sl_graph *graph, save_parts *parts) {
     if (sl_has(graph, SL_ARRAY_SUMS)) return SL_OK;
     SL_TRY(make_array(graph, parts, SL_ARRAY_SUMS, sizeof(uint32_t)));
@@ -68,7 +69,7 @@ static sl_status make_live(const sl_index *index, const sl_graph *graph, save_pa
     return sl_writable_format(parts->live, &facts, sizeof facts);
 }
 
-/* A file as small as it can be, or with room to be written in place. */
+/* Describes the smallest file, or a file with room to be written in place. */
 static sl_status describe_file(const sl_index *index, const sl_graph *graph, const sl_save_params *save,
                                save_parts *parts, sl_description *out) {
     int records = save->layout == SL_LAYOUT_RECORDS, whole = records || save->room;
@@ -77,7 +78,7 @@ static sl_status describe_file(const sl_index *index, const sl_graph *graph, con
     if (whole) SL_TRY(make_sums(graph, parts));
     if (records || graph->record.pitch) SL_TRY(sl_mem_alloc(&graph->allocator, SL_SPLIT_WINDOW, &parts->window));
     if (save->room) SL_TRY(make_live(index, graph, parts));
-    /* Zeros are written, so that no reader meets a hole. */
+    /* The save writes zeros as marks, so that no reader meets a hole in the file. */
     if (save->room && !graph->dead_count && graph->n) SL_TRY(make_array(graph, parts, SL_ARRAY_DEAD, 1));
     memcpy(as.made, parts->made, sizeof as.made);
     as.window = parts->window;
@@ -97,14 +98,14 @@ static sl_status check_room(const sl_graph *graph, size_t room) {
     return SL_OK;
 }
 
-/* A new file gets new checksums: what is copied from an old one is held to that one's first. */
+/* Verifies the old file before its bytes get new checksums in the new file. */
 static sl_status verify_source(const sl_index *index, sl_progress *progress) {
     sl_verified found;
     return index->store ? sl_store_verify_all(index->store, &found, progress) : SL_OK;
 }
 
-/* Of a mapped index that nobody writes nothing changes but the settings that tuning stores. Over its own file these are
- * all that is written. */
+/* Whether the save writes settings alone. A mapped index that nobody writes changes only in the settings that tuning
+ * stores, so a save over its own file writes nothing else. */
 static int only_settings_change(const sl_index *index, const char *path, const sl_save_params *save) {
     int records = save->layout == SL_LAYOUT_RECORDS;
     return index->store && !sl_writable_head(index->store) && !save->room &&
@@ -149,8 +150,8 @@ done:
     return status;
 }
 
-/* A save over the mapped file that others may write keeps them off before it takes its view, which would lack what they
- * write later. A claim has done so. */
+/* A save over a mapped file that others may write keeps writers off first, and takes its view then. A view from before
+ * would lack later writes. A handle with an exclusive claim keeps writers off already. */
 sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
     if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
     int held = -1;
@@ -159,7 +160,7 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
         sl_status status = sl_writable_hold(index->store, &held);
         if (status != SL_OK) {
             sl_writable_release(held);
-            /* Whoever has the lock may have that of another file, which has taken this one's place. */
+            /* The holder may have the lock of another file, which has replaced this one. */
             if (index->origin->mapped) SL_TRY(sl_origin_check(index->origin, index->origin->path, -1));
             return status;
         }

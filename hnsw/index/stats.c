@@ -1,5 +1,7 @@
 #include "base/params.h"
+#include "hnsw/graph/entry.h"
 #include "hnsw/graph/record.h"
+#include "hnsw/graph/view.h"
 #include "hnsw/index/describe.h"
 
 size_t sl_index_size(const sl_index *index) {
@@ -7,7 +9,7 @@ size_t sl_index_size(const sl_index *index) {
     return index ? sl_undeleted_count(sl_view_of(index, &view)) : 0;
 }
 
-/* What records hold counts for its own part, and their padding for the codes. */
+/* Counts the bytes of records: each part as its array, and the padding as codes. */
 static void count_records(const sl_graph *graph, sl_section_source records, sl_index_stats *stats) {
     const sl_record record = sl_record_of(graph);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {

@@ -1,7 +1,7 @@
-/* What an index lies on. */
+/* sl_index_get_storage: the medium and the pages of an index. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/params.h"
-#include "hnsw/graph/publish.h"
+#include "hnsw/graph/view.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
 #include "storage/heal.h"
@@ -16,7 +16,7 @@ static sl_mapping mapping_of(const sl_index *index) {
     return index->store->detached ? SL_MAPPING_PRIVATE : SL_MAPPING_SHARED;
 }
 
-/* Of a reader the log is another process's, which may empty it at any time: what stat says. */
+/* Bytes of the log. A reader asks stat, because the log belongs to another process, which may empty it at any time. */
 static uint64_t log_bytes(const sl_index *index) {
     char path[PATH_MAX];
     struct stat log;

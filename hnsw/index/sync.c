@@ -11,7 +11,7 @@ static void put(sl_index *index, void *to, const void *from, size_t size) {
 
 sl_status sl_index_sync(sl_index *index) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    /* Before anything is put: in persistent memory the file has it at once. */
+    /* The check comes first, because persistent memory has every store at once. */
     SL_TRY(sl_index_writable(index));
     if (!index->writer)
         return sl_fail(SL_EUNSUPPORTED,

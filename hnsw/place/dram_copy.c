@@ -3,28 +3,29 @@
 
 #include "base/crew.h"
 #include "base/system.h"
+#include "hnsw/graph/upper.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What is copied between two looks at whether to stop. */
+/* Bytes that the thread copies between two looks at `stop`. */
 #define CHUNK ((size_t)1 << 20)
 
 enum { PARTS = SL_UPPER_PARTS + 1 };
 
 struct sl_dram_filler {
-    const sl_dram_copy **ready; /* the index's word, set when all is there */
+    const sl_dram_copy **ready; /* the graph's pointer, which the thread sets when the copy is whole */
     sl_dram_copy copy;
     sl_copying parts[PARTS];
     size_t part_count;
-    void *upper, *rows; /* blocks; NULL: there are none */
+    void *upper, *rows; /* blocks; NULL: the copy has none */
     size_t upper_size, rows_size;
     const sl_medium *medium;
     uint64_t done; /* atomic: bytes */
     int stop;      /* atomic */
     int started;
-    pid_t process; /* in which the thread is: a child that fork() made has none */
+    pid_t process; /* the process of the thread: a child of fork() has no such thread */
     pthread_t thread;
 };
 
@@ -52,7 +53,7 @@ static void warn(const sl_index *index, const char *why) {
     index->log(index->log_ctx, SL_LOG_WARN, message);
 }
 
-/* Unasked, a tier must not be what memory ends by. */
+/* Whether the copy is at most half of the machine's memory. A copy that nobody asked for must not exhaust memory. */
 static int fits(const sl_index *index, size_t bytes) {
     uint64_t memory = sl_system_memory();
     char why[160];
@@ -74,7 +75,8 @@ static int is_wanted(const sl_index *index, sl_tier asked) {
  * The thread
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether it came to its end. What is read next is asked for ahead: the mapping is one that is read at random. */
+/* Copies a part. Returns 0 if it was stopped. The mapping is advised for random reads, so each chunk asks for the next
+ * chunk ahead. */
 static int copy_part(sl_dram_filler *filler, const sl_copying *part) {
     for (size_t at = 0, some; at < part->size; at += some) {
         if (__atomic_load_n(&filler->stop, __ATOMIC_RELAXED)) return 0;
@@ -109,8 +111,8 @@ static sl_status start_thread(sl_dram_filler *filler) {
  * Beginning and end
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* All memory is had here, on the thread that opens the index: the caller's allocator is asked by no other. Nothing is
- * written to it, so that this takes no time. */
+/* Takes all memory on the thread that opens the index, so that no other thread calls the caller's allocator. The
+ * function writes nothing to the memory, and so takes no time. */
 static sl_status make_room(sl_index *index, sl_dram_filler *filler) {
     size_t rows = sl_dram_copy_row_bytes(&index->graph), upper = upper_bytes(&index->graph);
     filler->copy = (sl_dram_copy){index->graph.upper, *sl_codec_of_walks(&index->graph)};
@@ -162,7 +164,7 @@ sl_tier_state sl_dram_copy_look(const sl_index *index, uint64_t *bytes) {
     const sl_dram_filler *filler = index->filler;
     int filled = sl_dram_copy_now(&index->graph) != NULL;
     *bytes = 0;
-    /* A child that fork() made before all was there stays without. */
+    /* A child of fork() from before the copy was whole gets no copy. */
     if (!filler || (!filled && filler->process != getpid())) return SL_TIER_STATE_NONE;
     *bytes = __atomic_load_n(&filler->done, __ATOMIC_RELAXED);
     return filled ? SL_TIER_STATE_FILLED : SL_TIER_STATE_FILLING;

@@ -1,33 +1,33 @@
-/* Copies in DRAM of what searches of a mapped index read most: the upper layers, and of codes I4 the rows that
- * walks score. A thread of the handle's own makes them while the index answers from the mapping. */
+/* The copy in DRAM of a mapped index's most read arrays: the upper layers, and with codes I4 the rows that walks score.
+ * A thread of the handle makes the copy while searches read the mapping. */
 #ifndef SL_HNSW_PLACE_DRAM_COPY_H
 #define SL_HNSW_PLACE_DRAM_COPY_H
 
 #include "hnsw/graph/index.h"
 
-/* What a search takes in place of the index's own. */
+/* The arrays that a search uses in place of the index's own. */
 struct sl_dram_copy {
     sl_upper upper;
-    sl_codec walked; /* with its rows in the copy; of codes that are not copied, in the mapping */
+    sl_codec walked; /* its rows lie in the copy, or in the mapping where the codes are not copied */
 };
 
-/* Before a file with this index is taken: what was asked for can be. A file that is written in place would have to be
- * copied again with every search. */
+/* Checks, before the file is opened further, that the file may have a copy in DRAM. A file that is written in place
+ * would need a new copy for every search. Errors: SL_EINVAL, SL_EUNSUPPORTED. */
 sl_status sl_dram_copy_check(const sl_index *index, sl_tier asked);
 
-/* Begins to fill the tier, where one was asked for or is of use, of an index that is open in all else. Without memory
- * for it or a thread the index goes without, and the log says so. */
+/* Starts the copy, if the user asked for it or it is useful. All other steps of opening are done. A lack of memory or
+ * threads leaves the index without a copy, and the log says so. */
 void sl_dram_copy_start(sl_index *index, sl_tier asked);
-/* Stops the filling at once, and frees what there is; the mapping must still be there. */
+/* Stops the thread at once and frees the copy. The mapping still exists. */
 void sl_dram_copy_free(sl_index *index);
 
-/* How far it is, and the bytes that have been copied. */
+/* The state of the copy. `*bytes` gets the bytes copied so far. */
 sl_tier_state sl_dram_copy_look(const sl_index *index, uint64_t *bytes);
 
-/* Bytes of an index's rows that a tier has. */
+/* Bytes of layer 0 that the copy of an index has. */
 size_t sl_dram_copy_row_bytes(const sl_graph *graph);
 
-/* The copies, once all of them are there; before that NULL. */
+/* The copy, once it is whole; NULL before. */
 static inline const sl_dram_copy *sl_dram_copy_now(const sl_graph *graph) {
     return __atomic_load_n(&graph->dram_copy, __ATOMIC_ACQUIRE);
 }

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* Of a mapped file, what is read at a time, before it is moved or progress is told. */
+/* Bytes of a mapped file that are read before they are moved and progress is told. */
 #define WINDOW ((size_t)8 << 20)
 
 size_t sl_placed_arrays(const sl_graph *graph, sl_span out[SL_ARRAY_KINDS]) {
@@ -33,7 +33,7 @@ void sl_numa_place_free(sl_index *index) {
     index->numa = NULL;
 }
 
-/* Each page of a part of a mapping, so that it is in memory. */
+/* Reads each page of a range of the mapping, so that the page is in memory. */
 static void touch(sl_index *index, const uint8_t *at, size_t size) {
     index->store->medium->advise_soon(at, size);
     for (size_t byte = 0; byte < size; byte += 4096)

@@ -1,20 +1,19 @@
-/* Where an index's memory lies on a machine of several memory nodes. */
+/* The place of an index's memory on a machine with several memory nodes. */
 #ifndef SL_HNSW_PLACE_NUMA_PLACE_H
 #define SL_HNSW_PLACE_NUMA_PLACE_H
 
 #include "base/pages.h"
 #include "hnsw/graph/index.h"
 
-/* The arrays of layer 0 that the index has, in memory with the room they have. Returns how many. */
+/* Lists the arrays of layer 0; an index in memory lists them with their room. Returns: the number of arrays. */
 size_t sl_placed_arrays(const sl_graph *graph, sl_span out[SL_ARRAY_KINDS]);
 
-/* The policy of a new index, before it has any arrays. Of an index that nobody asked a policy for nothing here calls
- * anything. */
+/* Sets the policy of a new index, which has no arrays yet. Without a policy no function here makes a system call. */
 sl_status sl_numa_place_init(sl_index *index, sl_numa_policy policy, size_t node, const sl_numa_ops *ops);
 void sl_numa_place_free(sl_index *index);
 
-/* Reads the pages of a mapped index's layer 0, where a policy was asked for or `prefault` is set, and moves them to
- * where the policy says. Steps progress by bytes. */
+/* Reads the pages of a mapped index's layer 0, if there is a policy or `prefault` is set, and moves them as the policy
+ * says. Parameters: `progress` is stepped by bytes. Errors: SL_ECANCELED, and those of moving pages. */
 sl_status sl_numa_place_read(sl_index *index, int prefault, sl_progress *progress);
 
 #endif

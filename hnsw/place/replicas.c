@@ -1,6 +1,7 @@
 #include "hnsw/place/replicas.h"
 
 #include "base/thread.h"
+#include "hnsw/graph/upper.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,15 +9,15 @@
 typedef struct sl_replica {
     sl_upper upper;
     sl_numa_memory memory;
-    void *block; /* in which its arrays lie; NULL: there is none on this node */
+    void *block; /* the memory of the arrays; NULL: the node has no copy */
 } sl_replica;
 
 struct sl_replicas {
     const sl_numa *numa;
-    sl_spin lock; /* of their making */
-    int made;     /* atomic: they may be read */
+    sl_spin lock; /* the thread that makes the copies holds it */
+    int made;     /* atomic: the copies may be read */
     size_t nodes;
-    size_t size; /* of each block */
+    size_t size; /* bytes of each block */
     sl_replica on[];
 };
 
@@ -81,7 +82,7 @@ static void copy_to_nodes(const sl_index *index) {
 
 void sl_replicas_make(const sl_index *index) {
     sl_replicas *replicas = index->graph.replicas;
-    /* What another process may add to would have to be copied with every search. */
+    /* Upper layers that another process extends would need new copies for every search. */
     if (!replicas || index->published || index->graph.upper.count == 0 ||
         __atomic_load_n(&replicas->made, __ATOMIC_ACQUIRE))
         return;

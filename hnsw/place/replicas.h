@@ -1,24 +1,25 @@
-/* Copies of the upper layers, one on each memory node: queries read them, wherever they run. The index's own are
- * those that are written to and saved. */
+/* Copies of the upper layers, one on each memory node. A search reads the copy on its own node. Adds write, and saves
+ * read, the index's own upper layers. */
 #ifndef SL_HNSW_PLACE_REPLICAS_H
 #define SL_HNSW_PLACE_REPLICAS_H
 
 #include "hnsw/graph/index.h"
 
-/* For an index with a policy on a machine of several nodes; of others nothing is made. */
+/* Prepares the copies of an index with a NUMA policy on a machine with several nodes. Other indexes get none.
+ * Errors: SL_ENOMEM. */
 sl_status sl_replicas_init(sl_index *index);
 void sl_replicas_free(sl_graph *graph);
 
-/* Makes the copies where there are none, as they may be many at once that want them. Without memory for one, searches
- * on that node read the index's own, and the log says so. */
+/* Makes the copies, if there are none. Where a node has no memory for its copy, searches there read the index's own
+ * upper layers, and the log says so. Threads: any number. */
 void sl_replicas_make(const sl_index *index);
-/* Forgets them: the upper layers are about to change. Needs the handle to itself. */
+/* Frees the copies before the upper layers change. Threads: no other thread uses the index. */
 void sl_replicas_drop(sl_graph *graph);
 
-/* What there are. */
+/* Counts the copies. */
 size_t sl_replicas_count(const sl_graph *graph);
 
-/* The upper layers for the calling thread: those of the node it runs on, or the index's own. */
+/* The upper layers for the calling thread: the copy on the thread's node, or the index's own. */
 const sl_upper *sl_replicas_here(const sl_graph *graph);
 static inline const sl_upper *sl_upper_here(const sl_graph *graph) {
     return graph->replicas ? sl_replicas_here(graph) : &graph->upper;

@@ -2,7 +2,8 @@
 
 #include "base/failure.h"
 #include "distance/codec/vector_check.h"
-#include "hnsw/graph/publish.h"
+#include "hnsw/graph/vectors.h"
+#include "hnsw/graph/view.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/accessors.h"
 #include "hnsw/search/filter.h"

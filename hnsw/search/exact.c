@@ -4,6 +4,7 @@
 #include "distance/codec/score.h"
 #include "distance/codec/vector_check.h"
 #include "hnsw/graph/index.h"
+#include "hnsw/graph/vectors.h"
 #include "hnsw/search/score_block.h"
 #include "hnsw/search/topk.h"
 

@@ -1,3 +1,4 @@
+#include "hnsw/graph/vectors.h"
 #include "hnsw/search/searcher_state.h"
 
 #include "distance/codec/encode.h"

@@ -1,8 +1,8 @@
+#include "hnsw/graph/view.h"
 #include "hnsw/search/searcher_state.h"
 
 #include "base/params.h"
 #include "distance/codec/vector_check.h"
-#include "hnsw/graph/publish.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/filter.h"

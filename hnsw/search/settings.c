@@ -1,7 +1,7 @@
 #include "hnsw/search/settings.h"
 
 #include "base/params.h"
-#include "hnsw/graph/publish.h"
+#include "hnsw/graph/view.h"
 #include "hnsw/search/filter.h"
 #include "hnsw/search/partition_scan.h"
 

@@ -2,6 +2,8 @@
 
 #include "distance/codec/encode.h"
 #include "distance/double.h"
+#include "hnsw/graph/entry.h"
+#include "hnsw/graph/vectors.h"
 #include "hnsw/search/score_block.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #define SL_HNSW_SEARCH_WALK_H
 
 #include "distance/codec/encode4.h"
+#include "hnsw/graph/entry.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/search/pool.h"
 

@@ -1,5 +1,7 @@
 #include "hnsw/search/widen.h"
 
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/entry.h"
 #include "hnsw/search/feed.h"
 #include "hnsw/search/filter.h"
 

@@ -1,3 +1,6 @@
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/ids.h"
+#include "hnsw/graph/vectors.h"
 #include "hnsw/tune/tune.h"
 
 #include <math.h>

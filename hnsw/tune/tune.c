@@ -4,6 +4,7 @@
 #include "distance/codec/vector_check.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
+#include "hnsw/graph/vectors.h"
 
 #include <math.h>
 

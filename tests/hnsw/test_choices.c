@@ -1,6 +1,8 @@
 /* Choices that recall alone hardly shows when they go wrong, each by a case that is made for it: when a walk stops, how
  * many candidates are ranked anew, which copies are linked, what a cancelled add puts back, what tuning asks on top. */
 #include "hnsw/build/select.h"
+#include "hnsw/graph/entry.h"
+#include "hnsw/graph/upper.h"
 #include "hnsw/search/searcher.h"
 #include "hnsw/tune/tune.h"
 #include "tests/support/check_main.h"

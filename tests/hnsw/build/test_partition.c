@@ -1,7 +1,9 @@
 /* Partitions: every node in one of them, near ones together, the same whatever the number of threads; kept in files
  * that are not trusted; and nothing but the numbers of nodes changed by them. */
 #include "distance/double.h"
+#include "hnsw/build/partition_make.h"
 #include "hnsw/build/renumber.h"
+#include "hnsw/graph/vectors.h"
 #include "hnsw/search/settings.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

@@ -2,6 +2,7 @@
  * is found and mended. */
 #include "base/random.h"
 #include "hnsw/build/reach.h"
+#include "hnsw/graph/entry.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"

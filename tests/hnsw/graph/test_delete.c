@@ -1,6 +1,8 @@
 /* Deleting: what is left is found as if the rest had never been there, however much that is, and the deleted stay gone
  * through adding, cancelling, numbering anew, tuning and batches. */
 #include "base/random.h"
+#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/entry.h"
 #include "hnsw/graph/publish.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

@@ -1,4 +1,5 @@
 /* A check finds each kind of fault, counts it, and says what it is. Faults are made inside an index that was sound. */
+#include "hnsw/graph/entry.h"
 #include "hnsw/graph/index.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

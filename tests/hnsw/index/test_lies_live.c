@@ -1,5 +1,6 @@
 /* Files with room that somebody wrote to do harm, opened to be written: what a copy in memory is checked for when it is
  * made, whoever writes into a mapping must not rely on. */
+#include "hnsw/graph/deleted.h"
 #include "hnsw/graph/publish.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

@@ -1,6 +1,6 @@
 /* An index in a file that is written in place: what one handle adds and syncs is seen by the others, and what it does
  * not sync is not; who may write. */
-#include "hnsw/graph/publish.h"
+#include "hnsw/graph/index.h"
 #include "tests/support/faults.h"
 #include "tests/support/live_files.h"
 

@@ -7,7 +7,9 @@
  * small an m, so that every link counts. */
 #include "base/random.h"
 #include "hnsw/build/reach.h"
+#include "hnsw/graph/entry.h"
 #include "hnsw/graph/publish.h"
+#include "hnsw/graph/view.h"
 #include "storage/locks.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"

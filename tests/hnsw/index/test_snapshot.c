@@ -1,7 +1,7 @@
 /* Copies of index files: of one that never changes, of one that is being written by this process or another, of what a
  * crash left. Each stands on its own, and a copy that fails changes nothing. */
 #define _GNU_SOURCE
-#include "hnsw/graph/publish.h"
+#include "hnsw/graph/index.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/faults.h"

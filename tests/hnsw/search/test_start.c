@@ -1,5 +1,6 @@
 /* Where walks begin: at the nodes of the nearest partition, whatever the upper layers say, or where there is none that
  * serves by the way down. */
+#include "hnsw/graph/entry.h"
 #include "hnsw/search/start.h"
 #include "tests/support/centroids.h"
 #include "tests/support/check_main.h"

@@ -1,6 +1,7 @@
 /* When tuning takes a stop: where it is cheaper and serves hard queries no worse, and what it does to queries unlike
  * those tuned with. */
 #include "base/random.h"
+#include "hnsw/graph/ids.h"
 #include "hnsw/tune/tune.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"

@@ -1,0 +1,14 @@
+/* Lists of links that change word by word in persistent memory. A crash between two stores leaves them valid. */
+#ifndef SL_HNSW_GRAPH_LINKS_H
+#define SL_HNSW_GRAPH_LINKS_H
+
+#include "hnsw/graph/index.h"
+
+/* Makes a full list hold `count` ids and nothing else. The list lacks at most one of the ids. After each store the
+ * list has every link that stays; one of these may stand twice. */
+void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count);
+
+/* Takes away links that stand twice in a list, as a crash may leave them. */
+void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree);
+
+#endif
