@@ -3,7 +3,7 @@
 #include "base/thread.h"
 #include "hnsw/graph/vectors.h"
 
-/* Codes I4 have two forms. Where 4 bits an element fit a cache line, nodes have rows of 4 bits, and rows of the rest.
+/* Codes I4 have two forms. Vectors whose 4 bits an element fit a cache line have rows of 4 bits, and rows of the rest.
  * Longer vectors, and integers, have rows of the type's own codes, and coarse rows. */
 sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params) {
     sl_dtype dtype = sl_dtype_is_float(params->dtype) ? SL_F32 : params->dtype;

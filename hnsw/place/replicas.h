@@ -10,8 +10,8 @@
 sl_status sl_replicas_init(sl_index *index);
 void sl_replicas_free(sl_graph *graph);
 
-/* Makes the copies, if there are none. Where a node has no memory for its copy, searches there read the index's own
- * upper layers, and the log says so. Threads: any number. */
+/* Makes the copies, if there are none. If a node has no memory for its copy, searches there read the index's own upper
+ * layers, and the log says so. Threads: any number. */
 void sl_replicas_make(const sl_index *index);
 /* Frees the copies before the upper layers change. Threads: no other thread uses the index. */
 void sl_replicas_drop(sl_graph *graph);
