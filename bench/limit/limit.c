@@ -205,7 +205,7 @@ static void open_all(bench *b, char **paths) {
     size_t pitch = sl_codec_of_walks(&b->index->graph)->rows.pitch;
     printf("{\"event\": \"about\", \"codes\": \"%s\", \"m\": %zu, \"n\": %zu, \"dim\": %zu, \"row_bytes\": %zu, "
            "\"rows_bytes\": %zu, \"links_bytes\": %zu, \"total_bytes\": %zu, \"queries\": %zu, \"isa\": \"%s\"}\n",
-           sl_codes_name(b->index->codes), b->stats.m, b->stats.n, b->stats.dim, pitch, pitch * b->stats.n,
+           sl_codes_name(b->index->graph.codes), b->stats.m, b->stats.n, b->stats.dim, pitch, pitch * b->stats.n,
            (size_t)b->stats.bytes_links, (size_t)b->stats.bytes_total, b->measured, b->stats.isa);
 }
 

@@ -34,7 +34,7 @@ static size_t unseen_recorded(sl_visited *visited, const uint32_t *links, size_t
     if (t->groups == t->groups_room || n > t->count_room - t->count) return n;
     for (size_t i = 0; i < n; i++)
         t->ids[t->count++] = found[i];
-    t->nodes[t->groups] = (uint32_t)((size_t)(links - sl_links(recorder.index, 0)) / recorder.index->m0);
+    t->nodes[t->groups] = (uint32_t)((size_t)(links - sl_links(&recorder.index->graph, 0)) / recorder.index->graph.m0);
     t->ends[t->groups++] = t->count;
     return n;
 }
@@ -42,14 +42,14 @@ static size_t unseen_recorded(sl_visited *visited, const uint32_t *links, size_t
 void trace_record(trace *t, sl_index *index) {
     recorder.into = t;
     recorder.index = index;
-    recorder.kernels = index->kernels;
-    recorder.listening = *index->kernels;
+    recorder.kernels = index->graph.kernels;
+    recorder.listening = *index->graph.kernels;
     recorder.listening.unseen = unseen_recorded;
-    index->kernels = &recorder.listening;
+    index->graph.kernels = &recorder.listening;
 }
 
 void trace_stop(sl_index *index) {
-    index->kernels = recorder.kernels;
+    index->graph.kernels = recorder.kernels;
 }
 
 trace trace_redrawn(const trace *from, size_t ids, size_t nodes) {
@@ -76,15 +76,15 @@ static inline size_t begin_of(const trace *t, size_t group) {
 }
 
 static inline void ask_for(const trace *t, const replay *how, size_t group) {
-    const sl_index *index = how->index;
+    const sl_graph *graph = &how->index->graph;
     for (size_t i = begin_of(t, group); i < t->ends[group]; i++)
-        sl_prefetch(sl_walk_row(index, t->ids[i]), index->walk_codec->rows.pitch);
-    if (how->links) sl_prefetch(sl_links(index, t->nodes[group]), index->m0 * sizeof(uint32_t));
+        sl_prefetch(sl_walk_row(graph, t->ids[i]), sl_codec_of_walks(graph)->rows.pitch);
+    if (how->links) sl_prefetch(sl_links(graph, t->nodes[group]), graph->m0 * sizeof(uint32_t));
 }
 
 double trace_replay(const trace *t, const replay *how, size_t first, size_t end) {
-    const sl_index *index = how->index;
-    sl_score_fn *score = index->kernels->score[index->walk_codec->codes];
+    const sl_graph *graph = &how->index->graph;
+    sl_score_fn *score = graph->kernels->score[sl_codec_of_walks(graph)->codes];
     float out[2 * SL_MAX_M];
     volatile uint32_t sink;
     uint32_t sum = 0;
@@ -93,11 +93,11 @@ double trace_replay(const trace *t, const replay *how, size_t first, size_t end)
         ask_for(t, how, g);
     for (size_t g = first; g < end; g++) {
         if (g + how->ahead < end) ask_for(t, how, g + how->ahead);
-        const uint32_t *links = sl_links(index, t->nodes[g]);
-        for (size_t i = 0; how->links && i < index->m0; i++)
+        const uint32_t *links = sl_links(graph, t->nodes[g]);
+        for (size_t i = 0; how->links && i < graph->m0; i++)
             sum += links[i];
         size_t begin = begin_of(t, g), n = t->ends[g] - begin;
-        if (n) score(&index->walk_codec->rows, how->query, t->ids + begin, n, 0, out);
+        if (n) score(&sl_codec_of_walks(graph)->rows, how->query, t->ids + begin, n, 0, out);
     }
     double ns = clock_ns(how->clock) - start;
     sink = sum;
