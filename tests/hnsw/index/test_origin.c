@@ -1,5 +1,6 @@
-/* Who may change a file, and who finds out in time: claims, saves over what another has changed, writers whose file has
- * lost its name, children of fork(), access that stays as narrow as it was, and what killed saves leave. */
+/* Who may change a file, and who finds out in time. The tests cover claims, saves over another's changes, writers whose
+ * file has lost its name, and children of fork(). They also cover access that stays as narrow as it was, and files that
+ * killed saves leave. */
 #include "hnsw/graph/index.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
@@ -136,7 +137,7 @@ START_TEST(a_claim_is_waited_for) {
 }
 END_TEST
 
-/* Of two that changed copies of one file, the second learns of the first. */
+/* Two processes changed copies of one file; the second learns of the first. */
 START_TEST(no_save_undoes_another) {
     char link[SCRATCH_PATH], copy[SCRATCH_PATH];
     scratch_name(&place, "link.sl", link);
@@ -150,7 +151,7 @@ START_TEST(no_save_undoes_another) {
     ck_fails(sl_index_save(second, link, NULL), SL_EBUSY, "open it again");
     ck_ok(sl_index_save(second, copy, NULL));
     ck_assert_uint_eq(size_now(), ALL);
-    /* One's own saves are no other's. */
+    /* A process's own saves are not taken for another's. */
     ck_ok(save_over(first));
     ck_ok(sl_index_save(first, link, NULL));
     /* Nothing is undone where there is nothing. */
@@ -207,7 +208,7 @@ END_TEST
  * Writers
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What is written to a file without its name would never be found; and the log of that name is another's by then. */
+/* Changes written to a file without its name would never be found. The log of that name is another file's. */
 START_TEST(a_writer_notices_that_its_file_is_gone) {
     char other[SCRATCH_PATH], log[SCRATCH_PATH];
     scratch_name(&place, "other.sl", other);

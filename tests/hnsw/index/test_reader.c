@@ -82,7 +82,7 @@ static sl_status add_and_sync(sl_index *writer, size_t from, size_t n) {
     return sl_index_sync(writer);
 }
 
-/* What the reader finds of the nearest among the vectors that it counts. */
+/* The reader's recall among the vectors that it counts. */
 typedef struct found {
     size_t n;
     double recall;
@@ -94,7 +94,7 @@ static found look(const sl_index *reader) {
     uint64_t ids[QUERIES * K];
     const float *queries = x + (start + more) * DIM;
     found now;
-    /* It may come to count more at any moment. */
+    /* The reader may come to count more vectors at any moment. */
     do {
         now.n = sl_index_size(reader);
         indexes_search(reader, (vector_rows){queries, SL_F32, QUERIES}, K, EF, ids, NULL);
@@ -123,7 +123,7 @@ static void file_is_sound(void) {
  * A writer's calls
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Of a writer's writes to the index itself, what is done before each. */
+/* Runs before each of a writer's writes to the index itself. */
 typedef struct writes {
     sl_file_ops ops;
     int fd;         /* of the index */
@@ -354,7 +354,7 @@ static void *ask_on(void *ctx) {
     return NULL;
 }
 
-/* One of many threads replays the log; once. */
+/* One of many threads replays the log, once. */
 START_TEST(one_of_many_heals) {
     asker askers[4];
     sl_index *reader = opened(0, NULL);
@@ -374,8 +374,8 @@ START_TEST(one_of_many_heals) {
 }
 END_TEST
 
-/* Who may not write to the file goes on with what it has. In a process of its own, which becomes someone who may not.
- */
+/* Who may not write to the file goes on with what it has. Runs in a process of its own, which becomes a user without
+ * permission. */
 START_TEST(who_may_not_write_goes_on) {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
