@@ -1,7 +1,7 @@
 # How every C file of the project is compiled.
 
-# Warnings, the language and hidden symbols, for one target. Floating-point expressions are not contracted, so that
-# plain C gives the same bits with every compiler and on every machine; kernels ask for fused operations by name.
+# Warnings, the language and hidden symbols, for one target. Floating-point expressions are not contracted. Plain C then
+# gives the same bits with every compiler and on every machine. Kernels ask for fused operations by name.
 function(sl_compile target)
   target_compile_features(${target} PRIVATE c_std_11)
   set_target_properties(${target} PROPERTIES C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden)

@@ -76,7 +76,7 @@ class Vectors:
             left, _, right = np.linalg.svd(self.films.T @ like.films)
             self.users, self.films = self.users @ left @ right, self.films @ left @ right
         self.index = shortlist.Index(dim=self.FACTORS, metric="ip", codes="i8", refine="f32")
-        # One thread, so that the same graph is built, and the same films are recalled, each time this is run.
+        # With one thread the same graph is built, and the same films are recalled, each time this is run.
         self.index.add(self.films[films.movie_id], ids=films.movie_id, threads=1)
 
 

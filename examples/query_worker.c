@@ -133,7 +133,7 @@ static int open_index(struct worker *worker, const char *path) {
     return worker->query != NULL;
 }
 
-/* The life of a worker, which ends with its parent. */
+/* The life of a worker. A worker ends with its parent. */
 static int work(const char *path, int listener, size_t cpu) {
     static struct worker worker;
     prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -176,7 +176,8 @@ def outcomes(text):
 
 
 def baseline(builder, tests):
-    """Seconds that all of them take together without a fault. They pass, or nothing else means anything."""
+    """Seconds that all of them take together without a fault. The tests must pass then, or nothing else
+    means anything."""
     builder.compile(tests)
     begun = time.monotonic()
     went = dict(builder.test(tests))

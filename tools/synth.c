@@ -117,8 +117,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     int status = 1;
-    /* The model must not depend on N, or queries would come from other clusters than the base. Its memory is bounded
-     * by fewer clusters where rows are long. */
+    /* The model must not depend on N, or queries would come from other clusters than the base. Fewer clusters bound the
+     * memory where rows are long. */
     size_t clusters = ((size_t)1 << 28) / ((size_t)dim * sizeof(float));
     if (clusters > MAX_CLUSTERS) clusters = MAX_CLUSTERS;
     struct model model = {0};

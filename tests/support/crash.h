@@ -22,7 +22,7 @@ typedef enum crash_way {
     CRASH_WAYS
 } crash_way;
 
-/* What is recorded as if it had not been done, for a check that the checks would notice. */
+/* Calls recorded as if they had not been done, for a check that the checks would notice. */
 typedef enum crash_lie {
     CRASH_HONEST,
     CRASH_LOG_NOT_SYNCED,
@@ -50,9 +50,9 @@ typedef struct crash_file {
 typedef struct crash_record {
     crash_op *ops;
     size_t count, room;
-    crash_file initial[2];               /* the files before the workload, which are those of the first names */
+    crash_file initial[2];               /* the files before the workload, under the first names */
     char names[CRASH_FILES][CRASH_NAME]; /* that files of the folder had: the index's, its log's, others' */
-    int named[CRASH_FILES];              /* by name: the file that it means now, or -1 */
+    int named[CRASH_FILES];              /* by name: the file that it means, or -1 */
     int name_count, file_count;
     char is_log[CRASH_FILES]; /* by file */
     crash_mark *marks;        /* the first is the file as it was */
@@ -67,16 +67,16 @@ typedef struct crash_record {
     int open[CRASH_FILES]; /* by descriptor: the file it is open on */
 } crash_record;
 
-/* Runs the workload in this folder, which is empty again afterwards, on an index of these codes: adds of different
- * sizes and, in place, now and then a delete, each synced or saved, with a log that is emptied time and again. Failures
- * end the test. */
+/* Runs the workload in this folder, which is empty again afterwards, on an index of these codes. The workload adds
+ * vectors in different sizes and, in place, sometimes deletes some. Each change is synced or saved. The log is emptied
+ * time and again. Failures end the test. */
 void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie, sl_codes codes);
 void crash_free(crash_record *record);
 
-/* Makes the crash image of this number, opens it, and checks it: it opens, `check` passes, it holds the vectors that
- * one sync left, no earlier one than was acknowledged, and finds what it found then, and recovering again changes
- * nothing. Written directly, an add that a crash cut short is linked anew: it may then find others, as near. 1, or 0
- * with what is wrong in `why` (256 bytes). */
+/* Makes the crash image of this number, opens it, and checks it. The image must open and pass `check`. It must hold the
+ * vectors that one sync left, no earlier one than was acknowledged, and find what that sync found. Recovering again
+ * must change nothing. Written directly, an add that a crash cut short is linked anew, and may then find others, as
+ * near. Returns 1, or 0 with what is wrong in `why` (256 bytes). */
 int crash_try(crash_record *record, uint64_t number, const char *folder, char *why);
 
 #endif

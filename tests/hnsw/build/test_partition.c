@@ -1,5 +1,5 @@
-/* Partitions: every node is in one of them, near ones together, whatever the number of threads. Files that hold
- * partitions are not trusted. Partitions change only the numbers of nodes. */
+/* Partitions: every node is in one of them, near ones together. They are the same whatever the number of threads. Files
+ * that hold partitions are not trusted. Partitions change only the numbers of nodes. */
 #include "distance/double.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/search/settings.h"

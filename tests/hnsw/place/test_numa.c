@@ -1,5 +1,6 @@
 /* NUMA policies on a machine of four memory nodes, which a table of operations plays. The tests check which calls each
- * part of an index makes, which copies searches read, and which threads run where. */
+ * part of an index makes, which copies searches read, and which threads run where. The test
+ * tests/hnsw/place/test_numa_system.c asks a real machine. */
 #define _GNU_SOURCE
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"

@@ -60,8 +60,8 @@ class _Weights:
         return places[ref.column]
 
     def rows(self, part: Part, feature: Feature, all_parts: tuple[Part, ...]) -> Array:
-        """The rows of a table that belong to a feature, (size, dim). If the table has rows for the values alone, the
-        rows for missing and unseen values, which come first, are zeros."""
+        """The rows of a table that belong to a feature, (size, dim). A table may have rows for the values alone.
+        The rows for missing and unseen values, which come first, are then zeros."""
         assert part.table is not None
         table, first = part.table.array, part.ref.shift
         later = [p.ref.shift for p in all_parts if p.table is part.table and p.ref.shift > first]
