@@ -1,9 +1,9 @@
 /*
  * synth N DIM SEED base|queries OUT.fbin: synthetic vectors, the same bytes on every machine and at any thread count.
  *
- * They have the properties that make real embeddings hard or easy to search: clusters of very unequal size, with a low
- * intrinsic dimension inside each, and a little noise in all dimensions. Lengths have a log-normal spread, so that the
- * inner product and the cosine differ. A row is
+ * The vectors have the properties that make real embeddings hard or easy to search. Clusters are of very unequal size,
+ * with a low intrinsic dimension inside each, and a little noise in all dimensions. Lengths have a log-normal spread,
+ * so that the inner product and the cosine differ. A row is
  *
  *     exp(0.35 g) · (centre + 0.8 · Σ zᵣ axisᵣ + 0.2 · noise)
  *
