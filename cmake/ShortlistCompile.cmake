@@ -7,7 +7,7 @@ function(sl_compile target)
   set_target_properties(${target} PROPERTIES C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -ffp-contract=off)
   if(NOT OpenMP_C_FOUND)
-    # Left out on purpose: the pragmas then mean nothing, the code runs on one thread, and a thread count that only a
+    # Left out on purpose: the pragmas then mean nothing, and the code runs on one thread. A thread count that only a
     # pragma names is unused.
     target_compile_options(${target} PRIVATE -Wno-unknown-pragmas -Wno-unused-variable)
   endif()

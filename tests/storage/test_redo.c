@@ -117,7 +117,7 @@ START_TEST(all_that_is_whole_counts) {
 }
 END_TEST
 
-/* A changed byte of the last group may be one that never reached the device. One before it did. */
+/* A changed byte of the last group may be one that never reached the device. The group before did. */
 START_TEST(every_byte_is_checked) {
     unsigned char *log = log_of(1);
     for (size_t at = 0; at < LOG; at++) {

@@ -336,8 +336,8 @@ static void save(const crash_record *record, sl_index *index, const char *path, 
     ck_ok(sl_index_save(index, path, &params));
 }
 
-/* Now and then so many that several threads link them; not directly, where a crash in between leaves that many to be
- * linked anew, whose recall differs from one order of threads to another. */
+/* Sometimes so many that several threads link them. Not so in direct writing: a crash in between leaves that many to be
+ * linked anew, and their recall differs from one order of threads to another. */
 static size_t rows_of(const crash_record *record, size_t step) {
     return record->way != CRASH_DIRECT && step % 8 == 5 ? MANY : 1 + step * 5 % 8;
 }

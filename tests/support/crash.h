@@ -1,10 +1,8 @@
-/*
- * Power failures, by replay: a workload's calls to the system are recorded, and from the record the files are made as a
- * crash could have left them. What was written to a file before its last sync is there; of what came after, any part:
- * none, all, the first so many, or any of the writes, each torn at sectors of 512 bytes and in any order. Names are the
- * folder's: a file that was made, renamed or removed is so for sure once the folder was synced; of what came after, any
- * part.
- */
+/* Power failures, by replay. A workload's calls to the system are recorded. From the record the files are made as a
+ * crash could have left them. Writes before a file's last sync are there. Later writes are there in any part: none,
+ * all, the first so many, or any of them. Each of these may be torn at sectors of 512 bytes, in any order. Names are
+ * the folder's. A file that was made, renamed or removed is so for sure once the folder was synced. Any part of later
+ * changes of names may be there. */
 #ifndef SL_TESTS_CRASH_H
 #define SL_TESTS_CRASH_H
 

@@ -234,7 +234,7 @@ START_TEST(a_writer_notices_that_its_file_is_gone) {
         sl_index_free(writer);
     }
     if (_i == 2) {
-        /* It needs no log by then, and is a file like others. */
+        /* The file needs no log by then, and is a file like others. */
         ck_assert_int_ne(access(log, F_OK), 0);
         make_at(place.path, N, ROOM);
         ck_assert_int_eq(rename(other, place.path), 0);
@@ -244,7 +244,7 @@ START_TEST(a_writer_notices_that_its_file_is_gone) {
 }
 END_TEST
 
-/* What was copied over the file is another index, which what the writer still holds must not be mixed into. */
+/* The file copied over is another index. Changes that the writer still holds must not be mixed into that index. */
 START_TEST(a_writer_notices_that_its_file_is_another) {
     char other[SCRATCH_PATH];
     size_t size;
@@ -334,8 +334,8 @@ START_TEST(a_fork_makes_no_second_writer) {
 }
 END_TEST
 
-/* In persistent memory what the child wrote would be in the file at once: the second run of these tests has some. Its
- * parent goes on meanwhile. */
+/* In persistent memory what the child wrote would be in the file at once: the second run of these tests has some. The
+ * child's parent goes on meanwhile. */
 START_TEST(a_forked_child_changes_nothing_at_all) {
     int begun[2], status;
     char copy[SCRATCH_PATH], byte = 0;
@@ -396,8 +396,8 @@ static unsigned mode_of(const char *path) {
     return info.st_mode & 0777;
 }
 
-/* An access control list by which a user may read and write, and the group may not: its mask stands where the group's
- * bits are. 0 where the file system knows no such lists. */
+/* An access control list by which a user may read and write, and the group may not. The list's mask stands where the
+ * group's bits are. Returns 0 where the file system knows no such lists. */
 static int give_list(const char *path) {
     const struct {
         uint32_t version;
@@ -483,7 +483,7 @@ static void leave(const char *name, long process) {
     file_write(path, "half", 4);
 }
 
-/* Of saves to this name whose process is no more; nobody else's. */
+/* The files are those of saves to this name whose process has ended; nobody else's. */
 START_TEST(leftovers_are_removed) {
     pid_t child = fork();
     if (child == 0) _exit(0);

@@ -257,7 +257,7 @@ def recommend(
     arguments.
 
     The recommender is kept with the index for later calls with the same parts. It is made anew after items were
-    updated. Where the model reads items' vectors, it is also made anew after the index was added to.
+    updated. If the model reads items' vectors, it is also made anew after the index was added to.
     """
     _check_parts(index, ranker, items)
     key = (ranker, items, item_part, group, missing_score)
