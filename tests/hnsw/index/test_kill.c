@@ -1,6 +1,7 @@
 /* A writer that is killed at any moment, again and again, on the same file. Whoever opens the file next finds all that
- * was acknowledged, and goes on from there. test_kill            as many kills as a test run has time for test_kill
- * KILLS      so many, saying how many there were */
+ * was acknowledged, and goes on from there.
+ *   test_kill            as many kills as a test run has time for
+ *   test_kill KILLS      so many, saying how many there were */
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"

@@ -1,10 +1,11 @@
-/* Readers beside a writer: within a sync, beside a writer that died in it, and while what it left is replayed, they
- * find of the vectors they count what they find at rest. test_reader               2,000 vectors and syncs of 30
+/* Readers beside a writer: within a sync, beside a writer that died in it, and while the rest of its log is replayed.
+ * Readers find as many of the vectors they count as at rest.
+ *   test_reader               2,000 vectors and syncs of 30
  *   test_reader N MORE SYNC   MORE vectors added to N, SYNC a sync, saying what was found
  *
- * What a reader loses within a sync depends on the share of an old node's links that lead to new nodes, and so on SYNC
- * to N: 3 in 200 here, three times that of 100 to 20,000. The vectors are of no clusters and of many dimensions for so
- * small an m, so that every link counts. */
+ * A reader's loss within a sync depends on the share of an old node's links that lead to new nodes. That share goes by
+ * SYNC to N: 3 in 200 here, three times that of 100 to 20,000. The vectors are of no clusters and of many dimensions
+ * for so small an m, so that every link counts. */
 #include "base/random.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/graph/publish.h"
