@@ -23,7 +23,7 @@ typedef struct sl_guarded {
     struct sl_guarded *next; /* the next retired object; the writer's */
 } sl_guarded;
 
-/* One reader's announcement, in a cache line of its own. */
+/* The announcement of one reader, in a cache line of its own. */
 typedef struct sl_hazard {
     const sl_guarded *used; /* atomic: the object that the reader uses; NULL: none */
     int taken;              /* atomic: 1 while a reader has this hazard */
@@ -54,13 +54,13 @@ void sl_hazards_free(sl_hazards *hazards);
  * Errors: SL_ENOMEM, for a new one alone.
  * Threads: any, at any time. */
 sl_status sl_hazards_take(sl_hazards *hazards, sl_hazard **out);
-/* Gives a hazard back, which announces nothing. Takes NULL. */
+/* Gives back a hazard, which must announce nothing. Takes NULL. */
 void sl_hazard_give_back(sl_hazard *hazard);
 
 /* Announces that the reader uses an object. The object may be gone by then: see sl_hazards_protect. */
 void sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object);
 
-/* Gives the current object, which stays until sl_hazard_release. A reader protects one object at a time.
+/* Gives the current object. The object stays until sl_hazard_release. A reader protects one object at a time.
  * Threads: lock-free and without allocation; a reader repeats its work only when the writer has replaced the object. */
 static inline sl_guarded *sl_hazards_protect(const sl_hazards *hazards, sl_hazard *hazard) {
     sl_guarded *object = __atomic_load_n(&hazards->current, __ATOMIC_SEQ_CST), *announced;

@@ -106,29 +106,26 @@ static int run_add(const command *self, int argc, char **argv) {
 
 static const char *const operands[] = {"INDEX", "BASE", NULL};
 
-static const option add_table[] = {
-    {0, "ids", OPTION_TEXT, "FILE", 0, offsetof(add_options, ids),
-     "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it ids go on from the largest one "
-     "that there has been in INDEX."},
-    OPTION_THREADS(add_options, "Threads to add with; 0 (default) takes all."),
-    OPTION_WAIT(add_options),
-    OPTION_PROGRESS(add_options),
-    OPTION_JSON(add_options),
-    OPTION_LAST};
+static const option add_table[] = {{0, "ids", OPTION_TEXT, "FILE", 0, offsetof(add_options, ids),
+                                    "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it "
+                                    "ids go on from the largest one that there has been in INDEX."},
+                                   OPTION_THREADS(add_options, "Threads to add with; 0 (default) takes all."),
+                                   OPTION_WAIT(add_options),
+                                   OPTION_PROGRESS(add_options),
+                                   OPTION_JSON(add_options),
+                                   OPTION_LAST};
 
 const command command_add = {
     .name = "add",
     .summary = "add a file of vectors to an index",
     .synopsis = "shortlist add INDEX BASE [--ids FILE] [--threads N] [--wait SECONDS] [--progress] [--json]",
-    .description = "Adds the vectors of BASE, which are of INDEX's dimension and type: all of them or none. An INDEX "
-                   "that was built "
-                   "with --room is added to in its file, and those who have it open find what was added from their "
-                   "next search on; "
-                   "another is read into memory, and the whole is put in its place. An id that is in the index is "
-                   "refused; one that was deleted may "
-                   "be given again. Settings that 'shortlist tune' stored stay.\n"
-                   "BASE is a file of type " VECTORS_READ_ENDINGS
-                   "; of an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n",
+    .description =
+        "Adds the vectors of BASE to INDEX: all of them or none. BASE must have INDEX's dimension and type. An INDEX "
+        "that was built with --room is changed in its file. Others who have it open find the new vectors from their "
+        "next search on. Any other INDEX is read into memory, and the new whole takes its place. An id that is in the "
+        "index is refused. A deleted id may be given again. Settings that 'shortlist tune' stored stay.\n"
+        "BASE is a file of type " VECTORS_READ_ENDINGS
+        ". From an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n",
     .examples = "shortlist add base.sl more.fbin\n"
                 "shortlist add base.sl more.npy --ids ids.npy --json\n",
     .operands = operands,

@@ -193,20 +193,19 @@ static const char *const operands[] = {"BASE", NULL};
 
 static const option build_table[] = {
     {'o', "output", OPTION_TEXT, "INDEX", 1, offsetof(build_options, output),
-     "The index file. It appears whole or not at all; a file of that name stays as it is until then."},
+     "The index file. The file appears whole or not at all; a file of that name stays as it is until then."},
     {0, "metric", OPTION_WORD, "ip|cosine|l2", 1, offsetof(build_options, metric),
      "Inner product (larger is nearer), cosine of the angle (larger is nearer), or squared Euclidean distance (smaller "
      "is nearer)."},
     {0, "codes", OPTION_WORD, "i8|i16|f32|i4", 0, offsetof(build_options, codes),
-     "What the graph is walked over. Floating-point vectors are quantised to i8 (default) or i16 with one scale a "
-     "vector, or kept as f32; i4 keeps 4 bits an element for the walk and 8 more beside them for ranking, about 12 in "
-     "all. Integer vectors are their own codes, kept exactly: .u8bin and .i8bin take i8, 16-bit integers i16. Of "
-     "these, "
-     "and of floating-point vectors longer than some 112, i4 is i8 or i16 with shorter rows of 4 bits beside them for "
-     "the walk."},
+     "Codes that the graph is walked over. Floating-point vectors are quantised to i8 (default) or i16 with one scale "
+     "a vector, or kept as f32. i4 keeps 4 bits an element for the walk and 8 more beside them for ranking, about 12 "
+     "in all. Integer vectors are their own codes, kept exactly: .u8bin and .i8bin take i8, 16-bit integers i16. For "
+     "integers, and for floating-point vectors longer than some 112, i4 is i8 or i16 with shorter 4-bit rows beside "
+     "them for the walk."},
     {0, "refine", OPTION_WORD, "none|f32|bf16|i16", 0, offsetof(build_options, refine),
-     "A finer copy of floating-point vectors that re-ranks the best the graph found (default none). It costs 4, 2 or 2 "
-     "bytes an element. bf16 is not for vectors of which codes i4 keep 12 bits."},
+     "A finer copy of floating-point vectors that re-ranks the best the graph found (default none). The copy costs 4, "
+     "2 or 2 bytes an element. bf16 is not for vectors that codes i4 keep in 12 bits."},
     {0, "m", OPTION_COUNT, "N", 0, offsetof(build_options, m),
      "Links a node, 2 to 256 (default 16); twice that on the lowest layer. More give better recall for more bytes."},
     {0, "ef-build", OPTION_COUNT, "N", 0, offsetof(build_options, ef_build),
@@ -218,18 +217,16 @@ static const option build_table[] = {
      "their order."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(build_options, seed), "Seed of the nodes' levels (default 1)."},
     {0, "room", OPTION_COUNT, "N", 0, offsetof(build_options, room),
-     "Make a file that 'shortlist add' and 'shortlist delete' change in place, beside others who have it open, with "
-     "room "
-     "for N vectors in all. What is not used takes no space where the file system knows holes."},
+     "Make a file with room for N vectors in all. 'shortlist add' and 'shortlist delete' change the file in place, "
+     "beside others who have it open. Unused room takes no space where the file system knows holes."},
     {0, "layout", OPTION_WORD, "arrays|records", 0, offsetof(build_options, layout),
-     "How codes, links and ids lie in the file: each in an array of its own (default), what memory serves best and "
-     "mostly the smallest; or those of a vector side by side in a record of a multiple of 256 bytes, for persistent "
-     "memory and "
-     "other media that are slower and read in blocks."},
+     "Place of codes, links and ids in the file. arrays (default): each in an array of its own, the best in memory and "
+     "mostly the smallest. records: those of a vector side by side in a record of a multiple of 256 bytes. Records "
+     "suit persistent memory and other media that are slower and read in blocks."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
      "Fail, before the work where that can be told, rather than take more memory than this; 512M, 16G."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
-     "Where the index lies while it is built; this version builds in dram (default)."},
+     "Memory that holds the index while it is built; this version builds in dram (default)."},
     OPTION_PLACE_NODES(build_options),
     OPTION_PROGRESS(build_options),
     OPTION_JSON(build_options),
@@ -245,14 +242,13 @@ const command command_build = {
                 "[--place dram] [--numa interleave|bind:N|local] [--progress] [--json]",
     .description =
         "Reads the vectors of BASE in blocks, links them into an HNSW graph over their codes, and writes the graph, "
-        "the "
-        "codes and the ids to INDEX. BASE is a file of type " VECTORS_READ_ENDINGS
-        ", told by the ending of its name; of "
-        "an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n"
-        "Vectors of float32 and float16 are quantised, float64 is taken as float32, and wider integers are taken as "
+        "the codes and the ids to INDEX. BASE is a file of type " VECTORS_READ_ENDINGS
+        "; the ending of its name tells the type. From an .hdf5 file the dataset train is read, or the one named as "
+        "FILE.hdf5:NAME.\n"
+        "Vectors of float32 and float16 are quantised. float64 is taken as float32; wider integers are taken as "
         "float32 where that is exact. Vectors of u8, i8 and i16 are kept exactly.\n"
-        "Vectors with NaN or infinity, vectors of length zero under cosine, and ids that come twice are refused, the "
-        "message naming the row, counted from 0. Ctrl-C ends the build and leaves nothing behind.\n",
+        "Vectors with NaN or infinity, vectors of length zero under cosine, and ids that come twice are refused. The "
+        "message names the row, counted from 0. Ctrl-C ends the build and leaves nothing behind.\n",
     .examples = "shortlist build base.fbin -o base.sl --metric cosine\n"
                 "shortlist build base.npy -o base.sl --metric l2 --refine bf16 --m 32 --json\n"
                 "shortlist build glove.hdf5 -o glove.sl --metric cosine --ids ids.npy\n",

@@ -242,16 +242,15 @@ static const char *const operands[] = {"FILE", NULL};
 
 static const option check_table[] = {
     {0, "sample", OPTION_COUNT, "N", 0, offsetof(check_options, sample),
-     "Of an index: vectors searched for and compared with exact search (default 200); 0 leaves that out."},
+     "For an index: number of vectors to search for and compare with exact search (default 200); 0 leaves that out."},
     {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
-     "Of a file with room or in records: verify each vector's codes, refine row and id against a checksum of their "
-     "own, "
-     "and list the ids of those that are damaged, 10000 at most. The file is verified as a whole in any case."},
+     "For a file with room or in records: verify each vector's codes, refine row and id against a checksum of their "
+     "own. List the ids of damaged vectors, 10000 at most. The file is verified as a whole in any case."},
     {0, "drop", OPTION_FLAG, NULL, 0, offsetof(check_options, drop),
      "With --scrub: delete the vectors whose records are damaged, list their ids, and check what is left. Add them "
      "again from where they came from. The pages of these records get new checksums, so that a later check passes; "
      "damage elsewhere stays, and check goes on to fail."},
-    OPTION_THREADS(check_options, "Of an index: threads to check with; 0 (default) takes all."),
+    OPTION_THREADS(check_options, "For an index: threads to check with; 0 (default) takes all."),
     OPTION_PROGRESS(check_options),
     OPTION_JSON(check_options),
     OPTION_LAST};
@@ -261,20 +260,17 @@ const command command_check = {
     .summary = "verify a whole index, model or item table",
     .synopsis = "shortlist check FILE [--sample N] [--scrub [--drop]] [--threads N] [--progress] [--json]",
     .description =
-        "Verifies a file; its first bytes say of which type it is.\n"
-        "Of an index: every byte of the file against its checksums: of each section, or of each page of a file with "
-        "room. "
-        "Then the whole graph: links out of range or twice, records of the upper layers, ids that come twice, vectors "
-        "that no path leads to from the entry point. Then a sample of its own vectors is searched for and compared "
-        "with "
-        "exact search over the same codes. Exit status 1 says that something does not hold. The counts are printed in "
-        "either case; where the file is damaged, the graph is not looked at. The file may be written meanwhile: what "
-        "its "
-        "writer is about to put right is no fault. A file with room that was written directly in persistent memory, or "
-        "made by an older version, has no checksums of pages, and the output says so.\n"
-        "Of a model, a checkpoint or an item table: every byte of the file. Each section is held to its checksum, what "
-        "lies between the sections is zero, and the content keeps every rule of its type. Exit status 1 comes with a "
-        "line that names the damaged section.\n",
+        "Verifies a file. The file's first bytes tell its type.\n"
+        "An index: every byte of the file is held to its checksums, of each section or, with room, of each page. Then "
+        "the whole graph is checked: links out of range or twice, records of the upper layers, ids that come twice, "
+        "vectors that no path leads to from the entry point. Then a sample of the vectors is searched for and compared "
+        "with exact search over the same codes. Exit status 1 says that a check failed. The counts are printed in "
+        "either case. The graph of a damaged file is not looked at. The file may be written meanwhile: changes that "
+        "its writer is about to put right are no fault. A file with room has no checksums of pages if it was written "
+        "directly in persistent memory, or made by an older version. The output says so.\n"
+        "A model, a checkpoint or an item table: every byte of the file is verified. Each section is held to its "
+        "checksum, bytes between the sections are zero, and the content keeps every rule of its type. Exit status 1 "
+        "comes with a line that names the damaged section.\n",
     .examples = "shortlist check base.sl\nshortlist check films.sli\nshortlist check model.slr --json\n"
                 "shortlist check base.sl --sample 1000 --json\n"
                 "shortlist check live.sl --scrub\nshortlist check live.sl --scrub --drop\n",

@@ -112,11 +112,11 @@ const command command_convert = {
     .name = "convert",
     .summary = "bring a file of vectors into another format",
     .synopsis = "shortlist convert IN OUT [--type " ELEMENT_TARGETS "] [--round] [--progress] [--json]",
-    .description = "Reads " VECTORS_READ_ENDINGS " and writes " VECTORS_WRITE_ENDINGS ", told by the endings of the "
-                   "names. Of an .hdf5 file the dataset train is read; FILE.hdf5:NAME names another, such as test or "
-                   "neighbors.\n"
-                   "A value that the new type cannot hold ends the command, naming the row, counted from 0, and OUT "
-                   "is left as it was.\n",
+    .description = "Reads " VECTORS_READ_ENDINGS " and writes " VECTORS_WRITE_ENDINGS
+                   ". The endings of the names tell the types. From an .hdf5 file the dataset train is read; "
+                   "FILE.hdf5:NAME names another, such as test or neighbors.\n"
+                   "A value that the new type cannot hold ends the command. The message names the row, counted from 0, "
+                   "and OUT is left as it was.\n",
     .examples = "shortlist convert sift.bvecs sift.u8bin\n"
                 "shortlist convert glove.hdf5:test queries.fbin\n"
                 "shortlist convert base.fbin half.npy --type f16\n",

@@ -79,15 +79,13 @@ const command command_delete = {
     .name = "delete",
     .summary = "delete vectors of an index by their ids",
     .synopsis = "shortlist delete INDEX --ids FILE [--wait SECONDS] [--progress] [--json]",
-    .description =
-        "Deletes the vectors of these ids: all of them or, where one is not in the index or comes twice, none. No "
-        "search "
-        "returns them any more, and their ids may be added again. An INDEX that was built with --room is changed in "
-        "its "
-        "file; another is read into memory, and the whole is put in its place.\n"
-        "What is deleted is marked: it keeps its memory, and searches go on to walk through it, so that they take "
-        "longer "
-        "the more there is of it. 'shortlist info' counts it; build anew where it has become most of the index.\n",
+    .description = "Deletes the vectors of these ids: all of them or none. The command deletes none where an id is not "
+                   "in the index or comes twice. No later search returns the vectors, and their ids may be added "
+                   "again. An INDEX that was built with --room is changed in its file. Any other INDEX is read into "
+                   "memory, and the new whole takes its place.\n"
+                   "A deleted vector is marked: the vector keeps its memory, and searches still walk through it. "
+                   "Searches take longer the more vectors are deleted. 'shortlist info' counts deleted vectors; build "
+                   "anew where they are most of the index.\n",
     .examples = "shortlist delete base.sl --ids gone.npy\n"
                 "shortlist delete base.sl --ids gone.ibin --json\n",
     .operands = operands,

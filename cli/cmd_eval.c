@@ -153,31 +153,31 @@ static const option eval_table[] = {
     {0, "ef", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, ef),
      "Depths to measure, such as 16,32,64 (default: a ladder from 10 to 1024). A depth below -k counts as -k."},
     {0, "recall", OPTION_FRACTIONS, "LIST", 0, offsetof(eval_options, recall),
-     "Instead of --ef: recalls to reach, such as 0.9,0.95,0.99. For each the settings that 'shortlist tune' stored in "
-     "the index are measured; without such, or with --rerank, the smallest ef that reaches it on these "
-     "queries is found and measured; the points passed on the way are told above, measured by one pass each. A recall "
-     "is "
-     "given up where searching twice and four times as deep finds nothing more."},
+     "Instead of --ef: recalls to reach, such as 0.9,0.95,0.99. For each recall, the settings that 'shortlist tune' "
+     "stored in the index are measured. Without stored settings, or with --rerank, the command finds and measures the "
+     "smallest ef that reaches the recall on these queries. Points passed on the way are printed above, measured by "
+     "one pass each. A recall is given up where searching twice and four times as deep finds nothing more."},
     OPTION_THREADS(eval_options, "Threads that ask, each one query at a time (default 1)."),
     {0, "procs", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, procs),
-     "Processes, each of --threads threads, each opening the index for itself and asking all queries, started together "
-     "on CPUs of their own (default 1: the command itself). queries/s is that of all together while all are at work. "
-     "With several numbers, such as 1,2, each round gives each of them its turn, and the ratios between them are told; "
-     "the figures of a depth are those of the last. More processes than CPUs need --pin."},
+     "Processes, each of --threads threads, each opening the index for itself and asking all queries. They start "
+     "together on CPUs of their own (default 1: the command itself). queries/s is the rate of all together while all "
+     "are at work. With several numbers, such as 1,2, each number has its turn in each round, and the ratios between "
+     "them are printed. The figures of a depth are then those of the last number. More processes than CPUs need "
+     "--pin."},
     {0, "pin", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, pin),
      "CPUs to run the threads on, in turn. Without it one process's threads run where the system puts them; numactl "
      "and taskset work as for any program."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(eval_options, place),
-     "Copy the index into memory, which is safe from a file that is cut short (default for one process), or map its "
-     "file (default with --procs, which share it, "
-     "and with --tier dram, which is of a mapped one)."},
+     "Copy the index into memory or map its file. A copy is safe from a file that is cut short (default for one "
+     "process). Processes share a mapped file (default with --procs, and with --tier dram, which needs a mapped "
+     "file)."},
     OPTION_PLACE_NODES(eval_options),
     OPTION_PREFAULT(eval_options),
     OPTION_TIER(eval_options),
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(eval_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and ef."},
     {0, "repeat", OPTION_COUNT, "N", 0, offsetof(eval_options, repeat),
-     "Passes over the queries for each figure, of which the median is told (default 3)."},
+     "Passes over the queries for each figure; the median is printed (default 3)."},
     {0, "plot", OPTION_TEXT, "F.svg", 0, offsetof(eval_options, plot),
      "Draw queries a second over recall into this SVG file."},
     OPTION_PROGRESS(eval_options),
@@ -192,19 +192,18 @@ const command command_eval = {
         "[--pin LIST] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--prefault] [--tier auto|none|dram] "
         "[--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
     .description =
-        "At each depth asks every query, one a call, and prints recall, queries a second, the 50th, 99th and 99.9th "
-        "percentile of a query's time, and the distances computed for it; and asks all queries in one call, which is "
-        "free to work on several at once, for the queries a second in batch and their recall, which is another where a "
-        "batch scans. Recall is the share of the true -k nearest among those returned, averaged over the queries; "
-        "TRUTH.ibin holds the ids of the true ones, best "
-        "first, at least -k a row, as 'shortlist truth' writes them (of an index with ids of its own: 'shortlist truth "
-        "--ids'); one that INDEX lacks is refused. A pass that warms the caches goes first, and a "
-        "tier in memory is waited for. At the "
-        "end it tells the memory that the measuring process holds, or with --procs one of them alone and all together: "
-        "their proportional shares (PSS), in which a page held by two counts half for each. "
-        "With --numa also on which memory nodes the pages of layer 0 lie, as the first process has them.\n"
-        "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test gives QUERIES and neighbors the "
-        "truth.\n",
+        "At each depth asks every query, one a call. Prints recall, queries a second, the 50th, 99th and 99.9th "
+        "percentile of a query's time, and the distances computed for a query. Then asks all queries in one call, "
+        "which may work on several at once, for the queries a second in batch. The batch's recall differs where a "
+        "batch scans. Recall is the share of the true -k nearest among those returned, averaged over the queries. "
+        "TRUTH.ibin holds the ids of the true neighbours, best first, at least -k a row, as 'shortlist truth' writes "
+        "them. For an index with ids of its own, use 'shortlist truth --ids'. An id that INDEX lacks is refused. A "
+        "pass that warms the caches goes first, and the command waits for a tier in memory. At the end the command "
+        "prints the memory that the measuring process holds. With --procs it prints that of one process alone and of "
+        "all together: their proportional shares (PSS). A page held by two processes counts half for each. With --numa "
+        "it also prints on which memory nodes the pages of layer 0 lie, as the first process has them.\n"
+        "Vector files are " VECTORS_READ_ENDINGS
+        ". From an .hdf5 file the dataset test gives QUERIES and neighbors the truth.\n",
     .examples = "shortlist eval base.sl queries.fbin truth.ibin -k 10\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --recall 0.9,0.95,0.99 --pin 1 --json\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --procs 1,8 --plot eval.svg\n",

@@ -199,10 +199,9 @@ static const option evaluate_table[] = {
      "Depth of NDCG, and of the whole funnel's recall and hit rate (default 10)."},
     {0, "index", OPTION_TEXT, "INDEX", 0, offsetof(evaluate_options, index),
      "The index: with --items that which is searched, else that which vectors are taken from, by id, for vector "
-     "features "
-     "whose column holds ids."},
+     "features whose column holds ids."},
     {0, "items", OPTION_TEXT, "ITEMS", 0, offsetof(evaluate_options, items),
-     "Measure the whole funnel over this item table (or .csv file): DATA.csv is a file of requests, as 'shortlist "
+     "Measure the whole funnel over this item table (or .csv file). DATA.csv is then a file of requests, as 'shortlist "
      "recommend' takes it, with a column relevant."},
     OPTIONS_FUNNEL(evaluate_options),
     OPTION_THREADS(evaluate_options, "Threads to work with; 0 (default) takes all."),
@@ -217,14 +216,14 @@ const command command_evaluate = {
         "shortlist evaluate MODEL DATA.csv [--group COLUMN] [-k N] [--index INDEX] [--items ITEMS] [--candidates "
         "N] [--ef N] [--id COLUMN] [--vectors FILE] [--threads N] [--progress] [--json]",
     .description =
-        "Scores the rows of DATA.csv, which hold the label as well, and compares: logloss, AUC, accuracy, RMSE, "
-        "calibration (the mean score over the mean label, and by tenths of the rows in the order of their scores), and "
-        "normalised entropy: logloss over that of always telling the mean. What does not apply to the model's loss is "
-        "null in --json.\n"
+        "Scores the rows of DATA.csv and compares the scores with the labels there. Prints logloss, AUC, accuracy, "
+        "RMSE, calibration and normalised entropy. Calibration is the mean score over the mean label, also by tenths "
+        "of the rows in the order of their scores. Normalised entropy is logloss over the logloss of always telling "
+        "the mean. Metrics that do not apply to the model's loss are null in --json.\n"
         "With --group, a row's gain in NDCG is 2^label - 1 where all labels are whole numbers from 0 to 30, else the "
         "label. Labels below 0 are refused with --group.\n"
-        "With --index and --items DATA.csv holds requests instead, and NDCG, recall and hit rate at -k are told of "
-        "recall alone and of recall and rank together.\n",
+        "With --index and --items DATA.csv holds requests instead. NDCG, recall and hit rate at -k are then printed "
+        "for recall alone and for recall and rank together.\n",
     .examples = "shortlist evaluate model.slr adult_test.csv\n"
                 "shortlist evaluate model.slr ratings.csv --group user -k 10 --json\n"
                 "shortlist evaluate model.slr requests.csv --index films.sl --items films.sli -k 10\n",

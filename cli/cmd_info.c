@@ -244,13 +244,13 @@ static const option info_table[] = {
     {0, "spec", OPTION_FLAG, NULL, 0, offsetof(info_options, spec),
      "Print the spec that a model was trained from, and nothing else."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(info_options, place),
-     "Of an index: open it copied into memory, mapped (default), of which only what "
-     "has been read lies in memory, or mapped from persistent memory, and also tell on "
-     "which memory nodes the pages of layer 0 lie."},
+     "For an index: open it copied into memory (dram), mapped (map, default) or mapped from persistent memory (pmem). "
+     "Of a mapped index, only the pages that were read lie in memory. Also print on which memory nodes the pages of "
+     "layer 0 lie."},
     OPTION_PLACE_NODES(info_options),
     {0, "tier", OPTION_WORD, "auto|none|dram", 0, offsetof(info_options, tier),
-     "Of an index that is mapped: open it with this tier in memory (default none here, where nothing is searched), and "
-     "tell how far it is filled."},
+     "For a mapped index: open it with this tier in memory, and print how far the tier is filled. The default here is "
+     "none, since nothing is searched."},
     {0, "plan", OPTION_FLAG, NULL, 0, offsetof(info_options, plan),
      "Tell what an index of --n vectors of --dim elements would take, without one."},
     {0, "dim", OPTION_COUNT, "N", 0, offsetof(info_options, planned.dim), "With --plan: elements of a vector."},
@@ -264,8 +264,7 @@ static const option info_table[] = {
      "With --plan, as of build."},
     {0, "m", OPTION_COUNT, "N", 0, offsetof(info_options, planned.m), "With --plan, as of build (default 16)."},
     {'o', "output", OPTION_TEXT, "INDEX", 0, offsetof(info_options, planned.output),
-     "With --plan: where the file would be, whose folder is asked for its free space "
-     "(default: the current one)."},
+     "With --plan: path of the future file; its folder is asked for its free space (default: the current one)."},
     OPTION_JSON(info_options),
     OPTION_LAST};
 
@@ -277,19 +276,16 @@ const command command_info = {
                 "none|f32|bf16|i16] [--m N] [--metric "
                 "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [-o INDEX] [--json]",
     .description =
-        "Of an index: how many vectors it holds, and how many are deleted, how they are kept, what each part takes, "
-        "and the settings that "
-        "'shortlist tune' stored; only the file's header is "
-        "read, whatever its size, and 'shortlist check' reads all of it; also what layer 0 lies on: the medium, "
-        "whether "
-        "loads go to persistent memory itself (DAX), the pages, and of a file with room its log and its recoveries. "
-        "With --place or --numa it is opened so, and the memory nodes its pages lie on are told. Of a model: its loss, "
-        "its weights, its "
-        "features as they were fitted, and its spec; all of the file is verified. Of an item table: "
-        "its rows and columns.\n"
-        "With --plan, of an index that is not there yet: what each part would take in a file, what of it would be in "
-        "which medium for each --place, the page table of a process that maps it, and whether this machine has the "
-        "memory and the folder the space.\n",
+        "An index: prints how many vectors it holds, how many are deleted, how they are kept, the size of each part, "
+        "and the settings that 'shortlist tune' stored. Only the file's header is read, whatever the file's size; "
+        "'shortlist check' reads all of it. Also prints the storage of layer 0: the medium, whether loads go to "
+        "persistent memory itself (DAX), and the pages. For a file with room, the log and the recoveries are printed "
+        "too. With --place or --numa the index is opened so, and the memory nodes of its pages are printed. A model: "
+        "prints its loss, its weights, its features as they were fitted, and its spec; all of the file is verified. An "
+        "item table: prints its rows and columns.\n"
+        "With --plan, for an index that is not there yet: prints the size of each part in a file, and the medium of "
+        "each part for each --place. Also prints the page table of a process that maps the file, and whether this "
+        "machine has the memory and the folder the space.\n",
     .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info --plan --dim 100 --n 4e9 "
                 "--codes i4\nshortlist info base.sl --place dram --numa "
                 "interleave\nshortlist info model.slr --spec\n",

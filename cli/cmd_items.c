@@ -104,8 +104,8 @@ static const char *const operands[] = {"DATA", NULL};
 
 static const option items_table[] = {
     {'o', "output", OPTION_TEXT, "ITEMS.sli", 0, offsetof(items_options, output),
-     "The item table. It appears whole or not at all. Where DATA is an item table it may be left out: the table then "
-     "takes its own place."},
+     "The item table. The file appears whole or not at all. Where DATA is an item table this may be left out: the new "
+     "table then replaces DATA."},
     {0, "id", OPTION_TEXT, "COLUMN", 0, offsetof(items_options, id),
      "The column of the items' ids (default id): whole numbers, the same as in the index."},
     {0, "update", OPTION_TEXT, "CSV", 0, offsetof(items_options, update),
@@ -121,9 +121,9 @@ const command command_items = {
     .synopsis =
         "shortlist items DATA [-o ITEMS.sli] [--id COLUMN] [--update CSV] [--wait SECONDS] [--progress] [--json]",
     .description =
-        "Builds a table of what is known of each item, by id, from the rows of DATA, a .csv file with a header; or, "
-        "where DATA is such a table, replaces and adds the rows of --update. Columns that an update lacks are missing "
-        "values in its rows. 'shortlist recommend' takes the items' features from it, and what it shows.\n"
+        "Builds a table of the features of each item, by id, from the rows of DATA, a .csv file with a header. Where "
+        "DATA is such a table, replaces and adds the rows of --update. Columns that an update lacks are missing values "
+        "in its rows. 'shortlist recommend' takes the items' features, and the columns to show, from the table.\n"
         "An id that comes twice in DATA, or that is no whole number, ends the command and leaves every file as it "
         "was.\n",
     .examples = "shortlist items films.csv -o films.sli --id film\n"

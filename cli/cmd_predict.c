@@ -129,10 +129,10 @@ const command command_predict = {
     .summary = "score the rows of a CSV file by a model",
     .synopsis = "shortlist predict MODEL DATA.csv -o OUT.npy [--threads N] [--index INDEX] [--progress] [--json]",
     .description =
-        "Reads DATA.csv as MODEL's spec says, in blocks, and writes each row's score: a probability, one a class for a "
-        "model of several classes, or a value for one of squared loss. Columns are found by their names; those the "
-        "model does not know are passed over, and the label need not be there.\n"
-        "A row with too few fields, and a number that cannot be read, end the command; the message names the line, and "
+        "Reads DATA.csv as MODEL's spec says, in blocks, and writes each row's score. The score is a probability, one "
+        "a class for a model of several classes, or a value for a model of squared loss. Columns are found by their "
+        "names. Columns that the model does not know are passed over, and the label need not be there.\n"
+        "A row with too few fields, and a number that cannot be read, end the command. The message names the line, and "
         "OUT is left as it was.\n",
     .examples = "shortlist predict model.slr adult_test.csv -o scores.npy\n"
                 "shortlist predict model.slr today.csv -o scores.csv --threads 4\n",

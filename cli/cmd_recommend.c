@@ -111,9 +111,9 @@ static const char *const operands[] = {"INDEX", "MODEL", "ITEMS", "REQUESTS", NU
 static const option recommend_table[] = {
     {'n', NULL, OPTION_COUNT, "N", 1, offsetof(recommend_options, n), "Items a request."},
     {'o', "output", OPTION_TEXT, "OUT", 0, offsetof(recommend_options, output),
-     "Where the items go, best first: a .csv file with a line each (request, rank, id, score, recall_score, and what "
-     "--show names), a .json file, or ids alone, a row a request, as .ibin, .ivecs or .npy like those of 'shortlist "
-     "search'. Without it they are printed."},
+     "File for the items, best first. A .csv file has a line each (request, rank, id, score, recall_score, and the "
+     "columns of --show). A .json file is possible too. An .ibin, .ivecs or .npy file has ids alone, a row a request, "
+     "like those of 'shortlist search'. Without --output the items are printed."},
     OPTIONS_FUNNEL(recommend_options),
     {0, "max-per-group", OPTION_COUNT, "N", 0, offsetof(recommend_options, funnel.max_per_group),
      "At most so many items of one value of --group a request."},
@@ -132,17 +132,15 @@ const command command_recommend = {
     .synopsis = "shortlist recommend INDEX MODEL ITEMS REQUESTS -n N [-o OUT] [--candidates N] [--ef N] "
                 "[--max-per-group N --group COLUMN] [--id COLUMN] [--vectors FILE] [--show COLUMN,...] [--threads N] "
                 "[--progress] [--json]",
-    .description =
-        "Recalls --candidates items of INDEX that are near each request's vector, scores them by MODEL from the "
-        "request's columns and the items' rows in ITEMS, and gives the -n best. ITEMS is an item table, or a .csv file "
-        "that one is built from. MODEL none gives what recall found in its order; ITEMS none does for a model without "
-        "item columns.\n"
-        "REQUESTS is a .csv file with a header. Its columns are the user's features, by name, and: vector, numbers "
-        "with "
-        "blanks between them, unless --vectors is given; exclude, ids with | between them that are not to be "
-        "recommended; relevant, ids that would have been right: then NDCG, recall and hit rate at -n are told, of "
-        "recall alone and of recall and rank together.\n"
-        "An item that ITEMS lacks is scored with missing values, and counted.\n",
+    .description = "Recalls --candidates items of INDEX that are near each request's vector. Scores them by MODEL from "
+                   "the request's columns and the items' rows in ITEMS, and gives the -n best. ITEMS is an item table, "
+                   "or a .csv file that one is built from. MODEL none gives the recalled items in their order. ITEMS "
+                   "none serves a model without item columns.\n"
+                   "REQUESTS is a .csv file with a header. Its columns are the user's features, by name, and three "
+                   "more. vector: numbers with blanks between them, unless --vectors is given. exclude: ids with | "
+                   "between them that are not to be recommended. relevant: ids that would have been right; NDCG, "
+                   "recall and hit rate at -n are then printed, for recall alone and for recall and rank together.\n"
+                   "An item that ITEMS lacks is scored with missing values, and counted.\n",
     .examples = "shortlist recommend films.sl model.slr films.sli users.csv -n 10 --show title,year\n"
                 "shortlist recommend films.sl model.slr films.csv users.csv -n 10 --id film -o top.csv --json\n"
                 "shortlist recommend films.sl none none users.csv -n 100 -o recalled.ibin --vectors users.fbin\n",

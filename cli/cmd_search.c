@@ -225,12 +225,11 @@ static const char *const operands[] = {"INDEX", "QUERIES", NULL};
 static const option search_table[] = {
     {'k', NULL, OPTION_COUNT, "N", 1, offsetof(search_options, k), "Neighbours a query."},
     {'o', "output", OPTION_TEXT, "OUT.ibin", 0, offsetof(search_options, output),
-     "The neighbours' ids, best first, one row a query. Without it they are printed with their scores, or with --json "
-     "as "
-     "one object a query and line: query, ids, scores. .ibin and .ivecs hold 32-bit ids and -1 where a neighbour is "
-     "missing; .npy holds 64-bit ids and 2^64-1 there."},
+     "The neighbours' ids, best first, one row a query. Without --output they are printed with their scores, or with "
+     "--json as one object a query and line: query, ids, scores. .ibin and .ivecs hold 32-bit ids and -1 where a "
+     "neighbour is missing; .npy holds 64-bit ids and 2^64-1 there."},
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(search_options, scores),
-     "Their scores, in the same shape, NaN where a neighbour is missing; .fbin, .fvecs or .npy."},
+     "The neighbours' scores, in the same shape, NaN where a neighbour is missing; .fbin, .fvecs or .npy."},
     {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(search_options, filter),
      "Find none but these ids: a .npy or .ibin file of one column of whole numbers. Ids that INDEX lacks do no harm. A "
      "filter that few of the nearest pass may leave fewer than -k."},
@@ -243,22 +242,22 @@ static const option search_table[] = {
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(search_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and --ef."},
     {0, "stop", OPTION_REAL, "X", 0, offsetof(search_options, stop),
-     "Also end a search where what lies ahead is more than 1 + X times as far as the -k th best so far, or the 16th "
-     "where -k is more (under ip: lower in score by more than X times its magnitude): easy queries then take less "
-     "time. Some 0.05 to 0.5; 0 (default) leaves it to --ef alone."},
+     "Also end a search when the next candidate is more than 1 + X times as far as the -k th best so far, or the 16th "
+     "where -k is more. Under ip, the candidate's score must be lower by more than X times that best score's "
+     "magnitude. Easy queries then take less time. Useful values are some 0.05 to 0.5; 0 (default) leaves the end to "
+     "--ef alone."},
     {0, "probes", OPTION_COUNT, "N", 0, offsetof(search_options, probes),
-     "Scan the N partitions nearest to each query instead of walking the graph: faster for many queries at once, and "
-     "fewer than -k are found where fewer are scanned. Under ip the longest vectors of more partitions count as N. 0 "
-     "(default) walks by --ef and --stop, and so does an index without partitions (of fewer than 4096 vectors), of "
-     "codes i16 or f32, or on a processor that has only scalar kernels."},
+     "Scan the N partitions nearest to each query instead of walking the graph. Scans are faster for many queries at "
+     "once. Fewer than -k are found where fewer are scanned. Under ip the longest vectors of more partitions count as "
+     "N. 0 (default) walks by --ef and --stop. An index without partitions (of fewer than 4096 vectors) walks too, and "
+     "so does one of codes i16 or f32, or on a processor that has only scalar kernels."},
     {0, "groups", OPTION_COUNT, "N", 0, offsetof(search_options, groups),
-     "Choose the --probes partitions among those of the N groups, of some 16 each, that are nearest to the query, "
-     "instead of among all (0, default): faster from a million vectors on."},
+     "Choose the --probes partitions from the N groups nearest to the query, of some 16 partitions each, instead of "
+     "from all (0, default). Groups are faster from a million vectors on."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(search_options, place),
-     "Copy the index into memory, which is safe from a file that is cut short, or map its file (default), which opens "
-     "at "
-     "once, or map it from persistent memory."},
+     "Copy the index into memory (dram), map its file (map, default) or map it from persistent memory (pmem). A copy "
+     "is safe from a file that is cut short. A mapped file opens at once."},
     OPTION_PLACE_NODES(search_options),
     OPTION_PREFAULT(search_options),
     OPTION_TIER(search_options),
@@ -276,9 +275,8 @@ const command command_search = {
         "[--prefault] [--tier auto|none|dram] [--progress] [--json]",
     .description =
         "Asks INDEX for the -k nearest vectors of each row of QUERIES and writes their ids, or prints them. Queries of "
-        "an index over "
-        "floating-point vectors may be of any floating-point type; those of an index over integers must be of its own. "
-        "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test is read.\n",
+        "an index over floating-point vectors may be of any floating-point type; those of an index over integers must "
+        "be of its own. Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test is read.\n",
     .examples = "shortlist search base.sl queries.fbin -k 10\n"
                 "shortlist search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n"
                 "shortlist search base.sl queries.npy -k 100 --ef 400 -o found.npy --scores scores.npy\n",

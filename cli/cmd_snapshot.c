@@ -59,7 +59,7 @@ static const char *const operands[] = {"INDEX", NULL};
 
 static const option snapshot_table[] = {
     {'o', "output", OPTION_TEXT, "COPY", 1, offsetof(snapshot_options, output),
-     "The copy. It appears whole or not at all; a file of that name stays as it is until then."},
+     "The copy. The file appears whole or not at all; a file of that name stays as it is until then."},
     OPTION_PROGRESS(snapshot_options),
     OPTION_JSON(snapshot_options),
     OPTION_LAST};
@@ -69,13 +69,13 @@ const command command_snapshot = {
     .summary = "copy an index, also while it is being written",
     .synopsis = "shortlist snapshot INDEX -o COPY [--progress] [--json]",
     .description =
-        "Copies INDEX to COPY, which stands on its own: whole, and without a log. INDEX may be written in place by "
-        "another process meanwhile: the copy has all that was synced before, perhaps some of what was synced since, "
-        "and nothing half; the writer goes on, and does not empty its log until the copy is made. What a crashed "
-        "writer had synced the copy has too. Copying the file itself, by cp, gives none of this.\n"
-        "Blocks are shared where the file system can (btrfs, xfs), so that a copy takes no time and no space; "
-        "elsewhere what is a hole in INDEX is a hole in COPY. While a writer has INDEX open in persistent memory, "
-        "where it keeps no log, no copy can be made.\n",
+        "Copies INDEX to COPY. The copy stands on its own: whole, and without a log. Another process may write INDEX "
+        "in place meanwhile. The copy has all that was synced before, perhaps some of the later syncs, and nothing "
+        "half. The writer goes on, and does not empty its log until the copy is made. The copy also has all that a "
+        "crashed writer had synced. Copying the file itself, by cp, gives none of this.\n"
+        "Blocks are shared where the file system can (btrfs, xfs), so that a copy takes no time and no space. "
+        "Elsewhere a hole in INDEX is a hole in COPY. A writer that has INDEX open in persistent memory keeps no log; "
+        "no copy can be made meanwhile.\n",
     .examples = "shortlist snapshot base.sl -o backup.sl\nshortlist snapshot base.sl -o /backup/base.sl --json\n",
     .operands = operands,
     .options = snapshot_table,

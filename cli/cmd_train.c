@@ -184,11 +184,10 @@ static const char *const operands[] = {"SPEC.json", "DATA.csv", NULL};
 
 static const option train_table[] = {
     {'o', "output", OPTION_TEXT, "MODEL", 1, offsetof(train_options, output),
-     "The model file. It appears whole or not at all; a file of that name stays as it is until then."},
+     "The model file. The file appears whole or not at all; a file of that name stays as it is until then."},
     {0, "valid", OPTION_TEXT, "CSV", 0, offsetof(train_options, valid),
      "Rows that the model is validated with after each epoch. Without them the share that the spec names is held out "
-     "of "
-     "DATA.csv."},
+     "of DATA.csv."},
     {0, "epochs", OPTION_COUNT, "N", 0, offsetof(train_options, epochs),
      "Epochs at most, in place of the spec's; 0 (default) leaves the spec's."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(train_options, seed),
@@ -214,16 +213,14 @@ const command command_train = {
     .summary = "train a model that ranks",
     .synopsis = "shortlist train SPEC.json DATA.csv -o MODEL [--valid CSV] [--epochs N] [--seed N] [--threads N] "
                 "[--checkpoint FILE] [--checkpoint-steps N] [--resume] [--index INDEX] [--progress] [--json]",
-    .description =
-        "Trains a wide & deep model on the rows of DATA.csv. SPEC.json names the label, the features and the two "
-        "parts of the model; its keys are described in docs/SPEC.md. The statistics and vocabularies that are fitted "
-        "to "
-        "the rows become part of MODEL, so that what is predicted from later goes through the same features.\n"
-        "On a terminal, or with --progress, each epoch's losses are told on stderr as it ends. The model is that of "
-        "the epoch with the best validation loss.\n"
-        "Ctrl-C ends the training and writes no model; with --checkpoint it can be gone on with by --resume. A loss "
-        "that is not finite ends it as well, and the last checkpoint stays. One row, or labels of one class alone, are "
-        "refused: nothing is learned from them.\n",
+    .description = "Trains a wide & deep model on the rows of DATA.csv. SPEC.json names the label, the features and "
+                   "the two parts of the model; docs/SPEC.md describes its keys. Statistics and vocabularies that are "
+                   "fitted to the rows become part of MODEL. Later rows go through the same features.\n"
+                   "On a terminal, or with --progress, each epoch's losses are printed on stderr as it ends. The model "
+                   "is that of the epoch with the best validation loss.\n"
+                   "Ctrl-C ends the training and writes no model; with --checkpoint, --resume can go on with it. A "
+                   "loss that is not finite ends the training as well, and the last checkpoint stays. One row, or "
+                   "labels of one class alone, are refused: nothing is learned from them.\n",
     .examples = "shortlist train spec.json adult.csv -o model.slr\n"
                 "shortlist train spec.json clicks.csv -o model.slr --valid later.csv --checkpoint state.slr --resume\n"
                 "shortlist train spec.json adult.csv -o model.slr --epochs 20 --seed 7 --json\n",

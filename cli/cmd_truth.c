@@ -178,10 +178,10 @@ static const option truth_table[] = {
      "bits, .npy in 64."},
     {0, "ids", OPTION_TEXT, "FILE", 0, offsetof(truth_options, ids),
      "The ids of the vectors of BASE, the file that 'shortlist build --ids' took: a .npy or .ibin file of one column "
-     "of "
-     "whole numbers. Without it the truth is of row numbers, which are the ids of an index that was built without."},
+     "of whole numbers. Without --ids the truth is of row numbers. Row numbers are the ids of an index that was built "
+     "without --ids."},
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(truth_options, scores),
-     "Their scores, in the same shape; .fbin, .fvecs or .npy."},
+     "The neighbours' scores, in the same shape; .fbin, .fvecs or .npy."},
     OPTION_THREADS(truth_options, "Threads to scan with; 0 (default) takes all."),
     OPTION_PROGRESS(truth_options),
     OPTION_JSON(truth_options),
@@ -194,11 +194,11 @@ const command command_truth = {
         "shortlist truth BASE QUERIES -k N --metric ip|cosine|l2 -o TRUTH.ibin [--ids FILE] [--scores FILE.fbin] "
         "[--threads N] [--progress] [--json]",
     .description =
-        "Compares each query with each vector of BASE, which is read in blocks and need not fit in memory, and writes "
-        "the row numbers of the -k nearest. Equal scores are ordered by row number, so the result is the same on every "
-        "machine. 'shortlist eval' and 'shortlist tune' measure recall against it. Of an index with ids of its own "
+        "Compares each query with each vector of BASE, and writes the row numbers of the -k nearest. BASE is read in "
+        "blocks and need not fit in memory. Equal scores are ordered by row number, so the result is the same on every "
+        "machine. 'shortlist eval' and 'shortlist tune' measure recall against it. For an index with ids of its own "
         "(build --ids) they need those ids in place of row numbers: --ids.\n"
-        "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset train is BASE and test QUERIES.\n",
+        "Vector files are " VECTORS_READ_ENDINGS ". From an .hdf5 file the dataset train is BASE and test QUERIES.\n",
     .examples = "shortlist truth base.fbin queries.fbin -k 100 --metric cosine -o truth.ibin\n"
                 "shortlist truth items.npy queries.npy -k 100 --metric ip --ids ids.npy -o truth.npy\n"
                 "shortlist truth sift.hdf5 sift.hdf5 -k 10 --metric l2 -o truth.ibin --scores distances.fbin\n",

@@ -151,22 +151,21 @@ const command command_tune = {
     .synopsis = "shortlist tune INDEX QUERIES [TRUTH.ibin] -k N [--recall LIST] [--max-ef N] [--threads N] "
                 "[--wait SECONDS] [--progress] [--json]",
     .description =
-        "Asks INDEX all of QUERIES at many settings, finds for each recall the cheapest that reach it, by distances "
-        "computed and candidates re-ranked, and writes them into INDEX, in place of those it held for this -k; the "
-        "file is replaced whole, or, if it was built with --room, changed in place. 'shortlist search --recall' and "
-        "'shortlist eval --recall' then use them, and "
-        "'shortlist info' prints them: under 'probes' the partitions that batches scan instead of walking, under 'one' "
-        "those that single queries scan, and under 'groups' among how many groups of partitions these are "
-        "looked for, 0 for all; a recall that is reached 'by scans alone' serves no search with a filter. QUERIES are "
-        "to be like those that will be asked, some thousand of them: with "
-        "few, others meet another recall, and the command says how many are needed.\n"
+        "Asks INDEX all of QUERIES at many settings and finds for each recall the cheapest settings that reach it. The "
+        "cost counts distances computed and candidates re-ranked. The settings are written into INDEX and replace "
+        "those it held for this -k. The file is replaced whole, or, if it was built with --room, changed in place. "
+        "'shortlist search --recall' and 'shortlist eval --recall' then use the settings, and 'shortlist info' prints "
+        "them. Under 'probes' stand the partitions that batches scan instead of walking, and under 'one' those that "
+        "single queries scan. Under 'groups' stands from how many groups of partitions these are chosen, 0 for all. A "
+        "recall that is reached 'by scans alone' serves no search with a filter. QUERIES should be like the queries to "
+        "come, some thousand of them. With few, others meet another recall; the command prints how many are needed.\n"
         "TRUTH.ibin holds the ids of the true neighbours of each query, best first, at least -k a row, as 'shortlist "
-        "truth' writes them (of an index with ids of its own: 'shortlist truth --ids'). Without it they are found by "
-        "comparing every query with every vector as the index holds "
-        "it, which without a refine copy is what its codes have kept of it.\n"
-        "A recall that cannot be reached is told with its reason, and the command still succeeds.\n"
-        "Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test gives QUERIES and neighbors the "
-        "truth.\n",
+        "truth' writes them. For an index with ids of its own, use 'shortlist truth --ids'. Without TRUTH.ibin, every "
+        "query is compared with every vector as the index holds it. Without a refine copy, the index holds vectors as "
+        "their codes kept them.\n"
+        "A recall that cannot be reached is printed with its reason, and the command still succeeds.\n"
+        "Vector files are " VECTORS_READ_ENDINGS
+        ". From an .hdf5 file the dataset test gives QUERIES and neighbors the truth.\n",
     .examples = "shortlist tune base.sl queries.fbin truth.ibin -k 10\n"
                 "shortlist tune base.sl queries.fbin -k 100 --recall 0.9,0.95,0.99 --json\n",
     .operands = operands,

@@ -68,14 +68,14 @@ typedef struct option {
 #define OPTION_PREFAULT(type)                                                                                          \
     {                                                                                                                  \
         0, "prefault", OPTION_FLAG, NULL, 0, offsetof(type, prefault),                                                 \
-            "Of a mapped file, read layer 0 into memory first, so that no search waits for the disk."                  \
+            "For a mapped file: read layer 0 into memory first, so that no search waits for the disk."                 \
     }
 #define OPTION_TIER(type)                                                                                              \
     {                                                                                                                  \
         0, "tier", OPTION_WORD, "auto|none|dram", 0, offsetof(type, tier),                                             \
-            "Of a mapped file, whether what every step of a search reads, the upper layers and the 4-bit rows of "     \
-            "codes i4, is also copied into memory, in the background: where the file lies in persistent memory "       \
-            "(auto, default), never, or always."                                                                       \
+            "For a mapped file: whether parts of it are also copied into memory, in the background. The parts are "    \
+            "those that every step of a search reads: the upper layers and the 4-bit rows of codes i4. auto "          \
+            "(default) copies where the file lies in persistent memory, none never, dram always."                      \
     }
 #define OPTION_LOOKUP(type)                                                                                            \
     {                                                                                                                  \

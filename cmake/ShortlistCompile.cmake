@@ -1,13 +1,13 @@
 # How every C file of the project is compiled.
 
-# Warnings, the language and hidden symbols, for one target. Floating-point expressions are not contracted, so that
-# plain C gives the same bits with every compiler and on every machine; kernels ask for fused operations by name.
+# Warnings, the language and hidden symbols, for one target. Floating-point expressions are not contracted. Plain C then
+# gives the same bits with every compiler and on every machine. Kernels ask for fused operations by name.
 function(sl_compile target)
   target_compile_features(${target} PRIVATE c_std_11)
   set_target_properties(${target} PROPERTIES C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -ffp-contract=off)
   if(NOT OpenMP_C_FOUND)
-    # Left out on purpose: the pragmas then mean nothing, the code runs on one thread, and a thread count that only a
+    # Left out on purpose: the pragmas then mean nothing, and the code runs on one thread. A thread count that only a
     # pragma names is unused.
     target_compile_options(${target} PRIVATE -Wno-unknown-pragmas -Wno-unused-variable)
   endif()

@@ -69,7 +69,7 @@ cmake_dependent_option(SHORTLIST_BUNDLE_ONEDNN "Install oneDNN's library, which 
   "SL_HAVE_ONEDNN;NOT SL_ONEDNN_SYSTEM" OFF)
 
 # Definitions, include folders and libraries of the ranker, for one target; `scope` is PRIVATE or PUBLIC. oneDNN is
-# linked by its file, since CMake would make the target's name a part of what is installed.
+# linked by its file: CMake would make the target's name a part of the installed files.
 function(sl_use_ranker target scope)
   if(SL_HAVE_RANKER)
     # xxHash is compiled in: categories are short strings, and a call would cost as much as the hash.

@@ -4,17 +4,18 @@ MovieLens-100k: 943 people, 1,682 films, 100,000 ratings, a fifth of them held o
 
 1. Matrix factorisation (implicit's ALS) of the training ratings gives every person and every film a vector.
 2. An index over the films' vectors recalls, for a person's vector, the films of largest inner product.
-3. A ranker scores what was recalled by all that is known: the recall score and both vectors, who the person is, what
-   the film is, and how it is rated.
-4. A recommender does both in one call, which this compares, on the held-out ratings, with recall alone.
+3. A ranker scores the recalled films by all that is known: the recall score, both vectors, the person, the film and
+   its ratings.
+4. A recommender does both in one call. The example compares the call, on the held-out ratings, with recall alone.
 
-The ranker must learn from recalls of ratings that the vectors have not seen, as it will meet them when serving: those
-that ALS was fitted to are recalled far too well. So the training ratings are cut into folds, and each fold is recalled
+The ranker must learn from recalls of ratings that the vectors have not seen, as the ranker will meet when serving.
+Ratings that ALS was fitted to are recalled far too well. So the training ratings are cut into folds, and each fold is recalled
 by vectors fitted to the others.
 
-The vectors are fitted to all ratings: what someone watched says the most about what to recall, and the ranker is left
-to tell what they will like. Vectors fitted to the likes alone know of both, and with 32 factors recall lists whose
-NDCG@10 is 0.383 by themselves, no less than recall + rank has here: it is this recall that the ranker improves on.
+The vectors are fitted to all ratings: the films someone watched say the most about what to recall. The ranker is left
+to tell which of them the person will like. Vectors fitted to the likes alone know of both. With 32 factors their
+recall lists have an NDCG@10 of 0.383 by themselves, no less than recall + rank has here. The ranker improves on the
+recall of vectors fitted to all ratings.
 
     ./dev demo               makes ready what this needs, and runs it by examples/films.sh
 """
@@ -76,7 +77,7 @@ class Vectors:
             left, _, right = np.linalg.svd(self.films.T @ like.films)
             self.users, self.films = self.users @ left @ right, self.films @ left @ right
         self.index = shortlist.Index(dim=self.FACTORS, metric="ip", codes="i8", refine="f32")
-        # One thread, so that the same graph is built, and the same films are recalled, each time this is run.
+        # With one thread the same graph is built, and the same films are recalled, each time this is run.
         self.index.add(self.films[films.movie_id], ids=films.movie_id, threads=1)
 
 

@@ -1,18 +1,16 @@
 #define _GNU_SOURCE
-/*
- * query_worker INDEX SOCKET [WORKERS]: answers queries over a Unix socket, by one process a physical core.
+/* query_worker INDEX SOCKET [WORKERS]: answers queries over a Unix socket, by one process a physical core.
  *
  * The parent listens and forks; each worker pins itself to a core of its own, opens the index, and takes connections
  * from the common socket. All of them map one file, so that its pages are in memory once, and none writes to memory
  * that another reads. SIGTERM or SIGINT ends them all.
  *
  * A request is a u32 k and dim f32, one after the other, in the machine's byte order. The answer is a u32 count, then
- * so many u64 ids and as many f32 scores, best first; a count of 2^32 - 1 says that the request was refused, and is the
+ * so many u64 ids and as many f32 scores, best first. A count of 2^32 - 1 says that the request was refused, and is the
  * last thing on the connection. A worker serves a connection until the other side closes it.
  *
  * numactl chooses where the kernel places the pages. `numactl --interleave=all query_worker ...` spreads them over the
- * nodes, which is best if workers of several nodes share one index.
- */
+ * nodes, which is best if workers of several nodes share one index. */
 #include <shortlist.h>
 
 #include <errno.h>
@@ -133,7 +131,7 @@ static int open_index(struct worker *worker, const char *path) {
     return worker->query != NULL;
 }
 
-/* The life of a worker, which ends with its parent. */
+/* The life of a worker. A worker ends with its parent. */
 static int work(const char *path, int listener, size_t cpu) {
     static struct worker worker;
     prctl(PR_SET_PDEATHSIG, SIGTERM);

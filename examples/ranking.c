@@ -1,8 +1,6 @@
-/*
- * From a user to ranked items in one process: an index over item vectors, a wide & deep model trained on clicks, and
- * the two in one call. The clicks are made up: people click what is near their taste, and the young click what is new.
- * The vectors know of the taste alone; what ranking adds is measured at the end, and checked.
- */
+/* From a user to ranked items in one process. The parts are an index over item vectors, a wide & deep model trained on
+ * clicks, and one call that uses both. The clicks are made up: people click what is near their taste, and the young
+ * click what is new. The vectors know of the taste alone; what ranking adds is measured at the end, and checked. */
 #include <shortlist_rank.h>
 
 #include <math.h>

@@ -62,7 +62,7 @@ static double now_ms(void) {
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* One more than is shown is asked for, since the word itself is its own nearest. */
+/* The search asks for one more than is shown, since the word itself is its own nearest. */
 static sl_status print_neighbours(sl_index *index, sl_searcher *searcher, const struct words *words, uint64_t id,
                                   float *vector) {
     uint64_t ids[NEIGHBOURS + 1];

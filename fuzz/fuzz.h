@@ -22,7 +22,7 @@ static inline void demand(int holds, const char *what) {
     abort();
 }
 
-/* Calls use(path, size) with the bytes as a file without a name, whose path is that of its descriptor. */
+/* Calls use(path, size) with the bytes as a file without a name. The path is that of the file's descriptor. */
 static inline void with_file(const void *bytes, size_t size, void (*use)(const char *path, size_t size)) {
     char path[64];
     int fd = memfd_create("fuzz", MFD_CLOEXEC);

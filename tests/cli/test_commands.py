@@ -411,7 +411,7 @@ class Eval(Indexed):
 
     def test_smallest_ef_for_a_recall(self):
         told = self.eval("--recall", "0.9,0.98", "--repeat", 1)
-        # Those passed on the way are not worth a batch.
+        # Settings passed on the way are not worth a batch.
         found = [row["ef"] for row in told["at"]]
         for point in told["points"]:
             self.assertEqual(point["batch_qps"] is None, point["ef"] not in found)

@@ -1,5 +1,5 @@
-/* The avxvnni tier by AVX-512VL's form of vpdpbusd and vpdpwssd, which mean the same: its logic is then tested on
- * machines that have AVX-512 and not AVX-VNNI. */
+/* The avxvnni tier by AVX-512VL's form of vpdpbusd and vpdpwssd, which mean the same. So machines that have AVX-512 and
+ * not AVX-VNNI test the tier's logic. */
 #define LANE_TABLE  kernels_avxvnni_by_evex
 #define LANE_DPBUSD _mm256_dpbusd_epi32
 #define LANE_DPWSSD _mm256_dpwssd_epi32

@@ -1,4 +1,5 @@
-/* The kernels of a walk's candidates, against a plain list of all that was offered; and of a query's bytes. */
+/* The kernels of a walk's candidates, against a plain list of all that was offered; and the kernels of a query's
+ * bytes. */
 #include "tests/distance/kernel_values.h"
 
 #include <math.h>
@@ -95,7 +96,7 @@ static void take_best(const sl_kernels *kernels, plain *want, sl_candidates *all
            want->count);
 }
 
-/* What is left are the best, in the order they were in; then the list follows what the kernel chose among equals. */
+/* The best are left, in the order they were in; then the list follows what the kernel chose among equals. */
 static void keep_best(const sl_kernels *kernels, plain *want, sl_candidates *all, uint32_t wanted, check_count *count) {
     uint32_t most = wanted + (uint32_t)(random_bits() % 3 * wanted / 4);
     static float sorted[ROOM];

@@ -153,7 +153,7 @@ void check_pairs(const sl_kernels *kernels, check_count *count) {
 #define ROW_COUNT 23u
 #define MAX_IDS   40u
 
-/* An array of rows that ends, but for the step that may be read behind it, at a guard page; and its query. */
+/* An array of rows and its query. A guard page follows the rows, after the step that may be read behind them. */
 typedef struct scene {
     sl_codes codes;
     size_t dim, count;
@@ -190,7 +190,7 @@ static float get_float(const uint8_t *at) {
     return value;
 }
 
-/* Of I4 the first half of the elements lies in the lower halves of the bytes, and twice each counts. */
+/* The first half of an I4 row's elements lies in the lower halves of the bytes, and twice each counts. */
 static int32_t row_value(const scene *s, const uint8_t *row, size_t i) {
     size_t half = (s->dim + 1) / 2;
     if (s->codes != SL_CODES_I4) return get_integer(row_type(s), row, i);
@@ -207,7 +207,7 @@ static void put_row_value(const scene *s, uint8_t *row, size_t i, int32_t value)
         row[i - half] = (uint8_t)((row[i - half] & 15) | value << 4);
 }
 
-/* Where an element of the query stands. */
+/* Place of an element of the query. */
 static size_t query_place(const scene *s, size_t i) {
     size_t half = (s->dim + 1) / 2;
     return s->codes != SL_CODES_I4 || i < half ? i : s->rows.width + i - half;
@@ -360,7 +360,8 @@ typedef struct tiling {
     uint32_t ids[SCANS][SCAN_ROOM];
 } tiling;
 
-/* A query of the scene, and its elements in a tile's order, which is zero behind them up to a multiple of 64. */
+/* A query of the scene, and its elements in a tile's order. The order's elements are zero behind the query's, up to a
+ * multiple of 64. */
 static void fill_query(tiling *t, size_t q) {
     scene *s = &t->scene;
     size_t bytes = 4 * sl_tile_steps(s->codes, s->dim), half = bytes / 2, room = (bytes + 63) / 64 * 64;
@@ -425,7 +426,7 @@ static void tiling_free(tiling *t) {
     free(t);
 }
 
-/* What one query found, of the rows that it looks at, is what the tier's own scores say, in order. */
+/* Rows that one query found, of those that it looks at, are those of the tier's own scores, in order. */
 static void check_found(const sl_kernels *kernels, const tiling *t, size_t q, uint32_t first, check_count *count) {
     const scene *s = &t->scene;
     const sl_scan *scan = &t->scans[q];
@@ -512,7 +513,7 @@ static float score_of_kind(int kind, size_t i, size_t n) {
     }
 }
 
-/* The `keep` best are left, each under its number, and what is worse than the worst left is not taken any more. */
+/* The `keep` best are left, each under its number. Later rows worse than the worst of these are not taken. */
 static void check_best_of(const sl_kernels *kernels, int kind, uint32_t n, uint32_t keep, int exact,
                           check_count *count) {
     enum { MOST = 4096 };

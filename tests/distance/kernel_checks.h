@@ -11,16 +11,16 @@ typedef struct check_count {
 
 /* Integers one to one: every dim, unaligned, against a guard page, random and extreme values. */
 void check_pairs(const sl_kernels *kernels, check_count *count);
-/* One query against gathered rows, by codes: dims, geometries, counts, repeated ids, prefetch distances. */
+/* Checks one query against gathered rows, by codes: dims, geometries, counts, repeated ids, prefetch distances. */
 void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count);
 /* Rows that lie more than 4 and 8 GiB from the first. */
 void check_far_rows(const sl_kernels *kernels, check_count *count);
-/* Which links were not visited yet: list ends of every kind, ids twice, full tables, against a guard page. */
+/* Checks which links were not visited yet: list ends of every kind, ids twice, full tables, against a guard page. */
 void check_unseen(const sl_kernels *kernels, check_count *count);
 /* A walk's candidates: any scores, turns of every size, the best asked for and the worst dropped in between. */
 void check_candidates(const sl_kernels *kernels, check_count *count);
 /* Tiles of rows of I8 or I4 codes against several queries: dims, tile sizes, geometries, thresholds, rows whose factors
- * are no numbers; all that the tier's scores say, and nothing else. */
+ * are no numbers. Tiles give all that the tier's scores say, and nothing else. */
 void check_tiles(const sl_kernels *kernels, sl_codes codes, check_count *count);
 /* The best of what was found: any scores, equal ones, ends of the numbers. */
 void check_best(const sl_kernels *kernels, check_count *count);
@@ -31,8 +31,8 @@ void check_refine(const sl_kernels *kernels, sl_refine type, check_count *count)
 /* sl_to_float, sl_from_float and sl_convert over every 16-bit value. */
 void check_conversions(check_count *count);
 
-/* The avxvnni tier's file made with AVX-512VL's form of its two instructions, which machines without AVX-VNNI run; NULL
- * where this one does not. */
+/* The avxvnni tier's file made with AVX-512VL's form of its two instructions, for machines without AVX-VNNI. NULL where
+ * this machine cannot run them. */
 const sl_kernels *avxvnni_by_evex(void);
 
 #endif

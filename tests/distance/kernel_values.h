@@ -1,4 +1,4 @@
-/* What the checks of kernels share: counting, random values, guarded memory. */
+/* Shared by the checks of kernels: counting, random values, guarded memory. */
 #ifndef SL_TESTS_KERNEL_VALUES_H
 #define SL_TESTS_KERNEL_VALUES_H
 

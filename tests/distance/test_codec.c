@@ -89,7 +89,7 @@ static double double_dot(const float *a, const float *b, size_t dim) {
     return sum;
 }
 
-/* What the metric says of two decoded vectors, and the size of the terms it is made of. */
+/* The metric's score of two decoded vectors, and the size of the terms it is made of. */
 static double true_score(sl_metric metric, const float *a, const float *b, size_t dim, double *size) {
     double ab = double_dot(a, b, dim), aa = double_dot(a, a, dim), bb = double_dot(b, b, dim);
     *size = metric == SL_METRIC_COSINE ? 1 : metric == SL_METRIC_IP ? sqrt(aa * bb) : aa + bb;
@@ -367,7 +367,7 @@ static void check_scores_of(int kind, sl_metric metric, size_t dim) {
         true_score(metric, decoded, decoded, dim, &size);
         if (s->dtype == SL_U8) size = 40000.0 * (double)dim;
         ck_assert_double_eq_tol(self, first, 1e-5 * size);
-        /* Its score against itself is known. */
+        /* A vector's score against itself is known. */
         double known = metric == SL_METRIC_L2 ? 0 : (double)norm2;
         ck_assert_double_eq_tol(self, known, 1e-5 * size);
     }

@@ -1,5 +1,5 @@
-/* Index files that an earlier version saved: which there are, and the vectors they were made of. make.c makes them with
- * the library of that version, test_golden.c opens them with this one. Both see the public header alone here. */
+/* Index files that an earlier version saved, and the vectors they were made of. make.c makes the files with the library
+ * of that version. test_golden.c opens them with this one. Both see the public header alone here. */
 #ifndef SL_TESTS_GOLDEN_CASES_H
 #define SL_TESTS_GOLDEN_CASES_H
 
@@ -8,7 +8,7 @@
 enum { GOLDEN_N = 200, GOLDEN_DIM = 12, GOLDEN_MAX_DIM = 130, GOLDEN_M = 4 };
 enum { GOLDEN_K = 5, GOLDEN_EF = 24, GOLDEN_QUERIES = 6, GOLDEN_TUNING = 50 };
 enum { GOLDEN_LOGGED = 3 }; /* vectors in a log */
-/* One of every GOLDEN_DELETED vectors is deleted where some are, the first being vector 1. */
+/* In files with deleted vectors, one of every GOLDEN_DELETED vectors is deleted, the first being vector 1. */
 enum { GOLDEN_DELETED = 6 };
 
 typedef struct golden_case {

@@ -1,6 +1,6 @@
-/* Saves the index files of cases.h, a model, a checkpoint and an item table into a folder, and their answers into
- * answers.txt. make.sh compiles this against an earlier version: it uses what the public headers of that version have.
- */
+/* Saves the index files of cases.h, a model, a checkpoint and an item table into a folder. Their answers go into
+ * answers.txt. make.sh compiles this file against an earlier version. The file uses what the public headers of that
+ * version have. */
 #include "cases.h"
 #include "rows.h"
 

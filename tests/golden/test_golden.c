@@ -154,7 +154,7 @@ START_TEST(opens_and_answers) {
 }
 END_TEST
 
-/* What was read is written as it was: no field moved, and none was left out. */
+/* Data that was read is written as it was: no field moved, and none was left out. */
 START_TEST(saved_again_it_is_the_same_file) {
     const golden_case *it = take(_i);
     if (it->room) return;
@@ -175,7 +175,7 @@ START_TEST(saved_again_it_is_the_same_file) {
 }
 END_TEST
 
-/* A file with room takes a vector, which is found by who opens it next. */
+/* A file with room takes a vector. The next process to open the file finds that vector. */
 START_TEST(takes_another_vector) {
     const golden_case *it = take(_i);
     if (!it->room) return;

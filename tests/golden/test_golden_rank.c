@@ -67,7 +67,7 @@ START_TEST(a_model_predicts) {
 }
 END_TEST
 
-/* A checkpoint is a model too. Its training is another than that of today, which forgets values. */
+/* A checkpoint is a model too. The old version's training differs from today's, which forgets values. */
 START_TEST(a_checkpoint_predicts) {
     ck_assert_int_ne(check_model("checkpoint.slr").checkpoint, 0);
     sl_ranker *ranker;

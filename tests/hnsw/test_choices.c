@@ -1,5 +1,6 @@
-/* Choices that recall alone hardly shows when they go wrong, each by a case that is made for it: when a walk stops, how
- * many candidates are ranked anew, which copies are linked, what a cancelled add puts back, what tuning asks on top. */
+/* Choices that recall alone hardly shows when they go wrong, each by a case that is made for it. The cases are: when a
+ * walk stops, how many candidates are ranked anew, which copies are linked. Two more are what a cancelled add puts
+ * back, and what tuning asks on top. */
 #include "hnsw/build/select.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/upper.h"
@@ -17,15 +18,16 @@
  * When a walk stops
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* So far from the query, which is (0, 0) under L2 and (1, 0) under COSINE, where this is a distance of unit vectors. */
+/* Puts a vector at `distance` from the query, which is (0, 0) under L2 and (1, 0) under COSINE. Under COSINE the
+ * distance is that of unit vectors. */
 static void put_at(sl_metric metric, double distance, float vector[2]) {
     double angle = 2 * asin(distance / 2);
     vector[0] = (float)(metric == SL_METRIC_L2 ? distance : cos(angle));
     vector[1] = (float)(metric == SL_METRIC_L2 ? 0 : sin(angle));
 }
 
-/* Whether a walk finds the near node that is linked by a far one alone, which is so many times as far as the node that
- * the walk begins at. */
+/* Returns whether a walk finds the near node that only a far node links to. The far node is `times` as far from the
+ * query as the node that the walk begins at. */
 static int goes_on(sl_metric metric, double times, double stop) {
     const float query[2] = {metric == SL_METRIC_L2 ? 0 : 1, 0};
     float vectors[3][2];

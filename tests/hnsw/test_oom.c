@@ -247,7 +247,7 @@ START_TEST(deleting) {
 }
 END_TEST
 
-/* Where there is no memory to walk farther among the deleted, what is left is compared: slower, and no worse. */
+/* Without memory to walk farther among the deleted, the search compares what is left: slower, and no worse. */
 START_TEST(searching_what_is_left) {
     sl_search_params with;
     sl_search_params_init(&with);
@@ -331,7 +331,7 @@ START_TEST(ordering) {
 }
 END_TEST
 
-/* With one more allocation granted each time, until the call needs no more. What it says is what happened: all of the
+/* With one more allocation granted each time, until the call needs no more. The status tells what happened: all of the
  * vectors are there, or none. */
 static void add_failing(const uint64_t *new_ids, size_t threads) {
     size_t refused = 0;

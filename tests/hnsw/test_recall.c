@@ -1,4 +1,4 @@
-/* What a search finds against exact search, and the scores it gives, for every kind of index. */
+/* Results of searches against exact search, and their scores, for every kind of index. */
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"
@@ -70,7 +70,7 @@ static double score(const data *d, sl_metric metric, const void *a, const void *
     return value;
 }
 
-/* What a score of two vectors can be at most. */
+/* Bound of a score of two vectors. */
 static double score_unit(const data *d, sl_metric metric, const void *a, const void *b) {
     if (metric == SL_METRIC_COSINE) return 1;
     double x = sqrt(score(d, SL_METRIC_IP, a, a)), y = sqrt(score(d, SL_METRIC_IP, b, b));
@@ -137,8 +137,8 @@ START_TEST(finds_the_nearest_of_many_dimensions) {
 }
 END_TEST
 
-/* Lengths that differ by a hundred and more: one scale for all vectors would leave nothing of the short ones, and a
- * graph that linked everything to the longest could not be walked. */
+/* Lengths that differ by a hundred and more. One scale for all vectors would leave nothing of the short ones. A graph
+ * that linked everything to the longest could not be walked. */
 START_TEST(lengths_may_differ_widely) {
     data d = data_make(SL_F32, 24, N, 1.2);
     for (size_t i = 0; i < 3; i++) {

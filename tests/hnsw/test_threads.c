@@ -1,5 +1,5 @@
 /* Many threads: of a build, of searches beside one another and beside a check, of builds beside one another, and a
- * child process. Written for the thread sanitizer, which sees what happens too seldom to fail. */
+ * child process. These tests are written for the thread sanitizer, which sees races that seldom make a test fail. */
 #define _GNU_SOURCE
 #include "hnsw/build/insert.h"
 #include "tests/support/check_main.h"
@@ -95,9 +95,9 @@ static void *link_again(void *ctx) {
     return NULL;
 }
 
-/* What is taken back after a cancelled add, and what a crash left half linked, is linked anew by several threads: one
- * chooses a node's list while another writes its back link there. Both must hold the node's lock, or a link may come
- * to stand there twice. */
+/* Several threads link anew what a cancelled add took back and what a crash left half linked. One thread chooses a
+ * node's list while another writes its back link there. Both must hold the node's lock, or a link may come to stand
+ * there twice. */
 START_TEST(linking_anew_waits_for_others) {
     sl_index *index = build(1);
     sl_build_locks *locks = calloc(1, sizeof *locks);
@@ -175,7 +175,7 @@ static void *search_all(void *ctx) {
             fault = "a search failed";
         else if (memcmp(found, s->wanted + q * K, sizeof found) != 0)
             fault = "a search beside others found something else";
-        /* The first needs the map of ids, which one of the threads makes. */
+        /* The first needs the map of ids; one of the threads makes that map. */
         else if (sl_index_get(s->index, &found[q % K], 1, SL_F32, vector) != SL_OK)
             fault = "what was found could not be got";
         else if (sl_searcher_search(searcher, vector, SL_I8, K, NULL, found, NULL, NULL) != SL_ETYPE ||

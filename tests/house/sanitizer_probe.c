@@ -1,9 +1,6 @@
-/*
- * Do the sanitizers see what they are for, and only that? Built in sanitizer builds alone. `clean` does legal work
- * with OpenMP's barriers, reductions and critical sections and must end well (without a runtime that tells the
- * thread sanitizer of its barriers it would not); `address`, `thread` and `undefined` each make that fault, and must
- * be stopped.
- */
+/* Do the sanitizers see what they are for, and only that? Built in sanitizer builds alone. `clean` does legal work with
+ * OpenMP's barriers, reductions and critical sections, and must end well. It would not without a runtime that tells the
+ * thread sanitizer of its barriers. `address`, `thread` and `undefined` each make that fault, and must be stopped. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_clicks.sh CLICKS: the synthetic click logs are the same bytes on every machine and at any thread count, are laid
-# out as Criteo's, can be cut anywhere, hold something to learn, and bad arguments are refused.
+# test_clicks.sh CLICKS: the synthetic click logs are the same bytes on every machine and at any thread count. The logs
+# are laid out as Criteo's, can be cut anywhere, and hold something to learn. Bad arguments are refused.
 set -euo pipefail
 clicks=$1
 work=$(mktemp -d)

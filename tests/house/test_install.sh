@@ -36,7 +36,7 @@ export PKG_CONFIG_PATH
 libdir=$(pkg-config --variable=libdir shortlist)
 mkdir "$work/pc"
 for program in consumer ranking; do
-    # What pkg-config says must stand; the words are meant to be split.
+    # pkg-config's output must stand; the words are meant to be split.
     # shellcheck disable=SC2046
     "$cc" "${flags[@]}" "$here/consumer/$program.c" -o "$work/pc/${program}_c" $(pkg-config --cflags --libs shortlist)
     # shellcheck disable=SC2046

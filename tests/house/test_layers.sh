@@ -6,8 +6,8 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 objects=${1:?give the folder of the object files}
 
-# What each room may include and call besides its own. The last five see the public headers only. A header alone can be
-# a room: the ranker's loops use the lanes of floats, and nothing else of distance/.
+# The rooms that each room may include and call besides itself. The last five see the public headers only. A header
+# alone can be a room: the ranker's loops use the lanes of floats, and nothing else of distance/.
 lanes=distance/float_lanes.h
 floor="base distance distance/codec storage"
 declare -A may=(
@@ -24,7 +24,7 @@ declare -A may=(
 )
 ringless="distance/codec"
 
-# What a room may include of hnsw/, where that is less than what it may call.
+# Rooms of hnsw/ that a room may include, where these are fewer than the rooms that it may call.
 declare -A sees=([recommend]="hnsw/search/accessors.h hnsw/search/topk.h")
 
 # room_of FILE: the longest name in `may` that the path begins with; nothing for a file outside of all.

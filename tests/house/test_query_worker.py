@@ -71,7 +71,7 @@ def check_life(program, path, at):
             check_answers(client, index, queries)
         masks = [frozenset(os.sched_getaffinity(worker)) for worker in workers if worker]
         assert all(len(mask) == 1 for mask in masks) and len(set(masks)) == len(masks), masks
-        # What cannot be answered ends the connection, and the worker takes the next one.
+        # A request that cannot be answered ends the connection, and the worker takes the next one.
         assert ask(clients[0], queries[0], 0) is None
         assert clients[0].recv(1) == b""
         for client in clients:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_synth.sh SYNTH: the synthetic data sets are the same bytes on every machine and at any thread count, a longer
-# set begins with the rows of a shorter one, and bad arguments are refused.
+# test_synth.sh SYNTH: the synthetic data sets are the same bytes on every machine and at any thread count. A longer set
+# begins with the rows of a shorter one. Bad arguments are refused.
 set -euo pipefail
 synth=$1
 work=$(mktemp -d)

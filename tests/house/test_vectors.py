@@ -1,4 +1,4 @@
-"""What makes the sets of real vectors, at a size that needs no network and no model: python -m unittest test_vectors"""
+"""Scripts that make the sets of real vectors, at a size without a network or model: python -m unittest test_vectors"""
 
 import io
 import sys

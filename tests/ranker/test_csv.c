@@ -208,7 +208,7 @@ START_TEST(parameters) {
     sl_csv_free(csv);
     params.delimiter = '"';
     ck_fails(open_bytes("a\n", 2, &params, &csv), SL_EINVAL, "delimiter");
-    /* What a spec says. */
+    /* Settings of a spec. */
     sl_csv_params_init(&params);
     params.spec = "{\"csv\": {\"delimiter\": \"\\t\", \"columns\": [\"p\", \"q\"]}, \"label\": {\"column\": \"p\"},"
                   "\"features\": [{\"name\": \"q\", \"type\": \"numeric\"}]}";

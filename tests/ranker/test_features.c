@@ -59,7 +59,7 @@ START_TEST(logarithms) {
 }
 END_TEST
 
-/* One value, and none: nothing is divided by 0. Values whose squares do not fit are refused. */
+/* With one value, and with none, nothing is divided by 0. Values whose squares do not fit are refused. */
 START_TEST(columns_without_spread) {
     columns_text(&c, "a", "5 5 5");
     columns_text(&c, "b", "- - -");
@@ -67,7 +67,7 @@ START_TEST(columns_without_spread) {
     FLOATS("{'name': 'a', 'type': 'numeric'}", 0, 0, 0);
     FLOATS("{'name': 'a', 'type': 'numeric', 'scale': 'minmax'}", 0, 0, 0);
     FLOATS("{'name': 'b', 'type': 'numeric'}", 0, 0, 0);
-    /* What stands for a missing number is a number too, and one that is too large names its own row. */
+    /* The value for a missing number is a number too. A value that is too large names its own row. */
     sl_rows source;
     sl_features *features;
     sl_table_cursor *cursor = malloc(sl_table_cursor_size(c.table.column_count + 1));
@@ -141,7 +141,7 @@ START_TEST(identities) {
 }
 END_TEST
 
-/* Integers, floats that are integers, and their texts are the same categories, whichever the fit saw. */
+/* Integers, floats that are integers, and their texts are the same categories, whichever of them the fit saw. */
 START_TEST(types_of_columns_agree) {
     static const int32_t i32[] = {7, -3, 7, 0, 12};
     static const int64_t i64[] = {7, -3, 7, 0, 12};
@@ -361,7 +361,7 @@ START_TEST(layout) {
     ck_assert(features->dense_side[1] == 1 && features->dense_side[2] == 3 && features->dense_side[3] == 4);
     ck_assert(features->id_count == 2 && features->id_side[1] == 2 && features->id_side[3] == 2);
     ck_assert(features->bag_count == 2 && f[3].at == 0 && f[6].at == 1 && features->bag_side[2] == 1);
-    /* a: missing, unseen, p, q. Its table is shared, so that g has its dim. */
+    /* a: missing, unseen, p, q. g shares a's table, and so has a's dim. */
     ck_assert(f[1].size == 4 && f[3].size == 4 && f[3].dim == 4 && f[3].tensor == f[1].tensor);
     ck_assert(f[5].dim == 3 && f[5].tensor != f[1].tensor && features->table_count == 2);
     ck_assert(features->tables[f[1].tensor].feature == 1 && features->tables[f[1].tensor].dim == 4);

@@ -168,7 +168,7 @@ END_TEST
 
 /* ---- Labels ---- */
 
-/* Fits to the table, whose label is "y", under this label object, and encodes labels and weights. */
+/* Fits to the table under this label object, and encodes labels and weights. The table's label is "y". */
 static sl_status labels_of(const char *label, const char *more, sl_rows_buffer *rows, sl_features **features) {
     char text[1024];
     snprintf(text, sizeof text, "{'label': {'column': 'y'%s}, %s 'features': [{'name': 'n', 'type': 'numeric'}]}",

@@ -1,5 +1,5 @@
-/* What a training step forgets: which values, how often, and what they become; and that a model so trained says of what
- * it does not know what is usual. */
+/* Forgetting in a training step: which values, how often, and what the values become. A model so trained says what is
+ * usual of values that it does not know. */
 #include "ranker/train_loop.h"
 #include "tests/support/check_main.h"
 #include "tests/support/planted.h"
@@ -116,7 +116,7 @@ static void count_bag(const sl_trainer *trainer, size_t row, tally *t) {
     t->kept += (size_t)!unseen;
 }
 
-/* Crosses are of the ids as they are now. */
+/* Crosses are made of the ids after forgetting. */
 static void check_crosses(const sl_trainer *trainer, size_t row) {
     const uint32_t a = id_of(trainer, row, A, 0), b = id_of(trainer, row, B, 0);
     const uint32_t ab = sl_cross_id(feature_of(trainer, AB), (uint32_t[]){a, b}, 2);
@@ -227,7 +227,7 @@ END_TEST
  * What a model says of what it does not know
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* One row in five is positive. `coding` is of a and b. */
+/* A fifth of the rows is positive. `coding` is of a and b. */
 #define UNBALANCED                                                                                                     \
     "{\"label\": {\"column\": \"value\", \"at_least\": 11.6}, \"features\": ["                                         \
     "{\"name\": \"x\", \"type\": \"numeric\"},"                                                                        \
@@ -238,7 +238,7 @@ END_TEST
 
 typedef enum hiding { UNSEEN, MISSING } hiding;
 
-/* Of the rows with values that no row has, or without values, in the columns that `hidden` names between spaces. */
+/* Rows with values that no row has, or without values, in the columns that `hidden` names between spaces. */
 static double mean_score(const sl_ranker *ranker, const planted *on, const char *hidden, hiding how) {
     sl_table table = on->table;
     sl_column columns[PLANTED_COLUMNS];
@@ -271,9 +271,9 @@ static double mean_score(const sl_ranker *ranker, const planted *on, const char 
     return sum / (double)on->rows;
 }
 
-/* Over seeds: where categories are unseen or missing, one by one, all of them, or all that an item has, as of a
- * candidate that the item table lacks, the mean score is near the rate. With random numbers for the weights of what is
- * unknown, the spread about the rate was 0.15 and 0.14; it is 0.06. */
+/* Over seeds, the mean score is near the rate where categories are unseen or missing. That holds for one by one, for
+ * all of them, and for all of an item's, as of a candidate that the item table lacks. With random numbers for the
+ * weights of what is unknown, the spread about the rate was 0.15 and 0.14; it is 0.06. */
 START_TEST(what_is_unknown_is_scored_as_usual) {
     static const char *const codings[] = {"\"oov\": 1", "\"hash\": 500"};
     static const char *const hidden[] = {" a ", " b ", " a b ", " b tags ", " a b tags "};
@@ -337,7 +337,7 @@ START_TEST(unused_embeddings_are_the_mean) {
             unused++;
             ck_assert_double_eq_tol((double)table[id * feature->dim + d], mean, 1e-6);
         }
-        /* What is missing is in no row either, but steps have met it. */
+        /* No row has a value that is missing either, but steps have met the missing value. */
         ck_assert_uint_eq(counts[0], 0);
         ck_assert(fabs((double)table[d] - mean) > 1e-6);
     }

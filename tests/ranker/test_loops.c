@@ -217,8 +217,8 @@ START_TEST(products) {
 }
 END_TEST
 
-/* Bits are the same on every tier; the share that is dropped is the one asked for; a row's choices do not depend on
- * the rows beside it. */
+/* Bits are the same on every tier. The share that is dropped is the one asked for. A row's choices do not depend on the
+ * rows beside it. */
 START_TEST(dropout_by_rows) {
     const sl_loops *loops = tier(_i), *scalar = sl_loops_of(SL_ISA_SCALAR);
     if (!loops) return;

@@ -249,8 +249,8 @@ static sl_metrics graded(const float *given, size_t n) {
     return measure(SL_LOSS_SQUARED, 1, n, NULL, same);
 }
 
-/* Gains are 2^label - 1 of whole labels up to 30, as of grades, else the labels: no label makes NDCG infinite, NaN, or
- * more than 1. */
+/* Gains are 2^label - 1 of whole labels up to 30, as of grades, and else the labels. No label makes NDCG infinite, NaN,
+ * or more than 1. */
 START_TEST(gains_are_bounded) {
     sl_metrics m = graded((float[]){1, 30, 0}, 3);
     double most = exp2(30) - 1;

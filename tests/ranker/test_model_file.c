@@ -335,7 +335,7 @@ START_TEST(sealed_lies_do_no_harm) {
 }
 END_TEST
 
-/* One section after the other is lost or says what it may not. */
+/* In turn, each section is lost or says what it may not. */
 START_TEST(sections_are_held_to_their_rules) {
     size_t size;
     ck_assert_int_eq(sl_ranker_save(model, place.path, NULL), SL_OK);

@@ -1,6 +1,6 @@
-/* Nets that serve, against the reference: every activation, any number of rows, the first layer in parts, and what must
- * not happen on the way: memory taken, primitives made, crashes after fork(). Linked so that the allocations of the
- * library's objects, and the primitives they ask oneDNN for, are counted. */
+/* Nets that serve, against the reference: every activation, any number of rows, the first layer in parts. Predictions
+ * must not take memory, make primitives, or crash after fork(). Linked so that the allocations of the library's
+ * objects, and the primitives they ask oneDNN for, are counted. */
 #include "base/memory.h"
 #include "base/random.h"
 #include "ranker/net.h"
@@ -353,7 +353,7 @@ START_TEST(a_child_serves) {
 }
 END_TEST
 
-/* One net under several runs at once. */
+/* Several runs use one net at once. */
 START_TEST(runs_share_a_net) {
     fixture f;
     make_fixture(&f, &shapes[0], NULL);

@@ -130,7 +130,7 @@ START_TEST(integers_and_floats_as_text) {
 }
 END_TEST
 
-/* Where a locale with a decimal comma is installed, nothing changes. */
+/* An installed locale with a decimal comma changes nothing. */
 START_TEST(locales_change_nothing) {
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "C"};
     size_t i = 0;

@@ -1,6 +1,6 @@
-/* The steps of a training against the optimisers as they were published, in double arithmetic: AdaGrad (Duchi, Hazan
- * and Singer 2011) and Adam (Kingma and Ba 2015, Algorithm 1), over the layers and the embeddings, across epochs. Their
- * settings are far from the defaults and from one another, so that none can stand for another. */
+/* The steps of a training against the optimisers as they were published, in double arithmetic. They are AdaGrad (Duchi,
+ * Hazan and Singer 2011) and Adam (Kingma and Ba 2015, Algorithm 1), over the layers and the embeddings, across epochs.
+ * The optimisers' settings are far from the defaults and from one another, so that none can stand for another. */
 #include "ranker/train_step.h"
 #include "tests/support/check_main.h"
 #include "tests/support/planted.h"
@@ -105,7 +105,7 @@ static void expect_equal(const block *b, const float *weights, const char *what,
                       t, what, i, (double)weights[i], b->weights[i]);
 }
 
-/* One step of the training, and the same of the reference by the gradients that the training found. */
+/* Takes one step of the training, and the same step of the reference by the gradients that the training found. */
 static void step_both(sl_trainer *trainer, reference *r, double t) {
     double loss, weight;
     const sl_features *features = trainer->features;

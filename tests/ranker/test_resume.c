@@ -45,7 +45,7 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-/* What a training ends with. */
+/* The results of a training. */
 typedef struct outcome {
     sl_ranker *ranker;
     sl_train_report report;
@@ -124,7 +124,7 @@ static void check_steps(const char *label, const char *wide, const char *deep, c
             sl_train_params params = checkpointed(every, 1);
             steps = 0;
             outcome rest = train(spec, &params);
-            /* It went on from the last checkpoint, not from the beginning. */
+            /* The training went on from the last checkpoint, not from the beginning. */
             if (every == 1) ck_assert_uint_eq(steps, all - at + 1);
             expect_same(&whole, &rest);
             sl_ranker_free(rest.ranker);
@@ -255,7 +255,7 @@ START_TEST(other_trainings_are_refused) {
     refuse(other, &rows, 0, SL_EFORMAT, "another spec");
     refuse(spec, &rows, 77, SL_EFORMAT, "another seed");
     refuse(spec, &other_rows, 0, SL_EFORMAT, "other rows");
-    /* One label of one row. */
+    /* Changes one label of one row. */
     rows.click[17] = 1 - rows.click[17];
     refuse(spec, &rows, 0, SL_EFORMAT, "other rows");
     rows.click[17] = 1 - rows.click[17];
@@ -296,7 +296,7 @@ START_TEST(damaged_checkpoints_are_refused) {
 }
 END_TEST
 
-/* Found by a check whichever byte it is; and where the checksums are right, the numbers are held to what they say. */
+/* A check finds the change whichever byte it is in. With right checksums, the numbers are held to what they say. */
 START_TEST(checkpoints_are_checked) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, "", ADAM, TRAIN, "");

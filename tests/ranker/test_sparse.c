@@ -142,7 +142,7 @@ static size_t ids_of(const minibatch *b, size_t r, size_t f, const uint32_t **id
     return start[1] - start[0];
 }
 
-/* Which of the ids has the largest value in dimension d; the first of equal ones. */
+/* Returns which of the ids has the largest value in dimension d; the first of equal ones. */
 static size_t largest(const uint32_t *ids, size_t n, const double *table, size_t dim, size_t d) {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
@@ -346,7 +346,7 @@ START_TEST(ftrl_is_mcmahans) {
 }
 END_TEST
 
-/* A large L1 empties the wide part; the bias, which has none, goes on. */
+/* A large L1 empties the wide part. The bias has no L1 and goes on. */
 START_TEST(l1_empties) {
     model m;
     minibatch b;
@@ -437,8 +437,8 @@ static void reference_update(double *w, double *state, double g, const sl_step *
           (sqrt(state[1] * (double)step->correct2) + (double)step->epsilon);
 }
 
-/* One step over tables in double arithmetic, with gradients by finite differences. A max bag's rows are touched only
- * where a dimension of theirs is the largest, so that rows are compared where they got a gradient. */
+/* Compares one step with tables in double arithmetic and gradients by finite differences. A max bag's rows are touched
+ * only where a dimension of theirs is the largest, so that rows are compared where they got a gradient. */
 static void reference_step(const minibatch *b, const model *m, double **tables, double **state, const float *gradient,
                            const sl_step *step, int adam) {
     const double h = 1e-4;

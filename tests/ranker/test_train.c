@@ -191,8 +191,8 @@ static double batch_loss(sl_trainer *trainer) {
     return loss / (double)trainer->minibatch.rows.rows;
 }
 
-/* The first step of AdaGrad and of FTRL leaves the square of each weight's gradient in the optimiser's state, and the
- * weight tells its sign: so the gradient that the step used is known, of every weight of the model. */
+/* The first step of AdaGrad and of FTRL leaves the square of each weight's gradient in the optimiser's state. The
+ * weight tells the gradient's sign. So the gradient that the step used is known, for every weight of the model. */
 typedef struct learned {
     float *before, *gradient; /* of the weights' block */
 } learned;
@@ -502,7 +502,7 @@ START_TEST(a_loss_that_is_no_number_stops_it) {
     ck_assert_ptr_null(ranker);
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "not finite"));
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "rate"));
-    /* What stays is from before. */
+    /* Values that stay are from before. */
     ck_assert_int_eq(sl_ranker_open(place.path, NULL, &ranker), SL_OK);
     sl_metrics metrics = evaluate(ranker, &held_out);
     ck_assert(isfinite(metrics.rmse));

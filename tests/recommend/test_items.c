@@ -765,7 +765,7 @@ START_TEST(updates_do_not_launder_damage) {
         const sl_file_section *section = &header.sections[2];
         ck_assert_uint_eq(section->kind, SL_SECTION_COLUMNS);
         const double wrong = 1e300;
-        /* Damages the value of the last row, which no update replaces. */
+        /* Damages the value of the last row; no update replaces that row. */
         ck_ok(sl_items_open(path, NULL, &items));
         const sl_items_part *part = sl_items_part_of(sl_items_body(items), 0);
         size_t at = (size_t)((const uint8_t *)(part->columns[1].values) - part->data) + (MANY - 1) * sizeof(double);

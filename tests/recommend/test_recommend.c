@@ -390,7 +390,7 @@ START_TEST(exclusions_are_never_returned) {
                 ck_assert_uint_ne(ids[i], ids[j]);
         }
     }
-    /* Excluding all ids leaves no result, which is no error. */
+    /* Excluding all ids leaves no result, which is not an error. */
     uint64_t ids[N];
     float scores[N];
     sl_recommend_stats stats;
@@ -667,7 +667,7 @@ START_TEST(model_and_table_must_agree) {
     refuse(all, items, "colour", SL_ENOTFOUND, "'colour'");
     refuse(all, items, "stars", SL_ETYPE, "'stars'");
     refuse(all, NULL, "genre", SL_ENOTFOUND, "genre");
-    /* One table lacks a column, another has it with another type. */
+    /* The first table lacks a column. The second has the column with another type. */
     for (size_t c = 1; c < f.items.table.column_count; c++) {
         grid g = f.items;
         const char *name = g.columns[c].name;

@@ -1,6 +1,6 @@
 /* Models and tables are swapped, and rows updated, while requests run: each answer is of one version, whole. A warm
- * session takes no memory. The linker wraps all allocations, to count them. It also wraps sl_hazard_announce, so that a
- * swap can happen just before and just after a session announces its pair. */
+ * session takes no memory. The linker wraps all allocations, to count them. The program also wraps sl_hazard_announce,
+ * so that a swap can happen just before and just after a session announces its pair. */
 #include "base/random.h"
 #include "recommend/recommender.h"
 #include "tests/support/check_main.h"
@@ -263,7 +263,7 @@ typedef struct scorer {
     sl_status failed;
 } scorer;
 
-/* Whether scores are equal but for rounding, which differs between products of few rows and of many. */
+/* Returns whether scores are equal but for rounding. Rounding differs between products of few rows and of many. */
 static int alike(float a, float b) {
     return fabsf(a - b) <= 1e-5f * (1 + fabsf(b));
 }
@@ -294,7 +294,7 @@ static void score_all(sl_ranker *ranker, sl_items *items, float *scores) {
     sl_recommender_free(recommender);
 }
 
-/* Replaces ten rows of the items by turned ones, or back, in each of many steps. state[i] becomes 1 if item i has its
+/* In each of many steps, replaces ten rows of the items by turned ones, or back. Sets state[i] to 1 if item i has its
  * turned row at the end. Memory stays within three times what it was before the first compaction. */
 static void update_on(sl_recommender *recommender, const grid *turned, const fault_allocator *memory, int *state) {
     enum { STEPS = 1500, EARLY = 290, ROWS = 10 };

@@ -159,7 +159,7 @@ START_TEST(bytes_of_quantised_vectors) {
     size_t refine = section(7, &size);
     ck_assert_uint_eq(u32_at(68), 8);
     ck_assert_uint_eq(size, 16);
-    /* What the codes leave: x - code * unit, unit being factor times norm. */
+    /* The remainder of the codes: x - code * unit, unit being factor times norm. */
     const float unit = f32_at(codes + 4) * f32_at(codes + 8), signs[] = {127, -127, 0};
     for (size_t i = 0; i < 3; i++) {
         unsigned char wide[4] = {0, 0, file[refine + 2 * i], file[refine + 2 * i + 1]};

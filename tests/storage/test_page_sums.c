@@ -1,5 +1,5 @@
-/* Checksums of the pages of a file that is written in place: they follow each commit, find each bit that was changed
- * from outside, and no commit takes what is damaged for what was written. */
+/* Checksums of the pages of a file that is written in place. The checksums follow each commit and find each bit that
+ * was changed from outside. No commit takes damaged bytes for written ones. */
 #include "base/random.h"
 #include "storage/page_verify.h"
 #include "storage/writable.h"
@@ -96,7 +96,7 @@ START_TEST(sums_are_linear) {
 }
 END_TEST
 
-/* Of a file as it was saved, and of one that was changed; holes are not read. */
+/* Pages of a file as saved, and of a changed one, are verified; holes are not read. */
 START_TEST(every_page_is_verified) {
     sl_check_report report;
     struct stat info;
@@ -108,7 +108,7 @@ START_TEST(every_page_is_verified) {
     ck_assert_uint_le(report.pages_checked, (size_t)info.st_blocks * 512 / SL_SUMMED_PAGE + 1);
     sl_index *writer = opened(SL_PLACE_MAP, 1, NULL);
     ck_ok(indexes_add(writer, x, SL_F32, 1, (const uint64_t[]){123456}));
-    /* What is not committed is the writer's own; the file is verified. */
+    /* Uncommitted changes are the writer's own; the file is verified. */
     ck_assert_int_eq(indexes_sound(writer).unverified, 0);
     sl_index_free(writer);
 }
@@ -308,7 +308,7 @@ START_TEST(failed_commits_are_summed_once) {
 }
 END_TEST
 
-/* What is written directly is not summed, which the file goes on saying, and so does a copy of it. */
+/* Bytes written directly are not summed. The file goes on saying so, and a copy of the file says so too. */
 START_TEST(written_directly) {
     sl_check_report report;
     char copy[SCRATCH_PATH];

@@ -1,5 +1,5 @@
-/* The redo log: which of its groups count, whatever is in it; and what a commit owes its callers when the system fails
- * it: nothing is logged that the device has no room for, and a failed sync is never forgotten. */
+/* The redo log: which of its groups count, whatever bytes the log has; and what a commit owes its callers when the
+ * system fails it. Nothing is logged that the device has no room for. A failed sync is never forgotten. */
 #include "storage/writable.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
@@ -117,7 +117,7 @@ START_TEST(all_that_is_whole_counts) {
 }
 END_TEST
 
-/* A changed byte of the last group may be one that never reached the device. One before it did. */
+/* A changed byte of the last group may be one that never reached the device. The group before did. */
 START_TEST(every_byte_is_checked) {
     unsigned char *log = log_of(1);
     for (size_t at = 0; at < LOG; at++) {
@@ -134,7 +134,7 @@ START_TEST(every_byte_is_checked) {
 }
 END_TEST
 
-/* A head that is not in force says nothing, whosever it is. */
+/* A head that is not in force says nothing, whichever file the head names. */
 START_TEST(a_log_that_is_not_in_force_may_be_anything) {
     unsigned char *log = log_of(1);
     const sl_redo_owner owner = owner_at(1, 0);
@@ -150,7 +150,7 @@ START_TEST(a_log_that_is_not_in_force_may_be_anything) {
 }
 END_TEST
 
-/* What else has the log's name stays, under another. */
+/* Another file that has the log's name stays, under another name. */
 START_TEST(what_is_in_the_way_is_moved_aside) {
     static const char *const texts[] = {"", "SLREDO",
                                         "what somebody wrote into a file of that name, longer than a head"};
@@ -178,7 +178,7 @@ START_TEST(what_is_in_the_way_is_moved_aside) {
 }
 END_TEST
 
-/* What two others have left under the name is told apart, though it begins alike. */
+/* Files that two others left under the name are told apart, though they begin alike. */
 START_TEST(nothing_aside_is_overwritten) {
     static const char text[] = "sixty-four bytes and more that a service puts before each of its own logs: 0";
     sl_allocator allocator = sl_allocator_of(NULL);
@@ -195,7 +195,7 @@ START_TEST(nothing_aside_is_overwritten) {
 }
 END_TEST
 
-/* A link under the log's name leads to somebody else's file, which keeps its bytes, its mode and its owner. */
+/* A link under the log's name leads to somebody else's file. That file keeps its bytes, its mode and its owner. */
 START_TEST(links_are_not_followed) {
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_file_ops ops = sl_file_ops_of(NULL);
@@ -228,7 +228,7 @@ START_TEST(links_are_not_followed) {
 }
 END_TEST
 
-/* Groups that the file has already, and its log not any more, are not taken back by those before them. */
+/* The file has later groups already, and its log has lost them: the earlier groups in the log do not take them back. */
 START_TEST(what_the_file_holds_is_not_taken_back) {
     unsigned char *log = log_of(1);
     sl_redo_owner owner = owner_at(1, 1);
@@ -311,8 +311,8 @@ START_TEST(a_log_in_force_is_there_and_its_own) {
 }
 END_TEST
 
-/* A log that is emptied and begun anew on a device that did not keep the emptying: behind the new groups lie those of
- * the epoch before, whole and in the right place. */
+/* The device did not keep the emptying of a log that is begun anew. Behind the new groups lie those of the epoch
+ * before, whole and in the right place. */
 START_TEST(groups_of_a_past_epoch_do_not_count) {
     unsigned char *past = log_of(1), *now = log_of(2);
     for (size_t kept = 0; kept <= GROUPS; kept++) {
@@ -371,8 +371,8 @@ static void add_one(sl_index *index) {
     ck_ok(indexes_add(index, x + sl_index_size(index) * DIM, SL_F32, 1, NULL));
 }
 
-/* What the first sync to fail leaves on the device is not known, and no later one tells: neither the log's, where the
- * first commit fails, nor the file's or the emptied log's, where a checkpoint does. */
+/* The first sync to fail leaves an unknown state on the device, and no later sync reveals that state. The first commit
+ * may fail in the log's sync. A checkpoint may fail in the sync of the file or of the emptied log. */
 START_TEST(a_failed_sync_is_not_forgotten) {
     for (size_t failing = 1; failing <= 4; failing++) {
         fault_files files;
@@ -399,7 +399,7 @@ START_TEST(a_failed_sync_is_not_forgotten) {
 }
 END_TEST
 
-/* What a sync asks of the system, in its order. */
+/* Calls that a sync makes to the system, in their order. */
 typedef struct asked {
     int watched;                 /* from here on */
     int log;                     /* the log's descriptor */
@@ -424,7 +424,7 @@ static int asked_allocate(void *ctx, int fd, uint64_t offset, uint64_t size) {
     return 0;
 }
 
-/* Where the piece that has the byte at `at` ends. */
+/* Returns the end of the piece that has the byte at `at`. */
 static uint64_t end_of_piece(const asked *a, uint64_t at) {
     for (size_t i = 0; i < a->pieces; i++)
         if (a->begin[i] <= at && at < a->end[i]) return a->end[i];

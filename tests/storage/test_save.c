@@ -84,8 +84,8 @@ START_TEST(calls_come_in_order) {
 }
 END_TEST
 
-/* One failing call: the old file stays, nothing is left beside it, and the message says what, where and what to do.
- * Two calls come after the rename: the folder's sync, whose failure is told, and its close, which loses nothing. */
+/* One call fails: the old file stays, nothing is left beside the file, and the message says what, where and what to do.
+ * Two calls come after the rename. A failed sync of the folder is reported; a failed close loses nothing. */
 static void check_one_failure(fault_kind kind, size_t call, int error, sl_status wanted) {
     fault_files faults;
     fault_files_init(&faults);
@@ -134,7 +134,7 @@ START_TEST(a_failing_unlink_is_told) {
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "left behind"));
     ck_assert_uint_eq(sample_version(place.path), OLD);
     ck_assert_uint_eq(scratch_count(&place), 2);
-    /* What is left does not stand in the way of the next. */
+    /* Files that a failed save leaves do not stand in the way of the next save. */
     ck_assert_int_eq(sample_save(&new_file, place.path, NULL), SL_OK);
     ck_assert_uint_eq(sample_version(place.path), NEW);
     ck_assert_uint_eq(scratch_count(&place), 2);
@@ -159,7 +159,8 @@ START_TEST(short_and_interrupted_writes_go_on) {
 }
 END_TEST
 
-/* The descriptor is closed all the same, and must not be closed again: it may be another thread's by now. */
+/* An interrupted close closes the descriptor. A second close is forbidden: the number may be another thread's
+ * descriptor. */
 START_TEST(an_interrupted_close_is_a_close) {
     fault_files faults;
     fault_files_init(&faults);
@@ -430,7 +431,7 @@ START_TEST(types_replace_one_another) {
 }
 END_TEST
 
-/* What is not the type's own does not reach the file, whatever the caller's header holds. */
+/* Header fields that are not the type's own do not reach the file, whatever the caller's header holds. */
 START_TEST(headers_hold_what_is_the_types) {
     sl_file_header given, zeros = {.crc32c = 0}, found;
     memset(&given, 0xee, sizeof given);

@@ -32,7 +32,7 @@ static void tear_down(void) {
 static const sl_file_type *const types[] = {&sl_index_file, &sl_ranker_file, &sl_items_file};
 enum { TYPES = sizeof types / sizeof *types };
 
-/* The file is one of this type from now on. */
+/* Makes the file one of this type. */
 static void become(int type) {
     sample_free(&sample);
     sample_init(&sample, types[type], 7, 6000);
@@ -92,7 +92,7 @@ START_TEST(every_truncation_is_refused) {
         expect(wanted, size == 0 ? "empty" : "truncated");
     }
     ck_assert_int_eq(truncate(place.path, info.st_size), 0);
-    expect(SL_EFORMAT, "not a Shortlist"); /* all zeros by now */
+    expect(SL_EFORMAT, "not a Shortlist"); /* all zeros */
 }
 END_TEST
 
@@ -283,8 +283,8 @@ static int go_on(void *ctx, uint64_t done, uint64_t total) {
     return 0;
 }
 
-/* Verified as a whole, no byte of a file can change unseen: not those of a section that nobody knows, and not those
- * between the sections. */
+/* The file is verified as a whole: no byte can change unseen, neither in a section of unknown kind nor between the
+ * sections. */
 START_TEST(no_byte_changes_unseen) {
     become(_i);
     sl_progress progress;
@@ -411,7 +411,7 @@ START_TEST(no_descriptor_stays_open) {
 }
 END_TEST
 
-/* A mapping outlives the name of its file, which is what lets an index be saved over the file it is mapped from. */
+/* A mapping outlives the name of its file. So an index can be saved over the file that the index is mapped from. */
 START_TEST(a_mapping_survives_its_replacement) {
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
@@ -507,7 +507,7 @@ START_TEST(threads_find_what_is_damaged) {
 }
 END_TEST
 
-/* Of a mapping the system would say so by a signal. */
+/* A mapping would report this fault by a signal. */
 START_TEST(files_that_become_shorter) {
     sl_store *store;
     open_large(&store);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Of a range of the index's partitions or groups the one with the best score, one by one on the scalar tier. */
+/* Returns the one with the best score in a range of the index's partitions or groups, one by one on the scalar tier. */
 static inline size_t centroids_nearest(const sl_index *index, const sl_partitions *parts, sl_range range,
                                        const float *query) {
     uint8_t *buffer = aligned_alloc(64, sl_round_up(sl_query_size(&parts->codec), 64));

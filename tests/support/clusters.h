@@ -5,8 +5,8 @@
 #include <shortlist.h>
 
 /* n vectors of dim floats, in a new block to free(). Vectors of one seed come from the same clusters whatever n is, and
- * begin with those of a smaller n, so that the last of a set are queries alike to the others but not among them.
- * `spread` is the standard deviation of the logarithm of the lengths. */
+ * begin with those of a smaller n. So the last of a set are queries alike to the others but not among them. `spread` is
+ * the standard deviation of the logarithm of the lengths. */
 float *clusters_make(size_t n, size_t dim, double spread, uint64_t seed);
 
 /* `count` elements as another type, in a new block to free(). Integers are scaled so that the largest magnitude fills

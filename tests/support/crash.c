@@ -34,7 +34,7 @@ struct crash_op {
     int file; /* that is changed, or FOLDER; of OP_NAME the one that `name` means from here on, or NONE */
     uint64_t offset, size;
     unsigned char *data;
-    int name, old; /* of OP_NAME: the name, and one that means no file any more, or NONE */
+    int name, old; /* of OP_NAME: the name, and one that means no file after it, or NONE */
 };
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ static void put(image *file, const crash_op *op, uint64_t from, uint64_t size) {
     memcpy(file->bytes + op->offset + from, op->data + from, (size_t)size);
 }
 
-/* Of a write, any sectors, or words. */
+/* Any sectors, or words, of a write. */
 static void put_torn(image *file, const crash_op *op, uint64_t whole, uint64_t seed) {
     for (uint64_t from = 0, part = 0; from < op->size; part++) {
         uint64_t size = whole - (op->offset + from) % whole;
@@ -228,11 +228,11 @@ static void apply(image *file, const crash_op *op) {
     }
 }
 
-/* What a device does with the writes it has not been made to keep, and a file system with the names. */
+/* Fate of writes that a device has not been made to keep, and of names in a file system. */
 typedef enum fate { FATE_NONE, FATE_ALL, FATE_FIRST, FATE_ANY, FATE_TORN, FATES } fate;
 
-/* How the ops on one file, or on the names, fare: those before `synced` are kept, of the others the first so many, or
- * what a draw says. */
+/* Fate of the ops on one file, or on the names. Ops before `synced` are kept. The first so many of the others are kept,
+ * or a draw says which. */
 typedef struct survival {
     fate how;
     size_t synced, first;
@@ -250,7 +250,7 @@ static survival survival_of(const crash_record *record, size_t at, int file, op_
     return what;
 }
 
-/* Whether op i, which `seen` that were not synced come before, is kept as a whole. */
+/* Returns whether op i is kept as a whole; `seen` ops that were not synced come before it. */
 static int is_kept(const survival *what, size_t i, size_t seen) {
     return i < what->synced || what->how == FATE_ALL || (what->how == FATE_FIRST && seen < what->first) ||
            (what->how >= FATE_ANY && sl_random_at(what->seed, 2 + i) & 1);
@@ -336,8 +336,8 @@ static void save(const crash_record *record, sl_index *index, const char *path, 
     ck_ok(sl_index_save(index, path, &params));
 }
 
-/* Now and then so many that several threads link them; not directly, where a crash in between leaves that many to be
- * linked anew, whose recall differs from one order of threads to another. */
+/* Sometimes so many that several threads link them. Not so in direct writing: a crash in between leaves that many to be
+ * linked anew, and their recall differs from one order of threads to another. */
 static size_t rows_of(const crash_record *record, size_t step) {
     return record->way != CRASH_DIRECT && step % 8 == 5 ? MANY : 1 + step * 5 % 8;
 }
@@ -429,8 +429,8 @@ static void keep_least(const crash_record *of, size_t at, crash_file files[INITI
     }
 }
 
-/* Of another workload's record, the sync after which the log has most of what was acknowledged: a power failure there
- * is what this record starts from. */
+/* The sync of another workload's record after which the log has most of what was acknowledged. This record starts from
+ * a power failure there. */
 static crash_mark lose_power(const crash_record *of, crash_record *record, const char *folder) {
     crash_mark best = {0};
     char path[SCRATCH_PATH];
@@ -541,7 +541,8 @@ static double recall_of(const crash_record *record, const crash_mark *mark, cons
     return indexes_recall(ids, truth, CRASH_QUERIES, CRASH_K);
 }
 
-/* What an image finds against what its sync had found; the sums tell of small losses, this of large ones. */
+/* Compares what an image finds with what its sync had found. The sums tell of small losses, this comparison of large
+ * ones. */
 static int finds_enough(crash_record *record, size_t at, const uint64_t *ids) {
     const crash_mark *mark = &record->marks[at];
     if (memcmp(ids, mark->ids, sizeof mark->ids) == 0) return 1;
@@ -553,7 +554,7 @@ static int finds_enough(crash_record *record, size_t at, const uint64_t *ids) {
 }
 
 /* The mark of an index of so many nodes and deletes. Written directly, a delete of several that a crash cut short may
- * have taken some of them: it then is the one before it, and *maybe the next's deletes. */
+ * have taken some of them. The delete is then the one before it, and *maybe the next's deletes. */
 static size_t mark_of(const crash_record *record, size_t nodes, size_t deleted, size_t *maybe) {
     const crash_mark *marks = record->marks;
     for (size_t at = 0; at < record->mark_count; at++) {
@@ -568,7 +569,7 @@ static size_t mark_of(const crash_record *record, size_t nodes, size_t deleted, 
     return record->mark_count;
 }
 
-/* The index that opens now: which mark it is, or -1 with the reason. */
+/* Returns the mark of the index that opens, or -1 with the reason. */
 static int examine(crash_record *record, const char *path, sl_place place, int writable, char *why) {
     const sl_file_ops quiet = {.flush = no_flush, .drain = no_drain};
     sl_open_params params;
@@ -584,7 +585,7 @@ static int examine(crash_record *record, const char *path, sl_place place, int w
     size_t nodes = stats.n + stats.deleted, maybe;
     size_t at = mark_of(record, nodes, stats.deleted, &maybe);
     if (at == record->mark_count) WRONG("has %zu vectors, %zu deleted, as no sync left it", nodes, stats.deleted);
-    /* Before the check, which lets a writer link what is not reached. */
+    /* Before the check: the check lets a writer link what is not reached. */
     find(record, index, ids);
     sl_check_params check;
     sl_check_params_init(&check);
@@ -641,7 +642,7 @@ int crash_try(crash_record *record, uint64_t number, const char *folder, char *w
     }
     int kind = (int)(number % 3), good = 0;
     sl_place place = kind == 2 ? SL_PLACE_DRAM : SL_PLACE_MAP;
-    /* What was cut short is for a writer to link. */
+    /* A writer links what was cut short. */
     if (record->way == CRASH_DIRECT) place = number % 2 ? SL_PLACE_PMEM : SL_PLACE_MAP, kind = 1;
     int first = examine(record, path, place, kind == 1, why);
     if (first < 0) goto done;

@@ -1,10 +1,8 @@
-/*
- * Power failures, by replay: a workload's calls to the system are recorded, and from the record the files are made as a
- * crash could have left them. What was written to a file before its last sync is there; of what came after, any part:
- * none, all, the first so many, or any of the writes, each torn at sectors of 512 bytes and in any order. Names are the
- * folder's: a file that was made, renamed or removed is so for sure once the folder was synced; of what came after, any
- * part.
- */
+/* Power failures, by replay. A workload's calls to the system are recorded. From the record the files are made as a
+ * crash could have left them. Writes before a file's last sync are there. Later writes are there in any part: none,
+ * all, the first so many, or any of them. Each of these may be torn at sectors of 512 bytes, in any order. Names are
+ * the folder's. A file that was made, renamed or removed is so for sure once the folder was synced. Any part of later
+ * changes of names may be there. */
 #ifndef SL_TESTS_CRASH_H
 #define SL_TESTS_CRASH_H
 
@@ -22,7 +20,7 @@ typedef enum crash_way {
     CRASH_WAYS
 } crash_way;
 
-/* What is recorded as if it had not been done, for a check that the checks would notice. */
+/* Calls recorded as if they had not been done, for a check that the checks would notice. */
 typedef enum crash_lie {
     CRASH_HONEST,
     CRASH_LOG_NOT_SYNCED,
@@ -50,9 +48,9 @@ typedef struct crash_file {
 typedef struct crash_record {
     crash_op *ops;
     size_t count, room;
-    crash_file initial[2];               /* the files before the workload, which are those of the first names */
+    crash_file initial[2];               /* the files before the workload, under the first names */
     char names[CRASH_FILES][CRASH_NAME]; /* that files of the folder had: the index's, its log's, others' */
-    int named[CRASH_FILES];              /* by name: the file that it means now, or -1 */
+    int named[CRASH_FILES];              /* by name: the file that it means, or -1 */
     int name_count, file_count;
     char is_log[CRASH_FILES]; /* by file */
     crash_mark *marks;        /* the first is the file as it was */
@@ -67,16 +65,16 @@ typedef struct crash_record {
     int open[CRASH_FILES]; /* by descriptor: the file it is open on */
 } crash_record;
 
-/* Runs the workload in this folder, which is empty again afterwards, on an index of these codes: adds of different
- * sizes and, in place, now and then a delete, each synced or saved, with a log that is emptied time and again. Failures
- * end the test. */
+/* Runs the workload in this folder, which is empty again afterwards, on an index of these codes. The workload adds
+ * vectors in different sizes and, in place, sometimes deletes some. Each change is synced or saved. The log is emptied
+ * time and again. Failures end the test. */
 void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie, sl_codes codes);
 void crash_free(crash_record *record);
 
-/* Makes the crash image of this number, opens it, and checks it: it opens, `check` passes, it holds the vectors that
- * one sync left, no earlier one than was acknowledged, and finds what it found then, and recovering again changes
- * nothing. Written directly, an add that a crash cut short is linked anew: it may then find others, as near. 1, or 0
- * with what is wrong in `why` (256 bytes). */
+/* Makes the crash image of this number, opens it, and checks it. The image must open and pass `check`. It must hold the
+ * vectors that one sync left, no earlier one than was acknowledged, and find what that sync found. Recovering again
+ * must change nothing. Written directly, an add that a crash cut short is linked anew, and may then find others, as
+ * near. Returns 1, or 0 with what is wrong in `why` (256 bytes). */
 int crash_try(crash_record *record, uint64_t number, const char *folder, char *why);
 
 #endif

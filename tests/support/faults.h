@@ -1,12 +1,12 @@
-/* Faults on demand, through the hooks every user of the library has: an allocator and file operations that fail at the
- * call they are told to, and count what was asked of them. */
+/* Faults on demand, through the hooks every user of the library has. An allocator and file operations fail at the call
+ * they are told to, and count the calls. */
 #ifndef SL_TESTS_FAULTS_H
 #define SL_TESTS_FAULTS_H
 
 #include <shortlist.h>
 
-/* Hands out blocks of the exact size, so that a sanitizer sees a byte too many, and aborts where a block is given back
- * with another size or alignment than it was asked for with. Safe for several threads. */
+/* Hands out blocks of the exact size, so that a sanitizer sees a byte too many. Aborts where a block is given back with
+ * another size or alignment than it was asked for with. Safe for several threads. */
 typedef struct fault_allocator {
     sl_allocator allocator; /* what to pass to the library */
     size_t fail_at;         /* the call, counted from 1, that gets NULL; 0: none */

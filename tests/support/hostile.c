@@ -132,7 +132,7 @@ static const void *some_vector(void) {
     return words;
 }
 
-/* Many at once, which scan where there are partitions: some, those of some groups, and all. */
+/* Many at once, which scan an index with partitions: some partitions, those of some groups, and all. */
 static void search_many(sl_index *index, const sl_index_stats *stats) {
     enum { QUERIES = 20, K = 7, MOST_DIM = SL_MAX_DIM / QUERIES };
     static uint64_t ids[QUERIES * K];
@@ -191,7 +191,7 @@ static void check(sl_index *index) {
     demand(status == SL_OK || *sl_last_error(), "a check says what is damaged");
 }
 
-/* What is saved here need not survive the machine. */
+/* Files saved here need not survive the machine. */
 static int no_sync(void *ctx, int fd) {
     (void)ctx, (void)fd;
     return 0;
@@ -222,7 +222,7 @@ static void delete_some(sl_index *index) {
         size_t before = sl_index_size(index);
         sl_status status = sl_index_delete(index, &id, 1);
         demand(status == SL_OK || (status == SL_ENOTFOUND && *sl_last_error()), "an id is deleted or not there");
-        /* Of a mapped file that lies there may be as many as are said to be deleted. */
+        /* A mapped file that lies may say that any number are deleted. */
         demand(!before || sl_index_size(index) == before - (status == SL_OK), "what is deleted is not counted");
     }
 }

@@ -1,4 +1,4 @@
-/* What the tests of indexes share: asserting statuses, making indexes, asking them, and exact answers to compare with.
+/* Shared by the tests of indexes: asserting statuses, making indexes, asking them, and exact answers to compare with.
  * Failures end the test. */
 #ifndef SL_TESTS_INDEXES_H
 #define SL_TESTS_INDEXES_H
@@ -27,10 +27,11 @@ sl_index *indexes_make(const sl_index_params *params, const void *vectors, sl_dt
 /* add on one thread, as most tests want it. */
 sl_status indexes_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, const uint64_t *ids);
 
-/* As sl_save_params_init, with the layout that the environment variable TEST_LAYOUT names, so that a test is run again
- * over files of another; and a save with no more. */
+/* As sl_save_params_init, with the layout that the environment variable TEST_LAYOUT names. A test then runs again over
+ * files of another layout. */
 void indexes_save_params(sl_save_params *params);
 sl_layout indexes_layout(void);
+/* Saves with these parameters and no others. */
 sl_status indexes_save(sl_index *index, const char *path);
 
 /* The index at path, opened at this place with nothing else asked for. */
@@ -58,11 +59,11 @@ typedef struct section_bytes {
     uint64_t size;
 } section_bytes;
 
-/* Saves the index with `count` sections cut so, which a file that lies may have. */
+/* Saves the index with `count` sections cut so, as a file that lies may have them. */
 void indexes_save_cut(const sl_index *index, const char *path, const section_bytes *cut, size_t count);
 
-/* What a copy in memory is refused for, and a check of the mapped file finds, in these words; returns the index mapped.
- */
+/* Opens a file that a copy in memory is refused for and a check of the mapped file finds faulty, in these words.
+ * Returns the index mapped. */
 sl_index *indexes_broken(const char *path, const char *says);
 
 /* A progress callback that cancels as soon as it is asked. */
@@ -75,13 +76,13 @@ sl_index_stats indexes_stats(const sl_index *index);
 
 sl_index_storage indexes_storage(const sl_index *index);
 
-/* Until a tier in DRAM that is being filled is whole. */
+/* Waits until a DRAM copy that is being filled is whole. */
 void indexes_await_tier(const sl_index *index);
 
 /* Every field is the same. */
 void indexes_equal(const sl_index_stats *a, const sl_index_stats *b);
 
-/* The settings with this number, which must be there. */
+/* Returns the settings with this number, which must be there. */
 sl_tuned indexes_tuned(const sl_index *index, size_t i);
 
 /* Fails the test where two settings differ. */

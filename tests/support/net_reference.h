@@ -12,7 +12,7 @@ float *reference_weights(const sl_net_shape *shape, uint64_t seed);
 
 double reference_act(double z, sl_activation activation);
 
-/* One row's outputs; `inputs` has width[0] numbers, `out` width[layers]. */
+/* Computes the outputs of one row; `inputs` has width[0] numbers, `out` width[layers]. */
 void reference_forward(const sl_net_shape *shape, const double *weights, const double *inputs, double *out);
 
 double *reference_doubles(const float *from, size_t count);

@@ -22,7 +22,7 @@ static void *array(size_t count, size_t element) {
     return made;
 }
 
-/* Which tags a row has, and their part of the score. */
+/* Tags that a row has, and their part of the score. */
 static double put_tags(planted *p, size_t r, uint64_t bits) {
     char *at = p->tags + p->tag_offsets[r];
     double score = 0;

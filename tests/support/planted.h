@@ -1,5 +1,5 @@
-/* Rows whose labels come from a known rule, to learn from: products of two columns that must be learned by heart, and a
- * curve that no linear model bends to. */
+/* Rows whose labels come from a known rule, to learn from. The rule has products of two columns that must be learned by
+ * heart, and a curve that no linear model bends to. */
 #ifndef SL_TESTS_PLANTED_H
 #define SL_TESTS_PLANTED_H
 
@@ -25,11 +25,11 @@ typedef struct planted {
 void planted_make(planted *p, size_t rows, uint64_t seed);
 void planted_free(planted *p);
 
-/* What stands in a spec in front of "mean", in quotes: how the tags' embeddings are combined. */
+/* Text that stands in a spec in front of "mean", in quotes: how the tags' embeddings are combined. */
 #define PLANTED_COMBINE "\"combine\": "
 
-/* A spec over those columns: `label` is the label's object; `wide`, `deep` and `train` are the fields of theirs; NULL
- * for a part leaves it out. `extra` is put at the end of the whole ("\"weight\": ...", or ""). */
+/* A spec over those columns. `label` is the label's object; `wide`, `deep` and `train` are their fields. NULL for a
+ * part leaves it out. `extra` is put at the end of the whole ("\"weight\": ...", or ""). */
 void planted_spec(char out[PLANTED_SPEC], const char *label, const char *wide, const char *deep, const char *train,
                   const char *extra);
 

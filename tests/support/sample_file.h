@@ -1,4 +1,4 @@
-/* A small file of the storage room, whose content says which version of it this is. */
+/* A small file of the storage room. Its content says which version of it this is. */
 #ifndef SL_TESTS_SAMPLE_FILE_H
 #define SL_TESTS_SAMPLE_FILE_H
 

@@ -14,8 +14,8 @@ enum { SANITIZED = 1 };
 enum { SANITIZED = 0 };
 #endif
 
-/* Of a loop over kinds of index and, within each, over three metrics: where a sanitizer watches, each kind with one
- * metric, in turns, stands for all. */
+/* For a loop over kinds of index and, within each, over three metrics. Under a sanitizer, each kind with one metric, in
+ * turns, stands for all. */
 static inline int stands_for_others(int i) {
     return !SANITIZED || i % 3 == i / 3 % 3;
 }

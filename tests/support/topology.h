@@ -51,7 +51,7 @@ typedef struct topology {
 
 void topology_init(topology *machine, size_t nodes);
 
-/* The calling thread may run on the CPUs of nodes [first, first + count) from now on, and runs on the first. */
+/* The calling thread may run on the CPUs of nodes [first, first + count) alone, and runs on the first. */
 void topology_stand_on(topology *machine, size_t first, size_t count);
 
 /* The range that the address lies in, or NULL. */

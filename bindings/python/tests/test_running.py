@@ -361,6 +361,6 @@ def test_a_search_waits_for_one_adders_turn(x, q):
     go.set()
     for thread in threads:
         thread.join()
-    # One more may have had its turn where the search began to wait, or was told of, late.
+    # A further call may have had its turn where the search began to wait, or was told of, late.
     assert len(order) == 9 and order.index("search") <= 2, order
     assert len(ix) == len(x) + 9 * 20

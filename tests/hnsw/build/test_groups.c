@@ -1,5 +1,5 @@
-/* Groups of partitions: there where partitions are many, kept in files that
- * are not trusted; queries that look at a few of them read less for it, and tuning says how few will do. */
+/* Groups of partitions exist where partitions are many; files that hold groups are not trusted. Queries that look at a
+ * few groups read less. Tuning says how few groups will do. */
 #include "hnsw/build/renumber.h"
 #include "hnsw/search/partition_scan.h"
 #include "hnsw/search/settings.h"
@@ -38,8 +38,8 @@ static void make(void) {
     sl_index_free(index);
 }
 
-/* Once for all tests, which are processes of their own, and in one of its own: OpenMP's threads do not live on in the
- * children of who has had them. */
+/* Runs once for all tests, in a process of its own; each test is a process too. OpenMP's threads do not live on in the
+ * children of a process that had them. */
 static void make_once(void) {
     int status;
     rows = clusters_make(N + HALF, DIM, 0.3, 21);
@@ -75,7 +75,7 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-/* They hold all partitions, one after another. */
+/* Groups hold all partitions, one after another. */
 static void check_groups(const sl_index *index) {
     const sl_partitions *groups = &index->graph.groups;
     size_t at = 0, all = index->graph.partitions.count;
@@ -309,8 +309,8 @@ START_TEST(wrong_content_is_found) {
 }
 END_TEST
 
-/* Every other group seems to hold all partitions: whoever chose several of these is still scanned for once a partition,
- * for which alone there is room; or twice the one that is nearest, which goes first. */
+/* Every other group seems to hold all partitions. A query that chose several of these groups is still scanned for once
+ * a partition: there is room for no more. The nearest partition goes first, and may be scanned twice. */
 START_TEST(groups_may_overlap) {
     static answer found;
     sl_partitions *groups = &idx->graph.groups;
@@ -448,7 +448,7 @@ START_TEST(settings_keep_their_share) {
     ck_assert_uint_gt(now, 2 * before - 2);
     ck_assert_uint_ge(idx->graph.tuned->groups * before, 7 * now);
     ck_assert_uint_lt((idx->graph.tuned->groups - 1) * before, 7 * now);
-    /* An index that has none any more. */
+    /* An index without groups. */
     sl_partitions none = {0};
     sl_settings_follow(&idx->graph, &idx->graph.partitions, &none);
     ck_assert_uint_eq(idx->graph.tuned->groups, 0);

@@ -1,5 +1,5 @@
-/* Partitions: every node in one of them, near ones together, the same whatever the number of threads; kept in files
- * that are not trusted; and nothing but the numbers of nodes changed by them. */
+/* Partitions: every node is in one of them, near ones together. They are the same whatever the number of threads. Files
+ * that hold partitions are not trusted. Partitions change only the numbers of nodes. */
 #include "distance/double.h"
 #include "hnsw/build/partition_make.h"
 #include "hnsw/build/renumber.h"
@@ -112,7 +112,7 @@ static const struct {
     {SL_METRIC_IP, SL_I8, SL_CODES_I8, SL_REFINE_NONE, 0.12, 0.35},
 };
 
-/* Of every kind: each node is in one partition, which is one near to it, and under its own id. */
+/* For every kind of codes, each node is in one partition near to it, and under its own id. */
 START_TEST(near_nodes_lie_together) {
     sl_index_params params;
     indexes_params(&params, DIM, kinds[_i].metric);
@@ -188,8 +188,8 @@ static void check_same(const sl_index *a, const sl_index *b) {
         ck_assert_uint_eq(sl_id_of(&a->graph, node), sl_id_of(&b->graph, node));
 }
 
-/* The same index on one thread and on several; with so many partitions that they are in groups, too, which IP makes by
- * another way than the others. */
+/* One thread and several make the same index. With this many partitions there are groups, too; IP makes its groups in
+ * another way. */
 START_TEST(threads_change_nothing) {
     if (SANITIZED && _i == 1) return; /* for its size */
     enum { MANY = 72000, NARROW = 4 };
@@ -251,7 +251,7 @@ START_TEST(made_when_an_index_has_grown) {
 }
 END_TEST
 
-/* What lies outside partitions is counted over all the files that an index was in. */
+/* Vectors outside partitions are counted over all the files that an index was in. */
 START_TEST(grown_from_file_to_file) {
     enum { MORE = 500, FILES = 4 };
     sl_index *index = make_floats(N, SL_METRIC_L2);
@@ -284,7 +284,8 @@ START_TEST(settings_keep_their_share) {
     double own = (double)index->graph.tuned[0].probes / (double)index->graph.partitions.count;
     ck_assert_msg(own >= share && own < share + 0.05, "%.3f instead of %.3f", own, share);
 
-    /* Of what was tuned when some had no partition, which is scanned whatever the probes are, those count too. */
+    /* Settings were tuned when some vectors had no partition. Scans read all of those whatever the probes are, so those
+     * vectors count too. */
     const double outside = 1001;
     count = index->graph.partitions.count;
     index->graph.tuned[0].n = index->graph.n + (uint64_t)outside;
@@ -335,7 +336,7 @@ static int stop_soon(void *ctx, uint64_t done, uint64_t total) {
     return done > 0;
 }
 
-/* What is taken back never was in one. */
+/* Vectors that an undone add takes back never were in a partition. */
 START_TEST(cancelled_adds_leave_them) {
     sl_index *index = make_floats(N, SL_METRIC_L2);
     sl_add_params add;
@@ -350,7 +351,7 @@ START_TEST(cancelled_adds_leave_them) {
 }
 END_TEST
 
-/* Where vectors are equal no mean divides them: what has no rows is left out. */
+/* No mean divides equal vectors; partitions without rows are left out. */
 START_TEST(equal_vectors) {
     enum { EQUAL = 5000 };
     float *rows = malloc((size_t)EQUAL * DIM * sizeof *rows);

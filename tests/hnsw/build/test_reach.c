@@ -1,5 +1,5 @@
-/* Every vector can be reached from the entry point: copies and near-copies do not cut the graph apart, and what is cut
- * is found and mended. */
+/* Every vector can be reached from the entry point. Copies and near-copies do not cut the graph apart. Nodes that are
+ * cut off are found and linked. */
 #include "base/random.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/graph/entry.h"
@@ -90,9 +90,9 @@ START_TEST(far_vectors_among_copies_are_found) {
     ck_ok(add(index, x + n * DIM, FAR, crowd->threads));
     indexes_sound(index);
     size_t lost = 0;
-    /* Seen from some of them the copies are the nearest of the others: the pool must hold more than those, and some
-     * that lie on the way past them. With two links a node a walk may have to see everything on its way; that it comes
-     * there at all is what counts. */
+    /* For some of the others, the copies are the nearest. The pool must hold more than the copies, and some nodes on
+     * the way past them. With two links a node a walk may have to see everything on its way; that it comes there at all
+     * is what counts. */
     size_t ef = crowd->m > 2 ? crowd->copies + 256 : n + FAR;
     for (size_t i = 0; i < FAR; i++)
         lost += !finds_itself(index, x + (n + i) * DIM, n + i, ef);
@@ -213,7 +213,7 @@ START_TEST(cuts_are_found_and_mended) {
 }
 END_TEST
 
-/* What is sound is not touched. */
+/* Sound links are not touched. */
 START_TEST(mending_nothing_changes_nothing) {
     float *x;
     sl_index *index = connected(&x);
@@ -230,8 +230,8 @@ START_TEST(mending_nothing_changes_nothing) {
 }
 END_TEST
 
-/* A tree: each of the first ten nodes links to four others, which is all it can, and each of those links is the only
- * way to its end. The vectors around the one that nobody links to are those ten, so that it must hang on a leaf far
+/* A tree: each of the first ten nodes links to four others, which fills its list. Each of those links is the only way
+ * to its end. The vectors around the one that nobody links to are those ten, so that it must hang on a leaf far
  * away. */
 START_TEST(full_lists_are_not_robbed_of_their_tree) {
     enum { INNER = 10, TREE = 4 * INNER + 1, N = TREE + 1 };
@@ -259,8 +259,8 @@ START_TEST(full_lists_are_not_robbed_of_their_tree) {
 }
 END_TEST
 
-/* Every place of every list is taken, by links to the next four nodes: there is room only where a link is one of
- * several ways to its end. */
+/* Links to the next four nodes take every place of every list. Room exists only where a link is one of several ways to
+ * its end. */
 START_TEST(full_lists_make_room) {
     enum { N = 400, CUT_OFF = 5 };
     float *x = clusters_make(N, DIM, 0.3, 8);

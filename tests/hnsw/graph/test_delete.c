@@ -1,5 +1,5 @@
-/* Deleting: what is left is found as if the rest had never been there, however much that is, and the deleted stay gone
- * through adding, cancelling, numbering anew, tuning and batches. */
+/* Deleting: the remaining vectors are found as if the others had never been there, however many are deleted. The
+ * deleted stay gone through adding, cancelling, numbering anew, tuning and batches. */
 #include "base/random.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
@@ -163,8 +163,8 @@ static const struct kind {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* From half of them to all of them, in one index, step by step. The truth is that of the vectors, which codes alone put
- * in a slightly other order. */
+/* From half of them to all of them, in one index, step by step. The truth is that of the vectors. Codes alone put the
+ * vectors in a slightly other order. */
 START_TEST(what_is_left_is_found) {
     static const size_t shares[] = {2, 10, 100, 1000, 0};
     const struct kind *kind = &kinds[_i];
@@ -325,7 +325,7 @@ static void check_refused(sl_index *index, const uint64_t *ids, size_t n, const 
     ck_ok(sl_index_get(index, ids, 1, SL_F32, vector));
 }
 
-/* One way for ids that are kept and for those that are the nodes' numbers. */
+/* Runs once with kept ids and once with ids that are the nodes' numbers. */
 START_TEST(all_or_nothing) {
     sl_index_params params;
     indexes_params(&params, DIM, SL_METRIC_COSINE);
@@ -424,8 +424,8 @@ START_TEST(entry_points) {
 }
 END_TEST
 
-/* All are deleted, and as many more than were there are added: those alone are found, also once nodes are numbered
- * anew, which moves the marks along. */
+/* All vectors are deleted, and more than that are added: only the added ones are found. The same holds once nodes are
+ * numbered anew, which moves the marks along. */
 START_TEST(all_deleted_and_others_added) {
     sl_index *index = make_any();
     uint64_t nearest[K], exact[K];
@@ -463,7 +463,7 @@ static int cancel_late(void *ctx, uint64_t done, uint64_t total) {
     return done >= total / 2;
 }
 
-/* What a cancelled call adds goes, and what was deleted before it stays so. */
+/* Vectors that a cancelled call added are removed. Vectors deleted before that call stay deleted. */
 START_TEST(cancelled_adds) {
     sl_index *index = make_any();
     leave_every(index, 2);
@@ -543,7 +543,7 @@ START_TEST(batches_that_scan) {
     search(index, 1, &params, &stats);
     ck_assert_uint_eq(stats.expansions, 0);
     ck_assert_mem_eq(found, wanted, sizeof wanted);
-    /* Where most is deleted a scan reads most for nothing. */
+    /* A scan of mostly deleted vectors reads most for nothing. */
     params.rerank = 0;
     leave_every(index, 4);
     search(index, 1, &params, &stats);
@@ -589,8 +589,8 @@ static int forget_deaths(void *ctx, uint64_t done, uint64_t total) {
     return 0;
 }
 
-/* A batch that scans has searchers with room for what it ranks. Where a query walks after all, and a damaged head page
- * says meanwhile that nothing is deleted, the walk is as deep as ef nevertheless. */
+/* A batch that scans has searchers with room for what it ranks. A query walks after all, while a damaged head page says
+ * that nothing is deleted. The walk is as deep as ef nevertheless. */
 START_TEST(deaths_that_are_forgotten) {
     sl_index *index = make_any();
     if (index->graph.kernels->tile.scan) {

@@ -64,7 +64,7 @@ START_TEST(a_multiple_of_a_block) {
                       (unsigned long long)plan.record_bytes);
         ck_ok(sl_index_create(&params, &index));
         sl_record record = sl_record_of(&index->graph);
-        /* One behind the other, each aligned. */
+        /* Parts lie one behind the other, each aligned. */
         const size_t *at = record.at, *size = record.size;
         ck_assert_uint_le(size[SL_ARRAY_CODES] + size[SL_ARRAY_REST], at[SL_ARRAY_IDS]);
         ck_assert_uint_le(at[SL_ARRAY_IDS] + sizeof(uint64_t), at[SL_ARRAY_SUMS]);
@@ -126,8 +126,8 @@ static void same_files(const char *a, const char *b) {
     free(b_bytes);
 }
 
-/* Whatever place records are opened at, they are the index that was saved; saved as arrays again they are the file that
- * it was, and as records that of the records. */
+/* Records opened at any place are the index that was saved. Saved as arrays again, they are the file of arrays as it
+ * was. Saved as records, they are the file of records. */
 START_TEST(as_in_arrays) {
     const struct kind *kind = &kinds[_i / 2];
     const int wide = _i % 2;
@@ -169,7 +169,7 @@ START_TEST(as_in_arrays) {
 }
 END_TEST
 
-/* Where a record is as long as a row of an array, it is no row all the same. */
+/* A record as long as a row of an array is no row all the same. */
 START_TEST(as_long_as_rows) {
     enum { LONG = 240, FEW = 100, ROOM = 150 };
     char again[SCRATCH_PATH], arrays[SCRATCH_PATH];

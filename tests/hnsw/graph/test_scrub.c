@@ -1,5 +1,5 @@
-/* Checksums of single records, of a file that is written in place: any bit of a record that flips is found, whose it is
- * is told, and nothing else is taken for one. */
+/* Checksums of single records, of a file that is written in place. Any bit of a record that flips is found, and the
+ * record's owner is named. Nothing else is taken for a damaged record. */
 #include "base/crc32c.h"
 #include "hnsw/graph/record.h"
 #include "tests/support/check_main.h"
@@ -96,14 +96,14 @@ static sl_status scrub(sl_index *index, uint64_t *ids, size_t room, sl_check_rep
     return sl_index_check(index, &params, report);
 }
 
-/* Of a file of a process that has it mapped, which sees it at once. */
+/* Flips a bit of a file that a process has mapped; the process sees the change at once. */
 static void flip(const sl_index *index, uint32_t kind, size_t at) {
     size_t offset = (size_t)sl_store_section(index->store, kind)->offset + at;
     unsigned char byte = index->store->base[offset] ^ (unsigned char)(1u << (at % 8));
     file_patch(place.path, offset, &byte, 1);
 }
 
-/* Where each node's part of a kind lies in the file: `size` bytes, 0 where there is none. */
+/* Place in the file of each node's part of a kind: `size` bytes, 0 for no part. */
 typedef struct part {
     uint32_t kind; /* of the section it is in */
     size_t offset, step, size;
@@ -162,7 +162,8 @@ START_TEST(every_byte_of_a_record) {
 }
 END_TEST
 
-/* What a record is not: links, what walks go over, room. Their pages say that there is damage. */
+/* Links, the codes that walks read and room are not part of a record. The checksums of their pages report the
+ * damage. */
 START_TEST(nothing_else) {
     const sl_section_kind parts[] = {SL_SECTION_LINKS,       SL_SECTION_COARSE,      SL_SECTION_PROJECTION,
                                      SL_SECTION_UPPER_NODES, SL_SECTION_UPPER_START, SL_SECTION_UPPER_LINKS,
@@ -215,7 +216,7 @@ START_TEST(several) {
     ck_fails(sl_index_check(index, &params, &report), SL_ECORRUPT, "pages are damaged");
     ck_assert_uint_eq(report.records_checked + report.bad_records, 0);
     sl_index_free(index);
-    /* What is copied is held to its checksums, as that of other files is. */
+    /* A copy into memory is held to its checksums, as other files are. */
     sl_open_params copied;
     sl_open_params_init(&copied);
     copied.place = SL_PLACE_DRAM;
@@ -223,7 +224,7 @@ START_TEST(several) {
 }
 END_TEST
 
-/* What is dropped is gone, all else is found, and nothing is damaged any more. */
+/* Dropped vectors are gone, all others are found, and the index has no damage left. */
 START_TEST(dropped) {
     const size_t nodes[] = {3, 4, 90, 201, 249};
     float vector[DIM];

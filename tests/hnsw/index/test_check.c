@@ -162,7 +162,7 @@ START_TEST(each_fault_is_counted) {
         ck_assert_int_eq(status, SL_ECORRUPT);
         if (fault->count) ck_assert_uint_eq(counts[fault->counter], fault->count);
         ck_assert_uint_gt(counts[fault->counter], 0);
-        /* Where upper links are broken too, they are told first. */
+        /* Broken upper links are told first. */
         if (fault->counter == BAD_LINKS || report.bad_links == 0)
             ck_assert_ptr_nonnull(strstr(sl_last_error(), fault->says));
         ck_assert_ptr_nonnull(strstr(sl_last_error(), "build the index again"));
@@ -265,7 +265,7 @@ START_TEST(impossible_samples_are_refused) {
 }
 END_TEST
 
-/* Of a mapped index the file is verified too: a changed byte that breaks no rule of the graph is found. */
+/* A mapped index's file is verified too: a changed byte that breaks no rule of the graph is found. */
 START_TEST(files_are_verified) {
     scratch place;
     scratch_open(&place);

@@ -79,7 +79,7 @@ END_TEST
 
 int main(int argc, char **argv) {
     if (argc > 1) images = strtoul(argv[1], NULL, 10);
-    /* What the device under it does is made up: one that takes no time will do. */
+    /* The device under the file is simulated: one that takes no time will do. */
     if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
     TCase *cases[] = {tcase_create("crash")};
     tcase_set_timeout(cases[0], argc > 1 ? 0 : 500);

@@ -1,5 +1,5 @@
-/* What a writer leaves that died, was replaced or was written over, and whose calls failed: whoever comes by finds all
- * that was acknowledged, or is told why not. */
+/* Files of a writer that died, was replaced or was written over, or whose calls failed. The next process finds all that
+ * was acknowledged, or is told why not. */
 #include "base/random.h"
 #include "hnsw/graph/publish.h"
 #include "tests/support/faults.h"
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a writer in persistent memory has left half done is told from damage, and its successor puts it right. */
+/* Changes that a writer in persistent memory left half done are told from damage. The next writer puts them right. */
 START_TEST(half_done_is_not_damage) {
     static const size_t words[] = {offsetof(sl_published, linked), offsetof(sl_published, deleting)};
     uint64_t word = _i == 0 ? N - 10 : 1;
@@ -81,7 +81,7 @@ static void take_superblock(unsigned char *old) {
     sl_store_close(store, &allocator);
 }
 
-/* What a writer that died has left, with the file as it was before: the log is all there is. */
+/* Files that a dead writer left, with the index file as it was before: the log is all there is. */
 typedef struct remains {
     unsigned char *file, *log;
     size_t file_size, log_size;
@@ -156,8 +156,8 @@ static void grow_by_one(size_t wanted) {
     sl_index_free(writer);
 }
 
-/* A crashed file that was renamed without its log, or is known by another name: it is searched as it is, and not
- * written, not copied from and not sound until the log is beside it, or is given up by an empty one. */
+/* A crashed file was renamed without its log, or is known by another name. The file is searched as it is. It is not
+ * written, not copied from and not sound until the log is beside it, or an empty log gives the old one up. */
 START_TEST(not_written_without_its_log) {
     remains left;
     sl_index *index;
@@ -210,8 +210,8 @@ START_TEST(its_log_outlives_another_of_its_name) {
 }
 END_TEST
 
-/* A log that is removed, or cut, while its writer goes on: what was synced before is made sure in the file, and what
- * comes goes to a log of its own. */
+/* A log is removed, or cut, while its writer goes on. Changes synced before are made sure in the file. Later changes go
+ * to a log of the file's own. */
 START_TEST(a_log_that_is_lost_is_made_anew) {
     make_live(N, ROOM);
     pid_t child = fork();
@@ -306,7 +306,7 @@ START_TEST(a_log_outlives_a_damaged_superblock) {
 }
 END_TEST
 
-/* A shorter file over the writer's: what is behind its end cannot be touched any more, and nobody tries to. */
+/* A shorter file lies over the writer's. Bytes behind its end cannot be touched, and nobody tries to. */
 START_TEST(a_shorter_file_copied_over_is_noticed) {
     make_live(N, ROOM);
     sl_index *writer = opened(SL_PLACE_MAP, 1);
@@ -342,7 +342,7 @@ START_TEST(the_log_of_a_copy_that_took_its_name_stays) {
 }
 END_TEST
 
-/* What never became a whole group is given up by whoever comes by, so that nobody reads it time and again. */
+/* The next process gives up a group that never became whole, so that nobody reads the group time and again. */
 START_TEST(a_group_that_was_cut_off_is_given_up) {
     remains left;
     sl_superblock super;
@@ -381,7 +381,7 @@ START_TEST(a_damaged_log_is_not_passed_over) {
     file_write(left.log_path, left.log, left.log_size);
     (void)ask(reader, x, SL_F32);
     ck_ok(sl_writable_super(reader->store, &super));
-    /* It is not read again at each second of its searches. */
+    /* The reader does not read the log again at each second of its searches. */
     ck_assert_uint_eq(reader->store->given_up, super.sequence);
     sl_index_free(reader);
     left.log[20] ^= 1;
@@ -391,8 +391,8 @@ START_TEST(a_damaged_log_is_not_passed_over) {
 }
 END_TEST
 
-/* Readers who may not write to the file see it whole all the same. In a process of its own, which first becomes someone
- * who may not. */
+/* Readers who may not write to the file see it whole all the same. Runs in a process of its own, which first becomes a
+ * user without permission. */
 START_TEST(healed_without_writing) {
     make_live(N, ROOM);
     write_and_die();
@@ -455,8 +455,8 @@ static void may_fail(sl_status status) {
     ck_assert(status == SL_OK || *sl_last_error());
 }
 
-/* Nothing in the file is trusted, also by one who writes to it, and opening reads no checksum of what changes: it may
- * find wrong neighbours, or refuse, and that is all. */
+/* Nothing in the file is trusted, by a writer either, and opening reads no checksum of data that changes. Opening may
+ * find wrong neighbours, or refuse, and nothing worse. */
 START_TEST(damaged_files_do_no_harm) {
     make_live(N, ROOM);
     size_t size;

@@ -1,5 +1,5 @@
-/* A hostile file may give wrong neighbours, never a crash: thousands of files, each with a few bytes changed by a
- * seeded generator and its checksums made right again, opened, searched, read, checked, added to and saved. */
+/* A hostile file may give wrong neighbours, never a crash. A seeded generator changes a few bytes of each of thousands
+ * of files and makes the checksums right again. Each file is opened, searched, read, checked, added to and saved. */
 #define _GNU_SOURCE
 #include "base/random.h"
 #include "storage/format.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of large files fewer, since each is written and read whole. */
+/* Large files get fewer rounds, since each file is written and read whole. */
 #define ROUNDS ((SANITIZED ? 100u : 400u) / (valid_size > 200000 ? 8 : 1))
 
 static scratch place;

@@ -265,7 +265,7 @@ START_TEST(reserved_room_is_used) {
 }
 END_TEST
 
-/* What the statistics say is what a file takes. */
+/* The statistics' sizes are those of the file. */
 START_TEST(stats_are_those_of_the_file) {
     scratch place;
     scratch_open(&place);

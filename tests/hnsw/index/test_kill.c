@@ -1,5 +1,5 @@
-/* A writer that is killed at any moment, again and again, on the same file: whoever opens it next finds all that was
- * acknowledged, and goes on from there.
+/* A writer that is killed at any moment, again and again, on the same file. Whoever opens the file next finds all that
+ * was acknowledged, and goes on from there.
  *   test_kill            as many kills as a test run has time for
  *   test_kill KILLS      so many, saying how many there were */
 #include "tests/support/check_main.h"
@@ -123,7 +123,7 @@ START_TEST(killed_again_and_again) {
         cut += sl_index_size(index) > safe;
         safe = sl_index_size(index);
         sl_index_free(index);
-        /* Anew now and then, so that looking at all of it stays quick. */
+        /* Begins anew after some rounds, so that looking at all of it stays quick. */
         if (safe < 6000) continue;
         index = indexes_make(&params, x, SL_F32, START, NULL, 1);
         ck_ok(sl_index_save(index, place.path, &save));

@@ -123,7 +123,7 @@ static void refuse(sl_status status) {
         ck_fails(sl_index_open(place.path, &params, &index), status, place.path);
         ck_assert_ptr_null(index);
         ck_assert_uint_eq(memory.live_blocks, 0);
-        /* What a header claims is not allocated before the file has been seen to hold it. */
+        /* Memory that a header claims is allocated only once the file is seen to hold it. */
         ck_assert_uint_le(memory.largest, (size_t)1 << 20);
     }
 }
@@ -182,7 +182,7 @@ START_TEST(the_truth_is_taken) {
 }
 END_TEST
 
-/* A copy into memory, which will be written to, must hold to the rules of the graph. */
+/* A copy into memory will be written to, so it must hold to the rules of the graph. */
 START_TEST(what_is_copied_is_sound) {
     sl_file_header header;
     memcpy(&header, bytes, sizeof header);
@@ -220,8 +220,8 @@ START_TEST(what_is_copied_is_sound) {
 }
 END_TEST
 
-/* Marks that are more, fewer, or of others than the header says: mapped they are believed, which is wrong and no more,
- * and a check tells; copied they are not. */
+/* Marks differ from the header: more, fewer, or of other nodes. A mapped index believes the marks; results are wrong
+ * and nothing worse, and a check tells. A copy into memory does not believe them. */
 START_TEST(marks_that_are_miscounted) {
     static const struct {
         uint64_t count, word, with;

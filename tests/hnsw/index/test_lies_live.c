@@ -1,5 +1,5 @@
-/* Files with room that somebody wrote to do harm, opened to be written: what a copy in memory is checked for when it is
- * made, whoever writes into a mapping must not rely on. */
+/* Files with room that somebody wrote to do harm, opened to be written. A copy in memory is checked when it is made. A
+ * writer into a mapping must not rely on that check. */
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/publish.h"
 #include "tests/support/check_main.h"
@@ -91,7 +91,7 @@ START_TEST(narrow_ids_are_refused) {
 }
 END_TEST
 
-/* Where each slot says that its lists lie far behind all there are. */
+/* Each slot says that its lists lie far behind all there are. */
 START_TEST(lists_of_slots_outside) {
     uint32_t *starts = (void *)section(SL_SECTION_UPPER_START);
     sl_index *index;
@@ -110,8 +110,8 @@ START_TEST(lists_of_slots_outside) {
 }
 END_TEST
 
-/* Every list names a vector that is not there yet, and the add that makes it is taken back: more lists are short of
- * links then than its own have places to note them. */
+/* Every list names a vector that is not there yet, and the add that makes that vector is taken back. More lists then
+ * lack links than the vector's own lists have places to note them. */
 START_TEST(links_to_what_comes) {
     uint32_t *links = (void *)section(SL_SECTION_LINKS);
     sl_index *index;

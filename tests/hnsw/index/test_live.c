@@ -1,5 +1,5 @@
-/* An index in a file that is written in place: what one handle adds and syncs is seen by the others, and what it does
- * not sync is not; who may write. */
+/* An index in a file that is written in place. Changes that one handle adds and syncs are seen by the others; changes
+ * that it does not sync are not. The tests also cover who may write. */
 #include "hnsw/graph/index.h"
 #include "tests/support/faults.h"
 #include "tests/support/live_files.h"
@@ -98,7 +98,7 @@ static void free_little(void *ctx, void *at, size_t size) {
     free(at);
 }
 
-/* What a handle needs in memory goes by what the file holds, not by what it has room for. */
+/* A handle's need of memory goes by the vectors that the file holds, not by those that it has room for. */
 START_TEST(room_takes_no_memory) {
     static const sl_allocator little = {NULL, alloc_little, free_little};
     uint64_t ids[MORE];
@@ -208,7 +208,7 @@ START_TEST(one_writer) {
 }
 END_TEST
 
-/* What a writer goes on to write would be written to a file without a name. */
+/* Further changes of the writer would go to a file without a name. */
 START_TEST(no_save_over_a_file_being_written) {
     make_live(N, ROOM);
     sl_index *writer = opened(SL_PLACE_MAP, 1), *reader = opened(SL_PLACE_MAP, 0);
@@ -224,7 +224,7 @@ START_TEST(no_save_over_a_file_being_written) {
 }
 END_TEST
 
-/* What is saved, and where to, while something else goes on there. */
+/* The saved index, and its path, while another change goes on there. */
 typedef struct meanwhile {
     sl_index *other, *writer;
     int done;

@@ -1,5 +1,6 @@
-/* Who may change a file, and who finds out in time: claims, saves over what another has changed, writers whose file has
- * lost its name, children of fork(), access that stays as narrow as it was, and what killed saves leave. */
+/* Who may change a file, and who finds out in time. The tests cover claims, saves over another's changes, writers whose
+ * file has lost its name, and children of fork(). They also cover access that stays as narrow as it was, and files that
+ * killed saves leave. */
 #include "hnsw/graph/index.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
@@ -136,7 +137,7 @@ START_TEST(a_claim_is_waited_for) {
 }
 END_TEST
 
-/* Of two that changed copies of one file, the second learns of the first. */
+/* Two processes changed copies of one file; the second learns of the first. */
 START_TEST(no_save_undoes_another) {
     char link[SCRATCH_PATH], copy[SCRATCH_PATH];
     scratch_name(&place, "link.sl", link);
@@ -150,7 +151,7 @@ START_TEST(no_save_undoes_another) {
     ck_fails(sl_index_save(second, link, NULL), SL_EBUSY, "open it again");
     ck_ok(sl_index_save(second, copy, NULL));
     ck_assert_uint_eq(size_now(), ALL);
-    /* One's own saves are no other's. */
+    /* A process's own saves are not taken for another's. */
     ck_ok(save_over(first));
     ck_ok(sl_index_save(first, link, NULL));
     /* Nothing is undone where there is nothing. */
@@ -207,7 +208,7 @@ END_TEST
  * Writers
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What is written to a file without its name would never be found; and the log of that name is another's by then. */
+/* Changes written to a file without its name would never be found. The log of that name is another file's. */
 START_TEST(a_writer_notices_that_its_file_is_gone) {
     char other[SCRATCH_PATH], log[SCRATCH_PATH];
     scratch_name(&place, "other.sl", other);
@@ -233,7 +234,7 @@ START_TEST(a_writer_notices_that_its_file_is_gone) {
         sl_index_free(writer);
     }
     if (_i == 2) {
-        /* It needs no log by then, and is a file like others. */
+        /* The file needs no log by then, and is a file like others. */
         ck_assert_int_ne(access(log, F_OK), 0);
         make_at(place.path, N, ROOM);
         ck_assert_int_eq(rename(other, place.path), 0);
@@ -243,7 +244,7 @@ START_TEST(a_writer_notices_that_its_file_is_gone) {
 }
 END_TEST
 
-/* What was copied over the file is another index, which what the writer still holds must not be mixed into. */
+/* The file copied over is another index. Changes that the writer still holds must not be mixed into that index. */
 START_TEST(a_writer_notices_that_its_file_is_another) {
     char other[SCRATCH_PATH];
     size_t size;
@@ -333,8 +334,8 @@ START_TEST(a_fork_makes_no_second_writer) {
 }
 END_TEST
 
-/* In persistent memory what the child wrote would be in the file at once: the second run of these tests has some. Its
- * parent goes on meanwhile. */
+/* In persistent memory what the child wrote would be in the file at once: the second run of these tests has some. The
+ * child's parent goes on meanwhile. */
 START_TEST(a_forked_child_changes_nothing_at_all) {
     int begun[2], status;
     char copy[SCRATCH_PATH], byte = 0;
@@ -395,8 +396,8 @@ static unsigned mode_of(const char *path) {
     return info.st_mode & 0777;
 }
 
-/* An access control list by which a user may read and write, and the group may not: its mask stands where the group's
- * bits are. 0 where the file system knows no such lists. */
+/* An access control list by which a user may read and write, and the group may not. The list's mask stands where the
+ * group's bits are. Returns 0 where the file system knows no such lists. */
 static int give_list(const char *path) {
     const struct {
         uint32_t version;
@@ -482,7 +483,7 @@ static void leave(const char *name, long process) {
     file_write(path, "half", 4);
 }
 
-/* Of saves to this name whose process is no more; nobody else's. */
+/* The files are those of saves to this name whose process has ended; nobody else's. */
 START_TEST(leftovers_are_removed) {
     pid_t child = fork();
     if (child == 0) _exit(0);

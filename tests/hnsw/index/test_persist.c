@@ -239,7 +239,7 @@ START_TEST(mapped_indexes_are_read_only) {
 }
 END_TEST
 
-/* What is deleted stays so from file to file, and a file from before there was deleting is one without any. */
+/* Deleted vectors stay deleted from file to file. A file from before deleting existed has no deleted vectors. */
 START_TEST(deleted_ones_stay_away) {
     sl_index_params params;
     indexes_params(&params, DIM, SL_METRIC_L2);
@@ -351,8 +351,8 @@ START_TEST(ids_take_what_they_need) {
 }
 END_TEST
 
-/* Against the memory another library takes for the same vectors, m and ids: 4 bytes an element, 132 bytes of links, 8
- * of id and 8.8 of upper layers, a vector. */
+/* Compares with the memory of another library for the same vectors, m and ids. A vector takes 4 bytes an element, 132
+ * bytes of links, 8 of id and 8.8 of upper layers. */
 START_TEST(files_are_small) {
     enum { MANY = 5000, WIDE = 100 };
     static const struct {

@@ -1,10 +1,11 @@
-/* Readers beside a writer: within a sync, beside a writer that died in it, and while what it left is replayed, they
- * find of the vectors they count what they find at rest. test_reader               2,000 vectors and syncs of 30
+/* Readers beside a writer: within a sync, beside a writer that died in it, and while the rest of its log is replayed.
+ * Readers find as many of the vectors they count as at rest.
+ *   test_reader               2,000 vectors and syncs of 30
  *   test_reader N MORE SYNC   MORE vectors added to N, SYNC a sync, saying what was found
  *
- * What a reader loses within a sync depends on the share of an old node's links that lead to new nodes, and so on SYNC
- * to N: 3 in 200 here, three times that of 100 to 20,000. The vectors are of no clusters and of many dimensions for so
- * small an m, so that every link counts. */
+ * A reader's loss within a sync depends on the share of an old node's links that lead to new nodes. That share goes by
+ * SYNC to N: 3 in 200 here, three times that of 100 to 20,000. The vectors are of no clusters and of many dimensions
+ * for so small an m, so that every link counts. */
 #include "base/random.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/graph/entry.h"
@@ -84,7 +85,7 @@ static sl_status add_and_sync(sl_index *writer, size_t from, size_t n) {
     return sl_index_sync(writer);
 }
 
-/* What the reader finds of the nearest among the vectors that it counts. */
+/* The reader's recall among the vectors that it counts. */
 typedef struct found {
     size_t n;
     double recall;
@@ -96,7 +97,7 @@ static found look(const sl_index *reader) {
     uint64_t ids[QUERIES * K];
     const float *queries = x + (start + more) * DIM;
     found now;
-    /* It may come to count more at any moment. */
+    /* The reader may come to count more vectors at any moment. */
     do {
         now.n = sl_index_size(reader);
         indexes_search(reader, (vector_rows){queries, SL_F32, QUERIES}, K, EF, ids, NULL);
@@ -125,7 +126,7 @@ static void file_is_sound(void) {
  * A writer's calls
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Of a writer's writes to the index itself, what is done before each. */
+/* Runs before each of a writer's writes to the index itself. */
 typedef struct writes {
     sl_file_ops ops;
     int fd;         /* of the index */
@@ -356,7 +357,7 @@ static void *ask_on(void *ctx) {
     return NULL;
 }
 
-/* One of many threads replays the log; once. */
+/* One of many threads replays the log, once. */
 START_TEST(one_of_many_heals) {
     asker askers[4];
     sl_index *reader = opened(0, NULL);
@@ -376,8 +377,8 @@ START_TEST(one_of_many_heals) {
 }
 END_TEST
 
-/* Who may not write to the file goes on with what it has. In a process of its own, which becomes someone who may not.
- */
+/* Who may not write to the file goes on with what it has. Runs in a process of its own, which becomes a user without
+ * permission. */
 START_TEST(who_may_not_write_goes_on) {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);

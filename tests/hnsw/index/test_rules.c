@@ -1,5 +1,5 @@
-/* What an index that may be written to is held to when it is opened: a fault is found wherever it is, by any number of
- * threads, and the first one is named. */
+/* Rules that an index opened to be written is held to. A fault is found wherever it lies, by any number of threads, and
+ * the first one is named. */
 #include "hnsw/index/open_check.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

@@ -124,7 +124,8 @@ static blkcnt_t blocks_of(const char *path) {
     return info.st_blocks;
 }
 
-/* Room for millions is some hundred megabytes, of which few take blocks: by the system, and by writing. */
+/* Room for millions is some hundred megabytes, and few of its pages take blocks. Holes stay holes when the system
+ * copies, and when the library writes the copy. */
 START_TEST(holes_stay_holes) {
     fault_files files;
     fault_files_init(&files);
@@ -338,7 +339,7 @@ static void write_and_die(const char *path) {
     ck_assert_int_eq(how, 0);
 }
 
-/* Of a file as it was before all that its log says, which only the log knows. */
+/* The file is as it was before the changes in its log; only the log knows them. */
 START_TEST(of_what_a_crash_left) {
     char log[SCRATCH_PATH];
     size_t size, log_size, size_after;
@@ -360,7 +361,7 @@ START_TEST(of_what_a_crash_left) {
     unsigned char *kept = file_read(log, &log_size);
     ck_ok(sl_index_snapshot(place.path, copy_path, NULL));
     expect_n(N + 4 * STEP);
-    /* What is copied is only read. */
+    /* The source of a copy is only read. */
     unsigned char *after = file_read(place.path, &size_after);
     ck_assert_uint_eq(size, size_after);
     ck_assert_mem_eq(old, after, size);
@@ -482,7 +483,7 @@ START_TEST(onto_what_must_not_be) {
 }
 END_TEST
 
-/* Of two writers, the one of a file that has lost its name would go on writing to the log of the other. */
+/* With two writers, the one of a file that has lost its name would go on writing to the other's log. */
 START_TEST(onto_what_is_being_written) {
     make(place.path, N, ROOM);
     make(copy_path, N, ROOM);

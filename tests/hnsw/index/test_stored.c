@@ -1,5 +1,4 @@
-/* What an index lies on, as it tells and as it is; reading it ahead; and what one will take, against those that are
- * there. */
+/* Storage of an index, as reported and as it is; reading ahead; and planned sizes against those of real indexes. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/pages.h"

@@ -1,6 +1,6 @@
-/* NUMA policies on a machine of four memory nodes, which a table of operations plays: what is asked of it for each part
- * of an index, which copies searches read, and which threads run where. tests/hnsw/place/test_numa_system.c asks the
- * real one. */
+/* NUMA policies on a machine of four memory nodes, which a table of operations plays. The tests check which calls each
+ * part of an index makes, which copies searches read, and which threads run where. The test
+ * tests/hnsw/place/test_numa_system.c asks a real machine. */
 #define _GNU_SOURCE
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
@@ -209,7 +209,7 @@ END_TEST
  * Memory
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The whole array is in one range of the policy, which it had before anybody wrote to it. */
+/* The whole array is in one range of the policy. The range had the policy before anybody wrote to the array. */
 static void lies(const void *array, size_t size, sl_numa_policy policy, size_t node) {
     ck_assert_ptr_nonnull(array);
     const topology_range *range = topology_find(&machine, array);
@@ -233,7 +233,7 @@ static void layer0_lies(const sl_index *index, sl_numa_policy policy, size_t nod
         ck_assert_ptr_null(topology_find(&machine, others[i]));
 }
 
-/* Codes of a kind; what they make of vectors of this dimension, of which there are 1,000. */
+/* Codes of a kind, and the bytes that they take for 1,000 vectors of this dimension. */
 static const struct kind {
     sl_codes codes;
     sl_refine refine;
@@ -500,7 +500,7 @@ START_TEST(each_node_has_a_copy_and_reads_it) {
 }
 END_TEST
 
-/* They are gone; until they are made anew, by a batch, searches read the index's own. */
+/* The copies are gone. Searches read the index's own upper layers until a batch makes the copies anew. */
 static void copies_are_outdated(sl_index *index, sl_searcher *searcher) {
     ck_assert_uint_eq(pages_of(index).copies, 0);
     ck_assert_ptr_eq(sl_upper_here(&index->graph), &index->graph.upper);
@@ -585,8 +585,8 @@ START_TEST(copies_of_a_mapped_index) {
 }
 END_TEST
 
-/* Its rows are layer 0's and have the policy; searches on a node read that one's copy of the upper layers, and only
- * where there is none the tier's. */
+/* The DRAM copy's rows are layer 0's and have the policy. Searches on a node read the node's copy of the upper layers.
+ * Searches read the DRAM copy's upper layers only on a node that has none. */
 START_TEST(a_tier_beside_the_copies) {
     scratch s;
     sl_searcher *searcher;
@@ -744,7 +744,7 @@ START_TEST(threads_of_an_index_on_one_node) {
 }
 END_TEST
 
-/* What an operator left the process is all there is. */
+/* The process has only the nodes that an operator left it. */
 START_TEST(threads_stay_where_they_may_run) {
     sl_numa *numa;
     sl_numa_pin pin;

@@ -155,7 +155,7 @@ static int forbidden(void) {
     return status == SL_EUNSUPPORTED;
 }
 
-/* What is forbidden is refused with the remedy, and an index without a policy works. */
+/* A forbidden policy is refused with the remedy. An index without a policy works. */
 START_TEST(what_is_forbidden_is_refused) {
     sl_index_numa numa = {.struct_size = sizeof numa};
     sl_index *index;

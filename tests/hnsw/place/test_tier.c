@@ -1,7 +1,7 @@
-/* The tier in DRAM of a mapped index: that searches find the same before it is whole, while it is filled and after, and
- * then read nothing of what it holds from the file; who has one; and its end, at any time. The thread that fills it is
- * held at chosen places by a medium that is told of each piece before it is read. The thread sanitizer sees the rest.
- */
+/* The DRAM copy of a mapped index. Searches find the same before the copy is whole, while it is filled and after. With
+ * a whole copy, searches read nothing that the copy holds from the file. The tests also check which indexes have a
+ * copy, and ending it at any time. The thread that fills it is held at chosen places by a medium that is told of each
+ * piece before it is read. The thread sanitizer sees the rest. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/pages.h"
@@ -162,7 +162,7 @@ static sl_index *opened_with(sl_tier tier) {
     return opened(&params);
 }
 
-/* Opened without a tier, which then is filled by as many pieces as are allowed. */
+/* Opens without a DRAM copy, then fills one by as many pieces as are allowed. */
 static sl_index *opened_paced(const sl_allocator *allocator) {
     sl_open_params params = opening(SL_TIER_NONE);
     params.allocator = allocator;
@@ -493,7 +493,7 @@ START_TEST(opening_takes_memory_and_touches_none) {
 }
 END_TEST
 
-/* Of each block in turn there is none. */
+/* Each block in turn is refused. */
 START_TEST(without_memory_there_is_none) {
     fault_allocator faults;
     sl_status status = SL_ENOMEM;
@@ -549,7 +549,7 @@ static void *allow_later(void *ctx) {
     return ctx;
 }
 
-/* Half a tier is let go without being finished. */
+/* Half a DRAM copy is let go without being finished. */
 START_TEST(freed_while_it_is_filled) {
     pthread_t thread;
     fault_allocator faults;

@@ -1,5 +1,5 @@
-/* Bands of length in partitions under IP: what they say of the nodes, what queries leave out by them, and files that
- * have none, or false ones. */
+/* Bands of length in partitions under IP: what bands say of the nodes, and what queries leave out by them. Files
+ * without bands, or with false ones, are read too. */
 #include "base/random.h"
 #include "distance/double.h"
 #include "hnsw/graph/index.h"
@@ -91,7 +91,7 @@ static double length_of(const sl_index *index, uint32_t node) {
     return sqrt(sl_dot_double(vector, vector, DIM));
 }
 
-/* Lengths fall, and none is longer than its band says, which says no more than it must. */
+/* Lengths fall. No length exceeds its band's bound, and no bound is larger than it must be. */
 static void check_bands(const sl_index *index, size_t p) {
     const uint8_t *bands = index->graph.partitions.bands + p * SL_PARTITION_BANDS;
     sl_range range = sl_partition_nodes(&index->graph.partitions, p, index->graph.n);
@@ -134,8 +134,8 @@ END_TEST
  * What queries leave out
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What is found where partitions are read whole is found in three quarters of the vectors, or less; by one query as by
- * many. */
+/* Queries that read whole partitions find their results in three quarters of the vectors, or fewer. That holds for one
+ * query as for many. */
 START_TEST(short_vectors_are_left_out) {
     static answer by_bands, together, whole;
     sl_index *index = make(SL_METRIC_IP);
@@ -159,7 +159,7 @@ START_TEST(short_vectors_are_left_out) {
 }
 END_TEST
 
-/* Where all scores are alike, as for a query of zeros, or negative, k vectors are found. */
+/* All scores are alike for a query of zeros, or are negative: k vectors are found. */
 START_TEST(odd_queries_find_k) {
     enum { ODD = 4 };
     sl_index *index = make(SL_METRIC_IP);
@@ -250,7 +250,7 @@ START_TEST(wrong_sizes_are_refused) {
     save_with(index, SL_PARTITION_BANDS);
     fails_to_open("bytes of bands do not fit");
     sl_index_free(index);
-    /* Of a metric that has none. */
+    /* The metric has no bands. */
     index = make(SL_METRIC_L2);
     uint8_t *bands = calloc(index->graph.partitions.count, SL_PARTITION_BANDS);
     index->graph.partitions.bands = bands;

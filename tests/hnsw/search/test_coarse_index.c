@@ -100,7 +100,7 @@ START_TEST(searched_saved_and_opened) {
     for (int metric = 0; metric < 3; metric++) {
         sl_index_params params;
         params_for(&params, kind, (sl_metric)metric);
-        /* By one thread, whose graph is the same every time. */
+        /* One thread adds: its graph is the same every time. */
         sl_index *index = indexes_make(&params, rows, kind->dtype, N, NULL, 1);
         answers before = ask(index, kind, queries);
         ck_assert_double_ge(recall_of(&before, kind, (sl_metric)metric, rows, N), 0.94);

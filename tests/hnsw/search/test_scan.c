@@ -1,5 +1,5 @@
-/* Batches that scan partitions: what they find against walks that see everything, however the batch is cut and on
- * whatever tier; what they leave to walks; and partitions that are not to be trusted. */
+/* Query batches that scan partitions are compared with walks that see everything, however the batch is cut and on every
+ * tier. The tests also cover what scans leave to walks, and partitions that are not to be trusted. */
 #include "base/random.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/graph/index.h"
@@ -217,7 +217,7 @@ START_TEST(large_batches) {
 }
 END_TEST
 
-/* Of a searcher, one query a call: what the batch finds, with nothing read but what it reads. */
+/* A searcher with one query a call finds what the batch finds. It reads only what that query needs. */
 START_TEST(one_query_scans_alike) {
     sl_searcher *searcher;
     ck_ok(sl_searcher_create(idx, 64, &searcher));
@@ -357,7 +357,7 @@ START_TEST(partitions_are_chosen_by_their_reach) {
 }
 END_TEST
 
-/* What was added since belongs to no partition, and is looked at nevertheless. */
+/* Vectors added since belong to no partition. Scans look at them nevertheless. */
 START_TEST(later_vectors_are_found) {
     sl_search_params params = params_of(1, 2);
     answers found = ask(idx, x + N * DIM, SL_F32, LATER, 1, &params);
@@ -368,7 +368,7 @@ START_TEST(later_vectors_are_found) {
 }
 END_TEST
 
-/* Codes of integers score alike on every tier; where a tier has no tiles, there are walks. */
+/* Codes of integers score alike on every tier. On a tier without tiles, searches walk. */
 START_TEST(tiers_find_the_same) {
     sl_search_params params = params_of(4, 1), walk = params_of(0, 1);
     answers first = ask(idx, queries, SL_F32, QUERIES, K, &params);
@@ -542,7 +542,7 @@ static void run_out(size_t nq, size_t threads) {
     size_t at = 1, blocks = memory.live_blocks;
     for (;; at++) {
         forget_searchers();
-        /* The message is of this call, whichever thread it was that found no memory. */
+        /* The message belongs to this call, whichever thread found no memory. */
         ck_fails(sl_index_search(idx, queries, SL_F32, 1, 0, 0, &params, a.ids, NULL, NULL), SL_EINVAL, "k is 0");
         memory.calls = 0;
         memory.fail_at = at;
@@ -562,7 +562,7 @@ static void run_out(size_t nq, size_t threads) {
     answers_free(&a);
 }
 
-/* Of queries that go together, of few, and of one. */
+/* Queries that go together, few queries, and one query. */
 START_TEST(memory_may_run_out) {
     static const size_t sizes[] = {QUERIES, 10, 1};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -586,7 +586,7 @@ static float any_float(void) {
     return values[any(8)];
 }
 
-/* What the arrays of a mapped file may hold. */
+/* Values that the arrays of a mapped file may hold. */
 static void damage(sl_partitions *partitions, unsigned char *nodes, const sl_code_rows *rows) {
     for (uint32_t times = 1 + any(8); times; times--) {
         uint32_t p = any((uint32_t)partitions->count + 1), values[] = {0, UINT32_MAX, ALL, ALL + 1, any(ALL), N - 1};
@@ -669,7 +669,7 @@ START_TEST(centroids_without_a_score_are_left_out) {
 }
 END_TEST
 
-/* Where everything scores alike, which of it is left is open, but not how much: no more than there is room for. */
+/* All vectors score alike. The choice among them is open; their number is not: no more than there is room for. */
 START_TEST(what_scores_alike_has_room) {
     enum { ALIKE = 5000, MANY = 300 };
     static const size_t keeps[] = {1, 2, 3, 10, 2048, 4000};
@@ -701,7 +701,7 @@ START_TEST(what_scores_alike_has_room) {
 }
 END_TEST
 
-/* Where only scans reached a recall, that is no setting for a search that cannot scan: another may serve it. */
+/* Only scans reached this recall. A search that cannot scan takes another setting. */
 START_TEST(records_of_scans_are_for_scans) {
     const sl_tuned_record scans = {.target = 0.9,
                                    .recall = 0.9,

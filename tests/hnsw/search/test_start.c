@@ -1,5 +1,5 @@
-/* Where walks begin: at the nodes of the nearest partition, whatever the upper layers say, or where there is none that
- * serves by the way down. */
+/* Start of a walk: the nodes of the nearest partition, whatever the upper layers say. Without a usable partition, the
+ * walk takes the way down. */
 #include "hnsw/graph/entry.h"
 #include "hnsw/search/start.h"
 #include "tests/support/centroids.h"
@@ -137,7 +137,7 @@ static void lock_in(sl_range island) {
     }
 }
 
-/* What is proved to be reached from the entry point is found from whatever partition a walk begins at. */
+/* A vector proved to be reached from the entry point is found from whatever partition a walk begins at. */
 START_TEST(the_entry_point_begins_too) {
     enum { MANY = 1000 };
     const uint32_t entry = sl_entry_get(&idx->graph).node;
@@ -219,7 +219,7 @@ START_TEST(large_partitions_are_left) {
 }
 END_TEST
 
-/* What a file may say: partitions of no nodes, or of ones that are not there. */
+/* A file may name partitions of no nodes, or of nodes that are not there. */
 START_TEST(empty_ones_are_left) {
     for (size_t p = 0; p <= idx->graph.partitions.count; p++)
         idx->graph.partitions.starts[p] = _i == 0   ? 0

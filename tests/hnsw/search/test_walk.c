@@ -1,5 +1,5 @@
-/* The parts of a walk, each against something plain: the pool, the k best, what has been visited; and that a search
- * takes no memory. Linked so that every allocation of the library's objects is counted. */
+/* The parts of a walk, each against a plain version: the pool, the k best, the visited set. A search takes no memory.
+ * Linked so that every allocation of the library's objects is counted. */
 #include "base/random.h"
 #include "base/visited.h"
 #include "hnsw/search/pool.h"
@@ -66,7 +66,7 @@ static int larger_first(const void *a, const void *b) {
     return x > y ? -1 : x < y;
 }
 
-/* What can be a candidate among all that was offered, best first. */
+/* The possible candidates among all that was offered, best first. */
 static size_t sorted_offers(const stage *s, float *out) {
     size_t n = 0;
     for (size_t id = 0; id < s->offered; id++)
@@ -95,7 +95,7 @@ static void check_finish(stage *s, size_t most) {
     ck_assert_uint_eq(wrong, 0);
 }
 
-/* One pop: of the best that was not given before. Among the limit best nothing stays behind. */
+/* One pop returns the best candidate that was not given before. Among the limit best nothing stays behind. */
 static void check_pop(stage *s) {
     static float sorted[MOST_OFFERED];
     sl_pool *pool = &s->pool;
@@ -411,7 +411,7 @@ START_TEST(visited_is_exact) {
 }
 END_TEST
 
-/* What a list was told stays there while the next one comes, also where the room is used up. */
+/* Marks of one list stay while the next list comes, also where the room is used up. */
 START_TEST(lists_of_two_turns_stand_side_by_side) {
     enum { EACH = 50 };
     sl_allocator allocator = sl_allocator_of(NULL);
@@ -504,7 +504,7 @@ START_TEST(runs_are_marked) {
 }
 END_TEST
 
-/* Of all the ids there can be: memory stays bounded, and what was marked is never said not to have been. */
+/* All possible ids are marked: memory stays bounded. An id that was marked is never reported as unmarked. */
 START_TEST(far_ids_share_a_mark) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);

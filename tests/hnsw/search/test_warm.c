@@ -1,6 +1,6 @@
 /* A warm search is the processor's alone: it takes no memory, no lock and no page fault, and asks nothing of the
- * system. `test_warm` counts allocations and locks, for which it is linked so that every one of the library's objects'
- * is counted; `test_warm system` counts page faults and system calls, where the system lets itself be asked. */
+ * system. `test_warm` counts allocations and locks. The program is linked so that every one of the library's objects is
+ * counted. `test_warm system` counts page faults and system calls, where the system allows that. */
 #define _GNU_SOURCE
 #include "base/thread.h"
 #include "hnsw/graph/index.h"
@@ -37,7 +37,7 @@ enum { COUNTS_OPENMP = 0 };
 
 enum { N = 1500, DIM = 24, K = 10, EF = 60, MOST_EF = 200, QUERIES = 200, OTHERS = 100, ROUNDS = 5 };
 
-/* Every kind of codes with every refine tier it takes. */
+/* Every kind of codes with every finer copy it takes. */
 static const struct kind {
     sl_dtype dtype;
     sl_codes codes;
@@ -68,7 +68,7 @@ static int accept_some(void *ctx, uint64_t id) {
     return id % 5 != 0;
 }
 
-/* One of SUBJECTS, in the second half of which every other vector is deleted; 0 where this build has no such codes. */
+/* One of SUBJECTS. In the second half every other vector is deleted. Returns 0 where this build has no such codes. */
 enum { SUBJECTS = 2 * KINDS * METRICS };
 
 static int subject_make(subject *subject, size_t number) {
@@ -103,7 +103,8 @@ static void subject_free(subject *subject) {
     scratch_close(&subject->scratch);
 }
 
-/* In memory, mapped, or mapped with a tier in DRAM, which is whole; and searched without a filter or with one. */
+/* The index lies in memory, is mapped, or is mapped with a whole DRAM copy. Each is searched with and without a
+ * filter. */
 enum { WAYS = 6 };
 
 static const char *way_name(int way) {
@@ -123,7 +124,7 @@ static sl_index *subject_open(const subject *subject, int way) {
     return index;
 }
 
-/* What a thread of a service has. */
+/* Objects that a thread of a service has. */
 typedef struct asker {
     const subject *subject;
     sl_searcher *searcher;
@@ -207,7 +208,7 @@ START_TEST(a_warm_search_takes_no_memory_and_no_lock) {
 }
 END_TEST
 
-/* Of an index that has partitions, by which the same queries are scanned for. */
+/* The index has partitions; the same queries are scanned for. */
 START_TEST(nor_does_a_warm_scan) {
     enum { LARGE = 5000 };
     subject subject = {.dtype = SL_F32};
@@ -231,7 +232,7 @@ END_TEST
  * Page faults and system calls
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What a child found out; in memory shared with it. */
+/* Findings of a child, in memory shared with it. */
 typedef struct findings {
     int finished;
     size_t failed;
@@ -276,7 +277,7 @@ static long faults(void) {
     return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* Runs `work` in a child, which says what it found. Whether there was a child. */
+/* Runs `work` in a child, which reports its findings. Whether there was a child. */
 static int in_child(void (*work)(const void *), const void *argument) {
     int how;
     memset(found, 0, sizeof *found);
@@ -310,8 +311,8 @@ static void search_in_child(const void *argument) {
     found->faults = faults() - before;
 }
 
-/* The system may take a page away for reasons of its own, such as moving it: what a search does by itself it does each
- * time. */
+/* The system may take a page away for reasons of its own, such as moving it. A search's own faults occur at each
+ * repetition. */
 enum { TRIALS = 5 };
 
 START_TEST(a_warm_search_asks_nothing_of_the_system) {

@@ -38,8 +38,8 @@ static const struct kind {
     {SL_METRIC_L2, SL_F32, SL_CODES_I4, SL_REFINE_F32, 0},
 };
 
-/* Share of the truth that searches for this recall find, of so many queries a call: a batch of many may scan where few
- * walk, if tuning found that to be faster here, and then finds others. */
+/* Share of the truth that searches for this recall find, with so many queries a call. A batch of many may scan where
+ * few walk, if tuning measured the scan as faster here. The batch then finds other vectors. */
 static double recall_at(const sl_index *index, vector_rows queries, const uint64_t *truth, size_t at_once, size_t k,
                         double recall) {
     uint64_t *found = malloc(queries.count * k * sizeof *found);
@@ -97,7 +97,7 @@ START_TEST(holds_on_other_queries) {
     float *x = clusters_make(MANY + 2 * HALF, DIM, 0.3, 11);
     unsigned char *typed = clusters_as(kind->dtype, x, (MANY + 2 * HALF) * DIM);
     size_t row = DIM * sl_dtype_size(kind->dtype);
-    /* What is compared exactly, is so in floats, or in the index's own integers. */
+    /* Exact comparison uses floats, or the index's own integers. */
     sl_dtype exact = kind->dtype == SL_U8 ? SL_U8 : SL_F32;
     unsigned char *wide = malloc((MANY + 2 * HALF) * DIM * sl_dtype_size(exact));
     uint64_t *truth = malloc(2 * HALF * K * sizeof *truth);
@@ -429,7 +429,7 @@ START_TEST(refuses) {
     ck_fails(tune_with(NULL, NULL, QUERIES, K), SL_EVALUE, "query 5");
     params.struct_size = 0;
     ck_fails(tune_with(&params, NULL, QUERIES, K), SL_EINVAL, "sl_tune_params_init");
-    /* What was tuned before is there still. */
+    /* Settings tuned before are there still. */
     ck_assert_uint_eq(indexes_stats(idx).tuned, 2);
     ck_assert(tuned_for(idx, K, 0.9).target == 0.9);
 }
@@ -551,7 +551,7 @@ START_TEST(a_file_keeps_them) {
         sl_index_free(opened);
         ck_ok(sl_index_save(idx, place.path, NULL));
     }
-    /* What is added later does not change them; they say of how many vectors they speak. */
+    /* Vectors added later do not change the settings. The settings say how many vectors they were measured with. */
     ck_ok(indexes_add(idx, queries, SL_F32, QUERIES, NULL));
     ck_assert_uint_eq(tuned_for(idx, K, 0.9).n, N);
     ck_ok(ask(idx, K, 0.9));
@@ -578,7 +578,7 @@ static void forge(const unsigned char *valid, size_t size, size_t at, const void
 #define OVER_ONE     UINT64_C(0x3ff0000000000001)
 #define MINUS_ONE    UINT64_C(0xbff0000000000000)
 
-/* What no record may hold. */
+/* Values that no record may hold. */
 static const struct {
     size_t at, width;
     uint64_t value;

@@ -89,7 +89,8 @@ static void check_by_batch(const sl_index *index, vector_rows tuning, vector_row
     ck_assert_msg(alone >= target - 0.02, "%g gave %.4f to single searches", target, alone);
 }
 
-/* Settings name a number of partitions, which batches of many queries scan and reach the recall by; others walk. */
+/* Settings name a number of partitions. Batches of many queries scan that many and reach the recall; other queries
+ * walk. */
 START_TEST(batches_scan_for_a_recall) {
     enum { LARGE = 5000 };
     static const double targets[] = {0.8, 0.9, 0.97};
@@ -121,7 +122,7 @@ START_TEST(batches_scan_for_a_recall) {
         check_by_batch(index, (vector_rows){asked, kind->dtype, HALF}, (vector_rows){other, kind->dtype, HALF}, truth,
                        &tuned);
         ck_assert(tuned.probes_one == 0 || tuned.probes_one == tuned.probes);
-        /* What was measured of ten says nothing of how many partitions hold fewer. */
+        /* Measurements of ten partitions say nothing of how many partitions hold fewer. */
         sl_tuned fewer = {.struct_size = sizeof fewer};
         if (tuned.least_k < K) {
             ck_ok(sl_index_find_tuned(index, K - 1, targets[i], &fewer));
@@ -180,7 +181,7 @@ static void check_scanned_target(const sl_index *index, const struct kind *kind,
     sl_searcher_free(small_one);
 }
 
-/* What no walk reaches, scans do, and are all that serves it; so it is of the file, too. */
+/* Scans reach vectors that no walk reaches, and scans alone serve this recall; so it is of the file, too. */
 START_TEST(scans_reach_what_walks_do_not) {
     enum { LARGE = 5000 };
     if (SANITIZED && _i != 2) return; /* for its size */

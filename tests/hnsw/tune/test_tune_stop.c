@@ -33,7 +33,7 @@ START_TEST(gate_lets_pass) {
     for (size_t q = 0; q < MANY; q++)
         with[q] = alone[q] == 5 ? 7 : q % 10 == 0 ? 9 : 10;
     ck_assert(sl_tune_gate(alone, with, MANY, K));
-    /* One query lost of so many is chance. */
+    /* One lost query of so many is chance. */
     alike();
     with[40] = 0;
     ck_assert(sl_tune_gate(alone, with, MANY, K));
@@ -45,12 +45,12 @@ START_TEST(gate_lets_pass) {
 END_TEST
 
 START_TEST(gate_refuses) {
-    /* One in a hundred finds nothing any more, the others all there is: a better mean. */
+    /* One query in a hundred finds nothing, and the others find all there is: the mean is better. */
     alike();
     for (size_t q = 0; q < MANY; q++)
         with[q] = q % 100 == 7 ? 0 : alone[q] == 5 ? 6 : 10;
     ck_assert(!sl_tune_gate(alone, with, MANY, K));
-    /* One in twenty finds a little less than before, where that is least already. */
+    /* One query in twenty, already among the worst, finds a little less than before. */
     alike();
     for (size_t q = 0; q < MANY; q++)
         with[q] = alone[q] == 5 ? 4 : 10;
@@ -62,7 +62,7 @@ START_TEST(gate_refuses) {
         with[q] = q % 20 == 3 ? 6 : 10;
     }
     ck_assert(!sl_tune_gate(alone, with, MANY, K));
-    /* What one half of the queries gains, the other loses. */
+    /* One half of the queries gains as much as the other half loses. */
     for (size_t q = 0; q < MANY; q++) {
         alone[q] = q % 20 > 1 ? 9 : 7;
         with[q] = q % 2 ? 10 : q % 20 ? 8 : 7;
@@ -195,8 +195,8 @@ START_TEST(holds_on_other_queries) {
 }
 END_TEST
 
-/* Queries from elsewhere: far from everything, or about other centres. What lies around them is far away all alike, so
- * that a stop comes late: it costs time, up to that of a search with its ef, and no recall. */
+/* Queries from elsewhere: far from everything, or about other centres. All vectors around them are equally far away, so
+ * that a stop comes late. The stop costs time, up to that of a search with its ef, and no recall. */
 START_TEST(queries_unlike_those_tuned_with) {
     float *x = mixture(N, 5, 6), *queries = mixture(HALF, 5, 7);
     float *strange[] = {mixture(HALF, 50, 51), mixture(HALF, 5, 8), mixture(HALF, 5, 9)};
@@ -237,8 +237,8 @@ END_TEST
 
 enum { SITES = 16, DECOYS = 30, TRUE = 10, SITE = DECOYS + TRUE, ALL = N + SITES * SITE };
 
-/* A place away from all others: where the query is, DECOYS vectors crowded on one side of it and, a little nearer, its
- * true neighbours on the other. */
+/* A place away from all others, with the query in the middle. DECOYS vectors crowd on one side. The query's true
+ * neighbours lie on the other side, a little nearer. */
 static void make_site(size_t site, float *rows, float *query) {
     double centre[DIM], side[DIM], length = 0;
     for (size_t d = 0; d < DIM; d++) {
@@ -259,8 +259,8 @@ static uint32_t node_of(sl_index *index, uint64_t id) {
     return node;
 }
 
-/* Links lead to the true neighbours of a site from the node nearest to it elsewhere alone, which is farther away than
- * the decoys; nor does a walk begin among them. */
+/* Links lead to a site's true neighbours only from the node nearest to the site elsewhere. That node is farther away
+ * than the decoys. No walk begins among the true neighbours. */
 static void hide(sl_index *index, size_t site, uint64_t nearest) {
     static char hidden[ALL];
     memset(hidden, 0, sizeof hidden);

@@ -13,8 +13,8 @@
     serving = shortlist.Recommender(ix, rk, shortlist.Items(films))
     top = serving.recommend(user_vectors, user_features, n=10)
 
-Errors are ValueError (an argument or a vector that cannot be taken), KeyError (no such id or column), MemoryError,
-OSError, or shortlist.Error for the rest, each saying what, where and what to do.
+Errors are ValueError (an argument or a vector that cannot be taken), KeyError (no such id or column), MemoryError and
+OSError. All other errors are shortlist.Error. Each error says what, where and what to do.
 
 shortlist.onnx, imported by its name, exchanges rankers with ONNX.
 """

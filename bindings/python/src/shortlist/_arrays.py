@@ -38,7 +38,7 @@ def _native(dtype: np.dtype[Any]) -> str | None:
 def dtype_name(dtype: object) -> str:
     """The library's name of an element type given by that name, by numpy's, or as a numpy type."""
     if isinstance(dtype, str):
-        # Its own names go first: numpy reads "i8" as eight bytes.
+        # The library's own names go first: numpy reads "i8" as eight bytes.
         name = dtype if dtype in _core.DTYPES else _NATIVE.get(dtype, "")
     else:
         try:

@@ -1,4 +1,4 @@
-"""Columns of Arrow's, whose buffers the library reads in place. pyarrow is used where the caller has it."""
+"""Columns of Arrow's. The library reads their buffers in place. pyarrow is used where the caller has it."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def is_array(values: object) -> bool:
 
 
 def columns(data: Any) -> list[tuple[str, Callable[[], Column]]] | None:
-    """The columns of a table of Arrow's, or of what can be had as one: their names and what makes them; None where data
-    is no such thing."""
+    """The columns of a table of Arrow's, or of data that Arrow can take as one: their names and what makes them. None
+    for other data."""
     arrow = module()
     if arrow is None:
         return None

@@ -230,7 +230,8 @@ def _strings(value: object) -> set[str]:
 
 
 def _used(spec: str) -> set[str] | None:
-    """Names, with those of all columns that a spec uses among them. None: it is no JSON, which the library reports."""
+    """Names, with those of all columns that a spec uses among them. None where the spec is no
+    JSON; the library reports that."""
     try:
         return _strings(json.loads(spec))
     except ValueError:
@@ -273,7 +274,7 @@ def is_path(data: object) -> bool:
 def source(
     data: Data, spec: str | None = None, delimiter: str = ",", group: str | None = None
 ) -> _core.Table | _core.Csv:
-    """Rows in memory or of a CSV file, whose form is the "csv" of the spec, if there is one."""
+    """Rows in memory or of a CSV file. The "csv" of the spec, if there is one, gives the file's form."""
     if is_path(data):
         return _core.Csv(os.fsencode(data), spec, delimiter, None)
     return table(data, spec, group)

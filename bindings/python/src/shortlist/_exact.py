@@ -14,10 +14,13 @@ def exact(
 ) -> tuple[Ids, Scores]:
     """The true k nearest rows of x for each query, best first: row numbers of x (uint64) and scores (float32).
 
-    x: (n, dim). q: (nq, dim), giving (nq, k) arrays; or one query (dim,), giving (k,) arrays. Arrays that share one of
-    the types float32, float16, bfloat16, int8, uint8 and int16 are compared as they are; otherwise both are converted
-    to float32. Ties go to the smaller row. Where x has fewer than k rows, the rest is filled with the id NO_ID and the
-    score NaN. threads: 0 for all cores.
+    x: (n, dim).
+    q: (nq, dim), giving (nq, k) arrays; or one query (dim,), giving (k,) arrays.
+    threads: 0 for all cores.
+
+    Arrays that share one of the types float32, float16, bfloat16, int8, uint8 and int16 are compared as they are.
+    Otherwise both are converted to float32. Ties go to the smaller row. If x has fewer than k rows, the rest is filled
+    with the id NO_ID and the score NaN.
     """
     base, queries, dtype, one = alike(x, q)
     wanted = count("k", k)

@@ -14,8 +14,11 @@ Exclude = Union[npt.NDArray[Any], Sequence[npt.ArrayLike], tuple[npt.ArrayLike, 
 
 
 def filter_of(what: str, accept: npt.ArrayLike | None) -> dict[str, Any]:
-    """The ids that may be returned: a boolean array over the ids, bits packed into uint8 (lowest first, as by
-    np.packbits(..., bitorder="little")), or other whole numbers: the ids themselves."""
+    """The ids that may be returned, as the library takes them.
+
+    accept: a boolean array over the ids; or bits packed into uint8, lowest first, as by np.packbits(...,
+        bitorder="little"); or other whole numbers: the ids themselves.
+    """
     found: dict[str, Any] = {"bits": None, "bits_count": 0, "allowed": None, "allowed_count": 0}
     if accept is None:
         return found

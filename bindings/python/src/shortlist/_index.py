@@ -39,7 +39,10 @@ StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
 class IndexStats(TypedDict):
-    """What ``Index.stats`` gives. Bytes are those of the saved file; n leaves out what is deleted, they do not."""
+    """Result of ``Index.stats``. Bytes are those of the saved file.
+
+    n leaves out deleted vectors; the bytes count them.
+    """
 
     n: int
     dim: int
@@ -72,9 +75,13 @@ class IndexStats(TypedDict):
 
 
 class NumaPages(TypedDict):
-    """What ``Index.numa`` gives. policy: as asked for. bytes_by_node: of the arrays that searches mostly read, by the
-    memory node their pages lie on. bytes_absent: not in memory; of a mapped file what has not been read. upper_copies:
-    nodes that have a copy of the upper layers."""
+    """Result of ``Index.numa``.
+
+    policy: the policy asked for.
+    bytes_by_node: bytes of the arrays that searches mostly read, by the memory node their pages lie on.
+    bytes_absent: bytes not in memory; for a mapped file, those not read yet.
+    upper_copies: nodes that have a copy of the upper layers.
+    """
 
     policy: str
     bytes_by_node: list[int]
@@ -86,18 +93,27 @@ class NumaPages(TypedDict):
 class Tuned:
     """Settings that ``Index.tune`` found for one recall and stored.
 
-    target: the recall asked for. k. least_k: they reach the target for every k from this one on, as measured. ef,
-    rerank: as of ``Index.search``. stop: how early an easy query ends, 0 for by ef alone. limit: None where the target
-    was reached; else what kept it from that, and the rest is of the best recall there was: "codes" (true neighbours are
-    found, but ranked behind others: a finer refine or finer codes help), "graph" (deeper searches find no more of them:
-    a larger m or ef_build helps) or "ef" (max_ef was too small). recall: measured with them on the queries.
-    standard_error: of that mean. evaluations: distances computed a query. n: vectors in the index at the time. queries:
-    as many it was tuned with. ef_alone: the ef that reaches the target without stop, taken by searches with a filter, for
-    fewer than k, or where more than a 64th is deleted; ef where stop is 0. probes: partitions that a batch of 256 queries a thread or more scans for each
-    query instead of walking, 0 where walks are cheaper; probes_one: the same of fewer queries in a call; groups: among
-    whose partitions these are chosen, 0 for among all. scan_only: whether walks do not reach the target and scans do;
-    it serves no search then that cannot scan: one with a filter, where more than half is deleted, or on a processor for
-    which there is no scan.
+    target: the recall asked for.
+    k: results a query.
+    least_k: the settings reach the target for every k from this one on, as measured.
+    ef, rerank: as in ``Index.search``.
+    stop: how early an easy query ends; 0: by ef alone.
+    limit: None where the target was reached. Otherwise the settings are those of the best recall found, and limit says
+        the reason. "codes": true neighbours are found, but ranked behind others; a finer refine or finer codes help.
+        "graph": deeper searches find no more true neighbours; a larger m or ef_build helps. "ef": max_ef was too small.
+    recall: recall measured with the settings on the queries.
+    standard_error: standard error of the mean recall.
+    evaluations: distances computed a query.
+    n: vectors in the index at the time.
+    queries: number of queries tuned with.
+    ef_alone: the ef that reaches the target without stop. Searches with a filter take it, and searches for fewer than
+        k, or where more than a 64th is deleted. It is ef where stop is 0.
+    probes: partitions that a query batch of 256 or more queries a thread scans for each query instead of walking; 0
+        where walks are cheaper.
+    probes_one: the same for fewer queries in a call.
+    groups: groups of partitions that the probes are chosen from; 0: all partitions.
+    scan_only: whether scans reach the target and walks do not. Such settings do not serve a search that cannot scan.
+        Searches that cannot scan have a filter, an index with more than half deleted, or a processor without a scan.
     """
 
     target: float
@@ -126,10 +142,12 @@ class Tuned:
 
 @dataclass(frozen=True)
 class TuneReport:
-    """What ``Index.tune`` found.
+    """Result of ``Index.tune``.
 
-    settings: of each target, lowest first. queries_needed: as many that other queries meet the same recall within
-    0.005, give or take two standard errors. passes: times that all queries were asked.
+    settings: the settings of each target, lowest first.
+    queries_needed: number of queries with which other queries meet the same recall within 0.005, give or take two
+        standard errors.
+    passes: times that all queries were asked.
     """
 
     settings: list[Tuned]
@@ -139,19 +157,28 @@ class TuneReport:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What ``Index.check`` found.
+    """Result of ``Index.check``.
 
-    n: vectors. bad_links: links out of range, to the node itself, or twice in a list. bad_upper: broken records of the
-    upper layers. unreachable: nodes that no path leads to. no_in_link: nodes nobody links to. bad_vectors: records
-    whose scale or norm is not finite. duplicate_ids. min_degree, max_degree, mean_degree: of layer 0. sampled_recall:
-    recall@k of searches for a sample of the vectors against exact search over the same codes, NaN where skipped.
-    sections_checked: sections of the file whose checksum was verified, 0 for an index made in memory. deleted: vectors
-    that n leaves out. records_checked: records that ``scrub`` held to their checksums, 0 without it and where there are
-    none. bad_records: of them, damaged ones; bad_ids: their ids in the file, of the first 10,000. pages_checked: pages of
-    4096 bytes of a file saved with room that were verified against a checksum each, which cover all of it but holes; 0
-    for other files. bad_pages: of them, damaged ones. unverified: whether a file with room has no checksums of pages in
-    force, because an older version made it or it was written directly in persistent memory. Only its records can be
-    verified then, by ``scrub``.
+    n: vectors, deleted ones left out.
+    bad_links: links out of range, to the node itself, or twice in a list.
+    bad_upper: broken records of the upper layers.
+    unreachable: nodes that no path leads to.
+    no_in_link: nodes that no node links to.
+    bad_vectors: records whose scale or norm is not finite.
+    duplicate_ids: ids that stand twice.
+    min_degree, max_degree, mean_degree: links a node on layer 0.
+    sampled_recall: recall@k of searches for a sample of the vectors against exact search over the same codes; NaN where
+        skipped.
+    sections_checked: sections of the file whose checksum was verified; 0 for an index made in memory.
+    deleted: deleted vectors.
+    records_checked: records that ``scrub`` held to their checksums; 0 without ``scrub`` and for a file without records.
+    bad_records: damaged records among those checked.
+    bad_ids: ids in the file of the first 10,000 damaged records.
+    pages_checked: pages of 4096 bytes, of a file saved with room, that were verified against a checksum each. The pages
+        cover all of the file but holes. 0 for other files.
+    bad_pages: damaged pages among those checked.
+    unverified: whether a file with room has no checksums of pages in force. An older version made the file, or it was
+        written directly in persistent memory. Only ``scrub`` can then verify the file, by its records.
     """
 
     n: int
@@ -179,29 +206,32 @@ class Index:
     """A graph of vectors (HNSW) for finding the nearest of a query.
 
     dim: dimension of the vectors, 1 to 65,536.
-    metric: "cosine", "ip" (inner product) or "l2" (squared Euclidean distance). Scores are the metric's own value: of
-        "cosine" and "ip" the larger is nearer, of "l2" the smaller.
-    codes: what the graph is walked over: "i8", "i16" or "f32". None takes "i8", or "i16" for dtype "i16". "i4" walks
-        over 4 bits an element: of floating-point vectors it keeps 8 more beside them for ranking, about 12 in all, and
-        takes no refine "bf16"; of integers, and of floating-point vectors of which 4 bits an element fill more than a
-        cache line, it keeps 4-bit rows of a projection beside the usual codes.
+    metric: "cosine", "ip" (inner product) or "l2" (squared Euclidean distance). Scores are the metric's own value. The
+        larger score is nearer for "cosine" and "ip", the smaller for "l2".
+    codes: codes that the graph is walked over: "i8", "i16", "f32" or "i4". None takes "i8", or "i16" for dtype "i16".
+        "i4" walks over 4 bits an element. For floating-point vectors, "i4" keeps 8 more bits an element for ranking,
+        about 12 in all, and takes no refine "bf16". For integers, "i4" keeps 4-bit rows of a projection beside the
+        usual codes. The same holds for floating-point vectors whose 4-bit elements fill more than a cache line.
     refine: a finer copy that re-ranks the best found: "f32", "bf16" or "i16"; None or "none" for none.
-    m: links a node, twice that on the bottom layer. ef_build: pool size while adding. seed: of the node's levels.
-    numa: on which of a machine's memory nodes the index comes to lie: "interleave" (in turns on all of them), "bind:N"
-        (on node N) or "local" (on that of the thread which adds); None leaves it to the system. With one of these each
-        node also has a copy of the upper layers, and threads of a search stay on a node. shortlist.Error with status
-        SL_EUNSUPPORTED where the module was built without libnuma, or the system forbids it.
-    dtype: "f32", "f16" or "bf16": vectors may then be any array of real numbers; floating-point types of these three
-        are taken as they are, everything else is converted to float32. "i8", "u8" or "i16": vectors are kept exactly,
+    m: links a node; layer 0 has twice that.
+    ef_build: pool size while adding.
+    seed: seed of the nodes' levels.
+    numa: memory nodes that the index lies on: "interleave" (in turns on all nodes), "bind:N" (on node N) or "local" (on
+        the node of the thread that adds). None leaves the choice to the system. With a policy, each node also has a
+        copy of the upper layers, and threads of a search stay on a node. shortlist.Error with status SL_EUNSUPPORTED
+        where the module was built without libnuma, or the system forbids the policy.
+    dtype: with "f32", "f16" or "bf16", vectors may be any array of real numbers. Floating-point types of these three
+        are taken as they are; all others are converted to float32. With "i8", "u8" or "i16", vectors are kept exactly,
         scores are exact, and only arrays of that type are taken. numpy's names and types serve too.
 
-    An index may be used from several threads: searches run beside each other, whatever changes the index runs alone,
-    and calls wait for their turn. The GIL is released meanwhile.
+    Threads: an index may be used from several threads. Searches run beside each other. A change of the index runs
+    alone. Calls wait for their turn, with the GIL released.
 
-    A child process made by os.fork() or by multiprocessing's "fork" may search every index that its parent had. It
-    works with one thread where its parent used several. It may change an index in memory; the change stays its own. It
-    may not change a file that its parent opened to be changed, in place or with exclusive=True: shortlist.Error with
-    status SL_EBUSY, which names the fork. Each child that writes to a file opens the file itself.
+    A child process made by os.fork() or by multiprocessing's "fork" may search every index that its parent had. The
+    child works with one thread where its parent used several. The child may change an index in memory; the change stays
+    the child's own. The child may not change a file that its parent opened to be changed, in place or with
+    exclusive=True. Such a change raises shortlist.Error with status SL_EBUSY, and the message names the fork. Each
+    child that writes to a file opens the file itself.
     """
 
     __slots__ = ("__weakref__", "_codes", "_core", "_dim", "_dtype", "_metric", "_read_only", "_refine")
@@ -256,7 +286,7 @@ class Index:
 
     @property
     def dtype(self) -> str:
-        """Element type of the vectors: "i8", "u8" or "i16", or "f32", which stands for all floating-point types."""
+        """Element type of the vectors: "i8", "u8" or "i16", or "f32". "f32" stands for all floating-point types."""
         return self._dtype
 
     @property
@@ -284,10 +314,11 @@ class Index:
     ) -> None:
         """Adds the rows of x, an (n, dim) array.
 
-        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index; None goes on from the largest that
-        there has been.
-        threads: 0 for all cores. progress: True shows a bar (tqdm where it is installed); a function is told
-        (done, total) and cancels by returning True.
+        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index. None goes on from the largest id that there
+            has been.
+        threads: 0 for all cores.
+        progress: True shows a bar (tqdm where installed). A function is called with (done, total) and cancels by
+            returning True.
 
         All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. ValueError where a vector has NaN or
         infinity, or is zero under cosine, and where an id is taken.
@@ -303,13 +334,15 @@ class Index:
             self._core.add(array, _core.DTYPES[dtype], labels, count("threads", threads), tell)
 
     def delete(self, ids: npt.ArrayLike) -> None:
-        """Deletes the vectors of these ids: one, or (n,) of them. No search returns them from then on, and the ids may
-        be added again.
+        """Deletes the vectors of these ids: one, or (n,) of them. No later search returns them, and the ids may be
+        added again.
 
-        What is deleted is marked: it keeps its memory and its place in the graph, ``stats()["deleted"]`` counts it, and
-        searches take longer the more there is of it. They find k vectors as long as k are left.
+        A deleted vector is marked: the vector keeps its memory and its place in the graph. ``stats()["deleted"]``
+        counts deleted vectors. Searches take longer the more vectors are deleted. Searches find k vectors as long as k
+        are left.
 
-        All or nothing: KeyError, which names the id, where one is not in the index, was deleted before, or comes twice.
+        All or nothing: KeyError where an id is not in the index, was deleted before, or comes twice. The error names
+        the id.
         """
         self._refuse_where_read_only("delete")
         labels = id_array(ids)
@@ -340,22 +373,27 @@ class Index:
     ) -> tuple[Ids, Scores]:
         """The k nearest of each query, best first: ids (uint64) and scores (float32).
 
-        q: (nq, dim), giving (nq, k) arrays; or one query (dim,), giving (k,) arrays. ef: candidates kept while
-        searching: more finds better and takes longer; raised to k where smaller. threads: over the queries, 0 for all
-        cores. rerank: of the ef candidates, how many the finer copy re-ranks; 0 chooses. filter: the ids that may be
-        found: a boolean array over ids (those beyond it may not), its bits packed into uint8 (lowest first, as by
-        np.packbits(..., bitorder="little")), or an array of other whole numbers: the ids themselves. recall: the share
-        of the true k nearest to find, by the settings that ``tune`` stored for it, in place of ef, rerank, stop,
-        probes and groups; KeyError where it stored none. stop: above 0, a search also ends where what lies ahead is more than
-        1 + stop times as far as the k-th best so far, or the 16th where k is more (under "ip": lower in score by more
-        than stop times its magnitude), so that easy queries take less time at the same ef; some 0.05 to 0.5. 0 for by
-        ef alone. probes: above 0, so many of the index's partitions are scanned for each query, the nearest ones,
-        instead of walking (under "ip" the longest vectors of more of them); from some hundred queries in a call on that is
-        faster, for one where walks go far. Fewer than k are found where fewer are scanned. Not with a filter. groups: above 0, these partitions are chosen
-        among those of so many groups of some 16 each, the nearest ones, instead of among all; faster from a million
-        vectors on.
+        q: (nq, dim), giving (nq, k) arrays; or one query (dim,), giving (k,) arrays.
+        ef: candidates kept while searching. A larger ef finds better and takes longer. ef is raised to k where smaller.
+        threads: threads over the queries; 0 for all cores.
+        rerank: number of the ef candidates that the finer copy re-ranks; 0: the library chooses.
+        filter: the ids that may be found. A boolean array is over ids; ids beyond its end may not be found. uint8 holds
+            packed bits, lowest first, as by np.packbits(..., bitorder="little"). An array of other whole numbers holds
+            the ids themselves.
+        recall: the share of the true k nearest to find. Settings that ``tune`` stored for this recall replace ef,
+            rerank, stop, probes and groups. KeyError where ``tune`` stored none.
+        stop: above 0, a search also ends when the next candidate is more than 1 + stop times as far as the k-th best so
+            far. The 16th best counts where k is more. Under "ip", the candidate's score must be
+            lower than that best score by more than stop times the best score's magnitude. Easy queries then take less
+            time at the same ef. Useful values are some 0.05 to 0.5. 0: the search ends by ef alone.
+        probes: above 0, each query scans this many of the index's partitions, the nearest ones, instead of walking.
+            Under "ip", the longest vectors of further partitions are scanned too. Scans are faster from some hundred
+            queries in a call on, and for one query where walks go far. Fewer than k are found where fewer are scanned.
+            Not with a filter.
+        groups: above 0, the partitions are chosen from this many groups, the nearest ones, of some 16 partitions each.
+            0: partitions are chosen from all. Groups are faster from a million vectors on.
 
-        Where fewer than k are found, the rest of a row is filled with the id NO_ID and the score NaN.
+        A row with fewer than k results is filled with the id NO_ID and the score NaN.
         """
         if filter is None:
             found = self._core.search_as_is(q, k, ef, threads, rerank, recall, stop, probes, groups)
@@ -393,17 +431,21 @@ class Index:
         threads: int = 0,
         progress: Progress = False,
     ) -> TuneReport:
-        """Finds the cheapest settings that reach each of the recalls `targets` on the queries q, and stores them in the
-        index for ``search(recall=...)``, in place of those it had for this k. They are saved with it.
+        """Finds and stores the cheapest settings that reach each of the recalls `targets` on the queries q.
 
-        q: (nq, dim), like the queries to come and some thousand of them: with few, others meet another recall, and
-        ``queries_needed`` says how many it takes. truth: (nq, k) or wider, the ids of the true nearest of each, best
-        first; None compares every query with every vector as the index holds it, which without a finer copy is what its
-        codes have kept of it. targets: None for ten from 0.8 to 0.995. max_ef: the deepest search to try; 0 for 16384.
+        ``search(recall=...)`` uses the stored settings. They replace the settings stored before for this k, and are
+        saved with the index.
 
-        A target out of reach is no error; its setting's ``limit`` says what is in the way. An index opened with
-        place="map" can be tuned, and saved over its own file. KeyError where truth names an id that is not in the
-        index; ValueError where no more of the truth is found than by chance, as of row numbers that are ids too.
+        q: (nq, dim), like the queries to come and some thousand of them. With few queries, others meet another recall;
+            ``queries_needed`` says how many suffice.
+        truth: (nq, k) or wider, the ids of the true nearest of each query, best first. None compares every query with
+            every vector as the index holds it. Without a finer copy, the index holds vectors as their codes kept them.
+        targets: recalls; None for ten from 0.8 to 0.995.
+        max_ef: the deepest search to try; 0 for 16384.
+
+        A target out of reach is no error; its setting's ``limit`` says the reason. An index opened with place="map" can
+        be tuned, and saved over its own file. KeyError where truth names an id that is not in the index. ValueError
+        where searches find no more of the truth than by chance; row numbers that are ids too can cause that.
         """
         array, dtype, _ = rows("q", q, self._dim, self._dtype)
         wanted = count("k", k)
@@ -442,8 +484,9 @@ class Index:
     def get(self, ids: npt.ArrayLike) -> npt.NDArray[Any]:
         """The vectors of ids: (n, dim) for n of them, (dim,) for one.
 
-        Of the index's own type where that is an integer, else float32. Exact for integer types, codes "f32" and refine
-        "f32"; otherwise the best reconstruction held. KeyError where an id is not in the index.
+        The array has the index's own type where that is an integer, else float32. Vectors are exact for integer types,
+        codes "f32" and refine "f32"; otherwise they are the best reconstruction held. KeyError where an id is not in
+        the index.
         """
         labels = id_array(ids)
         if labels.ndim > 1:
@@ -454,19 +497,18 @@ class Index:
         return out.reshape((*labels.shape, self._dim))
 
     def save(self, path: StrPath, progress: Progress = False, room: int = 0, layout: Layout = "arrays") -> None:
-        """Writes the index to path, which afterwards holds it whole, or on an exception what it held before.
+        """Writes the index to path. Afterwards path holds the whole index; on an exception it holds its old content.
 
-        room: above 0, the file can be opened with place="map", read_only=False and then changed in place, beside other
-        processes that have it open, and has room for so many vectors in all. What is not used takes no space where the
-        file system knows holes.
-
-        layout: how codes, links and ids lie in the file: each in an array of its own ("arrays"), the smallest and what
-        memory serves best; or those of a vector side by side in a record of a multiple of 256 bytes ("records"), for
-        persistent memory and other media that are slower and read in blocks.
+        room: above 0, the file has room for this many vectors in all, and can be changed in place. Open it with
+            place="map", read_only=False; other processes may have it open meanwhile. Unused room takes no space where
+            the file system knows holes.
+        layout: place of codes, links and ids in the file. "arrays": each in an array of its own; this is the smallest,
+            and serves best in memory. "records": those of a vector side by side in a record of a multiple of 256 bytes.
+            Records suit persistent memory and other media that are slower and read in blocks.
 
         shortlist.Error with status SL_EBUSY: path is the file that the index was opened from, and another has replaced
-        or changed it since. Open it again and make the change anew, or open it with exclusive=True from the start.
-        SL_EBUSY too: path is being written in place, or another has claimed it by exclusive=True. SL_ECORRUPT: the file
+        or changed it since. Open the file again and make the change anew, or open it with exclusive=True from the
+        start. SL_EBUSY too: another writes path in place, or has claimed path by exclusive=True. SL_ECORRUPT: the file
         that the index is mapped from is damaged.
         """
         way = choice("layout", layout, _core.LAYOUTS)
@@ -474,12 +516,14 @@ class Index:
             self._core.save(os.fsencode(path), count("room", room), way, tell)
 
     def sync(self) -> None:
-        """Of an index opened with place="map" or "pmem", read_only=False: what was changed before is durable once this
-        returns, and other processes that have the file open find it from their next search on. What was not synced when
-        the index is closed, or the process ends, is lost.
+        """Makes changes durable in an index opened with place="map" or "pmem", read_only=False.
 
-        shortlist.Error with status SL_EBUSY: the file was renamed, removed or replaced since it was opened, or this is a
-        child process whose parent opened the index. After a failure that is no want of space, open the file anew.
+        All earlier changes are durable once this returns. Other processes that have the file open find the changes from
+        their next search on. Changes not synced when the index is closed, or the process ends, are lost.
+
+        shortlist.Error with status SL_EBUSY: the file was renamed, removed or replaced since it was opened. SL_EBUSY
+        too: this is a child process whose parent opened the index. After any failure but want of space, open the file
+        anew.
         """
         self._core.sync()
 
@@ -492,11 +536,12 @@ class Index:
         progress: Progress = False,
         scrub: bool = False,
     ) -> CheckReport:
-        """Verifies the whole index: its file's checksums, the graph's invariants, that every vector can be reached, and
-        the recall@k at ef of searches for `sample` of its vectors (0 skips that). scrub: of a mapped file that is
-        written in place, each vector's record is held to a checksum of its own too.
+        """Verifies the whole index: its file's checksums, the graph's invariants, and that every vector can be reached.
 
-        Raises shortlist.Error, whose ``report`` says what was found, where the index is damaged.
+        sample: number of vectors to search for, measuring recall@k at ef; 0 skips that.
+        scrub: for a mapped file that is written in place, also hold each vector's record to a checksum of its own.
+
+        Raises shortlist.Error where the index is damaged. The error's ``report`` says what was found.
         """
         with shown(progress, "checking", "vectors") as tell:
             found = self._core.check(
@@ -515,7 +560,7 @@ class Index:
         return self._core.stats()
 
     def numa(self) -> NumaPages:
-        """On which memory nodes of the machine the index lies now, as the system tells."""
+        """Memory nodes of the machine that the index lies on, as the system reports."""
         return self._core.numa()
 
     def close(self) -> None:
@@ -556,27 +601,26 @@ def open(
 ) -> Index:
     """Opens a saved index.
 
-    place "map": the file is mapped: it opens in milliseconds whatever its size, and processes share its memory. "pmem":
-    the same of a file that may lie in persistent memory. "dram": the file is verified and copied into memory, and may be
-    added to.
-    read_only: None is True for "map" and "pmem" and False for "dram". False with these two: the file, which was saved with
-    room, is changed in place, and ``sync`` makes that durable; one process at a time may.
-    numa: on which of a machine's memory nodes it comes to lie: "interleave", "bind:N" for node N, or "local"; as of
-    Index. A mapped file is then read ahead, and its pages are moved, but for those that other processes have mapped too.
-    tier: whether what every step of a search reads of a mapped file, the upper layers and the 4-bit rows of codes "i4",
-    is also copied into memory, in the background, while searches read the file: "auto" where the file lies in persistent
-    memory, "none", or "dram" always. shortlist.Error with status SL_EUNSUPPORTED for "dram" and a file saved with room.
+    place: "map" maps the file: opening takes milliseconds whatever the size, and processes share the memory. "pmem"
+        does the same for a file that may lie in persistent memory. "dram" verifies the file and copies it into memory;
+        the copy may be added to.
+    read_only: None is True for "map" and "pmem" and False for "dram". False with "map" or "pmem" changes the file in
+        place; it must be saved with room. ``sync`` makes the changes durable. One process at a time may change a file.
+    numa: memory nodes that the index lies on: "interleave", "bind:N" for node N, or "local"; as in Index. A mapped file
+        is then read ahead and its pages are moved, except pages that other processes have mapped too.
+    tier: whether parts of a mapped file are also copied into memory, in the background, while searches read the file.
+        The parts are those that every step of a search reads: the upper layers and the 4-bit rows of codes "i4". "auto"
+        copies where the file lies in persistent memory, "none" never, "dram" always. shortlist.Error with status
+        SL_EUNSUPPORTED for "dram" and a file saved with room.
+    threads: threads that copy a file into memory (place "dram"); 0 for all cores.
+    exclusive: True claims the file for a change that is saved over it: open, add or tune, save, close. The claim lasts
+        until the index is closed and no recommender uses it. Nobody else changes or replaces the file meanwhile; others
+        may open it to read. A save over the file keeps the claim. ValueError together with place "map" or "pmem" and
+        read_only=False: a file changed in place is claimed anyway.
+    wait: seconds to wait where another process writes or has claimed the file; 0 fails at once. Ctrl-C ends the wait.
 
-    threads: that copy a file into memory (place "dram"), 0 for all cores.
-
-    exclusive: True claims the file for a change that is saved over it: open, add or tune, save, close. Until the index
-    is closed, and no recommender uses it any more, nobody else changes or replaces the file. Others may open it to read.
-    A save over the file keeps the claim. ValueError together with place "map" or "pmem" and read_only=False: what is
-    changed in place is claimed anyway.
-    wait: seconds to wait where another writes or has claimed the file; 0 fails at once. Ctrl-C ends the wait.
-
-    FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is not a sound index,
-    and with status SL_EBUSY where another still writes or claims it when the wait is over.
+    FileNotFoundError or another OSError where the file cannot be read. shortlist.Error where the file is not a sound
+    index. shortlist.Error with status SL_EBUSY where another process still writes or claims the file after the wait.
     """
     where = choice("place", place, _core.PLACES)
     writable = place != "dram" and read_only is False
@@ -597,10 +641,11 @@ def open(
 
 
 def snapshot(path: StrPath, copy: StrPath, progress: Progress = False) -> None:
-    """Copies the index file at path to copy, which holds it whole afterwards, or on an exception what it held before.
+    """Copies the index file at path to copy. Afterwards copy holds the whole file; on an exception it holds its old
+    content.
 
-    The file may be written in place meanwhile, by this process or another: the copy has all that was synced before the
-    call, and stands on its own. FileNotFoundError where there is no such file.
+    This process or another may write the file in place meanwhile. The copy has all that was synced before the call, and
+    stands on its own. FileNotFoundError where there is no such file.
     """
     with shown(progress, "copying", "B") as tell:
         try:

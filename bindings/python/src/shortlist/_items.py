@@ -19,10 +19,12 @@ from ._progress import Progress, shown
 
 @dataclass(frozen=True)
 class ItemsCheckReport:
-    """What ``Items.check`` found in the file that the table was opened from; all 0 of a table in memory.
+    """Result of ``Items.check`` on the file that the table was opened from; all 0 for a table in memory.
 
-    rows, columns: of the file. sections_checked: sections that agree with their checksums. bytes_checked: of the file,
-    all of it where it is sound. bad_ids: rows whose id is not that of their id column.
+    rows, columns: of the file.
+    sections_checked: sections that agree with their checksums.
+    bytes_checked: bytes of the file that were verified; all of them in a sound file.
+    bad_ids: rows whose id is not that of their id column.
     """
 
     rows: int
@@ -35,11 +37,12 @@ class ItemsCheckReport:
 class Items:
     """A table of items' features, by id.
 
-    data: as of Ranker, with a column of ids (whole numbers, or texts of digits); a CSV file's columns are texts.
-    id: that column's name. delimiter: of a CSV file.
+    data: as in Ranker, with a column of ids (whole numbers, or texts of digits). A CSV file's columns are texts.
+    id: name of the column of ids.
+    delimiter: delimiter of a CSV file.
 
-    Readers never wait: ``update`` replaces a row as a whole, and whoever reads meanwhile sees the old one or the new.
-    ValueError where an id is there twice or is none, KeyError where there is no such column.
+    Readers never wait: ``update`` replaces a row as a whole. A reader meanwhile sees the old row or the new one.
+    ValueError where an id is there twice or is none. KeyError where there is no such column.
     """
 
     __slots__ = ("__weakref__", "_core", "_id")
@@ -52,11 +55,13 @@ class Items:
 
     @classmethod
     def open(cls, path: StrPath, id: str = "id", *, exclusive: bool = False, wait: float = 0.0) -> Items:
-        """Maps a saved table: only the ids are read. id: name of the column of ids in what ``update`` is given.
-        exclusive, wait: as of shortlist.open, for a table that is updated and saved over its file.
+        """Maps a saved table: only the ids are read.
 
-        FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is no sound table,
-        and with status SL_EBUSY where another has claimed it when the wait is over.
+        id: name of the column of ids in the data given to ``update``.
+        exclusive, wait: as in shortlist.open, for a table that is updated and saved over its file.
+
+        FileNotFoundError or another OSError where the file cannot be read. shortlist.Error where the file is no sound
+        table. shortlist.Error with status SL_EBUSY where another has claimed the file when the wait is over.
         """
         with missing_file(path):
             core = _core.Items.open(os.fsencode(path), id, bool(exclusive), amount("wait", wait))
@@ -65,20 +70,21 @@ class Items:
         return items
 
     def save(self, path: StrPath, progress: Progress = False) -> None:
-        """Writes the table to path, which afterwards holds it whole, or on an exception what it held before.
+        """Writes the table to path. Afterwards path holds the whole table; on an exception it holds its old content.
 
-        shortlist.Error with status SL_ECORRUPT where the file that the table was opened from is damaged; SL_EBUSY where
-        path is that file and another has replaced it since: open it again, with exclusive=True, and update it anew.
+        shortlist.Error with status SL_ECORRUPT: the file that the table was opened from is damaged. SL_EBUSY: path is
+        that file, and another has replaced it since. Open the file again, with exclusive=True, and update it anew.
         """
         with shown(progress, "saving", "B") as tell:
             self._core.save(os.fsencode(path), tell)
 
     def check(self, progress: Progress = False) -> ItemsCheckReport:
-        """Verifies every byte of the file that the table was opened from: header, sections against their checksums, zeros
-        between them; and that each row's id is what its id column says.
+        """Verifies every byte of the file that the table was opened from.
 
-        Opening verifies no values or texts; ``save`` does, and a Recommender with ``verify``. Raises shortlist.Error,
-        whose ``report`` says what was found, where the file is damaged.
+        That is the header, sections against their checksums, and zeros between sections. Each row's id must be what its
+        id column says. Opening verifies no values or texts; ``save`` does, and a Recommender with ``verify``.
+
+        Raises shortlist.Error where the file is damaged. The error's ``report`` says what was found.
         """
         with shown(progress, "checking", "B") as tell:
             found = self._core.check(tell)

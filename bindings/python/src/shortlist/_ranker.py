@@ -26,10 +26,14 @@ Lookup = Union[Callable[[str, int], npt.ArrayLike], Index]
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch of a training, as it ended.
+    """Results of one epoch of a training.
 
-    epoch: from 1. train_loss: mean over its rows, as they were met. valid_loss: NaN without validation rows. valid_auc:
-    under logistic loss, else NaN. seconds: training alone. best: whether it is the best so far.
+    epoch: number of the epoch, from 1.
+    train_loss: mean over the epoch's rows, as they were met.
+    valid_loss: NaN without validation rows.
+    valid_auc: under logistic loss, else NaN.
+    seconds: time of training alone.
+    best: whether the epoch is the best so far.
     """
 
     epoch: int
@@ -43,10 +47,12 @@ class Epoch:
 
 @dataclass(frozen=True)
 class TrainReport:
-    """What a training was like.
+    """Results of a training.
 
-    train_loss, valid_loss, valid_auc: of the best epoch. read_s: seconds of fitting and encoding. epoch_s, rows_per_s:
-    means over the epochs of this call. wide_nonzero: weights of the wide part that L1 left standing.
+    train_loss, valid_loss, valid_auc: of the best epoch.
+    read_s: seconds of fitting and encoding.
+    epoch_s, rows_per_s: means over the epochs of this call.
+    wide_nonzero: weights of the wide part that L1 left standing.
     """
 
     rows: int
@@ -66,10 +72,16 @@ class TrainReport:
 class RankerInfo:
     """A model's sizes.
 
-    outputs: scores a row, 1 or the number of classes. features: of the spec. dense_width, id_count, bag_count: floats,
-    ids and bags of ids of a row. deep_inputs: width of the first layer's input, 0 without a deep part. layers: dense
-    ones, the last included. first_width: of the first one's output. wide_size: weights of the wide part, a number an
-    output each. parameters: all weights. bytes: in memory. uses_onednn: False where plain C predicts.
+    outputs: scores a row, 1 or the number of classes.
+    features: features of the spec.
+    dense_width, id_count, bag_count: floats, ids and bags of ids of a row.
+    deep_inputs: width of the first layer's input; 0 without a deep part.
+    layers: dense layers, the last included.
+    first_width: width of the first layer's output.
+    wide_size: weights of the wide part; each is one number for each output.
+    parameters: all weights.
+    bytes: bytes in memory.
+    uses_onednn: False where plain C predicts.
     """
 
     loss: Literal["logistic", "multiclass", "squared"]
@@ -89,10 +101,13 @@ class RankerInfo:
 
 @dataclass(frozen=True)
 class RankerCheckReport:
-    """What ``Ranker.check`` found in a file.
+    """Result of ``Ranker.check`` on a file.
 
-    features: of the spec. parameters: all weights. sections_checked: sections that agree with their checksums.
-    bytes_checked: of the file, all of it where it is sound. checkpoint: whether it also holds the state of a training.
+    features: features of the spec.
+    parameters: all weights.
+    sections_checked: sections that agree with their checksums.
+    bytes_checked: bytes of the file that were verified; all of them in a sound file.
+    checkpoint: whether the file also holds the state of a training.
     """
 
     features: int
@@ -106,10 +121,16 @@ class RankerCheckReport:
 class Feature:
     """A feature as it enters the model.
 
-    form: floats, an id, or a bag of ids. side: whose it is. at: first column of the dense matrix, column of the id
-    matrix, or number of the bag. width: columns of a dense one. size: of the others; ids are below it. wide_at: first
-    of its weights in the wide part, None where it is not in it. deep_at: first of its inputs to the deep part, None
-    where it is not in it. deep_width: their number. tensor: name of its embedding. combine: of a bag's embeddings.
+    form: floats, an id, or a bag of ids.
+    side: side that the feature belongs to.
+    at: first column of the dense matrix, column of the id matrix, or number of the bag.
+    width: columns of a dense feature.
+    size: number of ids of another feature; ids are below it.
+    wide_at: first of the feature's weights in the wide part; None where the feature is not in the wide part.
+    deep_at: first of the feature's inputs to the deep part; None where the feature is not in the deep part.
+    deep_width: number of the feature's inputs to the deep part.
+    tensor: name of the feature's embedding.
+    combine: how a bag's embeddings are combined.
     """
 
     name: str
@@ -127,13 +148,20 @@ class Feature:
 
 @dataclass(frozen=True)
 class Metrics:
-    """How good scores are; what does not apply is NaN.
+    """Quality of scores; metrics that do not apply are NaN.
 
-    logloss: mean negative log likelihood. auc: ties count half. accuracy: at 0.5, or of the likeliest class. rmse: of
-    the probability or value. base_rate: mean label. calibration: mean score / mean label. normalized_entropy: logloss /
-    entropy of the base rate. group_auc, ndcg: means over the groups that have both labels, or a positive one; ndcg is
-    at ndcg_k, with the gain 2^label - 1, or the label where ndcg_linear. decile_rows, decile_score, decile_label, (10,) each: rows in order of their scores, in ten equal parts,
-    and the means of each part.
+    logloss: mean negative log likelihood.
+    auc: ties count half.
+    accuracy: at 0.5, or of the likeliest class.
+    rmse: of the probability or value.
+    base_rate: mean label.
+    calibration: mean score / mean label.
+    normalized_entropy: logloss / entropy of the base rate.
+    group_auc: mean over the groups that have both labels.
+    ndcg: mean over the groups that have a positive label, at ndcg_k. The gain is 2^label - 1, or the label where
+        ndcg_linear.
+    decile_rows, decile_score, decile_label: (10,) each. Rows stand in order of their scores, in ten equal parts. The
+        values are the rows, mean score and mean label of each part.
     """
 
     rows: int
@@ -155,8 +183,10 @@ class Metrics:
 
 
 class Encoded(NamedTuple):
-    """Rows as a model sees them: dense (n, dense_width) float32, ids (n, id_count) uint32, and bags of ids: bag b of
-    row r is bag_ids[bag_start[r * bag_count + b] : bag_start[r * bag_count + b + 1]], both uint32."""
+    """Rows as a model sees them: dense (n, dense_width) float32, ids (n, id_count) uint32, and bags of ids.
+
+    Bag b of row r is bag_ids[bag_start[r * bag_count + b] : bag_start[r * bag_count + b + 1]], both uint32.
+    """
 
     dense: npt.NDArray[np.float32]
     ids: npt.NDArray[np.uint32]
@@ -180,15 +210,20 @@ class Ranker:
     """A wide & deep model: a generalised linear model over raw and crossed features, and embeddings under a multi-layer
     perceptron, trained together.
 
-    Made by ``train``, ``create`` or ``open``. It never changes, so any number of threads may use it; the GIL is
-    released while it works. It can be pickled.
+    ``train``, ``create`` or ``open`` makes a Ranker. A Ranker never changes, so any number of threads may use it. Calls
+    release the GIL while they work. A Ranker can be pickled.
 
-    Data, here and below, is one of: a mapping of column names to arrays or lists; a pandas DataFrame; a pyarrow Table
-    or RecordBatch, or what offers Arrow's C stream; a NumPy structured array; the path of a CSV file, which is read as
-    a stream, as the spec's "csv" says. Columns are numbers, truth values, texts, lists of texts (or of whole numbers)
-    for multi-valued features, and (n, dim) floats for vectors. None, NaN, an empty text, and what a mask says are
-    missing values. A mapping of single values is one row. Arrow's and NumPy's columns are not copied where their layout
-    is float32, float64, int32, int64 or large_string; columns the model does not know are ignored.
+    Data, here and below, is one of:
+    - a mapping of column names to arrays or lists;
+    - a pandas DataFrame;
+    - a pyarrow Table or RecordBatch, or an object that offers Arrow's C stream;
+    - a NumPy structured array;
+    - the path of a CSV file, which is read as a stream, as the spec's "csv" says.
+
+    Columns are numbers, truth values, texts, lists of texts (or of whole numbers) for multi-valued features, and (n,
+    dim) floats for vectors. None, NaN, an empty text, and masked values are missing values. A mapping of single values
+    is one row. Arrow's and NumPy's columns are not copied where their layout is float32, float64, int32, int64 or
+    large_string. Columns the model does not know are ignored.
     """
 
     __slots__ = ("__weakref__", "_core", "_info", "_report")
@@ -227,15 +262,20 @@ class Ranker:
     ) -> Ranker:
         """Trains a model of the spec (docs/SPEC.md): a dict, JSON text, or the path of a file ending in .json.
 
-        data holds the label's column beside the features'. valid: rows to validate with; None holds out the share that
-        the spec names. threads: 0 for all cores. epochs, seed: in place of the spec's. checkpoint: file that the state
-        is written to after every epoch, and after every checkpoint_steps batches unless 0; with resume, training goes
-        on from it where it exists, to the same numbers. lookup: for vector features whose column holds ids. progress:
-        True shows a bar; a function is told (done, total) rows and cancels by returning True. on_epoch: told of every
-        epoch; what it raises ends the training.
+        data: rows that have the label's column beside the features'.
+        valid: rows to validate with. None holds out the share that the spec names.
+        threads: 0 for all cores.
+        epochs, seed: replace the spec's.
+        checkpoint: file that the state is written to after every epoch.
+        checkpoint_steps: also write the checkpoint after every so many mini-batches; 0: not.
+        resume: training goes on from the checkpoint where it exists, to the same numbers.
+        lookup: vectors for vector features whose column holds ids: a function of (feature, id), or an Index.
+        progress: True shows a bar. A function is called with (done, total) rows and cancels by returning True.
+        on_epoch: function called with every Epoch. An exception from the function ends the training.
 
-        KeyError for an unknown column; ValueError for a spec or a value that cannot be taken, naming key, or row and
-        column, and for one row or one class, from which nothing is learned; shortlist.Error for a damaged checkpoint, one of another training, or a build without oneDNN.
+        KeyError for an unknown column. ValueError for a spec or a value that cannot be taken, naming key, or row and
+        column. ValueError too for one row or one class, from which nothing is learned. shortlist.Error for a damaged
+        checkpoint, one of another training, or a build without oneDNN.
         """
         text = spec_text(spec)
         if on_epoch is not None and not callable(on_epoch):
@@ -265,7 +305,7 @@ class Ranker:
 
     @classmethod
     def create(cls, spec: Spec, data: Data, *, seed: int | None = None, lookup: Lookup | None = None) -> Ranker:
-        """The same without the training: features fitted to data, weights as they are before the first step."""
+        """Makes a model without training: features are fitted to data, weights are as before the first step."""
         text = spec_text(spec)
         start = 0 if seed is None else count("seed", seed, 2**64)
         return cls._of(_core.Ranker.create(text, source(data, text), start, _finder(lookup)))
@@ -274,18 +314,21 @@ class Ranker:
     def open(cls, path: StrPath) -> Ranker:
         """Reads a saved model.
 
-        FileNotFoundError or another OSError where the file cannot be read; shortlist.Error where it is no sound model.
+        FileNotFoundError or another OSError where the file cannot be read. shortlist.Error where the file is no sound
+        model.
         """
         with missing_file(path):
             return cls._of(_core.Ranker.open(os.fsencode(path)))
 
     @staticmethod
     def check(path: StrPath, progress: Progress = False) -> RankerCheckReport:
-        """Verifies every byte of a model's file, or a checkpoint's: header, sections against their checksums, zeros
-        between them, and all that ``open`` and going on with the training ask of it. A Ranker that is open is a copy in
-        memory, which was verified as it was made.
+        """Verifies every byte of a model's file, or a checkpoint's.
 
-        Raises shortlist.Error, whose ``report`` says what was found, where the file is damaged; otherwise as ``open``.
+        That is the header, sections against their checksums, zeros between sections, and all that ``open`` and resumed
+        training need of the file. An open Ranker is a copy in memory and was verified as it was made.
+
+        Raises shortlist.Error where the file is damaged. The error's ``report`` says what was found. Other errors are
+        those of ``open``.
         """
         with missing_file(path), shown(progress, "checking", "B") as tell:
             found = _Core.check(os.fsencode(path), tell)
@@ -293,7 +336,7 @@ class Ranker:
         return report
 
     def save(self, path: StrPath, progress: Progress = False) -> None:
-        """Writes the model to path, which afterwards holds it whole, or on an exception what it held before."""
+        """Writes the model to path. Afterwards path holds the whole model; on an exception it holds its old content."""
         with shown(progress, "saving", "B") as tell:
             self._core.save(os.fsencode(path), tell)
 
@@ -407,8 +450,11 @@ class Ranker:
         return [Feature(**feature) for feature in self._core.features()]
 
     def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
-        """The weights by name, (rows, columns) each, read-only and without a copy: "wide" (wide_size, outputs), "bias"
-        (1, outputs), "embedding.NAME" (size, dim), "dense.I.weight" (in, out), "dense.I.bias" (1, out)."""
+        """The weights by name, (rows, columns) each, read-only and without a copy.
+
+        Names are "wide" (wide_size, outputs), "bias" (1, outputs), "embedding.NAME" (size, dim), "dense.I.weight" (in,
+        out) and "dense.I.bias" (1, out).
+        """
         return _core.Ranker.tensors(self._core)
 
     def with_tensors(self, tensors: Mapping[str, npt.ArrayLike]) -> Ranker:

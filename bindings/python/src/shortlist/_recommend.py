@@ -24,11 +24,13 @@ _PARTS = {"layer": 0, "codes": 1}
 
 @dataclass(frozen=True)
 class Recommendations:
-    """What was recommended, best first: ids (uint64), scores and recall_scores (float32), (nq, n) each, or (n,) of one
-    vector; where fewer were found the rest is filled with NO_ID and NaN.
+    """Results of recommending, best first.
 
-    candidates: scored, over all requests. without_features: of those, how many the item table lacks. version: of the
-    model and items, as Recommender.version counts; of several requests the last one's.
+    ids, scores, recall_scores: uint64, float32 and float32; (nq, n) each, or (n,) for one vector. If fewer were found,
+        the rest is filled with NO_ID and NaN.
+    candidates: candidates scored, over all requests.
+    without_features: scored candidates that the item table lacks.
+    version: version of the model and items, as Recommender.version counts. For several requests it is the last one's.
     """
 
     ids: Ids
@@ -42,16 +44,20 @@ class Recommendations:
 class Recommender:
     """An index, a ranker and an item table that serve requests.
 
-    ranker: None gives recall alone. items: None for a ranker without item columns. item_part: what is computed ahead
-    for each item: "layer", its part of the model's first layer, or "codes", its encoded features: less memory, more
-    work a request. group: item column of the groups that max_per_group speaks of. missing_score: of candidates the item
-    table lacks; None scores them with missing values in all of their features. threads: of preparing the items, 0 for
-    all cores. verify: hold an item table that was opened from a file to its checksums first, which reads all of it;
-    shortlist.Error with status SL_ECORRUPT where it is damaged.
+    ranker: None gives recall alone.
+    items: None for a ranker without item columns.
+    item_part: values computed ahead for each item. "layer": the item's part of the model's first layer. "codes": the
+        item's encoded features, with less memory and more work a request.
+    group: item column of the groups that max_per_group bounds.
+    missing_score: score of candidates that the item table lacks. None scores them with missing values in all of their
+        features.
+    threads: threads that prepare the items; 0 for all cores.
+    verify: first hold an item table that was opened from a file to its checksums, which reads all of it.
+        shortlist.Error with status SL_ECORRUPT where the table is damaged.
 
-    Any number of threads may use it, with the GIL released. ``swap`` and ``update`` run beside requests, each of which
-    sees the old state or the new one. The index may be added to: that waits for the requests at work.
-    KeyError where the items lack a column of the model; ValueError where index, model and items do not fit.
+    Any number of threads may use a Recommender, with the GIL released. ``swap`` and ``update`` run beside requests.
+    Each request sees the old state or the new one. The index may be added to: an add waits for the requests at work.
+    KeyError where the items lack a column of the model. ValueError where index, model and items do not fit.
     """
 
     __slots__ = ("__weakref__", "_core", "_dim", "_dtype", "_items", "_ranker")
@@ -122,12 +128,15 @@ class Recommender:
     ) -> Recommendations:
         """The top n of each vector: (nq, dim), or one of (dim,).
 
-        user_features: a row a vector, as of Ranker; of one vector a dict of single values will do. candidates: recalled
-        and scored. ef: of the search, 0 as many as candidates. exclude: ids not to be returned: a list of arrays, one a
-        vector, or a tuple (offsets, ids), the ids of vector i being ids[offsets[i]:offsets[i + 1]]; of one vector its
-        ids. accept: the ids that may be, for all vectors: a boolean array over ids, bits packed into uint8 (lowest
-        first), or an array of other whole numbers: the ids themselves. max_per_group: 0 for no bound. threads: over the
-        vectors, 0 for all cores.
+        user_features: a row a vector, as in Ranker. For one vector a dict of single values will do.
+        candidates: candidates recalled and scored.
+        ef: ef of the search; 0: as many as candidates.
+        exclude: ids not to be returned: a list of arrays, one a vector, or a tuple (offsets, ids). Vector i's ids are
+            ids[offsets[i]:offsets[i + 1]] then. For one vector, exclude is its ids.
+        accept: the ids that may be returned, for all vectors: a boolean array over ids, bits packed into uint8 (lowest
+            first), or an array of other whole numbers: the ids themselves.
+        max_per_group: most results of a group; 0 for no bound.
+        threads: threads over the vectors; 0 for all cores.
         """
         if is_path(user_features):
             raise ValueError("user features are rows in memory, one a vector")
@@ -163,8 +172,10 @@ class Recommender:
         ids: npt.ArrayLike,
         recall_scores: npt.ArrayLike | None = None,
     ) -> Scores:
-        """Ranking alone: scores, (m,), of m ids for one user, in their order. recall_scores: (m,), or None: computed
-        where the model asks."""
+        """Ranking alone: scores, (m,), of m ids for one user, in their order.
+
+        recall_scores: (m,), or None: computed where the model asks.
+        """
         request, size, _ = self._request(vector, user)
         if size != 1:
             raise ValueError(f"score takes one vector, not {size}")
@@ -242,10 +253,11 @@ def recommend(
     threads: int = 1,
     progress: Progress = False,
 ) -> Recommendations:
-    """The top n for users, by a Recommender of these parts, whose arguments are explained there.
+    """The top n for users, by a Recommender of these parts. Recommender and Recommender.recommend explain the
+    arguments.
 
-    The recommender is kept with the index for later calls with the same parts, and made anew after items were updated,
-    or where the model reads items' vectors, the index added to.
+    The recommender is kept with the index for later calls with the same parts. It is made anew after items were
+    updated. If the model reads items' vectors, it is also made anew after the index was added to.
     """
     _check_parts(index, ranker, items)
     key = (ranker, items, item_part, group, missing_score)

@@ -8,9 +8,15 @@ from . import _core
 
 
 class SystemInfo(TypedDict):
-    """What ``cpu`` gives. isa: the tier of the kernels in use, of those available the best not above the environment
-    variable SHORTLIST_MAX_ISA. openmp to onednn: what this build was made with. mpi: False in this version, which
-    has no MPI. max_threads: of a call with threads=0. most_threads: of a call, however many it asks for."""
+    """Result of ``cpu``.
+
+    isa: the ISA tier of the kernels in use: the best available one that is not above the environment variable
+        SHORTLIST_MAX_ISA.
+    openmp, numa, pmem, onednn: whether this build was made with them.
+    mpi: False in this version, which has no MPI.
+    max_threads: threads of a call with threads=0.
+    most_threads: most threads of a call, however many it asks for.
+    """
 
     isa: str
     isa_available: list[str]

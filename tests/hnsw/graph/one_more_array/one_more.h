@@ -1,4 +1,4 @@
-/* What the test's array needs in every file that includes arrays.def. */
+/* Declarations of the test's array, for every file that includes arrays.def. */
 #ifndef SL_TESTS_ONE_MORE_H
 #define SL_TESTS_ONE_MORE_H
 

@@ -1,4 +1,4 @@
-/* A node gets one more array, by one line in arrays.def and a function that makes a row: the array is saved, opened,
+/* A node gets one more array, by one line in arrays.def and a function that makes a row. The array is saved, opened,
  * moved, summed and counted like the others. The sources of hnsw/ are compiled again with that line. */
 #include "hnsw/graph/sums.h"
 #include "hnsw/graph/vectors.h"

@@ -192,15 +192,15 @@ class _Writer:
 
 
 def export(ranker: Ranker, path: StrPath | None = None) -> Any:
-    """The model as an onnx.ModelProto, which is also written to path unless that is None.
+    """The model as an onnx.ModelProto. The model is also written to path unless path is None.
 
-    Inputs, N rows, those absent that the model has no use for:
+    Inputs for N rows; inputs that the model has no use for are absent:
         dense (N, dense_width) float32 and ids (N, id_count) int64, as Ranker.encode gives them;
         bag_NAME (N, L) int64 for each multi-valued feature: its ids, filled up with -1; L is free, at least 1.
     Output: scores, float32, (N,) or (N, classes), as Ranker.predict gives them.
 
-    ``inputs`` makes the inputs of data. What turns columns into these numbers (vocabularies, statistics) is no part of
-    the graph; it is in the metadata, for ``load``.
+    ``inputs`` makes the inputs of data. Vocabularies and statistics, which turn columns into these numbers, are no part
+    of the graph. They are in the metadata, for ``load``.
     """
     model = helper.make_model(
         _Writer(ranker).write(),

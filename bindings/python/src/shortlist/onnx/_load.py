@@ -37,8 +37,8 @@ class _Weights:
                 )
 
     def feature(self, ref: Ref, ids: bool) -> tuple[Feature, int]:
-        """The feature that a column of an input stands for, and which number of it: by the input's name, or by the
-        column's number, in the spec's order."""
+        """The feature that a column of an input stands for, and which number of it. The input's name tells the
+        feature, or else the column's number, in the spec's order."""
         form = "id" if ids else "dense"
         named = [f for f in self.features if f.name == ref.input and f.form == form]
         if named:
@@ -60,8 +60,8 @@ class _Weights:
         return places[ref.column]
 
     def rows(self, part: Part, feature: Feature, all_parts: tuple[Part, ...]) -> Array:
-        """The rows of a table that belong to a feature, (size, dim). If the table has rows for the values alone, the
-        rows for missing and unseen values, which come first, are zeros."""
+        """The rows of a table that belong to a feature, (size, dim). A table may have rows for the values alone.
+        The rows for missing and unseen values, which come first, are then zeros."""
         assert part.table is not None
         table, first = part.table.array, part.ref.shift
         later = [p.ref.shift for p in all_parts if p.table is part.table and p.ref.shift > first]
@@ -189,17 +189,19 @@ def load(
 ) -> Ranker:
     """The ranker of an ONNX model: a path or an onnx.ModelProto.
 
-    A model made by ``export`` needs nothing else: features come along in its metadata, weights from its graph. Of
-    another maker's, spec says which features it has, and data is what statistics and vocabularies are fitted to, as of
-    Ranker.create. Its graph is then read: Gather of embeddings, Concat, Gemm or MatMul and Add, Relu, Tanh or Gelu for
-    the deep part; Gather and ReduceSum, and a Gemm over numbers, for the wide part; their sum, and Sigmoid (logistic
-    loss), Softmax (multiclass) or nothing (squared).
+    A model made by ``export`` needs nothing else: features come along in its metadata, weights from its graph. For
+    another maker's model, spec says which features it has. data is what statistics and vocabularies are fitted to, as
+    in Ranker.create. The graph of such a model is read as follows:
+    - deep part: Gather of embeddings, Concat, Gemm or MatMul and Add, Relu, Tanh or Gelu;
+    - wide part: Gather and ReduceSum, and a Gemm over numbers;
+    - end: the sum of the parts, and Sigmoid (logistic loss), Softmax (multiclass) or nothing (squared).
 
-    Which feature an input's column is, is told by the input's name, if that is a feature's; else by the column's number
-    in a matrix of all numbers, or of all ids: in the order of the spec's features, or, where the matrix is named
-    "dense" or "ids", as Ranker.encode gives them. A table has a row for every id of its feature, or for its values
-    alone ("identity", a listed "vocabulary"); the rows of missing and unseen values, which come before, are then zeros.
-    So a model may be trained elsewhere on what Ranker.encode gives, and be brought here.
+    An input's name tells the feature of its column, if the name is a feature's. Otherwise the column's number in a
+    matrix of all numbers, or of all ids, tells the feature. Columns stand in the order of the spec's features. In a
+    matrix named "dense" or "ids", they stand as Ranker.encode gives them. A table has a row for every id of its
+    feature, or for its values alone ("identity", a listed "vocabulary"). In the second case, the rows of missing and
+    unseen values, which come first, are zeros. So a model may be trained elsewhere on data from Ranker.encode, and be
+    brought here.
 
     ValueError naming the node that is not understood, or the feature that does not fit.
     """
