@@ -73,16 +73,17 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
     return status;
 }
 
-/* Gives all current rows as one part: the body's only part, or *compacted, which the caller frees. Updates are locked
- * out meanwhile. Updates need not wait for the writing that follows, because the rows of a part never change. */
-static sl_status take_part(const sl_items *items, const sl_item_body *body, const sl_items_part **part,
+/* Begins to read the current body, and gives all its rows as one part: the body's only part, or *compacted, which the
+ * caller frees. Updates are locked out meanwhile, so that the body has all that returned before. Updates need not wait
+ * for the writing that follows, because the rows of a part never change. */
+static sl_status take_part(const sl_items *items, sl_hazard **hazard, sl_item_body **body, const sl_items_part **part,
                            sl_items_part **compacted) {
-    sl_status status = SL_OK;
     SL_TRY(sl_items_lock(items));
-    if (sl_catalog_parts(&body->catalog) == 1 && body->outdated == 0)
-        *part = sl_items_part_of(body, 0);
-    else
-        status = sl_item_body_compact(items, body, compacted);
+    sl_status status = sl_items_begin(items, hazard, body);
+    if (status == SL_OK && sl_catalog_parts(&(*body)->catalog) == 1 && (*body)->outdated == 0)
+        *part = sl_items_part_of(*body, 0);
+    else if (status == SL_OK)
+        status = sl_item_body_compact(items, *body, compacted);
     sl_items_unlock(items);
     if (*compacted) *part = *compacted;
     return status;
@@ -93,14 +94,13 @@ sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_p
     sl_save_params mine;
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
-    sl_hazard *hazard;
-    sl_item_body *body;
+    sl_hazard *hazard = NULL;
+    sl_item_body *body = NULL;
     const sl_items_part *part = NULL;
     sl_items_part *compacted = NULL;
-    SL_TRY(sl_items_begin(items, &hazard, &body));
-    sl_status status = take_part(items, body, &part, &compacted);
+    sl_status status = take_part(items, &hazard, &body, &part, &compacted);
     if (status == SL_OK) status = save_part(items, body, part, path, &mine);
-    sl_items_end(hazard);
+    if (hazard) sl_items_end(hazard);
     sl_items_part_free(&items->allocator, &items->schema, compacted);
     return status;
 }

@@ -54,14 +54,14 @@ static void leave_out_empty(sl_kmeans *groups) {
 }
 
 /* Centroids in the order in which their parts are to lie. */
-typedef struct sl_part_list {
+typedef struct sl_centroid_list {
     const uint32_t *centroids;
     size_t count;
-} sl_part_list;
+} sl_centroid_list;
 
 /* Sorts `order`, which names n things, by their centroids: in the order of `list`, the things of one centroid as they
  * were. Puts the listed centroids and where their things begin into `out`. `scratch`: n entries. Errors: SL_ENOMEM. */
-static sl_status arrange(const sl_kmeans *kmeans, sl_part_list list, uint32_t *order, size_t n, uint32_t *scratch,
+static sl_status arrange(const sl_kmeans *kmeans, sl_centroid_list list, uint32_t *order, size_t n, uint32_t *scratch,
                          sl_partitions *out) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
     const uint32_t *of = kmeans->of;
@@ -101,14 +101,14 @@ done:
 }
 
 /* Lists the centroids of n things in the order in which `order` meets them, each once, in `room`. `seen`: zeroes. */
-static sl_part_list meet(const sl_kmeans *kmeans, const uint32_t *order, size_t n, uint32_t *seen, uint32_t *room) {
+static sl_centroid_list meet(const sl_kmeans *kmeans, const uint32_t *order, size_t n, uint32_t *seen, uint32_t *room) {
     size_t met = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t centroid = kmeans->of[order[i]];
         if (!seen[centroid]) room[met++] = centroid;
         seen[centroid] = 1;
     }
-    return (sl_part_list){room, met};
+    return (sl_centroid_list){room, met};
 }
 
 /* Sorts nodes by partition, and partitions by group where there are groups; groups lie as they are met first. */
@@ -120,9 +120,9 @@ static sl_status number(const sl_kmeans *kmeans, const sl_kmeans *groups, const 
     SL_TRY(sl_mem_alloc(allocator, size, &block));
     uint32_t *listed = block, *seen = listed + count, *groups_listed = seen + count,
              *groups_seen = groups_listed + count;
-    sl_part_list list = meet(kmeans, work->order, n, seen, listed);
+    sl_centroid_list list = meet(kmeans, work->order, n, seen, listed);
     if (groups->count) {
-        sl_part_list groups_list = meet(groups, listed, list.count, groups_seen, groups_listed);
+        sl_centroid_list groups_list = meet(groups, listed, list.count, groups_seen, groups_listed);
         SL_TRY_GOTO(arrange(groups, groups_list, listed, list.count, work->scratch, work->groups), done);
     }
     status = arrange(kmeans, list, work->order, n, work->scratch, work->partitions);

@@ -137,39 +137,3 @@ fail:
         if (to[kind]) sl_mem_free(&index->layer0, to[kind], sl_array_bytes(&index->graph, kind, capacity));
     return status;
 }
-
-sl_status sl_index_writable(const sl_index *index) {
-    if (index->writer) return sl_writable_check_owner(index->writer);
-    if (index->graph.place == SL_PLACE_DRAM) return SL_OK;
-    return sl_fail(SL_EREADONLY,
-                   "the index is mapped from its file and read-only; open it with place dram to change it, "
-                   "or with writable set where the file has room");
-}
-
-sl_status sl_index_reserve(sl_index *index, size_t n) {
-    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    SL_TRY(sl_index_writable(index));
-    if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
-    if (n > index->graph.capacity && index->writer)
-        return sl_fail(SL_ELIMIT,
-                       "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
-                       index->store->path, index->graph.capacity, n);
-    return n > index->graph.capacity ? sl_arrays_reserve(index, n) : SL_OK;
-}
-
-void sl_index_release_arrays(sl_index *index) {
-    const sl_allocator *allocator = &index->graph.allocator;
-    sl_ids_forget(index);
-    if (index->graph.place != SL_PLACE_DRAM) {
-        /* The arrays lie in the mapping. */
-        sl_writable_close(index->writer);
-        index->writer = NULL;
-    } else {
-        sl_partitions_free(allocator, &index->graph.partitions);
-        sl_partitions_free(allocator, &index->graph.groups);
-        sl_arrays_free(index);
-        sl_upper_free(&index->graph);
-    }
-    sl_store_close(index->store, allocator);
-    index->store = NULL;
-}

@@ -15,15 +15,14 @@ typedef enum sl_array_kind {
 } sl_array_kind;
 
 typedef enum sl_array_flag {
-    SL_ARRAY_RECORDED = 1, /* the row is a part of the record, in files that have records: see record.h */
-    SL_ARRAY_SUMMED = 2,   /* the node's checksum covers the row: see sums.h */
-    SL_ARRAY_PLACED = 4,   /* the array belongs to layer 0: the NUMA policy and prefault apply to it */
-    SL_ARRAY_MOVED = 8,    /* renumbering moves the rows unchanged */
-    SL_ARRAY_COPIED = 16,  /* a damaged node gets a copy of a sound node's row */
-    SL_ARRAY_ADDED = 32,   /* an add writes the rows of all its nodes at once */
-    SL_ARRAY_SINGLE = 64,  /* one row serves the whole index */
-    SL_ARRAY_BITS = 128,   /* each node has one bit; the width is then 1 */
-    SL_ARRAY_FILED = 256   /* the array exists in files that are written in place alone */
+    SL_ARRAY_SUMMED = 1,  /* the node's checksum covers the row: see sums.h */
+    SL_ARRAY_PLACED = 2,  /* the array belongs to layer 0: the NUMA policy and prefault apply to it */
+    SL_ARRAY_MOVED = 4,   /* renumbering moves the rows unchanged */
+    SL_ARRAY_COPIED = 8,  /* a damaged node gets a copy of a sound node's row */
+    SL_ARRAY_ADDED = 16,  /* an add writes the rows of all its nodes at once */
+    SL_ARRAY_SINGLE = 32, /* one row serves the whole index */
+    SL_ARRAY_BITS = 64,   /* each node has one bit; the width is then 1 */
+    SL_ARRAY_FILED = 128  /* the array exists in files that are written in place alone */
 } sl_array_flag;
 
 typedef struct sl_graph sl_graph; /* index.h */
@@ -75,10 +74,7 @@ sl_status sl_arrays_reserve(sl_index *index, size_t capacity);
 /* Frees the arrays that the index owns. */
 void sl_arrays_free(sl_index *index);
 
-/* Closes the file and its writer, and frees the arrays, whichever the index has. */
-void sl_index_release_arrays(sl_index *index);
-
-/* Whether the index may be changed. Errors: SL_EREADONLY for an index that is mapped from its file. */
+/* reserve.c: whether the index may be changed. Errors: SL_EREADONLY for an index that is mapped from its file. */
 sl_status sl_index_writable(const sl_index *index);
 
 #endif

@@ -4,11 +4,6 @@ static sl_array_kind finest_codes(const sl_graph *graph) {
     return sl_has(graph, SL_ARRAY_REST) ? SL_ARRAY_REST : SL_ARRAY_CODES;
 }
 
-int sl_record_holds(const sl_graph *graph, sl_array_kind kind) {
-    if (kind == SL_ARRAY_CODES) return finest_codes(graph) == SL_ARRAY_CODES;
-    return (sl_array_lines[kind].flags & SL_ARRAY_RECORDED) != 0;
-}
-
 sl_record sl_record_of(const sl_graph *graph) {
     const sl_array_kind row = finest_codes(graph);
     sl_record record = {.size[SL_ARRAY_IDS] = sizeof(uint64_t),
@@ -28,12 +23,19 @@ sl_record sl_record_of(const sl_graph *graph) {
     return record;
 }
 
+int sl_record_holds(const sl_graph *graph, sl_array_kind kind) {
+    return sl_record_of(graph).size[kind] != 0;
+}
+
 void sl_record_adopt(sl_graph *graph, const sl_record *record, uint8_t *base) {
     graph->record = *record;
-    graph->arrays[SL_ARRAY_IDS].width = sizeof(uint64_t);
-    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (record->size[kind])
-            sl_array_put_part(graph, kind, base + record->at[kind], record->size[kind], record->pitch);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const size_t size = record->size[kind];
+        if (!size) continue;
+        /* Ids and checksums have no width before. */
+        if (!graph->arrays[kind].width) graph->arrays[kind].width = size;
+        sl_array_put_part(graph, kind, base + record->at[kind], size, record->pitch);
+    }
 }
 
 size_t sl_record_parts(const sl_graph *graph, const sl_record *record, const sl_array *made,

@@ -2,6 +2,8 @@
 
 #include "base/params.h"
 #include "hnsw/graph/codes.h"
+#include "hnsw/graph/ids.h"
+#include "hnsw/graph/upper.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
 #include "hnsw/search/searcher_pool.h"
@@ -27,7 +29,7 @@ static sl_status check_params(const sl_index_params *p) {
         return sl_fail(SL_EINVAL, "refine is %d; give SL_REFINE_NONE, F32, BF16 or I16", (int)p->refine);
     if (p->refine == SL_REFINE_NONE) return SL_OK;
     if (!sl_dtype_is_float(p->dtype))
-        return sl_fail(SL_EINVAL, "%s vectors are kept exactly and need no refine tier; use none",
+        return sl_fail(SL_EINVAL, "%s vectors are kept exactly and need no refine copy; use none",
                        sl_dtype_name(p->dtype));
     if (p->codes == SL_CODES_F32)
         return sl_fail(SL_EINVAL, "codes f32 already hold the vectors; use refine none, or codes i8 or i16");
@@ -80,13 +82,31 @@ sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
     return status;
 }
 
+/* Closes the file and its writer, and frees the arrays, whichever the index has. */
+static void release_arrays(sl_index *index) {
+    const sl_allocator *allocator = &index->graph.allocator;
+    sl_ids_forget(index);
+    if (index->graph.place != SL_PLACE_DRAM) {
+        /* The arrays lie in the mapping. */
+        sl_writable_close(index->writer);
+        index->writer = NULL;
+    } else {
+        sl_partitions_free(allocator, &index->graph.partitions);
+        sl_partitions_free(allocator, &index->graph.groups);
+        sl_arrays_free(index);
+        sl_upper_free(&index->graph);
+    }
+    sl_store_close(index->store, allocator);
+    index->store = NULL;
+}
+
 void sl_index_free(sl_index *index) {
     if (!index) return;
     if (index->writer && sl_writable_checkpoint(index->writer) != SL_OK && index->log)
         index->log(index->log_ctx, SL_LOG_WARN, sl_last_error());
     sl_dram_copy_free(index);
     sl_searcher_pool_free(index);
-    sl_index_release_arrays(index);
+    release_arrays(index);
     sl_settings_free(&index->graph);
     sl_numa_place_free(index);
     sl_allocator allocator = index->graph.allocator;

@@ -93,7 +93,7 @@ static void choose_in_groups(sl_scan_work *work) {
             sl_sweep_choose(sweep, &memory->chosen_groups, first + i, &memory->groups.scans[i]);
     }
     sl_sweep_chosen(sweep, &memory->partitions, work->count, memory->chosen.parts->count, &memory->chosen_groups,
-                    (sl_places){0, UINT32_MAX});
+                    (sl_ranks){0, UINT32_MAX});
     for (size_t i = 0; i < work->count; i++)
         sl_sweep_choose(sweep, &memory->chosen, i, &memory->partitions.scans[i]);
 }
@@ -105,9 +105,9 @@ static void scan_nodes(sl_scan_work *work) {
     sl_sweep *sweep = &memory->sweep;
     const sl_choice *chosen = &memory->chosen;
     const size_t n = work->batch->graph->n;
-    sl_sweep_chosen(sweep, &memory->nodes, work->count, n, chosen, (sl_places){0, 1});
+    sl_sweep_chosen(sweep, &memory->nodes, work->count, n, chosen, (sl_ranks){0, 1});
     sl_sweep_range(sweep, &memory->nodes, work->count, sl_partition_rest(chosen->parts, n));
-    sl_sweep_chosen(sweep, &memory->nodes, work->count, n, chosen, (sl_places){1, UINT32_MAX});
+    sl_sweep_chosen(sweep, &memory->nodes, work->count, n, chosen, (sl_ranks){1, UINT32_MAX});
 }
 
 /* Ranks what query i has found. A query that has found too little, since much is deleted where it lies, walks. */

@@ -136,7 +136,7 @@ void sl_sweep_choose(sl_sweep *sweep, sl_choice *choice, size_t i, sl_scan *foun
 }
 
 /* Sorts the first n queries by the band prefixes that they chose in these places. */
-static void pair_up(sl_sweep *sweep, const sl_choice *choice, size_t n, sl_places places) {
+static void pair_up(sl_sweep *sweep, const sl_choice *choice, size_t n, sl_ranks places) {
     size_t count = sl_choice_prefixes(choice), most = sl_choice_most(choice);
     memset(sweep->starts, 0, (count + 1) * sizeof *sweep->starts);
     for (size_t i = 0; i < n; i++)
@@ -179,7 +179,7 @@ static size_t take_turns(sl_sweep *sweep, const sl_scan_set *set, const sl_choic
 }
 
 void sl_sweep_chosen(sl_sweep *sweep, sl_scan_set *set, size_t count, size_t n, const sl_choice *choice,
-                     sl_places places) {
+                     sl_ranks places) {
     const sl_partitions *parts = choice->parts;
     const size_t all = sl_choice_prefixes(choice);
     pair_up(sweep, choice, count, places);

@@ -73,12 +73,12 @@ void sl_sweep_range(sl_sweep *sweep, sl_scan_set *set, size_t count, sl_range ra
 void sl_sweep_choose(sl_sweep *sweep, sl_choice *choice, size_t i, sl_scan *found);
 
 /* Places in the lists of band prefixes that queries chose, from `from` up to below `to`. */
-typedef struct sl_places {
+typedef struct sl_ranks {
     uint32_t from, to;
-} sl_places;
+} sl_ranks;
 
 /* Lets the first `count` queries of a set look at what they chose, of the places given. The ground has n rows. */
 void sl_sweep_chosen(sl_sweep *sweep, sl_scan_set *set, size_t count, size_t n, const sl_choice *choice,
-                     sl_places places);
+                     sl_ranks places);
 
 #endif

@@ -20,6 +20,9 @@ typedef union vector {
     uint8_t whole[GOLDEN_MAX_DIM];
 } vector;
 
+/* Numbers of the cases, by whether their files can be written in place. */
+static int with_room[GOLDEN_CASES], without_room[GOLDEN_CASES];
+
 static void set_up(void) {
     scratch_open(&place);
 }
@@ -156,8 +159,7 @@ END_TEST
 
 /* Data that was read is written as it was: no field moved, and none was left out. */
 START_TEST(saved_again_it_is_the_same_file) {
-    const golden_case *it = take(_i);
-    if (it->room) return;
+    const golden_case *it = take(without_room[_i]);
     size_t size, size_again;
     unsigned char *before = file_read(path, &size);
     sl_index *index = indexes_open(path, SL_PLACE_DRAM);
@@ -177,8 +179,7 @@ END_TEST
 
 /* A file with room takes a vector. The next process to open the file finds that vector. */
 START_TEST(takes_another_vector) {
-    const golden_case *it = take(_i);
-    if (!it->room) return;
+    const golden_case *it = take(with_room[_i]);
     size_t next = it->n + (it->logged ? GOLDEN_LOGGED : 0);
     uint64_t id = golden_id(it, next), found;
     vector added;
@@ -203,9 +204,16 @@ END_TEST
 
 int main(void) {
     TCase *files = tcase_create("files");
+    int with = 0, without = 0;
+    for (int i = 0; i < GOLDEN_CASES; i++) {
+        if (golden_cases[i].room)
+            with_room[with++] = i;
+        else
+            without_room[without++] = i;
+    }
     tcase_add_checked_fixture(files, set_up, tear_down);
     tcase_add_loop_test(files, opens_and_answers, 0, GOLDEN_CASES);
-    tcase_add_loop_test(files, saved_again_it_is_the_same_file, 0, GOLDEN_CASES);
-    tcase_add_loop_test(files, takes_another_vector, 0, GOLDEN_CASES);
+    tcase_add_loop_test(files, saved_again_it_is_the_same_file, 0, without);
+    tcase_add_loop_test(files, takes_another_vector, 0, with);
     return check_main("golden", &files, 1);
 }

@@ -366,6 +366,24 @@ START_TEST(damaged_records) {
 }
 END_TEST
 
+/* A mapped index has the same arrays in both layouts. A save keeps the checksums of either, so that damage stays known.
+ */
+START_TEST(the_same_arrays_in_both_layouts) {
+    sl_index *index = make(&kinds[_i], SL_METRIC_COSINE, (const unsigned char *)x, 1), *opened[2];
+    for (int layout = 0; layout < 2; layout++) {
+        save_as(index, place.path, (sl_layout)layout, N);
+        opened[layout] = indexes_open(place.path, SL_PLACE_MAP);
+    }
+    ck_assert_int_ne(sl_has(&opened[0]->graph, SL_ARRAY_SUMS), 0);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        ck_assert_msg(opened[0]->graph.arrays[kind].width == opened[1]->graph.arrays[kind].width, "array %d",
+                      (int)kind);
+    sl_index_free(opened[0]);
+    sl_index_free(opened[1]);
+    sl_index_free(index);
+}
+END_TEST
+
 int main(void) {
     TCase *cases[] = {tcase_create("parts"), tcase_create("same"), tcase_create("otherwise")};
     for (size_t i = 0; i < 3; i++) {
@@ -381,5 +399,6 @@ int main(void) {
     tcase_add_test(cases[2], headers_that_lie);
     tcase_add_test(cases[2], empty_sections);
     tcase_add_test(cases[2], damaged_records);
+    tcase_add_loop_test(cases[2], the_same_arrays_in_both_layouts, 0, sizeof kinds / sizeof *kinds);
     return check_main("record", cases, 3);
 }
