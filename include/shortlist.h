@@ -72,7 +72,8 @@ typedef enum sl_status {
 SL_API const char *sl_status_name(sl_status status);
 SL_API const char *sl_status_text(sl_status status);
 
-/* The calling thread's last failure: what, where, what to do; "" before the first. Valid until the thread's next call. */
+/* The calling thread's last failure: what, where, what to do; "" before the first. Valid until the thread's next call.
+ */
 SL_API const char *sl_last_error(void);
 
 /* Gives "0.1.0", in static storage. */
@@ -146,8 +147,8 @@ SL_API const char *sl_layout_name(sl_layout layout);
 SL_API const char *sl_tier_name(sl_tier tier);
 SL_API const char *sl_numa_policy_name(sl_numa_policy policy);
 
-/* Reads "interleave", "bind:2", "local" or "default", else SL_EINVAL. *node is 0, under BIND the node. The machine need not
- * have the node. sl_numa_format writes such a text, cut to `size` bytes, and returns it. */
+/* Reads "interleave", "bind:2", "local" or "default", else SL_EINVAL. *node is 0, under BIND the node. The machine need
+ * not have the node. sl_numa_format writes such a text, cut to `size` bytes, and returns it. */
 SL_API SL_MUST_USE sl_status sl_numa_parse(const char *text, sl_numa_policy *policy, size_t *node);
 SL_API const char *sl_numa_format(sl_numa_policy policy, size_t node, char *text, size_t size);
 

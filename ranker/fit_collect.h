@@ -34,8 +34,7 @@ sl_status sl_collect_key(sl_collector *collector, sl_key *key);
 sl_status sl_collected_boundaries(sl_collector *collector, size_t quantiles, double **out, size_t *count);
 /* Lists the numbers of texts that were met min_count times: the most frequent first, equally frequent ones by their
  * bytes. At most `keep` are listed where `keep` is not 0. *out has sl_vocabulary_count(texts) entries. */
-sl_status sl_collected_order(sl_collector *collector, size_t min_count, size_t keep, uint32_t **out,
-                             size_t *count);
+sl_status sl_collected_order(sl_collector *collector, size_t min_count, size_t keep, uint32_t **out, size_t *count);
 /* Lists the numbers of all texts in their order as values: as numbers if all are numbers, else by their bytes. */
 sl_status sl_collected_values(const sl_collector *collector, uint32_t **out);
 
