@@ -11,6 +11,7 @@
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/links.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/sums.h"
 #include "hnsw/graph/upper.h"
@@ -118,15 +119,9 @@ static void touch_nodes(const sl_index *index, size_t first, size_t n) {
     }
 }
 
-/* Writes lists without links. Room in memory holds such lists; room in a file holds zeros. */
-static void wipe_links(sl_graph *graph, size_t first, size_t n) {
-    for (size_t node = first; node < first + n; node++)
-        memset(sl_links(graph, node), 0xff, graph->m0 * sizeof(uint32_t));
-}
-
 void sl_build_clear_links(sl_index *index, size_t first, size_t n) {
     const sl_array *links = &index->graph.arrays[SL_ARRAY_LINKS];
-    wipe_links(&index->graph, first, n);
+    sl_links_clear(&index->graph, first, n);
     sl_index_touch_each(index, sl_links(&index->graph, first), links->step, links->size, n);
 }
 
@@ -134,7 +129,7 @@ static void encode_rows(sl_build *build) {
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = 0; i < build->n; i++)
         encode_row(build, i, sl_thread_number());
-    if (build->index->writer) wipe_links(&build->index->graph, build->first, build->n);
+    if (build->index->writer) sl_links_clear(&build->index->graph, build->first, build->n);
     touch_nodes(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
         sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);

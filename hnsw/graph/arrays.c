@@ -4,6 +4,7 @@
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/index.h"
+#include "hnsw/graph/links.h"
 #include "hnsw/graph/upper.h"
 
 #include <string.h>
@@ -108,11 +109,6 @@ static int fits_address_space(const sl_graph *graph, size_t capacity) {
     return 1;
 }
 
-/* Gives the nodes [first, end) empty lists. Other arrays need no first value. */
-static void clear(sl_array_kind kind, uint8_t *to, size_t width, size_t first, size_t end) {
-    if (kind == SL_ARRAY_LINKS) memset(to + first * width, 0xff, (end - first) * width);
-}
-
 sl_status sl_arrays_reserve(sl_index *index, size_t capacity) {
     void *to[SL_ARRAY_KINDS] = {NULL};
     sl_status status = SL_OK;
@@ -126,10 +122,10 @@ sl_status sl_arrays_reserve(sl_index *index, size_t capacity) {
         const sl_array array = index->graph.arrays[kind];
         if (!is_movable(&index->graph, kind)) continue;
         if (index->graph.n) memcpy(to[kind], array.at, sl_array_size(kind, array.width, index->graph.n));
-        clear(kind, to[kind], array.width, index->graph.n, capacity);
         sl_mem_free(&index->layer0, array.at, sl_array_bytes(&index->graph, kind, index->graph.capacity));
         sl_array_put(&index->graph, kind, to[kind], array.width);
     }
+    sl_links_clear(&index->graph, index->graph.n, capacity - index->graph.n);
     index->graph.capacity = capacity;
     return SL_OK;
 fail:

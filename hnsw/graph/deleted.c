@@ -10,8 +10,8 @@ size_t sl_dead_bytes(size_t n) {
 size_t sl_next_undeleted(const sl_graph *graph, size_t from) {
     if (!graph->dead_count) return from;
     while (from < graph->n) {
-        uint64_t live = ~sl_dead(graph)[from / 64] >> (from % 64);
-        if (live) return from + (size_t)__builtin_ctzll(live);
+        uint64_t undeleted = ~sl_dead(graph)[from / 64] >> (from % 64);
+        if (undeleted) return from + (size_t)__builtin_ctzll(undeleted);
         from = (from / 64 + 1) * 64;
     }
     return from;

@@ -21,35 +21,35 @@ static size_t map_place(const sl_id_map *map, uint64_t id) {
 /* The place of an id, or the empty place where the id belongs. */
 static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     size_t at = map_place(map, id);
-    while (map->slots[at] != SL_NONE && sl_id_of(graph, map->slots[at]) != id)
+    while (map->entries[at] != SL_NONE && sl_id_of(graph, map->entries[at]) != id)
         at = (at + 1) & (map->size - 1);
     return at;
 }
 
 /* Gives an id to a node, if no undeleted node has the id. Returns the node that has the id; SL_NONE if none had. */
 static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint32_t node) {
-    uint32_t *slot = &map->slots[map_at(graph, map, id)];
-    if (*slot != SL_NONE && !sl_is_dead(graph, *slot)) return *slot;
-    *slot = node;
+    uint32_t *entry = &map->entries[map_at(graph, map, id)];
+    if (*entry != SL_NONE && !sl_is_dead(graph, *entry)) return *entry;
+    *entry = node;
     return SL_NONE;
 }
 
 static void map_free(sl_index *index) {
     /* Readers may be looking for a map at this moment, so a missing map is not written again. */
-    if (!index->id_map.slots) return;
-    sl_mem_free(&index->graph.allocator, index->id_map.slots, index->id_map.size * sizeof(uint32_t));
-    index->id_map.slots = NULL;
+    if (!index->id_map.entries) return;
+    sl_mem_free(&index->graph.allocator, index->id_map.entries, index->id_map.size * sizeof(uint32_t));
+    index->id_map.entries = NULL;
     index->id_map.size = 0;
 }
 
 /* Makes a map of the undeleted nodes among the first n, with room for `room` nodes. Only a damaged file has an id
  * twice: the first node then keeps the id, and `*twice` counts the others. */
 static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_t room, size_t *twice) {
-    void *slots;
+    void *entries;
     map->size = map_size_for(room);
-    SL_TRY(sl_mem_alloc(&graph->allocator, map->size * sizeof(uint32_t), &slots));
-    map->slots = slots;
-    memset(slots, 0xff, map->size * sizeof(uint32_t));
+    SL_TRY(sl_mem_alloc(&graph->allocator, map->size * sizeof(uint32_t), &entries));
+    map->entries = entries;
+    memset(entries, 0xff, map->size * sizeof(uint32_t));
     for (size_t node = sl_next_undeleted(graph, 0); node < n; node = sl_next_undeleted(graph, node + 1))
         *twice += map_put(graph, map, sl_id_of(graph, (uint32_t)node), (uint32_t)node) != SL_NONE;
     return SL_OK;
@@ -60,7 +60,7 @@ sl_status sl_ids_count_duplicates(const sl_graph *graph, size_t *duplicates) {
     *duplicates = 0;
     if (!sl_has(graph, SL_ARRAY_IDS)) return SL_OK;
     SL_TRY(map_fill(graph, &map, graph->n, graph->n, duplicates));
-    sl_mem_free(&graph->allocator, map.slots, map.size * sizeof(uint32_t));
+    sl_mem_free(&graph->allocator, map.entries, map.size * sizeof(uint32_t));
     return SL_OK;
 }
 
@@ -71,13 +71,13 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
     map_free(index);
     index->id_map.size = map.size;
     index->id_map.nodes = n;
-    __atomic_store_n(&index->id_map.slots, map.slots, __ATOMIC_RELEASE);
+    __atomic_store_n(&index->id_map.entries, map.entries, __ATOMIC_RELEASE);
     return SL_OK;
 }
 
 static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
     if (sl_has(&index->graph, SL_ARRAY_IDS))
-        *node = index->id_map.slots[map_at(&index->graph, &index->id_map, id)];
+        *node = index->id_map.entries[map_at(&index->graph, &index->id_map, id)];
     else
         *node = id < index->graph.n ? (uint32_t)id : SL_NONE;
     if (*node != SL_NONE && !sl_is_dead(&index->graph, *node)) return SL_OK;
@@ -93,7 +93,7 @@ static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
     size_t n = sl_view_of(index, &view)->n;
     sl_status status = SL_OK;
     sl_spin_lock(&map->lock);
-    if (!map->slots || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
+    if (!map->entries || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
     for (; status == SL_OK && map->nodes < n; map->nodes++)
         (void)map_put(&index->graph, map, sl_id_of(&index->graph, (uint32_t)map->nodes), (uint32_t)map->nodes);
     if (status == SL_OK) status = find_in(index, id, node);
@@ -104,9 +104,9 @@ static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
 /* Makes the map of an index that keeps ids, if there is none. */
 static sl_status map_need(sl_index *index) {
     sl_id_map *map = &index->id_map;
-    if (!sl_has(&index->graph, SL_ARRAY_IDS) || __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE)) return SL_OK;
+    if (!sl_has(&index->graph, SL_ARRAY_IDS) || __atomic_load_n(&map->entries, __ATOMIC_ACQUIRE)) return SL_OK;
     sl_spin_lock(&map->lock);
-    sl_status status = map->slots ? SL_OK : map_make(index, index->graph.n, index->graph.n);
+    sl_status status = map->entries ? SL_OK : map_make(index, index->graph.n, index->graph.n);
     sl_spin_unlock(&map->lock);
     return status;
 }
@@ -173,13 +173,13 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     size_t total = index->graph.n + n;
     uint64_t next = index->graph.next_id;
     /* Ids above the largest differ from all others, so a missing map stays missing. */
-    if (!ids && !index->id_map.slots) {
+    if (!ids && !index->id_map.entries) {
         for (size_t i = 0; i < n; i++)
             *sl_id_at(&index->graph, index->graph.n + i) = next++;
         index->graph.next_id = next;
         return SL_OK;
     }
-    if (!index->id_map.slots || index->id_map.size < map_size_for(total)) {
+    if (!index->id_map.entries || index->id_map.size < map_size_for(total)) {
         /* A file may have room for a thousand times as many nodes as it has. */
         size_t room = index->graph.capacity < 2 * total ? index->graph.capacity : 2 * total;
         sl_status status = map_make(index, index->graph.n, total > room ? total : room);

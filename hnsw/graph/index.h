@@ -29,10 +29,10 @@ typedef struct sl_upper {
 
 /* The map from id to node: open addressing over the array of ids. The first look-up makes the map. */
 typedef struct sl_id_map {
-    uint32_t *slots; /* node, or SL_NONE */
-    size_t size;     /* of `slots`: a power of two */
-    size_t nodes;    /* the map holds the first `nodes` nodes */
-    sl_spin lock;    /* a reader that makes the map holds it */
+    uint32_t *entries; /* node, or SL_NONE */
+    size_t size;       /* of `entries`: a power of two */
+    size_t nodes;      /* the map holds the first `nodes` nodes */
+    sl_spin lock;      /* a reader that makes the map holds it */
 } sl_id_map;
 
 typedef struct sl_tuned_record sl_tuned_record;   /* search/settings.h */

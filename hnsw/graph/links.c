@@ -1,5 +1,7 @@
 #include "hnsw/graph/links.h"
 
+#include <string.h>
+
 static int is_among(const uint32_t *ids, size_t count, uint32_t id) {
     for (size_t i = 0; i < count; i++)
         if (ids[i] == id) return 1;
@@ -54,4 +56,9 @@ void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree) {
             close_gap(index, links, at, &end);
         else
             at++;
+}
+
+void sl_links_clear(sl_graph *graph, size_t first, size_t n) {
+    for (size_t node = first; node < first + n; node++)
+        memset(sl_links(graph, node), 0xff, graph->m0 * sizeof(uint32_t));
 }

@@ -11,4 +11,7 @@ void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, cons
 /* Takes away links that stand twice in a list, as a crash may leave them. */
 void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree);
 
+/* Writes empty lists of layer 0 for the nodes [first, first + n). Room in a file holds zeros instead. */
+void sl_links_clear(sl_graph *graph, size_t first, size_t n);
+
 #endif

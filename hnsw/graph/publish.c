@@ -68,25 +68,25 @@ static void store_word(const sl_index *index, uint64_t *to, uint64_t value) {
 }
 
 sl_status sl_publish_reserve_nodes(const sl_index *index, size_t more) {
-    sl_writable *live = index->writer;
-    if (!live) return SL_OK;
+    sl_writable *writer = index->writer;
+    if (!writer) return SL_OK;
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         const unsigned flags = sl_array_lines[kind].flags;
         if (flags & SL_ARRAY_BITS) continue;
         const sl_span rows = flags & SL_ARRAY_SINGLE ? sl_array_span(&index->graph, kind, 0, 1)
                                                      : sl_array_span(&index->graph, kind, index->graph.n, more);
-        if (rows.size) SL_TRY(sl_writable_reserve(live, rows.at, rows.size));
+        if (rows.size) SL_TRY(sl_writable_reserve(writer, rows.at, rows.size));
     }
     return SL_OK;
 }
 
 sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t rows) {
     const sl_upper *upper = &index->graph.upper;
-    sl_writable *live = index->writer;
-    if (!live) return SL_OK;
-    SL_TRY(sl_writable_reserve(live, upper->nodes + upper->count, slots * sizeof(uint32_t)));
-    SL_TRY(sl_writable_reserve(live, upper->start + upper->count, (slots + 1) * sizeof(uint32_t)));
-    return sl_writable_reserve(live, upper->links + upper->rows * index->graph.m,
+    sl_writable *writer = index->writer;
+    if (!writer) return SL_OK;
+    SL_TRY(sl_writable_reserve(writer, upper->nodes + upper->count, slots * sizeof(uint32_t)));
+    SL_TRY(sl_writable_reserve(writer, upper->start + upper->count, (slots + 1) * sizeof(uint32_t)));
+    return sl_writable_reserve(writer, upper->links + upper->rows * index->graph.m,
                                rows * index->graph.m * sizeof(uint32_t));
 }
 

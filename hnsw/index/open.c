@@ -82,7 +82,7 @@ typedef struct sl_sizes {
     sl_extent has, room;
     size_t dead;
     uint64_t id_width;
-    int live, records;
+    int in_place, records;
 } sl_sizes;
 
 static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_published *facts, sl_sizes *sizes) {
@@ -97,9 +97,9 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_pu
                             .quant_error_count = header->quant_error_count,
                             .dead = header->dead_count};
     sizes->id_width = header->id_width;
-    sizes->live = sl_writable_head(index->store) != NULL;
+    sizes->in_place = sl_writable_head(index->store) != NULL;
     sizes->records = header->record_pitch != 0;
-    if (sizes->live) {
+    if (sizes->in_place) {
         sizes->room = (sl_extent){(size_t)header->room, (size_t)header->upper_room, (size_t)header->rows_room};
         *facts = sl_published_read(sl_writable_head(index->store));
         SL_TRY(sl_published_check(index, facts, sizes->room));
@@ -107,7 +107,7 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_pu
     }
     sizes->has = (sl_extent){(size_t)facts->n, (size_t)facts->upper_count, (size_t)facts->upper_rows};
     sizes->dead = (size_t)facts->dead;
-    if (!sizes->live) sizes->room = sizes->has;
+    if (!sizes->in_place) sizes->room = sizes->has;
     return SL_OK;
 }
 
@@ -181,14 +181,14 @@ static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress 
 }
 
 /* Bytes of a row in the file, or 1 for marks; 0: the file has no such array, or has it in records. */
-static size_t width_in_file(const sl_graph *graph, const sl_sizes *sizes, sl_array_kind kind) {
+static size_t width_to_load(const sl_graph *graph, const sl_sizes *sizes, sl_array_kind kind) {
     switch (kind) {
     case SL_ARRAY_IDS:
         return (size_t)sizes->id_width;
     case SL_ARRAY_DEAD:
-        return sizes->live || sizes->dead;
+        return sizes->in_place || sizes->dead;
     case SL_ARRAY_SUMS:
-        return sizes->live ? sizeof(uint32_t) : 0;
+        return sizes->in_place ? sizeof(uint32_t) : 0;
     default:
         return graph->arrays[kind].width;
     }
@@ -196,11 +196,11 @@ static size_t width_in_file(const sl_graph *graph, const sl_sizes *sizes, sl_arr
 
 static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kind kind, sl_progress *progress) {
     const sl_array_line *line = &sl_array_lines[kind];
-    const size_t width = width_in_file(&index->graph, sizes, kind);
+    const size_t width = width_to_load(&index->graph, sizes, kind);
     const int single = (line->flags & SL_ARRAY_SINGLE) != 0;
     /* A file without vectors has no row that serves the whole index. */
     const int absent = !width || (sizes->records && sl_record_holds(&index->graph, kind)) ||
-                       (single && sizes->has.n == 0 && !sizes->live);
+                       (single && sizes->has.n == 0 && !sizes->in_place);
     sl_loading loading = {.kind = line->section, .allocator = sl_array_allocator(index, kind)};
     if (!absent) {
         loading.has = sl_array_size(kind, width, sizes->has.n);
@@ -293,7 +293,7 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     SL_TRY(load_layer0(index, &sizes, progress));
     SL_TRY(load_upper(index, &sizes, progress));
     SL_TRY(sl_partitions_load(index, progress));
-    SL_TRY(sl_settings_load(index, sizes.live ? (size_t)facts.tuned : SIZE_MAX, progress));
+    SL_TRY(sl_settings_load(index, sizes.in_place ? (size_t)facts.tuned : SIZE_MAX, progress));
     index->graph.n = sizes.has.n;
     index->ordered = sl_partition_rest(&index->graph.partitions, index->graph.n).first;
     index->unverified = (size_t)facts.unverified;

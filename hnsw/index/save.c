@@ -18,14 +18,14 @@ void sl_save_params_init_sized(sl_save_params *params, size_t struct_size) {
 typedef struct save_parts {
     /* ids in the file's width; checksums and marks, which the file has and the index has not */
     sl_array made[SL_ARRAY_KINDS];
-    uint8_t *live;
+    uint8_t *changing;
     void *window;
 } save_parts;
 
 static void free_parts(const sl_graph *graph, const save_parts *parts) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
         sl_mem_free(&graph->allocator, parts->made[kind].at, sl_array_size(kind, parts->made[kind].width, graph->n));
-    sl_mem_free(&graph->allocator, parts->live, SL_LIVE_SIZE);
+    sl_mem_free(&graph->allocator, parts->changing, SL_LIVE_SIZE);
     sl_mem_free(&graph->allocator, parts->window, SL_SPLIT_WINDOW);
 }
 
@@ -61,12 +61,12 @@ static sl_status make_sums(const sl_graph *graph, save_parts *parts) {
     return SL_OK;
 }
 
-static sl_status make_live(const sl_index *index, const sl_graph *graph, save_parts *parts) {
+static sl_status make_changing(const sl_index *index, const sl_graph *graph, save_parts *parts) {
     sl_published facts = sl_published_of(index, graph);
     void *block;
     SL_TRY(sl_mem_alloc(&graph->allocator, SL_LIVE_SIZE, &block));
-    parts->live = block;
-    return sl_writable_format(parts->live, &facts, sizeof facts);
+    parts->changing = block;
+    return sl_writable_format(parts->changing, &facts, sizeof facts);
 }
 
 /* Describes the smallest file, or a file with room to be written in place. */
@@ -77,7 +77,7 @@ static sl_status describe_file(const sl_index *index, const sl_graph *graph, con
     SL_TRY(make_ids(graph, as.id_width, parts));
     if (whole) SL_TRY(make_sums(graph, parts));
     if (records || graph->record.pitch) SL_TRY(sl_mem_alloc(&graph->allocator, SL_SPLIT_WINDOW, &parts->window));
-    if (save->room) SL_TRY(make_live(index, graph, parts));
+    if (save->room) SL_TRY(make_changing(index, graph, parts));
     /* The save writes zeros as marks, so that no reader meets a hole in the file. */
     if (save->room && !graph->dead_count && graph->n) SL_TRY(make_array(graph, parts, SL_ARRAY_DEAD, 1));
     memcpy(as.made, parts->made, sizeof as.made);
@@ -86,7 +86,7 @@ static sl_status describe_file(const sl_index *index, const sl_graph *graph, con
         sl_describe(graph, &as, out);
         return SL_OK;
     }
-    sl_describe_writable(graph, sl_room_for(graph, save->room), &as, parts->live, out);
+    sl_describe_writable(graph, sl_room_for(graph, save->room), &as, parts->changing, out);
     return SL_OK;
 }
 
@@ -139,7 +139,7 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     SL_TRY(verify_source(index, &progress));
     sl_renumber_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
-    save_parts parts = {.live = NULL};
+    save_parts parts = {.changing = NULL};
     sl_status status;
     SL_TRY_GOTO(describe_file(index, graph, &mine, &parts, &file), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));

@@ -47,11 +47,7 @@ static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *
             batch_step(batch, i, thread, &mine, bad);
         sl_numa_unpin_thread(batch->numa, &pin);
 #pragma omp critical(sl_query_batch_stats)
-        {
-            sum->results += mine.results;
-            sum->evaluations += mine.evaluations;
-            sum->expansions += mine.expansions;
-        }
+        { sl_search_stats_add(sum, &mine); }
     }
 }
 

@@ -27,4 +27,11 @@ static inline const void *sl_query_batch_query(const sl_query_batch *batch, size
 /* batch.c: writes the searcher's results as row i of the batch's results. */
 void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *searcher, size_t i);
 
+/* Adds what one thread counted. */
+static inline void sl_search_stats_add(sl_search_stats *sum, const sl_search_stats *part) {
+    sum->results += part->results;
+    sum->evaluations += part->evaluations;
+    sum->expansions += part->expansions;
+}
+
 #endif

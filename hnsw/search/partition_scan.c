@@ -23,18 +23,18 @@ int sl_scan_serves(const sl_graph *graph, const sl_search_params *params) {
 }
 
 /* As many more than wanted, of so many parts, as nodes are deleted. */
-static size_t among_live(const sl_graph *graph, size_t wanted, size_t parts) {
+static size_t among_undeleted(const sl_graph *graph, size_t wanted, size_t parts) {
     if (wanted >= parts) return parts;
     wanted = (size_t)((uint64_t)wanted * graph->n / sl_undeleted_count(graph));
     return wanted < parts ? wanted : parts;
 }
 
 size_t sl_scan_probes(const sl_graph *graph, const sl_search_params *params) {
-    return among_live(graph, params->probes, graph->partitions.count);
+    return among_undeleted(graph, params->probes, graph->partitions.count);
 }
 
 size_t sl_scan_groups(const sl_graph *graph, const sl_search_params *params) {
-    size_t groups = among_live(graph, params->groups, graph->groups.count);
+    size_t groups = among_undeleted(graph, params->groups, graph->groups.count);
     return groups < graph->groups.count ? groups : 0;
 }
 
@@ -204,11 +204,7 @@ sl_status sl_scan_run(sl_query_batch *batch, sl_search_stats *stats) {
         sl_failure_keep(&failure, thread, run_thread(&team, thread, &mine));
         sl_numa_unpin_thread(batch->numa, &pin);
 #pragma omp critical(sl_scan_stats)
-        {
-            stats->results += mine.results;
-            stats->evaluations += mine.evaluations;
-            stats->expansions += mine.expansions;
-        }
+        { sl_search_stats_add(stats, &mine); }
     }
     return sl_failure_pass(&failure);
 }

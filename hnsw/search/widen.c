@@ -73,7 +73,7 @@ static int stops_rightly(sl_widening *gathering, size_t ef) {
 
 /* Looks until as many are found that are not deleted as a search would rank, whatever that takes. `deepest` bounds
  * what a filter wants. */
-static void gather_live(sl_widening *gathering, size_t ef) {
+static void gather_undeleted(sl_widening *gathering, size_t ef) {
     const sl_search_params *params = gathering->params;
     const sl_graph *graph = gathering->walk->graph;
     sl_pool *pool = &gathering->walk->pool;
@@ -81,14 +81,14 @@ static void gather_live(sl_widening *gathering, size_t ef) {
     if (params->stop > 0 && sl_filter_stops(graph, params) && stops_rightly(gathering, ef)) return;
     for (int all = 0;;) {
         look(gathering, ef, all);
-        size_t live = pool->size;
+        size_t undeleted = pool->size;
         if (sl_filter_given(params)) sl_filter_pool(graph, params, pool);
         if (gathering->whole || sl_filter_enough(pool->size, ef, gathering->k, wanted)) return;
-        if (live >= wanted && ef >= deepest) return;
-        if (live < wanted && depth_for(graph, ef) == SL_MAX_EF)
+        if (undeleted >= wanted && ef >= deepest) return;
+        if (undeleted < wanted && depth_for(graph, ef) == SL_MAX_EF)
             all = 1;
         else
-            ef = live >= wanted && ef > deepest / 2 ? deepest : 2 * ef;
+            ef = undeleted >= wanted && ef > deepest / 2 ? deepest : 2 * ef;
     }
 }
 
@@ -131,5 +131,5 @@ void sl_widen(sl_walk *walk, size_t k, const sl_search_params *params, size_t wa
     if (!graph->dead_count)
         gather_any(&gathering, ef);
     else if (sl_undeleted_count(graph))
-        gather_live(&gathering, ef);
+        gather_undeleted(&gathering, ef);
 }
