@@ -9,18 +9,19 @@
 
 #include <string.h>
 
-#define SL_ARRAY(name, section, width, slack, flags, stats, plan)
-#define SL_DERIVED(name, section, width, slack, flags, stats, plan, derive) sl_derive_fn derive;
+#define SL_ARRAY(name, section, width, whole, slack, flags, stats, plan)
+#define SL_DERIVED(name, section, width, whole, slack, flags, stats, plan, derive) sl_derive_fn derive;
 #include "hnsw/graph/arrays.def"
 #undef SL_ARRAY
 #undef SL_DERIVED
 
-#define LINE(section, slack, flags, stats, plan, derive)                                                               \
-    {section, flags, slack, derive, offsetof(sl_index_stats, stats), offsetof(sl_plan, plan)},
+#define LINE(section, whole, slack, flags, stats, plan, derive)                                                        \
+    {section, flags, whole, slack, derive, offsetof(sl_index_stats, stats), offsetof(sl_plan, plan)},
 const sl_array_line sl_array_lines[SL_ARRAY_KINDS] = {
-#define SL_ARRAY(name, section, width, slack, flags, stats, plan) LINE(section, slack, flags, stats, plan, NULL)
-#define SL_DERIVED(name, section, width, slack, flags, stats, plan, derive)                                            \
-    LINE(section, slack, flags, stats, plan, derive)
+#define SL_ARRAY(name, section, width, whole, slack, flags, stats, plan)                                               \
+    LINE(section, whole, slack, flags, stats, plan, NULL)
+#define SL_DERIVED(name, section, width, whole, slack, flags, stats, plan, derive)                                     \
+    LINE(section, whole, slack, flags, stats, plan, derive)
 #include "hnsw/graph/arrays.def"
 #undef SL_ARRAY
 #undef SL_DERIVED
@@ -28,8 +29,8 @@ const sl_array_line sl_array_lines[SL_ARRAY_KINDS] = {
 
 void sl_arrays_init(sl_graph *graph) {
     const size_t widths[SL_ARRAY_KINDS] = {
-#define SL_ARRAY(name, section, width, slack, flags, stats, plan)           [SL_ARRAY_##name] = (width),
-#define SL_DERIVED(name, section, width, slack, flags, stats, plan, derive) [SL_ARRAY_##name] = (width),
+#define SL_ARRAY(name, section, width, whole, slack, flags, stats, plan)           [SL_ARRAY_##name] = (width),
+#define SL_DERIVED(name, section, width, whole, slack, flags, stats, plan, derive) [SL_ARRAY_##name] = (width),
 #include "hnsw/graph/arrays.def"
 #undef SL_ARRAY
 #undef SL_DERIVED

@@ -6,8 +6,8 @@
 #include "storage/store.h"
 
 typedef enum sl_array_kind {
-#define SL_ARRAY(name, section, width, slack, flags, stats, plan)           SL_ARRAY_##name,
-#define SL_DERIVED(name, section, width, slack, flags, stats, plan, derive) SL_ARRAY_##name,
+#define SL_ARRAY(name, section, width, whole, slack, flags, stats, plan)           SL_ARRAY_##name,
+#define SL_DERIVED(name, section, width, whole, slack, flags, stats, plan, derive) SL_ARRAY_##name,
 #include "hnsw/graph/arrays.def"
 #undef SL_ARRAY
 #undef SL_DERIVED
@@ -34,6 +34,7 @@ typedef void sl_derive_fn(const sl_graph *graph, uint32_t node, uint8_t *row);
 typedef struct sl_array_line {
     sl_section_kind section;
     unsigned flags;
+    size_t whole;
     size_t slack;
     sl_derive_fn *derive;     /* NULL: an add encodes the rows */
     size_t in_stats, in_plan; /* offset of the uint64_t that counts the bytes; 0: nothing counts them */

@@ -6,8 +6,8 @@ static sl_array_kind finest_codes(const sl_graph *graph) {
 
 sl_record sl_record_of(const sl_graph *graph) {
     const sl_array_kind row = finest_codes(graph);
-    sl_record record = {.size[SL_ARRAY_IDS] = sizeof(uint64_t),
-                        .size[SL_ARRAY_SUMS] = sizeof(uint32_t),
+    sl_record record = {.size[SL_ARRAY_IDS] = sl_array_lines[SL_ARRAY_IDS].whole,
+                        .size[SL_ARRAY_SUMS] = sl_array_lines[SL_ARRAY_SUMS].whole,
                         .size[SL_ARRAY_LINKS] = graph->m0 * sizeof(uint32_t)};
     record.size[row] = row == SL_ARRAY_REST ? graph->arrays[row].width : sl_codec_payload(&graph->codec);
     size_t links = record.size[SL_ARRAY_LINKS];

@@ -179,19 +179,12 @@ static sl_section_source *make_room(sl_description *out, sl_section_kind kind, u
     return section;
 }
 
-/* Bytes of a row in a file with room, or 1 for marks; 0: the index has no such array. */
-static size_t width_with_room(const sl_graph *graph, sl_array_kind kind) {
-    if (kind == SL_ARRAY_IDS) return sizeof(uint64_t);
-    if (kind == SL_ARRAY_DEAD) return 1;
-    return kind == SL_ARRAY_SUMS ? sizeof(uint32_t) : graph->arrays[kind].width;
-}
-
 /* Makes room in the arrays that have, or have not, the flag SL_ARRAY_FILED. */
 static void make_room_in_arrays(const sl_graph *graph, size_t n, const sl_described_as *as, int filed,
                                 sl_description *out) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         const sl_array_line *line = &sl_array_lines[kind];
-        const size_t width = width_with_room(graph, kind);
+        const size_t width = line->whole ? line->whole : graph->arrays[kind].width;
         if (((line->flags & SL_ARRAY_FILED) != 0) != filed || is_in_records(graph, as, kind)) continue;
         if (filed) put_array(graph, as, kind, width, out);
         sl_section_source *section = make_room(out, line->section, sl_array_size(kind, width, n));

@@ -180,18 +180,14 @@ static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress 
     return SL_OK;
 }
 
-/* Bytes of a row in the file, or 1 for marks; 0: the file has no such array, or has it in records. */
+/* Bytes of a row in the file, or 1 for marks; 0: the file has no such array, or has it in records. A file that is
+ * written in place has all arrays that an index may lack. */
 static size_t width_to_load(const sl_graph *graph, const sl_sizes *sizes, sl_array_kind kind) {
-    switch (kind) {
-    case SL_ARRAY_IDS:
-        return (size_t)sizes->id_width;
-    case SL_ARRAY_DEAD:
-        return sizes->in_place || sizes->dead;
-    case SL_ARRAY_SUMS:
-        return sizes->in_place ? sizeof(uint32_t) : 0;
-    default:
-        return graph->arrays[kind].width;
-    }
+    const size_t whole = sl_array_lines[kind].whole;
+    if (!whole) return graph->arrays[kind].width;
+    if (sizes->in_place) return whole;
+    if (kind == SL_ARRAY_IDS) return (size_t)sizes->id_width;
+    return kind == SL_ARRAY_DEAD && sizes->dead;
 }
 
 static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kind kind, sl_progress *progress) {
@@ -217,8 +213,7 @@ static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kin
         status = load(index, &loading, &block, progress);
     }
     /* An index without an array of ids has the nodes' numbers as ids; without marks, no node is deleted. */
-    int later = kind == SL_ARRAY_IDS || kind == SL_ARRAY_DEAD || kind == SL_ARRAY_SUMS;
-    sl_array_put(&index->graph, kind, block, block || !later ? width : 0);
+    sl_array_put(&index->graph, kind, block, block || !line->whole ? width : 0);
     return status;
 }
 
@@ -228,7 +223,7 @@ static sl_status part_records(sl_index *index, const sl_record *record, const sl
     sl_split_rows rows = {.row = record->pitch};
     uint8_t *records = sl_store_data(index->store, section);
     void *block;
-    index->graph.arrays[SL_ARRAY_IDS].width = sizeof(uint64_t);
+    index->graph.arrays[SL_ARRAY_IDS].width = record->size[SL_ARRAY_IDS];
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         if (!record->size[kind] || (sl_array_lines[kind].flags & SL_ARRAY_FILED)) continue;
         /* Rows in records have no padding. Kernels need padding of zeros in arrays. */
