@@ -520,6 +520,45 @@ START_TEST(readers_go_on) {
 }
 END_TEST
 
+/* Updates that return just before a save has its lock. */
+static sl_items *updated_before_the_lock;
+static const unsigned last_version = 2000; /* so many updates compact the table */
+
+sl_status __real_sl_items_lock(const sl_items *items);
+sl_status __wrap_sl_items_lock(const sl_items *items);
+
+sl_status __wrap_sl_items_lock(const sl_items *items) {
+    sl_items *own = updated_before_the_lock;
+    every e;
+    updated_before_the_lock = NULL;
+    for (unsigned version = 1; own && version <= last_version; version++) {
+        every_fill(&e, sparse_ids, 5, version);
+        ck_ok(sl_items_update(own, &e.table));
+    }
+    return __real_sl_items_lock(items);
+}
+
+START_TEST(a_save_has_what_returned_before_it) {
+    every e;
+    char path[SCRATCH_PATH], text[64], wanted[64];
+    size_t length, i = 0;
+    while (sparse_ids[i] % 5 == 0)
+        i++;
+    every_fill(&e, sparse_ids, ROWS, 0);
+    scratch_name(&place, "items.sl", path);
+    sl_items *items = items_of(&e.table, ROWS, NULL), *opened;
+    updated_before_the_lock = items;
+    ck_ok(sl_items_save(items, path, NULL));
+    ck_assert_ptr_null(updated_before_the_lock);
+    ck_ok(sl_items_open(path, NULL, &opened));
+    ck_ok(sl_items_text(opened, sparse_ids[i], "text", text, sizeof text, &length));
+    snprintf(wanted, sizeof wanted, "t%llu.%u", (unsigned long long)sparse_ids[i], last_version);
+    ck_assert_str_eq(text, wanted);
+    sl_items_free(opened);
+    sl_items_free(items);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Files
  * ------------------------------------------------------------------------------------------------------------- */
@@ -946,5 +985,6 @@ int main(void) {
     TCase *threads = tcase_create("threads");
     tcase_add_checked_fixture(threads, set_up, tear_down);
     tcase_add_test(threads, readers_go_on);
+    tcase_add_test(threads, a_save_has_what_returned_before_it);
     return check_main("items", (TCase *[]){tests, threads}, 2);
 }

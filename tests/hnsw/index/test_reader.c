@@ -11,6 +11,7 @@
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/view.h"
+#include "hnsw/search/accessors.h"
 #include "storage/locks.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"
@@ -217,6 +218,25 @@ START_TEST(counts_of_two_syncs_are_not_taken) {
     file_patch(place.path, head + offsetof(sl_published, n), &all, sizeof all);
     ck_assert_uint_eq(sl_view_of(reader, &view)->upper.count, writer->graph.upper.count);
     ck_assert_uint_eq(view.n, start + more);
+    sl_index_free(writer);
+    sl_index_free(reader);
+}
+END_TEST
+
+/* A list of ids has what the writer published, as a size has. */
+START_TEST(ids_of_a_followed_file_are_listed) {
+    sl_index *writer = opened(1, NULL), *reader = opened(0, NULL);
+    const uint64_t gone = 7;
+    uint64_t *ids = calloc(start + more, sizeof *ids);
+    ck_assert_ptr_nonnull(ids);
+    ck_ok(sl_index_delete(writer, &gone, 1));
+    ck_ok(add_and_sync(writer, start, more));
+    size_t count = sl_index_list_ids(reader, ids, start + more);
+    ck_assert_uint_eq(count, sl_index_size(reader));
+    ck_assert_uint_eq(count, start + more - 1);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_uint_ne(ids[i], gone);
+    free(ids);
     sl_index_free(writer);
     sl_index_free(reader);
 }
@@ -469,6 +489,7 @@ int main(int argc, char **argv) {
     }
     tcase_add_test(cases[0], recall_within_a_sync);
     tcase_add_test(cases[0], counts_of_two_syncs_are_not_taken);
+    tcase_add_test(cases[0], ids_of_a_followed_file_are_listed);
     tcase_add_test(cases[0], a_repaired_link_is_synced);
     tcase_add_test(cases[1], recall_beside_the_dead);
     tcase_add_test(cases[1], heals_by_itself);
