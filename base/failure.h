@@ -21,7 +21,8 @@ void sl_failure_init(sl_failure *failure);
  * happens for SL_OK. Threads: any, beside one another. */
 void sl_failure_keep(sl_failure *failure, size_t at, sl_status status);
 
-/* Whether something below or at this number has failed: then no failure at a higher number is kept. Threads: any. */
+/* Tells whether something below or at this number has failed: then no failure at a higher number is kept. Threads: any.
+ */
 static inline int sl_failure_before(const sl_failure *failure, size_t at) {
     return __atomic_load_n(&failure->at, __ATOMIC_RELAXED) <= at;
 }

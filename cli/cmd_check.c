@@ -47,7 +47,8 @@ static void list_faults(const sl_check_report *report, fault *out) {
         out[i] = faults[i];
 }
 
-/* Whether the graph was looked at. Damage to the file itself ends the check before that, and nothing is counted. */
+/* Tells whether the graph was looked at. Damage to the file itself ends the check before that, and nothing is counted.
+ */
 static int graph_was_checked(const outcome *found) {
     fault faults[FAULTS];
     size_t counted = 0;

@@ -32,7 +32,7 @@ static void json_group(json *json, const eval_group *group, int compared) {
     json_close_object(json);
 }
 
-/* Whether there are more figures than one process's. */
+/* Tells whether there are more figures than one process's. */
 static int has_groups(const eval_task *task) {
     return task->groups > 1 || task->procs[0] > 1;
 }

@@ -10,7 +10,7 @@ size_t most_procs(const eval_options *options) {
     return most;
 }
 
-/* Whether the point's setting was not stored by tuning. */
+/* Tells whether the point's setting was not stored by tuning. */
 static int is_own(const eval_state *state, const eval_point *point) {
     return compare_settings(point->setting, own_setting(state, point->setting.ef)) == 0;
 }

@@ -24,7 +24,7 @@ void output_discard(output *output);
 /* Removes the temporary files of all open outputs, in a process that is about to end. A signal handler may call it. */
 void output_remove_unfinished(void);
 
-/* Whether two names belong to one existing file. */
+/* Tells whether two names belong to one existing file. */
 int is_same_file(const char *a, const char *b);
 
 /* Checks that a file can be put at `path`, before hours of work. Its folder must exist and be writable. A file there

@@ -29,7 +29,7 @@ void progress_end(progress *progress, int whole);
 /* Takes a bar off the terminal so that a line can be printed in its place. */
 void progress_clear(void);
 
-/* Whether there is a bar; a signal handler may ask. */
+/* Tells whether there is a bar; a signal handler may ask. */
 int progress_is_shown(void);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-/* Whether the path has this ending. */
+/* Tells whether the path has this ending. */
 int has_ending(const char *path, const char *ending);
 
 /* Reads a whole text file, ended by NUL, to be freed by free(). NULL, reported: it cannot be read, or is no text. */

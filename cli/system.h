@@ -13,7 +13,7 @@ double now_seconds(void);
 /* Makes the first SIGINT, SIGTERM or SIGHUP only set a flag, so that the current work can undo itself. A second one
  * ends the process at once. A write beyond RLIMIT_FSIZE becomes an error in place of a signal. */
 void interrupt_install(void);
-/* Whether the first signal has come. */
+/* Tells whether the first signal has come. */
 int interrupted(void);
 
 /* Ends the command with one line on stderr and EXIT_FAILED when a mapped file became shorter. The system would send

@@ -13,8 +13,8 @@ int truth_load(const char *path, const vectors *queries, size_t k, uint64_t **ou
 int truth_check_ids(const char *path, const char *index_path, sl_index *index, const uint64_t *ids, size_t nq,
                     size_t k);
 
-/* Whether a recall is no better than chance. The truth then belongs to other ids, vectors or another metric, and the
- * index is not bad. n: vectors of the index. */
+/* Tells whether a recall is no better than chance. The truth then belongs to other ids, vectors or another metric, and
+ * the index is not bad. n: vectors of the index. */
 int truth_is_strange(double best_recall, size_t k, size_t n);
 
 #endif

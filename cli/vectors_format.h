@@ -33,7 +33,7 @@ struct vectors_source {
     size_t raw_size;
 };
 
-/* Whether this machine's byte order differs from the files'. */
+/* Tells whether this machine's byte order differs from the files'. */
 int host_is_big_endian(void);
 
 /* Adds n elements of `size` bytes to *out. 0: n * size does not fit in 64 bits. */

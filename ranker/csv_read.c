@@ -179,8 +179,8 @@ static row_end read_names(sl_csv *csv, size_t *count, row_state *state) {
     return ROW_WHOLE;
 }
 
-/* Whether a row begins here. Empty lines are skipped. In a file of one column, an empty line is a row whose value is
- * missing. */
+/* Tells whether a row begins here. Empty lines are skipped. In a file of one column, an empty line is a row whose value
+ * is missing. */
 static int at_row(sl_csv *csv, int skip_empty) {
     while (csv->at < csv->end) {
         const char *at = csv->buffer + csv->at;

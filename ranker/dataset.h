@@ -34,8 +34,8 @@ uint32_t sl_dataset_crc(const sl_dataset *dataset);
 double sl_dataset_label_mean(const sl_dataset *dataset);
 void sl_dataset_class_shares(const sl_dataset *dataset, double *shares);
 
-/* Whether all training rows with a weight above 0 have one label. *label gets it. True also where there is no such
- * row. */
+/* Tells whether all training rows with a weight above 0 have one label. *label gets it. True also where there is no
+ * such row. */
 int sl_dataset_has_one_label(const sl_dataset *dataset, float *label);
 
 /* Copies of some rows, side by side. */

@@ -40,7 +40,7 @@ sl_status sl_features_lay_out(sl_features *features);
 sl_status sl_features_add_class(sl_features *features, const char *text, size_t size);
 /* Names the outputs: by the spec's classes, or for a loss with one output. */
 sl_status sl_features_name_outputs(sl_features *features);
-/* Whether the feature has a vocabulary that training rows give. */
+/* Tells whether the feature has a vocabulary that training rows give. */
 static inline int sl_feature_is_fitted(const sl_feature_spec *spec) {
     int coded = spec->type == SL_FEATURE_CATEGORICAL || spec->type == SL_FEATURE_MULTI;
     return coded && spec->coding == SL_CODING_FITTED && spec->shared == SIZE_MAX;

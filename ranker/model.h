@@ -50,7 +50,7 @@ void sl_weights_free(sl_weights *weights, const sl_features *features, const sl_
                      const sl_allocator *allocator);
 void sl_weights_initialise(sl_weights *weights, const sl_features *features, const sl_net_shape *shape, uint64_t seed);
 void sl_weights_copy(sl_weights *to, const sl_weights *from, const sl_features *features, const sl_net_shape *shape);
-/* Whether all of the floats are finite. */
+/* Tells whether all of the floats are finite. */
 int sl_all_finite(const float *values, size_t count);
 void sl_shape_of(const sl_features *features, sl_net_shape *out);
 

@@ -1,4 +1,4 @@
-/* Whether a file holds the model that was written to it. */
+/* Tells whether a file holds the model that was written to it. */
 #include "base/params.h"
 #include "ranker/checkpoint.h"
 #include "ranker/model_file.h"

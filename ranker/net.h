@@ -69,7 +69,7 @@ sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, 
 sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights, const float *output_gradient,
                                   float *gradient);
 
-/* Whether this build has oneDNN. */
+/* Tells whether this build has oneDNN. */
 int sl_net_has_onednn(void);
 
 #endif

@@ -170,7 +170,7 @@ static void add_taint(const sl_net *net, const float *taint, size_t rows, float 
             out[r * outputs + o] += taint[r];
 }
 
-/* Whether a product costs less than a call of oneDNN: one column, or one row and a matrix small enough for a near
+/* Tells whether a product costs less than a call of oneDNN: one column, or one row and a matrix small enough for a near
  * cache. */
 static int is_little(const sl_product_shape *product) {
     return product->out == 1 || (product->rows == 1 && product->in * product->out <= LITTLE_MATRIX);

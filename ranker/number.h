@@ -12,7 +12,7 @@
  * finite, or has more than 500 characters. */
 int sl_number_read(const char *text, size_t size, double *out);
 
-/* Whether the text is the decimal form that sl_integer_write gives: no plus, no zeros in front. */
+/* Tells whether the text is the decimal form that sl_integer_write gives: no plus, no zeros in front. */
 int sl_integer_read(const char *text, size_t size, int64_t *out);
 
 /* Write the text into `out`, of SL_NUMBER_TEXT bytes, without an ending NUL. Return its length. A float that is an
@@ -21,7 +21,7 @@ size_t sl_integer_write(int64_t value, char *out);
 size_t sl_number_write(double value, char *out);
 size_t sl_number_write_f32(float value, char *out);
 
-/* Whether a float is an integer of 64 bits. *out gets it. */
+/* Tells whether a float is an integer of 64 bits. *out gets it. */
 static inline int sl_number_is_integer(double value, int64_t *out) {
     if (!(value >= -0x1p63 && value < 0x1p63)) return 0;
     *out = (int64_t)value;

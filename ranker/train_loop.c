@@ -22,7 +22,7 @@ static sl_status not_finite(const sl_trainer *trainer, const char *which) {
                    (unsigned long long)trainer->position.minibatch + 1);
 }
 
-/* Whether a checkpoint within the epoch is due before this mini-batch. */
+/* Tells whether a checkpoint within the epoch is due before this mini-batch. */
 static int checkpoint_due(const sl_train_loop *loop) {
     size_t steps = loop->params->checkpoint_steps;
     uint64_t minibatch = loop->trainer->position.minibatch;

@@ -180,7 +180,7 @@ void sl_trainer_free(sl_trainer *trainer) {
     sl_mem_free(&allocator, trainer, sizeof *trainer);
 }
 
-/* Whether the best weights are those kept of an epoch, and not the last ones. */
+/* Tells whether the best weights are those kept of an epoch, and not the last ones. */
 static int has_kept_best(const sl_trainer *trainer) {
     return trainer->best.block && trainer->position.best_epoch;
 }

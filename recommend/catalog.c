@@ -104,8 +104,8 @@ static void table_copy(const sl_id_table *from, sl_id_table *to) {
     }
 }
 
-/* Whether `count` ids up to `largest` have room in the table. At most half of the entries are used, so that searches
- * stay short. */
+/* Tells whether `count` ids up to `largest` have room in the table. At most half of the entries are used, so that
+ * searches stay short. */
 static int table_has_room(const sl_id_table *table, size_t count, uint64_t largest) {
     return table->dense ? largest < table->size : count <= table->size / 2;
 }

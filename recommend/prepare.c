@@ -17,7 +17,7 @@
  * What a model asks for
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether the model has a cross of user and item, which is computed from the item's ids. */
+/* Tells whether the model has a cross of user and item, which is computed from the item's ids. */
 static int has_pair_cross(const sl_features *features) {
     for (size_t f = 0; f < features->count; f++)
         if (features->features[f].side == SL_SIDE_PAIR && features->features[f].spec->type == SL_FEATURE_CROSS)

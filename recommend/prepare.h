@@ -69,7 +69,7 @@ sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *part, sl
 /* Puts the prepared part in use. Cannot fail. */
 void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part);
 void sl_prepared_part_free(const sl_prepared *prepared, sl_prepared_part *part);
-/* Whether so much is outdated that compaction pays. */
+/* Tells whether so much is outdated that compaction pays. */
 int sl_prepared_needs_compaction(const sl_prepared *prepared);
 /* Copies the current rows into a new one of one part. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out);

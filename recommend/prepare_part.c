@@ -233,7 +233,7 @@ static sl_status prepare_block(sl_preparer *preparer, const sl_item_rows *rows, 
     return preparer->encodes ? keep(preparer, part, at) : SL_OK;
 }
 
-/* Whether the model has a feature that is encoded from the column. */
+/* Tells whether the model has a feature that is encoded from the column. */
 static int is_read(const sl_prepared *prepared, const char *column) {
     const sl_features *features = prepared->ranker ? prepared->ranker->features : NULL;
     for (size_t f = 0; features && f < features->count; f++) {

@@ -54,9 +54,9 @@ typedef struct sl_scorer sl_scorer;
 /* Makes a scorer of the pair's model, for up to max_rows candidates at a time. Errors: as of sl_predictor_create. */
 sl_status sl_scorer_create(const sl_recommender *recommender, const sl_pair *pair, size_t max_rows, sl_scorer **out);
 void sl_scorer_free(sl_scorer *scorer);
-/* Whether the scorer is of the pair's model. Takes NULL. */
+/* Tells whether the scorer is of the pair's model. Takes NULL. */
 int sl_scorer_fits(const sl_scorer *scorer, const sl_pair *pair);
-/* Whether the model has the recall score as a feature. */
+/* Tells whether the model has the recall score as a feature. */
 int sl_scorer_asks_recall(const sl_scorer *scorer);
 /* Computes the user's part, once for each request. Errors: as of a prediction; SL_EINVAL (user_row, no vector). */
 sl_status sl_scorer_user(sl_scorer *scorer, const sl_request *request);

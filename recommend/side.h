@@ -26,9 +26,9 @@ sl_status sl_side_encoder_init(sl_side_encoder *side, const sl_features *feature
 /* Takes a zeroed encoder. */
 void sl_side_encoder_free(sl_side_encoder *side);
 
-/* Whether a feature of this side is a vector of the index or of the request, not of a column. */
+/* Tells whether a feature of this side is a vector of the index or of the request, not of a column. */
 int sl_feature_from_index(const sl_feature *feature, sl_side side);
-/* Whether any feature of the side is encoded from a column. */
+/* Tells whether any feature of the side is encoded from a column. */
 int sl_side_has_columns(const sl_features *features, sl_side side);
 
 /* Appends `count` rows of the table, at most SL_SIDE_ROWS, from row `first` on, to side->rows. Set side->rows.rows to 0

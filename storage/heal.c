@@ -38,7 +38,7 @@ static sl_status heal_unwritten(sl_store *store) {
     return status == SL_EBUSY ? SL_OK : status;
 }
 
-/* Whether there is no log, or no group in it. A reader then goes on with what the file holds. */
+/* Tells whether there is no log, or no group in it. A reader then goes on with what the file holds. */
 static int log_is_empty(const sl_store *store) {
     char path[PATH_MAX];
     struct stat info;
@@ -46,7 +46,7 @@ static int log_is_empty(const sl_store *store) {
     return lstat(path, &info) != 0 ? errno == ENOENT : info.st_size <= (off_t)sizeof(sl_redo_head);
 }
 
-/* Whether a writer is at work. A writer has written to the file what its log says, or is about to. */
+/* Tells whether a writer is at work. A writer has written to the file what its log says, or is about to. */
 static sl_status find_writer(const sl_store *store, int *found) {
     int held;
     sl_status status = sl_writable_hold(store, &held);
@@ -55,7 +55,7 @@ static sl_status find_writer(const sl_store *store, int *found) {
     return *found ? SL_OK : status;
 }
 
-/* Whether a writer is at work, found without a lock that a writer opened at that moment would meet. If the system
+/* Tells whether a writer is at work, found without a lock that a writer opened at that moment would meet. If the system
  * cannot tell, the answer is yes. */
 static int has_writer(const sl_store *store) {
     int fd = sl_store_reopen(store);

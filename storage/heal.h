@@ -13,7 +13,7 @@ sl_status sl_writable_heal(sl_store *store);
  * Does nothing if the file may not be written to. Threads: any number; one of them works, the others go on at once. */
 void sl_writable_watch(sl_store *store);
 
-/* Whether the file of a store that nobody writes holds all that was acknowledged.
+/* Tells whether the file of a store that nobody writes holds all that was acknowledged.
  * Errors: SL_EBUSY: a writer came and died after sl_writable_heal, so that its log has to be replayed; SL_ECORRUPT: the
  * log is missing or damaged, as of sl_redo_replay. */
 sl_status sl_writable_check_log(const sl_store *store);

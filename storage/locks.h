@@ -19,11 +19,11 @@ typedef enum sl_writable_lock {
 /* Locks or unlocks a byte at once: F_RDLCK, F_WRLCK or F_UNLCK. Returns 0, or -1 with errno. */
 int sl_lock_byte(int fd, short kind, sl_writable_lock byte);
 
-/* Whether errno, after sl_lock_byte failed, says that another open file has the lock. On a file system without such
- * locks nobody has one. */
+/* Tells whether errno, after sl_lock_byte failed, says that another open file has the lock. On a file system without
+ * such locks nobody has one. */
 int sl_lock_is_taken(void);
 
-/* Whether another open file has a byte locked for writing; 0 too if the system cannot tell. */
+/* Tells whether another open file has a byte locked for writing; 0 too if the system cannot tell. */
 int sl_byte_is_locked(int fd, sl_writable_lock byte);
 
 /* Keeps writers from emptying the log of an open file, until sl_writable_unpin. The log then holds every change since

@@ -59,7 +59,7 @@ static uint64_t seek(const verifier *v, uint64_t from, uint64_t end, int whence)
     return (uint64_t)found < end ? (uint64_t)found : end;
 }
 
-/* Whether a pause is left, of those that all pages share. */
+/* Tells whether a pause is left, of those that all pages share. */
 static int may_pause(verifier *v) {
     int most = __atomic_load_n(&v->found->bad, __ATOMIC_RELAXED) ? LESS_TRIES : TRIES;
     return __atomic_fetch_add(&v->pauses, 1, __ATOMIC_RELAXED) < most;

@@ -12,7 +12,7 @@
 /* Maps an open file for reading; the file may be on a DAX file system. */
 sl_status sl_pmem_map(int fd, const char *path, uint64_t size, void **out);
 
-/* Whether an open file that is not empty is on a DAX file system. Loads from a mapping there go to the memory
+/* Tells whether an open file that is not empty is on a DAX file system. Loads from a mapping there go to the memory
  * itself, and not to copies of its pages. errno stays. */
 int sl_pmem_is_dax(int fd);
 

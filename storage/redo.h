@@ -89,7 +89,7 @@ sl_status sl_redo_open(const sl_redo_owner *owner, int file, const sl_allocator 
  * not reported. */
 void sl_redo_close(sl_redo *redo, int remove);
 
-/* Whether the log still has its name and its full length. */
+/* Tells whether the log still has its name and its full length. */
 int sl_redo_is_there(const sl_redo *redo);
 
 /* Write a group: begin, each record, commit. `payload`: bytes of all the records with their heads. After a

@@ -7,9 +7,9 @@
 #define SL_REDO_GROUP_MAGIC   0x50475253u /* "SRGP" */
 #define SL_REDO_TRAILER_MAGIC 0x45475253u /* "SRGE" */
 
-/* Whether a log's head is one, of a version that this library reads. */
+/* Tells whether a log's head is one, of a version that this library reads. */
 int sl_redo_head_is_whole(const sl_redo_head *head);
-/* Whether the head belongs to the file of this identity. */
+/* Tells whether the head belongs to the file of this identity. */
 int sl_redo_head_is_own(const sl_redo_head *head, const uint8_t *identity);
 /* The checksum that a group's head must have. */
 uint32_t sl_redo_group_crc(const sl_redo_group *group);

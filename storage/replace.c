@@ -73,7 +73,7 @@ static sl_status name_temporary(sl_replacement *r, int number) {
     return SL_OK;
 }
 
-/* Whether the process is gone. A process of another machine or container may seem gone. */
+/* Tells whether the process is gone. A process of another machine or container may seem gone. */
 static int is_gone(long process) {
     return process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH;
 }

@@ -41,7 +41,7 @@ static sl_status open_source(snapshot *s) {
     return sl_writable_pin(s->fd, s->store->path, s->progress);
 }
 
-/* Whether the copy would take the log's name. The copy's name may start from the process's folder; the log's does
+/* Tells whether the copy would take the log's name. The copy's name may start from the process's folder; the log's does
  * not. */
 static int is_target(const snapshot *s, const char *log) {
     char folder[PATH_MAX];

@@ -109,9 +109,9 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
                         sl_store **out);
 void sl_store_close(sl_store *store, const sl_allocator *allocator);
 
-/* Whether fd is open on the file that the store has mapped, and not on one that took its place. */
+/* Tells whether fd is open on the file that the store has mapped, and not on one that took its place. */
 int sl_store_is(const sl_store *store, int fd);
-/* Whether the mapped file still has its name. */
+/* Tells whether the mapped file still has its name. */
 int sl_store_has_name(const sl_store *store);
 /* Errors: SL_EBUSY: the file was replaced while it was opened. */
 sl_status sl_store_check_name(const sl_store *store);

@@ -50,7 +50,7 @@ sl_status sl_writable_format(uint8_t *section, const void *head, size_t size);
  * Errors: SL_ECORRUPT: neither superblock is whole. */
 sl_status sl_writable_super(const sl_store *store, sl_superblock *out);
 
-/* Whether the superblock that is not in force is damaged. */
+/* Tells whether the superblock that is not in force is damaged. */
 int sl_writable_is_doubtful(const sl_store *store);
 
 /* Offset in the file of the superblock of this sequence. `section`: where SL_SECTION_LIVE begins. */

@@ -18,7 +18,7 @@
 #define HEALER_PAUSES 2000
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Whether the writer may go on
+ * Tells whether the writer may go on
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* A later sync does not bring back what a failed sync has lost. */

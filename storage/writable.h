@@ -51,11 +51,12 @@ typedef struct sl_writable {
 sl_status sl_writable_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *ops, uint64_t log_bytes,
                            sl_writable **out);
 
-/* Whether this process may write. Errors: SL_EBUSY: the process was forked from the one that opened the file. Or a
- * shorter file was copied over the file, so that the mapping has lost its end. */
+/* Tells whether this process may write. Errors: SL_EBUSY: the process was forked from the one that opened the file. Or
+ * a shorter file was copied over the file, so that the mapping has lost its end. */
 sl_status sl_writable_check_owner(const sl_writable *file);
 
-/* Whether the writer may go on: no sync has failed, the process may write, and nobody has written over the file. */
+/* Tells whether the writer may go on: no sync has failed, the process may write, and nobody has written over the file.
+ */
 sl_status sl_writable_check(const sl_writable *file);
 
 /* Makes durable and visible what was touched. After SL_ENOSPC or SL_EIO from setting blocks aside or writing the log,

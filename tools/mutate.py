@@ -227,7 +227,7 @@ def mutate(root, names, options):
 
 
 def check(root, build):
-    """Whether every patch is well made, applies to the tree, and names a test of the build folder."""
+    """Tells whether every patch is well made, applies to the tree, and names a test of the build folder."""
     wrong = []
     tests = tests_of(build)
     paths = sorted((root / "tests/mutants").glob("*.patch"))

@@ -16,7 +16,7 @@ def version(package):
 
 
 def wanted(words, name):
-    """Whether the words name the variant: its library, or how its whole name begins."""
+    """Tells whether the words name the variant: its library, or how its whole name begins."""
     return any(name.startswith(word if " " in word else word + " ") for word in words)
 
 

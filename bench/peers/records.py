@@ -13,7 +13,7 @@ def identity(record):
 
 
 def is_part(path):
-    """Whether it is a look at something, which stands for nothing and is not kept by git."""
+    """Tells whether it is a look at something, which stands for nothing and is not kept by git."""
     return path.stem.endswith("-part")
 
 

@@ -85,7 +85,7 @@ def swept(chosen, contender):
 
 
 def pages(chosen, contender, settings):
-    """Whether the library's memory is better with huge pages or small ones; each is tried thrice, by turns."""
+    """Tells whether the library's memory is better with huge pages or small ones; each is tried thrice, by turns."""
     params = settings["0.95"] or settings["0.90"]
     if params is None:
         return "huge"

@@ -24,7 +24,7 @@ EVERYONE = ",".join(engines.NAMES)
 
 
 def strongest(entries, found):
-    """The variants of each library that are its fastest somewhere, ours first, then by speed at the middle recall."""
+    """Keeps each library's variants that are its fastest at some recall. Ours come first, then the others by speed."""
     taking = [entry for entry in entries if not entry.get("skip")]
     kept = []
     for engine in dict.fromkeys(entry["engine"] for entry in taking):

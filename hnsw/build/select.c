@@ -50,8 +50,8 @@ static void sort_candidates(sl_select *select) {
     }
 }
 
-/* Whether a candidate is nearer to one already chosen than to the base. The first few of those chosen cover half the
- * candidates, so that the chosen are looked at some at a time. */
+/* Tells whether a candidate is nearer to one already chosen than to the base. The first few of those chosen cover half
+ * the candidates, so that the chosen are looked at some at a time. */
 static int is_covered(sl_select *select, uint32_t candidate, uint32_t base) {
     float to_base, pairs[SOME];
     sl_nearness_set(&select->nearness, candidate);

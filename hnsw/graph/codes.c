@@ -41,7 +41,8 @@ static void vector_of(const void *ctx, size_t node, float *out) {
     sl_coded_floats(ctx, (uint32_t)node, out);
 }
 
-/* Whether the projection must be learned: there is none, or the index has eight times the vectors of a small sample. */
+/* Tells whether the projection must be learned: there is none, or the index has eight times the vectors of a small
+ * sample. */
 static int is_due(const sl_graph *graph, size_t n) {
     if (graph->n == 0) return 1;
     size_t learned = sl_coarse_learned(&graph->coarse);

@@ -117,7 +117,7 @@ sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
     return find_in(index, id, node);
 }
 
-/* Whether every node's id, with the n new ones, is the node's number. The index then keeps no ids. */
+/* Tells whether every node's id, with the n new ones, is the node's number. The index then keeps no ids. */
 static int are_identity(const sl_graph *graph, const uint64_t *ids, size_t n) {
     if (sl_has(graph, SL_ARRAY_IDS)) return 0;
     if (!ids) return graph->next_id == graph->n;

@@ -137,7 +137,7 @@ static inline sl_layer sl_layer_at(const sl_graph *graph, uint32_t level) {
     return sl_layer_in(graph, &graph->upper, level);
 }
 
-/* Whether nodes have rows of this kind. */
+/* Tells whether nodes have rows of this kind. */
 static inline int sl_has(const sl_graph *graph, sl_array_kind kind) {
     return graph->arrays[kind].width != 0;
 }
@@ -179,7 +179,7 @@ static inline void sl_index_fence(const sl_index *index) {
     if (index->writer) sl_writable_fence(index->writer);
 }
 
-/* Whether the index is written in persistent memory, where every written word must leave the index sound. */
+/* Tells whether the index is written in persistent memory, where every written word must leave the index sound. */
 static inline int sl_index_is_direct(const sl_index *index) {
     return index->writer && index->writer->direct;
 }
@@ -263,7 +263,7 @@ static inline int sl_is_marked(const uint64_t *dead, size_t node) {
     return dead[node / 64] >> (node % 64) & 1;
 }
 
-/* Whether a node is deleted. A deleted node stays in the graph as a step of walks, and is no result. */
+/* Tells whether a node is deleted. A deleted node stays in the graph as a step of walks, and is no result. */
 static inline int sl_is_dead(const sl_graph *graph, size_t node) {
     const uint64_t *dead = sl_dead(graph);
     return dead && sl_is_marked(dead, node);

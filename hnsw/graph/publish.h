@@ -40,7 +40,7 @@ sl_status sl_published_check_mended(const sl_index *index, const sl_published *f
 /* Reads the facts, each word once. */
 sl_published sl_published_read(const sl_published *facts);
 
-/* Whether the entry point's level, and its slot or node, exist in an index of these sizes. */
+/* Tells whether the entry point's level, and its slot or node, exist in an index of these sizes. */
 static inline int sl_published_has_entry(uint64_t entry, uint64_t n, uint64_t slots) {
     uint64_t level = entry >> 32, low = entry & UINT32_MAX;
     return n == 0 || (level <= SL_MAX_LEVEL && low < (level ? slots : n));

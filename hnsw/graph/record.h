@@ -13,7 +13,7 @@
  * there. Their rows of 4 bits, which walks read, stay in an array. */
 sl_record sl_record_of(const sl_graph *graph);
 
-/* Whether the array is a part of the records, in a file with records. */
+/* Tells whether the array is a part of the records, in a file with records. */
 int sl_record_holds(const sl_graph *graph, sl_array_kind kind);
 
 /* Points the index's arrays at the parts of the records at `base`. */

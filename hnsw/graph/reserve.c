@@ -1,4 +1,4 @@
-/* Whether an index may be changed, and its room for vectors. */
+/* Tells whether an index may be changed, and its room for vectors. */
 #include "hnsw/graph/index.h"
 
 sl_status sl_index_writable(const sl_index *index) {

@@ -12,7 +12,7 @@ uint32_t sl_sum_of(const sl_graph *graph, uint32_t node);
 /* Writes the same as a row of SL_ARRAY_SUMS: see sl_derive_fn. */
 sl_derive_fn sl_sum_row;
 
-/* Whether a node's rows and id agree with the stored checksum. The index has checksums. */
+/* Tells whether a node's rows and id agree with the stored checksum. The index has checksums. */
 int sl_sum_holds(const sl_graph *graph, uint32_t node);
 
 typedef struct sl_sums_found {

@@ -53,7 +53,8 @@ static void warn(const sl_index *index, const char *why) {
     index->log(index->log_ctx, SL_LOG_WARN, message);
 }
 
-/* Whether the copy is at most half of the machine's memory. A copy that nobody asked for must not exhaust memory. */
+/* Tells whether the copy is at most half of the machine's memory. A copy that nobody asked for must not exhaust memory.
+ */
 static int fits(const sl_index *index, size_t bytes) {
     uint64_t memory = sl_system_memory();
     char why[160];

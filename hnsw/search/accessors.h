@@ -5,7 +5,7 @@
 
 #include <shortlist.h>
 
-/* Whether queries and vectors may have this element type. Errors: SL_ETYPE. */
+/* Tells whether queries and vectors may have this element type. Errors: SL_ETYPE. */
 sl_status sl_index_accepts(const sl_index *index, sl_dtype dtype);
 
 /* Writes the ids of the vectors that are not deleted, in the order of their nodes.

@@ -11,8 +11,8 @@ static inline int sl_filter_given(const sl_search_params *params) {
     return params->accept != NULL || params->accept_bits != NULL;
 }
 
-/* Whether a walk may end by sl_search_params.stop. The stop relies on the distance of the k-th best. With a filter
- * that distance is not known. With more than a few deleted nodes it mostly is not known either: see sl_widen. */
+/* Tells whether a walk may end by sl_search_params.stop. The stop relies on the distance of the k-th best. With a
+ * filter that distance is not known. With more than a few deleted nodes it mostly is not known either: see sl_widen. */
 static inline int sl_filter_stops(const sl_graph *graph, const sl_search_params *params) {
     return !sl_filter_given(params) && graph->dead_count <= graph->n / 64;
 }
@@ -26,7 +26,7 @@ void sl_filter_pool(const sl_graph *graph, const sl_search_params *params, sl_po
 /* Takes deleted nodes out of the pool; the others keep their order. */
 void sl_filter_undeleted(const sl_graph *graph, sl_pool *pool);
 
-/* Whether `kept` of a pool of `seen` give k results as good as a search without a filter gives. As many as such a
+/* Tells whether `kept` of a pool of `seen` give k results as good as a search without a filter gives. As many as such a
  * search would rank (`wanted`, at least k) do. So do k, where the filter took away a quarter at most. */
 int sl_filter_enough(size_t kept, size_t seen, size_t k, size_t wanted);
 

@@ -12,7 +12,7 @@
 /* Queries a thread below which a batch scans for each query alone: too few would meet at a partition. */
 #define SL_SCAN_FEW 16u
 
-/* Whether this index, on this machine, can be scanned for searches with these parameters. */
+/* Tells whether this index, on this machine, can be scanned for searches with these parameters. */
 int sl_scan_serves(const sl_graph *graph, const sl_search_params *params);
 
 /* Returns how many partitions a query looks at: more than asked for where some of their nodes are deleted. */

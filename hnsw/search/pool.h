@@ -6,8 +6,8 @@
  * sixteen of these. Taking in what a turn has scored is a comparison and a store of what passed. The best is found by
  * three maxima: there is no search for a place, and nothing is moved. In the tiers with wide registers hardly a branch
  * depends on a score. Candidates behind the `limit` best are dropped only when there is no room for another turn.
- * Whether a candidate has `limit` better ones before it is counted when the walk asks for it, and only once as many
- * have been expanded.
+ * Tells whether a candidate has `limit` better ones before it is counted when the walk asks for it, and only once as
+ * many have been expanded.
  */
 #ifndef SL_HNSW_SEARCH_POOL_H
 #define SL_HNSW_SEARCH_POOL_H

@@ -40,7 +40,7 @@ static int fits(const sl_tuned_record *record, size_t k, double recall) {
            record->target >= recall - SAME_RECALL;
 }
 
-/* Whether a search can use a record. A record of scans alone is for searches that can scan. */
+/* Tells whether a search can use a record. A record of scans alone is for searches that can scan. */
 static int serves(const sl_graph *graph, const sl_tuned_record *record, const sl_search_params *params) {
     sl_search_params scan = *params;
     scan.probes = record->probes_one;
@@ -87,8 +87,8 @@ static sl_status find(const sl_graph *graph, size_t k, double recall, const sl_s
     return none_serves(graph, k, recall);
 }
 
-/* Whether a search takes the record's stop: the stop relies on the distance of the k-th best, for this k and among all
- * nodes. */
+/* Tells whether a search takes the record's stop: the stop relies on the distance of the k-th best, for this k and
+ * among all nodes. */
 static int takes_stop(const sl_graph *graph, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
     return record->stop > 0 && k == record->k && sl_filter_stops(graph, params);
 }
@@ -210,7 +210,7 @@ void sl_settings_follow(sl_graph *graph, const sl_partitions *partitions, const 
     }
 }
 
-/* Whether a number lies in [least, most]; NaN does not. */
+/* Tells whether a number lies in [least, most]; NaN does not. */
 static int within(double value, double least, double most) {
     return value >= least && value <= most;
 }

@@ -11,9 +11,9 @@ enum { UNGROUPED = SL_SCORE_BLOCK };
  * pitch is another in a record, and a search begins at the same nodes wherever they lie. */
 #define MOST_BYTES ((size_t)32 * 1024)
 
-/* Whether partitions say where to begin. Larger partitions belong to an index that has as many as there may be, or has
- * outgrown them. The worth of a few of their many nodes was not measured. Many partitions without groups belong to a
- * file made before groups existed. Looking at all of them takes longer than the way down. */
+/* Tells whether partitions say where to begin. Larger partitions belong to an index that has as many as there may be,
+ * or has outgrown them. The worth of a few of their many nodes was not measured. Many partitions without groups belong
+ * to a file made before groups existed. Looking at all of them takes longer than the way down. */
 static int serves(const sl_graph *graph) {
     size_t partitions = graph->partitions.count;
     return partitions && graph->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&

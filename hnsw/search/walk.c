@@ -102,7 +102,7 @@ static double ask_coarse(sl_walk *walk) {
     return norm2;
 }
 
-/* Whether ranking takes a query in all the bits there are. */
+/* Tells whether ranking takes a query in all the bits there are. */
 static int has_all_bits(const sl_graph *graph) {
     const sl_codec *codec = &graph->codec;
     return codec->codes == SL_CODES_I4 ||
@@ -177,7 +177,7 @@ static sl_ids nothing(const sl_walk *walk) {
     return (sl_ids){walk->nodes, 0};
 }
 
-/* Whether rows are so long that the kernel asks for their lines beyond PREFETCH_LINES. */
+/* Tells whether rows are so long that the kernel asks for their lines beyond PREFETCH_LINES. */
 static int is_long(const sl_code_rows *walked) {
     return walked->size > PREFETCH_LINES * SL_PREFETCH_LINE;
 }
@@ -318,8 +318,8 @@ static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
     take(walk, layer, waiting, nothing(walk));
 }
 
-/* Whether the candidate popped last is so far away that its neighbours do not matter: see sl_search_params.stop. A
- * score is turned back into a distance where it has one: under COSINE 1 - s is half its square. */
+/* Tells whether the candidate popped last is so far away that its neighbours do not matter: see sl_search_params.stop.
+ * A score is turned back into a distance where it has one: under COSINE 1 - s is half its square. */
 static int is_too_far(const sl_walk *walk) {
     float near = sl_pool_near(&walk->pool), popped = walk->pool.popped, stop = walk->stop;
     float origin = walk->origin;

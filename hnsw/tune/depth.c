@@ -21,7 +21,8 @@ static sl_status measure(sl_tune *tune, size_t ef, size_t watched) {
     return SL_OK;
 }
 
-/* Whether a search four times as deep made up for less than a sixteenth of what is missing. Then no depth will. */
+/* Tells whether a search four times as deep made up for less than a sixteenth of what is missing. Then no depth will.
+ */
 static int stalls(const sl_curve *curve, double wanted) {
     const sl_tune_point *last = &curve->points[curve->count - 1];
     return curve->count > 4 && last->recall - last[-4].recall < (wanted - last->recall) / 16;

@@ -86,7 +86,7 @@ static sl_status take_queries(sl_tune *tune, const void *queries, sl_dtype dtype
     return SL_OK;
 }
 
-/* Whether searches rank what they find by anything but the walk's own scores. */
+/* Tells whether searches rank what they find by anything but the walk's own scores. */
 static int reranks(const sl_graph *graph) {
     return sl_has(graph, SL_ARRAY_REFINE) || graph->codes == SL_CODES_I4 || graph->codec.codes == SL_CODES_F32 ||
            !sl_dtype_is_float(graph->codec.dtype);

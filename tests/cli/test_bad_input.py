@@ -20,7 +20,7 @@ CPU = min(os.sched_getaffinity(0))
 
 
 def running(pid):
-    """Whether there is such a process and it has not ended; what has ended may still wait to be asked how."""
+    """Tells whether there is such a process and it has not ended; what has ended may still wait to be asked how."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"

@@ -227,7 +227,7 @@ static void note(const void *at, uint64_t size) {
     asked[asked_count++].size = size;
 }
 
-/* Whether all of the bytes were read ahead, by any number of calls. */
+/* Tells whether all of the bytes were read ahead, by any number of calls. */
 static int was_asked(const void *at, size_t size) {
     const uint8_t *byte = at, *end = byte + size;
     for (size_t i = 0; i < asked_count && byte < end; i++) {

@@ -20,7 +20,7 @@ void sample_init(sample_file *sample, const sl_file_type *type, uint64_t version
 void sample_free(sample_file *sample);
 sl_status sample_save(sample_file *sample, const char *path, const sl_file_ops *ops);
 
-/* Whether the file opens as one of the sample's type, verifies and holds what the sample does. */
+/* Tells whether the file opens as one of the sample's type, verifies and holds what the sample does. */
 int sample_holds(const sample_file *sample, const char *path);
 
 /* The version of an index that opens, verifies and holds what sample_init gives for its version; 0 otherwise. */

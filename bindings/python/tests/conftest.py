@@ -81,7 +81,7 @@ def counter():
 
 
 def moves(counter, call):
-    """Whether the count moves during the call, given many chances, since a short call may be over too soon."""
+    """Tells whether the count moves during the call, given many chances, since a short call may be over too soon."""
     for _ in range(200):
         before = counter[0]
         call()

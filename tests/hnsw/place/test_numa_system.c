@@ -143,7 +143,7 @@ START_TEST(a_node_that_is_not_there) {
 }
 END_TEST
 
-/* Whether the system, or a container, forbids what is to be tested. */
+/* Tells whether the system, or a container, forbids what is to be tested. */
 static int forbidden(void) {
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_numa_ops ops = sl_numa_ops_of(NULL);

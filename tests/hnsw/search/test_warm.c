@@ -253,7 +253,7 @@ static void on_system_call(int signal, siginfo_t *info, void *context) {
 }
 
 /* From here on system calls of this thread end in on_system_call, but for asking how many faults there were and for
- * the end. Whether the system could do that. */
+ * the end. Tells whether the system could do that. */
 static int bar_system_calls(void) {
 #define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
     struct sock_filter rules[] = {
@@ -277,7 +277,7 @@ static long faults(void) {
     return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* Runs `work` in a child, which reports its findings. Whether there was a child. */
+/* Runs `work` in a child, which reports its findings. Tells whether there was a child. */
 static int in_child(void (*work)(const void *), const void *argument) {
     int how;
     memset(found, 0, sizeof *found);

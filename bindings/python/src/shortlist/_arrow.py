@@ -45,7 +45,7 @@ def module() -> Any:
 
 
 def is_array(values: object) -> bool:
-    """Whether values is an array of pyarrow's."""
+    """Tells whether values is an array of pyarrow's."""
     arrow = sys.modules.get("pyarrow")
     return arrow is not None and isinstance(values, (arrow.Array, arrow.ChunkedArray))
 

@@ -136,7 +136,7 @@ class Tuned:
 
     @property
     def reached(self) -> bool:
-        """Whether the target was reached."""
+        """Tells whether the target was reached."""
         return self.limit is None
 
 
@@ -301,12 +301,12 @@ class Index:
 
     @property
     def read_only(self) -> bool:
-        """Whether ``add`` and ``delete`` are refused."""
+        """Tells whether ``add`` and ``delete`` are refused."""
         return self._read_only
 
     @property
     def closed(self) -> bool:
-        """Whether ``close`` was called."""
+        """Tells whether ``close`` was called."""
         return self._core.closed
 
     def add(

@@ -166,7 +166,7 @@ def _width(value: Value) -> int:
 
 
 def _keeps_rows(node: Node, values: Sequence[Value], width: int) -> bool:
-    """Whether what is made is (N, width) again, or (N,) of width 1."""
+    """Tells whether what is made is (N, width) again, or (N,) of width 1."""
     axes = _axes(node, values)
     if node.op_type == "Flatten":
         return bool(_attributes(node).get("axis", 1) == 1)
