@@ -224,8 +224,8 @@ typedef struct sl_numa_ops {
  * Threads: any number may search at once, each with its own searcher or by batch calls. check and get calls are safe
  * beside searches. add, delete, drop_damaged, reserve, tune, save, sync and free need the handle to themselves.
  * fork(): a child may search every handle, and change an index in memory. Batch calls of a child use one thread if the
- * parent's used several. SL_EBUSY refuses a child that changes the file of a writable or exclusive handle: it opens
- * that file itself.
+ * parent's used several. SL_EBUSY refuses a child that changes the file of a writable or exclusive handle, or saves or
+ * checks a writable handle: it opens that file itself.
  * Memory: add, save and tune may renumber some thousand vectors or more. Ids stay, memory moves. */
 typedef struct sl_index sl_index;
 
@@ -525,7 +525,7 @@ typedef struct sl_check_report {
 
 /* Verifies a whole index: the file's checksums, every invariant of the graph, reachability. Holes stay holes. SL_OK:
  * all holds; the sampled recall is yours to judge. SL_ECORRUPT: the message has the first fault. *report is filled in
- * both cases. */
+ * both cases. SL_EBUSY: this process was forked from the one that writes the file. */
 SL_API SL_MUST_USE sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report);
 
 /* Deletes every vector of a writable index whose record fails its checksum. *dropped is their number. A check with
@@ -551,8 +551,8 @@ SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size
  * be saved over its file. On failure path is as it was, unless the message says that only the folder's sync failed. The
  * file gets mode and owner of the one opened or replaced (docs/FORMAT.md).
  *   SL_EBUSY      path is being written in place (sync makes that durable), or an exclusive handle claims it; another
- *                 changed the file that the index was opened from (open it again, exclusive, and repeat the change); or
- *                 another has had path's folder locked for 10 s
+ *                 changed the file that the index was opened from (open it again, exclusive, and repeat the change);
+ *                 another has had path's folder locked for 10 s; or the handle's writer is this process's parent
  *   SL_ECORRUPT   the mapped file is damaged
  *   SL_EIO, SL_ENOSPC */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);

@@ -41,7 +41,7 @@ sl_status sl_writable_check_owner(const sl_writable *file) {
         return fstat(file->fd, &info) == 0 && (uint64_t)info.st_size < file->size ? fail_written_over(file) : SL_OK;
     return sl_fail(SL_EBUSY,
                    "%s: process %d opened it to be written, and this one was forked from that: only that one "
-                   "may write; open the file again here once it is closed there",
+                   "may write, save or check it; open the file again here, to write it once it is closed there",
                    file->store->path, file->owner);
 }
 

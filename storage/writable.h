@@ -51,8 +51,9 @@ typedef struct sl_writable {
 sl_status sl_writable_open(sl_store *store, const sl_allocator *allocator, const sl_file_ops *ops, uint64_t log_bytes,
                            sl_writable **out);
 
-/* Tells whether this process may write. Errors: SL_EBUSY: the process was forked from the one that opened the file. Or
- * a shorter file was copied over the file, so that the mapping has lost its end. */
+/* Tells whether this process may write. A forked child's mapping has bytes of before the fork beside bytes of after it,
+ * and is no state of the index to save or check. Errors: SL_EBUSY: the process was forked from the one that opened the
+ * file. Or a shorter file was copied over the file, so that the mapping has lost its end. */
 sl_status sl_writable_check_owner(const sl_writable *file);
 
 /* Tells whether the writer may go on: no sync has failed, the process may write, and nobody has written over the file.

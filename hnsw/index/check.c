@@ -327,6 +327,7 @@ static sl_status check_graph(sl_check *check) {
 
 sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    if (index->writer) SL_TRY(sl_writable_check_owner(index->writer));
     const uint64_t quiet = index->published ? sl_writable_quiet(index->store) : 0;
     sl_check check = {.index = index, .quiet = quiet};
     const sl_graph *graph = check.graph = sl_view_of(index, &check.view);

@@ -125,6 +125,7 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     sl_save_params mine;
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
+    if (index->writer) SL_TRY(sl_writable_check_owner(index->writer));
     sl_graph view;
     const sl_graph *graph = sl_view_of(index, &view);
     SL_TRY(check_room(graph, mine.room));

@@ -249,11 +249,12 @@ def test_a_fork_makes_no_second_writer(layout, ready, saved, x, more):
             lambda: writer.add(more[300:], ids=20_000 + np.arange(100)),
             lambda: writer.delete([3, 4]),
             writer.sync,
+            writer.check,
+            lambda: writer.save(saved),
+            lambda: writer.save(f"{saved}.copy"),
         ):
             with busy("forked"):
                 change()
-        with busy("being written"):
-            writer.save(saved)
         # Before and after the parent syncs.
         for _ in range(2):
             assert (writer.search(x[:200], k=1, ef=200)[0][:, 0] == np.arange(200)).all()
