@@ -1,4 +1,4 @@
-"""Every command doing its work: build, search, eval, truth, info, check, snapshot, convert, cpu, help."""
+"""Every command doing its work: build, search, truth, info, check, snapshot, convert, cpu, help."""
 
 import json
 import math
@@ -7,13 +7,9 @@ import re
 import struct
 import subprocess
 import unittest
-import xml.etree.ElementTree
 
 from harness import COMMAND, CommandTest, clustered, decode, npy
-
-N, DIM, QUERIES = 600, 12, 40
-BASE = clustered(N, DIM, 1)
-ASKED = clustered(QUERIES, DIM, 2)
+from indexed import ASKED, BASE, DIM, N, QUERIES, Indexed
 
 
 def score(metric, x, q):
@@ -30,19 +26,6 @@ def nearest(metric, base, q, k):
     sign = 1 if metric == "l2" else -1
     rows = sorted((sign * score(metric, x, q), i) for i, x in enumerate(base))[:k]
     return [i for _, i in rows], [sign * s for s, _ in rows]
-
-
-class Indexed(CommandTest):
-    def setUp(self):
-        super().setUp()
-        self.vectors("base.fbin", BASE)
-        self.vectors("queries.fbin", ASKED)
-
-    def build(self, *options, base="base.fbin", metric="cosine"):
-        return self.run_json("build", base, "-o", "x.sl", "--metric", metric, *options)
-
-    def truth(self, k=20, metric="cosine"):
-        self.run_ok("truth", "base.fbin", "queries.fbin", "-k", k, "--metric", metric, "-o", "truth.ibin")
 
 
 class Truth(Indexed):
@@ -363,170 +346,6 @@ class Search(Indexed):
         self.build()
         self.run_bad(1, "search", "x.sl", "queries.fbin", "-k", 3, "--recall", 0.9, "-o", "found.ibin",
                      says=["x.sl", "no tuned settings", "shortlist tune"])
-
-
-class Eval(Indexed):
-    def setUp(self):
-        super().setUp()
-        self.build("--refine", "f32", "--ef-build", 40, "--m", 4)
-        self.truth()
-
-    def recall_by_hand(self, ef, k):
-        self.run_ok("search", "x.sl", "queries.fbin", "-k", k, "--ef", ef, "-o", "found.ibin")
-        found, true = decode(self.path("found.ibin"))[0], decode(self.path("truth.ibin"))[0]
-        return sum(len(set(a) & set(b[:k])) for a, b in zip(found, true)) / (k * QUERIES)
-
-    def eval(self, *options):
-        return self.run_json("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, *options)
-
-    def test_recall_is_that_of_search(self):
-        points = self.eval("--ef", "10,14,40")["points"]
-        self.assertEqual([p["ef"] for p in points], [10, 14, 40])
-        for point in points:
-            self.assertAlmostEqual(point["recall"], self.recall_by_hand(point["ef"], 10), places=9)
-            self.assertGreater(point["qps"], 0)
-            self.assertGreater(point["p50_us"], 0)
-            self.assertGreaterEqual(point["p99_us"], point["p50_us"])
-            self.assertGreaterEqual(point["p999_us"], point["p99_us"])
-            self.assertGreater(point["evaluations"], 10)
-        self.assertLess(points[0]["recall"], points[2]["recall"])
-
-    def test_batch_call(self):
-        """All queries in one call find what one query a call finds."""
-        for options in ((), ("--threads", 2), self.processes("2")):
-            point = self.eval("--ef", 20, *options)["points"][0]
-            self.assertGreater(point["batch_qps"], 0)
-            self.assertAlmostEqual(point["batch_recall"], point["recall"], delta=0.02)
-
-    def test_evaluations_are_those_of_search(self):
-        point = self.eval("--ef", "30")["points"][0]
-        told = self.run_json("search", "x.sl", "queries.fbin", "-k", 10, "--ef", 30, "-o", "found.ibin")
-        self.assertAlmostEqual(point["evaluations"], told["evaluations"], places=5)
-
-    def test_defaults_cover_the_range_and_rise(self):
-        points = self.eval("--repeat", 1)["points"]
-        depths = [p["ef"] for p in points]
-        self.assertEqual(depths, sorted(set(depths)))
-        self.assertEqual((depths[0], depths[-1]), (10, N))
-
-    def test_smallest_ef_for_a_recall(self):
-        told = self.eval("--recall", "0.9,0.98", "--repeat", 1)
-        # Settings passed on the way are not worth a batch.
-        found = [row["ef"] for row in told["at"]]
-        for point in told["points"]:
-            self.assertEqual(point["batch_qps"] is None, point["ef"] not in found)
-        self.assertEqual([row["target"] for row in told["at"]], [0.9, 0.98])
-        for row in told["at"]:
-            self.assertTrue(row["reached"])
-            self.assertGreaterEqual(row["recall"], row["target"])
-            self.assertAlmostEqual(row["recall"], self.recall_by_hand(row["ef"], 10), places=9)
-            if row["ef"] > 10:
-                self.assertLess(self.recall_by_hand(row["ef"] - 1, 10), row["target"])
-            self.assertGreater(row["qps"], 0)
-            self.assertIn(row["ef"], [p["ef"] for p in told["points"]])
-
-    def test_recall_out_of_reach(self):
-        """Truth of far vectors: these are not found."""
-        truth = decode(self.path("truth.ibin"))[0]
-        self.vectors("truth.ibin", [[row[0]] + [i for i in range(N) if i not in row][:9] for row in truth])
-        at = self.eval("--recall", "0.5", "--repeat", 1)["at"]
-        self.assertFalse(at[0]["reached"])
-        self.assertLessEqual(at[0]["recall"], 0.1)
-        out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--recall", "0.5", "--repeat", 1)
-        self.assertIn("not reached", out)
-
-    def processes(self, counts):
-        """--procs, sharing CPUs by name where there are too few of them."""
-        cpus = sorted(os.sched_getaffinity(0))
-        few = max(map(int, counts.split(","))) > len(cpus)
-        return ("--procs", counts, "--pin", ",".join(map(str, cpus[:64]))) if few else ("--procs", counts)
-
-    def test_threads_and_processes(self):
-        plain = self.eval("--ef", "20")
-        cpu = min(os.sched_getaffinity(0))
-        two = self.processes("2")
-        for options in (("--threads", 3), two, (*two, "--threads", 2), (*two, "--place", "dram"), ("--place", "map"),
-                        ("--pin", cpu), ("--threads", 2, "--pin", cpu), ("--procs", 2, "--pin", cpu)):
-            with self.subTest(options=options):
-                told = self.eval("--ef", "20", *options)
-                self.assertEqual(told["points"][0]["recall"], plain["points"][0]["recall"])
-                self.assertAlmostEqual(told["points"][0]["evaluations"], plain["points"][0]["evaluations"], places=5)
-        self.assertEqual((told["procs"], told["threads"], told["place"]), (2, 1, "map"))
-
-    def test_processes_side_by_side(self):
-        told = self.eval("--ef", "20,40", *self.processes("1,3"))
-        self.assertEqual((told["procs"], told["place"]), (3, "map"))
-        for point in told["points"]:
-            one, three = point["procs"]
-            self.assertEqual([len(group["qps_each"]) for group in (one, three)], [1, 3])
-            self.assertEqual([one["n"], three["n"]], [1, 3])
-            self.assertAlmostEqual(one["qps"], one["qps_each"][0], delta=1e-6 * one["qps"])
-            self.assertEqual([one["ratio"][word] for word in ("low", "median", "high")], [1, 1, 1])
-            for name in ("ratio", "batch_ratio"):
-                self.assertTrue(0 < three[name]["low"] <= three[name]["median"] <= three[name]["high"])
-            self.assertEqual([point[name] for name in ("qps", "p999_us")], [three[name] for name in ("qps", "p999_us")])
-        out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", 20, *self.processes("1,3"))
-        self.assertRegex(out, r"\n +20 +1 +\d+ +1\.00 .*\n +20 +3 +\d+ ")
-
-    @unittest.skipUnless(os.path.exists("/proc/self/smaps_rollup"), "the system does not tell the memory of a process")
-    def test_memory_is_shared(self):
-        """The index is there once: three processes hold it together, each a third."""
-        self.vectors("large.fbin", [[math.sin(i * j) for j in range(1, 65)] for i in range(4000)])
-        self.run_ok("build", "large.fbin", "-o", "x.sl", "--metric", "ip", "--refine", "f32", "--ef-build", 20)
-        self.vectors("queries.fbin", [[math.cos(i * j) for j in range(1, 65)] for i in range(1000)])
-        self.run_ok("truth", "large.fbin", "queries.fbin", "-k", 10, "--metric", "ip", "-o", "truth.ibin")
-        told = self.eval("--ef", "400", "--repeat", 1, *self.processes("3"))
-        self.assertEqual([row["n"] for row in told["memory"]], [1, 3])
-        one, three = told["memory"]
-        self.assertEqual((one["pss_least_bytes"], one["pss_most_bytes"]), (one["pss_bytes"], one["pss_bytes"]))
-        self.assertTrue(three["pss_least_bytes"] <= three["pss_bytes"] / 3 <= three["pss_most_bytes"])
-        if os.environ.get("SANITIZER") not in ("address", "thread"):
-            self.assertGreater(one["pss_bytes"], told["bytes_total"] / 2)
-            self.assertLess(three["pss_most_bytes"], one["pss_bytes"])
-        alone = self.eval("--ef", "20", "--repeat", 1)["memory"]
-        self.assertEqual([row["n"] for row in alone], [1])
-
-    def test_more_processes_than_cpus(self):
-        cpus = len(os.sched_getaffinity(0))
-        self.run_bad(1, "eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--procs", f"1,{cpus + 1}",
-                     says=[f"--procs is {cpus + 1}", "--pin"])
-
-    def test_pin_to_no_cpu(self):
-        for options in ((), ("--procs", 2), ("--procs", "1,2")):
-            done = self.start("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--pin", 99999, *options)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("CPU 99999", done.stderr)
-
-    def test_plot(self):
-        self.eval("--ef", "10,20,40,80", "--plot", "p.svg")
-        root = xml.etree.ElementTree.fromstring(self.read("p.svg"))
-        svg = "{http://www.w3.org/2000/svg}"
-        self.assertEqual(root.tag, svg + "svg")
-        self.assertEqual(len(root.findall(f".//{svg}circle")), 4)
-        words = [t.text for t in root.iter(svg + "text")]
-        for word in ("recall@10", "queries a second", "1.00"):
-            self.assertIn(word, words)
-        for circle in root.iter(svg + "circle"):
-            self.assertTrue(76 <= float(circle.get("cx")) <= 696 and 48 <= float(circle.get("cy")) <= 422)
-
-    def test_truth_that_does_not_fit(self):
-        truth = decode(self.path("truth.ibin"))[0]
-        self.vectors("short.ibin", truth[:-1])
-        self.run_bad(1, "eval", "x.sl", "queries.fbin", "short.ibin", "-k", 10,
-                     says=["short.ibin", "39 rows", "40 queries"])
-        self.vectors("narrow.ibin", [row[:9] for row in truth])
-        self.run_bad(1, "eval", "x.sl", "queries.fbin", "narrow.ibin", "-k", 10, says=["narrow.ibin", "-k is 10"])
-        truth[3][5] = -1
-        self.vectors("holes.ibin", truth)
-        self.run_bad(1, "eval", "x.sl", "queries.fbin", "holes.ibin", "-k", 10,
-                     says=["holes.ibin, row 3", "5 neighbours"])
-        self.run_ok("eval", "x.sl", "queries.fbin", "holes.ibin", "-k", 5, "--ef", 10, "--repeat", 1)
-        self.run_bad(1, "eval", "x.sl", "queries.fbin", "queries.fbin", "-k", 10, says=["queries.fbin", "ids"])
-
-    def test_text(self):
-        out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", "10,20")
-        self.assertRegex(out, r"ef +recall@10 +queries/s +in batch/s +its recall +p50 us +p99 us +p99.9 us +evaluations\n"
-                              r" +10 +(0\.\d{4}) +\d+ +\d+ +\1 ")
 
 
 class InfoAndCheck(Indexed):

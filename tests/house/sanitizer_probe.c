@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 100000 };
+enum { COUNT = 100000, LOCKED = 5000 };
 
 static int clean(void) {
     long *values = malloc(COUNT * sizeof *values);
@@ -22,12 +22,12 @@ static int clean(void) {
             sum += values[COUNT - 1 - i];
     }
 #pragma omp parallel for schedule(dynamic, 64)
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < LOCKED; i++) {
 #pragma omp critical
         again += values[i];
     }
     free(values);
-    return sum != again;
+    return sum != (long)COUNT * (COUNT - 1) / 2 || again != (long)LOCKED * (LOCKED - 1) / 2;
 }
 
 /* Each fault ends with 0 where nothing stops it. */

@@ -674,7 +674,7 @@ START_TEST(checks) {
 END_TEST
 
 int main(void) {
-    TCase *tests = tcase_create("delete");
+    TCase *tests = tcase_create("delete"), *threads = tcase_create("threads");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, what_is_left_is_found, 0, KINDS);
     tcase_add_test(tests, all_that_is_left_is_found);
@@ -684,15 +684,18 @@ int main(void) {
     tcase_add_test(tests, identical_vectors);
     tcase_add_loop_test(tests, all_or_nothing, 0, 2);
     tcase_add_test(tests, of_nothing);
-    tcase_add_loop_test(tests, added_again, 0, 2);
     tcase_add_test(tests, entry_points);
-    tcase_add_test(tests, all_deleted_and_others_added);
     tcase_add_test(tests, cancelled_adds);
-    tcase_add_test(tests, churn);
-    tcase_add_loop_test(tests, batches_that_scan, 0, 2);
     tcase_add_test(tests, partitions_that_are_gone);
-    tcase_add_test(tests, deaths_that_are_forgotten);
     tcase_add_test(tests, tuning);
     tcase_add_test(tests, checks);
-    return check_main("delete", &tests, 1);
+    /* Several threads add beside deleted vectors, or search for what is left. */
+    tcase_add_checked_fixture(threads, set_up, tear_down);
+    tcase_add_loop_test(threads, added_again, 0, 2);
+    tcase_add_test(threads, all_deleted_and_others_added);
+    tcase_add_test(threads, churn);
+    tcase_add_loop_test(threads, batches_that_scan, 0, 2);
+    tcase_add_test(threads, deaths_that_are_forgotten);
+    TCase *const cases[] = {tests, threads};
+    return check_main("delete", cases, 2);
 }

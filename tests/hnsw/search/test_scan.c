@@ -763,9 +763,13 @@ int main(void) {
         return 77;
     }
     TCase *all = tcase_create("kinds"), *one = tcase_create("one index"), *hostile = tcase_create("hostile");
+    TCase *threads = tcase_create("threads");
     tcase_add_loop_test(all, finds_what_walks_do, 0, 3 * KINDS);
+    tcase_add_checked_fixture(threads, set_up, tear_down);
+    tcase_add_test(threads, large_batches);
+    tcase_add_test(threads, tells_and_can_be_cancelled);
+    tcase_add_test(threads, memory_may_run_out);
     tcase_add_checked_fixture(one, set_up, tear_down);
-    tcase_add_test(one, large_batches);
     tcase_add_test(one, one_query_scans_alike);
     tcase_add_test(one, one_query_ranks_as_many);
     tcase_add_test(one, what_scores_alike_has_room);
@@ -779,10 +783,8 @@ int main(void) {
     tcase_add_loop_test(one, others_walk, 0, 2);
     tcase_add_test(one, any_k_and_rerank);
     tcase_add_test(one, searchers_serve_again);
-    tcase_add_test(one, tells_and_can_be_cancelled);
-    tcase_add_test(one, memory_may_run_out);
     tcase_add_loop_test(hostile, hostile_partitions_do_no_harm, 0, 3 * KINDS);
     tcase_add_test(hostile, centroids_without_a_score_are_left_out);
-    TCase *const cases[] = {all, one, hostile};
-    return check_main("scan", cases, 3);
+    TCase *const cases[] = {all, threads, one, hostile};
+    return check_main("scan", cases, 4);
 }
