@@ -3,6 +3,7 @@
 #ifndef SL_RANKER_NET_H
 #define SL_RANKER_NET_H
 
+#include "ranker/int8.h"
 #include "ranker/spec.h"
 
 #define SL_MAX_LAYERS (SL_MAX_HIDDEN + 1)
@@ -19,9 +20,25 @@ size_t sl_net_size(const sl_net_shape *shape);
 size_t sl_net_weight_at(const sl_net_shape *shape, size_t layer); /* offsets into the block, in floats */
 size_t sl_net_bias_at(const sl_net_shape *shape, size_t layer);
 
+/* A layer's numbers where they are not floats: its weights are codes[i * out + o] * scales[o]. */
+typedef enum sl_layer_type {
+    SL_LAYER_F32,
+    SL_LAYER_INT8,        /* inputs in u8 by a range that is known ahead */
+    SL_LAYER_INT8_DYNAMIC /* inputs in u8, each row by the range of its own values */
+} sl_layer_type;
+typedef struct sl_layer_codes {
+    sl_layer_type type;
+    sl_int8_range input;
+    const int8_t *codes;
+    const float *scales;
+} sl_layer_codes;
+
 /* ---- Serving. Weights are packed once. A net does not change, and any thread may use it. ---- */
 typedef struct sl_net sl_net;
-sl_status sl_net_create(const sl_net_shape *shape, const float *weights, const sl_allocator *allocator, sl_net **out);
+/* Parameters: `codes` has an entry for each layer; NULL: all layers are floats. An INT8 layer takes from `weights` its
+ * biases alone. */
+sl_status sl_net_create(const sl_net_shape *shape, const float *weights, const sl_layer_codes *codes,
+                        const sl_allocator *allocator, sl_net **out);
 void sl_net_free(sl_net *net);
 
 /* One thread's scratch: buffers, products by row count, made when first needed, and one scratch pad for all. It runs on

@@ -1,8 +1,10 @@
 /* A net that serves: weights packed once, and tiles of rows whose activations stay in the second-level cache. */
 #include "base/prefetch.h"
 #include "ranker/loops.h"
+#include "ranker/net_int8.h"
 #include "ranker/net_product.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Products are made for row counts of 1, 2 and multiples of this. Rows that fill up a count are computed and
@@ -24,8 +26,10 @@ struct sl_net {
     sl_net_shape shape;
     const sl_loops *loops;
     size_t tile_rows; /* a multiple of GRANULE */
-    float *weights;   /* the whole block, as it was given */
+    float *weights;   /* the whole block, as it was given; NULL if no layer is of floats */
     sl_packed *packed[SL_MAX_LAYERS];
+    sl_int8_layer *int8[SL_MAX_LAYERS]; /* NULL: a layer of floats */
+    int has_int8;
 };
 
 struct sl_net_run {
@@ -37,6 +41,7 @@ struct sl_net_run {
     const float *zeros;
     float *tiles[2];              /* by turns a layer's inputs and its outputs, of a tile */
     size_t input_size, tile_size; /* in bytes */
+    sl_int8_run int8;             /* of a net with INT8 layers */
 };
 
 static size_t widest(const sl_net_shape *shape, size_t from) {
@@ -56,24 +61,38 @@ static size_t tile_rows_of(const sl_net_shape *shape) {
     return rows < GRANULE ? GRANULE : rows > MOST_TILE ? MOST_TILE : rows;
 }
 
-sl_status sl_net_create(const sl_net_shape *shape, const float *weights, const sl_allocator *allocator, sl_net **out) {
+static sl_status make_layer(sl_net *net, const float *weights, const sl_layer_codes *codes, size_t l) {
+    const sl_net_shape *shape = &net->shape;
+    const sl_layer_codes *next = codes && l + 1 < shape->layers ? &codes[l + 1] : NULL;
+    if (codes && codes[l].type != SL_LAYER_F32) {
+        net->has_int8 = 1;
+        return sl_int8_layer_create(shape, l, &codes[l], weights + sl_net_bias_at(shape, l), next, &net->allocator,
+                                    &net->int8[l]);
+    }
+    if (!net->weights) {
+        void *block;
+        size_t size = sl_net_size(shape) * sizeof *weights;
+        SL_TRY(sl_mem_alloc(&net->allocator, size, &block));
+        net->weights = block;
+        memcpy(net->weights, weights, size);
+    }
+    return sl_packed_create(weights + sl_net_weight_at(shape, l), net->tile_rows, shape->width[l], shape->width[l + 1],
+                            &net->allocator, &net->packed[l]);
+}
+
+sl_status sl_net_create(const sl_net_shape *shape, const float *weights, const sl_layer_codes *codes,
+                        const sl_allocator *allocator, sl_net **out) {
     *out = NULL;
     sl_status status;
     void *block;
-    size_t size = sl_net_size(shape) * sizeof(float);
     SL_TRY(sl_mem_alloc(allocator, sizeof(sl_net), &block));
     sl_net *net = block;
     net->allocator = *allocator;
     net->shape = *shape;
     net->loops = sl_loops_get();
     net->tile_rows = tile_rows_of(shape);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, size, &block), fail);
-    net->weights = block;
-    memcpy(net->weights, weights, size);
     for (size_t l = 0; l < shape->layers; l++)
-        SL_TRY_GOTO(sl_packed_create(weights + sl_net_weight_at(shape, l), net->tile_rows, shape->width[l],
-                                     shape->width[l + 1], allocator, &net->packed[l]),
-                    fail);
+        SL_TRY_GOTO(make_layer(net, weights, codes, l), fail);
     *out = net;
     return SL_OK;
 fail:
@@ -84,8 +103,10 @@ fail:
 void sl_net_free(sl_net *net) {
     if (!net) return;
     sl_allocator allocator = net->allocator;
-    for (size_t l = 0; l < net->shape.layers; l++)
+    for (size_t l = 0; l < net->shape.layers; l++) {
         sl_packed_free(net->packed[l]);
+        sl_int8_layer_free(net->int8[l], &allocator);
+    }
     sl_mem_free(&allocator, net->weights, sl_net_size(&net->shape) * sizeof(float));
     sl_mem_free(&allocator, net, sizeof *net);
 }
@@ -115,6 +136,10 @@ sl_status sl_net_run_create(const sl_net *net, size_t max_rows, const sl_allocat
         run->tiles[i] = block;
     }
     SL_TRY_GOTO(sl_products_create(allocator, &run->products), fail);
+    if (net->has_int8) {
+        size_t rows = net->tile_rows > FIRST_TILE ? net->tile_rows : FIRST_TILE;
+        SL_TRY_GOTO(sl_int8_run_create(&net->shape, rows, allocator, &run->int8), fail);
+    }
     *out = run;
     return SL_OK;
 fail:
@@ -126,6 +151,7 @@ void sl_net_run_free(sl_net_run *run) {
     if (!run) return;
     sl_allocator allocator = run->allocator;
     sl_products_free(run->products);
+    sl_int8_run_free(&run->int8, &allocator);
     for (size_t i = 0; i < 2; i++)
         sl_mem_free(&allocator, run->tiles[i], run->tile_size);
     sl_mem_free(&allocator, run->input, run->input_size);
@@ -157,10 +183,11 @@ static sl_activation activation_of(const sl_net_shape *shape, size_t layer) {
     return layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
 }
 
-/* oneDNN's ReLU gives 0 for NaN, and the row's outputs would look as good as any. A NaN or infinity among a row's
- * inputs makes every sum of the first layer not finite. So one sum tells: 0 times it is added to the outputs. */
+/* oneDNN's ReLU gives 0 for NaN, and so do codes. The row's outputs would look as good as any. A NaN or infinity among
+ * a row's inputs makes every sum of the first layer not finite. So one sum tells: 0 times it is added to the outputs.
+ */
 static int hides_nan(const sl_net *net) {
-    return sl_net_has_onednn() && net->shape.activation == SL_RELU && net->shape.layers > 1;
+    return net->has_int8 || (sl_net_has_onednn() && net->shape.activation == SL_RELU && net->shape.layers > 1);
 }
 
 static void add_taint(const sl_net *net, const float *taint, size_t rows, float *out) {
@@ -187,27 +214,65 @@ static sl_status multiply(sl_net_run *run, const sl_product_shape *shape, const 
     return SL_OK;
 }
 
-/* Runs layers `first` to the last on `rows` rows at x. x has room for bucket_of(rows) rows and is not tiles[turn]. */
-static sl_status run_layers(sl_net_run *run, size_t first, size_t turn, const float *x, size_t rows, float *out) {
+/* Rows between two layers: floats, or codes in the INT8 scratch. */
+typedef struct tile_rows {
+    size_t rows;
+    const float *x;    /* NULL: codes */
+    size_t turn;       /* of the tile that the next floats go to */
+    size_t codes_turn; /* of the scratch with the codes, and of that which the next codes go to */
+} tile_rows;
+
+static sl_status run_f32(sl_net_run *run, size_t l, tile_rows *tile, float *out) {
     const sl_net_shape *shape = &run->net->shape;
-    size_t bucket = bucket_of(rows);
-    for (size_t l = first; l < shape->layers; l++) {
-        sl_product_shape product = {.rows = bucket,
-                                    .in = shape->width[l],
-                                    .out = shape->width[l + 1],
-                                    .stride = shape->width[l],
-                                    .has_bias = 1,
-                                    .activation = activation_of(shape, l),
-                                    .packed = run->net->packed[l],
-                                    .threads = 1};
-        const float *weights = run->net->weights + sl_net_weight_at(shape, l);
-        int to_caller = l + 1 == shape->layers && bucket == rows;
-        float *y = to_caller ? out : run->tiles[turn];
-        SL_TRY(multiply(run, &product, x, weights, y));
-        x = y;
-        turn = !turn;
+    size_t bucket = bucket_of(tile->rows);
+    sl_product_shape product = {.rows = bucket,
+                                .in = shape->width[l],
+                                .out = shape->width[l + 1],
+                                .stride = shape->width[l],
+                                .has_bias = 1,
+                                .activation = activation_of(shape, l),
+                                .packed = run->net->packed[l],
+                                .threads = 1};
+    const float *weights = run->net->weights + sl_net_weight_at(shape, l);
+    int to_caller = l + 1 == shape->layers && bucket == tile->rows;
+    float *y = to_caller ? out : run->tiles[tile->turn];
+    SL_TRY(multiply(run, &product, tile->x, weights, y));
+    tile->x = y;
+    tile->turn = !tile->turn;
+    return SL_OK;
+}
+
+static void run_int8(sl_net_run *run, size_t l, tile_rows *tile, float *out) {
+    const sl_net_shape *shape = &run->net->shape;
+    const sl_int8_layer *layer = run->net->int8[l];
+    if (tile->x) {
+        const sl_int8_inputs inputs = {tile->x, shape->width[l], tile->rows, 0, shape->width[l]};
+        sl_int8_take(&run->int8, layer, &inputs, tile->codes_turn, 0);
     }
-    if (x != out) memcpy(out, x, rows * shape->width[shape->layers] * sizeof *out);
+    if (layer->next_factor) {
+        sl_int8_give(&run->int8, layer, tile->rows, tile->codes_turn, NULL);
+        tile->x = NULL;
+        tile->codes_turn = !tile->codes_turn;
+        return;
+    }
+    sl_activation activation = activation_of(shape, l);
+    float *y = l + 1 == shape->layers ? out : run->tiles[tile->turn];
+    sl_int8_give(&run->int8, layer, tile->rows, tile->codes_turn, y);
+    if (activation != SL_LINEAR) run->net->loops->activate(y, tile->rows * shape->width[l + 1], activation, y);
+    tile->x = y;
+    tile->turn = !tile->turn;
+}
+
+/* Runs layers `first` to the last. tile->x has room for bucket_of(rows) rows and is not tiles[turn]. */
+static sl_status run_layers(sl_net_run *run, size_t first, tile_rows tile, float *out) {
+    const sl_net_shape *shape = &run->net->shape;
+    for (size_t l = first; l < shape->layers; l++) {
+        if (run->net->int8[l])
+            run_int8(run, l, &tile, out);
+        else
+            SL_TRY(run_f32(run, l, &tile, out));
+    }
+    if (tile.x != out) memcpy(out, tile.x, tile.rows * shape->width[shape->layers] * sizeof *out);
     return SL_OK;
 }
 
@@ -223,7 +288,7 @@ sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out) {
         float taint[MOST_TILE], *to = out + at * shape->width[shape->layers];
         const float *x = run->input + at * shape->width[0];
         tile = next_tile(rows - at, run->net->tile_rows);
-        SL_TRY(run_layers(run, 0, 0, x, tile, to));
+        SL_TRY(run_layers(run, 0, (tile_rows){.rows = tile, .x = x}, to));
         if (!hides_nan(run->net)) continue;
         for (size_t r = 0; r < tile; r++, x += shape->width[0])
             taint[r] = run->net->loops->dot(x, run->zeros, shape->width[0]);
@@ -242,17 +307,35 @@ static void fill_empty(const sl_first_part *part, const float *bias, size_t widt
     }
 }
 
+/* Codes hide what is not finite: such rows get NaN. */
+static void run_int8_first(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride, size_t rows,
+                           float *out) {
+    const sl_int8_inputs inputs = {x, stride, rows, part->from, part->count};
+    size_t width = run->net->shape.width[1];
+    sl_int8_part(&run->int8, run->net->int8[0], &inputs, part->with_bias, out);
+    for (size_t r = 0; r < rows; r++) {
+        float taint = run->net->loops->dot(x + r * stride, run->zeros, part->count);
+        for (size_t o = 0; taint != 0 && o < width; o++)
+            out[r * width + o] = NAN;
+    }
+}
+
 sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride, size_t rows,
                            float *out) {
     const sl_net_shape *shape = &run->net->shape;
     size_t width = shape->width[1];
-    const float *weights = run->net->weights + part->from * width;
-    const float *bias = run->net->weights + sl_net_bias_at(shape, 0);
+    const sl_int8_layer *int8 = run->net->int8[0];
+    const float *weights = int8 ? NULL : run->net->weights + part->from * width;
+    const float *bias = int8 ? int8->bias : run->net->weights + sl_net_bias_at(shape, 0);
     if (part->from > shape->width[0] || part->count > shape->width[0] - part->from)
         return sl_fail(SL_EINVAL, "inputs %zu to %zu of a layer of %zu", part->from, part->from + part->count,
                        shape->width[0]);
     if (part->count == 0) {
         fill_empty(part, bias, width, rows, out);
+        return SL_OK;
+    }
+    if (int8) {
+        run_int8_first(run, part, x, stride, rows, out);
         return SL_OK;
     }
     for (size_t at = 0, tile; at < rows; at += tile) {
@@ -307,7 +390,7 @@ sl_status sl_net_run_rest(sl_net_run *run, const float *user, const float *const
         tile = next_tile(rows - at, run->net->tile_rows);
         float taint[MOST_TILE];
         join_tile(run, &sums, at, tile, run->tiles[0], taint);
-        SL_TRY(run_layers(run, 1, 1, run->tiles[0], tile, out + at * outputs));
+        SL_TRY(run_layers(run, 1, (tile_rows){.rows = tile, .x = run->tiles[0], .turn = 1}, out + at * outputs));
         if (hides_nan(run->net)) add_taint(run->net, taint, tile, out + at * outputs);
     }
     return SL_OK;

@@ -101,7 +101,7 @@ sl_status sl_ranker_make(sl_features *features, sl_weights *weights, const sl_al
     sl_shape_of(features, &ranker->shape);
     SL_TRY_GOTO(make_names(ranker), fail);
     if (ranker->shape.layers)
-        SL_TRY_GOTO(sl_net_create(&ranker->shape, ranker->weights.dense, allocator, &ranker->net), fail);
+        SL_TRY_GOTO(sl_net_create(&ranker->shape, ranker->weights.dense, NULL, allocator, &ranker->net), fail);
     *out = ranker;
     return SL_OK;
 fail:

@@ -69,7 +69,7 @@ static void make_fixture(fixture *f, const sl_net_shape *shape, const sl_allocat
         reference_forward(shape, weights, inputs + r * in, f->expected + r * out);
     free(weights);
     free(inputs);
-    ck_ok(sl_net_create(shape, f->weights, &f->allocator, &f->net));
+    ck_ok(sl_net_create(shape, f->weights, NULL, &f->allocator, &f->net));
     ck_ok(sl_net_run_create(f->net, MOST_ROWS, &f->allocator, &f->run));
 }
 
@@ -288,7 +288,7 @@ END_TEST
 static sl_status live(const fixture *f, const sl_allocator *allocator, float *out) {
     sl_net *net = NULL;
     sl_net_run *run = NULL;
-    sl_status status = sl_net_create(&f->shape, f->weights, allocator, &net);
+    sl_status status = sl_net_create(&f->shape, f->weights, NULL, allocator, &net);
     if (status == SL_OK) status = sl_net_run_create(net, 500, allocator, &run);
     if (status == SL_OK) {
         memcpy(sl_net_run_input(run), f->inputs, 500 * f->shape.width[0] * sizeof(float));
