@@ -103,6 +103,7 @@ static void json_feature(json *json, const sl_feature_info *feature) {
 
 static void json_model(const char *path, const sl_ranker *ranker, const sl_ranker_info *info) {
     sl_feature_info feature = {.struct_size = sizeof feature};
+    sl_layer_info layer = {.struct_size = sizeof layer};
     json json;
     json_begin(&json, stdout);
     json_text(&json, "model", path);
@@ -117,6 +118,10 @@ static void json_model(const char *path, const sl_ranker *ranker, const sl_ranke
     json_count(&json, "wide_size", info->wide_size);
     json_count(&json, "deep_inputs", info->deep_inputs);
     json_count(&json, "layers", info->layers);
+    json_open_array(&json, "dense_layers");
+    for (size_t i = 0; i < info->layers && sl_ranker_get_layer(ranker, i, &layer) == SL_OK; i++)
+        json_layer(&json, &layer);
+    json_close_array(&json);
     json_flag(&json, "uses_onednn", info->uses_onednn);
     json_open_array(&json, "features");
     for (size_t i = 0; i < info->features && sl_ranker_get_feature(ranker, i, &feature) == SL_OK; i++)
@@ -128,11 +133,15 @@ static void json_model(const char *path, const sl_ranker *ranker, const sl_ranke
 
 static void print_model(const char *path, const sl_ranker *ranker, const sl_ranker_info *info) {
     sl_feature_info feature = {.struct_size = sizeof feature};
+    sl_layer_info layer = {.struct_size = sizeof layer};
     printf("%s: a model, %s loss, %zu outputs; %zu parameters, %s in memory\n", path, loss_names[info->loss],
            info->outputs, info->parameters, text_of_size(info->bytes).text);
     printf("wide part of %zu weights, deep part of %zu inputs and %zu layers\n\n", info->wide_size, info->deep_inputs,
            info->layers);
-    printf("  %-24s %-6s %-5s %10s %5s  %s\n", "feature", "form", "side", "size", "dim", "part");
+    for (size_t i = 0; i < info->layers && sl_ranker_get_layer(ranker, i, &layer) == SL_OK; i++)
+        print_layer(&layer);
+    printf("%s  %-24s %-6s %-5s %10s %5s  %s\n", info->layers ? "\n" : "", "feature", "form", "side", "size", "dim",
+           "part");
     for (size_t i = 0; i < info->features && sl_ranker_get_feature(ranker, i, &feature) == SL_OK; i++)
         printf("  %-24s %-6s %-5s %10zu %5zu  %s\n", feature.name, form_names[feature.form], side_names[feature.side],
                feature.form == SL_FORM_DENSE ? feature.width : feature.size,

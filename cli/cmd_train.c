@@ -81,10 +81,6 @@ static int train_ranker(train_state *state) {
     return status == SL_OK ? EXIT_DONE : report_training(state, status);
 }
 
-static sl_status save_ranker(void *handle, const char *path, const sl_save_params *params) {
-    return sl_ranker_save(handle, path, params);
-}
-
 static void print_json(const train_state *state, const sl_ranker_info *info, const sl_system *system) {
     const sl_train_report *report = &state->report;
     json json;

@@ -103,6 +103,44 @@ int open_model(const char *path, sl_ranker **out, sl_ranker_info *info) {
     return report_status(path, status);
 }
 
+sl_status save_ranker(void *handle, const char *path, const sl_save_params *params) {
+    return sl_ranker_save(handle, path, params);
+}
+
+static const char *const precision_names[] = {"f32", "int8", "int8-dynamic"};
+
+static float largest_scale(const sl_layer_info *layer) {
+    float most = 0;
+    for (size_t o = 0; layer->weight_scales && o < layer->out; o++)
+        most = layer->weight_scales[o] > most ? layer->weight_scales[o] : most;
+    return most;
+}
+
+void json_layer(json *json, const sl_layer_info *layer) {
+    json_open_object(json, NULL);
+    json_text(json, "name", layer->name);
+    json_count(json, "in", layer->in);
+    json_count(json, "out", layer->out);
+    json_text(json, "precision", precision_names[layer->precision]);
+    json_count(json, "bytes", layer->bytes);
+    if (layer->weight_scales) json_real(json, "largest_weight_scale", (double)largest_scale(layer));
+    if (layer->precision == SL_PRECISION_INT8) {
+        json_real(json, "scale", (double)layer->scale);
+        json_count(json, "zero", (uint64_t)layer->zero);
+        json_real(json, "low", (double)layer->low);
+        json_real(json, "high", (double)layer->high);
+    }
+    json_close_object(json);
+}
+
+void print_layer(const sl_layer_info *layer) {
+    printf("  %-9s %6zu x %-6zu %-13s %10zu bytes", layer->name, layer->in, layer->out,
+           precision_names[layer->precision], layer->bytes);
+    if (layer->weight_scales) printf("  weights by up to %.4g", (double)largest_scale(layer));
+    if (layer->precision == SL_PRECISION_INT8) printf("  inputs %.4g to %.4g", (double)layer->low, (double)layer->high);
+    printf("\n");
+}
+
 int open_items(const char *path, const items_opening *how, sl_items **out) {
     progress progress;
     csv_file file = {0};

@@ -3,6 +3,8 @@
 #ifndef CLI_RANKING_H
 #define CLI_RANKING_H
 
+#include "cli/json_out.h"
+
 #include <shortlist_rank.h>
 
 #include <stdatomic.h>
@@ -29,6 +31,12 @@ const sl_column *find_column(const sl_table *table, const char *name);
 
 /* Opens a model and reads its facts. Returns an exit status; *out is NULL on failure. */
 int open_model(const char *path, sl_ranker **out, sl_ranker_info *info);
+/* A save_fn of a sl_ranker. */
+sl_status save_ranker(void *handle, const char *path, const sl_save_params *params);
+
+/* Tells of a dense layer: its sizes, precision, and range of inputs. */
+void json_layer(json *json, const sl_layer_info *layer);
+void print_layer(const sl_layer_info *layer);
 
 /* Opens an item table from its file, or builds it from a CSV file (.csv) whose ids are in column `id`. A table to be
  * changed is claimed, so that nobody changes it meanwhile. `wait`: seconds to wait for another changer. `progress`

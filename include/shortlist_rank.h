@@ -254,6 +254,138 @@ SL_API SL_MUST_USE sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_
 SL_API SL_MUST_USE sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors, size_t count,
                                                     sl_ranker **out);
 
+/* ---- Quantisation of dense layers (docs/internals/precision.md; Jacob et al. 2018, arXiv 1712.05877) */
+
+/* INT8: weights in s8 with a scale an output, inputs in u8 by a range that calibration found. INT8_DYNAMIC: inputs by
+ * the range of each row's own values. Sums are exact; a processor without VNNI gives the same bits. */
+typedef enum sl_precision { SL_PRECISION_F32 = 0, SL_PRECISION_INT8 = 1, SL_PRECISION_INT8_DYNAMIC = 2 } sl_precision;
+
+/* The range of a layer's inputs: all values; all but a share; the least divergence of distributions; the least squared
+ * error. MSE chooses the scales of weights likewise; the others take each output's largest weight. */
+typedef enum sl_calibration {
+    SL_CALIBRATION_MINMAX = 0,
+    SL_CALIBRATION_QUANTILE = 1,
+    SL_CALIBRATION_ENTROPY = 2,
+    SL_CALIBRATION_MSE = 3
+} sl_calibration;
+
+typedef struct sl_layer_info {
+    size_t struct_size;
+    const char *name; /* "dense.I", owned by the ranker */
+    size_t in, out;
+    sl_precision precision;
+    float scale; /* INT8: an input x has the code zero + x / scale, from 0 to 255; else 0 */
+    int zero;
+    float low, high;            /* what codes 0 and 255 stand for */
+    const float *weight_scales; /* one an output, owned by the ranker; NULL: F32 */
+    size_t bytes;               /* of the layer in a file */
+} sl_layer_info;
+/* Gives dense layer i of sl_ranker_info.layers. Errors: SL_EINVAL (no such layer). */
+SL_API SL_MUST_USE sl_status sl_ranker_get_layer(const sl_ranker *ranker, size_t i, sl_layer_info *out);
+
+typedef struct sl_quantize_params {
+    size_t struct_size;
+    sl_precision precision;     /* of the layers; default SL_PRECISION_INT8 */
+    const sl_precision *layers; /* one a layer, in place of `precision`; NULL */
+    const char *const *keep;    /* names of layers that stay F32 */
+    size_t keep_count;
+    sl_calibration calibration; /* default SL_CALIBRATION_MSE */
+    double quantile;            /* of QUANTILE: the share left out, from 0 to below 1; default 0.0001 */
+    int symmetric;              /* nonzero: the middle code stands for 0. Default 0: any code may */
+    int bias_correction;        /* nonzero (default): biases make up for the mean error of each output */
+    size_t rows;                /* to calibrate on, drawn from the source; default 4096 */
+    uint64_t seed;              /* of the draw */
+    sl_lookup_fn lookup;
+    void *lookup_ctx;
+    const sl_allocator *allocator;
+} sl_quantize_params;
+SL_API void sl_quantize_params_init_sized(sl_quantize_params *params, size_t struct_size);
+#define sl_quantize_params_init(params) sl_quantize_params_init_sized((params), sizeof *(params))
+
+/* Makes a model whose dense layers are in INT8. Labels of the rows are not read. The source is read twice.
+ * Errors: SL_EINVAL (no deep part; a model quantised already; no rows; a layer whose inputs are all 0), SL_ENOTFOUND (a
+ * layer's name), SL_EVALUE (inputs of a layer that are not finite; weights beyond what scales hold), as of encoding. */
+SL_API SL_MUST_USE sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows,
+                                                const sl_quantize_params *params, sl_ranker **out);
+
+/* A measure of accuracy: AUC and NDCG are better the higher, LOGLOSS and RMSE the lower. */
+typedef enum sl_measure {
+    SL_MEASURE_DEFAULT = 0, /* AUC under logistic loss, LOGLOSS under multi-class, RMSE under squared */
+    SL_MEASURE_AUC = 1,
+    SL_MEASURE_LOGLOSS = 2,
+    SL_MEASURE_NDCG = 3, /* needs groups */
+    SL_MEASURE_RMSE = 4
+} sl_measure;
+
+/* EXHAUSTIVE judges all choices of precision and calibration a layer, the fastest first, and ends with proof.
+ * ACCURACY_AWARE takes layers back to F32 by what each gains, as OpenVINO's tool of that name. BASIC falls back one
+ * layer at a time, then several, as Neural Compressor does. MSE takes back the layer of the largest squared error
+ * first. */
+typedef enum sl_strategy {
+    SL_STRATEGY_EXHAUSTIVE = 0,
+    SL_STRATEGY_ACCURACY_AWARE = 1,
+    SL_STRATEGY_BASIC = 2,
+    SL_STRATEGY_MSE = 3
+} sl_strategy;
+
+/* One choice as it was judged. Arrays have an entry a layer and last for the call. */
+typedef struct sl_trial {
+    size_t struct_size;
+    size_t number; /* from 1 */
+    size_t layers;
+    const sl_precision *precisions;
+    const sl_calibration *calibrations; /* of INT8 layers */
+    double value, drop;                 /* the measure, and how much worse than F32 it is */
+    double cost;                        /* modelled time of the dense layers over that of F32 */
+    int within;                         /* nonzero: drop is at most max_drop */
+} sl_trial;
+typedef void (*sl_trial_fn)(void *ctx, const sl_trial *trial);
+
+typedef struct sl_precision_search_params {
+    size_t struct_size;
+    const sl_quantize_params *quantize; /* keep, symmetric, quantile, bias_correction, rows, seed, lookup, allocator;
+                                           its calibration is that of the strategies but EXHAUSTIVE. NULL: defaults */
+    double max_drop;                    /* default 0.0005 */
+    int relative;                       /* nonzero: max_drop is a share of the measure of F32 */
+    sl_measure measure;
+    const char *group; /* column of the groups */
+    size_t ndcg_k;     /* default 10 */
+    sl_strategy strategy;
+    int leave_static, leave_dynamic; /* nonzero: no layer is INT8, or none is INT8_DYNAMIC */
+    size_t trials;                   /* at most; 0 (default): any number */
+    double timeout_s;                /* no trial begins later; 0 (default): none */
+    size_t threads;                  /* 0 (default): all */
+    sl_trial_fn trial;               /* called after each, on the calling thread */
+    void *trial_ctx;
+    sl_progress_fn progress; /* in trials; the total is not known ahead, and is 0 */
+    void *progress_ctx;
+} sl_precision_search_params;
+SL_API void sl_precision_search_params_init_sized(sl_precision_search_params *params, size_t struct_size);
+#define sl_precision_search_params_init(params) sl_precision_search_params_init_sized((params), sizeof *(params))
+
+typedef struct sl_precision_search_report {
+    size_t struct_size;
+    size_t trials;
+    size_t rows;       /* measured on */
+    double base_value; /* of F32 */
+    double value, drop;
+    double drop_error; /* standard error of drop, by the grouped jackknife over the rows; NaN: too few */
+    double cost;
+    int within;        /* nonzero: the model is within the bound and faster than F32 */
+    int proved;        /* nonzero: every choice of a lower cost was judged, and none is within the bound */
+    size_t blame;      /* layer whose codes alone cost most; SIZE_MAX where within */
+    double blame_drop; /* what they cost */
+    double seconds;
+} sl_precision_search_report;
+
+/* Finds the fastest precisions within an accuracy bound. eval NULL: accuracy is measured on `rows`, too. Where no
+ * choice is within the bound, *out is the one of the least drop, report->within is 0, and blame names a layer. Errors:
+ * those of sl_ranker_quantize and of reading labels; SL_EINVAL (max_drop, a measure that the loss or the rows lack),
+ * SL_ECANCELED. */
+SL_API SL_MUST_USE sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *rows,
+                                                        const sl_rows *eval, const sl_precision_search_params *params,
+                                                        sl_ranker **out, sl_precision_search_report *report);
+
 typedef struct sl_encoded {
     size_t struct_size;
     size_t rows;

@@ -133,6 +133,42 @@ void sl_predictor_params_init_sized(sl_predictor_params *params, size_t struct_s
     no_params(params, struct_size);
 }
 
+sl_status sl_ranker_get_layer(const sl_ranker *ranker, size_t i, sl_layer_info *out) {
+    (void)ranker;
+    (void)i;
+    (void)out;
+    return absent();
+}
+
+void sl_quantize_params_init_sized(sl_quantize_params *params, size_t struct_size) {
+    no_params(params, struct_size);
+}
+
+sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows, const sl_quantize_params *params,
+                             sl_ranker **out) {
+    (void)ranker;
+    (void)rows;
+    (void)params;
+    if (out) *out = NULL;
+    return absent();
+}
+
+void sl_precision_search_params_init_sized(sl_precision_search_params *params, size_t struct_size) {
+    no_params(params, struct_size);
+}
+
+sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *rows, const sl_rows *eval,
+                                     const sl_precision_search_params *params, sl_ranker **out,
+                                     sl_precision_search_report *report) {
+    (void)ranker;
+    (void)rows;
+    (void)eval;
+    (void)params;
+    (void)report;
+    if (out) *out = NULL;
+    return absent();
+}
+
 sl_status sl_predictor_create(const sl_ranker *ranker, const sl_predictor_params *params, sl_predictor **out) {
     (void)ranker;
     (void)params;

@@ -142,7 +142,7 @@ sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *train
         return sl_fail(SL_EVALUE, "a weight is not finite any more (epoch %llu): lower deep.rate or wide.rate",
                        (unsigned long long)trainer->position.epoch);
     size_t count = sl_model_describe(trainer->features, checkpoint->features_data, checkpoint->features_size,
-                                     sl_trainer_best(trainer), &layout, sections);
+                                     sl_trainer_best(trainer), &layout, NULL, sections);
     sections[count++] =
         (sl_section_source){SL_SECTION_TRAINER, 0, checkpoint->record, checkpoint->record_size, 0, NULL};
     return sl_store_save(checkpoint->path, &(sl_file_content){&sl_ranker_file, NULL, sections, count}, NULL, NULL,

@@ -3,8 +3,6 @@
 #include "ranker/model.h"
 #include "ranker/table.h"
 
-#include <xxhash.h>
-
 /* The parts of the rows that are kept to the end. */
 typedef struct evaluation {
     sl_allocator allocator;
@@ -48,19 +46,10 @@ static sl_status make_room(evaluation *e, size_t rows) {
     return status;
 }
 
-/* The number of a group is a hash of its value's text, so that a number and its text give the same. Rows without a
- * value are a group too. Two of a million groups meet with a chance of 1 in 36 million. */
 static sl_status read_groups(evaluation *e, const sl_table *block) {
     size_t number = sl_table_find(block, e->group);
     if (number == SIZE_MAX) return sl_fail_no_column(block, e->group, " to group the rows by");
-    for (size_t r = 0; r < block->rows; r++) {
-        sl_key key;
-        sl_status status = sl_cell_key(&block->columns[number], r, &key);
-        if (status != SL_OK) return sl_fail_at(status, block, r, e->group);
-        sl_key_text(&key);
-        e->groups[e->n + r] = key.kind == SL_KEY_MISSING ? 0 : XXH3_64bits(key.text, key.size);
-    }
-    return SL_OK;
+    return sl_table_groups(block, number, e->groups + e->n);
 }
 
 static sl_status read_block(evaluation *e, const sl_table *block) {

@@ -2,6 +2,7 @@
 #ifndef SL_RANKER_MODEL_H
 #define SL_RANKER_MODEL_H
 
+#include "ranker/coded.h"
 #include "ranker/features.h"
 #include "ranker/net.h"
 #include "ranker/sparse.h"
@@ -33,6 +34,7 @@ struct sl_ranker {
     sl_features *features;
     sl_net_shape shape; /* layers 0 without a deep part */
     sl_weights weights;
+    sl_coded coded;     /* the layers, where some are in codes; its block is NULL where all are floats */
     sl_net *net;        /* the net of those weights; NULL without a deep part */
     sl_tensor *tensors; /* the weights by name */
     size_t tensor_count;
@@ -54,8 +56,12 @@ void sl_weights_copy(sl_weights *to, const sl_weights *from, const sl_features *
 int sl_all_finite(const float *values, size_t count);
 void sl_shape_of(const sl_features *features, sl_net_shape *out);
 
-/* ranker.c: makes a ranker with one reference. It takes features and weights over, on failure too. */
-sl_status sl_ranker_make(sl_features *features, sl_weights *weights, const sl_allocator *allocator, sl_ranker **out);
+/* ranker.c: makes a ranker with one reference. It takes features, weights and coded over, on failure too.
+ * Parameters: coded NULL or without a block: all layers are floats. Else the weights' dense part is those of coded. */
+sl_status sl_ranker_make(sl_features *features, sl_weights *weights, sl_coded *coded, const sl_allocator *allocator,
+                         sl_ranker **out);
+/* Makes a copy of a model's features. */
+sl_status sl_features_copy(const sl_ranker *base, sl_features **out);
 sl_ranker *sl_ranker_retain(sl_ranker *ranker);
 
 #endif

@@ -18,7 +18,8 @@ static void put(sl_section_source *sections, size_t *count, uint32_t kind, const
 }
 
 size_t sl_model_describe(const sl_features *features, const void *features_data, size_t features_size,
-                         const sl_weights *weights, const sl_weights_layout *layout, sl_section_source *sections) {
+                         const sl_weights *weights, const sl_weights_layout *layout, const sl_coded *coded,
+                         sl_section_source *sections) {
     const float *block = weights->block;
     size_t count = 0;
     put(sections, &count, SL_SECTION_SPEC, features->spec->text, features->spec->text_size);
@@ -26,7 +27,10 @@ size_t sl_model_describe(const sl_features *features, const void *features_data,
     put(sections, &count, SL_SECTION_WIDE, block, layout->wide_size * sizeof *block);
     put(sections, &count, SL_SECTION_EMBEDDINGS, block + layout->embeddings_at,
         layout->embeddings_size * sizeof *block);
-    put(sections, &count, SL_SECTION_DENSE, block + layout->dense_at, layout->dense_size * sizeof *block);
+    if (coded && coded->block)
+        put(sections, &count, SL_SECTION_LAYERS, coded->block, coded->size);
+    else
+        put(sections, &count, SL_SECTION_DENSE, block + layout->dense_at, layout->dense_size * sizeof *block);
     return count;
 }
 
@@ -41,7 +45,7 @@ sl_status sl_ranker_save(const sl_ranker *ranker, const char *path, const sl_sav
     size_t size = 0;
     SL_TRY(sl_weights_layout_of(ranker->features, &ranker->shape, &layout));
     SL_TRY(sl_features_write(ranker->features, &ranker->allocator, &data, &size));
-    size_t count = sl_model_describe(ranker->features, data, size, &ranker->weights, &layout, sections);
+    size_t count = sl_model_describe(ranker->features, data, size, &ranker->weights, &layout, &ranker->coded, sections);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
     sl_status status =
         sl_store_save(path, &(sl_file_content){&sl_ranker_file, NULL, sections, count}, mine.file_ops, NULL, &progress);
@@ -120,7 +124,14 @@ static sl_status check_size(const sl_store *store, uint32_t kind, size_t floats)
 sl_status sl_model_check_sizes(const sl_store *store, const sl_weights_layout *layout) {
     SL_TRY(check_size(store, SL_SECTION_WIDE, layout->wide_size));
     SL_TRY(check_size(store, SL_SECTION_EMBEDDINGS, layout->embeddings_size));
-    return check_size(store, SL_SECTION_DENSE, layout->dense_size);
+    if (!sl_store_section(store, SL_SECTION_LAYERS)) return check_size(store, SL_SECTION_DENSE, layout->dense_size);
+    if (layout->dense_size && !sl_store_section(store, SL_SECTION_DENSE) &&
+        !sl_store_section(store, SL_SECTION_TRAINER))
+        return SL_OK;
+    return sl_fail(SL_ECORRUPT,
+                   "%s: section %u (%s) is beside the layers' floats, in a checkpoint, or has no layers; "
+                   "make the model again",
+                   store->path, SL_SECTION_LAYERS, sl_section_name(SL_SECTION_LAYERS));
 }
 
 static sl_status copy_part(const sl_store *store, uint32_t kind, float *to, size_t floats) {
@@ -139,7 +150,28 @@ sl_status sl_model_read_weights(const sl_store *store, const sl_weights_layout *
     return copy_part(store, SL_SECTION_DENSE, weights->block + layout->dense_at, layout->dense_size);
 }
 
+/* Reads layers in codes, and writes their floats into the weights. */
+static sl_status load_layers(const sl_store *store, const sl_net_shape *shape, const sl_allocator *allocator,
+                             sl_weights *weights, sl_coded *out) {
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_LAYERS);
+    void *block;
+    *out = (sl_coded){.block = NULL};
+    if (!section) return SL_OK;
+    if (section->size > SIZE_MAX) return sl_fail(SL_ENOMEM, "%s: its layers do not fit", store->path);
+    size_t size = (size_t)section->size;
+    SL_TRY(sl_mem_alloc(allocator, size, &block));
+    sl_status status = sl_store_copy(store, section, block, NULL);
+    if (status != SL_OK) {
+        sl_mem_free(allocator, block, size);
+        return status;
+    }
+    SL_TRY(damaged(sl_coded_read(shape, block, size, allocator, out), store, "its layers"));
+    sl_coded_weights(out, shape, weights->dense);
+    return SL_OK;
+}
+
 sl_status sl_model_open(const sl_store *store, const sl_allocator *allocator, sl_ranker **out) {
+    sl_coded coded;
     sl_features *features;
     sl_net_shape shape;
     sl_weights_layout layout;
@@ -154,7 +186,8 @@ sl_status sl_model_open(const sl_store *store, const sl_allocator *allocator, sl
     SL_TRY_GOTO(sl_model_check_sizes(store, &layout), fail);
     SL_TRY_GOTO(sl_weights_create(features, &shape, allocator, &weights), fail);
     status = sl_model_read_weights(store, &layout, &weights);
-    if (status == SL_OK) return sl_ranker_make(features, &weights, allocator, out);
+    if (status == SL_OK) status = load_layers(store, &shape, allocator, &weights, &coded);
+    if (status == SL_OK) return sl_ranker_make(features, &weights, &coded, allocator, out);
     sl_weights_free(&weights, features, &shape, allocator);
 fail:
     sl_features_free(features);

@@ -6,10 +6,11 @@
 
 enum { SL_MODEL_SECTIONS = 5 };
 
-/* Describes sections SPEC to DENSE of a model in sections[SL_MODEL_SECTIONS]. Returns their number.
- * Parameters: `features_data` comes from sl_features_write. */
+/* Describes sections SPEC to DENSE, or LAYERS, of a model in sections[SL_MODEL_SECTIONS]. Returns their number.
+ * Parameters: `features_data` comes from sl_features_write. coded NULL: all layers are floats. */
 size_t sl_model_describe(const sl_features *features, const void *features_data, size_t features_size,
-                         const sl_weights *weights, const sl_weights_layout *layout, sl_section_source *sections);
+                         const sl_weights *weights, const sl_weights_layout *layout, const sl_coded *coded,
+                         sl_section_source *sections);
 
 /* Reads the weights of a file into the block of `weights`, which was made for `layout`. Errors: SL_ECORRUPT. */
 sl_status sl_model_read_weights(const sl_store *store, const sl_weights_layout *layout, sl_weights *weights);

@@ -79,15 +79,22 @@ static void destroy(sl_ranker *ranker) {
     if (ranker->tensors) sl_mem_free(&allocator, ranker->tensors, most_tensors(ranker) * sizeof *ranker->tensors);
     sl_mem_free(&allocator, ranker->names, ranker->names_size);
     sl_weights_free(&ranker->weights, ranker->features, &ranker->shape, &allocator);
+    sl_coded_free(&ranker->coded, &allocator);
     sl_features_free(ranker->features);
     sl_mem_free(&allocator, ranker, sizeof *ranker);
 }
 
-sl_status sl_ranker_make(sl_features *features, sl_weights *weights, const sl_allocator *allocator, sl_ranker **out) {
+static const sl_layer_codes *codes_of(const sl_ranker *ranker) {
+    return ranker->coded.block ? ranker->coded.layers : NULL;
+}
+
+sl_status sl_ranker_make(sl_features *features, sl_weights *weights, sl_coded *coded, const sl_allocator *allocator,
+                         sl_ranker **out) {
     void *block;
     *out = NULL;
     sl_status status = sl_mem_alloc(allocator, sizeof(sl_ranker), &block);
     if (status != SL_OK) {
+        if (coded) sl_coded_free(coded, allocator);
         sl_weights_free(weights, features, NULL, allocator);
         sl_features_free(features);
         return status;
@@ -98,10 +105,15 @@ sl_status sl_ranker_make(sl_features *features, sl_weights *weights, const sl_al
     ranker->features = features;
     ranker->weights = *weights;
     *weights = (sl_weights){0};
+    if (coded) {
+        ranker->coded = *coded;
+        *coded = (sl_coded){.block = NULL};
+    }
     sl_shape_of(features, &ranker->shape);
     SL_TRY_GOTO(make_names(ranker), fail);
     if (ranker->shape.layers)
-        SL_TRY_GOTO(sl_net_create(&ranker->shape, ranker->weights.dense, NULL, allocator, &ranker->net), fail);
+        SL_TRY_GOTO(sl_net_create(&ranker->shape, ranker->weights.dense, codes_of(ranker), allocator, &ranker->net),
+                    fail);
     *out = ranker;
     return SL_OK;
 fail:
@@ -142,9 +154,10 @@ sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
                            .uses_onednn = sl_net_has_onednn()};
     for (size_t t = 0; t < ranker->tensor_count; t++)
         info.parameters += ranker->tensors[t].rows * ranker->tensors[t].columns;
-    /* The layers' weights are there twice: by name, and in the layout that predictions read. */
-    size_t packed = shape->layers ? sl_net_size(shape) : 0;
-    info.bytes = (ranker->weights.block_size + packed) * sizeof(float);
+    /* The layers' weights are there twice: by name, and in the layout that predictions read. Those in codes are there
+     * as in the file, too. */
+    size_t packed = shape->layers ? sl_net_size(shape) * sizeof(float) : 0;
+    info.bytes = ranker->weights.block_size * sizeof(float) + (ranker->coded.block ? 2 * ranker->coded.size : packed);
     for (size_t i = 0; i < features->count; i++)
         if (features->features[i].vocabulary && features->features[i].spec->shared == SIZE_MAX)
             info.bytes += sl_vocabulary_bytes(features->features[i].vocabulary);
@@ -202,7 +215,7 @@ sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Makes a copy of the features by writing and reading the bytes of a model file, which hold all of them. */
-static sl_status copy_features(const sl_ranker *base, sl_features **out) {
+sl_status sl_features_copy(const sl_ranker *base, sl_features **out) {
     void *data = NULL;
     size_t size = 0;
     sl_spec *spec;
@@ -238,13 +251,13 @@ sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors
     if (!base || (count && !tensors)) return sl_fail(SL_EINVAL, "base or tensors is NULL");
     sl_features *features;
     sl_weights weights;
-    SL_TRY(copy_features(base, &features));
+    SL_TRY(sl_features_copy(base, &features));
     sl_status status = sl_weights_create(features, &base->shape, &base->allocator, &weights);
     if (status != SL_OK) goto fail;
     sl_weights_copy(&weights, &base->weights, features, &base->shape);
     for (size_t i = 0; i < count; i++)
         SL_TRY_GOTO(set_tensor(base, &tensors[i], &weights), fail_weights);
-    return sl_ranker_make(features, &weights, &base->allocator, out);
+    return sl_ranker_make(features, &weights, NULL, &base->allocator, out);
 fail_weights:
     sl_weights_free(&weights, features, &base->shape, &base->allocator);
 fail:

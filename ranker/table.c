@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* ---- Tables and sources ---- */
 
@@ -270,5 +271,16 @@ sl_status sl_cell_key(const sl_column *column, size_t row, sl_key *key) {
         return sl_fail(SL_ETYPE, "a column of type %s has no single categories", sl_column_type_name(column->type));
     }
     key->kind = SL_KEY_INTEGER;
+    return SL_OK;
+}
+
+sl_status sl_table_groups(const sl_table *table, size_t column, uint64_t *out) {
+    for (size_t r = 0; r < table->rows; r++) {
+        sl_key key;
+        sl_status status = sl_cell_key(&table->columns[column], r, &key);
+        if (status != SL_OK) return sl_fail_at(status, table, r, table->columns[column].name);
+        sl_key_text(&key);
+        out[r] = key.kind == SL_KEY_MISSING ? 0 : XXH3_64bits(key.text, key.size);
+    }
     return SL_OK;
 }

@@ -92,7 +92,7 @@ sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows 
     sl_allocator allocator = trainer->allocator;
     sl_weights weights;
     sl_trainer_finish(trainer, &features, &weights);
-    return sl_ranker_make(features, &weights, &allocator, out);
+    return sl_ranker_make(features, &weights, NULL, &allocator, out);
 }
 
 sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train_params *params, sl_ranker **out) {
@@ -114,7 +114,7 @@ sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train
     }
     status = sl_train_first_weights(&data, &shape, &allocator, &weights);
     sl_dataset_free(&data);
-    if (status == SL_OK) return sl_ranker_make(features, &weights, &allocator, out);
+    if (status == SL_OK) return sl_ranker_make(features, &weights, NULL, &allocator, out);
     sl_features_free(features);
     return status;
 }

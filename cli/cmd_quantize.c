@@ -1,0 +1,348 @@
+#include "cli/commands.h"
+
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/ranking.h"
+#include "cli/system.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC };
+enum { LAYERS_KEPT = 16 };
+
+typedef struct quantize_options {
+    const char *data, *eval, *output, *group, *keep, *index;
+    double max_drop, quantile, timeout;
+    int relative, measure, mode, strategy, calibration, symmetric, no_bias_correction;
+    size_t k, rows, seed, trials, threads;
+    int progress, json;
+} quantize_options;
+
+typedef struct trial_row {
+    double value, drop, cost;
+    int within;
+    char layers[160];
+} trial_row;
+
+typedef struct quantize_state {
+    const quantize_options *options;
+    const char *model_path;
+    sl_ranker *ranker, *made;
+    sl_ranker_info info;
+    csv_file data, eval;
+    lookup lookup;
+    char *keep_text;
+    const char *kept[LAYERS_KEPT];
+    size_t kept_count;
+    trial_row *trials;
+    size_t trial_count, trial_room;
+    int out_of_memory;
+    sl_precision_search_report report;
+    double save_s;
+} quantize_state;
+
+static const char *const precision_names[] = {"f32", "int8", "int8-dynamic"};
+static const char *const calibration_names[] = {"minmax", "quantile", "entropy", "mse"};
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Trials
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* "int8:mse int8:minmax f32": a word a layer. */
+static void write_layers(const sl_trial *trial, char *text, size_t size) {
+    size_t used = 0;
+    *text = '\0';
+    for (size_t l = 0; l < trial->layers && used < size; l++) {
+        sl_precision precision = trial->precisions[l];
+        int is_static = precision == SL_PRECISION_INT8;
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", l ? " " : "", precision_names[precision],
+                                 is_static ? ":" : "", is_static ? calibration_names[trial->calibrations[l]] : "");
+    }
+}
+
+static void take_trial(void *ctx, const sl_trial *trial) {
+    quantize_state *state = ctx;
+    if (state->trial_count == state->trial_room) {
+        size_t room = state->trial_room ? 2 * state->trial_room : 256;
+        trial_row *larger = realloc(state->trials, room * sizeof *larger);
+        if (!larger) {
+            state->out_of_memory = 1;
+            return;
+        }
+        state->trials = larger;
+        state->trial_room = room;
+    }
+    trial_row *row = &state->trials[state->trial_count++];
+    *row = (trial_row){.value = trial->value, .drop = trial->drop, .cost = trial->cost, .within = trial->within};
+    write_layers(trial, row->layers, sizeof row->layers);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The search
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Reads "LAYER=f32,LAYER=f32". */
+static int read_keep(quantize_state *state) {
+    const char *keep = state->options->keep;
+    if (!keep) return EXIT_DONE;
+    state->keep_text = allocate(strlen(keep) + 1, 1);
+    if (!state->keep_text) return EXIT_FAILED;
+    memcpy(state->keep_text, keep, strlen(keep) + 1);
+    for (char *at = state->keep_text; at;) {
+        char *next = strchr(at, ','), *equals;
+        if (next) *next++ = '\0';
+        equals = strchr(at, '=');
+        if (!equals || strcmp(equals, "=f32") != 0)
+            return report_usage("--keep is '%s'; give LAYER=f32, several with commas between them", keep);
+        if (state->kept_count == LAYERS_KEPT) return report_usage("--keep names more than %d layers", LAYERS_KEPT);
+        *equals = '\0';
+        state->kept[state->kept_count++] = at;
+        at = next;
+    }
+    return EXIT_DONE;
+}
+
+static sl_quantize_params how_of(quantize_state *state) {
+    const quantize_options *options = state->options;
+    sl_quantize_params how;
+    sl_quantize_params_init(&how);
+    how.keep = state->kept;
+    how.keep_count = state->kept_count;
+    how.calibration = (sl_calibration)options->calibration;
+    if (options->quantile >= 0) how.quantile = options->quantile;
+    how.symmetric = options->symmetric;
+    how.bias_correction = !options->no_bias_correction;
+    how.rows = options->rows;
+    how.seed = options->seed;
+    how.lookup = lookup_callback(&state->lookup, &how.lookup_ctx);
+    return how;
+}
+
+static int search(quantize_state *state) {
+    const quantize_options *options = state->options;
+    const sl_quantize_params how = how_of(state);
+    progress progress;
+    sl_precision_search_params params;
+    sl_precision_search_params_init(&params);
+    params.quantize = &how;
+    if (options->max_drop >= 0) params.max_drop = options->max_drop;
+    params.relative = options->relative;
+    params.measure = (sl_measure)options->measure;
+    params.group = options->group;
+    params.ndcg_k = options->k;
+    params.strategy = (sl_strategy)options->strategy;
+    params.leave_static = options->mode == MODE_DYNAMIC;
+    params.leave_dynamic = options->mode == MODE_STATIC;
+    params.trials = options->trials;
+    params.timeout_s = options->timeout > 0 ? options->timeout : 0;
+    params.threads = options->threads;
+    params.trial = take_trial;
+    params.trial_ctx = state;
+    params.progress = progress_step;
+    params.progress_ctx = &progress;
+    state->report = (sl_precision_search_report){.struct_size = sizeof state->report};
+    progress_begin(&progress, "judging", "trials", 0, options->progress);
+    sl_status status =
+        sl_ranker_search_precision(state->ranker, &state->data.rows, options->eval ? &state->eval.rows : NULL, &params,
+                                   &state->made, &state->report);
+    progress_end(&progress, status == SL_OK);
+    if (state->out_of_memory) return report_failure("no memory for the table of trials; free some");
+    return status == SL_OK ? EXIT_DONE : lookup_report(&state->lookup, options->data, status);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Results
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t file_size(const char *path) {
+    struct stat file;
+    return stat(path, &file) == 0 ? (uint64_t)file.st_size : 0;
+}
+
+static void print_json(const quantize_state *state) {
+    const sl_precision_search_report *report = &state->report;
+    json json;
+    json_begin(&json, stdout);
+    json_real(&json, "base_value", report->base_value);
+    json_real(&json, "value", report->value);
+    json_real(&json, "drop", report->drop);
+    json_real(&json, "drop_error", report->drop_error);
+    json_real(&json, "cost", report->cost);
+    json_flag(&json, "within", report->within);
+    json_flag(&json, "proved", report->proved);
+    if (report->blame != SIZE_MAX) {
+        sl_layer_info layer = {.struct_size = sizeof layer};
+        if (sl_ranker_get_layer(state->made, report->blame, &layer) == SL_OK) json_text(&json, "blame", layer.name);
+        json_real(&json, "blame_drop", report->blame_drop);
+    }
+    json_count(&json, "rows", report->rows);
+    json_count(&json, "trials", report->trials);
+    json_real(&json, "seconds", report->seconds);
+    json_open_array(&json, "dense_layers");
+    sl_layer_info layer = {.struct_size = sizeof layer};
+    for (size_t l = 0; sl_ranker_get_layer(state->made, l, &layer) == SL_OK; l++)
+        json_layer(&json, &layer);
+    json_close_array(&json);
+    json_open_array(&json, "table");
+    for (size_t i = 0; i < state->trial_count; i++) {
+        const trial_row *row = &state->trials[i];
+        json_open_object(&json, NULL);
+        json_text(&json, "layers", row->layers);
+        json_real(&json, "value", row->value);
+        json_real(&json, "drop", row->drop);
+        json_real(&json, "cost", row->cost);
+        json_flag(&json, "within", row->within);
+        json_close_object(&json);
+    }
+    json_close_array(&json);
+    if (report->within) {
+        json_text(&json, "output", state->options->output);
+        json_count(&json, "bytes_before", file_size(state->model_path));
+        json_count(&json, "bytes", file_size(state->options->output));
+        json_real(&json, "save_s", state->save_s);
+    }
+    json_end(&json);
+}
+
+static void print_text(const quantize_state *state) {
+    const sl_precision_search_report *report = &state->report;
+    sl_layer_info layer = {.struct_size = sizeof layer};
+    printf("%zu trials on %zu rows in %.1f s; F32 has %.5f\n\n", report->trials, report->rows, report->seconds,
+           report->base_value);
+    printf("  %8s %9s  %-6s  %s\n", "cost", "drop", "within", "layers");
+    for (size_t i = 0; i < state->trial_count; i++)
+        if (state->trial_count <= 40 || state->trials[i].within || i < 20)
+            printf("  %8.3f %9.5f  %-6s  %s\n", state->trials[i].cost, state->trials[i].drop,
+                   state->trials[i].within ? "yes" : "no", state->trials[i].layers);
+    printf("\n%s: %.5f, %.5f less than F32 (standard error %.5f), at %.3f of the dense layers' time\n",
+           report->within ? state->options->output : "the best found", report->value, report->drop, report->drop_error,
+           report->cost);
+    if (report->within)
+        printf("%s; %llu bytes, of %llu\n",
+               report->proved ? "no faster choice is within the bound" : "faster choices were left unjudged",
+               (unsigned long long)file_size(state->options->output), (unsigned long long)file_size(state->model_path));
+    for (size_t l = 0; sl_ranker_get_layer(state->made, l, &layer) == SL_OK; l++)
+        print_layer(&layer);
+}
+
+static int conclude(quantize_state *state) {
+    const quantize_options *options = state->options;
+    const sl_precision_search_report *report = &state->report;
+    int status = EXIT_DONE;
+    if (report->within)
+        status = save_handle(save_ranker, state->made, options->output, options->progress, &state->save_s);
+    if (status != EXIT_DONE) return status;
+    if (options->json)
+        print_json(state);
+    else
+        print_text(state);
+    status = report_stdout();
+    if (status != EXIT_DONE || report->within) return status;
+    sl_layer_info layer = {.struct_size = sizeof layer, .name = "?"};
+    if (report->blame != SIZE_MAX && sl_ranker_get_layer(state->made, report->blame, &layer) != SL_OK) layer.name = "?";
+    return report_failure("no model within the bound is faster than F32, and %s is not written: the least drop is %g; "
+                          "layer %s alone drops %g. Give --max-drop %g to take it",
+                          options->output, report->drop, layer.name, report->blame_drop, report->drop);
+}
+
+static int quantize(quantize_state *state) {
+    const quantize_options *options = state->options;
+    const char *const inputs[] = {state->model_path, options->data, options->eval ? options->eval : options->data,
+                                  options->index, NULL};
+    int status = output_check(options->output, inputs);
+    if (status == EXIT_DONE) status = read_keep(state);
+    if (status == EXIT_DONE) status = open_model(state->model_path, &state->ranker, &state->info);
+    if (status == EXIT_DONE) status = csv_open(&state->data, options->data, state->info.spec, state->model_path);
+    if (status == EXIT_DONE && options->eval)
+        status = csv_open(&state->eval, options->eval, state->info.spec, state->model_path);
+    if (status == EXIT_DONE) status = lookup_open(&state->lookup, options->index);
+    if (status == EXIT_DONE) status = search(state);
+    return status == EXIT_DONE ? conclude(state) : status;
+}
+
+static int run_quantize(const command *self, int argc, char **argv) {
+    sl_quantize_params defaults;
+    sl_quantize_params_init(&defaults);
+    quantize_options options = {.calibration = (int)defaults.calibration,
+                                .rows = defaults.rows,
+                                .k = 10,
+                                .max_drop = -1,
+                                .quantile = -1,
+                                .timeout = -1};
+    const char *paths[1];
+    OPTIONS_PARSE(self, argc, argv, &options, paths);
+    quantize_state state = {.options = &options, .model_path = paths[0]};
+    int status = quantize(&state);
+    sl_ranker_free(state.made);
+    sl_ranker_free(state.ranker);
+    lookup_close(&state.lookup);
+    csv_close(&state.eval);
+    csv_close(&state.data);
+    free(state.trials);
+    free(state.keep_text);
+    return status;
+}
+
+static const char *const operands[] = {"MODEL", NULL};
+
+static const option quantize_table[] = {
+    {0, "data", OPTION_TEXT, "CSV", 1, offsetof(quantize_options, data),
+     "Rows to calibrate on, of which --rows are drawn. Without --eval accuracy is measured on all of them, too."},
+    {0, "eval", OPTION_TEXT, "CSV", 0, offsetof(quantize_options, eval),
+     "Rows that accuracy is measured on: rows that the model was not trained on."},
+    {'o', "output", OPTION_TEXT, "OUT", 1, offsetof(quantize_options, output), "The quantised model's file."},
+    {0, "max-drop", OPTION_REAL, "X", 0, offsetof(quantize_options, max_drop),
+     "How much worse than MODEL the result may be, in the metric (default 0.0005)."},
+    {0, "relative", OPTION_FLAG, NULL, 0, offsetof(quantize_options, relative),
+     "--max-drop is a share of MODEL's own value."},
+    {0, "metric", OPTION_WORD, "default|auc|logloss|ndcg|rmse", 0, offsetof(quantize_options, measure),
+     "The metric. default: AUC, or logloss of several classes, or RMSE under squared loss. ndcg needs --group."},
+    {0, "group", OPTION_TEXT, "COLUMN", 0, offsetof(quantize_options, group), "The column that groups rows for NDCG."},
+    {'k', NULL, OPTION_COUNT, "N", 0, offsetof(quantize_options, k), "Depth of NDCG (default 10)."},
+    {0, "mode", OPTION_WORD, "auto|static|dynamic", 0, offsetof(quantize_options, mode),
+     "static: ranges of inputs by calibration; dynamic: by each row's own values; auto (default): either, a layer."},
+    {0, "strategy", OPTION_WORD, "exhaustive|accuracy-aware|basic|mse", 0, offsetof(quantize_options, strategy),
+     "How choices are searched. exhaustive (default) judges all, the fastest first, and proves its result. The others "
+     "begin with all layers in INT8 and take layers back to F32: by what each gains, one and then several, or by "
+     "their squared error."},
+    {0, "calibration", OPTION_WORD, "minmax|quantile|entropy|mse", 0, offsetof(quantize_options, calibration),
+     "How ranges are found (default mse). exhaustive tries all four."},
+    {0, "quantile", OPTION_REAL, "SHARE", 0, offsetof(quantize_options, quantile),
+     "The share of inputs that quantile leaves out (default 0.0001)."},
+    {0, "symmetric", OPTION_FLAG, NULL, 0, offsetof(quantize_options, symmetric), "Ranges have 0 in their middle."},
+    {0, "no-bias-correction", OPTION_FLAG, NULL, 0, offsetof(quantize_options, no_bias_correction),
+     "Biases stay as they are."},
+    {0, "rows", OPTION_COUNT, "N", 0, offsetof(quantize_options, rows), "Rows to calibrate on (default 4096)."},
+    {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed), "Seed of their draw (default 0)."},
+    {0, "keep", OPTION_TEXT, "LAYER=f32", 0, offsetof(quantize_options, keep),
+     "Layers that stay F32, such as dense.0=f32,dense.3=f32."},
+    {0, "timeout", OPTION_REAL, "S", 0, offsetof(quantize_options, timeout), "No trial begins after S seconds."},
+    {0, "trials", OPTION_COUNT, "N", 0, offsetof(quantize_options, trials), "Trials at most; 0 (default): any number."},
+    OPTION_THREADS(quantize_options, "Threads to judge with; 0 (default) takes all."),
+    OPTION_LOOKUP(quantize_options),
+    OPTION_PROGRESS(quantize_options),
+    OPTION_JSON(quantize_options),
+    OPTION_LAST};
+
+const command command_quantize = {
+    .name = "quantize",
+    .summary = "make a model faster and smaller by INT8 layers, within an accuracy bound",
+    .synopsis = "shortlist quantize MODEL --data CSV [--eval CSV] -o OUT [--max-drop X] [--relative] [--metric METRIC] "
+                "[--group COLUMN] [-k N] [--mode MODE] [--strategy STRATEGY] [--calibration WORD] [--quantile SHARE] "
+                "[--symmetric] [--no-bias-correction] [--rows N] [--seed N] [--keep LAYER=f32] [--timeout S] "
+                "[--trials N] [--threads N] [--index INDEX] [--progress] [--json]",
+    .description =
+        "Judges choices of a precision and a calibration for each dense layer, and writes the fastest model whose "
+        "metric is at most --max-drop worse. Costs are modelled from multiply-adds. The standard error of the drop "
+        "tells what the sample of rows could have hidden.\n"
+        "Where no choice is within the bound, nothing is written, and the exit status is 1. The message names the "
+        "least drop, and the layer that costs most.\n",
+    .examples = "shortlist quantize model.slr --data adult.csv --eval adult_test.csv -o small.slr\n"
+                "shortlist quantize model.slr --data clicks.csv -o small.slr --mode static --max-drop 0.001 --json\n",
+    .operands = operands,
+    .options = quantize_table,
+    .run = run_quantize,
+};

@@ -1,0 +1,163 @@
+#include "ranker/coded.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Offsets of a layer's parts in the block. */
+typedef struct places {
+    size_t floats, codes, end; /* weights or scales, and biases behind them; codes of INT8 */
+} places;
+
+static size_t aligned(size_t bytes) {
+    return sl_round_up(bytes, SL_CACHE_LINE);
+}
+
+/* Finds a layer's parts behind `at`. Sizes fit: those of the floats' block do. */
+static places place(const sl_net_shape *shape, size_t layer, sl_layer_type type, size_t at) {
+    size_t in = shape->width[layer], out = shape->width[layer + 1];
+    places p = {.floats = at};
+    size_t floats = type == SL_LAYER_F32 ? in * out + out : 2 * out;
+    p.codes = at + aligned(floats * sizeof(float));
+    p.end = p.codes + (type == SL_LAYER_F32 ? 0 : aligned(in * out));
+    return p;
+}
+
+static const sl_coded_record *records_of(const sl_coded *coded) {
+    return (const sl_coded_record *)(const void *)coded->block;
+}
+
+static sl_layer_type type_of(const sl_coded *coded, size_t layer) {
+    return (sl_layer_type)records_of(coded)[layer].type;
+}
+
+static places places_of(const sl_coded *coded, const sl_net_shape *shape, size_t layer) {
+    places p = {.end = aligned(shape->layers * sizeof(sl_coded_record))};
+    for (size_t l = 0; l <= layer; l++)
+        p = place(shape, l, type_of(coded, l), p.end);
+    return p;
+}
+
+sl_coded_layer sl_coded_layer_of(const sl_coded *coded, const sl_net_shape *shape, size_t layer) {
+    const places p = places_of(coded, shape, layer);
+    size_t in = shape->width[layer], out = shape->width[layer + 1];
+    float *floats = (float *)(void *)(coded->block + p.floats);
+    if (type_of(coded, layer) == SL_LAYER_F32) return (sl_coded_layer){.weights = floats, .biases = floats + in * out};
+    return (sl_coded_layer){.scales = floats, .biases = floats + out, .codes = (int8_t *)coded->block + p.codes};
+}
+
+/* Points the layers into the block. */
+static void point(sl_coded *coded, const sl_net_shape *shape) {
+    for (size_t l = 0; l < shape->layers; l++) {
+        const sl_coded_record *record = &records_of(coded)[l];
+        sl_coded_layer parts = sl_coded_layer_of(coded, shape, l);
+        coded->layers[l] = (sl_layer_codes){
+            .type = (sl_layer_type)record->type, .input = {1, 0}, .codes = parts.codes, .scales = parts.scales};
+        if (record->type == SL_LAYER_INT8) coded->layers[l].input = (sl_int8_range){record->scale, record->zero};
+    }
+}
+
+sl_status sl_coded_create(const sl_net_shape *shape, const sl_layer_type *types, const sl_int8_range *inputs,
+                          const sl_allocator *allocator, sl_coded *out) {
+    void *block;
+    places p = {.end = aligned(shape->layers * sizeof(sl_coded_record))};
+    *out = (sl_coded){.block = NULL};
+    for (size_t l = 0; l < shape->layers; l++)
+        p = place(shape, l, types[l], p.end);
+    SL_TRY(sl_mem_alloc(allocator, p.end, &block));
+    out->block = block;
+    out->size = p.end;
+    sl_coded_record *records = block;
+    for (size_t l = 0; l < shape->layers; l++) {
+        records[l] = (sl_coded_record){.type = (uint32_t)types[l]};
+        if (types[l] != SL_LAYER_INT8) continue;
+        records[l].scale = inputs[l].scale;
+        records[l].zero = inputs[l].zero;
+    }
+    point(out, shape);
+    return SL_OK;
+}
+
+void sl_coded_free(sl_coded *coded, const sl_allocator *allocator) {
+    sl_mem_free(allocator, coded->block, coded->size);
+    *coded = (sl_coded){.block = NULL};
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Blocks of files
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static int is_scale(float scale) {
+    return isfinite(scale) && scale > 0;
+}
+
+static sl_status check_record(const sl_coded_record *record, size_t layer) {
+    if (record->type > SL_LAYER_INT8_DYNAMIC || record->reserved)
+        return sl_fail(SL_ECORRUPT, "layer %zu of the coded layers is of type %u, which is none; make the model again",
+                       layer, record->type);
+    if (record->type != SL_LAYER_INT8) {
+        if (record->scale == 0 && record->zero == 0) return SL_OK;
+        return sl_fail(SL_ECORRUPT, "layer %zu has a range of inputs, which its type has not; make the model again",
+                       layer);
+    }
+    if (is_scale(record->scale) && record->zero >= 0 && record->zero <= 255) return SL_OK;
+    return sl_fail(SL_ECORRUPT, "layer %zu has inputs of scale %g and zero %d; make the model again", layer,
+                   (double)record->scale, record->zero);
+}
+
+/* Scales that the outputs' factors are made of: their product with the range's must be a number, too. */
+static sl_status check_numbers(const sl_coded *coded, const sl_net_shape *shape, size_t layer) {
+    const sl_coded_layer parts = sl_coded_layer_of(coded, shape, layer);
+    size_t in = shape->width[layer], out = shape->width[layer + 1];
+    for (size_t o = 0; o < out; o++) {
+        if (!isfinite(parts.biases[o]))
+            return sl_fail(SL_ECORRUPT, "bias %zu of layer %zu is not finite; make the model again", o, layer);
+        if (parts.scales && !(is_scale(parts.scales[o]) && isfinite(127 * parts.scales[o] * (float)in)))
+            return sl_fail(SL_ECORRUPT, "scale %zu of layer %zu is %g; make the model again", o, layer,
+                           (double)parts.scales[o]);
+    }
+    for (size_t i = 0; parts.weights && i < in * out; i++)
+        if (!isfinite(parts.weights[i]))
+            return sl_fail(SL_ECORRUPT, "a weight of layer %zu is not finite; make the model again", layer);
+    return SL_OK;
+}
+
+static sl_status check_block(const sl_coded *coded, const sl_net_shape *shape) {
+    if (coded->size < shape->layers * sizeof(sl_coded_record))
+        return sl_fail(SL_ECORRUPT, "the coded layers are %zu bytes, too few for their records; make the model again",
+                       coded->size);
+    for (size_t l = 0; l < shape->layers; l++)
+        SL_TRY(check_record(&records_of(coded)[l], l));
+    size_t wanted = places_of(coded, shape, shape->layers - 1).end;
+    if (coded->size != wanted)
+        return sl_fail(SL_ECORRUPT, "the coded layers are %zu bytes, where their types make %zu; make the model again",
+                       coded->size, wanted);
+    for (size_t l = 0; l < shape->layers; l++)
+        SL_TRY(check_numbers(coded, shape, l));
+    return SL_OK;
+}
+
+sl_status sl_coded_read(const sl_net_shape *shape, void *block, size_t size, const sl_allocator *allocator,
+                        sl_coded *out) {
+    *out = (sl_coded){.block = block, .size = size};
+    sl_status status = check_block(out, shape);
+    if (status == SL_OK)
+        point(out, shape);
+    else
+        sl_coded_free(out, allocator);
+    return status;
+}
+
+void sl_coded_weights(const sl_coded *coded, const sl_net_shape *shape, float *dense) {
+    for (size_t l = 0; l < shape->layers; l++) {
+        const sl_coded_layer parts = sl_coded_layer_of(coded, shape, l);
+        size_t in = shape->width[l], out = shape->width[l + 1];
+        float *to = dense + sl_net_weight_at(shape, l);
+        memcpy(dense + sl_net_bias_at(shape, l), parts.biases, out * sizeof *dense);
+        if (parts.weights) {
+            memcpy(to, parts.weights, in * out * sizeof *dense);
+            continue;
+        }
+        for (size_t i = 0; i < in * out; i++)
+            to[i] = (float)parts.codes[i] * parts.scales[i % out];
+    }
+}

@@ -1,0 +1,61 @@
+/* Judging choices of layers' numbers on rows with labels: all combinations of some options a layer, in one pass over
+ * the rows, with what passes a layer shared by all combinations that agree up to it. */
+#ifndef SL_RANKER_JUDGE_H
+#define SL_RANKER_JUDGE_H
+
+#include "ranker/net_int8.h"
+#include "ranker/quantise.h"
+
+/* Options of a layer that are judged at once, and combinations. */
+enum { SL_MOST_OPTIONS = 6, SL_MOST_COMBINATIONS = 4096 };
+
+/* A way to compute a layer. */
+typedef struct sl_judged_option {
+    sl_layer_choice choice;
+    sl_int8_layer *int8; /* NULL: floats */
+} sl_judged_option;
+
+typedef struct sl_judged_layer {
+    sl_judged_option options[SL_MOST_OPTIONS];
+    size_t count;
+} sl_judged_layer;
+
+typedef struct sl_judge {
+    sl_allocator allocator;
+    const sl_ranker *ranker;
+    sl_rows_buffer rows; /* with labels */
+    uint64_t *groups;    /* one a row; NULL: none */
+    size_t group_room;
+    float *wide; /* (rows, outputs): the bias included */
+    sl_judged_layer layers[SL_MAX_LAYERS];
+    sl_measure measure;
+    size_t ndcg_k, threads;
+} sl_judge;
+
+/* Reads the rows with their labels. group: a column's name, or NULL. Errors: as of encoding; SL_EINVAL (no rows). */
+sl_status sl_judge_read(sl_judge *judge, const sl_rows *source, const char *group, sl_lookup_fn lookup,
+                        void *lookup_ctx);
+void sl_judge_free(sl_judge *judge);
+
+/* Adds an option to a layer. Errors: as of sl_quantise_layers. */
+sl_status sl_judge_add(sl_judge *judge, const sl_calibrated *calibrated, size_t layer, const sl_layer_choice *choice);
+
+/* Options of each layer, by their numbers. */
+typedef struct sl_choice_set {
+    size_t options[SL_MAX_LAYERS][SL_MOST_OPTIONS];
+    size_t counts[SL_MAX_LAYERS];
+} sl_choice_set;
+size_t sl_choice_set_size(const sl_choice_set *set, size_t layers);
+/* The number of the option that combination `number` takes in a layer. The last layer's changes fastest. */
+size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size_t layer);
+
+/* Measures every combination of the set: values[number] is the measure, NaN where it has none. Progress steps by
+ * combinations. Errors: SL_ENOMEM, SL_ECANCELED, as of measuring. */
+sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values);
+
+/* The standard error of the difference of one combination's measure from another's, by the grouped jackknife (Efron
+ * and Tibshirani 1993, chapter 11): the rows in blocks, each left out once, and groups of rows never parted. NaN where
+ * there are fewer than two blocks. */
+sl_status sl_judge_error(const sl_judge *judge, const sl_choice_set *first, const sl_choice_set *second, double *out);
+
+#endif

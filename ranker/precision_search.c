@@ -1,0 +1,540 @@
+/* The search for the fastest precisions within an accuracy bound. docs/internals/precision.md describes it. */
+#include "base/params.h"
+#include "ranker/judge.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+/* Options of a layer: one for floats, one dynamic, and one a calibration. */
+enum { FLOATS, DYNAMIC, STATIC, CALIBRATIONS = SL_CALIBRATION_MSE + 1 };
+enum { PRECISIONS = 3 };
+
+/* What a multiply-add costs in INT8, and what ranging and coding an input cost, in multiply-adds of floats. */
+static const double int8_share = 0.26, take_cost = 0.5, range_cost = 0.5;
+
+typedef struct search {
+    const sl_precision_search_params *params;
+    sl_quantize_params quantize;
+    const sl_ranker *ranker;
+    sl_allocator allocator;
+    size_t layers;
+    sl_judge judge;
+    sl_calibrated calibrated;
+    size_t static_options; /* calibrations that are tried of a layer, from the best on */
+    int kept[SL_MAX_LAYERS];
+    sl_progress progress;
+    struct timespec start;
+    size_t trials;
+    double base_value;
+    /* the best so far: within the bound at the lowest cost, else of the least drop */
+    size_t best[SL_MAX_LAYERS];
+    double best_value, best_drop, best_cost;
+    int has_best, best_within;
+} search;
+
+void sl_precision_search_params_init_sized(sl_precision_search_params *params, size_t struct_size) {
+    const sl_precision_search_params mine = {.struct_size = sizeof mine, .max_drop = 0.0005, .ndcg_k = 10};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+static double seconds_since(const struct timespec *start) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) * 1e-9;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Choices
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_precision precision_of(size_t option) {
+    return option == FLOATS ? SL_PRECISION_F32 : option == DYNAMIC ? SL_PRECISION_INT8_DYNAMIC : SL_PRECISION_INT8;
+}
+
+/* The order in which calibrations are tried: where there are many layers, only the first are. */
+static const sl_calibration calibrations[CALIBRATIONS] = {SL_CALIBRATION_MSE, SL_CALIBRATION_MINMAX,
+                                                          SL_CALIBRATION_QUANTILE, SL_CALIBRATION_ENTROPY};
+
+static double cost_of(const search *s, const size_t *options, int as_floats) {
+    const sl_net_shape *shape = &s->ranker->shape;
+    double cost = 0;
+    for (size_t l = 0; l < s->layers; l++) {
+        double in = (double)shape->width[l], products = in * (double)shape->width[l + 1];
+        size_t option = as_floats ? FLOATS : options[l];
+        int given = l && option >= STATIC && options[l - 1] != FLOATS && shape->activation == SL_RELU;
+        if (option == FLOATS)
+            cost += products;
+        else
+            cost += int8_share * products + (given ? 0 : take_cost * in) + (option == DYNAMIC ? range_cost * in : 0);
+    }
+    return cost;
+}
+
+static double drop_of(const search *s, double value) {
+    sl_measure measure = s->judge.measure;
+    double drop =
+        measure == SL_MEASURE_AUC || measure == SL_MEASURE_NDCG ? s->base_value - value : value - s->base_value;
+    return s->params->relative ? drop / fabs(s->base_value) : drop;
+}
+
+static sl_status add_options(search *s) {
+    for (size_t l = 0; l < s->layers; l++) {
+        sl_layer_choice choices[SL_MAX_LAYERS];
+        sl_quantize_params how = s->quantize;
+        SL_TRY(sl_judge_add(&s->judge, &s->calibrated, l, &(sl_layer_choice){.type = SL_LAYER_F32}));
+        if (s->kept[l]) continue;
+        how.layers = NULL;
+        how.keep_count = 0;
+        how.precision = SL_PRECISION_INT8_DYNAMIC;
+        SL_TRY(sl_layer_choices(s->ranker, &how, choices));
+        SL_TRY(sl_judge_add(&s->judge, &s->calibrated, l, &choices[l]));
+        how.precision = SL_PRECISION_INT8;
+        for (size_t c = 0; c < s->static_options; c++) {
+            if (s->params->strategy == SL_STRATEGY_EXHAUSTIVE) how.calibration = calibrations[c];
+            SL_TRY(sl_layer_choices(s->ranker, &how, choices));
+            SL_TRY(sl_judge_add(&s->judge, &s->calibrated, l, &choices[l]));
+        }
+    }
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Trials
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_calibration calibration_of(const search *s, size_t option) {
+    if (option < STATIC || s->params->strategy != SL_STRATEGY_EXHAUSTIVE) return s->quantize.calibration;
+    return calibrations[option - STATIC];
+}
+
+static int quantises(const search *s, const size_t *options) {
+    for (size_t l = 0; l < s->layers; l++)
+        if (options[l] != FLOATS) return 1;
+    return 0;
+}
+
+/* Tells whether a choice replaces the best: within the bound before outside it, then the lower cost, then the smaller
+ * drop. Outside the bound the drop counts alone. */
+static int is_better(const search *s, double drop, double cost, int within) {
+    if (!s->has_best || within != s->best_within) return !s->has_best || within;
+    if (within && cost != s->best_cost) return cost < s->best_cost;
+    return drop < s->best_drop;
+}
+
+static int note_trial(search *s, const size_t *options, double value) {
+    sl_precision precisions[SL_MAX_LAYERS];
+    sl_calibration found[SL_MAX_LAYERS];
+    sl_trial trial = {.struct_size = sizeof trial,
+                      .number = ++s->trials,
+                      .layers = s->layers,
+                      .precisions = precisions,
+                      .calibrations = found,
+                      .value = value,
+                      .drop = drop_of(s, value),
+                      .cost = cost_of(s, options, 0) / cost_of(s, options, 1)};
+    trial.within = trial.drop <= s->params->max_drop;
+    for (size_t l = 0; l < s->layers; l++) {
+        precisions[l] = precision_of(options[l]);
+        found[l] = calibration_of(s, options[l]);
+    }
+    if (s->params->trial) s->params->trial(s->params->trial_ctx, &trial);
+    if (quantises(s, options) && is_better(s, trial.drop, trial.cost, trial.within)) {
+        memcpy(s->best, options, sizeof s->best);
+        s->best_value = value;
+        s->best_drop = trial.drop;
+        s->best_cost = trial.cost;
+        s->best_within = trial.within;
+        s->has_best = 1;
+    }
+    return trial.within;
+}
+
+static int is_over(const search *s) {
+    const sl_precision_search_params *params = s->params;
+    return (params->trials && s->trials >= params->trials) ||
+           (params->timeout_s > 0 && seconds_since(&s->start) >= params->timeout_s);
+}
+
+static sl_status check_value(const search *s, double value) {
+    static const char *const names[] = {"", "AUC", "logloss", "NDCG", "RMSE"};
+    if (isfinite(value)) return SL_OK;
+    return sl_fail(SL_EINVAL,
+                   "the rows have no %s: the loss, the labels or the groups do not give one; name another "
+                   "measure or other rows",
+                   names[s->judge.measure]);
+}
+
+/* Judges one choice. */
+static sl_status try_one(search *s, const size_t *options, double *value) {
+    sl_choice_set set;
+    for (size_t l = 0; l < s->layers; l++) {
+        set.counts[l] = 1;
+        set.options[l][0] = options[l];
+    }
+    SL_TRY(sl_judge_measure(&s->judge, &set, &s->progress, value));
+    SL_TRY(check_value(s, *value));
+    return SL_OK;
+}
+
+static sl_status try_and_note(search *s, const size_t *options, double *drop, int *within) {
+    double value;
+    SL_TRY(try_one(s, options, &value));
+    *within = note_trial(s, options, value);
+    *drop = drop_of(s, value);
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * All choices, the fastest first
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A precision for each layer. */
+typedef struct precisions {
+    size_t of[SL_MAX_LAYERS]; /* FLOATS, DYNAMIC or STATIC */
+    double cost;
+} precisions;
+
+static int allowed(const search *s, size_t layer, size_t option) {
+    if (option == FLOATS) return 1;
+    return !s->kept[layer] && !(option == STATIC ? s->params->leave_static : s->params->leave_dynamic);
+}
+
+/* Lists the allowed precisions, rising by cost. Returns their number. */
+static size_t list_precisions(const search *s, precisions *list) {
+    size_t all = 1, count = 0;
+    for (size_t l = 0; l < s->layers; l++)
+        all *= PRECISIONS;
+    for (size_t number = 0; number < all; number++) {
+        precisions p = {.cost = 0};
+        int fits = 1;
+        for (size_t l = 0, rest = number; l < s->layers; l++, rest /= PRECISIONS) {
+            p.of[l] = rest % PRECISIONS;
+            fits &= allowed(s, l, p.of[l]);
+        }
+        if (!fits || !quantises(s, p.of)) continue;
+        p.cost = cost_of(s, p.of, 0);
+        size_t at = count++;
+        for (; at && list[at - 1].cost > p.cost; at--)
+            list[at] = list[at - 1];
+        list[at] = p;
+    }
+    return count;
+}
+
+/* Judges all calibrations of one choice of precisions. */
+static sl_status try_precisions(search *s, const precisions *p, int *within) {
+    sl_choice_set set;
+    void *values;
+    for (size_t l = 0; l < s->layers; l++) {
+        set.counts[l] = p->of[l] == STATIC ? s->static_options : 1;
+        for (size_t c = 0; c < set.counts[l]; c++)
+            set.options[l][c] = p->of[l] + c;
+    }
+    size_t size = sl_choice_set_size(&set, s->layers);
+    SL_TRY(sl_mem_alloc(&s->allocator, size * sizeof(double), &values));
+    const double *found = values;
+    sl_status status = sl_judge_measure(&s->judge, &set, &s->progress, values);
+    for (size_t i = 0; i < size && status == SL_OK; i++) {
+        size_t options[SL_MAX_LAYERS];
+        for (size_t l = 0; l < s->layers; l++)
+            options[l] = sl_choice_of(&set, s->layers, i, l);
+        status = check_value(s, found[i]);
+        if (status == SL_OK) *within |= note_trial(s, options, found[i]);
+    }
+    sl_mem_free(&s->allocator, values, size * sizeof(double));
+    return status;
+}
+
+static sl_status search_all(search *s, int *proved) {
+    size_t all = 1;
+    void *block;
+    for (size_t l = 0; l < s->layers; l++)
+        all *= PRECISIONS;
+    SL_TRY(sl_mem_alloc(&s->allocator, all * sizeof(precisions), &block));
+    precisions *list = block;
+    size_t count = list_precisions(s, list), i = 0;
+    int within = 0;
+    sl_status status = SL_OK;
+    /* Equal costs are judged together, so that the best of them is taken. */
+    for (; i < count && status == SL_OK && !is_over(s); i++) {
+        if (within && list[i].cost > list[i - 1].cost) break;
+        status = try_precisions(s, &list[i], &within);
+    }
+    *proved = within || i == count;
+    sl_mem_free(&s->allocator, block, all * sizeof(precisions));
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Layers taken back
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t first_option(const search *s, size_t layer) {
+    return allowed(s, layer, STATIC) ? STATIC : allowed(s, layer, DYNAMIC) ? DYNAMIC : FLOATS;
+}
+
+/* Takes back the layer that gains most, judging each anew, until the choice is within the bound. */
+static sl_status search_aware(search *s, size_t *options, int within) {
+    while (!within && quantises(s, options) && !is_over(s)) {
+        size_t best = SIZE_MAX;
+        double least = 0;
+        int reached = 0;
+        for (size_t l = 0; l < s->layers && !is_over(s); l++) {
+            size_t kept = options[l];
+            double drop;
+            if (kept == FLOATS) continue;
+            options[l] = FLOATS;
+            SL_TRY(try_and_note(s, options, &drop, &reached));
+            options[l] = kept;
+            if (best != SIZE_MAX && drop >= least) continue;
+            best = l;
+            least = drop;
+            within = reached;
+        }
+        if (best == SIZE_MAX) break;
+        options[best] = FLOATS;
+    }
+    return SL_OK;
+}
+
+/* Layers in an order; the largest key first. */
+static void order_layers(const search *s, const double *keys, size_t *order) {
+    for (size_t l = 0; l < s->layers; l++) {
+        size_t at = l;
+        for (; at && keys[order[at - 1]] < keys[l]; at--)
+            order[at] = order[at - 1];
+        order[at] = l;
+    }
+}
+
+/* Takes layers back one after the other, in a given order. */
+static sl_status take_back(search *s, size_t *options, const size_t *order, int within) {
+    for (size_t i = 0; i < s->layers && !within && !is_over(s); i++) {
+        double drop;
+        if (options[order[i]] == FLOATS) continue;
+        options[order[i]] = FLOATS;
+        SL_TRY(try_and_note(s, options, &drop, &within));
+    }
+    return SL_OK;
+}
+
+/* Takes back each layer alone, and then several, from what gained most on. */
+static sl_status search_basic(search *s, size_t *options, double start, int within) {
+    double gains[SL_MAX_LAYERS] = {0};
+    size_t order[SL_MAX_LAYERS];
+    for (size_t l = 0; l < s->layers && !within && !is_over(s); l++) {
+        size_t kept = options[l];
+        double drop;
+        if (kept == FLOATS) continue;
+        options[l] = FLOATS;
+        SL_TRY(try_and_note(s, options, &drop, &within));
+        options[l] = kept;
+        gains[l] = start - drop;
+    }
+    order_layers(s, gains, order);
+    return take_back(s, options, order, within);
+}
+
+/* The squared error of a layer's outputs over the square of those of floats, on the rows to calibrate on. */
+static sl_status layer_error(const search *s, size_t layer, size_t option, double *out) {
+    const sl_net_shape *shape = &s->ranker->shape;
+    size_t in = shape->width[layer], outputs = shape->width[layer + 1];
+    const float *weights = s->ranker->weights.dense + sl_net_weight_at(shape, layer);
+    const sl_int8_layer *int8 = s->judge.layers[layer].options[option].int8;
+    sl_int8_run run;
+    void *block;
+    double error = 0, square = 0;
+    SL_TRY(sl_int8_run_create(shape, 1, &s->allocator, &run));
+    sl_status status = sl_mem_alloc(&s->allocator, outputs * sizeof(float), &block);
+    float *y = block;
+    for (size_t r = 0; r < s->calibrated.rows && status == SL_OK; r++) {
+        const float *x = s->calibrated.layers[layer].inputs + r * in;
+        const sl_int8_inputs inputs = {x, in, 1, 0, in};
+        sl_int8_take(&run, int8, &inputs, 0, 0);
+        sl_int8_give(&run, int8, 1, 0, y);
+        for (size_t o = 0; o < outputs; o++) {
+            double exact = (double)weights[in * outputs + o];
+            for (size_t i = 0; i < in; i++)
+                exact += (double)x[i] * (double)weights[i * outputs + o];
+            error += (exact - (double)y[o]) * (exact - (double)y[o]);
+            square += exact * exact;
+        }
+    }
+    *out = square > 0 ? error / square : 0;
+    if (status == SL_OK) sl_mem_free(&s->allocator, y, outputs * sizeof *y);
+    sl_int8_run_free(&run, &s->allocator);
+    return status;
+}
+
+static sl_status search_mse(search *s, size_t *options, int within) {
+    double errors[SL_MAX_LAYERS] = {0};
+    size_t order[SL_MAX_LAYERS];
+    if (within) return SL_OK;
+    for (size_t l = 0; l < s->layers; l++)
+        if (options[l] != FLOATS) SL_TRY(layer_error(s, l, options[l], &errors[l]));
+    order_layers(s, errors, order);
+    return take_back(s, options, order, within);
+}
+
+/* Begins with all layers in INT8. */
+static sl_status search_greedy(search *s) {
+    size_t options[SL_MAX_LAYERS];
+    double drop;
+    int within;
+    for (size_t l = 0; l < s->layers; l++)
+        options[l] = first_option(s, l);
+    SL_TRY(try_and_note(s, options, &drop, &within));
+    if (s->params->strategy == SL_STRATEGY_ACCURACY_AWARE) return search_aware(s, options, within);
+    if (s->params->strategy == SL_STRATEGY_BASIC) return search_basic(s, options, drop, within);
+    return search_mse(s, options, within);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The whole
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_measure measure_of(const sl_ranker *ranker, sl_measure asked) {
+    if (asked != SL_MEASURE_DEFAULT) return asked;
+    sl_loss loss = ranker->features->spec->loss;
+    return loss == SL_LOSS_LOGISTIC ? SL_MEASURE_AUC : loss == SL_LOSS_SQUARED ? SL_MEASURE_RMSE : SL_MEASURE_LOGLOSS;
+}
+
+static sl_status check_search(const sl_precision_search_params *params) {
+    if (!(params->max_drop >= 0) || isinf(params->max_drop))
+        return sl_fail(SL_EINVAL, "max_drop is %g; give 0 or more", params->max_drop);
+    if (!(params->timeout_s >= 0)) return sl_fail(SL_EINVAL, "timeout_s is %g; give 0 or more", params->timeout_s);
+    if ((unsigned)params->measure > SL_MEASURE_RMSE)
+        return sl_fail(SL_EINVAL, "measure %d is none of sl_measure", (int)params->measure);
+    if ((unsigned)params->strategy > SL_STRATEGY_MSE)
+        return sl_fail(SL_EINVAL, "strategy %d is none of sl_strategy", (int)params->strategy);
+    if (params->leave_static && params->leave_dynamic)
+        return sl_fail(SL_EINVAL, "leave_static and leave_dynamic leave no precision but F32");
+    if (params->measure == SL_MEASURE_NDCG && !params->group)
+        return sl_fail(SL_EINVAL, "NDCG needs groups; name their column");
+    return SL_OK;
+}
+
+/* As many calibrations a layer as keep the combinations of one choice of precisions few. */
+static size_t static_options_of(const search *s) {
+    static const size_t most[SL_MAX_LAYERS + 1] = {4, 4, 4, 4, 4, 3, 2, 2, 2, 1};
+    return s->params->strategy == SL_STRATEGY_EXHAUSTIVE ? most[s->layers] : 1;
+}
+
+static sl_status prepare(search *s, const sl_rows *rows, const sl_rows *eval) {
+    const sl_quantize_params *how = &s->quantize;
+    const sl_draw draw = {how->rows, how->seed, 0, how->lookup, how->lookup_ctx};
+    sl_layer_choice choices[SL_MAX_LAYERS];
+    sl_rows_buffer drawn = {.allocator = s->allocator};
+    sl_encoded view;
+    SL_TRY(sl_layer_choices(s->ranker, how, choices));
+    for (size_t l = 0; l < s->layers; l++)
+        s->kept[l] = choices[l].type == SL_LAYER_F32;
+    sl_status status = sl_draw_rows(s->ranker->features, rows, &draw, &drawn);
+    sl_rows_buffer_view(&drawn, &view);
+    if (status == SL_OK) status = sl_calibrate(s->ranker, &view, &s->allocator, &s->calibrated);
+    sl_rows_buffer_free(&drawn);
+    SL_TRY(status);
+    SL_TRY(sl_judge_read(&s->judge, eval ? eval : rows, s->params->group, how->lookup, how->lookup_ctx));
+    s->static_options = static_options_of(s);
+    return add_options(s);
+}
+
+static void set_of(const size_t *options, size_t layers, sl_choice_set *out) {
+    for (size_t l = 0; l < layers; l++) {
+        out->counts[l] = 1;
+        out->options[l][0] = options[l];
+    }
+}
+
+/* The layer whose codes alone cost most. */
+static sl_status find_blame(search *s, sl_precision_search_report *report) {
+    for (size_t l = 0; l < s->layers; l++) {
+        size_t options[SL_MAX_LAYERS] = {FLOATS};
+        double value;
+        options[l] = s->best[l];
+        if (options[l] == FLOATS) continue;
+        SL_TRY(try_one(s, options, &value));
+        if (report->blame != SIZE_MAX && drop_of(s, value) <= report->blame_drop) continue;
+        report->blame = l;
+        report->blame_drop = drop_of(s, value);
+    }
+    return SL_OK;
+}
+
+static sl_status make_best(search *s, sl_ranker **out) {
+    sl_layer_choice choices[SL_MAX_LAYERS];
+    sl_coded coded;
+    for (size_t l = 0; l < s->layers; l++)
+        choices[l] = s->judge.layers[l].options[s->best[l]].choice;
+    SL_TRY(sl_quantise_layers(s->ranker, &s->calibrated, choices, &s->allocator, &coded));
+    return sl_ranker_with_coded(s->ranker, &coded, &s->allocator, out);
+}
+
+static sl_status conclude(search *s, sl_precision_search_report *report, sl_ranker **out) {
+    sl_choice_set floats, best;
+    const size_t none[SL_MAX_LAYERS] = {FLOATS};
+    if (!s->has_best)
+        return sl_fail(SL_EINVAL, "every layer is kept in F32, or no trial was allowed: nothing was quantised");
+    report->value = s->best_value;
+    report->drop = s->best_drop;
+    report->cost = s->best_cost;
+    report->within = s->best_within;
+    set_of(none, s->layers, &floats);
+    set_of(s->best, s->layers, &best);
+    SL_TRY(sl_judge_error(&s->judge, &floats, &best, &report->drop_error));
+    if (s->params->relative) report->drop_error /= fabs(s->base_value);
+    if (!report->within) SL_TRY(find_blame(s, report));
+    return make_best(s, out);
+}
+
+static sl_status run(search *s, const sl_rows *rows, const sl_rows *eval, sl_precision_search_report *report,
+                     sl_ranker **out) {
+    const size_t none[SL_MAX_LAYERS] = {FLOATS};
+    SL_TRY(prepare(s, rows, eval));
+    SL_TRY(try_one(s, none, &s->base_value));
+    report->base_value = s->base_value;
+    report->rows = s->judge.rows.rows;
+    if (s->params->strategy == SL_STRATEGY_EXHAUSTIVE)
+        SL_TRY(search_all(s, &report->proved));
+    else
+        SL_TRY(search_greedy(s));
+    report->trials = s->trials;
+    SL_TRY(conclude(s, report, out));
+    report->seconds = seconds_since(&s->start);
+    return sl_progress_end(&s->progress);
+}
+
+sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *rows, const sl_rows *eval,
+                                     const sl_precision_search_params *params, sl_ranker **out,
+                                     sl_precision_search_report *report) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!ranker || !rows) return sl_fail(SL_EINVAL, "ranker or rows is NULL");
+    sl_precision_search_params mine;
+    sl_precision_search_report found = {.struct_size = sizeof found, .blame = SIZE_MAX};
+    sl_precision_search_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_precision_search_params_init"));
+    if (report) SL_TRY(sl_params_check_out(report, "sl_precision_search_report"));
+    SL_TRY(check_search(&mine));
+    search s = {.params = &mine, .ranker = ranker, .layers = ranker->shape.layers};
+    sl_quantize_params_init(&s.quantize);
+    SL_TRY(sl_params_in(&s.quantize, sizeof s.quantize, mine.quantize, "sl_quantize_params_init"));
+    clock_gettime(CLOCK_MONOTONIC, &s.start);
+    s.allocator = sl_allocator_of(s.quantize.allocator);
+    s.judge = (sl_judge){.allocator = s.allocator,
+                         .ranker = ranker,
+                         .measure = measure_of(ranker, mine.measure),
+                         .ndcg_k = mine.ndcg_k,
+                         .threads = sl_thread_count(mine.threads)};
+    sl_progress_start(&s.progress, mine.progress, mine.progress_ctx, 0);
+    sl_status status = run(&s, rows, eval, &found, out);
+    sl_judge_free(&s.judge);
+    sl_calibrated_free(&s.calibrated);
+    if (status != SL_OK) {
+        sl_ranker_free(*out);
+        *out = NULL;
+    }
+    if (report) sl_params_out(report, &found, sizeof found);
+    return status;
+}

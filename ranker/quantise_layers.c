@@ -1,0 +1,239 @@
+#include "ranker/net_product.h"
+#include "ranker/quantise.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Rows that pass the layers at a time. */
+enum { TILE = 256 };
+/* Clips that MSE tries for an output's weights, from its largest weight down by so many hundredths. */
+enum { CLIPS = 50 };
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Calibration
+ * ------------------------------------------------------------------------------------------------------------- */
+
+void sl_calibrated_free(sl_calibrated *c) {
+    for (size_t l = 0; l < c->shape.layers; l++) {
+        sl_observer_free(c->layers[l].observer);
+        sl_mem_free(&c->allocator, c->layers[l].inputs, c->rows * c->shape.width[l] * sizeof(float));
+    }
+    *c = (sl_calibrated){.rows = 0};
+}
+
+static sl_status make_room(sl_calibrated *c) {
+    for (size_t l = 0; l < c->shape.layers; l++) {
+        void *block;
+        size_t bytes;
+        if (!sl_mul(c->rows, c->shape.width[l] * sizeof(float), &bytes))
+            return sl_fail(SL_ENOMEM, "inputs of %zu rows do not fit; calibrate on fewer", c->rows);
+        SL_TRY(sl_mem_alloc(&c->allocator, bytes, &block));
+        c->layers[l].inputs = block;
+        SL_TRY(sl_observer_create(&c->allocator, &c->layers[l].observer));
+    }
+    return SL_OK;
+}
+
+/* Fills the inputs of layers 1 and later from those of layer 0. */
+static sl_status pass(const sl_ranker *ranker, sl_calibrated *c, sl_products *products) {
+    const sl_net_shape *shape = &c->shape;
+    for (size_t l = 0; l + 1 < shape->layers; l++) {
+        size_t in = shape->width[l], out = shape->width[l + 1];
+        const float *weights = ranker->weights.dense + sl_net_weight_at(shape, l);
+        for (size_t at = 0, rows; at < c->rows; at += rows) {
+            rows = c->rows - at < TILE ? c->rows - at : TILE;
+            sl_product_shape product = {.rows = rows,
+                                        .in = in,
+                                        .out = out,
+                                        .stride = in,
+                                        .has_bias = 1,
+                                        .activation = shape->activation,
+                                        .threads = 1};
+            SL_TRY(sl_products_run(products, &product, c->layers[l].inputs + at * in, weights, weights + in * out,
+                                   c->layers[l + 1].inputs + at * out));
+        }
+    }
+    return SL_OK;
+}
+
+static sl_status observe(sl_calibrated *c) {
+    for (size_t l = 0; l < c->shape.layers; l++) {
+        sl_layer_seen *layer = &c->layers[l];
+        sl_observer_take(layer->observer, layer->inputs, c->rows * c->shape.width[l]);
+        if (sl_observer_seen(layer->observer).not_finite)
+            return sl_fail(SL_EVALUE,
+                           "inputs of layer dense.%zu are not finite on the rows to calibrate on; leave out "
+                           "rows with values that are not finite",
+                           l);
+    }
+    return SL_OK;
+}
+
+sl_status sl_calibrate(const sl_ranker *ranker, const sl_encoded *rows, const sl_allocator *allocator,
+                       sl_calibrated *out) {
+    sl_products *products = NULL;
+    sl_status status;
+    *out = (sl_calibrated){.allocator = *allocator, .shape = ranker->shape, .rows = rows->rows};
+    SL_TRY_GOTO(make_room(out), done);
+    sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, rows, SL_ALL_SIDES,
+                   ranker->features->deep_inputs, out->layers[0].inputs);
+    SL_TRY_GOTO(sl_products_create(allocator, &products), done);
+    SL_TRY_GOTO(pass(ranker, out, products), done);
+    SL_TRY_GOTO(observe(out), done);
+done:
+    sl_products_free(products);
+    if (status != SL_OK) sl_calibrated_free(out);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Weights
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static int8_t weight_code(float weight, float scale) {
+    float code = rintf(weight / scale);
+    return (int8_t)(code > 127 ? 127 : code < -127 ? -127 : code);
+}
+
+static double clip_error(const float *weights, size_t in, size_t stride, float scale) {
+    double error = 0;
+    for (size_t i = 0; i < in; i++) {
+        double off = (double)weights[i * stride] - (double)weight_code(weights[i * stride], scale) * (double)scale;
+        error += off * off;
+    }
+    return error;
+}
+
+/* The scale of one output's weights, a column. */
+static float column_scale(const float *weights, size_t in, size_t stride, int by_error) {
+    float most = 0, best;
+    for (size_t i = 0; i < in; i++)
+        most = fabsf(weights[i * stride]) > most ? fabsf(weights[i * stride]) : most;
+    /* A column of nothing keeps a scale, so that it is a number to divide by. */
+    if (!(most / 127 >= FLT_MIN)) return 1;
+    best = most / 127;
+    double least = by_error ? clip_error(weights, in, stride, best) : 0;
+    for (size_t step = 1; by_error && step < CLIPS; step++) {
+        float scale = most / 127 * (1 - (float)step / 100);
+        double error = clip_error(weights, in, stride, scale);
+        if (error >= least) continue;
+        least = error;
+        best = scale;
+    }
+    return best;
+}
+
+static sl_status code_weights(const float *weights, const sl_coded_layer *to, size_t in, size_t out, size_t layer,
+                              int by_error) {
+    for (size_t o = 0; o < out; o++) {
+        to->scales[o] = column_scale(weights + o, in, out, by_error);
+        if (!isfinite(127 * to->scales[o] * (float)in))
+            return sl_fail(SL_EVALUE, "weights of layer dense.%zu are too large for INT8 sums; keep the layer in F32",
+                           layer);
+        for (size_t i = 0; i < in; i++)
+            to->codes[i * out + o] = weight_code(weights[i * out + o], to->scales[o]);
+    }
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Biases
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* What the codes of a row's inputs stand for. */
+static void dequantise_row(const sl_int8_loops *loops, const sl_layer_codes *layer, const float *x, size_t in,
+                           uint8_t *codes, double *sums) {
+    sl_int8_range range = layer->input;
+    if (layer->type == SL_LAYER_INT8_DYNAMIC) {
+        float low, high;
+        loops->extent(x, in, &low, &high);
+        range = sl_int8_range_of(low, high);
+    }
+    loops->quantise(x, in, &range, codes);
+    for (size_t i = 0; i < in; i++)
+        sums[i] += (double)((float)((int)codes[i] - range.zero) * range.scale);
+}
+
+/* Adds to each bias the mean of what the layer of floats gives and the layer in codes does not: with the means of the
+ * inputs and of what their codes stand for, the difference of two products (Nagel et al. 2019, arXiv 1906.04721). */
+static sl_status correct_biases(const float *weights, const sl_layer_codes *layer, const float *inputs, size_t rows,
+                                const sl_coded_layer *to, size_t in, size_t out, const sl_allocator *allocator) {
+    const sl_int8_loops *loops = sl_int8_get();
+    size_t bytes = 2 * in * sizeof(double) + in;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, bytes, &block));
+    double *mean = block, *coded = mean + in;
+    for (size_t r = 0; r < rows; r++) {
+        const float *x = inputs + r * in;
+        for (size_t i = 0; i < in; i++)
+            mean[i] += (double)x[i];
+        dequantise_row(loops, layer, x, in, (uint8_t *)(coded + in), coded);
+    }
+    for (size_t o = 0; o < out; o++) {
+        double missing = 0;
+        for (size_t i = 0; i < in; i++)
+            missing += mean[i] * (double)weights[i * out + o] -
+                       coded[i] * (double)((float)to->codes[i * out + o] * to->scales[o]);
+        to->biases[o] += (float)(missing / (double)rows);
+    }
+    sl_mem_free(allocator, block, bytes);
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Layers
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status range_inputs(const sl_calibrated *calibrated, size_t layer, const sl_range_rule *rule,
+                              sl_int8_range *out) {
+    sl_quant_range range;
+    const sl_observed seen = sl_observer_seen(calibrated->layers[layer].observer);
+    if (seen.low == 0 && seen.high == 0)
+        return sl_fail(SL_EINVAL,
+                       "all inputs of layer dense.%zu are 0 on the rows to calibrate on; give other rows, or "
+                       "keep the layer in F32",
+                       layer);
+    SL_TRY(sl_observer_range(calibrated->layers[layer].observer, rule, &range));
+    /* Symmetric codes are of s8; as u8 their middle stands for 0. */
+    *out = (sl_int8_range){range.scale, rule->symmetric ? 128 : range.zero};
+    return SL_OK;
+}
+
+static sl_status code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
+                            sl_coded *coded, size_t layer) {
+    const sl_net_shape *shape = &ranker->shape;
+    size_t in = shape->width[layer], out = shape->width[layer + 1];
+    const float *weights = ranker->weights.dense + sl_net_weight_at(shape, layer);
+    const sl_coded_layer to = sl_coded_layer_of(coded, shape, layer);
+    memcpy(to.biases, weights + in * out, out * sizeof *weights);
+    if (choice->type == SL_LAYER_F32) {
+        memcpy(to.weights, weights, in * out * sizeof *weights);
+        return SL_OK;
+    }
+    SL_TRY(code_weights(weights, &to, in, out, layer, choice->rule.method == SL_RANGE_MSE));
+    if (!choice->bias_correction) return SL_OK;
+    return correct_biases(weights, &coded->layers[layer], calibrated->layers[layer].inputs, calibrated->rows, &to, in,
+                          out, &calibrated->allocator);
+}
+
+sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,
+                             const sl_allocator *allocator, sl_coded *out) {
+    const sl_net_shape *shape = &ranker->shape;
+    sl_layer_type types[SL_MAX_LAYERS];
+    sl_int8_range inputs[SL_MAX_LAYERS];
+    *out = (sl_coded){.block = NULL};
+    for (size_t l = 0; l < shape->layers; l++) {
+        types[l] = choices[l].type;
+        inputs[l] = (sl_int8_range){1, 0};
+        if (types[l] == SL_LAYER_INT8) SL_TRY(range_inputs(calibrated, l, &choices[l].rule, &inputs[l]));
+    }
+    SL_TRY(sl_coded_create(shape, types, inputs, allocator, out));
+    for (size_t l = 0; l < shape->layers; l++) {
+        sl_status status = code_layer(ranker, calibrated, &choices[l], out, l);
+        if (status == SL_OK) continue;
+        sl_coded_free(out, allocator);
+        return status;
+    }
+    return SL_OK;
+}
