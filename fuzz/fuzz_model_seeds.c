@@ -24,7 +24,17 @@ static int report(sl_status status) {
     return 1;
 }
 
-static int write_model(const char *loss, const char *path) {
+/* Puts a model with its layers in codes in the model's place. */
+static sl_status quantise(const sl_rows *rows, sl_ranker **ranker) {
+    sl_ranker *coded;
+    sl_status status = sl_ranker_quantize(*ranker, rows, NULL, &coded);
+    if (status != SL_OK) return status;
+    sl_ranker_free(*ranker);
+    *ranker = coded;
+    return SL_OK;
+}
+
+static int write_model(const char *loss, int coded, const char *path) {
     static const float labels[ROWS] = {0, 1, 1, 0}, numbers[ROWS] = {3, 1, 4, 1.5f}, vectors[2 * ROWS] = {1, 2, 3, 4};
     static const int64_t offsets[ROWS + 1] = {0, 1, 2, 5, 5};
     static const sl_column columns[] = {
@@ -46,6 +56,7 @@ static int write_model(const char *loss, const char *path) {
     snprintf(spec, sizeof spec, spec_format, loss);
     sl_status status = sl_table_rows(&table, &at.cursor, &rows);
     if (status == SL_OK) status = sl_ranker_create(spec, &rows, NULL, &ranker);
+    if (status == SL_OK && coded) status = quantise(&rows, &ranker);
     if (status == SL_OK) status = sl_ranker_save(ranker, path, NULL);
     sl_ranker_free(ranker);
     return report(status);
@@ -60,10 +71,12 @@ int main(int argc, char **argv) {
         perror(argv[1]);
         return 1;
     }
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < 2 * KINDS; kind++) {
         char path[4096];
-        int length = snprintf(path, sizeof path, "%s/%s.slr", argv[1], losses[kind]);
-        if (length < 0 || (size_t)length >= sizeof path || write_model(losses[kind], path)) return 1;
+        int coded = kind >= KINDS;
+        const char *loss = losses[kind % KINDS];
+        int length = snprintf(path, sizeof path, "%s/%s%s.slr", argv[1], loss, coded ? "-int8" : "");
+        if (length < 0 || (size_t)length >= sizeof path || write_model(loss, coded, path)) return 1;
     }
     return 0;
 }

@@ -157,27 +157,30 @@ static void dequantise_row(const sl_int8_loops *loops, const sl_layer_codes *lay
 
 /* Adds to each bias the mean of what the layer of floats gives and the layer in codes does not: with the means of the
  * inputs and of what their codes stand for, the difference of two products (Nagel et al. 2019, arXiv 1906.04721). */
-static sl_status correct_biases(const float *weights, const sl_layer_codes *layer, const float *inputs, size_t rows,
-                                const sl_coded_layer *to, size_t in, size_t out, const sl_allocator *allocator) {
+static sl_status correct_biases(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_coded *coded,
+                                size_t layer) {
     const sl_int8_loops *loops = sl_int8_get();
+    const sl_coded_layer to = sl_coded_layer_of(coded, &ranker->shape, layer);
+    const float *weights = ranker->weights.dense + sl_net_weight_at(&ranker->shape, layer);
+    size_t in = ranker->shape.width[layer], out = ranker->shape.width[layer + 1];
     size_t bytes = 2 * in * sizeof(double) + in;
     void *block;
-    SL_TRY(sl_mem_alloc(allocator, bytes, &block));
-    double *mean = block, *coded = mean + in;
-    for (size_t r = 0; r < rows; r++) {
-        const float *x = inputs + r * in;
+    SL_TRY(sl_mem_alloc(&calibrated->allocator, bytes, &block));
+    double *exact = block, *kept = exact + in;
+    for (size_t r = 0; r < calibrated->rows; r++) {
+        const float *x = calibrated->layers[layer].inputs + r * in;
         for (size_t i = 0; i < in; i++)
-            mean[i] += (double)x[i];
-        dequantise_row(loops, layer, x, in, (uint8_t *)(coded + in), coded);
+            exact[i] += (double)x[i];
+        dequantise_row(loops, &coded->layers[layer], x, in, (uint8_t *)(kept + in), kept);
     }
     for (size_t o = 0; o < out; o++) {
         double missing = 0;
         for (size_t i = 0; i < in; i++)
-            missing += mean[i] * (double)weights[i * out + o] -
-                       coded[i] * (double)((float)to->codes[i * out + o] * to->scales[o]);
-        to->biases[o] += (float)(missing / (double)rows);
+            missing += exact[i] * (double)weights[i * out + o] -
+                       kept[i] * (double)((float)to.codes[i * out + o] * to.scales[o]);
+        to.biases[o] += (float)(missing / (double)calibrated->rows);
     }
-    sl_mem_free(allocator, block, bytes);
+    sl_mem_free(&calibrated->allocator, block, bytes);
     return SL_OK;
 }
 
@@ -212,9 +215,7 @@ static sl_status code_layer(const sl_ranker *ranker, const sl_calibrated *calibr
         return SL_OK;
     }
     SL_TRY(code_weights(weights, &to, in, out, layer, choice->rule.method == SL_RANGE_MSE));
-    if (!choice->bias_correction) return SL_OK;
-    return correct_biases(weights, &coded->layers[layer], calibrated->layers[layer].inputs, calibrated->rows, &to, in,
-                          out, &calibrated->allocator);
+    return choice->bias_correction ? correct_biases(ranker, calibrated, coded, layer) : SL_OK;
 }
 
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,

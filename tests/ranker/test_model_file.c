@@ -42,6 +42,18 @@ static void set_up(void) {
     model = make(KIND, "", DEEP, NULL);
 }
 
+/* The same with layers in codes. */
+static void set_up_coded(void) {
+    sl_quantize_params params;
+    sl_ranker *coded;
+    set_up();
+    sl_quantize_params_init(&params);
+    params.layers = (const sl_precision[]){SL_PRECISION_INT8, SL_PRECISION_INT8_DYNAMIC};
+    ck_assert_msg(sl_ranker_quantize(model, &rows.source, &params, &coded) == SL_OK, "%s", sl_last_error());
+    sl_ranker_free(model);
+    model = coded;
+}
+
 static void tear_down(void) {
     sl_ranker_free(model);
     planted_free(&rows);
@@ -103,6 +115,11 @@ START_TEST(a_saved_model_comes_back) {
             check_round_trip(ranker);
             sl_ranker_free(ranker);
         }
+}
+END_TEST
+
+START_TEST(coded_layers_come_back) {
+    check_round_trip(model);
 }
 END_TEST
 
@@ -307,7 +324,7 @@ START_TEST(every_changed_byte_is_told) {
 }
 END_TEST
 
-/* Some bytes of SPEC or FEATURES are others, or a section is shorter. */
+/* Some bytes of SPEC, FEATURES or the layers are others, or a section is shorter. */
 START_TEST(sealed_lies_do_no_harm) {
     size_t size, opened = 0, refused = 0;
     ck_assert_int_eq(sl_ranker_save(model, place.path, NULL), SL_OK);
@@ -315,7 +332,8 @@ START_TEST(sealed_lies_do_no_harm) {
     for (uint64_t round = 0; round < 1500; round++) {
         memcpy(changed, bytes, size);
         sl_file_header *header = (sl_file_header *)(void *)changed;
-        sl_file_section *section = &header->sections[sl_random_at(round, 0) % 2];
+        const uint32_t changing[] = {0, 1, header->section_count - 1};
+        sl_file_section *section = &header->sections[changing[sl_random_at(round, 0) % 3]];
         size_t changes = 1 + sl_random_at(round, 1) % 3;
         for (size_t i = 0; i < changes; i++) {
             size_t at = (size_t)(section->offset + sl_random_at(round, 2 + 2 * i) % section->size);
@@ -401,7 +419,13 @@ int main(void) {
     tcase_add_test(harm, sealed_lies_do_no_harm);
     tcase_add_test(harm, sections_are_held_to_their_rules);
     tcase_add_test(harm, files_of_other_kinds_are_named);
+    TCase *coded = tcase_create("coded");
+    tcase_add_test(coded, coded_layers_come_back);
+    tcase_add_test(coded, a_sound_model_is_told_whole);
+    tcase_add_test(coded, every_changed_byte_is_told);
+    tcase_add_test(coded, sealed_lies_do_no_harm);
     tcase_add_checked_fixture(saving, set_up, tear_down);
     tcase_add_checked_fixture(harm, set_up, tear_down);
-    return check_main("model_file", (TCase *[]){saving, harm}, 2);
+    tcase_add_checked_fixture(coded, set_up_coded, tear_down);
+    return check_main("model_file", (TCase *[]){saving, harm, coded}, 3);
 }

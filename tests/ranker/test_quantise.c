@@ -1,0 +1,529 @@
+/* Quantised models: what calibration makes of layers, what is refused, and the search for the fastest precisions within
+ * an accuracy bound. */
+#include "base/random.h"
+#include "ranker/judge.h"
+#include "ranker/quantise.h"
+#include "tests/support/check_main.h"
+#include "tests/support/faults.h"
+#include "tests/support/planted.h"
+#include "tests/support/scratch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLICK "\"column\": \"click\""
+enum { ROWS = 3000, LAYERS = 4 };
+
+static planted rows;
+static sl_ranker *model;
+
+static sl_ranker *make(const char *label, const char *wide, const char *deep) {
+    char spec[PLANTED_SPEC];
+    sl_ranker *made;
+    planted_spec(spec, label, wide, deep, "\"epochs\": 1", "");
+    ck_assert_msg(sl_ranker_create(spec, &rows.source, NULL, &made) == SL_OK, "%s", sl_last_error());
+    return made;
+}
+
+static void set_up(void) {
+    planted_make(&rows, ROWS, 1);
+    model = make(CLICK, "", "\"hidden\": [24, 16, 8]");
+}
+
+static void tear_down(void) {
+    sl_ranker_free(model);
+    planted_free(&rows);
+}
+
+static void ok(sl_status status) {
+    ck_assert_msg(status == SL_OK, "%s", sl_last_error());
+}
+
+static void fails(sl_status status, sl_status wanted, const char *word) {
+    ck_assert_int_eq(status, wanted);
+    ck_assert_msg(strstr(sl_last_error(), word) != NULL, "'%s' is not in: %s", word, sl_last_error());
+}
+
+static void predict(const sl_ranker *ranker, float *scores) {
+    sl_predictor *predictor;
+    ok(sl_predictor_create(ranker, NULL, &predictor));
+    ok(sl_predictor_predict(predictor, &rows.table, scores));
+    sl_predictor_free(predictor);
+}
+
+/* A copy of the model with a tensor's values put through a function of their number. */
+static sl_ranker *changed(const sl_ranker *base, const char *name,
+                          float (*change)(float value, size_t i, size_t columns)) {
+    sl_ranker *made = NULL;
+    sl_tensor tensor;
+    for (size_t t = 0; sl_ranker_get_tensor(base, t, &tensor) == SL_OK; t++) {
+        if (strcmp(tensor.name, name) != 0) continue;
+        size_t count = tensor.rows * tensor.columns;
+        float *values = malloc(count * sizeof *values);
+        for (size_t i = 0; i < count; i++)
+            values[i] = change(tensor.data[i], i, tensor.columns);
+        tensor.data = values;
+        ok(sl_ranker_with_tensors(base, &tensor, 1, &made));
+        free(values);
+        break;
+    }
+    ck_assert_ptr_nonnull(made);
+    return made;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Quantising
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(scores_stay_near) {
+    static float exact[ROWS], coded[ROWS];
+    sl_quantize_params params;
+    sl_ranker *made;
+    sl_quantize_params_init(&params);
+    params.precision = _i < 4 ? SL_PRECISION_INT8 : SL_PRECISION_INT8_DYNAMIC;
+    params.calibration = (sl_calibration)(_i % 4);
+    params.symmetric = _i == 5;
+    ok(sl_ranker_quantize(model, &rows.source, &params, &made));
+    predict(model, exact);
+    predict(made, coded);
+    double worst = 0, moved = 0;
+    for (size_t r = 0; r < ROWS; r++) {
+        worst = fmax(worst, fabs((double)exact[r] - (double)coded[r]));
+        moved += exact[r] != coded[r];
+    }
+    /* Entropy clips more than scores of an untrained net bear. */
+    ck_assert_double_lt(worst, params.calibration == SL_CALIBRATION_ENTROPY ? 0.3 : 0.03);
+    ck_assert_double_gt(moved, ROWS / 2);
+    for (size_t l = 0; l < LAYERS; l++) {
+        sl_layer_info layer = {.struct_size = sizeof layer};
+        ok(sl_ranker_get_layer(made, l, &layer));
+        ck_assert_int_eq(layer.precision, params.precision);
+        ck_assert_ptr_nonnull(layer.weight_scales);
+        if (params.precision == SL_PRECISION_INT8) {
+            ck_assert(layer.low <= 0 && layer.high > 0 && layer.scale > 0);
+            ck_assert(!l || layer.zero == 0);
+        }
+    }
+    sl_ranker_free(made);
+}
+END_TEST
+
+START_TEST(layers_are_kept) {
+    sl_quantize_params params;
+    sl_ranker *made;
+    sl_quantize_params_init(&params);
+    params.keep = (const char *const[]){"dense.0", "dense.3"};
+    params.keep_count = 2;
+    ok(sl_ranker_quantize(model, &rows.source, &params, &made));
+    for (size_t l = 0; l < LAYERS; l++) {
+        sl_layer_info layer = {.struct_size = sizeof layer};
+        ok(sl_ranker_get_layer(made, l, &layer));
+        ck_assert_int_eq(layer.precision, l % 3 ? SL_PRECISION_INT8 : SL_PRECISION_F32);
+    }
+    sl_ranker_free(made);
+}
+END_TEST
+
+static double mean_value(const sl_ranker *ranker) {
+    static float scores[ROWS];
+    double sum = 0;
+    predict(ranker, scores);
+    for (size_t r = 0; r < ROWS; r++)
+        sum += (double)scores[r];
+    return sum / ROWS;
+}
+
+static float coarse(float value, size_t i, size_t columns) {
+    return i / columns == 3 ? 8 * value : value;
+}
+
+/* An input with a large weight makes the codes of the others coarse, and their mean error large. */
+START_TEST(biases_make_up_for_the_mean) {
+    sl_ranker *squared = make("\"column\": \"value\", \"loss\": \"squared\"", NULL, "\"hidden\": [24, 16, 8]");
+    sl_ranker *rough = changed(squared, "dense.3.weight", coarse), *with, *without;
+    sl_quantize_params params;
+    sl_quantize_params_init(&params);
+    params.calibration = SL_CALIBRATION_MINMAX;
+    params.keep = (const char *const[]){"dense.0", "dense.1", "dense.2"};
+    params.keep_count = 3;
+    params.rows = ROWS;
+    ok(sl_ranker_quantize(rough, &rows.source, &params, &with));
+    params.bias_correction = 0;
+    ok(sl_ranker_quantize(rough, &rows.source, &params, &without));
+    double exact = mean_value(rough);
+    ck_assert_double_lt(fabs(mean_value(with) - exact), 0.1 * fabs(mean_value(without) - exact));
+    sl_ranker_free(squared);
+    sl_ranker_free(rough);
+    sl_ranker_free(with);
+    sl_ranker_free(without);
+}
+END_TEST
+
+/* As many rows as were asked for, the same for a seed and others for another, in the source's order. */
+START_TEST(rows_are_drawn) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    for (size_t n = 1; n <= ROWS + 1; n = n == 1 ? 7 : n == 7 ? 500 : ROWS + (n == ROWS)) {
+        sl_rows_buffer drawn[3];
+        for (size_t i = 0; i < 3; i++) {
+            const sl_draw draw = {.rows = n, .seed = i / 2};
+            drawn[i] = (sl_rows_buffer){.allocator = allocator};
+            ok(sl_draw_rows(model->features, &rows.source, &draw, &drawn[i]));
+            ck_assert_uint_eq(drawn[i].rows, n < ROWS ? n : ROWS);
+        }
+        size_t width = model->features->dense_width * drawn[0].rows * sizeof(float);
+        ck_assert_mem_eq(drawn[0].dense, drawn[1].dense, width);
+        ck_assert(n >= ROWS || memcmp(drawn[0].dense, drawn[2].dense, width) != 0);
+        for (size_t i = 0; i < 3; i++)
+            sl_rows_buffer_free(&drawn[i]);
+        if (n > ROWS) break;
+    }
+}
+END_TEST
+
+static float huge(float value, size_t i, size_t columns) {
+    (void)i;
+    (void)columns;
+    return value < 0 ? -3e38f : 3e38f;
+}
+
+static float below(float value, size_t i, size_t columns) {
+    (void)value;
+    (void)i;
+    (void)columns;
+    return -1e6f;
+}
+
+START_TEST(bad_calls_are_refused) {
+    sl_quantize_params params;
+    sl_ranker *made, *other;
+    planted none;
+    sl_quantize_params_init(&params);
+    fails(sl_ranker_quantize(NULL, &rows.source, NULL, &made), SL_EINVAL, "NULL");
+    fails(sl_ranker_quantize(model, NULL, NULL, &made), SL_EINVAL, "rows is NULL");
+    params.keep = (const char *const[]){"dense.4"};
+    params.keep_count = 1;
+    fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_ENOTFOUND, "dense.0 to dense.3");
+    params.keep_count = 0;
+    params.rows = 0;
+    fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "rows is 0");
+    params.rows = 10;
+    params.quantile = 1;
+    fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "quantile is 1");
+    planted_make(&none, 0, 1);
+    fails(sl_ranker_quantize(model, &none.source, NULL, &made), SL_EINVAL, "no rows");
+    planted_free(&none);
+    ok(sl_ranker_quantize(model, &rows.source, NULL, &other));
+    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "quantised already");
+    sl_ranker_free(other);
+    other = make(CLICK, "", NULL);
+    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "no deep part");
+    sl_ranker_free(other);
+    other = changed(model, "dense.0.weight", huge);
+    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "not finite");
+    sl_ranker_free(other);
+    other = changed(model, "dense.0.bias", below);
+    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "layer dense.1 are 0");
+    ck_assert_ptr_null(made);
+    sl_ranker_free(other);
+}
+END_TEST
+
+START_TEST(dynamic_needs_no_rows) {
+    sl_quantize_params params;
+    sl_ranker *made;
+    sl_quantize_params_init(&params);
+    params.precision = SL_PRECISION_INT8_DYNAMIC;
+    fails(sl_ranker_quantize(model, NULL, &params, &made), SL_EINVAL, "rows is NULL");
+    params.bias_correction = 0;
+    ok(sl_ranker_quantize(model, NULL, &params, &made));
+    sl_ranker_free(made);
+}
+END_TEST
+
+START_TEST(memory_may_run_out) {
+    sl_quantize_params params;
+    sl_quantize_params_init(&params);
+    params.rows = 50;
+    for (size_t at = 1;; at += at < 200 ? 1 : 13) {
+        fault_allocator faults;
+        sl_ranker *made;
+        fault_allocator_init(&faults, at);
+        params.allocator = &faults.allocator;
+        sl_status status = sl_ranker_quantize(model, &rows.source, &params, &made);
+        sl_ranker_free(made);
+        ck_assert_uint_eq(faults.live_blocks, 0);
+        if (status == SL_OK) break;
+        ck_assert_int_eq(status, SL_ENOMEM);
+    }
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Files
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Every number of a block that a maker would not have written. */
+START_TEST(blocks_are_not_trusted) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    const float bad[] = {0, -1, NAN, INFINITY, 3e38f};
+    const int32_t zeros[] = {-1, 256};
+    sl_ranker *made;
+    ok(sl_ranker_quantize(model, &rows.source, NULL, &made));
+    const sl_coded *sound = &made->coded;
+    const sl_coded_layer parts = sl_coded_layer_of(sound, &made->shape, 1);
+    for (size_t i = 0; i < 5 + 5 + 5 + 2 + 4; i++) {
+        uint8_t *block;
+        sl_coded read;
+        size_t size = sound->size;
+        ok(sl_mem_alloc(&allocator, size, (void **)&block));
+        memcpy(block, sound->block, size);
+        sl_coded_record *record = (sl_coded_record *)(void *)block + 1;
+        if (i < 5) /* a scale as large as can be is one */
+            record->scale = i == 4 ? -INFINITY : bad[i];
+        else if (i < 10)
+            memcpy(block + ((uint8_t *)parts.scales - sound->block) + 8, &bad[i - 5], sizeof *bad);
+        else if (i < 15)
+            memcpy(block + ((uint8_t *)parts.biases - sound->block) + 4, i == 14 ? &bad[3] : &bad[2 + i % 2],
+                   sizeof *bad);
+        else if (i < 17)
+            record->zero = zeros[i - 15];
+        else if (i == 17)
+            record->type = 3;
+        else if (i == 18)
+            record->reserved = 1;
+        else if (i == 19)
+            record->type = SL_LAYER_F32;
+        else
+            size = 40;
+        ck_assert_msg(sl_coded_read(&made->shape, block, size, &allocator, &read) == SL_ECORRUPT, "change %zu", i);
+        ck_assert_ptr_null(read.block);
+    }
+    sl_ranker_free(made);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Searching
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct told {
+    size_t trials, cheaper_within;
+    double least_cost; /* of those within */
+    int ordered;
+    double last_cost;
+} told;
+
+static void take_trial(void *ctx, const sl_trial *trial) {
+    told *t = ctx;
+    ck_assert_uint_eq(trial->number, ++t->trials);
+    ck_assert_uint_eq(trial->layers, LAYERS);
+    ck_assert(trial->cost > 0.2 && trial->cost < 1.2);
+    if (trial->within && (t->least_cost == 0 || trial->cost < t->least_cost)) t->least_cost = trial->cost;
+    t->ordered &= trial->cost >= t->last_cost - 1e-12;
+    t->last_cost = trial->cost;
+}
+
+static sl_status search(const sl_ranker *ranker, sl_precision_search_params *params, told *t, sl_ranker **made,
+                        sl_precision_search_report *report) {
+    *t = (told){.ordered = 1};
+    params->trial = take_trial;
+    params->trial_ctx = t;
+    params->threads = 2;
+    *report = (sl_precision_search_report){.struct_size = sizeof *report};
+    return sl_ranker_search_precision(ranker, &rows.source, NULL, params, made, report);
+}
+
+static double auc_of(const sl_ranker *ranker) {
+    sl_metrics metrics = {.struct_size = sizeof metrics};
+    ok(sl_ranker_evaluate(ranker, &rows.source, NULL, &metrics));
+    return metrics.auc;
+}
+
+/* Units of layer 0 grow by as much as their weights behind shrink: F32 gives the same, and layer 1's inputs are one
+ * large number and many that its codes cannot tell apart. */
+static float larger(float value, size_t i, size_t columns) {
+    return i % columns == 2 ? 3e4f * value : value;
+}
+
+static float smaller(float value, size_t i, size_t columns) {
+    return i / columns == 2 ? value / 3e4f : value;
+}
+
+static sl_ranker *sensitive(void) {
+    sl_ranker *first = changed(model, "dense.0.weight", larger);
+    sl_ranker *both = changed(first, "dense.1.weight", smaller);
+    sl_ranker_free(first);
+    return both;
+}
+
+START_TEST(the_search_keeps_its_bound) {
+    sl_precision_search_params params;
+    sl_precision_search_report report;
+    sl_ranker *made;
+    told t;
+    sl_precision_search_params_init(&params);
+    params.max_drop = 0.01;
+    ok(search(model, &params, &t, &made, &report));
+    ck_assert(report.within && report.proved && t.ordered);
+    ck_assert_uint_eq(report.trials, t.trials);
+    ck_assert_uint_eq(report.rows, ROWS);
+    ck_assert_double_eq_tol(report.base_value, auc_of(model), 1e-6);
+    ck_assert_double_eq_tol(report.value, auc_of(made), 1e-4);
+    ck_assert_double_eq_tol(report.drop, report.base_value - report.value, 1e-12);
+    ck_assert(report.drop <= 0.01 && report.drop_error >= 0 && report.drop_error < 0.01);
+    ck_assert_double_lt(report.cost, 0.5);
+    sl_ranker_free(made);
+}
+END_TEST
+
+/* Every strategy keeps the sensitive layer in F32, and none finds a faster model than all choices give. */
+START_TEST(a_sensitive_layer_stays) {
+    sl_ranker *ranker = sensitive();
+    sl_precision_search_params params;
+    sl_precision_search_report report;
+    double least = 0;
+    for (int strategy = SL_STRATEGY_EXHAUSTIVE; strategy <= SL_STRATEGY_MSE; strategy++) {
+        sl_quantize_params how;
+        sl_ranker *made;
+        told t;
+        sl_quantize_params_init(&how);
+        how.calibration = SL_CALIBRATION_MINMAX;
+        sl_precision_search_params_init(&params);
+        params.quantize = &how;
+        params.strategy = (sl_strategy)strategy;
+        params.leave_dynamic = 1;
+        params.max_drop = 0.001;
+        ok(search(ranker, &params, &t, &made, &report));
+        ck_assert_int_eq(report.within, 1);
+        ck_assert_double_eq(report.cost, t.least_cost);
+        sl_layer_info layer = {.struct_size = sizeof layer};
+        ok(sl_ranker_get_layer(made, 1, &layer));
+        ck_assert_int_eq(layer.precision, SL_PRECISION_F32);
+        if (strategy == SL_STRATEGY_EXHAUSTIVE) {
+            least = report.cost;
+            ck_assert_int_eq(report.proved, 1);
+        }
+        ck_assert_double_ge(report.cost, least);
+        sl_ranker_free(made);
+    }
+    sl_ranker_free(ranker);
+}
+END_TEST
+
+START_TEST(what_no_choice_reaches) {
+    sl_ranker *ranker = sensitive(), *made;
+    sl_precision_search_params params;
+    sl_precision_search_report report;
+    sl_quantize_params how;
+    told t;
+    sl_quantize_params_init(&how);
+    how.keep = (const char *const[]){"dense.0", "dense.2", "dense.3"};
+    how.keep_count = 3;
+    sl_precision_search_params_init(&params);
+    params.quantize = &how;
+    params.max_drop = 0;
+    params.leave_dynamic = 1;
+    ok(search(ranker, &params, &t, &made, &report));
+    ck_assert(!report.within && report.proved);
+    ck_assert_uint_eq(report.blame, 1);
+    ck_assert_double_gt(report.blame_drop, 0.001);
+    ck_assert_double_eq_tol(report.blame_drop, report.drop, 1e-9);
+    sl_ranker_free(made);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
+START_TEST(searches_end_early) {
+    sl_ranker *ranker = sensitive(), *made;
+    sl_precision_search_params params;
+    sl_precision_search_report report;
+    told t;
+    sl_precision_search_params_init(&params);
+    params.trials = 1;
+    params.max_drop = 0;
+    ok(search(ranker, &params, &t, &made, &report));
+    ck_assert(!report.proved && !report.within);
+    sl_ranker_free(made);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
+START_TEST(measures) {
+    sl_precision_search_params params;
+    sl_precision_search_report report;
+    sl_ranker *made;
+    told t;
+    for (int measure = SL_MEASURE_AUC; measure <= SL_MEASURE_RMSE; measure++) {
+        sl_precision_search_params_init(&params);
+        params.measure = (sl_measure)measure;
+        params.strategy = SL_STRATEGY_BASIC;
+        params.max_drop = 0.1;
+        params.relative = 1;
+        params.group = "a";
+        ok(search(model, &params, &t, &made, &report));
+        ck_assert(report.within && isfinite(report.value));
+        sl_ranker_free(made);
+    }
+    params.measure = SL_MEASURE_NDCG;
+    params.group = NULL;
+    fails(search(model, &params, &t, &made, &report), SL_EINVAL, "groups");
+    params.group = "nothing";
+    fails(search(model, &params, &t, &made, &report), SL_ENOTFOUND, "nothing");
+    params.max_drop = -1;
+    fails(search(model, &params, &t, &made, &report), SL_EINVAL, "max_drop");
+    sl_precision_search_params_init(&params);
+    params.leave_static = params.leave_dynamic = 1;
+    fails(search(model, &params, &t, &made, &report), SL_EINVAL, "leave");
+    sl_ranker *squared = make("\"column\": \"value\", \"loss\": \"squared\"", NULL, "\"hidden\": [24, 16, 8]");
+    sl_precision_search_params_init(&params);
+    params.measure = SL_MEASURE_AUC;
+    fails(search(squared, &params, &t, &made, &report), SL_EINVAL, "no AUC");
+    sl_ranker_free(squared);
+}
+END_TEST
+
+START_TEST(searches_without_memory) {
+    sl_quantize_params how;
+    sl_precision_search_params params;
+    sl_quantize_params_init(&how);
+    sl_precision_search_params_init(&params);
+    params.quantize = &how;
+    params.strategy = SL_STRATEGY_MSE;
+    params.threads = 1;
+    params.max_drop = 0;
+    how.rows = 20;
+    for (size_t at = 1;; at += at < 100 ? 3 : 37) {
+        fault_allocator faults;
+        sl_ranker *made;
+        fault_allocator_init(&faults, at);
+        how.allocator = &faults.allocator;
+        sl_status status = sl_ranker_search_precision(model, &rows.source, NULL, &params, &made, NULL);
+        sl_ranker_free(made);
+        ck_assert_uint_eq(faults.live_blocks, 0);
+        if (status == SL_OK) break;
+        ck_assert_int_eq(status, SL_ENOMEM);
+    }
+}
+END_TEST
+
+int main(void) {
+    TCase *quantising = tcase_create("quantising"), *searching = tcase_create("threads");
+    tcase_add_checked_fixture(quantising, set_up, tear_down);
+    tcase_add_loop_test(quantising, scores_stay_near, 0, 6);
+    tcase_add_test(quantising, layers_are_kept);
+    tcase_add_test(quantising, biases_make_up_for_the_mean);
+    tcase_add_test(quantising, rows_are_drawn);
+    tcase_add_test(quantising, bad_calls_are_refused);
+    tcase_add_test(quantising, dynamic_needs_no_rows);
+    tcase_add_test(quantising, memory_may_run_out);
+    tcase_add_test(quantising, blocks_are_not_trusted);
+    tcase_add_test(quantising, searches_without_memory);
+    tcase_add_checked_fixture(searching, set_up, tear_down);
+    tcase_add_test(searching, the_search_keeps_its_bound);
+    tcase_add_test(searching, a_sensitive_layer_stays);
+    tcase_add_test(searching, what_no_choice_reaches);
+    tcase_add_test(searching, searches_end_early);
+    tcase_add_test(searching, measures);
+    return check_main("quantise", (TCase *[]){quantising, searching}, 2);
+}
