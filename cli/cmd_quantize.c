@@ -207,6 +207,17 @@ static void print_json(const quantize_state *state) {
     json_end(&json);
 }
 
+/* Of many trials, the text tells of each cost the one of the least drop; --json tells all. */
+static int is_told(const quantize_state *state, size_t trial) {
+    const trial_row *row = &state->trials[trial];
+    if (state->trial_count <= 24) return 1;
+    for (size_t i = 0; i < state->trial_count; i++) {
+        const trial_row *other = &state->trials[i];
+        if (other->cost == row->cost && (other->drop < row->drop || (other->drop == row->drop && i < trial))) return 0;
+    }
+    return 1;
+}
+
 static void print_text(const quantize_state *state) {
     const sl_precision_search_report *report = &state->report;
     sl_layer_info layer = {.struct_size = sizeof layer};
@@ -214,7 +225,7 @@ static void print_text(const quantize_state *state) {
            report->base_value);
     printf("  %8s %9s  %-6s  %s\n", "cost", "drop", "within", "layers");
     for (size_t i = 0; i < state->trial_count; i++)
-        if (state->trial_count <= 40 || state->trials[i].within || i < 20)
+        if (is_told(state, i))
             printf("  %8.3f %9.5f  %-6s  %s\n", state->trials[i].cost, state->trials[i].drop,
                    state->trials[i].within ? "yes" : "no", state->trials[i].layers);
     printf("\n%s: %.5f, %.5f less than F32 (standard error %.5f), at %.3f of the dense layers' time\n",

@@ -7,6 +7,8 @@
 #include "structs.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 namespace {
 
@@ -29,6 +31,17 @@ class Epochs {
 
     nb::handle function_;
     Progress &progress_;
+};
+
+// Keeps every trial of a search.
+struct Trials {
+    nb::list found;
+    Progress &progress;
+
+    static void take(void *self, const sl_trial *trial) {
+        auto *trials = static_cast<Trials *>(self);
+        trials->progress.guarded([&] { trials->found.append(dict_of(*trial)); });
+    }
 };
 
 struct FreeRanker {
@@ -269,6 +282,73 @@ nb::dict Ranker::evaluate(nb::handle rows, nb::handle group, size_t k, size_t th
     return dict_of(metrics);
 }
 
+nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, nb::handle lookup, nb::handle function) {
+    Source source(rows);
+    std::optional<Source> measured;
+    if (!eval.is_none()) measured.emplace(eval);
+    Progress progress(function);
+    Lookup find(lookup, progress);
+    Trials trials{nb::list(), progress};
+    std::vector<std::string> names = nb::cast<std::vector<std::string>>(options["keep"]);
+    std::vector<const char *> kept;
+    for (const std::string &name : names)
+        kept.push_back(name.c_str());
+    nb::object group = options["group"];
+    sl_quantize_params how;
+    sl_quantize_params_init(&how);
+    how.keep = kept.data();
+    how.keep_count = kept.size();
+    how.calibration = static_cast<sl_calibration>(nb::cast<int>(options["calibration"]));
+    how.quantile = nb::cast<double>(options["quantile"]);
+    how.symmetric = nb::cast<bool>(options["symmetric"]);
+    how.bias_correction = nb::cast<bool>(options["bias_correction"]);
+    how.rows = nb::cast<size_t>(options["rows"]);
+    how.seed = nb::cast<uint64_t>(options["seed"]);
+    find.attach(how);
+    sl_precision_search_params params;
+    sl_precision_search_params_init(&params);
+    params.quantize = &how;
+    params.max_drop = nb::cast<double>(options["max_drop"]);
+    params.relative = nb::cast<bool>(options["relative"]);
+    params.measure = static_cast<sl_measure>(nb::cast<int>(options["measure"]));
+    params.group = group.is_none() ? nullptr : nb::borrow<nb::str>(group).c_str();
+    params.ndcg_k = nb::cast<size_t>(options["k"]);
+    params.strategy = static_cast<sl_strategy>(nb::cast<int>(options["strategy"]));
+    params.leave_static = nb::cast<bool>(options["leave_static"]);
+    params.leave_dynamic = nb::cast<bool>(options["leave_dynamic"]);
+    params.trials = nb::cast<size_t>(options["trials"]);
+    params.timeout_s = nb::cast<double>(options["timeout"]);
+    params.threads = batch_threads(nb::cast<size_t>(options["threads"]));
+    params.trial = Trials::take;
+    params.trial_ctx = &trials;
+    progress.attach(params);
+    sl_precision_search_report report{};
+    report.struct_size = sizeof report;
+    sl_ranker *made = nullptr;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_search_precision(handle_, source.rows(), measured ? measured->rows() : nullptr,
+                                                     &params, &made, &report));
+    }
+    OwnedRanker owned(made);
+    progress.check(outcome);
+    nb::object ranker = nb::cast(new Ranker(owned.release()), nb::rv_policy::take_ownership);
+    return nb::make_tuple(ranker, dict_of(report), trials.found);
+}
+
+nb::list Ranker::layers() {
+    nb::list out;
+    size_t count = query().layers;
+    for (size_t i = 0; i < count; i++) {
+        sl_layer_info layer{};
+        layer.struct_size = sizeof layer;
+        ::check(Outcome(sl_ranker_get_layer(handle_, i, &layer)));
+        out.append(dict_of(layer));
+    }
+    return out;
+}
+
 nb::dict Ranker::info() {
     return dict_of(query());
 }
@@ -346,6 +426,9 @@ void define_ranker(nb::module_ &m) {
              nb::arg("bag_start"), nb::arg("bag_ids"), nb::arg("scores_out"))
         .def("evaluate", &Ranker::evaluate, nb::arg("rows"), nb::arg("group").none(), nb::arg("k"), nb::arg("threads"),
              nb::arg("lookup").none(), nb::arg("progress").none())
+        .def("quantize", &Ranker::quantize, nb::arg("rows"), nb::arg("eval").none(), nb::arg("options"),
+             nb::arg("lookup").none(), nb::arg("progress").none())
+        .def("layers", &Ranker::layers)
         .def("info", &Ranker::info)
         .def("classes", &Ranker::classes)
         .def("features", &Ranker::features)

@@ -30,6 +30,10 @@ class Ranker {
                          nb::handle scores_out);
     nb::dict evaluate(nb::handle rows, nb::handle group, size_t k, size_t threads, nb::handle lookup,
                       nb::handle progress);
+    // options: those of shortlist.Ranker.quantize as the library's fields, keep a list of names. Gives the model, the
+    // report, and the trials.
+    nb::tuple quantize(nb::handle rows, nb::handle eval, nb::dict options, nb::handle lookup, nb::handle progress);
+    nb::list layers();
     nb::dict info();
     nb::list classes();
     nb::list features();

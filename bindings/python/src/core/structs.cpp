@@ -103,3 +103,60 @@ nb::dict dict_of(const sl_ranker_info &info) {
     out["uses_onednn"] = info.uses_onednn != 0;
     return out;
 }
+
+static const char *const precisions[] = {"f32", "int8", "int8-dynamic"};
+static const char *const calibrations[] = {"minmax", "quantile", "entropy", "mse"};
+
+nb::dict dict_of(const sl_layer_info &layer) {
+    nb::dict out;
+    out["name"] = layer.name;
+    out["inputs"] = layer.in;
+    out["outputs"] = layer.out;
+    out["precision"] = precisions[layer.precision];
+    out["scale"] = layer.scale;
+    out["zero"] = layer.zero;
+    out["low"] = layer.low;
+    out["high"] = layer.high;
+    out["weight_scales"] = nb::none();
+    if (layer.weight_scales) {
+        nb::list scales;
+        for (size_t i = 0; i < layer.out; i++)
+            scales.append(layer.weight_scales[i]);
+        out["weight_scales"] = nb::tuple(scales);
+    }
+    out["bytes"] = layer.bytes;
+    return out;
+}
+
+nb::dict dict_of(const sl_trial &trial) {
+    nb::dict out;
+    nb::list layers, ranges;
+    for (size_t l = 0; l < trial.layers; l++) {
+        bool known = trial.precisions[l] == SL_PRECISION_INT8;
+        layers.append(precisions[trial.precisions[l]]);
+        ranges.append(known ? nb::object(nb::str(calibrations[trial.calibrations[l]])) : nb::none());
+    }
+    out["precisions"] = nb::tuple(layers);
+    out["calibrations"] = nb::tuple(ranges);
+    out["value"] = trial.value;
+    out["drop"] = trial.drop;
+    out["cost"] = trial.cost;
+    out["within"] = trial.within != 0;
+    return out;
+}
+
+nb::dict dict_of(const sl_precision_search_report &report) {
+    nb::dict out;
+    out["rows"] = report.rows;
+    out["base_value"] = report.base_value;
+    out["value"] = report.value;
+    out["drop"] = report.drop;
+    out["drop_error"] = report.drop_error;
+    out["cost"] = report.cost;
+    out["within"] = report.within != 0;
+    out["proved"] = report.proved != 0;
+    out["blame"] = place(report.blame);
+    out["blame_drop"] = report.blame_drop;
+    out["seconds"] = report.seconds;
+    return out;
+}

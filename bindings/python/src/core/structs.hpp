@@ -12,3 +12,6 @@ nb::dict dict_of(const sl_metrics &metrics);
 nb::dict dict_of(const sl_ranker_info &info);
 // Numbers of enumerations become words. A place that the feature lacks becomes None.
 nb::dict dict_of(const sl_feature_info &feature);
+nb::dict dict_of(const sl_layer_info &layer);
+nb::dict dict_of(const sl_trial &trial);
+nb::dict dict_of(const sl_precision_search_report &report);

@@ -25,7 +25,20 @@ from ._errors import Error
 from ._exact import exact
 from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open, snapshot
 from ._items import Items, ItemsCheckReport
-from ._ranker import Encoded, Epoch, Feature, Metrics, Ranker, RankerCheckReport, RankerInfo, TrainReport
+from ._ranker import (
+    Encoded,
+    Epoch,
+    Feature,
+    Layer,
+    Metrics,
+    Quantized,
+    QuantizeReport,
+    Ranker,
+    RankerCheckReport,
+    RankerInfo,
+    TrainReport,
+    Trial,
+)
 from ._recommend import Recommendations, Recommender, recommend
 from ._system import SystemInfo, cpu
 
@@ -42,8 +55,11 @@ __all__ = [
     "IndexStats",
     "Items",
     "ItemsCheckReport",
+    "Layer",
     "Metrics",
     "NumaPages",
+    "QuantizeReport",
+    "Quantized",
     "Ranker",
     "RankerCheckReport",
     "RankerInfo",
@@ -51,6 +67,7 @@ __all__ = [
     "Recommender",
     "SystemInfo",
     "TrainReport",
+    "Trial",
     "TuneReport",
     "Tuned",
     "__version__",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Literal, NamedTuple, Union
 
@@ -14,11 +14,15 @@ import numpy.typing as npt
 
 from . import _core
 from ._core import Ranker as _Core
-from ._arrays import Scores, count
+from ._arrays import Scores, choice, count
 from ._columns import Data, Spec, source, spec_text
 from ._errors import checked, missing_file
 from ._index import Index, StrPath
 from ._progress import Progress, shown
+
+_MEASURES = {"default": 0, "auc": 1, "logloss": 2, "ndcg": 3, "rmse": 4}
+_STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3}
+_CALIBRATIONS = {"minmax": 0, "quantile": 1, "entropy": 2, "mse": 3}
 
 Lookup = Union[Callable[[str, int], npt.ArrayLike], Index]
 """Gives the vector, (dim,), of an id for a feature: a function of (feature, id), or an Index that has the ids."""
@@ -144,6 +148,80 @@ class Feature:
     deep_width: int
     tensor: str | None
     combine: Literal["sum", "mean", "max"] | None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A dense layer.
+
+    scale, zero: an input x has the code zero + x / scale, from 0 to 255; 0 where the precision is not "int8".
+    low, high: what codes 0 and 255 stand for.
+    weight_scales: one an output; None in float32.
+    bytes: bytes in a file.
+    """
+
+    name: str
+    inputs: int
+    outputs: int
+    precision: Literal["f32", "int8", "int8-dynamic"]
+    scale: float
+    zero: int
+    low: float
+    high: float
+    weight_scales: tuple[float, ...] | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One choice of precisions, as it was judged.
+
+    precisions, calibrations: one a layer; the calibration is None where the layer is not "int8".
+    value, drop: the metric, and how much worse than float32 it is.
+    cost: modelled time of the dense layers over that of float32.
+    within: whether the drop is within the bound.
+    """
+
+    precisions: tuple[str, ...]
+    calibrations: tuple[str | None, ...]
+    value: float
+    drop: float
+    cost: float
+    within: bool
+
+
+@dataclass(frozen=True)
+class QuantizeReport:
+    """Result of ``Ranker.quantize``.
+
+    rows: rows that the metric was measured on.
+    base_value, value: the metric of float32, and of the model made.
+    drop_error: standard error of the drop, by the grouped jackknife over the rows.
+    cost: modelled time of the dense layers over that of float32.
+    within: whether the model is within the bound.
+    proved: whether every choice of a lower cost was judged, and none is within the bound.
+    blame, blame_drop: where no choice is within the bound, the layer whose codes alone cost most, and what they cost.
+    """
+
+    rows: int
+    base_value: float
+    value: float
+    drop: float
+    drop_error: float
+    cost: float
+    within: bool
+    proved: bool
+    blame: int | None
+    blame_drop: float
+    seconds: float
+    trials: tuple[Trial, ...]
+
+
+class Quantized(NamedTuple):
+    """A quantised model, and how it was found."""
+
+    ranker: Ranker
+    report: QuantizeReport
 
 
 @dataclass(frozen=True)
@@ -378,6 +456,83 @@ class Ranker:
             found[name] = np.array(found[name], np.float64)
         return Metrics(**found)
 
+    def quantize(
+        self,
+        data: Data,
+        eval: Data | None = None,
+        *,
+        max_drop: float = 0.0005,
+        relative: bool = False,
+        metric: Literal["default", "auc", "logloss", "ndcg", "rmse"] = "default",
+        group: str | None = None,
+        k: int = 10,
+        mode: Literal["auto", "static", "dynamic"] = "auto",
+        strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse"] = "exhaustive",
+        calibration: Literal["minmax", "quantile", "entropy", "mse"] = "mse",
+        quantile: float = 1e-4,
+        symmetric: bool = False,
+        bias_correction: bool = True,
+        rows: int = 4096,
+        seed: int = 0,
+        keep: Sequence[str] = (),
+        trials: int = 0,
+        timeout: float = 0.0,
+        threads: int = 0,
+        lookup: Lookup | None = None,
+        progress: Progress = False,
+    ) -> Quantized:
+        """Finds the fastest INT8 layers within an accuracy bound (docs/internals/precision.md).
+
+        data: rows to calibrate on, with the label's column.
+        eval: rows to measure on, which the model was not trained on; None: data.
+        max_drop: how much worse than this model the metric may be; relative: as a share of its value.
+        metric: "default" is AUC, or logloss of several classes, or RMSE under squared loss. "ndcg", at k, needs group.
+        mode: ranges of inputs by calibration ("static"), by each row's own values ("dynamic"), or either a layer.
+        strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result. The
+        others begin with all layers in INT8 of the one calibration, and take layers back to float32.
+        calibration, quantile, symmetric: how ranges of inputs are found.
+        bias_correction: whether biases make up for the mean error of each output.
+        rows, seed: how many rows calibration draws, and which.
+        keep: names of layers that stay float32, such as "dense.0".
+        trials, timeout: most trials, and most seconds; 0: any.
+        progress: a function is called with (done, 0) trials and cancels by returning True.
+
+        Where no choice is within the bound, the model of the least drop is returned, and ``report.within`` is False.
+        ValueError for rows that give no range or no metric, and for a model that is quantised already. KeyError for an
+        unknown layer or column.
+        """
+        if isinstance(keep, str):
+            raise TypeError("keep must be a list of layers' names, not one text")
+        names = {"auto": (False, False), "static": (False, True), "dynamic": (True, False)}
+        if mode not in names:
+            raise ValueError(f"mode is {mode!r}; it must be one of {', '.join(names)}")
+        options = {
+            "max_drop": float(max_drop),
+            "relative": bool(relative),
+            "measure": choice("metric", metric, _MEASURES),
+            "group": group,
+            "k": count("k", k),
+            "leave_static": names[mode][0],
+            "leave_dynamic": names[mode][1],
+            "strategy": choice("strategy", strategy, _STRATEGIES),
+            "calibration": choice("calibration", calibration, _CALIBRATIONS),
+            "quantile": float(quantile),
+            "symmetric": bool(symmetric),
+            "bias_correction": bool(bias_correction),
+            "rows": count("rows", rows),
+            "seed": count("seed", seed, 2**64),
+            "keep": list(keep),
+            "trials": count("trials", trials),
+            "timeout": float(timeout),
+            "threads": count("threads", threads),
+        }
+        given = source(data, self.spec_text, group=None if eval is not None else group)
+        measured = None if eval is None else source(eval, self.spec_text, group=group)
+        with shown(progress, "judging", "trials") as tell:
+            core, report, judged = self._core.quantize(given, measured, options, _finder(lookup), tell)
+        found = QuantizeReport(**report, trials=tuple(Trial(**trial) for trial in judged))
+        return Quantized(Ranker._of(core), found)
+
     def encode(self, data: Data, *, lookup: Lookup | None = None) -> Encoded:
         """Rows as the model sees them, for use outside of it."""
         rows = source(data, self.spec_text)
@@ -443,6 +598,11 @@ class Ranker:
     def classes(self) -> list[str]:
         """The label's value that each output stands for, as text; under logistic loss those of 0 and 1."""
         return self._core.classes()
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The dense layers, with their precision."""
+        return [Layer(**layer) for layer in self._core.layers()]
 
     @property
     def features(self) -> list[Feature]:

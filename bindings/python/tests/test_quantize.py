@@ -1,0 +1,96 @@
+"""Quantised models: what is found within a bound, what is refused, and that files and pickles keep the layers."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import shortlist
+
+N = 3000
+
+
+def clicks(n=N, seed=1):
+    random = np.random.default_rng(seed)
+    x, y = random.normal(size=(2, n)).astype(np.float32)
+    kind = random.integers(0, 8, n)
+    score = 1.5 * x - y * x + np.sin(kind)
+    return {"x": x, "y": y, "kind": kind, "user": random.integers(0, 50, n),
+            "click": (random.random(n) < 1 / (1 + np.exp(-score))).astype(np.float32)}
+
+
+SPEC = {
+    "label": {"column": "click"},
+    "features": [{"name": "x", "type": "numeric"}, {"name": "y", "type": "numeric"},
+                 {"name": "kind", "type": "categorical", "dim": 4}],
+    "deep": {"hidden": [24, 16]},
+    "wide": {},
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return clicks()
+
+
+@pytest.fixture(scope="module")
+def ranker(rows):
+    return shortlist.Ranker.create(SPEC, rows)
+
+
+def test_the_fastest_within_the_bound(ranker, rows):
+    made, report = ranker.quantize(rows, clicks(seed=2), max_drop=0.01, threads=2)
+    assert report.within and report.proved and report.cost < 0.6
+    assert report.rows == N and report.drop <= 0.01
+    assert report.base_value == pytest.approx(ranker.evaluate(clicks(seed=2)).auc, abs=1e-6)
+    assert report.value == pytest.approx(made.evaluate(clicks(seed=2)).auc, abs=1e-3)
+    assert all(layer.precision == "int8" and len(layer.weight_scales) == layer.outputs for layer in made.layers)
+    assert all(layer.precision == "f32" and layer.weight_scales is None for layer in ranker.layers)
+    assert [trial.cost for trial in report.trials] == sorted(trial.cost for trial in report.trials)
+    assert report.trials[0].calibrations[0] in ("minmax", "quantile", "entropy", "mse")
+    assert np.abs(made.predict(rows) - ranker.predict(rows)).mean() < 0.02
+
+
+def test_files_and_pickles(ranker, rows, tmp_path):
+    made, _ = ranker.quantize(rows, max_drop=0.5, trials=1)
+    made.save(tmp_path / "m.slr")
+    scores = made.predict(rows)
+    for other in (shortlist.Ranker.open(tmp_path / "m.slr"), pickle.loads(pickle.dumps(made))):
+        assert other.layers == made.layers
+        assert (other.predict(rows) == scores).all()
+
+
+@pytest.mark.parametrize("strategy", ["accuracy-aware", "basic", "mse"])
+def test_strategies_and_kept_layers(ranker, rows, strategy):
+    made, report = ranker.quantize(rows, strategy=strategy, keep=["dense.1"], max_drop=0.5, mode="static")
+    assert report.within and not report.proved
+    assert [layer.precision for layer in made.layers] == ["int8", "f32", "int8"]
+    assert all(trial.precisions[1] == "f32" for trial in report.trials)
+
+
+def test_dynamic_and_groups(ranker, rows):
+    made, report = ranker.quantize(rows, mode="dynamic", metric="ndcg", group="user", k=5, max_drop=0.5, relative=True)
+    assert report.within
+    assert all(layer.precision != "int8" for layer in made.layers)
+
+
+def test_cancelling(ranker, rows):
+    with pytest.raises(shortlist.Error) as caught:
+        ranker.quantize(rows, max_drop=0, progress=lambda done, total: True)
+    assert caught.value.status == "SL_ECANCELED"
+
+
+def test_what_is_refused(ranker, rows):
+    made, _ = ranker.quantize(rows, max_drop=0.5, trials=1)
+    with pytest.raises(ValueError, match="quantised already"):
+        made.quantize(rows)
+    with pytest.raises(KeyError, match="dense.0 to dense.2"):
+        ranker.quantize(rows, keep=["dense.3"])
+    with pytest.raises(TypeError, match="keep"):
+        ranker.quantize(rows, keep="dense.0")
+    for wrong in ({"metric": "ndcg"}, {"mode": "qat"}, {"strategy": "random"}, {"calibration": "kl"},
+                  {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}):
+        with pytest.raises(ValueError):
+            ranker.quantize(rows, **wrong)
+    with pytest.raises(KeyError):
+        ranker.quantize(rows, metric="ndcg", group="nothing")

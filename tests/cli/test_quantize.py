@@ -1,0 +1,81 @@
+"""shortlist quantize: the fastest INT8 layers within a bound, and models with such layers in the other commands."""
+
+import os
+import unittest
+
+from ranking import DEEP, RankingTest, table
+
+
+@unittest.skipUnless(DEEP, "a build without oneDNN trains no deep part")
+class Quantize(RankingTest):
+    def setUp(self):
+        super().setUp()
+        self.with_model()
+
+    def quantize(self, *options, out="q.slr"):
+        return self.run_json("quantize", "m.slr", "--data", "clicks.csv", "--eval", "test.csv", "-o", out, "--threads",
+                             2, *options)
+
+    def test_finds_the_fastest_within_the_bound(self):
+        told = self.quantize("--max-drop", 0.01)
+        self.assertTrue(told["within"] and told["proved"])
+        self.assertEqual((told["rows"], told["output"]), (700, "q.slr"))
+        self.assertEqual(told["trials"], len(told["table"]))
+        self.assertEqual([row["cost"] for row in told["table"]], sorted(row["cost"] for row in told["table"]))
+        self.assertEqual(min(row["cost"] for row in told["table"] if row["within"]), told["cost"])
+        for name, value in (("m.slr", "base_value"), ("q.slr", "value")):
+            auc = self.run_json("evaluate", name, "test.csv")["auc"]
+            self.assertAlmostEqual(auc, told[value], delta=2e-3)
+        self.assertEqual((told["bytes_before"], told["bytes"]),
+                         tuple(os.path.getsize(self.path(name)) for name in ("m.slr", "q.slr")))
+        self.assertEqual([layer["precision"] for layer in told["dense_layers"]], ["int8"] * 3)
+        self.assertEqual(self.run_json("info", "q.slr")["dense_layers"], told["dense_layers"])
+        self.assertEqual([layer["precision"] for layer in self.run_json("info", "m.slr")["dense_layers"]], ["f32"] * 3)
+        self.assertRegex(self.run_ok("info", "q.slr"), r"dense\.0 .* int8 .* inputs ")
+        self.run_ok("check", "q.slr")
+        self.run_ok("predict", "q.slr", "test.csv", "-o", "p.csv")
+
+    def test_strategies_print_their_trials(self):
+        for strategy in ("accuracy-aware", "basic", "mse"):
+            out = self.run_ok("quantize", "m.slr", "--data", "clicks.csv", "-o", "q.slr", "--strategy", strategy,
+                              "--calibration", "minmax", "--max-drop", 0.5, "--mode", "static", "--keep",
+                              "dense.1=f32")
+            self.assertIn("int8:minmax f32 int8:minmax", out)
+            self.assertIn("faster choices were left unjudged", out)
+
+    def test_nothing_within_the_bound(self):
+        """A bound that no drop is below: the least drop and a layer are named, and nothing is written."""
+        self.run_ok("predict", "m.slr", "test.csv", "-o", "p.csv")
+        scores = [float(row[0]) for row in self.lines("p.csv")]
+        middle = sorted(scores)[len(scores) // 2]
+        rows = self.lines("test.csv")
+        # Labels by the model's own order: its AUC is 1, and any other order has less.
+        for row, score in zip(rows[1:], scores):
+            row[-1] = int(score > middle)
+        self.write("own.csv", table(rows[0], rows[1:]))
+        before = self.snapshot()
+        done = self.start("quantize", "m.slr", "--data", "clicks.csv", "--eval", "own.csv", "-o", "q.slr",
+                          "--max-drop", 0, "--trials", 1, "--strategy", "basic", "--rows", 1)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"least drop is \S+; layer dense\.\d alone drops .* --max-drop")
+        self.assertEqual(self.snapshot(), before)
+
+    def test_bad_input(self):
+        self.quantize("--max-drop", 0.5, "--trials", 1)
+        run = ("quantize", "m.slr", "--data", "clicks.csv", "-o", "z.slr")
+        for options, says in (
+                (("--keep", "dense.7=f32"), ["dense.7", "dense.0 to dense.2"]),
+                (("--metric", "ndcg"), ["NDCG needs groups"]),
+                (("--rows", 0), ["rows is 0"]),
+                (("--quantile", 1), ["quantile is 1"]),
+                (("--metric", "ndcg", "--group", "nothing"), ["nothing"])):
+            self.run_bad(1, *run, *options, says=says)
+        self.run_bad(2, *run, "--keep", "dense.0", says=["LAYER=f32"])
+        self.run_bad(1, "quantize", "q.slr", "--data", "clicks.csv", "-o", "z.slr", says=["quantised already"])
+        self.write("empty.csv", b"user,age,job,genres,price,liked\n")
+        self.run_bad(1, "quantize", "m.slr", "--data", "empty.csv", "-o", "z.slr", says=["no rows"])
+        self.run_bad(1, "quantize", "m.slr", "--data", "clicks.csv", "-o", "clicks.csv", says=["clicks.csv"])
+
+
+if __name__ == "__main__":
+    unittest.main()
