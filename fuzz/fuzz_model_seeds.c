@@ -1,6 +1,8 @@
-/* Writes a small valid model of every loss into a folder: fuzz_model starts from them. */
+/* Writes a small valid model of every loss into a folder, and each with its embedding tables in codes: fuzz_model
+ * starts from them. */
+#include "ranker/quantise_tables.h"
+
 #include <errno.h>
-#include <shortlist_rank.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -24,7 +26,20 @@ static int report(sl_status status) {
     return 1;
 }
 
-static int write_model(const char *loss, const char *path) {
+/* Replaces a model by one with its tables in codes, of both widths by turns. */
+static sl_status code_tables(sl_ranker **ranker) {
+    sl_table_type types[16];
+    sl_ranker *coded;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        types[t] = t % 2 ? SL_TABLE_I8 : SL_TABLE_I4;
+    sl_status status = sl_ranker_with_tables(*ranker, types, &coded);
+    if (status != SL_OK) return status;
+    sl_ranker_free(*ranker);
+    *ranker = coded;
+    return SL_OK;
+}
+
+static int write_model(const char *loss, int coded, const char *path) {
     static const float labels[ROWS] = {0, 1, 1, 0}, numbers[ROWS] = {3, 1, 4, 1.5f}, vectors[2 * ROWS] = {1, 2, 3, 4};
     static const int64_t offsets[ROWS + 1] = {0, 1, 2, 5, 5};
     static const sl_column columns[] = {
@@ -46,6 +61,7 @@ static int write_model(const char *loss, const char *path) {
     snprintf(spec, sizeof spec, spec_format, loss);
     sl_status status = sl_table_rows(&table, &at.cursor, &rows);
     if (status == SL_OK) status = sl_ranker_create(spec, &rows, NULL, &ranker);
+    if (status == SL_OK && coded) status = code_tables(&ranker);
     if (status == SL_OK) status = sl_ranker_save(ranker, path, NULL);
     sl_ranker_free(ranker);
     return report(status);
@@ -60,10 +76,11 @@ int main(int argc, char **argv) {
         perror(argv[1]);
         return 1;
     }
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < 2 * KINDS; kind++) {
         char path[4096];
-        int length = snprintf(path, sizeof path, "%s/%s.slr", argv[1], losses[kind]);
-        if (length < 0 || (size_t)length >= sizeof path || write_model(losses[kind], path)) return 1;
+        const char *loss = losses[kind / 2];
+        int length = snprintf(path, sizeof path, "%s/%s%s.slr", argv[1], loss, kind % 2 ? "_coded" : "");
+        if (length < 0 || (size_t)length >= sizeof path || write_model(loss, kind % 2, path)) return 1;
     }
     return 0;
 }

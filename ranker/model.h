@@ -8,12 +8,13 @@
 #include "storage/store.h"
 
 /* All weights of a model. They lie in one block: a copy of the model is one copy, and each part is a section of a
- * file. */
+ * file. Coded tables have a block of their own. */
 typedef struct sl_weights {
     float *wide;        /* (wide_size, outputs); weight w of output o at w * outputs + o */
     float *bias;        /* outputs; lies behind wide */
-    float **embeddings; /* one for each table: (size, dim) */
-    float *dense;       /* sl_net's block; NULL without a deep part */
+    float **embeddings; /* one for each table: (size, dim); NULL for a coded one */
+    sl_coded_tables coded;
+    float *dense; /* sl_net's block; NULL without a deep part */
     float *block;
     size_t block_size; /* floats */
 } sl_weights;
@@ -25,6 +26,8 @@ typedef struct sl_weights_layout {
     size_t embeddings_at, embeddings_size;
     size_t dense_at, dense_size;
     size_t total;
+    /* Bytes of the coded tables' records and of their rows; 0 if no table is coded. */
+    size_t codes_size, rows_size;
 } sl_weights_layout;
 
 struct sl_ranker {
@@ -34,7 +37,8 @@ struct sl_ranker {
     sl_net_shape shape; /* layers 0 without a deep part */
     sl_weights weights;
     sl_net *net;        /* the net of those weights; NULL without a deep part */
-    sl_tensor *tensors; /* the weights by name */
+    sl_tensor *tensors; /* the weights by name; data is NULL for a coded table */
+    float **decoded;    /* one for each table, atomic: a coded one as floats, once a caller has asked; else NULL */
     size_t tensor_count;
     char *names; /* of the tensors */
     size_t names_size;
@@ -46,6 +50,11 @@ struct sl_ranker {
 sl_status sl_weights_layout_of(const sl_features *features, const sl_net_shape *shape, sl_weights_layout *out);
 sl_status sl_weights_create(const sl_features *features, const sl_net_shape *shape, const sl_allocator *allocator,
                             sl_weights *out);
+/* The same with coded tables. `codes` has a record for each table, which is copied; NULL: all are floats. */
+sl_status sl_weights_layout_coded(const sl_features *features, const sl_net_shape *shape, const sl_table_codes *codes,
+                                  sl_weights_layout *out);
+sl_status sl_weights_create_coded(const sl_features *features, const sl_net_shape *shape, const sl_table_codes *codes,
+                                  const sl_allocator *allocator, sl_weights *out);
 void sl_weights_free(sl_weights *weights, const sl_features *features, const sl_net_shape *shape,
                      const sl_allocator *allocator);
 void sl_weights_initialise(sl_weights *weights, const sl_features *features, const sl_net_shape *shape, uint64_t seed);
@@ -57,5 +66,9 @@ void sl_shape_of(const sl_features *features, sl_net_shape *out);
 /* ranker.c: makes a ranker with one reference. It takes features and weights over, on failure too. */
 sl_status sl_ranker_make(sl_features *features, sl_weights *weights, const sl_allocator *allocator, sl_ranker **out);
 sl_ranker *sl_ranker_retain(sl_ranker *ranker);
+/* Makes a copy of a ranker's features by writing and reading the bytes of a model file, which hold all of them. */
+sl_status sl_ranker_copy_features(const sl_ranker *base, sl_features **out);
+/* The tensor's name of embedding table `table`. */
+const char *sl_ranker_table_name(const sl_ranker *ranker, size_t table);
 
 #endif

@@ -19,7 +19,7 @@
 #define SL_MAX_SECTIONS  32u
 #define SL_NONE          0xffffffffu /* no node, no slot: fills link lists */
 
-/* Kinds of section. Numbers are pinned and below 32. No kind belongs to two types of file: see sl_file_type. */
+/* Kinds of section. Numbers are pinned and below 64. No kind belongs to two types of file: see sl_file_type. */
 typedef enum sl_section_kind {
     SL_SECTION_CODES = 1,       /* n rows of row_pitch bytes */
     SL_SECTION_LINKS = 2,       /* n rows of 2*m uint32 node numbers, filled with SL_NONE */
@@ -46,12 +46,14 @@ typedef enum sl_section_kind {
 } sl_section_kind;
 
 typedef enum sl_ranker_section {
-    SL_SECTION_SPEC = 16,       /* the features and the model asked for, as JSON text */
-    SL_SECTION_FEATURES = 17,   /* fitted statistics and vocabularies */
-    SL_SECTION_WIDE = 18,       /* weights of the wide part */
-    SL_SECTION_EMBEDDINGS = 19, /* rows of the embedding tables */
-    SL_SECTION_DENSE = 20,      /* weights of the deep part's layers */
-    SL_SECTION_TRAINER = 21     /* state of the optimisers; of a checkpoint only */
+    SL_SECTION_SPEC = 16,        /* the features and the model asked for, as JSON text */
+    SL_SECTION_FEATURES = 17,    /* fitted statistics and vocabularies */
+    SL_SECTION_WIDE = 18,        /* weights of the wide part */
+    SL_SECTION_EMBEDDINGS = 19,  /* rows of the embedding tables */
+    SL_SECTION_DENSE = 20,       /* weights of the deep part's layers */
+    SL_SECTION_TRAINER = 21,     /* state of the optimisers; of a checkpoint only */
+    SL_SECTION_TABLE_CODES = 32, /* a record of 16 bytes a table: how its rows are coded; see ranker/table_codes.h */
+    SL_SECTION_TABLE_ROWS = 33   /* rows of the coded tables, with a scale and an offset each */
 } sl_ranker_section;
 
 typedef enum sl_items_section {
@@ -80,7 +82,7 @@ typedef struct sl_file_type {
     char magic[9];        /* the file's first 8 bytes, ended by a 0 here alone */
     const char *name;     /* "an index": as messages speak of it */
     uint32_t version;     /* the newest that this library reads, and the one it writes */
-    uint32_t known_kinds; /* bit 1 << kind for each kind of section it may have */
+    uint64_t known_kinds; /* bit 1 << kind for each kind of section it may have */
     /* The end of the type's own fields in the header page. SL_HEADER_COMMON: the type has none, and keeps its facts
      * in sections. All bytes up to the section table must then be zero, or the file is refused. */
     uint32_t fields_end;

@@ -109,7 +109,7 @@ static sl_status check_section(const char *path, const sl_file_type *type, const
         end > header->file_size)
         return sl_fail(SL_ECORRUPT, "%s: section %u (%s) lies outside the file; " MAKE_AGAIN, path, section->kind,
                        sl_section_name(section->kind));
-    int known = section->kind < 32 && (type->known_kinds >> section->kind & 1);
+    int known = section->kind < 64 && (type->known_kinds >> section->kind & 1);
     if (!known && (section->flags & SL_SECTION_REQUIRED))
         return sl_fail(SL_EVERSION, "%s: written by a newer version (it needs section %u); use a newer library", path,
                        section->kind);

@@ -1,6 +1,6 @@
 #include "storage/store.h"
 
-#define KIND(name) (1u << SL_SECTION_##name)
+#define KIND(name) (UINT64_C(1) << SL_SECTION_##name)
 
 const sl_file_type sl_index_file = {
     .magic = "SHORTLST",
@@ -17,7 +17,8 @@ const sl_file_type sl_ranker_file = {
     .magic = "SLRANKER",
     .name = "a ranker model",
     .version = 1,
-    .known_kinds = KIND(SPEC) | KIND(FEATURES) | KIND(WIDE) | KIND(EMBEDDINGS) | KIND(DENSE) | KIND(TRAINER),
+    .known_kinds = KIND(SPEC) | KIND(FEATURES) | KIND(WIDE) | KIND(EMBEDDINGS) | KIND(DENSE) | KIND(TRAINER) |
+                   KIND(TABLE_CODES) | KIND(TABLE_ROWS),
     .fields_end = SL_HEADER_COMMON,
 };
 
@@ -58,6 +59,8 @@ static const char *const section_names[] = {
     [SL_SECTION_EMBEDDINGS] = "embeddings",
     [SL_SECTION_DENSE] = "weights of the deep part",
     [SL_SECTION_TRAINER] = "state of the training",
+    [SL_SECTION_TABLE_CODES] = "codings of the embedding tables",
+    [SL_SECTION_TABLE_ROWS] = "coded embeddings",
     [SL_SECTION_DIRECTORY] = "directory of the columns",
     [SL_SECTION_ITEM_IDS] = "ids of the items",
     [SL_SECTION_COLUMNS] = "values of the columns",

@@ -12,3 +12,4 @@ nb::dict dict_of(const sl_metrics &metrics);
 nb::dict dict_of(const sl_ranker_info &info);
 // Numbers of enumerations become words. A place that the feature lacks becomes None.
 nb::dict dict_of(const sl_feature_info &feature);
+nb::dict dict_of(const sl_embedding_info &table);

@@ -25,7 +25,7 @@ from ._errors import Error
 from ._exact import exact
 from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open, snapshot
 from ._items import Items, ItemsCheckReport
-from ._ranker import Encoded, Epoch, Feature, Metrics, Ranker, RankerCheckReport, RankerInfo, TrainReport
+from ._ranker import Embedding, Encoded, Epoch, Feature, Metrics, Ranker, RankerCheckReport, RankerInfo, TrainReport
 from ._recommend import Recommendations, Recommender, recommend
 from ._system import SystemInfo, cpu
 
@@ -34,6 +34,7 @@ __version__: str = _core.version()
 __all__ = [
     "NO_ID",
     "CheckReport",
+    "Embedding",
     "Encoded",
     "Epoch",
     "Error",
