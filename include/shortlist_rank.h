@@ -249,8 +249,8 @@ typedef struct sl_tensor {
     const float *data;
     size_t rows, columns; /* a vector has 1 row */
 } sl_tensor;
-/* A coded embedding is decoded at its first sl_ranker_get_tensor, and kept (SL_ENOMEM). sl_ranker_with_tensors keeps
- * codes, and takes no other weights for them (SL_EUNSUPPORTED). */
+/* A coded embedding is decoded at its first sl_ranker_get_tensor, and the floats are kept (SL_ENOMEM). In
+ * sl_ranker_with_tensors, it becomes floats where other weights are given, and keeps its codes elsewhere. */
 SL_API size_t sl_ranker_tensor_count(const sl_ranker *ranker);
 SL_API SL_MUST_USE sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out);
 /* Copies base with other weights. Errors: SL_ENOTFOUND (a name), SL_EDIM (a shape), SL_EVALUE (not finite). */

@@ -1,7 +1,5 @@
 #include "ranker/quantise_tables.h"
 
-#include <string.h>
-
 static const sl_table_shape *shape_of(const sl_ranker *ranker, size_t table) {
     return &ranker->features->tables[table];
 }
@@ -31,26 +29,15 @@ static sl_status fit_tables(const sl_ranker *from, const sl_table_type *types, s
     return SL_OK;
 }
 
-/* Copies the weights; the tables that `to` has in codes are coded. */
-static void copy_weights(const sl_ranker *from, sl_row_range range, const sl_weights_layout *layout, sl_weights *to) {
-    const sl_weights *weights = &from->weights;
-    memcpy(to->block, weights->block, layout->wide_size * sizeof(float));
-    if (to->dense) memcpy(to->dense, weights->dense, layout->dense_size * sizeof(float));
+static sl_status make_weights(const sl_ranker *from, const sl_table_codes *codes, sl_row_range range, sl_weights *out) {
+    SL_TRY(sl_weights_create_coded(from->features, &from->shape, codes, &from->allocator, out));
+    sl_weights_copy(out, &from->weights, from->features, &from->shape);
     for (size_t t = 0; t < from->features->table_count; t++) {
         const sl_table_shape *shape = shape_of(from, t);
-        const float *table = weights->embeddings[t];
-        if (to->embeddings[t])
-            memcpy(to->embeddings[t], table, shape->size * shape->dim * sizeof(float));
-        else
-            sl_table_codes_encode(&to->coded.codes[t], table, shape->size, shape->dim, range, to->coded.rows[t]);
+        if (codes[t].type != SL_TABLE_F32)
+            sl_table_codes_encode(&codes[t], from->weights.embeddings[t], shape->size, shape->dim, range,
+                                  out->coded.rows[t]);
     }
-}
-
-static sl_status make_weights(const sl_ranker *from, const sl_table_codes *codes, sl_row_range range, sl_weights *out) {
-    sl_weights_layout layout;
-    SL_TRY(sl_weights_layout_coded(from->features, &from->shape, codes, &layout));
-    SL_TRY(sl_weights_create_coded(from->features, &from->shape, codes, &from->allocator, out));
-    copy_weights(from, range, &layout, out);
     return SL_OK;
 }
 

@@ -281,26 +281,70 @@ sl_status sl_ranker_copy_features(const sl_ranker *base, sl_features **out) {
     return status;
 }
 
-/* The tensors' data point into the base's block. The same place in the other block is meant. */
-static sl_status set_tensor(const sl_ranker *base, const sl_tensor *given, sl_weights *weights) {
+/* Finds the number of a given tensor. */
+static sl_status find_tensor(const sl_ranker *base, const sl_tensor *given, size_t *number) {
     if (!given->name || !given->data) return sl_fail(SL_EINVAL, "a tensor's name or data is NULL");
     const sl_tensor *known = NULL;
-    for (size_t t = 0; t < base->tensor_count && !known; t++)
-        if (strcmp(base->tensors[t].name, given->name) == 0) known = &base->tensors[t];
+    for (*number = 0; *number < base->tensor_count && !known; ++*number)
+        if (strcmp(base->tensors[*number].name, given->name) == 0) known = &base->tensors[*number];
     if (!known)
         return sl_fail(SL_ENOTFOUND, "the model has no tensor '%s'; sl_ranker_get_tensor lists them", given->name);
+    *number = (size_t)(known - base->tensors);
     if (given->rows != known->rows || given->columns != known->columns)
         return sl_fail(SL_EDIM, "tensor '%s' is (%zu, %zu); the model's is (%zu, %zu)", given->name, given->rows,
                        given->columns, known->rows, known->columns);
-    if (!known->data)
-        return sl_fail(SL_EUNSUPPORTED,
-                       "tensor '%s' is kept in codes, which take no other weights; set it in the model "
-                       "that was coded, and code that again",
-                       given->name);
-    size_t count = known->rows * known->columns;
-    if (!sl_all_finite(given->data, count))
+    if (!sl_all_finite(given->data, known->rows * known->columns))
         return sl_fail(SL_EVALUE, "tensor '%s' has a NaN or infinite weight", given->name);
-    memcpy(weights->block + (known->data - base->weights.block), given->data, count * sizeof(float));
+    return SL_OK;
+}
+
+/* The number of a tensor's table; SIZE_MAX: it is no embedding. */
+static size_t table_of(const sl_ranker *ranker, size_t tensor) {
+    size_t from = tables_from(ranker);
+    return tensor >= from && tensor - from < ranker->features->table_count ? tensor - from : SIZE_MAX;
+}
+
+/* Puts a tensor into the place in `weights` that it has in the base. */
+static void set_tensor(const sl_ranker *base, const sl_tensor *given, size_t number, sl_weights *weights) {
+    const float *data = base->tensors[number].data;
+    size_t table = table_of(base, number);
+    float *to;
+    if (table != SIZE_MAX)
+        to = weights->embeddings[table];
+    else if (number < tables_from(base))
+        to = weights->wide + (data - base->weights.wide);
+    else
+        to = weights->dense + (data - base->weights.dense);
+    memcpy(to, given->data, given->rows * given->columns * sizeof(float));
+}
+
+/* Makes room for the base's weights with other tensors. A coded table that is given becomes floats. `codes` is a copy
+ * of the base's records, or NULL. */
+static sl_status create_weights(const sl_ranker *base, const sl_tensor *tensors, size_t count, sl_table_codes *codes,
+                                sl_weights *out) {
+    for (size_t i = 0; i < count; i++) {
+        size_t number;
+        SL_TRY(find_tensor(base, &tensors[i], &number));
+        size_t table = table_of(base, number);
+        if (codes && table != SIZE_MAX) codes[table] = (sl_table_codes){.type = SL_TABLE_F32};
+    }
+    return sl_weights_create_coded(base->features, &base->shape, codes, &base->allocator, out);
+}
+
+static sl_status weights_with_tensors(const sl_ranker *base, const sl_tensor *tensors, size_t count, sl_weights *out) {
+    const sl_table_codes *codes = base->weights.coded.codes;
+    size_t size = codes ? base->features->table_count * sizeof *codes : 0, number;
+    void *copy = NULL;
+    if (codes) {
+        SL_TRY(sl_mem_alloc(&base->allocator, size, &copy));
+        memcpy(copy, codes, size);
+    }
+    sl_status status = create_weights(base, tensors, count, copy, out);
+    sl_mem_free(&base->allocator, copy, size);
+    if (status != SL_OK) return status;
+    sl_weights_copy(out, &base->weights, base->features, &base->shape);
+    for (size_t i = 0; i < count; i++)
+        if (find_tensor(base, &tensors[i], &number) == SL_OK) set_tensor(base, &tensors[i], number, out);
     return SL_OK;
 }
 
@@ -310,17 +354,9 @@ sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors
     if (!base || (count && !tensors)) return sl_fail(SL_EINVAL, "base or tensors is NULL");
     sl_features *features;
     sl_weights weights;
-    SL_TRY(sl_ranker_copy_features(base, &features));
-    sl_status status =
-        sl_weights_create_coded(features, &base->shape, base->weights.coded.codes, &base->allocator, &weights);
-    if (status != SL_OK) goto fail;
-    sl_weights_copy(&weights, &base->weights, features, &base->shape);
-    for (size_t i = 0; i < count; i++)
-        SL_TRY_GOTO(set_tensor(base, &tensors[i], &weights), fail_weights);
-    return sl_ranker_make(features, &weights, &base->allocator, out);
-fail_weights:
-    sl_weights_free(&weights, features, &base->shape, &base->allocator);
-fail:
-    sl_features_free(features);
+    SL_TRY(weights_with_tensors(base, tensors, count, &weights));
+    sl_status status = sl_ranker_copy_features(base, &features);
+    if (status == SL_OK) return sl_ranker_make(features, &weights, &base->allocator, out);
+    sl_weights_free(&weights, base->features, &base->shape, &base->allocator);
     return status;
 }

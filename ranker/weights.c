@@ -133,11 +133,24 @@ void sl_weights_free(sl_weights *weights, const sl_features *features, const sl_
     *weights = (sl_weights){0};
 }
 
+/* Copies a table, if both have it as floats or both in codes. */
+static void copy_table(sl_weights *to, const sl_weights *from, const sl_table_shape *shape, size_t table) {
+    if (to->embeddings[table] && from->embeddings[table])
+        memcpy(to->embeddings[table], from->embeddings[table], shape->size * shape->dim * sizeof(float));
+    else if (is_coded(to->coded.codes, table) && is_coded(from->coded.codes, table))
+        memcpy(to->coded.rows[table], from->coded.rows[table],
+               shape->size * sl_row_bytes((sl_table_type)to->coded.codes[table].type, shape->dim));
+}
+
 void sl_weights_copy(sl_weights *to, const sl_weights *from, const sl_features *features, const sl_net_shape *shape) {
-    (void)features;
-    (void)shape;
-    memcpy(to->block, from->block, from->block_size * sizeof(float));
-    if (from->coded.size) memcpy(to->coded.block, from->coded.block, from->coded.size);
+    if (!to->coded.codes && !from->coded.codes) {
+        memcpy(to->block, from->block, from->block_size * sizeof(float));
+        return;
+    }
+    memcpy(to->wide, from->wide, (features->wide_size + 1) * features->outputs * sizeof(float));
+    if (shape->layers) memcpy(to->dense, from->dense, sl_net_size(shape) * sizeof(float));
+    for (size_t t = 0; t < features->table_count; t++)
+        copy_table(to, from, &features->tables[t], t);
 }
 
 int sl_all_finite(const float *values, size_t count) {

@@ -198,7 +198,6 @@ END_TEST
 START_TEST(bad_calls_are_refused) {
     sl_table_type types[MOST_TABLES];
     sl_ranker *none, *coded = coded_model(0), *plain = make(NULL, NULL), *same;
-    sl_tensor tensor;
     mix_types(1, types);
     ck_fails(sl_ranker_with_tables(NULL, types, &none), SL_EINVAL, "from is NULL");
     ck_assert_ptr_null(none);
@@ -210,10 +209,6 @@ START_TEST(bad_calls_are_refused) {
     sl_embedding_info info = {.struct_size = sizeof info};
     ck_fails(sl_ranker_get_embedding(model, info_of(model).embeddings, &info), SL_EINVAL, "numbered from 0");
     ck_fails(sl_ranker_get_embedding(NULL, 0, &info), SL_EINVAL, "NULL");
-    /* Other weights for a table in codes. */
-    ck_ok(sl_ranker_get_tensor(coded, 2, &tensor));
-    ck_assert_int_eq(strncmp(tensor.name, "embedding.", 10), 0);
-    ck_fails(sl_ranker_with_tensors(coded, &tensor, 1, &none), SL_EUNSUPPORTED, tensor.name);
     /* A model without tables has none to code. */
     ck_ok(sl_ranker_with_tables(plain, NULL, &same));
     sl_ranker_free(same);
@@ -239,23 +234,51 @@ START_TEST(large_weights_are_refused) {
 }
 END_TEST
 
-/* A copy with other dense weights keeps its codes. All tables as floats are the model again, byte for byte. */
-START_TEST(other_weights_keep_the_codes) {
+/* A copy keeps its codes. A table that is given other weights becomes floats, and all others stay. */
+START_TEST(other_weights_replace_codes) {
     float scores[OUTPUTS * ROWS], wanted[OUTPUTS * ROWS];
-    sl_table_type types[MOST_TABLES] = {0};
-    sl_ranker *coded = coded_model(2), *copy, *same;
+    sl_tensor given[3];
+    sl_ranker *coded = coded_model(1), *copy, *changed;
     ck_ok(sl_ranker_with_tensors(coded, NULL, 0, &copy));
     predict(coded, wanted);
     predict(copy, scores);
     ck_assert_mem_eq(scores, wanted, sizeof scores);
+    ck_assert_uint_eq(info_of(copy).bytes, info_of(coded).bytes);
+    /* The weights that are given: a table's own as decoded, the first and the last tensor. */
+    const size_t last = sl_ranker_tensor_count(coded) - 1;
+    ck_ok(sl_ranker_get_tensor(coded, 3, &given[0]));
+    ck_assert_str_eq(given[0].name, embedding_of(coded, 1).tensor);
+    ck_ok(sl_ranker_get_tensor(coded, 0, &given[1]));
+    ck_ok(sl_ranker_get_tensor(coded, last, &given[2]));
+    ck_ok(sl_ranker_with_tensors(coded, given, 3, &changed));
+    for (size_t t = 0; t < info_of(coded).embeddings; t++)
+        ck_assert_int_eq(embedding_of(changed, t).type, t == 1 ? SL_TABLE_F32 : SL_TABLE_I4);
+    predict(changed, scores);
+    for (size_t i = 0; i < OUTPUTS * ROWS; i++)
+        ck_assert_float_eq_tol(scores[i], wanted[i], 1e-5f);
+    for (size_t i = 0; i <= last; i++) {
+        sl_tensor before, after;
+        ck_ok(sl_ranker_get_tensor(coded, i, &before));
+        ck_ok(sl_ranker_get_tensor(changed, i, &after));
+        ck_assert_mem_eq(before.data, after.data, before.rows * before.columns * sizeof(float));
+    }
+    sl_ranker_free(changed);
+    sl_ranker_free(copy);
+    sl_ranker_free(coded);
+}
+END_TEST
+
+/* All tables as floats are the model again. */
+START_TEST(floats_are_the_model) {
+    float scores[OUTPUTS * ROWS], wanted[OUTPUTS * ROWS];
+    sl_table_type types[MOST_TABLES] = {0};
+    sl_ranker *same;
     ck_ok(sl_ranker_with_tables(model, types, &same));
     ck_assert_ptr_null(same->weights.coded.codes);
     predict(model, wanted);
     predict(same, scores);
     ck_assert_mem_eq(scores, wanted, sizeof scores);
     sl_ranker_free(same);
-    sl_ranker_free(copy);
-    sl_ranker_free(coded);
 }
 END_TEST
 
@@ -432,7 +455,8 @@ int main(void) {
     tcase_add_test(models, tensors_are_decoded);
     tcase_add_test(models, bad_calls_are_refused);
     tcase_add_test(models, large_weights_are_refused);
-    tcase_add_test(models, other_weights_keep_the_codes);
+    tcase_add_test(models, other_weights_replace_codes);
+    tcase_add_test(models, floats_are_the_model);
     TCase *threads = tcase_create("threads");
     tcase_add_test(threads, threads_ask_for_one_tensor);
     TCase *files = tcase_create("files");

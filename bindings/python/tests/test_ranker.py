@@ -204,13 +204,14 @@ def test_tables_in_codes(rk, data, tmp_path):
     assert [table.type for table in coded.embeddings] == types
     assert coded.info.bytes < rk.info.bytes and coded.info.parameters == rk.info.parameters
     np.testing.assert_allclose(coded.predict(data), rk.predict(data), atol=0.05)
-    # The weights by name are the decoded ones; a model of floats takes them, one of codes takes no others.
+    # The weights by name are the decoded ones. A model with them gives the same scores.
     decoded = coded.tensors()
     for table in rk.embeddings:
         np.testing.assert_allclose(decoded[table.tensor], rk.tensors()[table.tensor], atol=0.05)
     np.testing.assert_allclose(rk.with_tensors(decoded).predict(data), coded.predict(data), atol=1e-5)
-    with pytest.raises(shortlist.Error, match="kept in codes"):
-        coded.with_tensors({coded.embeddings[0].tensor: decoded[coded.embeddings[0].tensor]})
+    first = coded.embeddings[0].tensor
+    assert [t.type for t in coded.with_tensors({first: decoded[first]}).embeddings] == ["f32", *types[1:]]
+    assert {t.type for t in coded.with_tensors(decoded).embeddings} == {"f32"}
     again = shortlist.Ranker.from_bytes(coded.to_bytes())
     assert again.embeddings == coded.embeddings
     np.testing.assert_array_equal(again.predict(data), coded.predict(data))

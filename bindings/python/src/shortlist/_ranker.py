@@ -486,7 +486,7 @@ class Ranker:
     def with_tensors(self, tensors: Mapping[str, npt.ArrayLike]) -> Ranker:
         """A model of the same features with the given weights, vectors as (n,) or (1, n); those not given are this
         one's. KeyError where it has no tensor of that name, ValueError for another shape or a number not finite.
-        shortlist.Error for an embedding that is kept in codes: set it in the model that was coded."""
+        An embedding in codes that is given becomes floats."""
         given = {name: np.atleast_2d(np.ascontiguousarray(array, np.float32)) for name, array in tensors.items()}
         for name, array in given.items():
             if array.ndim != 2:
