@@ -30,7 +30,7 @@ typedef struct sl_dropout {
     float scale;
 } sl_dropout;
 
-/* What decoding does with what is in `out`: replaces it, adds to it, or keeps the larger. */
+/* A decoded number replaces the one in `out`, is added to it, or the larger of both stays. */
 typedef enum sl_decode { SL_DECODE_SET, SL_DECODE_ADD, SL_DECODE_MAX } sl_decode;
 
 /* Bytes behind the codes of a row that decoding may read. */

@@ -58,8 +58,7 @@ sl_status sl_weights_create_coded(const sl_features *features, const sl_net_shap
 void sl_weights_free(sl_weights *weights, const sl_features *features, const sl_net_shape *shape,
                      const sl_allocator *allocator);
 void sl_weights_initialise(sl_weights *weights, const sl_features *features, const sl_net_shape *shape, uint64_t seed);
-/* A table that only one of the two has in codes is left as it is. Where both have it in codes, their records are equal.
- */
+/* A table that only one of the two has in codes is left as it is. If both have it in codes, their records are equal. */
 void sl_weights_copy(sl_weights *to, const sl_weights *from, const sl_features *features, const sl_net_shape *shape);
 /* Tells whether all of the floats are finite. */
 int sl_all_finite(const float *values, size_t count);
