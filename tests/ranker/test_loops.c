@@ -291,7 +291,7 @@ END_TEST
 
 /* The value of code i, by its definition. */
 static double decoded(const uint8_t *codes, int bits, size_t i, float scale, float offset) {
-    unsigned code = bits == 8 ? codes[i] : codes[i / 2] >> 4 * (i % 2) & 15u;
+    unsigned code = bits == 8 ? codes[i] : (unsigned)codes[i / 2] >> 4 * (i % 2) & 15u;
     return (double)offset + (double)scale * code;
 }
 

@@ -55,7 +55,7 @@ static plain_row read_plainly(const coded *c, size_t r) {
                        .top = wide ? 255 : 15};
     row += wide ? 4 : 2;
     for (size_t i = 0; i < c->dim; i++)
-        plain.codes[i] = wide ? row[i] : row[i / 2] >> 4 * (i % 2) & 15u;
+        plain.codes[i] = wide ? row[i] : (unsigned)row[i / 2] >> 4 * (i % 2) & 15u;
     return plain;
 }
 
