@@ -101,6 +101,31 @@ static void json_feature(json *json, const sl_feature_info *feature) {
     json_close_object(json);
 }
 
+static const char *const table_types[] = {"f32", "i8", "i4"};
+
+static void json_embeddings(json *json, const sl_ranker *ranker, size_t count) {
+    sl_embedding_info table = {.struct_size = sizeof table};
+    json_open_array(json, "embeddings");
+    for (size_t i = 0; i < count && sl_ranker_get_embedding(ranker, i, &table) == SL_OK; i++) {
+        json_open_object(json, NULL);
+        json_text(json, "name", table.tensor);
+        json_text(json, "type", table_types[table.type]);
+        json_count(json, "size", table.size);
+        json_count(json, "dim", table.dim);
+        json_count(json, "bytes", table.bytes);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
+static void print_embeddings(const sl_ranker *ranker, size_t count) {
+    sl_embedding_info table = {.struct_size = sizeof table};
+    if (count) printf("\n  %-34s %-5s %10s %5s %12s\n", "embedding table", "type", "size", "dim", "bytes");
+    for (size_t i = 0; i < count && sl_ranker_get_embedding(ranker, i, &table) == SL_OK; i++)
+        printf("  %-34s %-5s %10zu %5zu %12zu\n", table.tensor, table_types[table.type], table.size, table.dim,
+               table.bytes);
+}
+
 static void json_model(const char *path, const sl_ranker *ranker, const sl_ranker_info *info) {
     sl_feature_info feature = {.struct_size = sizeof feature};
     sl_layer_info layer = {.struct_size = sizeof layer};
@@ -127,6 +152,7 @@ static void json_model(const char *path, const sl_ranker *ranker, const sl_ranke
     for (size_t i = 0; i < info->features && sl_ranker_get_feature(ranker, i, &feature) == SL_OK; i++)
         json_feature(&json, &feature);
     json_close_array(&json);
+    json_embeddings(&json, ranker, info->embeddings);
     json_text(&json, "spec", info->spec);
     json_end(&json);
 }
@@ -146,6 +172,7 @@ static void print_model(const char *path, const sl_ranker *ranker, const sl_rank
         printf("  %-24s %-6s %-5s %10zu %5zu  %s\n", feature.name, form_names[feature.form], side_names[feature.side],
                feature.form == SL_FORM_DENSE ? feature.width : feature.size,
                feature.deep_at != SIZE_MAX ? feature.deep_width : 0, part_names(&feature));
+    print_embeddings(ranker, info->embeddings);
 }
 
 static int print_model_info(const char *path, const info_options *options, const sl_ranker *ranker) {
@@ -290,7 +317,9 @@ const command command_info = {
         "'shortlist check' reads all of it. Also prints the storage of layer 0: the medium, whether loads go to "
         "persistent memory itself (DAX), and the pages. For a file with room, the log and the recoveries are printed "
         "too. With --place or --numa the index is opened so, and the memory nodes of its pages are printed. A model: "
-        "prints its loss, its weights, its features as they were fitted, and its spec; all of the file is verified. An "
+        "prints its loss, its weights, its features as they were fitted, the type and the bytes of each embedding "
+        "table, "
+        "and its spec; all of the file is verified. An "
         "item table: prints its rows and columns.\n"
         "With --plan, for an index that is not there yet: prints the size of each part in a file, and the medium of "
         "each part for each --place. Also prints the page table of a process that maps the file, and whether this "

@@ -7,6 +7,8 @@
  *   F, I                       a register of floats, of 32-bit integers: vectors of the compiler, which take operators
  *   lane_f32(p, n)             n floats, the other lanes zero; nothing behind the n floats is touched
  *   lane_store_f32(p, a, n)    stores n lanes
+ *   lane_u8(p), lane_u4(p)     LANE_F codes of 8 or 4 bits as floats. lane_u8 reads LANE_F bytes, lane_u4 half as many.
+ *                              A code of 4 bits with an even number is the lower half of its byte.
  *   lane_splat(value)          the value in each lane
  *   lane_fma(a, b, c)          a * b + c, rounded once except in 128 bits
  *   lane_sqrt(a)
@@ -39,6 +41,14 @@ static AI F lane_f32(const void *from, size_t n) {
 
 static AI void lane_store_f32(float *to, F value, size_t n) {
     memcpy(to, &value, n * sizeof *to);
+}
+
+static AI F lane_u8(const uint8_t *from) {
+    return __builtin_convertvector(((I){from[0], from[1], from[2], from[3]}), F);
+}
+
+static AI F lane_u4(const uint8_t *from) {
+    return __builtin_convertvector(((I){from[0] & 15, from[0] >> 4, from[1] & 15, from[1] >> 4}), F);
 }
 
 static AI F lane_splat(float value) {
@@ -76,6 +86,16 @@ static AI void lane_store_f32(float *to, F value, size_t n) {
         _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), value);
 }
 
+static AI F lane_u8(const uint8_t *from) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)from)));
+}
+
+static AI F lane_u4(const uint8_t *from) {
+    __m128i pairs = _mm_loadl_epi64((const void *)from), half = _mm_set1_epi8(15);
+    __m128i codes = _mm_unpacklo_epi8(_mm_and_si128(pairs, half), _mm_and_si128(_mm_srli_epi16(pairs, 4), half));
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(codes));
+}
+
 #else
 
 #define M(op) _mm256_##op
@@ -94,6 +114,18 @@ static AI void lane_store_f32(float *to, F value, size_t n) {
         _mm256_storeu_ps(to, value);
     else
         _mm256_maskstore_ps(to, first_lanes(n), value);
+}
+
+static AI F lane_u8(const uint8_t *from) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)from)));
+}
+
+static AI F lane_u4(const uint8_t *from) {
+    int32_t word;
+    memcpy(&word, from, sizeof word);
+    __m128i pairs = _mm_cvtsi32_si128(word), half = _mm_set1_epi8(15);
+    __m128i codes = _mm_unpacklo_epi8(_mm_and_si128(pairs, half), _mm_and_si128(_mm_srli_epi16(pairs, 4), half));
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(codes));
 }
 
 #endif

@@ -1,6 +1,8 @@
-/* Writes a small valid model of every loss into a folder: fuzz_model starts from them. */
+/* Writes a small valid model of every loss into a folder, and each with its embedding tables in codes: fuzz_model
+ * starts from them. */
+#include "ranker/quantise_tables.h"
+
 #include <errno.h>
-#include <shortlist_rank.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -24,10 +26,17 @@ static int report(sl_status status) {
     return 1;
 }
 
-/* Puts a model with its layers in codes in the model's place. */
-static sl_status quantise(const sl_rows *rows, sl_ranker **ranker) {
-    sl_ranker *coded;
-    sl_status status = sl_ranker_quantize(*ranker, rows, NULL, &coded);
+/* Replaces a model by one with its tables in codes, of both widths by turns, and its layers. */
+static sl_status code(const sl_rows *rows, sl_ranker **ranker) {
+    sl_table_type types[16];
+    sl_ranker *layers, *coded = NULL;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        types[t] = t % 2 ? SL_TABLE_I8 : SL_TABLE_I4;
+    sl_status status = sl_ranker_quantize(*ranker, rows, NULL, &layers);
+    if (status == SL_OK) {
+        status = sl_ranker_with_tables(layers, types, &coded);
+        sl_ranker_free(layers);
+    }
     if (status != SL_OK) return status;
     sl_ranker_free(*ranker);
     *ranker = coded;
@@ -56,7 +65,7 @@ static int write_model(const char *loss, int coded, const char *path) {
     snprintf(spec, sizeof spec, spec_format, loss);
     sl_status status = sl_table_rows(&table, &at.cursor, &rows);
     if (status == SL_OK) status = sl_ranker_create(spec, &rows, NULL, &ranker);
-    if (status == SL_OK && coded) status = quantise(&rows, &ranker);
+    if (status == SL_OK && coded) status = code(&rows, &ranker);
     if (status == SL_OK) status = sl_ranker_save(ranker, path, NULL);
     sl_ranker_free(ranker);
     return report(status);
@@ -73,10 +82,9 @@ int main(int argc, char **argv) {
     }
     for (int kind = 0; kind < 2 * KINDS; kind++) {
         char path[4096];
-        int coded = kind >= KINDS;
-        const char *loss = losses[kind % KINDS];
-        int length = snprintf(path, sizeof path, "%s/%s%s.slr", argv[1], loss, coded ? "-int8" : "");
-        if (length < 0 || (size_t)length >= sizeof path || write_model(loss, coded, path)) return 1;
+        const char *loss = losses[kind / 2];
+        int length = snprintf(path, sizeof path, "%s/%s%s.slr", argv[1], loss, kind % 2 ? "_coded" : "");
+        if (length < 0 || (size_t)length >= sizeof path || write_model(loss, kind % 2, path)) return 1;
     }
     return 0;
 }

@@ -211,9 +211,10 @@ typedef struct sl_ranker_info {
     size_t first_width;
     size_t wide_size;
     size_t parameters;
-    size_t bytes;     /* in memory, with vocabularies */
-    const char *spec; /* JSON text, the ranker's */
-    int uses_onednn;  /* 0: plain C predicts */
+    size_t bytes;      /* in memory, with vocabularies */
+    const char *spec;  /* JSON text, the ranker's */
+    int uses_onednn;   /* 0: plain C predicts */
+    size_t embeddings; /* tables */
 } sl_ranker_info;
 SL_API SL_MUST_USE sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out);
 /* Output i's label ("" for regression), owned by the ranker. NULL out of range. */
@@ -248,11 +249,25 @@ typedef struct sl_tensor {
     const float *data;
     size_t rows, columns; /* a vector has 1 row */
 } sl_tensor;
+/* A coded embedding is decoded at its first sl_ranker_get_tensor, and the floats are kept (SL_ENOMEM). In
+ * sl_ranker_with_tensors, it becomes floats where other weights are given, and keeps its codes elsewhere. */
 SL_API size_t sl_ranker_tensor_count(const sl_ranker *ranker);
 SL_API SL_MUST_USE sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out);
 /* Copies base with other weights. Errors: SL_ENOTFOUND (a name), SL_EDIM (a shape), SL_EVALUE (not finite). */
 SL_API SL_MUST_USE sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors, size_t count,
                                                     sl_ranker **out);
+
+/* How an embedding table is kept: as floats, or a row in codes of 8 or 4 bits with a scale and an offset. */
+typedef enum sl_table_type { SL_TABLE_F32 = 0, SL_TABLE_I8 = 1, SL_TABLE_I4 = 2 } sl_table_type;
+typedef struct sl_embedding_info {
+    size_t struct_size;
+    const char *tensor; /* "embedding.NAME" */
+    sl_table_type type;
+    size_t size, dim;
+    size_t bytes; /* in memory and in a file */
+} sl_embedding_info;
+/* Gives embedding table i, below sl_ranker_info.embeddings. */
+SL_API SL_MUST_USE sl_status sl_ranker_get_embedding(const sl_ranker *ranker, size_t i, sl_embedding_info *out);
 
 /* ---- Quantisation of dense layers (docs/internals/precision.md; Jacob et al. 2018, arXiv 1712.05877) */
 

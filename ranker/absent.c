@@ -109,6 +109,13 @@ sl_status sl_ranker_get_feature(const sl_ranker *ranker, size_t i, sl_feature_in
     return absent();
 }
 
+sl_status sl_ranker_get_embedding(const sl_ranker *ranker, size_t i, sl_embedding_info *out) {
+    (void)ranker;
+    (void)i;
+    (void)out;
+    return absent();
+}
+
 size_t sl_ranker_tensor_count(const sl_ranker *ranker) {
     (void)ranker;
     return 0;

@@ -77,6 +77,17 @@ sl_status sl_coded_create(const sl_net_shape *shape, const sl_layer_type *types,
     return SL_OK;
 }
 
+sl_status sl_coded_copy(const sl_coded *from, const sl_net_shape *shape, const sl_allocator *allocator, sl_coded *out) {
+    void *block;
+    *out = (sl_coded){.block = NULL};
+    if (!from->block) return SL_OK;
+    SL_TRY(sl_mem_alloc(allocator, from->size, &block));
+    memcpy(block, from->block, from->size);
+    *out = (sl_coded){.block = block, .size = from->size};
+    point(out, shape);
+    return SL_OK;
+}
+
 void sl_coded_free(sl_coded *coded, const sl_allocator *allocator) {
     sl_mem_free(allocator, coded->block, coded->size);
     *coded = (sl_coded){.block = NULL};

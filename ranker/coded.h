@@ -31,6 +31,8 @@ typedef struct sl_coded_layer {
  * Errors: SL_ENOMEM. */
 sl_status sl_coded_create(const sl_net_shape *shape, const sl_layer_type *types, const sl_int8_range *inputs,
                           const sl_allocator *allocator, sl_coded *out);
+/* Copies the layers; without a block there is nothing to copy. Errors: SL_ENOMEM. */
+sl_status sl_coded_copy(const sl_coded *from, const sl_net_shape *shape, const sl_allocator *allocator, sl_coded *out);
 void sl_coded_free(sl_coded *coded, const sl_allocator *allocator);
 sl_coded_layer sl_coded_layer_of(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
 

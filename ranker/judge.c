@@ -196,7 +196,8 @@ static sl_status walk_tile(const sl_judge *judge, const sl_choice_set *set, work
     sl_encoded all, rows;
     sl_rows_buffer_view(&judge->rows, &all);
     rows = sl_encoded_part(features, &all, first, k.rows);
-    sl_deep_inputs(features, (const float *const *)judge->ranker->weights.embeddings, &rows, SL_ALL_SIDES,
+    const sl_weights *weights = &judge->ranker->weights;
+    sl_deep_inputs(features, (const float *const *)weights->embeddings, &weights->coded, &rows, SL_ALL_SIDES,
                    features->deep_inputs, w->floats[0]);
     return descend(&k, 0, &number);
 }

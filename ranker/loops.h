@@ -1,5 +1,6 @@
 /* Loops over floats, by ISA tier: one body, loops_body.h, which a thin file a tier compiles. Arrays need no alignment,
- * and nothing behind n is read or written. The order of a sum depends on the tier, not on addresses. */
+ * and nothing behind n is read or written, except behind codes. The order of a sum depends on the tier, not on
+ * addresses. */
 #ifndef SL_RANKER_LOOPS_H
 #define SL_RANKER_LOOPS_H
 
@@ -29,6 +30,12 @@ typedef struct sl_dropout {
     float scale;
 } sl_dropout;
 
+/* A decoded number replaces the one in `out`, is added to it, or the larger of both stays. */
+typedef enum sl_decode { SL_DECODE_SET, SL_DECODE_ADD, SL_DECODE_MAX } sl_decode;
+
+/* Bytes behind the codes of a row that decoding may read. */
+#define SL_CODES_SLACK 16u
+
 typedef struct sl_loops {
     const char *name;
     /* out[i] = act(user[i] + item[i] (+ pair[i])) */
@@ -48,6 +55,10 @@ typedef struct sl_loops {
                      float out_scale, float *column_sums);
     void (*dropout)(float *values, size_t rows, size_t n, const sl_dropout *dropout);
     void (*product)(const sl_plain_product *product);
+    /* Decodes n codes of 8 bits, or of 4: x = offset + scale * code, and x goes into out[i] as `how` says. Code i of 4
+     * bits is the lower half of byte i / 2 where i is even. Up to SL_CODES_SLACK bytes behind the codes are read. */
+    void (*decode8)(const uint8_t *codes, float scale, float offset, size_t n, sl_decode how, float *out);
+    void (*decode4)(const uint8_t *codes, float scale, float offset, size_t n, sl_decode how, float *out);
     /* sum += g^2, weights -= rate * g / (sqrt(sum) + epsilon), with g = gradient + l2 * weights */
     void (*adagrad)(float *weights, float *sum, const float *gradient, size_t n, const sl_step *step);
     /* The moments of Kingma and Ba 2015, of the same g. */

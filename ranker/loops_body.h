@@ -233,6 +233,56 @@ static float dot(const float *a, const float *b, size_t n) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
+ * Codes of embeddings
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static AI F decode_lanes(F codes, F scale, F offset, const float *out, size_t n, sl_decode how) {
+    F x = lane_fma(codes, scale, offset);
+    if (how == SL_DECODE_ADD) return lane_f32(out, n) + x;
+    if (how == SL_DECODE_SET) return x;
+    F before = lane_f32(out, n);
+    return choose(x > before, x, before);
+}
+
+/* `bits` and `how` are constants. */
+static AI void decode_all(const uint8_t *codes, float scale, float offset, size_t n, float *out, int bits,
+                          sl_decode how) {
+    F by = lane_splat(scale), from = lane_splat(offset);
+    size_t i = 0;
+    for (; i + LANE_F <= n; i += LANE_F) {
+        F c = bits == 8 ? lane_u8(codes + i) : lane_u4(codes + i / 2);
+        lane_store_f32(out + i, decode_lanes(c, by, from, out + i, LANE_F, how), LANE_F);
+    }
+    if (i < n) {
+        F c = bits == 8 ? lane_u8(codes + i) : lane_u4(codes + i / 2);
+        lane_store_f32(out + i, decode_lanes(c, by, from, out + i, n - i, how), n - i);
+    }
+}
+
+static AI void decode_bits(const uint8_t *codes, float scale, float offset, size_t n, sl_decode how, float *out,
+                           int bits) {
+    switch (how) {
+    case SL_DECODE_SET:
+        decode_all(codes, scale, offset, n, out, bits, SL_DECODE_SET);
+        break;
+    case SL_DECODE_ADD:
+        decode_all(codes, scale, offset, n, out, bits, SL_DECODE_ADD);
+        break;
+    case SL_DECODE_MAX:
+        decode_all(codes, scale, offset, n, out, bits, SL_DECODE_MAX);
+        break;
+    }
+}
+
+static void decode8(const uint8_t *codes, float scale, float offset, size_t n, sl_decode how, float *out) {
+    decode_bits(codes, scale, offset, n, how, out, 8);
+}
+
+static void decode4(const uint8_t *codes, float scale, float offset, size_t n, sl_decode how, float *out) {
+    decode_bits(codes, scale, offset, n, how, out, 4);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
  * Matrix products: blocks of 4 rows by 2 registers, or 1 row by 8, whose sums stay in registers over all of `in`
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -380,6 +430,8 @@ const sl_loops LOOP_TABLE = {
     .backward = backward,
     .dropout = dropout,
     .product = product,
+    .decode8 = decode8,
+    .decode4 = decode4,
     .adagrad = adagrad,
     .adam = adam,
 };

@@ -31,6 +31,8 @@ size_t sl_model_describe(const sl_features *features, const void *features_data,
         put(sections, &count, SL_SECTION_LAYERS, coded->block, coded->size);
     else
         put(sections, &count, SL_SECTION_DENSE, block + layout->dense_at, layout->dense_size * sizeof *block);
+    put(sections, &count, SL_SECTION_TABLE_CODES, weights->coded.codes, layout->codes_size);
+    put(sections, &count, SL_SECTION_TABLE_ROWS, weights->coded.block, layout->rows_size);
     return count;
 }
 
@@ -43,7 +45,7 @@ sl_status sl_ranker_save(const sl_ranker *ranker, const char *path, const sl_sav
     sl_progress progress;
     void *data = NULL;
     size_t size = 0;
-    SL_TRY(sl_weights_layout_of(ranker->features, &ranker->shape, &layout));
+    SL_TRY(sl_weights_layout_coded(ranker->features, &ranker->shape, ranker->weights.coded.codes, &layout));
     SL_TRY(sl_features_write(ranker->features, &ranker->allocator, &data, &size));
     size_t count = sl_model_describe(ranker->features, data, size, &ranker->weights, &layout, &ranker->coded, sections);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(sections, count));
@@ -113,18 +115,21 @@ static sl_status load_features(const sl_store *store, const sl_allocator *alloca
     return status;
 }
 
-static sl_status check_size(const sl_store *store, uint32_t kind, size_t floats) {
+static sl_status check_size(const sl_store *store, uint32_t kind, uint64_t wanted) {
     const sl_file_section *section = sl_store_section(store, kind);
-    uint64_t size = section ? section->size : 0, wanted = (uint64_t)floats * sizeof(float);
+    uint64_t size = section ? section->size : 0;
     if (size == wanted) return SL_OK;
     return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is %llu bytes, where the features make %llu; make the model again",
                    store->path, kind, sl_section_name(kind), (unsigned long long)size, (unsigned long long)wanted);
 }
 
 sl_status sl_model_check_sizes(const sl_store *store, const sl_weights_layout *layout) {
-    SL_TRY(check_size(store, SL_SECTION_WIDE, layout->wide_size));
-    SL_TRY(check_size(store, SL_SECTION_EMBEDDINGS, layout->embeddings_size));
-    if (!sl_store_section(store, SL_SECTION_LAYERS)) return check_size(store, SL_SECTION_DENSE, layout->dense_size);
+    SL_TRY(check_size(store, SL_SECTION_WIDE, (uint64_t)layout->wide_size * sizeof(float)));
+    SL_TRY(check_size(store, SL_SECTION_EMBEDDINGS, (uint64_t)layout->embeddings_size * sizeof(float)));
+    SL_TRY(check_size(store, SL_SECTION_TABLE_CODES, layout->codes_size));
+    SL_TRY(check_size(store, SL_SECTION_TABLE_ROWS, layout->rows_size));
+    if (!sl_store_section(store, SL_SECTION_LAYERS))
+        return check_size(store, SL_SECTION_DENSE, (uint64_t)layout->dense_size * sizeof(float));
     if (layout->dense_size && !sl_store_section(store, SL_SECTION_DENSE) &&
         !sl_store_section(store, SL_SECTION_TRAINER))
         return SL_OK;
@@ -147,7 +152,52 @@ sl_status sl_model_read_weights(const sl_store *store, const sl_weights_layout *
     SL_TRY(sl_model_check_sizes(store, layout));
     SL_TRY(copy_part(store, SL_SECTION_WIDE, weights->block, layout->wide_size));
     SL_TRY(copy_part(store, SL_SECTION_EMBEDDINGS, weights->block + layout->embeddings_at, layout->embeddings_size));
-    return copy_part(store, SL_SECTION_DENSE, weights->block + layout->dense_at, layout->dense_size);
+    SL_TRY(copy_part(store, SL_SECTION_DENSE, weights->block + layout->dense_at, layout->dense_size));
+    const sl_file_section *rows = sl_store_section(store, SL_SECTION_TABLE_ROWS);
+    return rows ? sl_store_copy(store, rows, weights->coded.block, NULL) : SL_OK;
+}
+
+static sl_status check_codes(const sl_store *store, const sl_features *features, const sl_table_codes *codes) {
+    for (size_t t = 0; t < features->table_count; t++) {
+        const char *fault = sl_table_codes_fault(&codes[t]);
+        if (!fault) continue;
+        return sl_fail(SL_ECORRUPT, "%s: section %u (%s): embedding of feature '%s': %s; make the model again",
+                       store->path, SL_SECTION_TABLE_CODES, sl_section_name(SL_SECTION_TABLE_CODES),
+                       features->features[features->tables[t].feature].spec->name, fault);
+    }
+    return SL_OK;
+}
+
+/* Reads how tables are coded: *out gets a record for each table, or NULL where the file says nothing of it. */
+static sl_status load_codes(const sl_store *store, const sl_features *features, const sl_allocator *allocator,
+                            sl_table_codes **out) {
+    const size_t size = features->table_count * sizeof **out;
+    void *block;
+    *out = NULL;
+    if (!sl_store_section(store, SL_SECTION_TABLE_CODES)) return SL_OK;
+    SL_TRY(check_size(store, SL_SECTION_TABLE_CODES, size));
+    SL_TRY(sl_mem_alloc(allocator, size, &block));
+    sl_status status = sl_store_copy(store, sl_store_section(store, SL_SECTION_TABLE_CODES), block, NULL);
+    if (status == SL_OK) status = check_codes(store, features, block);
+    if (status == SL_OK)
+        *out = block;
+    else
+        sl_mem_free(allocator, block, size);
+    return status;
+}
+
+static sl_status load_weights(const sl_store *store, const sl_features *features, const sl_allocator *allocator,
+                              const sl_table_codes *codes, sl_weights *out) {
+    sl_net_shape shape;
+    sl_weights_layout layout;
+    sl_shape_of(features, &shape);
+    SL_TRY(sl_weights_layout_coded(features, &shape, codes, &layout));
+    /* Checked before memory is allocated by what the spec says. */
+    SL_TRY(sl_model_check_sizes(store, &layout));
+    SL_TRY(sl_weights_create_coded(features, &shape, codes, allocator, out));
+    sl_status status = sl_model_read_weights(store, &layout, out);
+    if (status != SL_OK) sl_weights_free(out, features, &shape, allocator);
+    return status;
 }
 
 /* Reads layers in codes, and writes their floats into the weights. */
@@ -172,24 +222,24 @@ static sl_status load_layers(const sl_store *store, const sl_net_shape *shape, c
 
 sl_status sl_model_open(const sl_store *store, const sl_allocator *allocator, sl_ranker **out) {
     sl_coded coded;
-    sl_features *features;
     sl_net_shape shape;
-    sl_weights_layout layout;
+    sl_features *features;
+    sl_table_codes *codes;
     sl_weights weights;
     const sl_file_section *trainer = sl_store_section(store, SL_SECTION_TRAINER);
     if (trainer) SL_TRY(sl_store_verify(store, trainer, NULL));
     SL_TRY(load_features(store, allocator, &features));
     sl_shape_of(features, &shape);
-    sl_status status;
-    SL_TRY_GOTO(sl_weights_layout_of(features, &shape, &layout), fail);
-    /* Checked before memory is allocated by what the spec says. */
-    SL_TRY_GOTO(sl_model_check_sizes(store, &layout), fail);
-    SL_TRY_GOTO(sl_weights_create(features, &shape, allocator, &weights), fail);
-    status = sl_model_read_weights(store, &layout, &weights);
-    if (status == SL_OK) status = load_layers(store, &shape, allocator, &weights, &coded);
-    if (status == SL_OK) return sl_ranker_make(features, &weights, &coded, allocator, out);
-    sl_weights_free(&weights, features, &shape, allocator);
-fail:
+    sl_status status = load_codes(store, features, allocator, &codes);
+    if (status == SL_OK) {
+        status = load_weights(store, features, allocator, codes, &weights);
+        if (codes) sl_mem_free(allocator, codes, features->table_count * sizeof *codes);
+    }
+    if (status == SL_OK) {
+        status = load_layers(store, &shape, allocator, &weights, &coded);
+        if (status == SL_OK) return sl_ranker_make(features, &weights, &coded, allocator, out);
+        sl_weights_free(&weights, features, &shape, allocator);
+    }
     sl_features_free(features);
     return status;
 }

@@ -4,9 +4,10 @@
 
 #include "ranker/model.h"
 
-enum { SL_MODEL_SECTIONS = 5 };
+enum { SL_MODEL_SECTIONS = 7 };
 
-/* Describes sections SPEC to DENSE, or LAYERS, of a model in sections[SL_MODEL_SECTIONS]. Returns their number.
+/* Describes sections SPEC to DENSE, or LAYERS, and those of coded tables, of a model in sections[SL_MODEL_SECTIONS].
+ * Returns their number.
  * Parameters: `features_data` comes from sl_features_write. coded NULL: all layers are floats. */
 size_t sl_model_describe(const sl_features *features, const void *features_data, size_t features_size,
                          const sl_weights *weights, const sl_weights_layout *layout, const sl_coded *coded,

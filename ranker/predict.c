@@ -90,8 +90,8 @@ static sl_status score_rows(const sl_ranker *ranker, worker *w, const sl_encoded
     const sl_weights *weights = &ranker->weights;
     size_t outputs = features->outputs, count = rows->rows;
     if (w->run) {
-        sl_deep_inputs(features, (const float *const *)weights->embeddings, rows, SL_ALL_SIDES, features->deep_inputs,
-                       sl_net_run_input(w->run));
+        sl_deep_inputs(features, (const float *const *)weights->embeddings, &weights->coded, rows, SL_ALL_SIDES,
+                       features->deep_inputs, sl_net_run_input(w->run));
         SL_TRY(sl_net_run_forward(w->run, count, scores));
     } else {
         memset(scores, 0, count * outputs * sizeof *scores);

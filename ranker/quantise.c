@@ -146,9 +146,9 @@ static int needs_rows(const sl_net_shape *shape, const sl_layer_choice *choices)
 sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded *coded, const sl_allocator *allocator, sl_ranker **out) {
     sl_features *features;
     sl_weights weights;
-    sl_status status = sl_features_copy(base, &features);
+    sl_status status = sl_ranker_copy_features(base, &features);
     if (status == SL_OK) {
-        status = sl_weights_create(features, &base->shape, allocator, &weights);
+        status = sl_weights_create_coded(features, &base->shape, base->weights.coded.codes, allocator, &weights);
         if (status != SL_OK) sl_features_free(features);
     }
     if (status != SL_OK) {

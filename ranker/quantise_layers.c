@@ -76,8 +76,8 @@ sl_status sl_calibrate(const sl_ranker *ranker, const sl_encoded *rows, const sl
     sl_status status;
     *out = (sl_calibrated){.allocator = *allocator, .shape = ranker->shape, .rows = rows->rows};
     SL_TRY_GOTO(make_room(out), done);
-    sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, rows, SL_ALL_SIDES,
-                   ranker->features->deep_inputs, out->layers[0].inputs);
+    sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, &ranker->weights.coded, rows,
+                   SL_ALL_SIDES, ranker->features->deep_inputs, out->layers[0].inputs);
     SL_TRY_GOTO(sl_products_create(allocator, &products), done);
     SL_TRY_GOTO(pass(ranker, out, products), done);
     SL_TRY_GOTO(observe(out), done);

@@ -50,6 +50,11 @@ static void name_weights(sl_ranker *ranker) {
     }
 }
 
+/* The number of the first table's tensor. */
+static size_t tables_from(const sl_ranker *ranker) {
+    return ranker->features->wide_size ? 2 : 1;
+}
+
 static size_t most_tensors(const sl_ranker *ranker) {
     return 2 + ranker->features->table_count + 2 * ranker->shape.layers;
 }
@@ -66,6 +71,44 @@ static sl_status make_names(sl_ranker *ranker) {
     SL_TRY(sl_mem_alloc(&ranker->allocator, most_tensors(ranker) * sizeof *ranker->tensors, &block));
     ranker->tensors = block;
     name_weights(ranker);
+    SL_TRY(sl_mem_alloc(&ranker->allocator, features->table_count * sizeof *ranker->decoded, &block));
+    ranker->decoded = block;
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Coded tables as floats
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t float_bytes(const sl_table_shape *shape) {
+    return shape->size * shape->dim * sizeof(float);
+}
+
+/* Gives a coded table as floats. The first call makes them; of threads that make them at once, one is heeded. */
+static sl_status decode_table(const sl_ranker *ranker, size_t table, const float **out) {
+    const sl_table_shape *shape = &ranker->features->tables[table];
+    const sl_coded_tables *coded = &ranker->weights.coded;
+    const sl_loops *loops = sl_loops_get();
+    float **place = &ranker->decoded[table], *made = __atomic_load_n(place, __ATOMIC_ACQUIRE), *other = NULL;
+    if (made) {
+        *out = made;
+        return SL_OK;
+    }
+    void *block;
+    size_t bytes;
+    if (!sl_mul(shape->size, shape->dim * sizeof(float), &bytes))
+        return sl_fail(SL_ENOMEM, "tensor '%s' does not fit as floats", sl_ranker_table_name(ranker, table));
+    SL_TRY(sl_mem_alloc(&ranker->allocator, bytes, &block));
+    made = block;
+    size_t row_bytes = sl_row_bytes((sl_table_type)coded->codes[table].type, shape->dim);
+    for (size_t r = 0; r < shape->size; r++)
+        sl_row_decode(loops, &coded->codes[table], coded->rows[table] + r * row_bytes, shape->dim, SL_DECODE_SET,
+                      made + r * shape->dim);
+    if (!__atomic_compare_exchange_n(place, &other, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        sl_mem_free(&ranker->allocator, made, bytes);
+        made = other;
+    }
+    *out = made;
     return SL_OK;
 }
 
@@ -76,6 +119,9 @@ static sl_status make_names(sl_ranker *ranker) {
 static void destroy(sl_ranker *ranker) {
     sl_allocator allocator = ranker->allocator;
     sl_net_free(ranker->net);
+    for (size_t t = 0; t < ranker->features->table_count && ranker->decoded; t++)
+        sl_mem_free(&allocator, ranker->decoded[t], float_bytes(&ranker->features->tables[t]));
+    sl_mem_free(&allocator, ranker->decoded, ranker->features->table_count * sizeof *ranker->decoded);
     if (ranker->tensors) sl_mem_free(&allocator, ranker->tensors, most_tensors(ranker) * sizeof *ranker->tensors);
     sl_mem_free(&allocator, ranker->names, ranker->names_size);
     sl_weights_free(&ranker->weights, ranker->features, &ranker->shape, &allocator);
@@ -151,13 +197,17 @@ sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
                            .first_width = shape->layers ? shape->width[1] : 0,
                            .wide_size = features->wide_size,
                            .spec = features->spec->text,
-                           .uses_onednn = sl_net_has_onednn()};
+                           .uses_onednn = sl_net_has_onednn(),
+                           .embeddings = features->table_count};
     for (size_t t = 0; t < ranker->tensor_count; t++)
         info.parameters += ranker->tensors[t].rows * ranker->tensors[t].columns;
     /* The layers' weights are there twice: by name, and in the layout that predictions read. Those in codes are there
      * as in the file, too. */
     size_t packed = shape->layers ? sl_net_size(shape) * sizeof(float) : 0;
-    info.bytes = ranker->weights.block_size * sizeof(float) + (ranker->coded.block ? 2 * ranker->coded.size : packed);
+    info.bytes = ranker->weights.block_size * sizeof(float) + ranker->weights.coded.size +
+                 (ranker->coded.block ? 2 * ranker->coded.size : packed);
+    for (size_t t = 0; t < features->table_count; t++)
+        if (__atomic_load_n(&ranker->decoded[t], __ATOMIC_ACQUIRE)) info.bytes += float_bytes(&features->tables[t]);
     for (size_t i = 0; i < features->count; i++)
         if (features->features[i].vocabulary && features->features[i].spec->shared == SIZE_MAX)
             info.bytes += sl_vocabulary_bytes(features->features[i].vocabulary);
@@ -169,10 +219,8 @@ const char *sl_ranker_class(const sl_ranker *ranker, size_t i) {
     return ranker && i < ranker->features->class_count ? ranker->features->classes[i] : NULL;
 }
 
-/* The name of a table's tensor, as sl_ranker_get_tensor gives it. */
-static const char *table_name(const sl_ranker *ranker, size_t table) {
-    size_t before = ranker->features->wide_size ? 2 : 1;
-    return ranker->tensors[before + table].name;
+const char *sl_ranker_table_name(const sl_ranker *ranker, size_t table) {
+    return ranker->tensors[tables_from(ranker) + table].name;
 }
 
 sl_status sl_ranker_get_feature(const sl_ranker *ranker, size_t i, sl_feature_info *out) {
@@ -193,7 +241,26 @@ sl_status sl_ranker_get_feature(const sl_ranker *ranker, size_t i, sl_feature_in
                             .deep_at = feature->deep_at,
                             .combine = (int)feature->spec->combine};
     if (feature->deep_at != SIZE_MAX) info.deep_width = feature->form == SL_FORM_DENSE ? feature->width : feature->dim;
-    if (feature->tensor != SIZE_MAX) info.tensor = table_name(ranker, feature->tensor);
+    if (feature->tensor != SIZE_MAX) info.tensor = sl_ranker_table_name(ranker, feature->tensor);
+    sl_params_out(out, &info, sizeof info);
+    return SL_OK;
+}
+
+sl_status sl_ranker_get_embedding(const sl_ranker *ranker, size_t i, sl_embedding_info *out) {
+    if (!ranker) return sl_fail(SL_EINVAL, "ranker is NULL");
+    SL_TRY(sl_params_check_out(out, "sl_embedding_info"));
+    const sl_features *features = ranker->features;
+    if (i >= features->table_count)
+        return sl_fail(SL_EINVAL, "embedding table %zu of %zu; they are numbered from 0", i, features->table_count);
+    const sl_table_shape *shape = &features->tables[i];
+    const sl_table_codes *codes = ranker->weights.coded.codes;
+    sl_embedding_info info = {.struct_size = sizeof info,
+                              .tensor = sl_ranker_table_name(ranker, i),
+                              .type = codes ? (sl_table_type)codes[i].type : SL_TABLE_F32,
+                              .size = shape->size,
+                              .dim = shape->dim};
+    info.bytes = shape->size * sl_row_bytes(info.type, shape->dim);
+    if (info.type != SL_TABLE_F32) info.bytes += sizeof *codes;
     sl_params_out(out, &info, sizeof info);
     return SL_OK;
 }
@@ -206,7 +273,9 @@ sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out
     if (!ranker || !out) return sl_fail(SL_EINVAL, "ranker or out is NULL");
     if (i >= ranker->tensor_count)
         return sl_fail(SL_EINVAL, "tensor %zu of %zu; they are numbered from 0", i, ranker->tensor_count);
-    *out = ranker->tensors[i];
+    sl_tensor tensor = ranker->tensors[i];
+    if (!tensor.data) SL_TRY(decode_table(ranker, i - tables_from(ranker), &tensor.data));
+    *out = tensor;
     return SL_OK;
 }
 
@@ -214,8 +283,7 @@ sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out
  * Other weights
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Makes a copy of the features by writing and reading the bytes of a model file, which hold all of them. */
-sl_status sl_features_copy(const sl_ranker *base, sl_features **out) {
+sl_status sl_ranker_copy_features(const sl_ranker *base, sl_features **out) {
     void *data = NULL;
     size_t size = 0;
     sl_spec *spec;
@@ -227,21 +295,70 @@ sl_status sl_features_copy(const sl_ranker *base, sl_features **out) {
     return status;
 }
 
-/* The tensors' data point into the base's block. The same place in the other block is meant. */
-static sl_status set_tensor(const sl_ranker *base, const sl_tensor *given, sl_weights *weights) {
+/* Finds the number of a given tensor. */
+static sl_status find_tensor(const sl_ranker *base, const sl_tensor *given, size_t *number) {
     if (!given->name || !given->data) return sl_fail(SL_EINVAL, "a tensor's name or data is NULL");
     const sl_tensor *known = NULL;
-    for (size_t t = 0; t < base->tensor_count && !known; t++)
-        if (strcmp(base->tensors[t].name, given->name) == 0) known = &base->tensors[t];
+    for (*number = 0; *number < base->tensor_count && !known; ++*number)
+        if (strcmp(base->tensors[*number].name, given->name) == 0) known = &base->tensors[*number];
     if (!known)
         return sl_fail(SL_ENOTFOUND, "the model has no tensor '%s'; sl_ranker_get_tensor lists them", given->name);
+    *number = (size_t)(known - base->tensors);
     if (given->rows != known->rows || given->columns != known->columns)
         return sl_fail(SL_EDIM, "tensor '%s' is (%zu, %zu); the model's is (%zu, %zu)", given->name, given->rows,
                        given->columns, known->rows, known->columns);
-    size_t count = known->rows * known->columns;
-    if (!sl_all_finite(given->data, count))
+    if (!sl_all_finite(given->data, known->rows * known->columns))
         return sl_fail(SL_EVALUE, "tensor '%s' has a NaN or infinite weight", given->name);
-    memcpy(weights->block + (known->data - base->weights.block), given->data, count * sizeof(float));
+    return SL_OK;
+}
+
+/* The number of a tensor's table; SIZE_MAX: it is no embedding. */
+static size_t table_of(const sl_ranker *ranker, size_t tensor) {
+    size_t from = tables_from(ranker);
+    return tensor >= from && tensor - from < ranker->features->table_count ? tensor - from : SIZE_MAX;
+}
+
+/* Puts a tensor into the place in `weights` that it has in the base. */
+static void set_tensor(const sl_ranker *base, const sl_tensor *given, size_t number, sl_weights *weights) {
+    const float *data = base->tensors[number].data;
+    size_t table = table_of(base, number);
+    float *to;
+    if (table != SIZE_MAX)
+        to = weights->embeddings[table];
+    else if (number < tables_from(base))
+        to = weights->wide + (data - base->weights.wide);
+    else
+        to = weights->dense + (data - base->weights.dense);
+    memcpy(to, given->data, given->rows * given->columns * sizeof(float));
+}
+
+/* Makes room for the base's weights with other tensors. A coded table that is given becomes floats. `codes` is a copy
+ * of the base's records, or NULL. */
+static sl_status create_weights(const sl_ranker *base, const sl_tensor *tensors, size_t count, sl_table_codes *codes,
+                                sl_weights *out) {
+    for (size_t i = 0; i < count; i++) {
+        size_t number;
+        SL_TRY(find_tensor(base, &tensors[i], &number));
+        size_t table = table_of(base, number);
+        if (codes && table != SIZE_MAX) codes[table] = (sl_table_codes){.type = SL_TABLE_F32};
+    }
+    return sl_weights_create_coded(base->features, &base->shape, codes, &base->allocator, out);
+}
+
+static sl_status weights_with_tensors(const sl_ranker *base, const sl_tensor *tensors, size_t count, sl_weights *out) {
+    const sl_table_codes *codes = base->weights.coded.codes;
+    size_t size = codes ? base->features->table_count * sizeof *codes : 0, number;
+    void *copy = NULL;
+    if (codes) {
+        SL_TRY(sl_mem_alloc(&base->allocator, size, &copy));
+        memcpy(copy, codes, size);
+    }
+    sl_status status = create_weights(base, tensors, count, copy, out);
+    sl_mem_free(&base->allocator, copy, size);
+    if (status != SL_OK) return status;
+    sl_weights_copy(out, &base->weights, base->features, &base->shape);
+    for (size_t i = 0; i < count; i++)
+        if (find_tensor(base, &tensors[i], &number) == SL_OK) set_tensor(base, &tensors[i], number, out);
     return SL_OK;
 }
 
@@ -251,16 +368,9 @@ sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors
     if (!base || (count && !tensors)) return sl_fail(SL_EINVAL, "base or tensors is NULL");
     sl_features *features;
     sl_weights weights;
-    SL_TRY(sl_features_copy(base, &features));
-    sl_status status = sl_weights_create(features, &base->shape, &base->allocator, &weights);
-    if (status != SL_OK) goto fail;
-    sl_weights_copy(&weights, &base->weights, features, &base->shape);
-    for (size_t i = 0; i < count; i++)
-        SL_TRY_GOTO(set_tensor(base, &tensors[i], &weights), fail_weights);
-    return sl_ranker_make(features, &weights, NULL, &base->allocator, out);
-fail_weights:
-    sl_weights_free(&weights, features, &base->shape, &base->allocator);
-fail:
-    sl_features_free(features);
+    SL_TRY(weights_with_tensors(base, tensors, count, &weights));
+    sl_status status = sl_ranker_copy_features(base, &features);
+    if (status == SL_OK) return sl_ranker_make(features, &weights, NULL, &base->allocator, out);
+    sl_weights_free(&weights, base->features, &base->shape, &base->allocator);
     return status;
 }

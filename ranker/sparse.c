@@ -26,38 +26,76 @@ static inline void copy_floats(float *to, const float *from, size_t n) {
  * The deep part's inputs
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void combine_bag(const sl_loops *loops, const sl_feature *feature, const float *table, const uint32_t *ids,
-                        size_t count, float *out) {
-    size_t dim = feature->dim;
+/* A table to read: floats, or rows of codes. */
+typedef struct reader {
+    const sl_loops *loops;
+    const float *floats; /* NULL: codes */
+    const sl_table_codes *codes;
+    const uint8_t *rows;
+    size_t dim, row_bytes;
+} reader;
+
+static inline reader reader_of(const sl_loops *loops, const sl_feature *feature, const float *const *embeddings,
+                               const sl_coded_tables *coded) {
+    reader table = {.loops = loops, .floats = embeddings[feature->tensor], .dim = feature->dim};
+    if (table.floats) return table;
+    table.codes = &coded->codes[feature->tensor];
+    table.rows = coded->rows[feature->tensor];
+    table.row_bytes = sl_row_bytes((sl_table_type)table.codes->type, feature->dim);
+    return table;
+}
+
+static inline void read_row(const reader *table, size_t id, float *out) {
+    if (table->floats)
+        copy_floats(out, table->floats + id * table->dim, table->dim);
+    else
+        sl_row_decode(table->loops, table->codes, table->rows + id * table->row_bytes, table->dim, SL_DECODE_SET, out);
+}
+
+/* Adds a row to `out`, or keeps the larger of both. */
+static void add_row(const reader *table, size_t id, int keep_larger, float *out) {
+    size_t dim = table->dim;
+    if (!table->floats) {
+        sl_decode how = keep_larger ? SL_DECODE_MAX : SL_DECODE_ADD;
+        sl_row_decode(table->loops, table->codes, table->rows + id * table->row_bytes, dim, how, out);
+        return;
+    }
+    const float *row = table->floats + id * dim;
+    if (!keep_larger) {
+        table->loops->add(out, row, dim);
+        return;
+    }
+    for (size_t d = 0; d < dim; d++)
+        out[d] = row[d] > out[d] ? row[d] : out[d];
+}
+
+static void combine_bag(const reader *table, sl_combine combine, const uint32_t *ids, size_t count, float *out) {
+    size_t dim = table->dim;
     if (count == 0) {
         memset(out, 0, dim * sizeof *out);
         return;
     }
-    copy_floats(out, table + (size_t)ids[0] * dim, dim);
-    for (size_t i = 1; i < count; i++) {
-        const float *row = table + (size_t)ids[i] * dim;
-        if (feature->spec->combine == SL_COMBINE_MAX) {
-            for (size_t d = 0; d < dim; d++)
-                out[d] = row[d] > out[d] ? row[d] : out[d];
-        } else {
-            loops->add(out, row, dim);
-        }
-    }
-    if (feature->spec->combine == SL_COMBINE_MEAN && count > 1) {
+    read_row(table, ids[0], out);
+    for (size_t i = 1; i < count; i++)
+        add_row(table, ids[i], combine == SL_COMBINE_MAX, out);
+    if (combine == SL_COMBINE_MEAN && count > 1) {
         float share = 1.0f / (float)count;
         for (size_t d = 0; d < dim; d++)
             out[d] *= share;
     }
 }
 
-static void prefetch_embeddings(const sl_features *features, const sl_feature_list *list,
-                                const float *const *embeddings, const sl_encoded *rows, size_t row) {
-    const uint32_t *ids = rows->ids + row * features->id_count;
+static void prefetch_embeddings(const sl_feature_list *list, const float *const *embeddings,
+                                const sl_coded_tables *coded, const uint32_t *ids) {
     for (size_t f = 0; f < list->count; f++) {
         const sl_feature *feature = list->features[f];
-        if (feature->form == SL_FORM_ID && feature->size * feature->dim * sizeof(float) > NEAR_BYTES)
-            sl_prefetch(embeddings[feature->tensor] + (size_t)ids[feature->at] * feature->dim,
-                        feature->dim * sizeof(float));
+        if (feature->form != SL_FORM_ID || feature->size * feature->dim * sizeof(float) <= NEAR_BYTES) continue;
+        reader table = reader_of(NULL, feature, embeddings, coded);
+        size_t id = ids[feature->at];
+        if (table.floats)
+            sl_prefetch(table.floats + id * table.dim, table.dim * sizeof(float));
+        else if (feature->size * table.row_bytes > NEAR_BYTES)
+            sl_prefetch(table.rows + id * table.row_bytes, table.row_bytes);
     }
 }
 
@@ -69,25 +107,27 @@ static size_t first_input(const sl_features *features, unsigned sides) {
     return features->deep_side[side];
 }
 
-void sl_deep_inputs(const sl_features *features, const float *const *embeddings, const sl_encoded *rows, unsigned sides,
-                    size_t stride, float *out) {
+void sl_deep_inputs(const sl_features *features, const float *const *embeddings, const sl_coded_tables *coded,
+                    const sl_encoded *rows, unsigned sides, size_t stride, float *out) {
     const sl_loops *loops = sl_loops_get();
     const sl_feature_list *list = &features->deep_of[sides & SL_ALL_SIDES];
     size_t first = first_input(features, sides);
     for (size_t r = 0; r < rows->rows; r++, out += stride) {
-        if (r + ROWS_AHEAD < rows->rows) prefetch_embeddings(features, list, embeddings, rows, r + ROWS_AHEAD);
+        if (r + ROWS_AHEAD < rows->rows)
+            prefetch_embeddings(list, embeddings, coded, rows->ids + (r + ROWS_AHEAD) * features->id_count);
         for (size_t f = 0; f < list->count; f++) {
             const sl_feature *feature = list->features[f];
             float *to = out + (feature->deep_at - first);
             if (feature->form == SL_FORM_DENSE) {
                 copy_floats(to, rows->dense + r * features->dense_width + feature->at, feature->width);
-            } else if (feature->form == SL_FORM_ID) {
-                size_t id = rows->ids[r * features->id_count + feature->at];
-                copy_floats(to, embeddings[feature->tensor] + id * feature->dim, feature->dim);
+                continue;
+            }
+            reader table = reader_of(loops, feature, embeddings, coded);
+            if (feature->form == SL_FORM_ID) {
+                read_row(&table, rows->ids[r * features->id_count + feature->at], to);
             } else {
                 const uint32_t *start = rows->bag_start + r * features->bag_count + feature->at;
-                combine_bag(loops, feature, embeddings[feature->tensor], rows->bag_ids + start[0], start[1] - start[0],
-                            to);
+                combine_bag(&table, feature->spec->combine, rows->bag_ids + start[0], start[1] - start[0], to);
             }
         }
     }

@@ -44,14 +44,14 @@ static void fill_inputs(sl_trainer *trainer, size_t count) {
     float *input = sl_net_trainer_input(trainer->net);
     size_t width = features->deep_inputs, threads = trainer->threads;
     if (threads == 1 || count * width < WEIGHTS_FOR_THREADS) {
-        sl_deep_inputs(features, embeddings, &trainer->minibatch.rows, SL_ALL_SIDES, width, input);
+        sl_deep_inputs(features, embeddings, NULL, &trainer->minibatch.rows, SL_ALL_SIDES, width, input);
         return;
     }
 #pragma omp parallel for schedule(static) num_threads((int)threads)
     for (size_t t = 0; t < threads; t++) {
         size_t from = count * t / threads, to = count * (t + 1) / threads;
         sl_encoded part = sl_encoded_part(features, &trainer->minibatch.rows, from, to - from);
-        sl_deep_inputs(features, embeddings, &part, SL_ALL_SIDES, width, input + from * width);
+        sl_deep_inputs(features, embeddings, NULL, &part, SL_ALL_SIDES, width, input + from * width);
     }
 }
 

@@ -28,13 +28,35 @@ static int add_part(size_t rows, size_t columns, size_t *at, size_t *size, size_
     return 1;
 }
 
+/* Adds a coded table's rows. Returns 0 if they do not fit. */
+static int add_rows(const sl_table_shape *shape, sl_table_type type, sl_weights_layout *layout) {
+    size_t bytes;
+    return sl_mul(shape->size, sl_row_bytes(type, shape->dim), &bytes) &&
+           sl_add(layout->rows_size, bytes, &layout->rows_size) && layout->rows_size <= SIZE_MAX - SL_CODES_SLACK;
+}
+
+static int is_coded(const sl_table_codes *codes, size_t table) {
+    return codes && codes[table].type != SL_TABLE_F32;
+}
+
 sl_status sl_weights_layout_of(const sl_features *features, const sl_net_shape *shape, sl_weights_layout *out) {
+    return sl_weights_layout_coded(features, shape, NULL, out);
+}
+
+sl_status sl_weights_layout_coded(const sl_features *features, const sl_net_shape *shape, const sl_table_codes *codes,
+                                  sl_weights_layout *out) {
     sl_weights_layout layout = {0};
     size_t at, size;
     int fits = add_part(features->wide_size + 1, features->outputs, &at, &layout.wide_size, &layout.total);
     layout.embeddings_at = layout.total;
-    for (size_t i = 0; i < features->table_count && fits; i++)
-        fits = add_part(features->tables[i].size, features->tables[i].dim, &at, &size, &layout.total);
+    for (size_t i = 0; i < features->table_count && fits; i++) {
+        const sl_table_shape *table = &features->tables[i];
+        if (is_coded(codes, i))
+            fits = add_rows(table, (sl_table_type)codes[i].type, &layout);
+        else
+            fits = add_part(table->size, table->dim, &at, &size, &layout.total);
+    }
+    if (layout.rows_size) layout.codes_size = features->table_count * sizeof *codes;
     layout.embeddings_size = layout.total - layout.embeddings_at;
     fits = fits &&
            add_part(1, shape->layers ? sl_net_size(shape) : 0, &layout.dense_at, &layout.dense_size, &layout.total);
@@ -45,27 +67,54 @@ sl_status sl_weights_layout_of(const sl_features *features, const sl_net_shape *
 
 sl_status sl_weights_create(const sl_features *features, const sl_net_shape *shape, const sl_allocator *allocator,
                             sl_weights *out) {
+    return sl_weights_create_coded(features, shape, NULL, allocator, out);
+}
+
+/* Points at each table, in the one block or in the other. */
+static void place_tables(sl_weights *weights, const sl_features *features, float *at) {
+    uint8_t *rows = weights->coded.block;
+    for (size_t i = 0; i < features->table_count; i++) {
+        const sl_table_shape *table = &features->tables[i];
+        if (is_coded(weights->coded.codes, i)) {
+            weights->coded.rows[i] = rows;
+            rows += table->size * sl_row_bytes((sl_table_type)weights->coded.codes[i].type, table->dim);
+        } else {
+            weights->embeddings[i] = at;
+            at += sl_round_up(table->size * table->dim, LINE);
+        }
+    }
+}
+
+static sl_status create_coded(const sl_weights_layout *layout, size_t tables, const sl_table_codes *codes,
+                              const sl_allocator *allocator, sl_coded_tables *out) {
+    sl_status status = SL_OK;
+    if (!layout->rows_size) return SL_OK;
+    out->codes = sl_mem_array(allocator, tables, sizeof *out->codes, &status);
+    out->rows = sl_mem_array(allocator, tables, sizeof *out->rows, &status);
+    out->block = sl_mem_array(allocator, layout->rows_size + SL_CODES_SLACK, 1, &status);
+    out->size = layout->rows_size;
+    if (status == SL_OK) memcpy(out->codes, codes, tables * sizeof *codes);
+    return status;
+}
+
+sl_status sl_weights_create_coded(const sl_features *features, const sl_net_shape *shape, const sl_table_codes *codes,
+                                  const sl_allocator *allocator, sl_weights *out) {
     sl_weights_layout layout;
     sl_weights weights = {0};
-    void *block;
+    sl_status status = SL_OK;
     *out = weights;
-    SL_TRY(sl_weights_layout_of(features, shape, &layout));
-    SL_TRY(sl_mem_alloc(allocator, layout.total * sizeof(float), &block));
-    weights.block = block;
+    SL_TRY(sl_weights_layout_coded(features, shape, codes, &layout));
+    weights.block = sl_mem_array(allocator, layout.total, sizeof(float), &status);
     weights.block_size = layout.total;
-    sl_status status = sl_mem_alloc(allocator, features->table_count * sizeof *weights.embeddings, &block);
+    weights.embeddings = sl_mem_array(allocator, features->table_count, sizeof *weights.embeddings, &status);
+    if (status == SL_OK) status = create_coded(&layout, features->table_count, codes, allocator, &weights.coded);
     if (status != SL_OK) {
-        sl_mem_free(allocator, weights.block, layout.total * sizeof(float));
+        sl_weights_free(&weights, features, shape, allocator);
         return status;
     }
-    weights.embeddings = block;
     weights.wide = weights.block;
     weights.bias = weights.wide + features->wide_size * features->outputs;
-    float *at = weights.block + layout.embeddings_at;
-    for (size_t i = 0; i < features->table_count; i++) {
-        weights.embeddings[i] = at;
-        at += sl_round_up(features->tables[i].size * features->tables[i].dim, LINE);
-    }
+    place_tables(&weights, features, weights.block + layout.embeddings_at);
     if (shape->layers) weights.dense = weights.block + layout.dense_at;
     *out = weights;
     return SL_OK;
@@ -74,16 +123,34 @@ sl_status sl_weights_create(const sl_features *features, const sl_net_shape *sha
 void sl_weights_free(sl_weights *weights, const sl_features *features, const sl_net_shape *shape,
                      const sl_allocator *allocator) {
     (void)shape;
-    if (weights->embeddings)
-        sl_mem_free(allocator, weights->embeddings, features->table_count * sizeof *weights->embeddings);
+    sl_coded_tables *coded = &weights->coded;
+    size_t tables = features->table_count;
+    sl_mem_free(allocator, coded->codes, tables * sizeof *coded->codes);
+    sl_mem_free(allocator, coded->rows, tables * sizeof *coded->rows);
+    sl_mem_free(allocator, coded->block, coded->size + SL_CODES_SLACK);
+    sl_mem_free(allocator, weights->embeddings, tables * sizeof *weights->embeddings);
     sl_mem_free(allocator, weights->block, weights->block_size * sizeof(float));
     *weights = (sl_weights){0};
 }
 
+/* Copies a table, if both have it as floats or both in codes. */
+static void copy_table(sl_weights *to, const sl_weights *from, const sl_table_shape *shape, size_t table) {
+    if (to->embeddings[table] && from->embeddings[table])
+        memcpy(to->embeddings[table], from->embeddings[table], shape->size * shape->dim * sizeof(float));
+    else if (is_coded(to->coded.codes, table) && is_coded(from->coded.codes, table))
+        memcpy(to->coded.rows[table], from->coded.rows[table],
+               shape->size * sl_row_bytes((sl_table_type)to->coded.codes[table].type, shape->dim));
+}
+
 void sl_weights_copy(sl_weights *to, const sl_weights *from, const sl_features *features, const sl_net_shape *shape) {
-    (void)features;
-    (void)shape;
-    memcpy(to->block, from->block, from->block_size * sizeof(float));
+    if (!to->coded.codes && !from->coded.codes) {
+        memcpy(to->block, from->block, from->block_size * sizeof(float));
+        return;
+    }
+    memcpy(to->wide, from->wide, (features->wide_size + 1) * features->outputs * sizeof(float));
+    if (shape->layers) memcpy(to->dense, from->dense, sl_net_size(shape) * sizeof(float));
+    for (size_t t = 0; t < features->table_count; t++)
+        copy_table(to, from, &features->tables[t], t);
 }
 
 int sl_all_finite(const float *values, size_t count) {

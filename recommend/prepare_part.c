@@ -165,8 +165,8 @@ static sl_status keep(sl_preparer *preparer, sl_prepared_part *part, size_t at) 
     const unsigned mask = 1u << SL_SIDE_ITEM;
     if (shape->first_width) {
         float *inputs = sl_net_run_input(preparer->run);
-        sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, &view, mask,
-                       shape->deep_width, inputs);
+        sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, &ranker->weights.coded,
+                       &view, mask, shape->deep_width, inputs);
         const sl_first_part first = {shape->deep_at, shape->deep_width, 0};
         SL_TRY(sl_net_run_first(preparer->run, &first, inputs, shape->deep_width, view.rows,
                                 part->layer + at * shape->first_width));

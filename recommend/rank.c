@@ -166,8 +166,8 @@ sl_status sl_scorer_user(sl_scorer *scorer, const sl_request *request) {
     size_t from = features->deep_side[SL_SIDE_USER], width = side_width(features->deep_side, SL_SIDE_USER);
     float *inputs = sl_net_run_input(scorer->run);
     if (width)
-        sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, &scorer->user_row, mask, width,
-                       inputs);
+        sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, &ranker->weights.coded,
+                       &scorer->user_row, mask, width, inputs);
     const sl_first_part part = {from, width, 1};
     return sl_net_run_first(scorer->run, &part, inputs, width, 1, scorer->user_sums);
 }
@@ -182,7 +182,8 @@ static sl_status first_sums(sl_scorer *scorer, const sl_encoded *rows, sl_side s
     const sl_features *features = ranker->features;
     size_t from = features->deep_side[side], width = side_width(features->deep_side, side);
     float *inputs = sl_net_run_input(scorer->run);
-    sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, rows, 1u << side, width, inputs);
+    sl_deep_inputs(features, (const float *const *)ranker->weights.embeddings, &ranker->weights.coded, rows, 1u << side,
+                   width, inputs);
     const sl_first_part part = {from, width, 0};
     return sl_net_run_first(scorer->run, &part, inputs, width, rows->rows, out);
 }

@@ -3,16 +3,22 @@
 import json
 import math
 import os
+import pathlib
 import random
 import signal
 import struct
 import subprocess
+import sys
 import time
 import unittest
 
 from harness import COMMAND, CommandTest, decode
 from ranking import (CLICKS, DEEP, DIM, IDS, ITEMS, JOBS, RANKS, SPEC, VECTORS, RankingTest, click_rows, cpu,
                      limit_files, table)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+
+import coded_model  # noqa: E402
 
 
 class Train(RankingTest):
@@ -254,6 +260,49 @@ class TrainRefuses(RankingTest):
         self.run_bad(1, "train", "spec.json", "clicks.csv", "-o", "x.slr", says=["oneDNN"])
 
 
+@unittest.skipUnless(DEEP, "this build trains no embeddings")
+class Coded(RankingTest):
+    """Models with embedding tables in codes, written from docs/FORMAT.md alone."""
+
+    def code(self, name, *types):
+        shapes = [(table["size"], table["dim"]) for table in self.run_json("info", "m.slr")["embeddings"]]
+        self.write(name, coded_model.code_tables(self.read("m.slr"), shapes, types))
+        return shapes
+
+    def setUp(self):
+        super().setUp()
+        self.run_ok("train", "spec.json", "clicks.csv", "-o", "m.slr")
+
+    def test_codes_predict_and_are_told(self):
+        auc = self.run_json("evaluate", "m.slr", "test.csv")["auc"]
+        for types in (("i8", "i8"), ("i4", "i4"), ("f32", "i4")):
+            shapes = self.code("c.slr", *types)
+            told = self.run_json("info", "c.slr")
+            self.assertEqual([table["type"] for table in told["embeddings"]], list(types))
+            for table, (size, dim), kind in zip(told["embeddings"], shapes, types):
+                row = {"f32": 4 * dim, "i8": dim + 4, "i4": (dim + 1) // 2 + 2}[kind]
+                self.assertEqual(table["bytes"], size * row + (0 if kind == "f32" else 16))
+                self.assertRegex(self.run_ok("info", "c.slr"), rf"{table['name']} +{kind} +{size} +{dim} ")
+            self.assertLess(told["bytes"], self.run_json("info", "m.slr")["bytes"])
+            self.assertIn("sound", self.run_ok("check", "c.slr"))
+            self.assertAlmostEqual(self.run_json("evaluate", "c.slr", "test.csv")["auc"], auc, delta=0.01)
+
+    def test_damaged_codes_are_told(self):
+        self.code("c.slr", "i8", "i4")
+        whole = self.read("c.slr")
+        sections = coded_model.sections_of(whole)
+        for at, value, says in ((20, float("nan"), "not finite"), (4, -1.0, "negative"), (24, float("inf"), "not finite")):
+            changed = [(kind, flags, content[:at] + struct.pack("<f", value) + content[at + 4:])
+                       if kind == coded_model.TABLE_CODES else (kind, flags, content)
+                       for kind, flags, content in sections]
+            self.write("bad.slr", coded_model.file_of(whole, changed))
+            for command in (("info", "bad.slr"), ("predict", "bad.slr", "test.csv", "-o", "p.npy")):
+                self.run_bad(1, *command, says=["bad.slr", "embedding of feature", says])
+            checked = self.start("check", "bad.slr")
+            self.assertEqual(checked.returncode, 1)
+            self.assertIn(says, checked.stdout + checked.stderr)
+
+
 class Absent(CommandTest):
     @unittest.skipIf(RANKS, "this build ranks")
     def test_every_command_says_so(self):
@@ -368,6 +417,11 @@ class Predict(RankingTest):
         self.assertEqual((features["taste"]["side"], features["taste"]["size"], features["taste"]["deep"]),
                          ("pair", 200, False))
         self.assertEqual(json.loads(told["spec"]), SPEC)
+        tables = {t["name"]: t for t in told["embeddings"]}
+        self.assertEqual("embedding.job" in tables, bool(DEEP))
+        for table in tables.values():
+            self.assertEqual((table["type"], table["bytes"]), ("f32", 4 * table["size"] * table["dim"]))
+            self.assertRegex(self.run_ok("info", "m.slr"), rf"{table['name']} +f32 +{table['size']} ")
         self.assertEqual(json.loads(self.run_ok("info", "m.slr", "--spec")), SPEC)
         self.assertRegex(self.run_ok("info", "m.slr"), r"taste +bag +pair +200 +0 +wide\n")
 

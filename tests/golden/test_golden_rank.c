@@ -1,4 +1,4 @@
-/* A model, a checkpoint and an item table that f1b9868 saved open, pass their checks and answer as they did. */
+/* Models, a checkpoint and an item table that earlier versions saved open, pass their checks and answer as they did. */
 #include "tests/golden/answers.h"
 #include "tests/golden/rows.h"
 #include "tests/support/check_main.h"
@@ -67,6 +67,34 @@ START_TEST(a_model_predicts) {
 }
 END_TEST
 
+/* model.slr with tables of each type, as the first version with codes saved and scored it. */
+START_TEST(a_coded_model_predicts) {
+    static const double wanted[GOLDEN_SCORES] = {0.413495332, 0.511288702, 0.31673494,  0.58970958,  0.43707028,
+                                                 0.690083086, 0.293878853, 0.631823957, 0.496531665, 0.630923331};
+    static const sl_table_type types[] = {SL_TABLE_I4, SL_TABLE_F32, SL_TABLE_I8};
+    char again[SCRATCH_PATH];
+    float scores[GOLDEN_ROWS];
+    sl_ranker *ranker;
+    sl_predictor *predictor;
+    ck_assert_int_eq(check_model("coded.slr").checkpoint, 0);
+    ck_ok(sl_ranker_open(path, NULL, &ranker));
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        sl_embedding_info info = {.struct_size = sizeof info};
+        ck_ok(sl_ranker_get_embedding(ranker, i, &info));
+        ck_assert_int_eq(info.type, types[i]);
+    }
+    ck_ok(sl_predictor_create(ranker, NULL, &predictor));
+    ck_ok(sl_predictor_predict(predictor, &rows.table, scores));
+    for (size_t r = 0; r < GOLDEN_SCORES; r++)
+        ck_assert_double_eq_tol((double)scores[r], wanted[r], 1e-5);
+    scratch_name(&place, "again.slr", again);
+    ck_ok(sl_ranker_save(ranker, again, NULL));
+    ck_same_files(path, again);
+    sl_predictor_free(predictor);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
 /* A checkpoint is a model too. The old version's training differs from today's, which forgets values. */
 START_TEST(a_checkpoint_predicts) {
     ck_assert_int_ne(check_model("checkpoint.slr").checkpoint, 0);
@@ -116,6 +144,7 @@ int main(void) {
     TCase *files = tcase_create("files");
     tcase_add_checked_fixture(files, set_up, tear_down);
     tcase_add_test(files, a_model_predicts);
+    tcase_add_test(files, a_coded_model_predicts);
     tcase_add_test(files, a_checkpoint_predicts);
     tcase_add_test(files, an_item_table_tells);
     return check_main("golden rank", &files, 1);

@@ -289,6 +289,38 @@ START_TEST(optimisers) {
 }
 END_TEST
 
+/* The value of code i, by its definition. */
+static double decoded(const uint8_t *codes, int bits, size_t i, float scale, float offset) {
+    unsigned code = bits == 8 ? codes[i] : (unsigned)codes[i / 2] >> 4 * (i % 2) & 15u;
+    return (double)offset + (double)scale * code;
+}
+
+/* Blocks of the exact size, so that a sanitizer sees a byte too many. */
+START_TEST(codes_are_decoded) {
+    const sl_loops *loops = tier(_i / 2);
+    const int bits = _i % 2 ? 8 : 4;
+    if (!loops) return;
+    array out;
+    FOR_LENGTHS(n, shift) for (int how = SL_DECODE_SET; how <= SL_DECODE_MAX; how++) {
+        size_t bytes = (n * (size_t)bits + 7) / 8 + SL_CODES_SLACK;
+        uint8_t *codes = malloc(bytes);
+        float before[MOST];
+        for (size_t i = 0; i < bytes; i++)
+            codes[i] = (uint8_t)(i == 1 ? 255 : sl_random_at(n, i));
+        fill(&out, n, shift, 3, 5);
+        memcpy(before, out.at, n * sizeof *before);
+        (bits == 8 ? loops->decode8 : loops->decode4)(codes, 0.03f, -2.5f, n, (sl_decode)how, out.at);
+        ck_assert(guarded(&out));
+        for (size_t i = 0; i < n; i++) {
+            double x = decoded(codes, bits, i, 0.03f, -2.5f), was = (double)before[i];
+            double wanted = how == SL_DECODE_SET ? x : how == SL_DECODE_ADD ? was + x : fmax(was, x);
+            ck_assert_double_eq_tol((double)out.at[i], wanted, 2e-6);
+        }
+        free(codes);
+    }
+}
+END_TEST
+
 START_TEST(the_tier_in_use) {
     ck_assert_ptr_eq(sl_loops_get(), sl_loops_of(sl_cpu_tier()));
     ck_assert_ptr_null(sl_loops_of(SL_ISA_COUNT));
@@ -312,5 +344,6 @@ int main(void) {
     tcase_add_loop_test(tests, products, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, dropout_by_rows, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, optimisers, 0, SL_ISA_COUNT);
+    tcase_add_loop_test(tests, codes_are_decoded, 0, 2 * SL_ISA_COUNT);
     return check_main("loops", &tests, 1);
 }

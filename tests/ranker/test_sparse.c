@@ -197,7 +197,7 @@ START_TEST(inputs_are_gathered) {
     make_minibatch(&b, ROWS, 1);
     double_tables(&m, tables);
     const float *const *embeddings = (const float *const *)m.tables;
-    sl_deep_inputs(&m.features, embeddings, &b.rows, ALL_SIDES, DEEP, whole);
+    sl_deep_inputs(&m.features, embeddings, NULL, &b.rows, ALL_SIDES, DEEP, whole);
     for (size_t r = 0; r < ROWS; r++) {
         reference_inputs(&b, tables, r, expected);
         for (size_t i = 0; i < DEEP; i++)
@@ -209,13 +209,51 @@ START_TEST(inputs_are_gathered) {
         for (size_t i = 0; i < ROWS * (DEEP + 3); i++)
             part[i] = -5;
         sl_encoded some = sl_encoded_part(&m.features, &b.rows, 4, 9);
-        sl_deep_inputs(&m.features, embeddings, &some, 1u << side, width + 3, part);
+        sl_deep_inputs(&m.features, embeddings, NULL, &some, 1u << side, width + 3, part);
         for (size_t r = 0; r < 9; r++)
             for (size_t i = 0; i < width + 3; i++)
                 ck_assert(part[r * (width + 3) + i] == (i < width ? whole[(r + 4) * DEEP + first + i] : -5));
         ck_assert(part[9 * (width + 3)] == -5);
     }
     free_tables(tables);
+    free_minibatch(&b);
+    free_model(&m);
+}
+END_TEST
+
+/* Tables in codes give what the same tables decoded to floats give: single ids, and bags of every kind. */
+START_TEST(coded_inputs_are_the_decoded) {
+    static const sl_table_type types[][TABLES] = {{SL_TABLE_I8, SL_TABLE_I8, SL_TABLE_I8, SL_TABLE_I8},
+                                                  {SL_TABLE_I4, SL_TABLE_I4, SL_TABLE_I4, SL_TABLE_I4},
+                                                  {SL_TABLE_I4, SL_TABLE_F32, SL_TABLE_I8, SL_TABLE_I4}};
+    enum { ROWS = 23 };
+    model m;
+    minibatch b;
+    float coded[ROWS * DEEP], wanted[ROWS * DEEP];
+    const float *floats[TABLES];
+    sl_table_codes codes[TABLES] = {0};
+    uint8_t *rows[TABLES] = {0};
+    make_model(&m, 1, SL_ADAGRAD);
+    make_minibatch(&b, ROWS, 7);
+    for (size_t t = 0; t < TABLES; t++) {
+        const sl_table_shape *s = &m.shapes[t];
+        size_t bytes = sl_row_bytes(types[_i][t], s->dim);
+        floats[t] = types[_i][t] == SL_TABLE_F32 ? m.tables[t] : NULL;
+        if (floats[t]) continue;
+        rows[t] = malloc(s->size * bytes + SL_CODES_SLACK);
+        ck_assert_int_eq(sl_table_codes_fit(m.tables[t], s->size, s->dim, types[_i][t], &codes[t]), SL_OK);
+        sl_table_codes_encode(&codes[t], m.tables[t], s->size, s->dim, SL_ROW_MSE, rows[t]);
+        for (size_t r = 0; r < s->size; r++)
+            sl_row_decode(sl_loops_get(), &codes[t], rows[t] + r * bytes, s->dim, SL_DECODE_SET,
+                          m.tables[t] + r * s->dim);
+    }
+    const sl_coded_tables tables = {.codes = codes, .rows = rows};
+    sl_deep_inputs(&m.features, floats, &tables, &b.rows, ALL_SIDES, DEEP, coded);
+    sl_deep_inputs(&m.features, (const float *const *)m.tables, NULL, &b.rows, ALL_SIDES, DEEP, wanted);
+    for (size_t i = 0; i < ROWS * DEEP; i++)
+        ck_assert_float_eq_tol(coded[i], wanted[i], 1e-6f);
+    for (size_t t = 0; t < TABLES; t++)
+        free(rows[t]);
     free_minibatch(&b);
     free_model(&m);
 }
@@ -679,6 +717,7 @@ END_TEST
 int main(void) {
     TCase *tests = tcase_create("sparse");
     tcase_add_test(tests, inputs_are_gathered);
+    tcase_add_loop_test(tests, coded_inputs_are_the_decoded, 0, 3);
     tcase_add_test(tests, wide_sums_are_sums);
     tcase_add_loop_test(tests, ftrl_is_mcmahans, 0, 2);
     tcase_add_test(tests, l1_empties);

@@ -1,5 +1,6 @@
 /* From a user to the top n: scores equal a predictor's, the order follows them, and filters and groups hold. */
 #include "base/random.h"
+#include "ranker/quantise_tables.h"
 #include "recommend/items.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -91,8 +92,8 @@ static void expect_close(const float *got, const float *wanted, size_t n) {
                       (double)got[i], (double)wanted[i]);
 }
 
-static void check_model(int model, sl_item_part part) {
-    sl_ranker *ranker = funnel_ranker(&f, model, 1, NULL);
+/* Takes the ranker over. `model` says what it was made of. */
+static void check_ranker(sl_ranker *ranker, int model, sl_item_part part) {
     sl_items *items = funnel_needs_items(model) ? funnel_items(&f, NULL) : NULL;
     sl_recommender *recommender = make(ranker, items, part, NULL);
     sl_session *session = session_of(recommender);
@@ -126,7 +127,26 @@ static void check_model(int model, sl_item_part part) {
 }
 
 START_TEST(scores_are_the_predictors) {
-    check_model(_i / 2, _i % 2 ? SL_ITEM_CODES : SL_ITEM_LAYER);
+    check_ranker(funnel_ranker(&f, _i / 2, 1, NULL), _i / 2, _i % 2 ? SL_ITEM_CODES : SL_ITEM_LAYER);
+}
+END_TEST
+
+/* Embedding tables in codes are gathered for users, items and pairs as the predictor gathers them. */
+START_TEST(coded_tables_score_as_the_predictors) {
+    static const int models[] = {MODEL_ALL, MODEL_DEEP, MODEL_PLAIN};
+    enum { MOST_TABLES = 32 };
+    sl_table_type types[MOST_TABLES];
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        sl_ranker *floats = funnel_ranker(&f, models[m], 1, NULL), *coded;
+        sl_ranker_info info = {.struct_size = sizeof info};
+        ck_ok(sl_ranker_get_info(floats, &info));
+        ck_assert(info.embeddings && info.embeddings <= MOST_TABLES);
+        for (size_t t = 0; t < MOST_TABLES; t++)
+            types[t] = t % 3 == 2 ? SL_TABLE_F32 : t % 3 ? SL_TABLE_I4 : SL_TABLE_I8;
+        ck_ok(sl_ranker_with_tables(floats, types, &coded));
+        sl_ranker_free(floats);
+        check_ranker(coded, models[m], _i ? SL_ITEM_CODES : SL_ITEM_LAYER);
+    }
 }
 END_TEST
 
@@ -868,6 +888,7 @@ int main(void) {
     tcase_add_checked_fixture(sparse, sparse_ids, tear_down);
     for (size_t c = 0; c < 2; c++) {
         tcase_add_loop_test(cases[c], scores_are_the_predictors, 0, 2 * MODELS);
+        tcase_add_loop_test(cases[c], coded_tables_score_as_the_predictors, 0, 2);
         tcase_add_test(cases[c], a_query_batch_is_its_requests);
         tcase_add_loop_test(cases[c], missing_items_are_scored_and_counted, 0, 4);
         tcase_add_test(cases[c], the_index_may_grow);

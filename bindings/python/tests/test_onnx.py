@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -19,6 +20,9 @@ import shortlist
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
+
+import coded_model  # noqa: E402
 import shortlist.onnx  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
@@ -78,6 +82,21 @@ def test_exported_models_give_the_same_scores_and_come_back(which, data, tmp_pat
         assert again.spec == rk.spec and again.features == rk.features
         for name, array in rk.tensors().items():
             np.testing.assert_array_equal(again.tensors()[name], array)
+
+
+def test_tables_in_codes_are_exported_decoded(data, tmp_path):
+    rk = shortlist.Ranker.train(spec(), data, threads=1)
+    rk.save(tmp_path / "m.slr")
+    shapes = [(table.size, table.dim) for table in rk.embeddings]
+    types = ["i4" if i % 2 else "i8" for i in range(len(shapes))]
+    (tmp_path / "c.slr").write_bytes(coded_model.code_tables((tmp_path / "m.slr").read_bytes(), shapes, types))
+    coded = shortlist.Ranker.open(tmp_path / "c.slr")
+    model = shortlist.onnx.export(coded)
+    expected = coded.predict(data)
+    np.testing.assert_allclose(run(model, shortlist.onnx.inputs(coded, data)), expected, atol=1e-5)
+    again = shortlist.onnx.load(model)
+    assert {table.type for table in again.embeddings} == {"f32"}
+    np.testing.assert_allclose(again.predict(data), expected, atol=1e-5)
 
 
 def test_what_the_metadata_says(data):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import pathlib
 import pickle
 import signal
+import sys
 import threading
 import time
 
@@ -16,6 +18,10 @@ from clicks import DIM, columns, spec
 from conftest import moves, run_together
 
 import shortlist
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
+
+import coded_model  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +190,31 @@ def test_features_and_sizes(rk):
     assert sum(f.form == "id" for f in features.values()) == info.id_count == 4
     assert sum(f.deep_width for f in features.values()) == info.deep_inputs
     assert (info.layers, info.first_width, info.bag_count, info.outputs) == (3, 16, 1, 1)
+
+
+def test_tables_in_codes(rk, data, tmp_path):
+    assert [table.tensor for table in rk.embeddings] == [name for name in rk.tensors() if name.startswith("embedding.")]
+    assert len(rk.embeddings) == rk.info.embeddings > 2
+    assert all(table.type == "f32" and table.bytes == 4 * table.size * table.dim for table in rk.embeddings)
+    types = [("i8", "i4", "f32")[i % 3] for i in range(len(rk.embeddings))]
+    rk.save(tmp_path / "m.slr")
+    shapes = [(table.size, table.dim) for table in rk.embeddings]
+    (tmp_path / "c.slr").write_bytes(coded_model.code_tables((tmp_path / "m.slr").read_bytes(), shapes, types))
+    coded = shortlist.Ranker.open(tmp_path / "c.slr")
+    assert [table.type for table in coded.embeddings] == types
+    assert coded.info.bytes < rk.info.bytes and coded.info.parameters == rk.info.parameters
+    np.testing.assert_allclose(coded.predict(data), rk.predict(data), atol=0.05)
+    # The weights by name are the decoded ones. A model with them gives the same scores.
+    decoded = coded.tensors()
+    for table in rk.embeddings:
+        np.testing.assert_allclose(decoded[table.tensor], rk.tensors()[table.tensor], atol=0.05)
+    np.testing.assert_allclose(rk.with_tensors(decoded).predict(data), coded.predict(data), atol=1e-5)
+    first = coded.embeddings[0].tensor
+    assert [t.type for t in coded.with_tensors({first: decoded[first]}).embeddings] == ["f32", *types[1:]]
+    assert {t.type for t in coded.with_tensors(decoded).embeddings} == {"f32"}
+    again = shortlist.Ranker.from_bytes(coded.to_bytes())
+    assert again.embeddings == coded.embeddings
+    np.testing.assert_array_equal(again.predict(data), coded.predict(data))
 
 
 def test_tensors_are_views(data):

@@ -372,6 +372,18 @@ nb::list Ranker::features() {
     return out;
 }
 
+nb::list Ranker::embeddings() {
+    nb::list out;
+    size_t count = query().embeddings;
+    for (size_t i = 0; i < count; i++) {
+        sl_embedding_info table{};
+        table.struct_size = sizeof table;
+        ::check(Outcome(sl_ranker_get_embedding(handle_, i, &table)));
+        out.append(dict_of(table));
+    }
+    return out;
+}
+
 nb::dict Ranker::tensors(nb::handle self) {
     sl_ranker *handle = nb::cast<Ranker &>(self).handle();
     nb::dict out;
@@ -432,6 +444,7 @@ void define_ranker(nb::module_ &m) {
         .def("info", &Ranker::info)
         .def("classes", &Ranker::classes)
         .def("features", &Ranker::features)
+        .def("embeddings", &Ranker::embeddings)
         .def_static("tensors", &Ranker::tensors, nb::arg("ranker"))
         .def("with_tensors", &Ranker::with_tensors, nb::arg("tensors"));
 }

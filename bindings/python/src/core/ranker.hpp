@@ -37,6 +37,7 @@ class Ranker {
     nb::dict info();
     nb::list classes();
     nb::list features();
+    nb::list embeddings();
     // Read-only views of the weights by name; each keeps self, which is this, alive.
     static nb::dict tensors(nb::handle self);
     // tensors: contiguous (rows, columns) float32 arrays by name.

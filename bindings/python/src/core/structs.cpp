@@ -84,6 +84,17 @@ nb::dict dict_of(const sl_feature_info &feature) {
     return out;
 }
 
+nb::dict dict_of(const sl_embedding_info &table) {
+    static const char *const types[] = {"f32", "i8", "i4"};
+    nb::dict out;
+    out["tensor"] = table.tensor;
+    out["type"] = types[table.type];
+    out["size"] = table.size;
+    out["dim"] = table.dim;
+    out["bytes"] = table.bytes;
+    return out;
+}
+
 nb::dict dict_of(const sl_ranker_info &info) {
     static const char *const losses[] = {"logistic", "multiclass", "squared"};
     nb::dict out;
@@ -101,6 +112,7 @@ nb::dict dict_of(const sl_ranker_info &info) {
     out["bytes"] = info.bytes;
     out["spec"] = info.spec;
     out["uses_onednn"] = info.uses_onednn != 0;
+    out["embeddings"] = info.embeddings;
     return out;
 }
 

@@ -15,3 +15,4 @@ nb::dict dict_of(const sl_feature_info &feature);
 nb::dict dict_of(const sl_layer_info &layer);
 nb::dict dict_of(const sl_trial &trial);
 nb::dict dict_of(const sl_precision_search_report &report);
+nb::dict dict_of(const sl_embedding_info &table);

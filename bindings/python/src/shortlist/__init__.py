@@ -26,6 +26,7 @@ from ._exact import exact
 from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open, snapshot
 from ._items import Items, ItemsCheckReport
 from ._ranker import (
+    Embedding,
     Encoded,
     Epoch,
     Feature,
@@ -47,6 +48,7 @@ __version__: str = _core.version()
 __all__ = [
     "NO_ID",
     "CheckReport",
+    "Embedding",
     "Encoded",
     "Epoch",
     "Error",

@@ -86,6 +86,7 @@ class RankerInfo:
     parameters: all weights.
     bytes: bytes in memory.
     uses_onednn: False where plain C predicts.
+    embeddings: embedding tables.
     """
 
     loss: Literal["logistic", "multiclass", "squared"]
@@ -101,6 +102,7 @@ class RankerInfo:
     parameters: int
     bytes: int
     uses_onednn: bool
+    embeddings: int
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,23 @@ class Feature:
     deep_width: int
     tensor: str | None
     combine: Literal["sum", "mean", "max"] | None
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """An embedding table of a model.
+
+    tensor: name of its weights in ``tensors()``.
+    type: float32, or a row in codes of 8 or 4 bits with a scale and an offset.
+    size, dim: rows, and elements of a row.
+    bytes: bytes in memory and in a file.
+    """
+
+    tensor: str
+    type: Literal["f32", "i8", "i4"]
+    size: int
+    dim: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -609,8 +628,15 @@ class Ranker:
         """The features, in the spec's order."""
         return [Feature(**feature) for feature in self._core.features()]
 
+    @property
+    def embeddings(self) -> list[Embedding]:
+        """The embedding tables, in the order of ``tensors()``."""
+        return [Embedding(**table) for table in self._core.embeddings()]
+
     def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
         """The weights by name, (rows, columns) each, read-only and without a copy.
+
+        An embedding table in codes is decoded at the first call, and the decoded weights stay in memory.
 
         Names are "wide" (wide_size, outputs), "bias" (1, outputs), "embedding.NAME" (size, dim), "dense.I.weight" (in,
         out) and "dense.I.bias" (1, out).
@@ -619,7 +645,8 @@ class Ranker:
 
     def with_tensors(self, tensors: Mapping[str, npt.ArrayLike]) -> Ranker:
         """A model of the same features with the given weights, vectors as (n,) or (1, n); those not given are this
-        one's. KeyError where it has no tensor of that name, ValueError for another shape or a number not finite."""
+        one's. KeyError where it has no tensor of that name, ValueError for another shape or a number not finite.
+        An embedding in codes that is given becomes floats."""
         given = {name: np.atleast_2d(np.ascontiguousarray(array, np.float32)) for name, array in tensors.items()}
         for name, array in given.items():
             if array.ndim != 2:
