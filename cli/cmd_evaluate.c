@@ -175,8 +175,9 @@ static int check_options(const evaluate_options *options) {
     const funnel_options *funnel = &options->funnel;
     if (options->items && !options->index) return report_usage("--items needs --index INDEX");
     if (options->items && options->group) return report_usage("--group and --items exclude one another");
-    if (!options->items && (funnel->candidates || funnel->ef || funnel->id || funnel->vectors))
-        return report_usage("--candidates, --ef, --id and --vectors are of the whole funnel; name --items as well");
+    if (!options->items && (funnel->candidates || funnel->ef || funnel->id || funnel->vectors || funnel->item_part))
+        return report_usage("--candidates, --ef, --id, --item-part and --vectors are of the whole funnel; name --items "
+                            "as well");
     return options->k ? EXIT_DONE : report_failure("-k is 0; ask for at least 1");
 }
 
@@ -214,7 +215,9 @@ const command command_evaluate = {
     .summary = "measure how well a model ranks",
     .synopsis =
         "shortlist evaluate MODEL DATA.csv [--group COLUMN] [-k N] [--index INDEX] [--items ITEMS] [--candidates "
-        "N] [--ef N] [--id COLUMN] [--vectors FILE] [--threads N] [--progress] [--json]",
+        "N] [--ef N] [--id COLUMN] [--item-part layer|codes|layer-bf16|layer-i8] [--vectors FILE] [--threads N] "
+        "[--progress] "
+        "[--json]",
     .description =
         "Scores the rows of DATA.csv and compares the scores with the labels there. Prints logloss, AUC, accuracy, "
         "RMSE, calibration and normalised entropy. Calibration is the mean score over the mean label, also by tenths "

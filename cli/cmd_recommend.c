@@ -130,7 +130,8 @@ const command command_recommend = {
     .name = "recommend",
     .summary = "recall and rank the top items of each request",
     .synopsis = "shortlist recommend INDEX MODEL ITEMS REQUESTS -n N [-o OUT] [--candidates N] [--ef N] "
-                "[--max-per-group N --group COLUMN] [--id COLUMN] [--vectors FILE] [--show COLUMN,...] [--threads N] "
+                "[--item-part layer|codes|layer-bf16|layer-i8] [--max-per-group N --group COLUMN] [--id COLUMN] "
+                "[--vectors FILE] [--show COLUMN,...] [--threads N] "
                 "[--progress] [--json]",
     .description = "Recalls --candidates items of INDEX that are near each request's vector. Scores them by MODEL from "
                    "the request's columns and the items' rows in ITEMS, and gives the -n best. ITEMS is an item table, "

@@ -41,6 +41,7 @@ funnel_task funnel_task_of(const char *const *paths, const funnel_options *optio
                          .ef = options->ef,
                          .max_per_group = options->max_per_group,
                          .threads = threads,
+                         .item_part = options->item_part,
                          .progress = progress};
 }
 
@@ -75,6 +76,7 @@ static int create_recommender(const funnel *funnel, sl_ranker *ranker, sl_recomm
     sl_recommender_params_init(&params);
     params.threads = task->threads;
     params.group = task->group;
+    params.item_part = (sl_item_part)task->item_part;
     params.log = report_log(&params.log_ctx);
     sl_status status = sl_recommender_create(funnel->index, ranker, funnel->items, &params, out);
     if (status == SL_OK) return EXIT_DONE;
@@ -239,6 +241,7 @@ int funnel_run(funnel *funnel, answers_fn take, void *ctx, funnel_report *report
                               "with 'shortlist build --ids'",
                               funnel->task->items_path, report->counts.candidates, funnel->task->index_path);
     percentiles(funnel->latencies, report->requests, &report->p50_us, &report->p99_us, NULL);
+    report->item_bytes = sl_recommender_item_bytes(funnel->recommender);
     report->qps = seconds > 0 ? (double)report->requests / seconds : 0;
     take_means(&report->ranked, report->judged);
     take_means(&report->alone, report->judged);
@@ -251,6 +254,7 @@ void json_funnel(json *json, const funnel_task *task, const funnel_report *repor
     json_count(json, "results", report->counts.results);
     json_count(json, "candidates", report->counts.candidates);
     json_count(json, "without_features", report->counts.without_features);
+    json_count(json, "item_bytes", report->item_bytes);
     json_count(json, "threads", thread_count(task->threads));
     json_real(json, "qps", report->qps);
     json_real(json, "p50_us", report->p50_us);

@@ -11,6 +11,7 @@ typedef struct funnel_task {
     const char *index_path, *model_path, *items_path, *requests_path;
     const char *vectors_path, *id, *group; /* NULL: none */
     size_t n, candidates, ef, max_per_group, threads;
+    int item_part; /* an sl_item_part */
     int progress;
 } funnel_task;
 
@@ -18,6 +19,7 @@ typedef struct funnel_task {
 typedef struct funnel_options {
     const char *vectors, *id, *group;
     size_t candidates, ef, max_per_group;
+    int item_part;
 } funnel_options;
 /* `paths`: index, model, items, requests. */
 funnel_task funnel_task_of(const char *const *paths, const funnel_options *options, size_t n, size_t threads,
@@ -44,6 +46,16 @@ funnel_task funnel_task_of(const char *const *paths, const funnel_options *optio
          0,                                                                                                            \
          offsetof(type, funnel.id),                                                                                    \
          "The column of the items' ids (default id) where ITEMS is a .csv file."},                                     \
+        {0,                                                                                                            \
+         "item-part",                                                                                                  \
+         OPTION_WORD,                                                                                                  \
+         "layer|codes|layer-bf16|layer-i8",                                                                            \
+         0,                                                                                                            \
+         offsetof(type, funnel.item_part),                                                                             \
+         "Values computed ahead for each item. layer (default) is the item's part of the model's first layer, as "     \
+         "floats. layer-bf16 keeps that part in half the memory, layer-i8 in a quarter, by a byte a value and a "      \
+         "scale "                                                                                                      \
+         "an item. Scores change a little. codes is the item's encoded features, with more work a request."},          \
     {                                                                                                                  \
         0, "vectors", OPTION_TEXT, "FILE", 0, offsetof(type, funnel.vectors),                                          \
             "A file of vectors whose row i is the vector of request i, in place of the column vector."                 \
@@ -58,6 +70,7 @@ typedef struct funnel_report {
     size_t requests, judged;
     sl_recommend_stats counts;
     double qps, p50_us, p99_us;
+    size_t item_bytes;     /* of what was computed ahead for the items */
     quality ranked, alone; /* of recall + rank, and of recall alone; NaN: nothing is judged */
 } funnel_report;
 

@@ -6,6 +6,8 @@
  *   LANE_F                     floats of a register
  *   F, I                       a register of floats, of 32-bit integers: vectors of the compiler, which take operators
  *   lane_f32(p, n)             n floats, the other lanes zero; nothing behind the n floats is touched
+ *   lane_bf16(p, n)            n bf16 numbers as floats, exactly; likewise
+ *   lane_i8(p, n)              n signed bytes as floats; likewise
  *   lane_store_f32(p, a, n)    stores n lanes
  *   lane_u8(p), lane_u4(p)     LANE_F codes of 8 or 4 bits as floats. lane_u8 reads LANE_F bytes, lane_u4 half as many.
  *                              A code of 4 bits with an even number is the lower half of its byte.
@@ -37,6 +39,19 @@ static AI F lane_f32(const void *from, size_t n) {
     F value = {0};
     memcpy(&value, from, n * sizeof(float));
     return value;
+}
+
+static AI F lane_bf16(const void *from, size_t n) {
+    uint16_t upper[LANE_F] = {0};
+    memcpy(upper, from, n * sizeof *upper);
+    I bits = {upper[0], upper[1], upper[2], upper[3]};
+    return (F)(bits << 16);
+}
+
+static AI F lane_i8(const void *from, size_t n) {
+    int8_t bytes[LANE_F] = {0};
+    memcpy(bytes, from, n);
+    return (F){bytes[0], bytes[1], bytes[2], bytes[3]};
 }
 
 static AI void lane_store_f32(float *to, F value, size_t n) {
@@ -79,6 +94,16 @@ static AI F lane_f32(const void *from, size_t n) {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
 }
 
+static AI F lane_bf16(const void *from, size_t n) {
+    __m256i upper = IS_WHOLE(n) ? _mm256_loadu_si256(from) : _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), from);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(upper), 16));
+}
+
+static AI F lane_i8(const void *from, size_t n) {
+    __m128i bytes = IS_WHOLE(n) ? _mm_loadu_si128(from) : _mm_maskz_loadu_epi8((__mmask16)((1u << n) - 1), from);
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+}
+
 static AI void lane_store_f32(float *to, F value, size_t n) {
     if (IS_WHOLE(n))
         _mm512_storeu_ps(to, value);
@@ -107,6 +132,23 @@ static AI __m256i first_lanes(size_t n) {
 
 static AI F lane_f32(const void *from, size_t n) {
     return IS_WHOLE(n) ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, first_lanes(n));
+}
+
+/* The first n elements of `size` bytes of at most half a register, the others zero. */
+static AI __m128i lane_half(const void *from, size_t n, size_t size) {
+    uint8_t whole[sizeof(__m128i)] = {0};
+    memcpy(whole, from, n * size);
+    return _mm_loadu_si128((const __m128i *)whole);
+}
+
+static AI F lane_bf16(const void *from, size_t n) {
+    __m128i upper = IS_WHOLE(n) ? _mm_loadu_si128(from) : lane_half(from, n, sizeof(uint16_t));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(upper), 16));
+}
+
+static AI F lane_i8(const void *from, size_t n) {
+    __m128i bytes = IS_WHOLE(n) ? _mm_loadl_epi64(from) : lane_half(from, n, sizeof(int8_t));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 }
 
 static AI void lane_store_f32(float *to, F value, size_t n) {

@@ -556,8 +556,10 @@ typedef struct sl_recommender sl_recommender;
 
 /* Computed ahead for each item. */
 typedef enum sl_item_part {
-    SL_ITEM_LAYER = 0, /* its first layer and wide sum: first_width + outputs floats */
-    SL_ITEM_CODES = 1  /* encoded features: less memory, slower requests */
+    SL_ITEM_LAYER = 0,      /* its first layer and wide sum: first_width + outputs floats */
+    SL_ITEM_CODES = 1,      /* encoded features: less memory, slower requests */
+    SL_ITEM_LAYER_BF16 = 2, /* SL_ITEM_LAYER with the first layer's part in bf16: half the memory */
+    SL_ITEM_LAYER_I8 = 3    /* with that part in signed bytes and a scale an item: a quarter of the memory */
 } sl_item_part;
 
 typedef struct sl_recommender_params {
@@ -590,6 +592,8 @@ SL_API SL_MUST_USE sl_status sl_recommender_swap(sl_recommender *recommender, sl
 SL_API SL_MUST_USE sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows);
 /* Number of swaps. */
 SL_API uint64_t sl_recommender_version(const sl_recommender *recommender);
+/* Bytes of what was computed ahead for the items in use, with rows that updates have replaced since. Threads: any. */
+SL_API size_t sl_recommender_item_bytes(const sl_recommender *recommender);
 
 typedef struct sl_request {
     size_t struct_size;

@@ -360,6 +360,11 @@ uint64_t sl_recommender_version(const sl_recommender *recommender) {
     return 0;
 }
 
+size_t sl_recommender_item_bytes(const sl_recommender *recommender) {
+    (void)recommender;
+    return 0;
+}
+
 void sl_recommend_params_init_sized(sl_recommend_params *params, size_t struct_size) {
     no_params(params, struct_size);
 }

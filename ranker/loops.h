@@ -36,11 +36,20 @@ typedef enum sl_decode { SL_DECODE_SET, SL_DECODE_ADD, SL_DECODE_MAX } sl_decode
 /* Bytes behind the codes of a row that decoding may read. */
 #define SL_CODES_SLACK 16u
 
+/* Parts of one row of the first layer: its sums before the activation are (user + item) + pair. Each part has n
+ * elements. An item's element is a float, a bf16 number, or a signed byte times `scale`. */
+typedef struct sl_first_row {
+    const float *user;
+    const void *item;
+    const float *pair;  /* NULL: none */
+    sl_dtype item_type; /* SL_F32, SL_BF16 or SL_I8 */
+    float item_scale;   /* of SL_I8 */
+} sl_first_row;
+
 typedef struct sl_loops {
     const char *name;
-    /* out[i] = act(user[i] + item[i] (+ pair[i])) */
-    void (*join)(const float *user, const float *item, const float *pair, size_t n, sl_activation activation,
-                 float *out);
+    /* out[i] = act((user[i] + item[i]) (+ pair[i])), each sum and the product with the scale rounded once */
+    void (*join)(const sl_first_row *row, size_t n, sl_activation activation, float *out);
     void (*add)(float *to, const float *from, size_t n); /* to += from */
     void (*add_scaled)(float *to, const float *from, float factor, size_t n);
     float (*dot)(const float *a, const float *b, size_t n);

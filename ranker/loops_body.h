@@ -119,35 +119,43 @@ static AI F lane_slope(F out, sl_activation activation, F unscale) {
         loop(__VA_ARGS__, SL_LINEAR);                                                                                  \
     }
 
-static AI void join_two(const float *user, const float *item, size_t n, float *out, sl_activation activation) {
-    size_t i = 0;
-    for (; i + LANE_F <= n; i += LANE_F)
-        lane_store_f32(out + i, lane_act(lane_f32(user + i, LANE_F) + lane_f32(item + i, LANE_F), activation), LANE_F);
-    if (i < n)
-        lane_store_f32(out + i, lane_act(lane_f32(user + i, n - i) + lane_f32(item + i, n - i), activation), n - i);
+/* Loads n lanes of the item's part, from element i on. */
+static AI F lane_item(const sl_first_row *row, size_t i, size_t n, sl_dtype type) {
+    if (type == SL_BF16) return lane_bf16((const uint16_t *)row->item + i, n);
+    if (type == SL_I8) return lane_i8((const int8_t *)row->item + i, n) * row->item_scale;
+    return lane_f32((const float *)row->item + i, n);
 }
 
-static AI void join_three(const float *user, const float *item, const float *pair, size_t n, float *out,
+/* Adds n lanes of a row's parts, from element i on. */
+static AI F lane_sums(const sl_first_row *row, size_t i, size_t n, sl_dtype type, int with_pair) {
+    F sum = lane_f32(row->user + i, n) + lane_item(row, i, n, type);
+    if (with_pair) sum = sum + lane_f32(row->pair + i, n);
+    return sum;
+}
+
+static AI void join_parts(const sl_first_row *row, size_t n, float *out, sl_dtype type, int with_pair,
                           sl_activation activation) {
     size_t i = 0;
     for (; i + LANE_F <= n; i += LANE_F)
-        lane_store_f32(
-            out + i,
-            lane_act(lane_f32(user + i, LANE_F) + lane_f32(item + i, LANE_F) + lane_f32(pair + i, LANE_F), activation),
-            LANE_F);
-    if (i < n) {
-        F sum = lane_f32(user + i, n - i) + lane_f32(item + i, n - i) + lane_f32(pair + i, n - i);
-        lane_store_f32(out + i, lane_act(sum, activation), n - i);
+        lane_store_f32(out + i, lane_act(lane_sums(row, i, LANE_F, type, with_pair), activation), LANE_F);
+    if (i < n) lane_store_f32(out + i, lane_act(lane_sums(row, i, n - i, type, with_pair), activation), n - i);
+}
+
+static AI void join_type(const sl_first_row *row, size_t n, float *out, sl_activation activation, sl_dtype type) {
+    if (row->pair) {
+        WITH_ACTIVATION(activation, join_parts, row, n, out, type, 1)
+    } else {
+        WITH_ACTIVATION(activation, join_parts, row, n, out, type, 0)
     }
 }
 
-static void join(const float *user, const float *item, const float *pair, size_t n, sl_activation activation,
-                 float *out) {
-    if (pair) {
-        WITH_ACTIVATION(activation, join_three, user, item, pair, n, out)
-    } else {
-        WITH_ACTIVATION(activation, join_two, user, item, n, out)
-    }
+static void join(const sl_first_row *row, size_t n, sl_activation activation, float *out) {
+    if (row->item_type == SL_BF16)
+        join_type(row, n, out, activation, SL_BF16);
+    else if (row->item_type == SL_I8)
+        join_type(row, n, out, activation, SL_I8);
+    else
+        join_type(row, n, out, activation, SL_F32);
 }
 
 static AI void activate_all(const float *z, size_t n, float *out, sl_activation activation) {

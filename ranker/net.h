@@ -60,11 +60,17 @@ typedef struct sl_first_part {
  * Parameters: rows of x have part->count inputs and lie `stride` floats apart. Any number of rows. */
 sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride, size_t rows,
                            float *out);
-/* Runs the net from the first layer's sums on: sums[r] = user + item_rows[r] (+ pair[r], where pair is not NULL), each
- * of width[1] floats. Then the activation and the other layers follow. Any number of rows; they are cut into tiles that
+/* Items' parts of the first layer: rows of width[1] elements, anywhere in a large table. */
+typedef struct sl_item_rows {
+    sl_dtype type; /* SL_F32, SL_BF16, or SL_I8: signed bytes with a scale a row */
+    const void *const *rows;
+    const float *scales; /* one for each row of SL_I8; not read for other types */
+} sl_item_rows;
+/* Runs the net from the first layer's sums on: sums[r] = user + items[r] (+ pair[r], where pair is not NULL), each of
+ * width[1] numbers. Then the activation and the other layers follow. Any number of rows; they are cut into tiles that
  * stay in cache. */
-sl_status sl_net_run_rest(sl_net_run *run, const float *user, const float *const *item_rows, const float *pair,
-                          size_t rows, float *out);
+sl_status sl_net_run_rest(sl_net_run *run, const float *user, const sl_item_rows *items, const float *pair, size_t rows,
+                          float *out);
 
 /* ---- Training. A build without oneDNN gives SL_EUNSUPPORTED. ---- */
 typedef struct sl_net_trainer sl_net_trainer;

@@ -353,44 +353,86 @@ sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const flo
     return SL_OK;
 }
 
-static size_t rows_ahead(const sl_net_shape *shape) {
-    return AHEAD_BYTES / (shape->width[1] * sizeof(float)) + 1;
-}
-
 /* Sums of the first layer in parts: the user's, and of each row the item's and the pair's. */
 typedef struct first_sums {
-    const float *user;             /* width[1] floats */
-    const float *const *item_rows; /* of each row: width[1] floats, anywhere in a large table */
-    const float *pair;             /* (rows, width[1]), or NULL */
-    size_t rows;
+    const float *user; /* width[1] floats */
+    const sl_item_rows *items;
+    const float *pair; /* (rows, width[1]), or NULL */
+    size_t rows, width;
+    size_t item_bytes; /* of one item's part */
 } first_sums;
 
-/* Computes the first layer's outputs of rows `at` to at + tile. taint gets 0, or NaN for a row whose sums are not
- * finite (see add_taint). */
-static void join_tile(const sl_net_run *run, const first_sums *sums, size_t at, size_t tile, float *out, float *taint) {
-    const sl_net_shape *shape = &run->net->shape;
-    size_t width = shape->width[1], ahead = rows_ahead(shape);
-    const float *user = sums->user;
+static size_t rows_ahead(const first_sums *sums) {
+    return AHEAD_BYTES / sums->item_bytes + 1;
+}
+
+/* Prefetches an item's part, which may begin anywhere in a line. */
+static void expect_item(const first_sums *sums, size_t r) {
+    const char *row = sums->items->rows[r];
+    size_t into_line = (uintptr_t)row % SL_PREFETCH_LINE;
+    sl_prefetch(row - into_line, sums->item_bytes + into_line);
+}
+
+static sl_first_row row_of(const first_sums *sums, size_t r) {
+    const sl_item_rows *items = sums->items;
+    return (sl_first_row){.user = sums->user,
+                          .item = items->rows[r],
+                          .pair = sums->pair ? sums->pair + r * sums->width : NULL,
+                          .item_type = items->type,
+                          .item_scale = items->type == SL_I8 ? items->scales[r] : 1};
+}
+
+static size_t element_of(sl_dtype type) {
+    return type == SL_F32 ? sizeof(float) : type == SL_BF16 ? sizeof(uint16_t) : sizeof(int8_t);
+}
+
+/* Returns the first element of the item's part. */
+static float first_of_item(const sl_first_row *row) {
+    if (row->item_type == SL_I8) return (float)*(const int8_t *)row->item * row->item_scale;
+    if (row->item_type == SL_F32) return *(const float *)row->item;
+    uint32_t bits = (uint32_t)(*(const uint16_t *)row->item) << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The second layer where it takes codes; else NULL. */
+static const sl_int8_layer *coded_next(const sl_net *net) {
+    return net->shape.layers > 1 ? net->int8[1] : NULL;
+}
+
+/* Computes the first layer's outputs of rows `at` to at + tile: floats into `out`, or codes of the second layer, with
+ * one row of `out` as scratch that stays in a near cache. taint gets 0, or NaN for a row whose sums are not finite (see
+ * add_taint). */
+static void join_tile(sl_net_run *run, const first_sums *sums, size_t at, size_t tile, float *out, float *taint) {
+    const sl_loops *loops = run->net->loops;
+    const sl_int8_layer *next = coded_next(run->net);
+    const sl_activation activation = activation_of(&run->net->shape, 0);
+    size_t ahead = rows_ahead(sums);
     for (size_t r = at; r < at + tile; r++) {
-        const float *item = sums->item_rows[r], *pair = sums->pair ? sums->pair + r * width : NULL;
-        if (r + ahead < sums->rows) sl_prefetch(sums->item_rows[r + ahead], width * sizeof(float));
-        run->net->loops->join(user, item, pair, width, activation_of(shape, 0), out + (r - at) * width);
-        taint[r - at] = (user[0] + item[0] + (pair ? pair[0] : 0)) * 0;
+        const sl_first_row row = row_of(sums, r);
+        if (r + ahead < sums->rows) expect_item(sums, r + ahead);
+        float *y = next ? out : out + (r - at) * sums->width;
+        loops->join(&row, sums->width, activation, y);
+        const sl_int8_inputs inputs = {y, sums->width, 1, 0, sums->width};
+        if (next) sl_int8_take(&run->int8, next, &inputs, 0, r - at);
+        taint[r - at] = (row.user[0] + first_of_item(&row) + (row.pair ? row.pair[0] : 0)) * 0;
     }
 }
 
-sl_status sl_net_run_rest(sl_net_run *run, const float *user, const float *const *item_rows, const float *pair,
-                          size_t rows, float *out) {
+sl_status sl_net_run_rest(sl_net_run *run, const float *user, const sl_item_rows *items, const float *pair, size_t rows,
+                          float *out) {
     const sl_net_shape *shape = &run->net->shape;
-    const first_sums sums = {user, item_rows, pair, rows};
-    size_t outputs = shape->width[shape->layers];
-    for (size_t r = 0; r < rows && r < rows_ahead(shape); r++)
-        sl_prefetch(item_rows[r], shape->width[1] * sizeof(float));
+    size_t width = shape->width[1], outputs = shape->width[shape->layers];
+    const first_sums sums = {user, items, pair, rows, width, width * element_of(items->type)};
+    for (size_t r = 0; r < rows && r < rows_ahead(&sums); r++)
+        expect_item(&sums, r);
     for (size_t at = 0, tile; at < rows; at += tile) {
         tile = next_tile(rows - at, run->net->tile_rows);
         float taint[MOST_TILE];
         join_tile(run, &sums, at, tile, run->tiles[0], taint);
-        SL_TRY(run_layers(run, 1, (tile_rows){.rows = tile, .x = run->tiles[0], .turn = 1}, out + at * outputs));
+        const float *x = coded_next(run->net) ? NULL : run->tiles[0];
+        SL_TRY(run_layers(run, 1, (tile_rows){.rows = tile, .x = x, .turn = 1}, out + at * outputs));
         if (hides_nan(run->net)) add_taint(run->net, taint, tile, out + at * outputs);
     }
     return SL_OK;

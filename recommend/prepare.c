@@ -25,21 +25,27 @@ static int has_pair_cross(const sl_features *features) {
     return 0;
 }
 
+static sl_dtype layer_type_of(sl_item_part kind) {
+    return kind == SL_ITEM_LAYER_BF16 ? SL_BF16 : kind == SL_ITEM_LAYER_I8 ? SL_I8 : SL_F32;
+}
+
 static sl_item_shape shape_of(const sl_ranker *ranker, sl_item_part kind) {
     const sl_features *features = ranker->features;
     const size_t side = SL_SIDE_ITEM;
+    const int ahead = kind != SL_ITEM_CODES;
     sl_item_shape shape = {.dense_at = features->dense_side[side],
                            .id_at = features->id_side[side],
                            .bag_at = features->bag_side[side],
-                           .deep_at = features->deep_side[side]};
+                           .deep_at = features->deep_side[side],
+                           .layer_type = layer_type_of(kind)};
     shape.dense_width = features->dense_side[side + 1] - shape.dense_at;
     shape.id_width = features->id_side[side + 1] - shape.id_at;
     shape.bag_width = features->bag_side[side + 1] - shape.bag_at;
     shape.deep_width = features->deep_side[side + 1] - shape.deep_at;
-    shape.keeps_dense = kind == SL_ITEM_CODES;
-    shape.keeps_ids = kind == SL_ITEM_CODES || has_pair_cross(features);
-    shape.wide_ahead = kind == SL_ITEM_LAYER && features->wide_size > 0;
-    if (kind == SL_ITEM_LAYER && ranker->net && shape.deep_width) shape.first_width = ranker->shape.width[1];
+    shape.keeps_dense = !ahead;
+    shape.keeps_ids = !ahead || has_pair_cross(features);
+    shape.wide_ahead = ahead && features->wide_size > 0;
+    if (ahead && ranker->net && shape.deep_width) shape.first_width = ranker->shape.width[1];
     return shape;
 }
 
@@ -139,7 +145,8 @@ typedef struct task {
 
 /* Returns the rows of a part, such that each thread has at least four parts if there are enough rows. */
 static size_t rows_of_part(const sl_prepared *prepared, size_t n, size_t threads) {
-    size_t bytes = (prepared->shape.first_width + prepared->shape.dense_width) * sizeof(float) + 64;
+    const sl_item_shape *shape = &prepared->shape;
+    size_t bytes = sl_item_layer_bytes(shape) + shape->dense_width * sizeof(float) + 64;
     size_t rows = PART_BYTES / bytes, most = n / (4 * threads);
     if (rows > most) rows = most;
     return rows < SL_SIDE_ROWS ? SL_SIDE_ROWS : sl_round_up(rows, SL_SIDE_ROWS);
@@ -147,10 +154,10 @@ static size_t rows_of_part(const sl_prepared *prepared, size_t n, size_t threads
 
 static sl_status run_one(task *t, size_t number, sl_preparer *preparer) {
     size_t at = number * t->rows, left = t->list->n - at;
-    const sl_item_rows rows = {.body = t->list->body,
-                               .refs = t->list->refs ? t->list->refs + at : NULL,
-                               .ids = t->list->ids + at,
-                               .n = left < t->rows ? left : t->rows};
+    const sl_source_rows rows = {.body = t->list->body,
+                                 .refs = t->list->refs ? t->list->refs + at : NULL,
+                                 .ids = t->list->ids + at,
+                                 .n = left < t->rows ? left : t->rows};
     return sl_preparer_run(preparer, &rows, &t->parts[number]);
 }
 
@@ -209,7 +216,7 @@ static sl_status prepare_all(sl_prepared *prepared, const sl_prepare_params *par
         SL_TRY_GOTO(sl_preparer_create(prepared, &t.preparers[i]), done);
     SL_TRY_GOTO(check_columns(params, t.preparers[0]), done);
     const uint64_t nobody = SL_NO_ID; /* no index has its vector */
-    const sl_item_rows missing = {.ids = &nobody, .n = 1};
+    const sl_source_rows missing = {.ids = &nobody, .n = 1};
     SL_TRY_GOTO(sl_preparer_run(t.preparers[0], &missing, &prepared->missing), done);
     SL_TRY_GOTO(list_make(params, from_index, &list), done);
     SL_TRY_GOTO(prepare_list(prepared, &list, &t), done);
@@ -268,7 +275,7 @@ void sl_prepared_free(sl_prepared *prepared) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *from, sl_prepared_part **out) {
-    const sl_item_rows rows = {.part = from, .ids = from->ids, .n = from->table.rows};
+    const sl_source_rows rows = {.part = from, .ids = from->ids, .n = from->table.rows};
     SL_TRY(sl_catalog_reserve(&prepared->catalog, from->ids, rows.n, 1));
     if (!prepared->updater) SL_TRY(sl_preparer_create(prepared, &prepared->updater));
     return sl_preparer_run(prepared->updater, &rows, out);
@@ -276,6 +283,7 @@ sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *from, sl
 
 void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part) {
     size_t number = sl_catalog_add(&prepared->catalog, part);
+    prepared->bytes += sl_prepared_part_bytes(prepared, part);
     for (size_t row = 0; row < part->rows; row++)
         prepared->outdated += !sl_catalog_put(&prepared->catalog, part->items[row], sl_ref_of(number, row));
 }
@@ -297,7 +305,7 @@ static void copy_rows(const sl_prepared *prepared, size_t number, sl_prepared_pa
         to->marks[i] = from->marks[row];
 #define SL_COPY(field, columns)                                                                                        \
     if (from->field) memcpy(to->field + i * (columns), from->field + row * (columns), (columns) * sizeof *to->field)
-        SL_COPY(layer, shape->first_width);
+        SL_COPY(layer, sl_item_layer_bytes(shape));
         SL_COPY(dense, shape->dense_width);
         SL_COPY(ids, shape->id_width);
 #undef SL_COPY
@@ -337,7 +345,7 @@ sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out) {
     copy->lists_items = prepared->lists_items;
     sl_status status;
     const uint64_t nobody = SL_NO_ID;
-    const sl_item_rows missing = {.ids = &nobody, .n = 1};
+    const sl_source_rows missing = {.ids = &nobody, .n = 1};
     SL_TRY_GOTO(sl_preparer_create(copy, &copy->updater), done);
     SL_TRY_GOTO(sl_preparer_run(copy->updater, &missing, &copy->missing), done);
     SL_TRY_GOTO(sl_prepared_part_new(copy, sl_catalog_size(&prepared->catalog), &part), done);

@@ -1,3 +1,5 @@
+#include "distance/codec/convert.h"
+#include "distance/codec/quantise.h"
 #include "ranker/table.h"
 #include "ranker/vocabulary.h"
 #include "recommend/prepare.h"
@@ -10,6 +12,7 @@ struct sl_preparer {
     sl_side_encoder side; /* of the item's side */
     int encodes;          /* 1: there is a model */
     sl_net_run *run;      /* NULL: the items' part of the first layer is not kept */
+    float *sums;          /* (SL_SIDE_ROWS, first_width): that part before it is rounded; NULL: it is kept as floats */
     size_t bag_at;        /* number of ids in the part's bags so far */
     float wide[SL_SIDE_ROWS];
 };
@@ -39,6 +42,11 @@ static size_t bags_kept(const sl_item_shape *shape) {
     return shape->keeps_ids ? shape->bag_width : 0;
 }
 
+/* Returns the width of the preparer's sums. */
+static size_t sums_width(const sl_item_shape *shape) {
+    return shape->layer_type == SL_F32 ? 0 : shape->first_width;
+}
+
 sl_status sl_prepared_part_new(const sl_prepared *prepared, size_t rows, sl_prepared_part **out) {
     const sl_item_shape *shape = &prepared->shape;
     void *block;
@@ -48,7 +56,7 @@ sl_status sl_prepared_part_new(const sl_prepared *prepared, size_t rows, sl_prep
     sl_status status;
     SL_TRY_GOTO(part_array(prepared, rows, 1, sizeof *part->items, &part->items), fail);
     SL_TRY_GOTO(part_array(prepared, rows, 1, sizeof *part->marks, &part->marks), fail);
-    SL_TRY_GOTO(part_array(prepared, rows, shape->first_width, sizeof *part->layer, &part->layer), fail);
+    SL_TRY_GOTO(part_array(prepared, rows, shape->first_width, sl_dtype_size(shape->layer_type), &part->layer), fail);
     SL_TRY_GOTO(part_array(prepared, rows, dense_kept(shape), sizeof *part->dense, &part->dense), fail);
     SL_TRY_GOTO(part_array(prepared, rows, ids_kept(shape), sizeof *part->ids, &part->ids), fail);
     if (bags_kept(shape))
@@ -68,12 +76,20 @@ void sl_prepared_part_free(const sl_prepared *prepared, sl_prepared_part *part) 
     size_t rows = part->rows;
     sl_mem_free(allocator, part->items, rows * sizeof *part->items);
     sl_mem_free(allocator, part->marks, rows * sizeof *part->marks);
-    sl_mem_free(allocator, part->layer, rows * shape->first_width * sizeof *part->layer);
+    sl_mem_free(allocator, part->layer, rows * sl_item_layer_bytes(shape));
     sl_mem_free(allocator, part->dense, rows * shape->dense_width * sizeof *part->dense);
     sl_mem_free(allocator, part->ids, rows * shape->id_width * sizeof *part->ids);
     sl_mem_free(allocator, part->bag_start, (rows * shape->bag_width + 1) * sizeof *part->bag_start);
     sl_mem_free(allocator, part->bag_ids, part->bag_room * sizeof *part->bag_ids);
     sl_mem_free(allocator, part, sizeof *part);
+}
+
+size_t sl_prepared_part_bytes(const sl_prepared *prepared, const sl_prepared_part *part) {
+    const sl_item_shape *shape = &prepared->shape;
+    size_t row = sizeof *part->items + sizeof *part->marks + sl_item_layer_bytes(shape);
+    row += dense_kept(shape) * sizeof *part->dense + ids_kept(shape) * sizeof *part->ids;
+    row += bags_kept(shape) * sizeof *part->bag_start;
+    return part->rows * row + part->bag_room * sizeof *part->bag_ids;
 }
 
 sl_status sl_preparer_create(const sl_prepared *prepared, sl_preparer **out) {
@@ -88,6 +104,8 @@ sl_status sl_preparer_create(const sl_prepared *prepared, sl_preparer **out) {
         SL_TRY_GOTO(sl_side_encoder_init(&preparer->side, ranker->features, SL_SIDE_ITEM, &prepared->allocator), fail);
         if (prepared->shape.first_width)
             SL_TRY_GOTO(sl_net_run_create(ranker->net, SL_SIDE_ROWS, &prepared->allocator, &preparer->run), fail);
+        SL_TRY_GOTO(part_array(prepared, SL_SIDE_ROWS, sums_width(&prepared->shape), sizeof(float), &preparer->sums),
+                    fail);
     }
     *out = preparer;
     return SL_OK;
@@ -101,6 +119,8 @@ void sl_preparer_free(sl_preparer *preparer) {
     sl_net_run_free(preparer->run);
     sl_side_encoder_free(&preparer->side);
     const sl_prepared *prepared = preparer->prepared;
+    sl_mem_free(&prepared->allocator, preparer->sums,
+                SL_SIDE_ROWS * sums_width(&prepared->shape) * sizeof *preparer->sums);
     sl_mem_free(&prepared->allocator, preparer, sizeof *preparer);
 }
 
@@ -154,6 +174,34 @@ static void keep_codes(const sl_item_shape *shape, const sl_features *features, 
                shape->id_width * sizeof(uint32_t));
 }
 
+/* Rounds rows of sums to rows of the part, from row `at` on. A row with NaN or infinity becomes NaN in 8 bits, by its
+ * scale. */
+static void round_layer(const sl_item_shape *shape, const float *sums, size_t rows, sl_prepared_part *part, size_t at) {
+    const size_t width = shape->first_width, bytes = sl_item_layer_bytes(shape);
+    for (size_t i = 0; i < rows; i++) {
+        const float *from = sums + i * width;
+        uint8_t *to = part->layer + (at + i) * bytes;
+        if (shape->layer_type == SL_I8)
+            part->marks[at + i].scale = sl_quantise(SL_CODES_I8, from, width, to);
+        else
+            sl_from_float(shape->layer_type, from, to, width);
+    }
+}
+
+/* Computes the encoded rows' part of the first layer. */
+static sl_status keep_layer(sl_preparer *preparer, const sl_encoded *view, sl_prepared_part *part, size_t at) {
+    const sl_ranker *ranker = preparer->prepared->ranker;
+    const sl_item_shape *shape = &preparer->prepared->shape;
+    const sl_first_part first = {shape->deep_at, shape->deep_width, 0};
+    float *inputs = sl_net_run_input(preparer->run);
+    float *sums = preparer->sums ? preparer->sums : (float *)part->layer + at * shape->first_width;
+    sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, &ranker->weights.coded, view,
+                   1u << SL_SIDE_ITEM, shape->deep_width, inputs);
+    SL_TRY(sl_net_run_first(preparer->run, &first, inputs, shape->deep_width, view->rows, sums));
+    if (preparer->sums) round_layer(shape, sums, view->rows, part, at);
+    return SL_OK;
+}
+
 /* Turns the encoded rows into rows of the part, from row `at` on. */
 static sl_status keep(sl_preparer *preparer, sl_prepared_part *part, size_t at) {
     const sl_prepared *prepared = preparer->prepared;
@@ -162,18 +210,10 @@ static sl_status keep(sl_preparer *preparer, sl_prepared_part *part, size_t at) 
     sl_encoded view;
     sl_rows_buffer_view(&preparer->side.rows, &view);
     SL_TRY(put_vectors(preparer, part->items + at, view.rows));
-    const unsigned mask = 1u << SL_SIDE_ITEM;
-    if (shape->first_width) {
-        float *inputs = sl_net_run_input(preparer->run);
-        sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, &ranker->weights.coded,
-                       &view, mask, shape->deep_width, inputs);
-        const sl_first_part first = {shape->deep_at, shape->deep_width, 0};
-        SL_TRY(sl_net_run_first(preparer->run, &first, inputs, shape->deep_width, view.rows,
-                                part->layer + at * shape->first_width));
-    }
+    if (shape->first_width) SL_TRY(keep_layer(preparer, &view, part, at));
     if (shape->wide_ahead) {
         memset(preparer->wide, 0, view.rows * sizeof *preparer->wide);
-        sl_wide_sums(ranker->features, ranker->weights.wide, &view, mask, preparer->wide);
+        sl_wide_sums(ranker->features, ranker->weights.wide, &view, 1u << SL_SIDE_ITEM, preparer->wide);
         for (size_t i = 0; i < view.rows; i++)
             part->marks[at + i].wide = preparer->wide[i];
     }
@@ -215,7 +255,7 @@ static sl_status encode_run(sl_preparer *preparer, const sl_table *table, size_t
 }
 
 /* Prepares rows at to at + n of the part, at most SL_SIDE_ROWS. */
-static sl_status prepare_block(sl_preparer *preparer, const sl_item_rows *rows, size_t at, size_t n,
+static sl_status prepare_block(sl_preparer *preparer, const sl_source_rows *rows, size_t at, size_t n,
                                sl_prepared_part *part) {
     if (preparer->encodes) preparer->side.rows.rows = 0;
     if (rows->part) {
@@ -246,7 +286,7 @@ static int is_read(const sl_prepared *prepared, const char *column) {
 
 /* Reads ahead the values that the rows are made from. The rows are in the order of parts, and only part 0 can lie in a
  * file. */
-static void expect_rows(const sl_preparer *preparer, const sl_item_rows *rows) {
+static void expect_rows(const sl_preparer *preparer, const sl_source_rows *rows) {
     const sl_prepared *prepared = preparer->prepared;
     size_t n = rows->body && rows->body->store ? rows->n : 0;
     while (n && sl_ref_part(rows->refs[n - 1]) != 0)
@@ -259,7 +299,7 @@ static void expect_rows(const sl_preparer *preparer, const sl_item_rows *rows) {
             sl_items_part_expect(rows->body, part, c, first, count);
 }
 
-sl_status sl_preparer_run(sl_preparer *preparer, const sl_item_rows *rows, sl_prepared_part **out) {
+sl_status sl_preparer_run(sl_preparer *preparer, const sl_source_rows *rows, sl_prepared_part **out) {
     sl_prepared_part *part;
     SL_TRY(sl_prepared_part_new(preparer->prepared, rows->n, &part));
     if (rows->n) memcpy(part->items, rows->ids, rows->n * sizeof *rows->ids);

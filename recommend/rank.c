@@ -22,8 +22,9 @@ struct sl_scorer {
     float *user_sums;   /* first_width: the user's part of the first layer */
     float *item_sums; /* (max_rows, first_width); one row of zeros if items have no deep inputs; NULL: computed ahead */
     float *pair_sums; /* (max_rows, first_width); NULL: pairs have no deep inputs */
-    const float **item_rows; /* max_rows: the items' parts of the first layer */
-    float *deep;             /* max_rows: output of the deep part */
+    const void **item_rows; /* max_rows: the items' parts of the first layer */
+    float *item_scales;     /* max_rows: their scales; NULL: the parts have none */
+    float *deep;            /* max_rows: output of the deep part */
     sl_pair_rows pairs;
 };
 
@@ -51,6 +52,11 @@ static size_t item_rows_of(const sl_scorer *scorer) {
     return scorer->shape.deep_width ? scorer->max_rows : 1;
 }
 
+/* Tells whether items' parts were computed ahead in 8 bits. */
+static int has_scales(const sl_scorer *scorer) {
+    return scorer->run && scorer->shape.first_width && scorer->shape.layer_type == SL_I8;
+}
+
 static sl_status make_deep(sl_scorer *scorer) {
     const sl_ranker *ranker = scorer->ranker;
     void *block;
@@ -63,6 +69,10 @@ static sl_status make_deep(sl_scorer *scorer) {
         SL_TRY(make_floats(scorer, scorer->max_rows, &scorer->pair_sums));
     SL_TRY(sl_mem_alloc(&scorer->allocator, scorer->max_rows * sizeof *scorer->item_rows, &block));
     scorer->item_rows = block;
+    if (has_scales(scorer)) {
+        SL_TRY(sl_mem_alloc(&scorer->allocator, scorer->max_rows * sizeof *scorer->item_scales, &block));
+        scorer->item_scales = block;
+    }
     SL_TRY(sl_mem_alloc(&scorer->allocator, scorer->max_rows * sizeof *scorer->deep, &block));
     scorer->deep = block;
     return SL_OK;
@@ -109,6 +119,7 @@ void sl_scorer_free(sl_scorer *scorer) {
     sl_mem_free(&allocator, scorer->item_sums, item_rows_of(scorer) * width);
     sl_mem_free(&allocator, scorer->pair_sums, rows * width);
     sl_mem_free(&allocator, scorer->item_rows, rows * sizeof *scorer->item_rows);
+    sl_mem_free(&allocator, scorer->item_scales, rows * sizeof *scorer->item_scales);
     sl_mem_free(&allocator, scorer->deep, rows * sizeof *scorer->deep);
     sl_net_run_free(scorer->run);
     sl_ranker_free(scorer->ranker);
@@ -189,15 +200,21 @@ static sl_status first_sums(sl_scorer *scorer, const sl_encoded *rows, sl_side s
 }
 
 /* Points item_rows at each candidate's part of the first layer. */
-static void point_at_items(sl_scorer *scorer, const sl_candidate *candidates, size_t count) {
-    const size_t width = scorer->first_width;
-    const float **rows = scorer->item_rows;
-    if (scorer->shape.first_width)
+static sl_item_rows point_at_items(sl_scorer *scorer, const sl_candidate *candidates, size_t count) {
+    const sl_item_shape *shape = &scorer->shape;
+    const size_t bytes = sl_item_layer_bytes(shape);
+    const void **rows = scorer->item_rows;
+    float *scales = scorer->item_scales;
+    if (!shape->first_width) {
         for (size_t i = 0; i < count; i++)
-            rows[i] = candidates[i].part->layer + candidates[i].row * width;
-    else
-        for (size_t i = 0; i < count; i++)
-            rows[i] = scorer->item_sums + (scorer->shape.deep_width ? i * width : 0);
+            rows[i] = scorer->item_sums + (shape->deep_width ? i * scorer->first_width : 0);
+        return (sl_item_rows){SL_F32, rows, NULL};
+    }
+    for (size_t i = 0; i < count; i++)
+        rows[i] = candidates[i].part->layer + candidates[i].row * bytes;
+    for (size_t i = 0; i < count && scales; i++)
+        scales[i] = candidates[i].part->marks[candidates[i].row].scale;
+    return (sl_item_rows){shape->layer_type, rows, scales};
 }
 
 static sl_status add_deep(sl_scorer *scorer, const sl_candidate *candidates, const sl_encoded *rows, size_t count,
@@ -205,8 +222,8 @@ static sl_status add_deep(sl_scorer *scorer, const sl_candidate *candidates, con
     if (scorer->item_sums && scorer->shape.deep_width)
         SL_TRY(first_sums(scorer, rows, SL_SIDE_ITEM, scorer->item_sums));
     if (scorer->pair_sums) SL_TRY(first_sums(scorer, rows, SL_SIDE_PAIR, scorer->pair_sums));
-    point_at_items(scorer, candidates, count);
-    SL_TRY(sl_net_run_rest(scorer->run, scorer->user_sums, scorer->item_rows, scorer->pair_sums, count, scorer->deep));
+    const sl_item_rows items = point_at_items(scorer, candidates, count);
+    SL_TRY(sl_net_run_rest(scorer->run, scorer->user_sums, &items, scorer->pair_sums, count, scorer->deep));
     for (size_t i = 0; i < count; i++)
         logits[i] += scorer->deep[i];
     return SL_OK;

@@ -73,8 +73,13 @@ static sl_status pair_make(const sl_recommender *recommender, sl_ranker *ranker,
     return status;
 }
 
+static void tell_bytes(sl_recommender *recommender, const sl_pair *pair) {
+    __atomic_store_n(&recommender->item_bytes, pair->prepared->bytes, __ATOMIC_RELAXED);
+}
+
 static void put_in_use(sl_recommender *recommender, sl_pair *pair) {
     sl_hazards_replace(&recommender->pairs, &pair->guarded);
+    tell_bytes(recommender, pair);
     __atomic_store_n(&recommender->version, pair->version, __ATOMIC_RELEASE);
 }
 
@@ -85,8 +90,10 @@ static void put_in_use(sl_recommender *recommender, sl_pair *pair) {
 static sl_status read_params(const sl_recommender_params *given, sl_recommender_params *mine) {
     sl_recommender_params_init(mine);
     SL_TRY(sl_params_in(mine, sizeof *mine, given, "sl_recommender_params_init"));
-    if (mine->item_part == SL_ITEM_LAYER || mine->item_part == SL_ITEM_CODES) return SL_OK;
-    return sl_fail(SL_EINVAL, "item_part is %d; it is SL_ITEM_LAYER or SL_ITEM_CODES", (int)mine->item_part);
+    if ((unsigned)mine->item_part <= SL_ITEM_LAYER_I8) return SL_OK;
+    return sl_fail(SL_EINVAL,
+                   "item_part is %d; give SL_ITEM_LAYER, SL_ITEM_LAYER_BF16, SL_ITEM_LAYER_I8 or SL_ITEM_CODES",
+                   (int)mine->item_part);
 }
 
 static sl_status copy_group(sl_recommender *recommender, const char *group) {
@@ -212,8 +219,10 @@ static sl_status update(sl_recommender *recommender, const sl_table *rows) {
     SL_TRY(sl_items_lock(pair->items));
     sl_status status = rows->rows ? update_pair(pair, rows) : SL_OK;
     sl_items_unlock(pair->items);
-    if (status == SL_OK) settle(recommender);
-    return status;
+    if (status != SL_OK) return status;
+    tell_bytes(recommender, pair);
+    settle(recommender);
+    return SL_OK;
 }
 
 sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows) {
@@ -227,4 +236,8 @@ sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *row
 
 uint64_t sl_recommender_version(const sl_recommender *recommender) {
     return recommender ? __atomic_load_n(&recommender->version, __ATOMIC_ACQUIRE) : 0;
+}
+
+size_t sl_recommender_item_bytes(const sl_recommender *recommender) {
+    return recommender ? __atomic_load_n(&recommender->item_bytes, __ATOMIC_RELAXED) : 0;
 }

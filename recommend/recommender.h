@@ -27,9 +27,10 @@ struct sl_recommender {
     float missing_score;
     char *group; /* name of the column of groups, or NULL */
     size_t group_size;
-    sl_hazards pairs; /* the pair in use, the sessions' hazards, the replaced pairs */
-    uint64_t version; /* atomic: of the pair in use */
-    int changing;     /* atomic: 1 while a thread swaps or updates */
+    sl_hazards pairs;  /* the pair in use, the sessions' hazards, the replaced pairs */
+    uint64_t version;  /* atomic: of the pair in use */
+    size_t item_bytes; /* atomic: of that pair's prepared rows */
+    int changing;      /* atomic: 1 while a thread swaps or updates */
 };
 
 /* recommender.c */

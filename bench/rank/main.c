@@ -69,28 +69,6 @@ static void make_model(const shape *of, const char *folder) {
  * request
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_items *make_items(const rows *from) {
-    sl_table_cursor *cursor = must_alloc(1, sl_table_cursor_size(from->count));
-    sl_rows source = {.struct_size = sizeof source};
-    must(sl_table_rows(&from->table, cursor, &source), "rows");
-    sl_items *items;
-    must(sl_items_create(&source, NULL, &items), "items");
-    free(cursor);
-    return items;
-}
-
-/* Ranking alone is measured: the index only has to be there. */
-static sl_index *tiny_index(void) {
-    sl_index_params params;
-    sl_index_params_init(&params);
-    params.dim = 4;
-    const float vectors[8] = {1, 2, 3, 4, 4, 3, 2, 1};
-    sl_index *index;
-    must(sl_index_create(&params, &index), "index");
-    must(sl_index_add(index, vectors, SL_F32, 2, 0, NULL, NULL), "index");
-    return index;
-}
-
 typedef struct bench {
     const shape *of;
     sl_ranker *ranker;
@@ -229,8 +207,8 @@ static void requests_report(const bench *b, turns *t, const char *part, size_t r
 }
 
 static void measure_requests(bench *b, sl_item_part part, size_t rounds) {
-    sl_index *index = tiny_index();
-    sl_items *items = make_items(b->items);
+    sl_index *index = shape_index();
+    sl_items *items = shape_items(b->items);
     sl_recommender_params params;
     sl_recommender_params_init(&params);
     params.item_part = part;
@@ -326,7 +304,7 @@ static void measure_funnel(const char *folder, const char *index_path, const cha
     float *queries = read_fbin(queries_path, &n, &dim);
     rows *users = rows_make(of, USERS, ROWS_USER, USER_SEED);
     rows *all = rows_make(of, sl_index_size(index), ROWS_ITEM | ROWS_ID, ITEM_SEED);
-    sl_items *items = make_items(all);
+    sl_items *items = shape_items(all);
     sl_ranker *ranker = open_ranker(folder), *none = NULL;
     sl_recommend_params asked;
     sl_recommend_params_init(&asked);

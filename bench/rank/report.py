@@ -42,6 +42,19 @@ def serving(events):
     return rows
 
 
+def item_parts(events):
+    """A row for each type of the items' parts; the ratio is the time of floats over its time, of the same round."""
+    rows = []
+    for (shape,), group in groups([e for e in events if e["event"] == "item_part"], "shape").items():
+        floats = {e["round"]: e["us"] for e in group if e["items"] == "layer"}
+        for (items,), own in groups(group, "items").items():
+            rows.append({"shape": shape, "items": items, "us": statistics.median(e["us"] for e in own),
+                         "ratio": spread([floats[e["round"]] / e["us"] for e in own]),
+                         "difference": max(e["difference"] for e in own),
+                         "best_shared": statistics.mean(e["best_shared"] for e in own)})
+    return rows
+
+
 def funnel(events):
     rows = []
     for (ranked,), group in groups([e for e in events if e["event"] == "funnel"], "ranked").items():
@@ -60,7 +73,8 @@ def hardest(rows):
 
 
 def summarise(events):
-    summary = {"training": training(events), "serving": serving(events), "funnel": funnel(events)}
+    summary = {"training": training(events), "serving": serving(events), "item_parts": item_parts(events),
+               "funnel": funnel(events)}
     facts = []
     for shape, ratio in hardest(summary["serving"]).items():
         facts.append(fact(f"1 user, 500 candidates, {shape}, times as fast", REQUEST_TARGETS[shape], ratio, True))
@@ -95,6 +109,10 @@ def table(about, summary):
     for row in summary["serving"]:
         lines.append(f"{described(row):70} {row['ours_us']:10.1f} us against {row['theirs_us']:10.1f} us   ratio "
                      f"{span(row['ratio'])}   scores within {row['difference']:.1g}")
+    for row in summary["item_parts"]:
+        lines.append(f"1 user + 500 candidates, {row['shape']} net, {row['items']:10} {row['us']:10.1f} us   times as fast "
+                     f"as layer {span(row['ratio'])}   scores within {row['difference']:.1g}, "
+                     f"{row['best_shared']:.3f} of the 10 best")
     for row in summary["funnel"]:
         lines.append(f"funnel, {row['items']} items, {'recall and rank' if row['ranked'] else 'recall alone':15} "
                      f"p50 {span(row['p50_us'], 0)} us   p99 {span(row['p99_us'], 0)} us")

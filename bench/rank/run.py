@@ -22,6 +22,7 @@ from setting import commit, machine  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 BATCHES = (32, 256, 4096)
 SHAPES = ("criteo", "small")
+ITEMS = 200_000  # of item_parts: more than a cache holds
 MODES = ("dense", "compiled")  # PyTorch's ways; the faster one of each setting is compared with
 
 
@@ -33,7 +34,7 @@ def options():
                         help="where rank.json and rank.svg go")
     parser.add_argument("--rounds", type=int, default=5, help="of each comparison, the two sides taking turns")
     parser.add_argument("--seconds", type=float, default=3, help="of PyTorch's training in a round")
-    parser.add_argument("--only", choices=("train", "serve", "funnel"), help="measure one part anew, keep the others")
+    parser.add_argument("--only", choices=("train", "serve", "items", "funnel"), help="measure one part anew, keep the others")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, and training on Adult's shape alone")
     chosen = parser.parse_args()
     if chosen.quick:
@@ -122,6 +123,12 @@ def serving(chosen):
     return events
 
 
+def item_parts(chosen):
+    program = chosen.build / "bench" / "rank" / "bench_item_parts"
+    return [event for shape in (*SHAPES, "first")
+            for event in run([program, shape, ITEMS, chosen.rounds], {"OMP_NUM_THREADS": "1"})]
+
+
 def funnel(chosen):
     program, folder = chosen.build / "bench" / "rank" / "bench_rank", chosen.build / "bench" / "rank" / "model-small"
     index = chosen.build / "bench" / "rank" / "glove100.index"
@@ -142,7 +149,7 @@ def training(chosen):
             for event in Training(chosen, name, rows).measure()]
 
 
-PARTS = {"serve": serving, "funnel": funnel, "train": training}
+PARTS = {"serve": serving, "items": item_parts, "funnel": funnel, "train": training}
 
 
 def main():

@@ -11,6 +11,7 @@
 static const shape shapes[] = {
     {"criteo", 13, 26, 1000, 32, "1024, 512, 256"},
     {"small", 5, 8, 1000, 16, "128, 64, 32"},
+    {"first", 13, 26, 1000, 32, "1024"},
 };
 
 void must(sl_status status, const char *what) {
@@ -170,4 +171,25 @@ sl_ranker *shape_ranker(const shape *of, uint64_t seed) {
     free(cursor);
     rows_free(sample);
     return made;
+}
+
+sl_items *shape_items(const rows *from) {
+    sl_table_cursor *cursor = must_alloc(1, sl_table_cursor_size(from->count));
+    sl_rows source = {.struct_size = sizeof source};
+    must(sl_table_rows(&from->table, cursor, &source), "rows");
+    sl_items *items;
+    must(sl_items_create(&source, NULL, &items), "items");
+    free(cursor);
+    return items;
+}
+
+sl_index *shape_index(void) {
+    sl_index_params params;
+    sl_index_params_init(&params);
+    params.dim = 4;
+    const float vectors[8] = {1, 2, 3, 4, 4, 3, 2, 1};
+    sl_index *index;
+    must(sl_index_create(&params, &index), "index");
+    must(sl_index_add(index, vectors, SL_F32, 2, 0, NULL, NULL), "index");
+    return index;
 }

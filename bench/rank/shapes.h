@@ -13,7 +13,8 @@ typedef struct shape {
     const char *hidden;
 } shape;
 
-/* "criteo" (845-1024-512-256-1, as Intel's large wide & deep for that data) or "small" (133-128-64-32-1); NULL. */
+/* "criteo" (845-1024-512-256-1, as Intel's large wide & deep for that data) or "small" (133-128-64-32-1), or
+ * "first" (845-1024-1: little but joining parts of the first layer); NULL. */
 const shape *shape_named(const char *name);
 
 /* The spec's JSON text, to be freed. */
@@ -35,6 +36,11 @@ rows *rows_join(const rows *users, size_t user, const rows *items, const uint64_
 
 /* A ranker of the shape, fitted to random rows, every weight of it random, so that each of them counts in a score. */
 sl_ranker *shape_ranker(const shape *of, uint64_t seed);
+
+/* An item table of the rows. */
+sl_items *shape_items(const rows *from);
+/* An index that only has to be there: ranking alone is measured. */
+sl_index *shape_index(void);
 
 /* Ends the program with the library's message where status is a failure. */
 void must(sl_status status, const char *what);

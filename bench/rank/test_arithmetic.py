@@ -45,5 +45,22 @@ class Serving(unittest.TestCase):
                 self.assertIn(words, text)
 
 
+def part(items, us, number=0):
+    return {"event": "item_part", "shape": "small", "items": items, "round": number, "us": us, "difference": 1e-3,
+            "best_shared": 0.9}
+
+
+class ItemParts(unittest.TestCase):
+    events = [part("layer", 90.0), part("layer-i8", 60.0), part("layer", 50.0, 1), part("layer-i8", 25.0, 1)]
+
+    def test_rounds_are_compared_with_themselves(self):
+        rows = {row["items"]: row for row in report.summarise(self.events)["item_parts"]}
+        self.assertEqual(rows["layer-i8"]["ratio"], {"median": 1.75, "min": 1.5, "max": 2.0})
+        self.assertEqual(rows["layer"]["ratio"]["max"], 1)
+
+    def test_rows_are_told(self):
+        self.assertIn("small net, layer-i8", report.table(ABOUT, report.summarise(self.events)))
+
+
 if __name__ == "__main__":
     unittest.main()

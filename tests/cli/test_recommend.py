@@ -7,7 +7,7 @@ import struct
 import unittest
 
 from harness import decode
-from ranking import CLICKS, IDS, ITEMS, ITEM_ROWS, REQUESTS, VECTORS, RankingTest, limit_files, table
+from ranking import CLICKS, IDS, ITEMS, ITEM_ROWS, REQUESTS, SPEC, VECTORS, RankingTest, limit_files, table
 
 
 class Items(RankingTest):
@@ -110,6 +110,26 @@ class Recommend(RankingTest):
                 for row, score in zip(rows, best):
                     self.assertAlmostEqual(float(row[2]), score, places=5)
                     self.assertAlmostEqual(own[int(row[1])], score, places=5)
+
+    def test_smaller_item_parts(self):
+        """Parts in bf16 and in bytes take the memory that their names say, and give nearly the same scores."""
+        self.with_model()
+        options = ("--candidates", ITEMS, "--ef", ITEMS)
+        base = ("recommend", "x.sl", "m.slr", "items.sli", "requests.csv", "-n", 10, "-o", "r.npy")
+        wanted = self.recommend(*options)
+        whole = self.run_json(*base)["item_bytes"]
+        width = SPEC["deep"]["hidden"][0] if SPEC["deep"] else 0
+        for part, share, most in (("layer-bf16", 2, 0.005), ("layer-i8", 4, 0.02)):
+            lists = self.recommend("--item-part", part, *options)
+            for rows, exact in zip(lists, wanted):
+                self.assertAlmostEqual(float(rows[0][2]), float(exact[0][2]), delta=most)
+            told = self.run_json(*base, "--item-part", part)
+            self.assertEqual(whole - told["item_bytes"], ITEMS * (4 * width - 4 * width // share))
+            funnel = self.run_json("evaluate", "m.slr", "requests.csv", "--index", "x.sl", "--items", "items.sli", "-k",
+                                   10, "--item-part", part)
+            self.assertEqual(funnel["item_bytes"], told["item_bytes"])
+            self.run_bad(2, "evaluate", "m.slr", "clicks.csv", "--item-part", part, says=["--item-part", "--items"])
+        self.run_bad(2, *base, "--item-part", "half", says=["--item-part", "layer-bf16"])
 
     def test_outputs_agree(self):
         self.with_model()

@@ -65,13 +65,95 @@ START_TEST(join_adds_and_activates) {
             fill(&item, n, (shift + 1) % 4, 6, 2);
             fill(&pair, n, (shift + 2) % 4, 6, 3);
             fill(&out, n, (shift + 3) % 4, 1, 4);
-            loops->join(user.at, item.at, with_pair ? pair.at : NULL, n, (sl_activation)activation, out.at);
+            const sl_first_row row = {
+                .user = user.at, .item = item.at, .pair = with_pair ? pair.at : NULL, .item_type = SL_F32};
+            loops->join(&row, n, (sl_activation)activation, out.at);
             ck_assert(guarded(&out) && guarded(&user));
             for (size_t i = 0; i < n; i++) {
                 double z = (double)user.at[i] + (double)item.at[i] + (with_pair ? (double)pair.at[i] : 0);
                 ck_assert_double_eq_tol((double)out.at[i], reference_act(z, (sl_activation)activation),
                                         act_tolerance(20, (sl_activation)activation));
             }
+        }
+    }
+}
+END_TEST
+
+/* An item's part of each type, at an odd address, with a guard behind it that would show in a sum. */
+typedef struct packed_item {
+    uint8_t room[2 * MOST + 64];
+    const void *at;
+    float values[MOST]; /* what the elements stand for */
+    float scale;
+} packed_item;
+
+static void pack(packed_item *item, sl_dtype type, size_t n, size_t shift) {
+    size_t size = type == SL_BF16 ? 2 : 1;
+    uint8_t *to = item->room + shift * size;
+    memset(item->room, 0x7f, sizeof item->room);
+    item->at = to;
+    item->scale = 0.03125f * 1.3f;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = sl_random_at(type, i);
+        if (type == SL_BF16) {
+            uint16_t half = (uint16_t)((bits & 0x807f) | (0x3d00 + (bits >> 20 & 0x3ff)));
+            uint32_t whole = (uint32_t)half << 16;
+            memcpy(to + 2 * i, &half, sizeof half);
+            memcpy(&item->values[i], &whole, sizeof whole);
+        } else {
+            int8_t code = i ? (int8_t)(bits & 0xff) : -128;
+            memcpy(to + i, &code, 1);
+            item->values[i] = (float)code * item->scale;
+        }
+    }
+}
+
+/* Sums are rounded once each, on every tier alike, so that their bits are told ahead. */
+START_TEST(joined_parts_are_exact) {
+    const sl_loops *loops = tier(_i);
+    if (!loops) return;
+    static const sl_dtype types[] = {SL_BF16, SL_I8};
+    static packed_item item;
+    array user, pair, out, same;
+    FOR_LENGTHS(n, shift) for (size_t t = 0; t < 2; t++) {
+        pack(&item, types[t], n, shift);
+        for (int with_pair = 0; with_pair < 2; with_pair++) {
+            fill(&user, n, shift, 6, 1);
+            fill(&pair, n, (shift + 2) % 4, 6, 3);
+            sl_first_row row = {user.at, item.at, with_pair ? pair.at : NULL, types[t], item.scale};
+            const sl_first_row floats = {user.at, item.values, row.pair, SL_F32, 1};
+            for (int activation = SL_RELU; activation <= SL_LINEAR; activation++) {
+                fill(&out, n, (shift + 3) % 4, 1, 4);
+                fill(&same, n, (shift + 3) % 4, 1, 5);
+                loops->join(&row, n, (sl_activation)activation, out.at);
+                loops->join(&floats, n, (sl_activation)activation, same.at);
+                ck_assert(guarded(&out));
+                ck_assert_mem_eq(out.at, same.at, n * sizeof *out.at);
+            }
+            for (size_t i = 0; i < n; i++) {
+                float sum = user.at[i] + item.values[i];
+                if (with_pair) sum += pair.at[i];
+                ck_assert(out.at[i] == sum);
+            }
+        }
+    }
+}
+END_TEST
+
+/* A part of NaN, or of a scale of NaN, gives NaN with every activation. */
+START_TEST(joined_nan_stays) {
+    const sl_loops *loops = tier(_i);
+    if (!loops) return;
+    const float user[3] = {1, -1, 0};
+    const uint16_t halves[3] = {0x7fc0, 0xffc0, 0x7fc0};
+    const int8_t bytes[3] = {0, 127, -127};
+    const sl_first_row rows[] = {{user, halves, NULL, SL_BF16, 1}, {user, bytes, NULL, SL_I8, NAN}};
+    for (size_t r = 0; r < 2; r++) {
+        for (int activation = SL_RELU; activation <= SL_LINEAR; activation++) {
+            float out[3];
+            loops->join(&rows[r], 3, (sl_activation)activation, out);
+            for (size_t i = 0; i < 3; i++)
+                ck_assert(isnan(out[i]));
         }
     }
 }
@@ -337,6 +419,8 @@ int main(void) {
     TCase *tests = tcase_create("loops");
     tcase_add_test(tests, the_tier_in_use);
     tcase_add_loop_test(tests, join_adds_and_activates, 0, SL_ISA_COUNT);
+    tcase_add_loop_test(tests, joined_parts_are_exact, 0, SL_ISA_COUNT);
+    tcase_add_loop_test(tests, joined_nan_stays, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, activations_over_all_magnitudes, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, sigmoids, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, sums, 0, SL_ISA_COUNT);

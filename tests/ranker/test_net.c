@@ -130,7 +130,7 @@ static void check_parts(fixture *f, size_t rows, int with_pair) {
     size_t user_end = in / 3, item_end = with_pair ? in - in / 4 : in;
     float *user = malloc(width * sizeof *user), *items = malloc(MOST_ROWS * width * sizeof *items);
     float *pairs = malloc(MOST_ROWS * width * sizeof *pairs);
-    const float *pointers[MOST_ROWS];
+    const void *pointers[MOST_ROWS];
     /* All rows get the first one's user columns, so that the whole forward can tell. */
     float *input = sl_net_run_input(f->run);
     memcpy(input, f->inputs, rows * in * sizeof(float));
@@ -145,7 +145,8 @@ static void check_parts(fixture *f, size_t rows, int with_pair) {
         sl_net_run_first(f->run, &(sl_first_part){item_end, in - item_end, 0}, f->inputs + item_end, in, rows, pairs));
     for (size_t r = 0; r < rows; r++)
         pointers[r] = items + r * width;
-    ck_ok(sl_net_run_rest(f->run, user, pointers, with_pair ? pairs : NULL, rows, f->out));
+    ck_ok(
+        sl_net_run_rest(f->run, user, &(sl_item_rows){SL_F32, pointers, NULL}, with_pair ? pairs : NULL, rows, f->out));
     for (size_t i = 0; i < rows * f->shape.width[f->shape.layers]; i++)
         ck_assert_float_eq_tol(f->out[i], whole[i], 1e-5f);
     free(user);
@@ -163,6 +164,99 @@ START_TEST(parts_make_the_whole) {
     }
     float out[1];
     ck_assert_int_eq(sl_net_run_first(f.run, &(sl_first_part){f.shape.width[0], 1, 0}, f.inputs, 1, 1, out), SL_EINVAL);
+    free_fixture(&f);
+}
+END_TEST
+
+/* Rows of items in a type, and the floats that they stand for. Rows lie apart, so that none may be taken for another.
+ */
+typedef struct item_rows {
+    uint8_t *bytes;
+    float *floats;
+    const void *rows[MOST_ROWS], *same[MOST_ROWS];
+    float scales[MOST_ROWS];
+} item_rows;
+
+static void make_rows(item_rows *items, sl_dtype type, size_t width) {
+    size_t size = type == SL_BF16 ? 2 : 1;
+    items->bytes = malloc(MOST_ROWS * width * size);
+    items->floats = malloc(MOST_ROWS * width * sizeof(float));
+    for (size_t r = 0; r < MOST_ROWS; r++) {
+        size_t at = (r * 331 + 7) % MOST_ROWS * width;
+        items->rows[r] = items->bytes + at * size;
+        items->same[r] = items->floats + at;
+        items->scales[r] = 0.01f * (float)(1 + r % 5);
+        for (size_t i = 0; i < width; i++) {
+            uint64_t bits = sl_random_at(17 + type, at + i);
+            if (type == SL_BF16) {
+                uint16_t half = (uint16_t)((bits & 0x807f) | (0x3c80 + (bits >> 20 & 0x2ff)));
+                uint32_t whole = (uint32_t)half << 16;
+                memcpy(items->bytes + 2 * (at + i), &half, sizeof half);
+                memcpy(items->floats + at + i, &whole, sizeof whole);
+            } else {
+                int8_t code = (int8_t)(bits & 0xff);
+                memcpy(items->bytes + at + i, &code, 1);
+                items->floats[at + i] = (float)code * items->scales[r];
+            }
+        }
+    }
+}
+
+/* A net that goes on from parts in bf16 or bytes gives the bits that it gives from the floats they stand for. */
+START_TEST(parts_of_any_type_are_their_floats) {
+    static const sl_dtype types[] = {SL_BF16, SL_I8};
+    static item_rows items;
+    fixture f;
+    make_fixture(&f, &shapes[_i], NULL);
+    size_t width = f.shape.width[1], outputs = f.shape.width[f.shape.layers];
+    float *user = reference_numbers(width, 1, 5), *pairs = reference_numbers(MOST_ROWS * width, 1, 6);
+    float *same = malloc(MOST_ROWS * outputs * sizeof *same);
+    for (size_t t = 0; t < 2; t++) {
+        make_rows(&items, types[t], width);
+        const sl_item_rows typed = {types[t], items.rows, items.scales}, floats = {SL_F32, items.same, NULL};
+        for (size_t n = 0; n < ROW_COUNTS; n++) {
+            for (int with_pair = 0; with_pair < 2; with_pair++) {
+                ck_ok(sl_net_run_rest(f.run, user, &typed, with_pair ? pairs : NULL, row_counts[n], f.out));
+                ck_ok(sl_net_run_rest(f.run, user, &floats, with_pair ? pairs : NULL, row_counts[n], same));
+                ck_assert_mem_eq(f.out, same, row_counts[n] * outputs * sizeof *same);
+            }
+        }
+        free(items.bytes);
+        free(items.floats);
+    }
+    free(user);
+    free(pairs);
+    free(same);
+    free_fixture(&f);
+}
+END_TEST
+
+/* A part of NaN or infinity spoils its own row, whatever its type. */
+START_TEST(a_part_of_nan_stays_in_its_row) {
+    fixture f;
+    make_fixture(&f, &shapes[_i], NULL);
+    size_t width = f.shape.width[1], outputs = f.shape.width[f.shape.layers];
+    float *user = reference_numbers(width, 1, 5);
+    uint16_t *halves = calloc(2 * width, sizeof *halves);
+    int8_t *bytes = calloc(2 * width, 1);
+    for (size_t i = 0; i < width; i++)
+        halves[width + i] = 0x7fc0;
+    const void *half_rows[9], *byte_rows[9];
+    float scales[9];
+    for (size_t r = 0; r < 9; r++) {
+        half_rows[r] = halves + (r == 5 ? width : 0);
+        byte_rows[r] = bytes;
+        scales[r] = r == 5 ? NAN : 1;
+    }
+    const sl_item_rows rows[] = {{SL_BF16, half_rows, NULL}, {SL_I8, byte_rows, scales}};
+    for (size_t t = 0; t < 2; t++) {
+        ck_ok(sl_net_run_rest(f.run, user, &rows[t], NULL, 9, f.out));
+        for (size_t o = 0; o < 9 * outputs; o++)
+            ck_assert_int_eq(isnan(f.out[o]) != 0, o / outputs == 5);
+    }
+    free(user);
+    free(halves);
+    free(bytes);
     free_fixture(&f);
 }
 END_TEST
@@ -235,7 +329,7 @@ START_TEST(a_warm_run_takes_nothing) {
     make_fixture(&f, &shapes[_i], &memory.allocator);
     size_t width = f.shape.width[1];
     float *items = malloc(500 * width * sizeof *items);
-    const float *pointers[500];
+    const void *pointers[500];
     for (size_t r = 0; r < 500; r++)
         pointers[r] = items + r * width;
     sl_status status = SL_OK;
@@ -251,7 +345,8 @@ START_TEST(a_warm_run_takes_nothing) {
         if (status == SL_OK)
             status = sl_net_run_first(f.run, &(sl_first_part){0, f.shape.width[0], 1}, f.inputs, f.shape.width[0], 500,
                                       items);
-        if (status == SL_OK) status = sl_net_run_rest(f.run, items, pointers, NULL, 500, f.out);
+        if (status == SL_OK)
+            status = sl_net_run_rest(f.run, items, &(sl_item_rows){SL_F32, pointers, NULL}, NULL, 500, f.out);
     }
     size_t system_after = system_calls();
     ck_ok(status);
@@ -381,6 +476,8 @@ int main(void) {
     tcase_add_loop_test(tests, forward_is_the_reference, 0, SHAPES);
     tcase_add_loop_test(tests, every_small_batch, 0, SHAPES - 1);
     tcase_add_loop_test(tests, parts_make_the_whole, 0, SHAPES);
+    tcase_add_loop_test(tests, parts_of_any_type_are_their_floats, 0, SHAPES);
+    tcase_add_loop_test(tests, a_part_of_nan_stays_in_its_row, 0, SHAPES);
     tcase_add_test(tests, an_empty_part_is_the_bias);
     tcase_add_loop_test(tests, the_same_call_gives_the_same_bits, 0, SHAPES);
     tcase_add_loop_test(tests, nan_stays_in_its_row, 0, SHAPES);

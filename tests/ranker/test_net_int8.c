@@ -206,7 +206,7 @@ START_TEST(parts_are_the_whole) {
     for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
         size_t from[4] = {0, cuts[c][0], cuts[c][1], in};
         float *sums[3], out[MOST_ROWS * 3];
-        const float *items[MOST_ROWS];
+        const void *items[MOST_ROWS];
         for (size_t p = 0; p < 3; p++) {
             sl_first_part part = {from[p], from[p + 1] - from[p], p == 0};
             sums[p] = malloc(rows * width * sizeof **sums);
@@ -219,7 +219,7 @@ START_TEST(parts_are_the_whole) {
         for (size_t r = 0; r < rows; r++)
             memcpy(sl_net_run_input(f.run) + r * in, f.inputs, from[1] * sizeof(float));
         ck_ok(sl_net_run_forward(f.run, rows, f.out));
-        ck_ok(sl_net_run_rest(f.run, sums[0], items, sums[2], rows, out));
+        ck_ok(sl_net_run_rest(f.run, sums[0], &(sl_item_rows){SL_F32, items, NULL}, sums[2], rows, out));
         for (size_t i = 0; i < rows * shape->width[shape->layers]; i++)
             ck_assert_double_eq_tol((double)out[i], (double)f.out[i], 0.03);
         for (size_t p = 0; p < 3; p++)

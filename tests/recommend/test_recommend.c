@@ -811,8 +811,11 @@ START_TEST(bad_recommenders_are_refused) {
     sl_recommender_params bad;
     sl_recommender *other;
     sl_recommender_params_init(&bad);
-    bad.item_part = (sl_item_part)7;
-    ck_fails(sl_recommender_create(f.index, NULL, NULL, &bad, &other), SL_EINVAL, "item_part");
+    static const int parts[] = {-1, 4, 7};
+    for (size_t i = 0; i < 3; i++) {
+        bad.item_part = (sl_item_part)parts[i];
+        ck_fails(sl_recommender_create(f.index, NULL, NULL, &bad, &other), SL_EINVAL, "item_part");
+    }
     ck_fails(sl_recommender_create(NULL, NULL, NULL, NULL, &other), SL_EINVAL, "index");
 }
 END_TEST

@@ -263,9 +263,11 @@ typedef struct scorer {
     sl_status failed;
 } scorer;
 
-/* Returns whether scores are equal but for rounding. Rounding differs between products of few rows and of many. */
+/* Returns whether scores are equal but for rounding. Rounding differs between products of few rows and of many. That
+ * may move an element of a rounded part to the next number of its type. */
 static int alike(float a, float b) {
-    return fabsf(a - b) <= 1e-5f * (1 + fabsf(b));
+    float most = item_part == SL_ITEM_LAYER_BF16 || item_part == SL_ITEM_LAYER_I8 ? 1e-3f : 1e-5f;
+    return fabsf(a - b) <= most * (1 + fabsf(b));
 }
 
 static void *score_on(void *ctx) {
@@ -501,7 +503,7 @@ int main(void) {
     tcase_add_loop_test(tests, swaps_are_whole, 0, 2);
     tcase_add_loop_test(tests, a_session_looks_again, 0, 6);
     tcase_add_test(tests, what_is_outdated_is_counted);
-    tcase_add_loop_test(tests, updates_are_whole, 0, 2);
+    tcase_add_loop_test(tests, updates_are_whole, 0, 4);
     tcase_add_test(tests, one_changes_at_a_time);
     tcase_add_test(tests, updates_add_items);
     tcase_add_loop_test(tests, a_warm_session_takes_no_memory, 0, MODELS);

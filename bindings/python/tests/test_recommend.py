@@ -95,6 +95,22 @@ def test_scores_are_the_rankers(item_part, index, rk, items, users, vectors):
         np.testing.assert_allclose(out.recall_scores[user], index.get(out.ids[user]) @ vectors[user], atol=1e-4)
 
 
+@pytest.mark.parametrize("item_part, share, most", [("layer-bf16", 2, 0.005), ("layer-i8", 4, 0.02)])
+def test_smaller_parts_score_nearly_the_same(item_part, share, most, index, rk, items, users, vectors):
+    exact = shortlist.Recommender(index, rk, items)
+    smaller = shortlist.Recommender(index, rk, items, item_part=item_part)
+    width = spec()["deep"]["hidden"][0]
+    assert exact.item_bytes - smaller.item_bytes == ITEMS * (4 * width - 4 * width // share)
+    user = {name: values[:1] for name, values in users.items()}
+    wanted, scores = (r.score(vectors[0], user, np.arange(ITEMS)) for r in (exact, smaller))
+    np.testing.assert_allclose(scores, wanted, atol=most)
+    assert (scores != wanted).any()
+    before = smaller.item_bytes
+    smaller.update({"id": [3], "price": [99.0]})
+    assert smaller.item_bytes > before
+    assert smaller.score(vectors[0], user, [3])[0] != scores[3]
+
+
 def test_one_user_and_many_give_the_same(serving, users, vectors):
     many = serving.recommend(vectors, users, n=5, candidates=50, threads=2)
     for user in range(USERS):

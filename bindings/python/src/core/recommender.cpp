@@ -237,5 +237,6 @@ void define_recommender(nb::module_ &m) {
              nb::arg("recall").none(), nb::arg("scores_out"))
         .def("swap", &Recommender::swap, nb::arg("ranker").none(), nb::arg("items").none())
         .def("update", &Recommender::update, nb::arg("table"))
-        .def_prop_ro("version", &Recommender::version);
+        .def_prop_ro("version", &Recommender::version)
+        .def_prop_ro("item_bytes", &Recommender::item_bytes);
 }

@@ -9,7 +9,7 @@
 
 class Recommender {
   public:
-    // ranker, items, group: or None. item_part: 0 layer, 1 codes.
+    // ranker, items, group: or None. item_part: an sl_item_part.
     Recommender(nb::handle index, nb::handle ranker, nb::handle items, int item_part, size_t threads,
                 float missing_score, nb::handle group, bool verify);
     ~Recommender();
@@ -29,6 +29,9 @@ class Recommender {
     void update(nb::handle table);
     uint64_t version() const {
         return sl_recommender_version(handle_);
+    }
+    size_t item_bytes() const {
+        return sl_recommender_item_bytes(handle_);
     }
 
   private:

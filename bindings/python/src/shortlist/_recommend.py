@@ -18,8 +18,8 @@ from ._items import Items
 from ._progress import Progress, shown
 from ._ranker import Ranker
 
-ItemPart = Literal["layer", "codes"]
-_PARTS = {"layer": 0, "codes": 1}
+ItemPart = Literal["layer", "codes", "layer-bf16", "layer-i8"]
+_PARTS = {"layer": 0, "codes": 1, "layer-bf16": 2, "layer-i8": 3}
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,9 @@ class Recommender:
 
     ranker: None gives recall alone.
     items: None for a ranker without item columns.
-    item_part: values computed ahead for each item. "layer": the item's part of the model's first layer. "codes": the
-        item's encoded features, with less memory and more work a request.
+    item_part: values computed ahead for each item. "layer": the item's part of the model's first layer, as floats.
+        "layer-bf16" keeps that part in half the memory, "layer-i8" in a quarter, by a byte a value and a scale an item.
+        Scores change a little. "codes": the item's encoded features, with less memory and more work a request.
     group: item column of the groups that max_per_group bounds.
     missing_score: score of candidates that the item table lacks. None scores them with missing values in all of their
         features.
@@ -103,6 +104,11 @@ class Recommender:
     def version(self) -> int:
         """Number of swaps so far."""
         return self._core.version
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of what was computed ahead for the items, with rows that updates have replaced since."""
+        return self._core.item_bytes
 
     def _request(self, vectors: npt.ArrayLike, user: Data | None) -> tuple[dict[str, Any], int, bool]:
         array, dtype, one = rows("vectors", vectors, self._dim, self._dtype, allow_one=True)
