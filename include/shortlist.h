@@ -257,7 +257,7 @@ typedef struct sl_index_params {
     sl_numa_policy numa;
     size_t numa_node; /* of SL_NUMA_BIND */
     const sl_numa_ops *numa_ops;
-    sl_clip clip;      /* default SL_CLIP_AUTO, required where nothing is quantised: codes F32, integers but in I4 */
+    sl_clip clip;      /* default SL_CLIP_AUTO; codes F32, and I8 and I16 of integers, take no other */
     double clip_share; /* of SL_CLIP_QUANTILE: 0 to 0.5, default 0.01. Times dim, rounded: elements beyond */
 } sl_index_params;
 
