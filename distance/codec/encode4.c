@@ -48,15 +48,13 @@ static void try_step(const float *x, size_t n, float inverse, double *xy, double
     *yy = squares + (double)square;
 }
 
-/* Returns the inverse of the step whose levels point nearest to x. *factor gets the factor of these levels. MSE, the
- * codes' own clip, tries ten steps; every other clip names one. */
-static float best_step(sl_clip_rule rule, const float *x, size_t n, float *factor) {
-    float most = rule.clip == SL_CLIP_QUANTILE ? sl_quantile(x, n, rule.share) : sl_largest(x, n), best = 0;
-    int trials = rule.clip == SL_CLIP_AUTO || rule.clip == SL_CLIP_MSE ? TRIALS : 1;
+/* Returns the inverse of the step whose levels point nearest to x. *factor gets the factor of these levels. */
+static float best_step(const float *x, size_t n, float *factor) {
+    float most = sl_largest(x, n), best = 0;
     double best_turn = -1;
     *factor = 0;
     if (!(most > 0)) return 0;
-    for (int trial = 0; trial < trials; trial++) {
+    for (int trial = 0; trial < TRIALS; trial++) {
         /* The range goes from all of the largest magnitude down to some half of it. */
         float inverse = (float)(LEVELS / 2) / (most * (1 - 0.05f * (float)trial));
         double xy, yy;
@@ -68,6 +66,18 @@ static float best_step(sl_clip_rule rule, const float *x, size_t n, float *facto
         *factor = (float)(xy / yy);
     }
     return best;
+}
+
+/* Returns the inverse of the step that a clip other than MSE names. *factor gets the factor of its levels. */
+static float named_step(sl_clip_rule rule, const float *x, size_t n, float *factor) {
+    float most = rule.clip == SL_CLIP_QUANTILE ? sl_quantile(x, n, rule.share) : sl_largest(x, n);
+    float inverse = (float)(LEVELS / 2) / most;
+    double xy, yy;
+    *factor = 0;
+    if (!(most > 0) || !isfinite(inverse)) return 0;
+    try_step(x, n, inverse, &xy, &yy);
+    *factor = (float)(xy / yy);
+    return inverse;
 }
 
 static void put_levels(const sl_codec *codec, const float *x, float inverse, uint8_t *row) {
@@ -95,7 +105,11 @@ static void decode_unit(const sl_codec *codec, const uint8_t *row, const uint8_t
 }
 
 float sl_encode_levels(const sl_codec *codec, const float *x, uint8_t *row) {
-    float factor, inverse = best_step(codec->clip, x, codec->dim, &factor);
+    float factor, inverse;
+    if (codec->clip.clip == SL_CLIP_MINMAX || codec->clip.clip == SL_CLIP_QUANTILE)
+        inverse = named_step(codec->clip, x, codec->dim, &factor);
+    else
+        inverse = best_step(x, codec->dim, &factor);
     memset(row, 0, codec->rows.size);
     put_levels(codec, x, inverse, row);
     sl_field_put(row, codec->rows.factor, (double)factor);
