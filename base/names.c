@@ -22,6 +22,12 @@ const char *sl_refine_name(sl_refine refine) {
     return NAME_OF(names, refine);
 }
 
+const char *sl_clip_name(sl_clip clip) {
+    static const char *const names[] = {
+        [SL_CLIP_AUTO] = "auto", [SL_CLIP_MINMAX] = "minmax", [SL_CLIP_MSE] = "mse", [SL_CLIP_QUANTILE] = "quantile"};
+    return NAME_OF(names, clip);
+}
+
 const char *sl_place_name(sl_place place) {
     static const char *const names[] = {[SL_PLACE_DRAM] = "dram", [SL_PLACE_MAP] = "map", [SL_PLACE_PMEM] = "pmem"};
     return NAME_OF(names, place);

@@ -152,6 +152,8 @@ void json_index(json *json, const sl_index_stats *stats) {
     json_text(json, "input", sl_dtype_name(stats->dtype));
     json_text(json, "codes", sl_codes_name(stats->codes));
     json_text(json, "refine", sl_refine_name(stats->refine));
+    json_text(json, "clip", sl_clip_name(stats->clip));
+    json_real(json, "clip_share", stats->clip_share);
     json_count(json, "m", stats->m);
     json_count(json, "ef_build", stats->ef_construction);
     json_count(json, "seed", stats->seed);
@@ -160,10 +162,19 @@ void json_index(json *json, const sl_index_stats *stats) {
     json_text(json, "isa", stats->isa);
 }
 
+clip_text text_of_clip(const sl_index_stats *stats) {
+    clip_text clip = {""};
+    if (stats->clip == SL_CLIP_QUANTILE)
+        snprintf(clip.text, sizeof clip.text, " clip quantile:%g", stats->clip_share);
+    else if (stats->clip != SL_CLIP_AUTO)
+        snprintf(clip.text, sizeof clip.text, " clip %s", sl_clip_name(stats->clip));
+    return clip;
+}
+
 void print_index(const sl_index_stats *stats) {
-    printf("%zu vectors of %zu %s, %s, codes %s, refine %s, m %zu, ef_build %zu\n", stats->n, stats->dim,
+    printf("%zu vectors of %zu %s, %s, codes %s%s, refine %s, m %zu, ef_build %zu\n", stats->n, stats->dim,
            sl_dtype_name(stats->dtype), sl_metric_name(stats->metric), sl_codes_name(stats->codes),
-           sl_refine_name(stats->refine), stats->m, stats->ef_construction);
+           text_of_clip(stats).text, sl_refine_name(stats->refine), stats->m, stats->ef_construction);
     if (stats->deleted) printf("%zu more are deleted, and take up their memory\n", stats->deleted);
     printf("%s, %.1f bytes a vector\n", text_of_size(stats->bytes_total).text, bytes_per_vector(stats));
 }

@@ -49,6 +49,12 @@ sl_codes index_codes(int choice, sl_dtype dtype);
 /* Writes the first members of every object about an index: n, deleted, dim, metric, … isa. */
 void json_index(json *json, const sl_index_stats *stats);
 
+/* " clip mse", " clip quantile:0.01"; nothing where codes have the clip that is their own. */
+typedef struct clip_text {
+    char text[48];
+} clip_text;
+clip_text text_of_clip(const sl_index_stats *stats);
+
 /* Prints one line about an index: "339479 vectors of 100 f32, cosine, codes i8, refine bf16, m 16, ef_build 200". */
 void print_index(const sl_index_stats *stats);
 

@@ -110,9 +110,10 @@ static void warn_of_truth(const eval_state *state) {
 int eval_draw(const eval_state *state) {
     if (!state->options->plot) return EXIT_DONE;
     char title[256];
-    snprintf(title, sizeof title, "%zu vectors of %zu, %s, codes %s, refine %s, m %zu; %zu x %zu threads",
+    snprintf(title, sizeof title, "%zu vectors of %zu, %s, codes %s%s, refine %s, m %zu; %zu x %zu threads",
              state->stats.n, state->stats.dim, sl_metric_name(state->stats.metric), sl_codes_name(state->stats.codes),
-             sl_refine_name(state->stats.refine), state->stats.m, most_procs(state->options), state->options->threads);
+             text_of_clip(&state->stats).text, sl_refine_name(state->stats.refine), state->stats.m,
+             most_procs(state->options), state->options->threads);
     return eval_plot(state->options->plot, title, &state->task, state->points, state->count);
 }
 

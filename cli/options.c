@@ -120,10 +120,23 @@ static int parse_numa(const char *text, numa_choice *numa) {
     return sl_numa_parse(text, &numa->policy, &numa->node) == SL_OK;
 }
 
+static int parse_clip(const char *text, clip_choice *choice) {
+    const char *quantile = sl_clip_name(SL_CLIP_QUANTILE);
+    size_t length = strlen(quantile);
+    for (int i = SL_CLIP_AUTO; i <= SL_CLIP_QUANTILE; i++) {
+        choice->clip = (sl_clip)i;
+        if (strcmp(text, sl_clip_name(choice->clip)) == 0) return 1;
+    }
+    return strncmp(text, quantile, length) == 0 && text[length] == ':' &&
+           parse_real(text + length + 1, &choice->share) && choice->share <= 0.5;
+}
+
 static const char *expected(option_kind kind) {
     switch (kind) {
     case OPTION_NUMA:
         return "interleave, bind:N with the number of a memory node, or local";
+    case OPTION_CLIP:
+        return "auto, minmax, mse, or quantile:SHARE with a share of 0 to 0.5";
     case OPTION_COUNT:
         return "a whole number";
     case OPTION_CPUS:
@@ -173,6 +186,9 @@ static int store(const option *option, const char *text, char *values) {
         break;
     case OPTION_NUMA:
         fits = parse_numa(text, field);
+        break;
+    case OPTION_CLIP:
+        fits = parse_clip(text, field);
         break;
     case OPTION_FRACTIONS:
         fits = parse_fractions(text, field);

@@ -14,6 +14,12 @@ typedef struct count_list {
     size_t count;
 } count_list;
 
+/* The choice of --clip. */
+typedef struct clip_choice {
+    sl_clip clip;
+    double share;
+} clip_choice;
+
 typedef struct fraction_list {
     double values[OPTION_LIST_MAX];
     size_t count;
@@ -30,6 +36,7 @@ typedef enum option_kind {
     OPTION_COUNTS,   /* count_list                  16,32,64 */
     OPTION_REAL,     /* double                      0.25: 0 or more, negative where it is not given */
     OPTION_NUMA,     /* numa_choice                 interleave, bind:1, local */
+    OPTION_CLIP,     /* clip_choice                 auto, minmax, mse, quantile, quantile:0.02 */
     OPTION_FRACTIONS /* fraction_list               0.9,0.95: each above 0, up to 1 */
 } option_kind;
 

@@ -102,6 +102,14 @@ typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_
  *   I16    16-bit integers with their own scale */
 typedef enum sl_refine { SL_REFINE_NONE = 0, SL_REFINE_F32 = 1, SL_REFINE_BF16 = 2, SL_REFINE_I16 = 3 } sl_refine;
 
+/* Range of a quantised vector's codes. Elements beyond the range get its last code. A query's codes have the same.
+ *   AUTO       the codes' own: MINMAX for I8 and I16, MSE for the 4 bits of I4
+ *   MINMAX     the largest magnitude
+ *   MSE        the least squared error among ten ranges, from the largest magnitude down
+ *   QUANTILE   a share of the elements lies beyond
+ * Finer codes beside 4 bits always have MINMAX. */
+typedef enum sl_clip { SL_CLIP_AUTO = 0, SL_CLIP_MINMAX = 1, SL_CLIP_MSE = 2, SL_CLIP_QUANTILE = 3 } sl_clip;
+
 /* Layer 0 lies in DRAM (a copy), in its mapped file, or in persistent memory. */
 typedef enum sl_place { SL_PLACE_DRAM = 0, SL_PLACE_MAP = 1, SL_PLACE_PMEM = 2 } sl_place;
 
@@ -142,6 +150,7 @@ SL_API const char *sl_metric_name(sl_metric metric);
 SL_API const char *sl_dtype_name(sl_dtype dtype);
 SL_API const char *sl_codes_name(sl_codes codes);
 SL_API const char *sl_refine_name(sl_refine refine);
+SL_API const char *sl_clip_name(sl_clip clip);
 SL_API const char *sl_place_name(sl_place place);
 SL_API const char *sl_layout_name(sl_layout layout);
 SL_API const char *sl_tier_name(sl_tier tier);
@@ -248,6 +257,8 @@ typedef struct sl_index_params {
     sl_numa_policy numa;
     size_t numa_node; /* of SL_NUMA_BIND */
     const sl_numa_ops *numa_ops;
+    sl_clip clip;      /* default SL_CLIP_AUTO; codes F32, and I8 and I16 of integers, take no other */
+    double clip_share; /* of SL_CLIP_QUANTILE: 0 to 0.5, default 0.01. Times dim, rounded: elements beyond */
 } sl_index_params;
 
 SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_size);
@@ -382,6 +393,8 @@ typedef struct sl_index_stats {
     sl_layout layout;  /* of a mapped file; in memory ARRAYS */
     size_t partitions; /* 0: none */
     size_t groups;
+    sl_clip clip;      /* AUTO also where what was asked for is the codes' own */
+    double clip_share; /* of QUANTILE; else 0 */
 } sl_index_stats;
 
 SL_API SL_MUST_USE sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out);

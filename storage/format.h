@@ -133,7 +133,10 @@ typedef struct sl_file_header {
     uint64_t upper_room;   /* slots, and one less than the starts */
     uint64_t rows_room;    /* rows of UPPER_LINKS */
     uint32_t record_pitch; /* 0: codes, links and ids are sections of their own */
-    uint8_t reserved[348];
+    uint8_t clip;          /* how codes are clipped; 0: the codes' own rule */
+    uint8_t unused_clip[3];
+    double clip_share; /* of clip 3 */
+    uint8_t reserved[336];
     sl_file_section sections[SL_MAX_SECTIONS];
     uint8_t unused[2556];
     uint32_t crc32c; /* of the header page up to here */
@@ -177,7 +180,10 @@ SL_AT(sl_file_header, room, 136);
 SL_AT(sl_file_header, upper_room, 144);
 SL_AT(sl_file_header, rows_room, 152);
 SL_AT(sl_file_header, record_pitch, 160);
-SL_AT(sl_file_header, reserved, 164);
+SL_AT(sl_file_header, clip, 164);
+SL_AT(sl_file_header, unused_clip, 165);
+SL_AT(sl_file_header, clip_share, 168);
+SL_AT(sl_file_header, reserved, 176);
 SL_AT(sl_file_header, sections, 512);
 SL_AT(sl_file_header, unused, 1536);
 SL_AT(sl_file_header, crc32c, 4092);

@@ -71,6 +71,18 @@ sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype 
     return SL_OK;
 }
 
+sl_status sl_codec_clip(sl_codec *codec, sl_clip clip, double share) {
+    if ((unsigned)clip > SL_CLIP_QUANTILE) return sl_fail(SL_EINVAL, "clip %d is none of sl_clip", (int)clip);
+    if (clip == SL_CLIP_QUANTILE && !(share >= 0 && share <= 0.5))
+        return sl_fail(SL_EINVAL, "the share of a clip by quantile is %g; give 0 to 0.5", share);
+    if (clip != SL_CLIP_AUTO && (codec->dtype != SL_F32 || codec->codes == SL_CODES_F32))
+        return sl_fail(SL_EINVAL, "codes %s of %s vectors are not quantised, so that nothing is clipped; use clip auto",
+                       sl_codes_name(codec->codes), sl_dtype_name(codec->dtype));
+    if (clip == (codec->codes == SL_CODES_I4 ? SL_CLIP_MSE : SL_CLIP_MINMAX)) clip = SL_CLIP_AUTO;
+    codec->clip = (sl_clip_rule){.clip = clip, .share = clip == SL_CLIP_QUANTILE ? share : 0};
+    return SL_OK;
+}
+
 size_t sl_codec_rows_size(const sl_codec *codec, size_t n) {
     size_t size;
     return sl_mul(n, codec->rows.pitch, &size) && sl_add(size, SL_ROW_STEP, &size) ? size : 0;

@@ -14,15 +14,15 @@
  *     shift by 128 cancels, and the row's |x|^2 is that of x - 128.
  *
  * F32, F16 and BF16 vectors are quantised with one scale a vector: max|x| / 127, with codes from -127 to 127, or
- * max|x| / 32767, with codes from -32767 to 32767. Under L2, |x|^2 is that of the decoded row, so that a row is at
- * distance 0 from itself. An F32 row holds at least its width. Factor, bias and norm may lie within that width, because
- * they are finite.
+ * max|x| / 32767, with codes from -32767 to 32767. A clip puts a smaller range in the place of max|x|. Under L2, |x|^2
+ * is that of the decoded row, so that a row is at distance 0 from itself. An F32 row holds at least its width. Factor,
+ * bias and norm may lie within that width, because they are finite.
  */
 #ifndef SL_DISTANCE_CODEC_CODEC_H
 #define SL_DISTANCE_CODEC_CODEC_H
 
 #include "distance/codec/convert.h"
-#include "distance/kernels.h"
+#include "distance/codec/quantise.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,6 +32,7 @@ typedef struct sl_codec {
     sl_metric metric;
     sl_dtype dtype; /* I8, U8, I16: native, exact; F32 stands for all floating-point types */
     sl_codes codes;
+    sl_clip_rule clip; /* of floats that are quantised */
     sl_code_rows rows; /* geometry; the owner sets the base */
     sl_code_rows rest; /* I4: geometry of the rows that hold what 4 bits leave over; other codes: pitch 0 */
     size_t norm;       /* COSINE: byte offset of the length of x, in the rest's row if there is one; otherwise 0 */
@@ -46,6 +47,10 @@ typedef struct sl_codec {
  * Errors: SL_EINVAL, SL_ETYPE, SL_ELIMIT, SL_EUNSUPPORTED, with what to do instead.
  */
 sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype dtype, sl_codes codes);
+
+/* Sets how the codec clips; sl_codec_init leaves that at the codes' own. A clip that is the codes' own becomes AUTO.
+ * Errors: SL_EINVAL (no sl_clip, a bad share, or codes that are not quantised). */
+sl_status sl_codec_clip(sl_codec *codec, sl_clip clip, double share);
 
 /* Returns the bytes of a row of `rows` that hold something or must be finite. The others are padding. */
 size_t sl_codec_payload(const sl_codec *codec);

@@ -90,7 +90,7 @@ static void encode_floats(const sl_codec *codec, const float *x, uint8_t *row) {
 }
 
 static void encode_quantised(const sl_codec *codec, const float *x, uint8_t *row) {
-    float unit = sl_quantise(codec->codes, x, codec->dim, row);
+    float unit = sl_quantise(codec->codes, codec->clip, x, codec->dim, row);
     code_sums sums = sums_of(codec->codes, row, codec->dim);
     if (codec->codes == SL_CODES_I8) flip_bytes(row, row, codec->dim);
     if (codec->metric != SL_METRIC_COSINE) {
@@ -220,7 +220,7 @@ static void encode_native_query(const sl_codec *codec, const void *query, void *
 
 static void encode_quantised_query(const sl_codec *codec, const float *x, void *buffer, sl_query_code *out,
                                    float *norm2) {
-    float unit = sl_quantise(codec->codes, x, codec->dim, buffer);
+    float unit = sl_quantise(codec->codes, codec->clip, x, codec->dim, buffer);
     code_sums sums = sums_of(codec->codes, buffer, codec->dim);
     float scale = codec->metric == SL_METRIC_COSINE ? inverse_length(sums.squares) : unit;
     *out = integer_query(codec, buffer, sums, scale);

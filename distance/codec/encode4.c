@@ -5,7 +5,8 @@
  * sides. A row therefore needs one factor, and the query one constant.
  *
  * The step is chosen by trial. A finer step gives up a little of the range of the largest elements. The step whose
- * decoded row points nearest to the vector is taken. The factor is then the one that brings the row nearest.
+ * decoded row points nearest to the vector is taken. The factor is then the one that brings the row nearest. That is
+ * the least squared error of these steps: the clip MSE.
  *
  * The rest is an I8 row of its own. Its unit is some thousandth of the vector's largest magnitude. Both rows together
  * hold some 12 bits an element.
@@ -67,6 +68,18 @@ static float best_step(const float *x, size_t n, float *factor) {
     return best;
 }
 
+/* Returns the inverse of the step that a clip other than MSE names. *factor gets the factor of its levels. */
+static float named_step(sl_clip_rule rule, const float *x, size_t n, float *factor) {
+    float most = rule.clip == SL_CLIP_QUANTILE ? sl_quantile(x, n, rule.share) : sl_largest(x, n);
+    float inverse = (float)(LEVELS / 2) / most;
+    double xy, yy;
+    *factor = 0;
+    if (!(most > 0) || !isfinite(inverse)) return 0;
+    try_step(x, n, inverse, &xy, &yy);
+    *factor = (float)(xy / yy);
+    return inverse;
+}
+
 static void put_levels(const sl_codec *codec, const float *x, float inverse, uint8_t *row) {
     size_t half = half_of(codec);
     for (size_t i = 0; i < codec->dim; i++) {
@@ -92,7 +105,11 @@ static void decode_unit(const sl_codec *codec, const uint8_t *row, const uint8_t
 }
 
 float sl_encode_levels(const sl_codec *codec, const float *x, uint8_t *row) {
-    float factor, inverse = best_step(x, codec->dim, &factor);
+    float factor, inverse;
+    if (codec->clip.clip == SL_CLIP_MINMAX || codec->clip.clip == SL_CLIP_QUANTILE)
+        inverse = named_step(codec->clip, x, codec->dim, &factor);
+    else
+        inverse = best_step(x, codec->dim, &factor);
     memset(row, 0, codec->rows.size);
     put_levels(codec, x, inverse, row);
     sl_field_put(row, codec->rows.factor, (double)factor);

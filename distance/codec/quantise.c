@@ -2,6 +2,8 @@
 
 #include "distance/lanes.h"
 
+enum { TRIALS = 10 };
+
 float sl_largest(const float *x, size_t n) {
     return largest_of(x, n);
 }
@@ -26,8 +28,79 @@ static float unit_for(float most, double levels) {
     return unit;
 }
 
-float sl_quantise(sl_codes codes, const float *x, size_t n, void *out) {
-    float unit = unit_for(sl_largest(x, n), codes == SL_CODES_I8 ? 127 : 32767);
+static uint32_t bits_of_magnitude(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & 0x7fffffffu;
+}
+
+/* Magnitudes are in the order of their bits. The search halves the range of bits, so that it needs no copy of x. */
+float sl_quantile(const float *x, size_t n, double share) {
+    size_t allowed = (size_t)(share * (double)n + 0.5);
+    float most = sl_largest(x, n);
+    uint32_t low = 0, high = bits_of_magnitude(most);
+    while (allowed && low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        size_t beyond = 0;
+        for (size_t i = 0; i < n; i++)
+            beyond += bits_of_magnitude(x[i]) > middle;
+        if (beyond <= allowed)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (high) memcpy(&most, &high, sizeof most);
+    return most;
+}
+
+static double kept(double value, double levels) {
+    return value < -levels ? -levels : value > levels ? levels : value;
+}
+
+static double squared_error(const float *x, size_t n, float unit, double levels) {
+    double inverse = unit > 0 ? 1 / (double)unit : 0, sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double off = (double)x[i] - (double)unit * nearest(kept((double)x[i] * inverse, levels));
+        sum += off * off;
+    }
+    return sum;
+}
+
+/* Tries the ranges in which the largest element lies 0 to 4.5 codes beyond the last one, by halves. A larger cut costs
+ * more than the finer unit gains, unless many elements are about as large as the largest. */
+static float best_unit(const float *x, size_t n, float most, double levels) {
+    float best = unit_for(most, levels);
+    double least = squared_error(x, n, best, levels);
+    for (int trial = 1; trial < TRIALS; trial++) {
+        float unit = unit_for((float)((double)most * (1 - 0.5 * trial / levels)), levels);
+        double error = squared_error(x, n, unit, levels);
+        if (error >= least) continue;
+        least = error;
+        best = unit;
+    }
+    return best;
+}
+
+/* Writes x as codes whose last one may be too small for the largest elements. Returns their unit. */
+static float quantise_clipped(sl_codes codes, sl_clip_rule rule, const float *x, size_t n, double levels, void *out) {
+    float unit = rule.clip == SL_CLIP_QUANTILE ? unit_for(sl_quantile(x, n, rule.share), levels)
+                                               : best_unit(x, n, sl_largest(x, n), levels);
+    double inverse = unit > 0 ? 1 / (double)unit : 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t code = nearest(kept((double)x[i] * inverse, levels));
+        if (codes == SL_CODES_I8)
+            ((int8_t *)out)[i] = (int8_t)code;
+        else
+            ((int16_t *)out)[i] = (int16_t)code;
+    }
+    return unit;
+}
+
+float sl_quantise(sl_codes codes, sl_clip_rule rule, const float *x, size_t n, void *out) {
+    double levels = codes == SL_CODES_I8 ? 127 : 32767;
+    if (rule.clip == SL_CLIP_QUANTILE || rule.clip == SL_CLIP_MSE)
+        return quantise_clipped(codes, rule, x, n, levels, out);
+    float unit = unit_for(sl_largest(x, n), levels);
     double inverse = unit > 0 ? 1 / (double)unit : 0;
     if (codes == SL_CODES_I8) {
         int8_t *bytes = out;

@@ -4,11 +4,21 @@
 
 #include "distance/kernels.h"
 
+/* How the range of codes follows from a vector. */
+typedef struct sl_clip_rule {
+    sl_clip clip; /* AUTO: the codes' own */
+    double share; /* of QUANTILE */
+} sl_clip_rule;
+
 /* Returns the largest magnitude of x, NaN if x holds one. */
 float sl_largest(const float *x, size_t n);
 
+/* Returns the least magnitude that at most share * n elements exceed, rounded to whole elements. If that is 0, returns
+ * the largest magnitude. x is finite. */
+float sl_quantile(const float *x, size_t n, double share);
+
 /* Writes x as signed codes, I8 or I16. Returns their unit: codes times unit come near x. The unit of zeros is 0. */
-float sl_quantise(sl_codes codes, const float *x, size_t n, void *out);
+float sl_quantise(sl_codes codes, sl_clip_rule rule, const float *x, size_t n, void *out);
 
 /*
  * Makes n signed bytes of x, as a query over I8 rows.

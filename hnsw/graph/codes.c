@@ -14,6 +14,7 @@ sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params) {
     if (coarse) codes = dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
     SL_TRY(sl_codec_init(&graph->codec, params->dim, params->metric, dtype, codes));
     if (coarse) SL_TRY(sl_coarse_init(&graph->coarse, params->dim, params->metric));
+    SL_TRY(sl_codec_clip(coarse ? &graph->coarse.codec : &graph->codec, params->clip, params->clip_share));
     if (params->refine == SL_REFINE_I16)
         SL_TRY(sl_codec_init(&graph->refine_codec, params->dim, SL_METRIC_IP, SL_F32, SL_CODES_I16));
     graph->refine = params->refine;

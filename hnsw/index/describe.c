@@ -131,7 +131,9 @@ void sl_describe(const sl_graph *graph, const sl_described_as *as, sl_descriptio
                                    .quant_error_sum = graph->quant_error.sum,
                                    .quant_error_max = graph->quant_error.max,
                                    .quant_error_count = graph->quant_error.count,
-                                   .dead_count = graph->dead_count};
+                                   .dead_count = graph->dead_count,
+                                   .clip = (uint8_t)sl_codec_of_walks(graph)->clip.clip,
+                                   .clip_share = sl_codec_of_walks(graph)->clip.share};
     put_layer0(graph, as, out);
     put_upper(graph, out);
     put_optional(graph, out);

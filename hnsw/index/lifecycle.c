@@ -17,7 +17,8 @@ void sl_index_params_init_sized(sl_index_params *params, size_t struct_size) {
                                   .refine = SL_REFINE_NONE,
                                   .m = 16,
                                   .ef_construction = 200,
-                                  .seed = 1};
+                                  .seed = 1,
+                                  .clip_share = 0.01};
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 

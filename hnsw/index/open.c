@@ -30,12 +30,14 @@ static sl_status params_from(const sl_file_header *header, const sl_open_params 
     params->m = header->m;
     params->ef_construction = header->ef_construction;
     params->seed = header->seed;
+    params->clip = (sl_clip)header->clip;
+    params->clip_share = header->clip_share;
     params->allocator = open->allocator;
     params->log = open->log;
     params->log_ctx = open->log_ctx;
     if (header->metric > SL_METRIC_L2 || header->dtype > SL_I16 || header->codes > SL_CODES_I4 ||
-        header->refine > SL_REFINE_I16)
-        return sl_fail(SL_EVERSION, "metric, type, codes or refine of a kind this library does not know");
+        header->refine > SL_REFINE_I16 || header->clip > SL_CLIP_QUANTILE)
+        return sl_fail(SL_EVERSION, "metric, type, codes, refine or clip of a kind this library does not know");
     return SL_OK;
 }
 

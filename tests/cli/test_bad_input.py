@@ -140,6 +140,10 @@ class Arguments(CommandTest):
             with self.subTest(options=options):
                 self.run_bad(1, *build, *options)
         self.assertNotIn("b.fbin", self.run_bad(1, *build, "--m", 1, says=["m is 1; give 2 to 256"]))
+        for clip in ("median", "quantile:", "quantile:0.6", "quantile:-0.1", "quantile:nan", "quantile:0.1x", "mse:1", ""):
+            with self.subTest(clip=clip):
+                self.run_bad(2, *build, "--clip", clip, says=["--clip", "quantile:SHARE"])
+        self.run_bad(1, *build, "--codes", "f32", "--clip", "mse", says=["use clip auto"])
         self.vectors("b.u8bin", [[1] * DIM, [2] * DIM])
         for options in (("--codes", "f32"), ("--codes", "i16"), ("--refine", "f32")):
             with self.subTest(options=options):

@@ -143,6 +143,28 @@ class Build(Indexed):
                                            "--repeat", 1)["points"]
                     self.assertGreater(points[0]["recall"], 0.93)
 
+    def test_clips(self):
+        """build, info and eval tell the clip; the codes' own is auto. add keeps it."""
+        self.truth()
+        for codes, clip, share, words in (("i8", "auto", 0, "codes i8,"), ("i8", "minmax", 0, "codes i8,"),
+                                          ("i8", "mse", 0, "codes i8 clip mse,"), ("i4", "mse", 0, "codes i4,"),
+                                          ("i4", "minmax", 0, "codes i4 clip minmax,"),
+                                          ("i8", "quantile", 0.01, "codes i8 clip quantile:0.01,"),
+                                          ("i4", "quantile:0.25", 0.25, "codes i4 clip quantile:0.25,")):
+            with self.subTest(codes=codes, clip=clip):
+                kept = "auto" if (codes, clip) in (("i8", "minmax"), ("i4", "mse")) else clip.split(":")[0]
+                told = self.build("--codes", codes, "--clip", clip)
+                self.assertEqual((told["clip"], told["clip_share"]), (kept, share))
+                measure = ("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", 100, "--repeat", 1)
+                told = self.run_json(*measure)
+                self.assertEqual((told["clip"], told["clip_share"]), (kept, share))
+                self.assertGreater(told["points"][0]["recall"], 0.5 if share > 0.1 else 0.9)
+                self.assertIn(words, self.run_ok(*measure))
+                self.run_ok("add", "x.sl", "queries.fbin")
+                told = self.run_json("info", "x.sl")
+                self.assertEqual((told["clip"], told["clip_share"], told["n"]), (kept, share, N + QUERIES))
+                self.assertIn(words, self.run_ok("info", "x.sl"))
+
     def test_input_types(self):
         """Floats are quantised, integers kept as they are: their type goes into the index."""
         whole = [[round(20 * x) % 120 for x in row] for row in BASE]

@@ -197,6 +197,8 @@ void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {
     SAME(groups);
     SAME(deleted);
     SAME(layout);
+    SAME(clip);
+    SAME(clip_share);
 #undef SAME
 }
 

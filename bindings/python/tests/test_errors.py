@@ -36,6 +36,11 @@ from shortlist import _errors
         ({"codes": "f32", "refine": "f32"}, "refine"),
         ({"codes": "i4", "refine": "bf16"}, "refine none, i16 or f32"),
         ({"dtype": "u8", "codes": "i16"}, "u8"),
+        ({"clip": "median"}, "clip is 'median'; it must be one of auto, minmax, mse, quantile"),
+        ({"clip": "quantile", "clip_share": 0.6}, "0 to 0.5"),
+        ({"clip": "quantile", "clip_share": float("nan")}, "0 to 0.5"),
+        ({"codes": "f32", "clip": "mse"}, "use clip auto"),
+        ({"dtype": "u8", "clip": "minmax"}, "use clip auto"),
     ],
 )
 def test_settings_that_cannot_be(arguments, message):

@@ -203,6 +203,38 @@ def test_stats_say_how_it_was_made(x):
     assert not ix.read_only and not ix.closed
 
 
+@pytest.mark.parametrize(
+    "codes, clip, share, kept",
+    [
+        ("i8", "auto", 0.01, "auto"),
+        ("i8", "minmax", 0.01, "auto"),
+        ("i8", "mse", 0.01, "mse"),
+        ("i4", "mse", 0.01, "auto"),
+        ("i4", "minmax", 0.01, "minmax"),
+        ("i16", "quantile", 0.07, "quantile"),
+        ("i4", "quantile", 0.07, "quantile"),
+    ],
+)
+def test_clips_are_kept(codes, clip, share, kept, x, tmp_path):
+    path = tmp_path / "x.sl"
+    ix = shortlist.Index(dim=DIM, codes=codes, clip=clip, clip_share=share)
+    ix.add(x)
+    ix.save(path)
+    with shortlist.open(path) as other:
+        stats = other.stats()
+    assert (stats["clip"], stats["clip_share"]) == (kept, share if kept == "quantile" else 0)
+    assert stats["quant_error_mean"] == ix.stats()["quant_error_mean"]
+
+
+def test_clips_change_the_error(x):
+    errors = {}
+    for clip in ("auto", "mse", "quantile"):
+        ix = shortlist.Index(dim=DIM, codes="i8", clip=clip, clip_share=0.1)
+        ix.add(x)
+        errors[clip] = ix.stats()["quant_error_mean"]
+    assert errors["mse"] < errors["auto"] < errors["quantile"]
+
+
 def test_check_reports(ready):
     report = ready.check(sample=100, k=5, ef=100, threads=1)
     assert report.n == len(ready)

@@ -101,6 +101,8 @@ static const struct lie {
     {FIELD(upper_rows), UINT32_MAX, SL_ECORRUPT},
     {FIELD(dead_count), 1, SL_ECORRUPT},
     {FIELD(dead_count), UINT64_MAX, SL_ECORRUPT},
+    {FIELD(clip), SL_CLIP_QUANTILE + 1, SL_EVERSION},
+    {FIELD(clip), 255, SL_EVERSION},
     {FIELD(section_count), 0, SL_ECORRUPT},
     {FIELD(section_count), 3, SL_ECORRUPT},
 };
@@ -132,6 +134,16 @@ START_TEST(lies_are_refused) {
     const struct lie *lie = &lies[_i];
     write_lie(lie->at, &lie->value, lie->width);
     refuse(lie->status);
+}
+END_TEST
+
+START_TEST(bad_shares_of_a_clip_are_refused) {
+    const double shares[] = {NAN, INFINITY, -0.01, 0.75};
+    bytes[offsetof(sl_file_header, clip)] = SL_CLIP_QUANTILE;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        write_lie(offsetof(sl_file_header, clip_share), &shares[i], sizeof *shares);
+        refuse(SL_ECORRUPT);
+    }
 }
 END_TEST
 
@@ -305,6 +317,7 @@ int main(void) {
     TCase *tests = tcase_create("lies");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, lies_are_refused, 0, sizeof lies / sizeof *lies);
+    tcase_add_test(tests, bad_shares_of_a_clip_are_refused);
     tcase_add_loop_test(tests, section_sizes_must_fit, 0, 2);
     tcase_add_test(tests, the_truth_is_taken);
     tcase_add_test(tests, what_is_copied_is_sound);

@@ -22,8 +22,8 @@ Index::Index(sl_index *handle) : handle_(handle, sl_index_free), size_(sl_index_
     dtype_ = stats.dtype;
 }
 
-Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, size_t m, size_t ef_construction,
-                     uint64_t seed, int numa, size_t numa_node) {
+Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, int clip, double clip_share, size_t m,
+                     size_t ef_construction, uint64_t seed, int numa, size_t numa_node) {
     sl_index_params params;
     sl_index_params_init(&params);
     params.dim = dim;
@@ -31,6 +31,8 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, s
     params.dtype = static_cast<sl_dtype>(dtype);
     params.codes = static_cast<sl_codes>(codes);
     params.refine = static_cast<sl_refine>(refine);
+    params.clip = static_cast<sl_clip>(clip);
+    params.clip_share = clip_share;
     params.m = m;
     params.ef_construction = ef_construction;
     params.seed = seed;
@@ -303,6 +305,8 @@ nb::dict Index::stats() {
     out["dtype"] = sl_dtype_name(stats.dtype);
     out["codes"] = sl_codes_name(stats.codes);
     out["refine"] = sl_refine_name(stats.refine);
+    out["clip"] = sl_clip_name(stats.clip);
+    out["clip_share"] = stats.clip_share;
     out["m"] = stats.m;
     out["ef_build"] = stats.ef_construction;
     out["seed"] = stats.seed;

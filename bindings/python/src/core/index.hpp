@@ -9,8 +9,8 @@
 
 class Index {
   public:
-    static Index *create(size_t dim, int metric, int dtype, int codes, int refine, size_t m, size_t ef_construction,
-                         uint64_t seed, int numa, size_t numa_node);
+    static Index *create(size_t dim, int metric, int dtype, int codes, int refine, int clip, double clip_share,
+                         size_t m, size_t ef_construction, uint64_t seed, int numa, size_t numa_node);
     static Index *open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier, size_t threads,
                        bool exclusive, double wait);
     Index(const Index &) = delete;

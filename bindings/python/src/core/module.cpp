@@ -58,6 +58,7 @@ NB_MODULE(_core, m) {
     m.attr("DTYPES") = names(sl_dtype_name);
     m.attr("CODES") = names(sl_codes_name);
     m.attr("REFINES") = names(sl_refine_name);
+    m.attr("CLIPS") = names(sl_clip_name);
     m.attr("PLACES") = names(sl_place_name);
     m.attr("LAYOUTS") = names(sl_layout_name);
     m.attr("TIERS") = names(sl_tier_name);
@@ -71,8 +72,8 @@ NB_MODULE(_core, m) {
           nb::arg("k"), nb::arg("threads"), nb::arg("ids_out"), nb::arg("scores_out"));
     nb::class_<Index>(m, "Index")
         .def_static("create", &Index::create, nb::arg("dim"), nb::arg("metric"), nb::arg("dtype"), nb::arg("codes"),
-                    nb::arg("refine"), nb::arg("m"), nb::arg("ef_construction"), nb::arg("seed"), nb::arg("numa"),
-                    nb::arg("numa_node"))
+                    nb::arg("refine"), nb::arg("clip"), nb::arg("clip_share"), nb::arg("m"), nb::arg("ef_construction"),
+                    nb::arg("seed"), nb::arg("numa"), nb::arg("numa_node"))
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("writable"), nb::arg("numa"),
                     nb::arg("numa_node"), nb::arg("tier"), nb::arg("threads"), nb::arg("exclusive"), nb::arg("wait"))
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),

@@ -14,6 +14,7 @@ METRICS: dict[str, int]
 DTYPES: dict[str, int]
 CODES: dict[str, int]
 REFINES: dict[str, int]
+CLIPS: dict[str, int]
 PLACES: dict[str, int]
 LAYOUTS: dict[str, int]
 TIERS: dict[str, int]
@@ -44,6 +45,8 @@ class Index:
         dtype: int,
         codes: int,
         refine: int,
+        clip: int,
+        clip_share: float,
         m: int,
         ef_construction: int,
         seed: int,

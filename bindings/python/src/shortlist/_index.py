@@ -32,6 +32,7 @@ from ._progress import Progress, shown
 Metric = Literal["ip", "cosine", "l2"]
 Codes = Literal["i8", "i16", "f32", "i4"]
 Refine = Literal["none", "f32", "bf16", "i16"]
+Clip = Literal["auto", "minmax", "mse", "quantile"]
 Place = Literal["map", "dram", "pmem"]
 Layout = Literal["arrays", "records"]
 Tier = Literal["auto", "none", "dram"]
@@ -50,6 +51,8 @@ class IndexStats(TypedDict):
     dtype: str
     codes: str
     refine: str
+    clip: str
+    clip_share: float
     m: int
     ef_build: int
     seed: int
@@ -223,6 +226,10 @@ class Index:
     dtype: with "f32", "f16" or "bf16", vectors may be any array of real numbers. Floating-point types of these three
         are taken as they are; all others are converted to float32. With "i8", "u8" or "i16", vectors are kept exactly,
         scores are exact, and only arrays of that type are taken. numpy's names and types serve too.
+    clip: the range that the codes of a vector cover. "minmax": up to its largest magnitude. "mse": that of the least
+        squared error among ten. "quantile": the share clip_share of its elements, 0 to 0.5, lies beyond. "auto":
+        "minmax" for codes "i8" and "i16", "mse" for the 4 bits of "i4". Vectors that are not quantised take only
+        "auto". Vectors added later have the same.
 
     Threads: an index may be used from several threads. Searches run beside each other. A change of the index runs
     alone. Calls wait for their turn, with the GIL released.
@@ -247,6 +254,8 @@ class Index:
         seed: int = 1,
         dtype: npt.DTypeLike = "f32",
         numa: str | None = None,
+        clip: Clip = "auto",
+        clip_share: float = 0.01,
     ) -> None:
         element = dtype_name(dtype)
         policy, node = numa_policy(numa)
@@ -256,6 +265,8 @@ class Index:
             dtype=_core.DTYPES[element],
             codes=choice("codes", codes or ("i16" if element == "i16" else "i8"), _core.CODES),
             refine=choice("refine", refine or "none", _core.REFINES),
+            clip=choice("clip", clip, _core.CLIPS),
+            clip_share=float(clip_share),
             m=count("m", m),
             ef_construction=count("ef_build", ef_build),
             seed=count("seed", seed, 2**64),
