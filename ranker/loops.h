@@ -47,6 +47,12 @@ typedef struct sl_loops {
     void (*backward)(const float *out, float *gradient, size_t rows, size_t n, sl_activation activation,
                      float out_scale, float *column_sums);
     void (*dropout)(float *values, size_t rows, size_t n, const sl_dropout *dropout);
+    /* Rounds to the nearest number of `type`, BF16 or F16, ties to even. F16 has no number above 65,504: from 65,520 on
+     * the result is infinity. NaN stays NaN. */
+    void (*narrow)(const float *from, size_t n, sl_dtype type, uint16_t *to);
+    void (*round)(const float *from, size_t n, sl_dtype type, float *to); /* the same numbers, kept as floats */
+    /* values *= factor, which is at most 1. Tells whether all values are finite. */
+    int (*unscale)(float *values, size_t n, float factor);
     void (*product)(const sl_plain_product *product);
     /* sum += g^2, weights -= rate * g / (sqrt(sum) + epsilon), with g = gradient + l2 * weights */
     void (*adagrad)(float *weights, float *sum, const float *gradient, size_t n, const sl_step *step);
