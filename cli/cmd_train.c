@@ -15,6 +15,8 @@ typedef struct train_options {
     const char *output, *valid, *checkpoint, *index;
     size_t epochs, seed, threads, checkpoint_steps;
     int resume, progress, json;
+    int precision;     /* a sl_train_precision but for DEFAULT, less SL_TRAIN_F32; -1: none is given */
+    double loss_scale; /* negative: none is given */
 } train_options;
 
 typedef struct train_state {
@@ -64,6 +66,8 @@ static int train_ranker(train_state *state) {
     params.resume = options->resume;
     params.epochs = options->epochs;
     params.seed = options->seed;
+    if (options->precision >= 0) params.precision = (sl_train_precision)(SL_TRAIN_F32 + options->precision);
+    if (options->loss_scale >= 0) params.loss_scale = options->loss_scale;
     params.lookup = lookup_callback(&state->lookup, &params.lookup_ctx);
     params.epoch = print_epoch;
     params.epoch_ctx = &state->progress;
@@ -99,6 +103,10 @@ static void print_json(const train_state *state, const sl_ranker_info *info, con
     json_count(&json, "valid_rows", report->valid_rows);
     json_count(&json, "parameters", info->parameters);
     json_count(&json, "wide_nonzero", report->wide_nonzero);
+    json_text(&json, "precision", sl_train_precision_name(report->precision));
+    json_flag(&json, "emulated", report->emulated);
+    json_real(&json, "loss_scale", report->precision == SL_TRAIN_FP16 ? report->loss_scale : NAN);
+    json_count(&json, "skipped_steps", report->skipped_steps);
     json_count(&json, "threads", thread_count(state->options->threads));
     json_text(&json, "isa", sl_isa_name(system->isa));
     json_text(&json, "output", state->options->output);
@@ -117,16 +125,29 @@ static void print_text(const train_state *state, const sl_ranker_info *info) {
            report->epoch_s, report->rows_per_s, thread_count(state->options->threads), report->wide_nonzero);
 }
 
+/* Tells the precision where one was asked for, or a checkpoint brought one. */
+static void print_precision(const train_state *state) {
+    const sl_train_report *report = &state->report;
+    if (state->options->precision < 0 && report->precision == SL_TRAIN_F32) return;
+    printf("precision %s%s", sl_train_precision_name(report->precision),
+           report->emulated ? ", emulated: this machine lacks its instructions" : "");
+    if (report->precision == SL_TRAIN_FP16)
+        printf("; loss scale %g at the end, %zu steps skipped", report->loss_scale, report->skipped_steps);
+    putchar('\n');
+}
+
 static int print_result(const train_state *state) {
     sl_ranker_info info = {.struct_size = sizeof info};
     sl_system system = {.struct_size = sizeof system};
     sl_status status = sl_ranker_get_info(state->ranker, &info);
     if (status == SL_OK) status = sl_system_query(&system);
     if (status != SL_OK) return report_status(state->options->output, status);
-    if (state->options->json)
+    if (state->options->json) {
         print_json(state, &info, &system);
-    else
+    } else {
         print_text(state, &info);
+        print_precision(state);
+    }
     return report_stdout();
 }
 
@@ -161,11 +182,13 @@ static int train(train_state *state) {
 }
 
 static int run_train(const command *self, int argc, char **argv) {
-    train_options options = {0};
+    train_options options = {.precision = -1, .loss_scale = -1};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (!options.checkpoint && (options.resume || options.checkpoint_steps))
         return report_usage("--%s needs --checkpoint FILE", options.resume ? "resume" : "checkpoint-steps");
+    if (options.loss_scale >= 0 && options.precision + SL_TRAIN_F32 != SL_TRAIN_FP16)
+        return report_usage("--loss-scale needs --precision fp16");
     train_state state = {.options = &options, .spec_path = paths[0], .data_path = paths[1]};
     int status = train(&state);
     sl_ranker_free(state.ranker);
@@ -199,6 +222,13 @@ static const option train_table[] = {
     {0, "resume", OPTION_FLAG, NULL, 0, offsetof(train_options, resume),
      "Go on from the checkpoint where there is one. The model is then the same as that of a training that was never "
      "interrupted."},
+    {0, "precision", OPTION_WORD, "f32|bf16|fp16|auto", 0, offsetof(train_options, precision),
+     "The numbers that the deep part's products multiply. Weights, optimisers and sums stay f32, as does the model. "
+     "auto takes bf16 where the machine has its instructions, else f32. bf16 and fp16 are emulated where it lacks "
+     "theirs, no faster than f32. Without the option f32, or with --resume the checkpoint's."},
+    {0, "loss-scale", OPTION_REAL, "X", 0, offsetof(train_options, loss_scale),
+     "For fp16: a loss scale from 1 to 2^24 that never changes. Without it, or with 0, the scale begins at 65536, "
+     "halves when gradients overflow (the step is then skipped), and doubles after 2,000 good steps."},
     OPTION_LOOKUP(train_options),
     OPTION_PROGRESS(train_options),
     OPTION_JSON(train_options),
@@ -208,7 +238,8 @@ const command command_train = {
     .name = "train",
     .summary = "train a model that ranks",
     .synopsis = "shortlist train SPEC.json DATA.csv -o MODEL [--valid CSV] [--epochs N] [--seed N] [--threads N] "
-                "[--checkpoint FILE] [--checkpoint-steps N] [--resume] [--index INDEX] [--progress] [--json]",
+                "[--checkpoint FILE] [--checkpoint-steps N] [--resume] [--precision f32|bf16|fp16|auto] "
+                "[--loss-scale X] [--index INDEX] [--progress] [--json]",
     .description = "Trains a wide & deep model on the rows of DATA.csv. SPEC.json names the label, the features and "
                    "the two parts of the model; docs/SPEC.md describes its keys. Statistics and vocabularies that are "
                    "fitted to the rows become part of MODEL. Later rows go through the same features.\n"
@@ -219,7 +250,8 @@ const command command_train = {
                    "labels of one class alone, are refused: nothing is learned from them.\n",
     .examples = "shortlist train spec.json adult.csv -o model.slr\n"
                 "shortlist train spec.json clicks.csv -o model.slr --valid later.csv --checkpoint state.slr --resume\n"
-                "shortlist train spec.json adult.csv -o model.slr --epochs 20 --seed 7 --json\n",
+                "shortlist train spec.json adult.csv -o model.slr --epochs 20 --seed 7 --json\n"
+                "shortlist train spec.json clicks.csv -o model.slr --precision auto\n",
     .operands = operands,
     .options = train_table,
     .run = run_train,

@@ -116,6 +116,20 @@ typedef void (*sl_epoch_fn)(void *ctx, const sl_epoch *epoch);
 /* Writes an id's vector to out, for vector features whose column holds ids. Failures are passed on. Threads: any. */
 typedef sl_status (*sl_lookup_fn)(void *ctx, const char *feature, uint64_t id, float *out, size_t dim);
 
+/* Numbers that the deep part's products multiply in training. Weights, optimisers, sums and losses stay f32, as does
+ * the model. Validation is f32, as serving is. bf16 and fp16 are emulated where the machine or oneDNN cannot multiply
+ * them: rounded, then multiplied as f32, which is no faster than f32.
+ *   DEFAULT   f32; with resume, the checkpoint's
+ *   AUTO      bf16 where the machine has its instructions (avx512_bf16 or AMX), else f32; with resume, the checkpoint's
+ *   FP16      with a loss scale: a step whose gradients overflow is skipped */
+typedef enum sl_train_precision {
+    SL_TRAIN_DEFAULT = 0,
+    SL_TRAIN_F32 = 1,
+    SL_TRAIN_BF16 = 2,
+    SL_TRAIN_FP16 = 3,
+    SL_TRAIN_AUTO = 4
+} sl_train_precision;
+
 typedef struct sl_train_params {
     size_t struct_size;
     size_t threads;
@@ -133,8 +147,11 @@ typedef struct sl_train_params {
     void *log_ctx;
     sl_progress_fn progress; /* in rows of all epochs; a cancelled call leaves its checkpoint */
     void *progress_ctx;
+    sl_train_precision precision;
+    double loss_scale; /* FP16: 1 to 2^24, static; 0: from 2^16, halved on overflow, doubled after 2,000 good steps */
 } sl_train_params;
 
+SL_API const char *sl_train_precision_name(sl_train_precision precision); /* "bf16"; "?": none */
 SL_API void sl_train_params_init_sized(sl_train_params *params, size_t struct_size);
 #define sl_train_params_init(params) sl_train_params_init_sized((params), sizeof *(params))
 
@@ -146,12 +163,17 @@ typedef struct sl_train_report {
     double read_s;                            /* fitting and encoding */
     double epoch_s, rows_per_s;               /* this call's mean, training alone */
     size_t wide_nonzero;                      /* not zeroed by L1 */
+    sl_train_precision precision;             /* taken: F32 (also without a deep part), BF16 or FP16 */
+    int emulated;                             /* nonzero: rounded, then multiplied as f32 */
+    double loss_scale;                        /* FP16: at the end; else 0 */
+    size_t skipped_steps;                     /* FP16: steps whose gradients overflowed, earlier calls' too */
 } sl_train_report;
 
 /* Trains a model. A deep part needs oneDNN. spec is JSON text (docs/SPEC.md). train is read twice and kept encoded, 4
  * bytes a feature and row. valid NULL: the spec's share of train. report may be NULL. Errors: SL_EINVAL (the spec, by
- * its key; fewer than 2 rows), SL_EVALUE (one class alone; a loss not finite: the last good checkpoint stays),
- * SL_ELIMIT (a vocabulary), SL_EUNSUPPORTED, the checkpoint's, SL_EFORMAT (another training's). */
+ * its key; fewer than 2 rows; precision, loss_scale), SL_EVALUE (one class alone; a loss not finite, or gradients that
+ * always overflow: the last good checkpoint stays), SL_ELIMIT (a vocabulary), SL_EUNSUPPORTED, the checkpoint's,
+ * SL_EFORMAT (another training's, or in another precision). */
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 

@@ -45,6 +45,11 @@ sl_status sl_table_rows(const sl_table *table, sl_table_cursor *cursor, sl_rows 
     return absent();
 }
 
+const char *sl_train_precision_name(sl_train_precision precision) {
+    (void)precision;
+    return "?";
+}
+
 void sl_train_params_init_sized(sl_train_params *params, size_t struct_size) {
     no_params(params, struct_size);
 }

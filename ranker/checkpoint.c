@@ -21,12 +21,17 @@ typedef struct trainer_record {
     double loss_sum, weight_sum;
     double best_train_loss, best_valid_loss, best_valid_auc;
     uint64_t weights, dense_states, sparse_states; /* floats */
-    uint64_t reserved[3];
+    uint16_t precision;                            /* one of saved_precisions; 0 in files of before there were others */
+    uint16_t static_scale;
+    uint32_t good_steps;
+    double loss_scale;
+    uint64_t skipped;
 } trainer_record;
 static_assert(sizeof(trainer_record) == 128, "trainer_record");
 
 struct sl_checkpoint {
     sl_allocator allocator;
+    const sl_train_params *params;
     const char *path;
     void *features_data; /* the features' bytes, as sl_features_write makes them */
     void *record;        /* section TRAINER is put together and read here */
@@ -82,13 +87,14 @@ static sl_status prepare(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
     return sl_features_write(trainer->features, allocator, &checkpoint->features_data, &checkpoint->features_size);
 }
 
-sl_status sl_checkpoint_create(const char *path, const sl_trainer *trainer, sl_checkpoint **out) {
+sl_status sl_checkpoint_create(const sl_train_params *params, const sl_trainer *trainer, sl_checkpoint **out) {
     void *block;
     *out = NULL;
     SL_TRY(sl_mem_alloc(&trainer->allocator, sizeof(sl_checkpoint), &block));
     sl_checkpoint *checkpoint = block;
     checkpoint->allocator = trainer->allocator;
-    checkpoint->path = path;
+    checkpoint->params = params;
+    checkpoint->path = params->checkpoint;
     sl_status status = prepare(checkpoint, trainer);
     if (status == SL_OK)
         *out = checkpoint;
@@ -113,6 +119,7 @@ void sl_checkpoint_free(sl_checkpoint *checkpoint) {
 static void fill_record(const sl_checkpoint *checkpoint, const sl_trainer *trainer) {
     record_parts parts = parts_of(trainer, checkpoint->record);
     const sl_train_position *position = &trainer->position;
+    const sl_precision_state *precision = &trainer->precision;
     *parts.head = (trainer_record){.spec_crc = checkpoint->spec_crc,
                                    .rows_crc = checkpoint->rows_crc,
                                    .seed = trainer->spec->seed,
@@ -126,7 +133,12 @@ static void fill_record(const sl_checkpoint *checkpoint, const sl_trainer *train
                                    .best_valid_auc = position->best_valid_auc,
                                    .weights = parts.weight_count,
                                    .dense_states = parts.dense_count,
-                                   .sparse_states = parts.sparse_count};
+                                   .sparse_states = parts.sparse_count,
+                                   .precision = (uint16_t)(precision->precision - SL_TRAIN_F32),
+                                   .static_scale = (uint16_t)precision->is_static,
+                                   .good_steps = precision->good_steps,
+                                   .loss_scale = precision->loss_scale,
+                                   .skipped = precision->skipped};
     memcpy(parts.weights, trainer->weights.block, parts.weight_count * sizeof(float));
     if (parts.dense_count) memcpy(parts.dense, trainer->dense_state, parts.dense_count * sizeof(float));
     sl_sparse_state_write(trainer->sparse, parts.sparse);
@@ -158,13 +170,36 @@ static sl_status other_training(const char *path, const char *what) {
                    what);
 }
 
+static sl_precision_state precision_of(const trainer_record *head) {
+    return (sl_precision_state){.precision = (sl_train_precision)(SL_TRAIN_F32 + head->precision),
+                                .is_static = head->static_scale,
+                                .good_steps = head->good_steps,
+                                .loss_scale = head->loss_scale,
+                                .skipped = head->skipped};
+}
+
 static int has_plain_numbers(const trainer_record *head, const float *numbers, size_t count) {
+    sl_precision_state precision = precision_of(head);
     return head->best_epoch <= head->epoch && head->epoch <= UINT32_MAX && isfinite(head->loss_sum) &&
-           isfinite(head->weight_sum) && sl_all_finite(numbers, count);
+           isfinite(head->weight_sum) && sl_precision_is_sound(&precision, UINT64_MAX) && sl_all_finite(numbers, count);
 }
 
 static sl_status no_training(const char *path) {
     return sl_fail(SL_ECORRUPT, "%s: its state of the training is not one a training has; remove it", path);
+}
+
+static sl_status other_precision(const sl_checkpoint *checkpoint, const sl_precision_state *found) {
+    const sl_train_params *params = checkpoint->params;
+    if (params->precision != found->precision)
+        return sl_fail(SL_EFORMAT,
+                       "%s is the checkpoint of a training in %s, and %s is asked for; leave the precision out to go "
+                       "on with it, or name another file",
+                       checkpoint->path, sl_train_precision_name(found->precision),
+                       sl_train_precision_name(params->precision));
+    return sl_fail(SL_EFORMAT,
+                   "%s is the checkpoint of a training with %s loss scale; ask for that one, leave precision and scale "
+                   "out to go on with it, or name another file",
+                   checkpoint->path, found->is_static ? "another" : "an adaptive");
 }
 
 static sl_status check_record(const sl_checkpoint *checkpoint, const sl_trainer *trainer, const record_parts *parts) {
@@ -175,8 +210,15 @@ static sl_status check_record(const sl_checkpoint *checkpoint, const sl_trainer 
     int unlike = head->weights != parts->weight_count || head->dense_states != parts->dense_count ||
                  head->sparse_states != parts->sparse_count;
     size_t count = parts->weight_count + parts->dense_count + parts->sparse_count;
-    if (unlike || head->minibatch > sl_trainer_minibatches(trainer) || !has_plain_numbers(head, parts->weights, count))
+    uint64_t minibatches = sl_trainer_minibatches(trainer);
+    if (unlike || head->minibatch > minibatches || !has_plain_numbers(head, parts->weights, count))
         return no_training(checkpoint->path);
+    sl_precision_state precision = precision_of(head);
+    if (!sl_precision_is_sound(&precision, head->epoch * minibatches + head->minibatch) ||
+        (precision.precision != SL_TRAIN_F32 && !trainer->net))
+        return no_training(checkpoint->path);
+    if (!sl_precision_fits(checkpoint->params, trainer->net != NULL, &precision))
+        return other_precision(checkpoint, &precision);
     return SL_OK;
 }
 
@@ -225,6 +267,8 @@ static sl_status read_store(sl_checkpoint *checkpoint, sl_trainer *trainer, cons
     SL_TRY(sl_store_copy(store, section, checkpoint->record, NULL));
     SL_TRY(check_record(checkpoint, trainer, &parts));
     const trainer_record *head = parts.head;
+    const sl_precision_state precision = precision_of(head);
+    SL_TRY(sl_trainer_use_precision(trainer, &precision));
     memcpy(trainer->weights.block, parts.weights, parts.weight_count * sizeof(float));
     if (parts.dense_count) memcpy(trainer->dense_state, parts.dense, parts.dense_count * sizeof(float));
     sl_sparse_state_read(trainer->sparse, parts.sparse);

@@ -9,8 +9,9 @@
 typedef struct sl_checkpoint sl_checkpoint;
 
 /* Prepares checkpoints of this training. Neither reads nor writes the file.
- * Parameters: path is kept, not copied. The trainer must have been made, and its rows must not change. */
-sl_status sl_checkpoint_create(const char *path, const sl_trainer *trainer, sl_checkpoint **out);
+ * Parameters: params names the path, and the precision that a checkpoint must have to be gone on from. params is kept,
+ * not copied. The trainer must have been made, and its rows must not change. */
+sl_status sl_checkpoint_create(const sl_train_params *params, const sl_trainer *trainer, sl_checkpoint **out);
 void sl_checkpoint_free(sl_checkpoint *checkpoint);
 
 /* Writes the state to the file, whole or not at all.

@@ -63,6 +63,12 @@ typedef struct sl_loops {
     void (*backward)(const float *out, float *gradient, size_t rows, size_t n, sl_activation activation,
                      float out_scale, float *column_sums);
     void (*dropout)(float *values, size_t rows, size_t n, const sl_dropout *dropout);
+    /* Rounds to the nearest number of `type`, BF16 or F16, ties to even. F16 has no number above 65,504: from 65,520 on
+     * the result is infinity. NaN stays NaN. */
+    void (*narrow)(const float *from, size_t n, sl_dtype type, uint16_t *to);
+    void (*round)(const float *from, size_t n, sl_dtype type, float *to); /* the same numbers, kept as floats */
+    /* values *= factor, which is at most 1. Tells whether all values are finite. */
+    int (*unscale)(float *values, size_t n, float factor);
     void (*product)(const sl_plain_product *product);
     /* Decodes n codes of 8 bits, or of 4: x = offset + scale * code, and x goes into out[i] as `how` says. Code i of 4
      * bits is the lower half of byte i / 2 where i is even. Up to SL_CODES_SLACK bytes behind the codes are read. */

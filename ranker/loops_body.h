@@ -379,6 +379,101 @@ static void dropout(float *values, size_t rows, size_t n, const sl_dropout *drop
     }
 }
 
+/* ---- Rounding to 16 bits, on the bits of floats. Adding just under half a unit of the last place that stays, and the
+ * bit of that place, rounds to nearest with ties to even. A carry raises the exponent as it should. ---- */
+
+typedef uint32_t U __attribute__((vector_size(LANE_BITS / 8)));
+typedef uint16_t H __attribute__((vector_size(LANE_BITS / 16)));
+
+/* The number's bits are the upper half of each lane. */
+static AI U bf16_lanes(F x) {
+    U bits = (U)x, rounded = bits + 0x7fffu + (bits >> 16 & 1);
+    return (U)choose(x == x, (F)rounded, (F)(bits | 0x400000u));
+}
+
+#define F16_LEAST    6.103515625e-5f /* 2^-14: the least number with all digits */
+#define F16_REBIAS   0x38000000u     /* 112 << 23: what the exponent of a float is larger by */
+#define F16_INFINITY 0x7c00u
+#define F16_NAN      0x7e00u
+
+/* Gives the magnitude rounded, as a float. Below 2^-14 the numbers are the multiples of 2^-24, the unit of a float
+ * between 0.5 and 1. */
+static AI F f16_magnitude(F magnitude) {
+    U bits = (U)magnitude, rounded = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+    F value = choose(magnitude < F16_LEAST, (magnitude + 0.5f) - 0.5f, (F)rounded);
+    value = choose(magnitude >= 65520.0f, lane_splat(INFINITY), value);
+    return choose(magnitude == magnitude, value, magnitude);
+}
+
+/* The number's bits are the lower half of each lane. */
+static AI U f16_lanes(F x) {
+    F value = f16_magnitude(lane_abs(x));
+    U tiny = (U)(value + 0.5f) - (U)lane_splat(0.5f), all = ((U)value - F16_REBIAS) >> 13;
+    F bits = choose(value < F16_LEAST, (F)tiny, (F)all);
+    bits = choose(value <= 65504.0f, bits, (F)((U){0} + F16_INFINITY));
+    bits = choose(value == value, bits, (F)((U){0} + F16_NAN));
+    return (U)bits | ((U)x >> 16 & 0x8000u);
+}
+
+static AI U half_bits(F x, sl_dtype type) {
+    return type == SL_BF16 ? bf16_lanes(x) >> 16 : f16_lanes(x);
+}
+
+static AI F half_value(F x, sl_dtype type) {
+    if (type == SL_BF16) return (F)(bf16_lanes(x) & 0xffff0000u);
+    return (F)((U)f16_magnitude(lane_abs(x)) | ((U)x & 0x80000000u));
+}
+
+static AI void narrow_all(const float *from, size_t n, uint16_t *to, sl_dtype type) {
+    size_t i = 0;
+    for (; i + LANE_F <= n; i += LANE_F) {
+        H half = __builtin_convertvector(half_bits(lane_f32(from + i, LANE_F), type), H);
+        memcpy(to + i, &half, sizeof half);
+    }
+    if (i < n) {
+        H half = __builtin_convertvector(half_bits(lane_f32(from + i, n - i), type), H);
+        memcpy(to + i, &half, (n - i) * sizeof *to);
+    }
+}
+
+static void narrow(const float *from, size_t n, sl_dtype type, uint16_t *to) {
+    if (type == SL_BF16)
+        narrow_all(from, n, to, SL_BF16);
+    else
+        narrow_all(from, n, to, SL_F16);
+}
+
+static AI void round_all(const float *from, size_t n, float *to, sl_dtype type) {
+    size_t i = 0;
+    for (; i + LANE_F <= n; i += LANE_F)
+        lane_store_f32(to + i, half_value(lane_f32(from + i, LANE_F), type), LANE_F);
+    if (i < n) lane_store_f32(to + i, half_value(lane_f32(from + i, n - i), type), n - i);
+}
+
+static void round_to_half(const float *from, size_t n, sl_dtype type, float *to) {
+    if (type == SL_BF16)
+        round_all(from, n, to, SL_BF16);
+    else
+        round_all(from, n, to, SL_F16);
+}
+
+/* 0 times a number is 0, but NaN for infinity and NaN. */
+static int unscale(float *values, size_t n, float factor) {
+    F by = lane_splat(factor), strange = {0};
+    size_t i = 0;
+    for (; i + LANE_F <= n; i += LANE_F) {
+        F value = lane_f32(values + i, LANE_F) * by;
+        strange += value * 0.0f;
+        lane_store_f32(values + i, value, LANE_F);
+    }
+    if (i < n) {
+        F value = lane_f32(values + i, n - i) * by;
+        strange += value * 0.0f;
+        lane_store_f32(values + i, value, n - i);
+    }
+    return lane_sum(strange) == 0;
+}
+
 static AI F adagrad_lanes(F w, F *sum, F g, const sl_step *step) {
     g = lane_fma(lane_splat(step->l2), w, g);
     *sum = lane_fma(g, g, *sum);
@@ -437,6 +532,9 @@ const sl_loops LOOP_TABLE = {
     .sigmoid = sigmoid,
     .backward = backward,
     .dropout = dropout,
+    .narrow = narrow,
+    .round = round_to_half,
+    .unscale = unscale,
     .product = product,
     .decode8 = decode8,
     .decode4 = decode4,

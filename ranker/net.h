@@ -83,15 +83,29 @@ void sl_net_trainer_free(sl_net_trainer *trainer);
 /* The place for the mini-batch's inputs, and the gradient of the loss by them after backward: (rows, width[0]). */
 float *sl_net_trainer_input(sl_net_trainer *trainer);
 const float *sl_net_trainer_input_gradient(const sl_net_trainer *trainer);
+/* Makes the products of later steps work on operands of 16 bits. Weights and activations, and in backward the
+ * gradients, are rounded to `type` first. Sums, and all else of a step, stay F32. Type F32 takes that back.
+ * Errors: SL_ENOMEM (the trainer then goes on as before). */
+sl_status sl_net_trainer_use(sl_net_trainer *trainer, sl_dtype type);
+/* Tells whether rounded operands are multiplied as F32, because the machine or oneDNN has no instructions for them. */
+int sl_net_trainer_emulates(const sl_net_trainer *trainer);
 /* Computes the logits (rows, outputs). Activations hide no NaN among the weights. Dropout depends on (seed, step) only.
- * Seed 0: no dropout (validation). */
+ * Seed 0: no dropout. */
 sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, size_t rows, uint64_t seed,
                                  uint64_t step, float *logits);
+/* Computes the logits as a net that serves does: in F32, without dropout. No backward may follow. */
+sl_status sl_net_trainer_evaluate(sl_net_trainer *trainer, const float *weights, size_t rows, float *logits);
 /* Computes the gradient by the weights for the rows of the last forward. `gradient` has the layout of the weights'
  * block and is overwritten. `output_gradient` is (rows, outputs). */
 sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights, const float *output_gradient,
                                   float *gradient);
 
+/* Multiplies the gradients of the last backward, by weights (`gradient`) and by inputs, by `factor`, which is at
+ * most 1. Returns: whether all of them are finite. */
+int sl_net_trainer_unscale(sl_net_trainer *trainer, float *gradient, float factor);
+
+/* Tells whether oneDNN multiplies matrices of the type, F32, BF16 or F16, by instructions that this machine has. */
+int sl_net_multiplies(sl_dtype type);
 /* Tells whether this build has oneDNN. */
 int sl_net_has_onednn(void);
 

@@ -73,11 +73,15 @@ static int use_threads(size_t threads) {
  * Making a primitive
  * ------------------------------------------------------------------------------------------------------------- */
 
-static dnnl_status_t matrix(size_t rows, size_t columns, size_t row_stride, size_t column_stride,
+static dnnl_data_type_t data_type(sl_dtype type) {
+    return type == SL_BF16 ? dnnl_bf16 : type == SL_F16 ? dnnl_f16 : dnnl_f32;
+}
+
+static dnnl_status_t matrix(sl_dtype type, size_t rows, size_t columns, size_t row_stride, size_t column_stride,
                             dnnl_memory_desc_t *out) {
     dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)columns};
     dnnl_dims_t strides = {(dnnl_dim_t)row_stride, (dnnl_dim_t)column_stride};
-    return dnnl_memory_desc_create_with_strides(out, 2, dims, dnnl_f32, strides);
+    return dnnl_memory_desc_create_with_strides(out, 2, dims, data_type(type), strides);
 }
 
 static dnnl_status_t append_activation(dnnl_primitive_attr_t attributes, sl_activation activation) {
@@ -102,14 +106,15 @@ static sl_status describe(dnnl_engine_t engine, const sl_product_shape *shape, c
     DNNL_TRY(dnnl_primitive_attr_create(&attributes), what, done);
     DNNL_TRY(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user), what, done);
     if (shape->activation != SL_LINEAR) DNNL_TRY(append_activation(attributes, shape->activation), what, done);
-    DNNL_TRY(
-        matrix(shape->rows, shape->in, shape->src_transposed ? 1 : stride, shape->src_transposed ? stride : 1, &src),
-        what, done);
-    DNNL_TRY(matrix(shape->rows, shape->out, shape->out, 1, &dst), what, done);
-    if (shape->has_bias) DNNL_TRY(matrix(1, shape->out, shape->out, 1, &bias), what, done);
+    DNNL_TRY(matrix(shape->type, shape->rows, shape->in, shape->src_transposed ? 1 : stride,
+                    shape->src_transposed ? stride : 1, &src),
+             what, done);
+    DNNL_TRY(matrix(SL_F32, shape->rows, shape->out, shape->out, 1, &dst), what, done);
+    if (shape->has_bias) DNNL_TRY(matrix(SL_F32, 1, shape->out, shape->out, 1, &bias), what, done);
     if (!weights) {
         dnnl_dims_t dims = {(dnnl_dim_t)shape->in, (dnnl_dim_t)shape->out};
-        DNNL_TRY(dnnl_memory_desc_create_with_tag(&any, 2, dims, dnnl_f32, dnnl_format_tag_any), what, done);
+        DNNL_TRY(dnnl_memory_desc_create_with_tag(&any, 2, dims, data_type(shape->type), dnnl_format_tag_any), what,
+                 done);
         weights = any;
     }
     DNNL_TRY(dnnl_matmul_primitive_desc_create(out, engine, src, weights, bias, dst, attributes), what, done);
@@ -127,7 +132,7 @@ static sl_status describe_given(dnnl_engine_t engine, const sl_product_shape *sh
     dnnl_memory_desc_t weights = NULL;
     int transposed = shape->weights_transposed;
     dnnl_status_t result =
-        matrix(shape->in, shape->out, transposed ? 1 : shape->out, transposed ? shape->in : 1, &weights);
+        matrix(shape->type, shape->in, shape->out, transposed ? 1 : shape->out, transposed ? shape->in : 1, &weights);
     if (result != dnnl_success) return failed(result, "describe a matrix");
     sl_status status = describe(engine, shape, weights, out);
     dnnl_memory_desc_destroy(weights);
@@ -198,7 +203,7 @@ static sl_status reorder(dnnl_engine_t engine, dnnl_stream_t stream, const float
         const float *in;
         void *handle; /* oneDNN takes sources by the type of destinations, and only reads them */
     } source = {weights};
-    DNNL_TRY(matrix(in, out, out, 1, &plain), what, done);
+    DNNL_TRY(matrix(SL_F32, in, out, out, 1, &plain), what, done);
     DNNL_TRY(dnnl_reorder_primitive_desc_create(&desc, plain, engine, packed->layout, engine, NULL), what, done);
     DNNL_TRY(dnnl_primitive_create(&primitive, desc), what, done);
     DNNL_TRY(dnnl_memory_create(&from, plain, engine, source.handle), what, done);
@@ -306,7 +311,7 @@ static int same_shape(const sl_product_shape *a, const sl_product_shape *b) {
     return a->rows == b->rows && a->in == b->in && a->out == b->out && a->stride == b->stride &&
            a->src_transposed == b->src_transposed && a->weights_transposed == b->weights_transposed &&
            a->has_bias == b->has_bias && a->activation == b->activation && a->packed == b->packed &&
-           a->threads == b->threads;
+           a->threads == b->threads && a->type == b->type;
 }
 
 /* Returns the entry with the shape, or the free one where it would go. */
@@ -347,7 +352,17 @@ static sl_status run(sl_products *products, const product *made, void *const ope
     return result == dnnl_success ? SL_OK : failed(result, "multiply matrices");
 }
 
-sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, const float *src, const float *weights,
+/* oneDNN tells the instructions that CPUID shows and ONEDNN_MAX_CPU_ISA allows. Without those of BF16, oneDNN
+ * multiplies BF16 some four times slower than F32. */
+int sl_net_multiplies(sl_dtype type) {
+    unsigned found = (unsigned)dnnl_get_effective_cpu_isa();
+    unsigned needed = type == SL_BF16  ? (unsigned)dnnl_cpu_isa_avx512_core_bf16
+                      : type == SL_F16 ? (unsigned)dnnl_cpu_isa_avx512_core_fp16
+                                       : 0;
+    return (found & needed) == needed;
+}
+
+sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, const void *src, const void *weights,
                           const float *bias, float *dst) {
     sl_status status = SL_OK;
     int before = use_threads(shape->threads);
@@ -358,7 +373,7 @@ sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, 
         SL_TRY_GOTO(product_make(products, shape, made), done);
         products->count++;
     }
-    const float *sources[] = {src, shape->packed ? shape->packed->data : weights, bias};
+    const void *sources[] = {src, shape->packed ? shape->packed->data : weights, bias};
     void *operands[OPERANDS] = {[DST] = dst, [PAD] = products->pad};
     memcpy(operands, sources, sizeof sources); /* oneDNN's handles are not const; sources are only read */
     status = run(products, made, operands);

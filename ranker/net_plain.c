@@ -40,9 +40,15 @@ void sl_products_free(sl_products *products) {
     sl_mem_free(&allocator, products, sizeof *products);
 }
 
-sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, const float *src, const float *weights,
+int sl_net_multiplies(sl_dtype type) {
+    return type == SL_F32;
+}
+
+sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, const void *src, const void *weights,
                           const float *bias, float *dst) {
     const sl_loops *loops = products->loops;
+    if (shape->type != SL_F32)
+        return sl_fail(SL_EUNSUPPORTED, "products of %s need a build with oneDNN 3.x", sl_dtype_name(shape->type));
     if (shape->src_transposed || shape->weights_transposed)
         return sl_fail(SL_EUNSUPPORTED, "products of transposed matrices need a build with oneDNN 3.x");
     sl_plain_product product = {

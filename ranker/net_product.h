@@ -16,7 +16,8 @@ void sl_packed_free(sl_packed *packed);
 /* dst (rows, out) = act(src (rows, in) times weights (in, out) + bias). All are row-major, except: */
 typedef struct sl_product_shape {
     size_t rows, in, out;
-    size_t stride;          /* floats from one line of src to the next */
+    size_t stride;          /* elements from one line of src to the next */
+    sl_dtype type;          /* of src and weights: F32 (0), BF16 or F16. bias and dst are F32, and so are the sums */
     int src_transposed;     /* src lies there as (in, rows) */
     int weights_transposed; /* weights lie there as (out, in) */
     int has_bias;
@@ -30,8 +31,9 @@ typedef struct sl_product_shape {
 typedef struct sl_products sl_products;
 sl_status sl_products_create(const sl_allocator *allocator, sl_products **out);
 void sl_products_free(sl_products *products);
-/* Runs a product. weights may be NULL if the shape has packed ones. bias is read if the shape says so. */
-sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, const float *src, const float *weights,
+/* Runs a product. weights may be NULL if the shape has packed ones, which are F32. bias is read if the shape says so.
+ * Errors: SL_EUNSUPPORTED (operands of 16 bits that sl_net_multiplies denies). */
+sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, const void *src, const void *weights,
                           const float *bias, float *dst);
 
 #endif

@@ -10,6 +10,19 @@
 /* Multiplications of a call below which a second thread costs more than it saves. */
 #define WORK_OF_A_THREAD ((size_t)1 << 22)
 #define DROPOUT_STEPS    65536.0
+/* Floats of a layer's rows that are activated and rounded at a time: 16 KB, which stay in a near cache. */
+#define PIECE ((size_t)1 << 12)
+/* Weights from which on waking threads to round them pays. */
+#define WEIGHTS_OF_A_THREAD ((size_t)1 << 16)
+
+/* The operands of the products, rounded: 16-bit numbers, or floats where their products are emulated. */
+typedef struct operands {
+    sl_dtype type;               /* F32: there are none */
+    size_t width;                /* bytes of a number */
+    void *weights;               /* in the layout of their block */
+    void *values[SL_MAX_LAYERS]; /* inputs of each layer */
+    void *gradient;              /* by the outputs of the layer that backward is at */
+} operands;
 
 struct sl_net_trainer {
     sl_allocator allocator;
@@ -18,7 +31,9 @@ struct sl_net_trainer {
     sl_products *products;
     size_t max_rows, threads;
     double dropout;
+    operands rounded;
     /* The last forward, for backward: */
+    int rounds; /* whether its operands were rounded */
     size_t rows;
     uint64_t seed, step;
     float *values[SL_MAX_LAYERS];    /* inputs of each layer */
@@ -86,9 +101,94 @@ sl_status sl_net_trainer_create(const sl_net_shape *shape, size_t max_rows, size
     return status;
 }
 
+/* ---------------------------------------------------------------------------------------------------------------
+ * Operands of 16 bits
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Numbers of the widest gradient by a layer's outputs. */
+static size_t gradient_count(const sl_net_trainer *trainer) {
+    size_t widest = 0;
+    for (size_t l = 1; l <= trainer->shape.layers; l++)
+        widest = trainer->shape.width[l] > widest ? trainer->shape.width[l] : widest;
+    return trainer->max_rows * widest;
+}
+
+static void operands_free(const sl_net_trainer *trainer, operands *rounded) {
+    const sl_net_shape *shape = &trainer->shape;
+    sl_mem_free(&trainer->allocator, rounded->weights, sl_net_size(shape) * rounded->width);
+    for (size_t l = 0; l < shape->layers; l++)
+        sl_mem_free(&trainer->allocator, rounded->values[l], trainer->max_rows * shape->width[l] * rounded->width);
+    sl_mem_free(&trainer->allocator, rounded->gradient, gradient_count(trainer) * rounded->width);
+    *rounded = (operands){.type = SL_F32};
+}
+
+static sl_status operands_make(const sl_net_trainer *trainer, operands *rounded) {
+    const sl_net_shape *shape = &trainer->shape;
+    const sl_allocator *allocator = &trainer->allocator;
+    SL_TRY(sl_mem_alloc(allocator, sl_net_size(shape) * rounded->width, &rounded->weights));
+    for (size_t l = 0; l < shape->layers; l++)
+        SL_TRY(sl_mem_alloc(allocator, trainer->max_rows * shape->width[l] * rounded->width, &rounded->values[l]));
+    return sl_mem_alloc(allocator, gradient_count(trainer) * rounded->width, &rounded->gradient);
+}
+
+sl_status sl_net_trainer_use(sl_net_trainer *trainer, sl_dtype type) {
+    operands rounded = {.type = type, .width = sl_net_multiplies(type) ? sizeof(uint16_t) : sizeof(float)};
+    if (type != SL_F32) {
+        sl_status status = operands_make(trainer, &rounded);
+        if (status != SL_OK) {
+            operands_free(trainer, &rounded);
+            return status;
+        }
+    }
+    operands_free(trainer, &trainer->rounded);
+    trainer->rounded = rounded;
+    return SL_OK;
+}
+
+static int emulates(const operands *rounded) {
+    return rounded->type != SL_F32 && rounded->width == sizeof(float);
+}
+
+int sl_net_trainer_emulates(const sl_net_trainer *trainer) {
+    return emulates(&trainer->rounded);
+}
+
+/* The place of number `at` among rounded numbers. */
+static void *rounded_at(const sl_net_trainer *trainer, void *numbers, size_t at) {
+    return (char *)numbers + at * trainer->rounded.width;
+}
+
+/* Rounds numbers `at` to at + count of `from` to the same places of `to`. */
+static void round_some(const sl_net_trainer *trainer, const float *from, void *to, size_t at, size_t count) {
+    const operands *rounded = &trainer->rounded;
+    if (emulates(rounded))
+        trainer->loops->round(from + at, count, rounded->type, (float *)to + at);
+    else
+        trainer->loops->narrow(from + at, count, rounded->type, (uint16_t *)to + at);
+}
+
+static void round_all(const sl_net_trainer *trainer, const float *from, void *to, size_t count) {
+    size_t worth = count / WEIGHTS_OF_A_THREAD + 1, threads = worth < trainer->threads ? worth : trainer->threads;
+    if (threads == 1) {
+        round_some(trainer, from, to, 0, count);
+        return;
+    }
+#pragma omp parallel for num_threads((int)threads) schedule(static, 1)
+    for (size_t t = 0; t < threads; t++) {
+        size_t begin = count * t / threads, end = count * (t + 1) / threads;
+        round_some(trainer, from, to, begin, end - begin);
+    }
+}
+
+/* The type of the products' operands in the step at hand. */
+static sl_dtype product_type(const sl_net_trainer *trainer) {
+    return trainer->rounds && !emulates(&trainer->rounded) ? trainer->rounded.type : SL_F32;
+}
+
 void sl_net_trainer_free(sl_net_trainer *trainer) {
     if (!trainer) return;
     sl_allocator allocator = trainer->allocator;
+    operands_free(trainer, &trainer->rounded);
     sl_products_free(trainer->products);
     for (size_t l = 0; l < trainer->shape.layers; l++) {
         if (trainer->sums[l] != trainer->values[l]) sl_mem_free(&allocator, trainer->sums[l], row_bytes(trainer, l));
@@ -140,15 +240,32 @@ static span rows_of(const sl_net_trainer *trainer, size_t part, size_t parts) {
     return (span){begin, end - begin};
 }
 
+/* Rows of a layer that its loops take at a time. */
+static size_t piece_rows(const sl_net_trainer *trainer, size_t layer, size_t rows) {
+    size_t piece = PIECE / trainer->shape.width[layer] + 1;
+    return trainer->rounds && piece < rows ? piece : rows;
+}
+
 /* Makes layer l's inputs from the product's results: activation, then dropout. Serving fuses the activation with the
  * product. Training does not: oneDNN's ReLU gives 0 for NaN, and weights that have run off would go unnoticed. */
-static void finish_rows(sl_net_trainer *trainer, size_t layer, span part) {
+static void finish_piece(sl_net_trainer *trainer, size_t layer, span part) {
     size_t width = trainer->shape.width[layer], at = part.first * width;
     trainer->loops->activate(trainer->sums[layer] + at, part.rows * width, trainer->shape.activation,
                              trainer->values[layer] + at);
-    if (!drops(trainer)) return;
-    sl_dropout drop = dropout_of(trainer, layer, part.first);
-    trainer->loops->dropout(trainer->values[layer] + at, part.rows, width, &drop);
+    if (drops(trainer)) {
+        sl_dropout drop = dropout_of(trainer, layer, part.first);
+        trainer->loops->dropout(trainer->values[layer] + at, part.rows, width, &drop);
+    }
+    if (trainer->rounds)
+        round_some(trainer, trainer->values[layer], trainer->rounded.values[layer], at, part.rows * width);
+}
+
+static void finish_rows(sl_net_trainer *trainer, size_t layer, span part) {
+    size_t end = part.first + part.rows;
+    for (size_t at = part.first, rows; at < end; at += rows) {
+        rows = piece_rows(trainer, layer, end - at);
+        finish_piece(trainer, layer, (span){at, rows});
+    }
 }
 
 static void finish_layer(sl_net_trainer *trainer, size_t layer, size_t threads) {
@@ -163,7 +280,7 @@ static void finish_layer(sl_net_trainer *trainer, size_t layer, size_t threads) 
 
 /* Turns the gradient by layer l's inputs into the gradient by the sums before the activation. Adds the column sums to
  * `sums`. */
-static void backward_rows(sl_net_trainer *trainer, size_t layer, span part, float *sums) {
+static void backward_piece(sl_net_trainer *trainer, size_t layer, span part, float *sums) {
     size_t width = trainer->shape.width[layer], at = part.first * width;
     float *gradient = trainer->gradients[layer] + at;
     const float *out = trainer->sums[layer];
@@ -174,6 +291,16 @@ static void backward_rows(sl_net_trainer *trainer, size_t layer, span part, floa
         if (out == trainer->values[layer]) scale = drop.scale;
     }
     trainer->loops->backward(out + at, gradient, part.rows, width, trainer->shape.activation, scale, sums);
+    if (trainer->rounds)
+        round_some(trainer, trainer->gradients[layer], trainer->rounded.gradient, at, part.rows * width);
+}
+
+static void backward_rows(sl_net_trainer *trainer, size_t layer, span part, float *sums) {
+    size_t end = part.first + part.rows;
+    for (size_t at = part.first, rows; at < end; at += rows) {
+        rows = piece_rows(trainer, layer, end - at);
+        backward_piece(trainer, layer, (span){at, rows}, sums);
+    }
 }
 
 static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads, float *bias_gradient) {
@@ -196,33 +323,61 @@ static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads
  * A step
  * ------------------------------------------------------------------------------------------------------------- */
 
-sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, size_t rows, uint64_t seed,
-                                 uint64_t step, float *logits) {
+/* Runs the layers on the rows that the trainer's last forward is set to. */
+static sl_status run_layers(sl_net_trainer *trainer, const float *weights, float *logits) {
     const sl_net_shape *shape = &trainer->shape;
-    if (rows > trainer->max_rows)
-        return sl_fail(SL_EINVAL, "%zu rows for a trainer of at most %zu", rows, trainer->max_rows);
-    trainer->rows = rows;
-    trainer->seed = seed;
-    trainer->step = step;
+    const operands *rounded = &trainer->rounded;
+    size_t rows = trainer->rows;
+    if (trainer->rounds) {
+        round_all(trainer, weights, rounded->weights, sl_net_size(shape));
+        round_all(trainer, trainer->values[0], rounded->values[0], rows * shape->width[0]);
+    }
     for (size_t l = 0; l < shape->layers && rows; l++) {
         int last = l + 1 == shape->layers;
+        size_t at = sl_net_weight_at(shape, l);
+        const void *src = trainer->rounds ? rounded->values[l] : trainer->values[l];
+        const void *matrix = trainer->rounds ? rounded_at(trainer, rounded->weights, at) : weights + at;
         sl_product_shape product = {.rows = rows,
                                     .in = shape->width[l],
                                     .out = shape->width[l + 1],
                                     .stride = shape->width[l],
+                                    .type = product_type(trainer),
                                     .has_bias = 1,
                                     .activation = SL_LINEAR,
                                     .threads = threads_for(trainer, l)};
-        SL_TRY(sl_products_run(trainer->products, &product, trainer->values[l], weights + sl_net_weight_at(shape, l),
-                               weights + sl_net_bias_at(shape, l), last ? logits : trainer->sums[l + 1]));
+        SL_TRY(sl_products_run(trainer->products, &product, src, matrix, weights + sl_net_bias_at(shape, l),
+                               last ? logits : trainer->sums[l + 1]));
         if (!last) finish_layer(trainer, l + 1, product.threads);
     }
     return SL_OK;
 }
 
+static sl_status start_forward(sl_net_trainer *trainer, size_t rows) {
+    if (rows <= trainer->max_rows) return SL_OK;
+    return sl_fail(SL_EINVAL, "%zu rows for a trainer of at most %zu", rows, trainer->max_rows);
+}
+
+sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, size_t rows, uint64_t seed,
+                                 uint64_t step, float *logits) {
+    SL_TRY(start_forward(trainer, rows));
+    trainer->rows = rows;
+    trainer->seed = seed;
+    trainer->step = step;
+    trainer->rounds = trainer->rounded.type != SL_F32;
+    return run_layers(trainer, weights, logits);
+}
+
+sl_status sl_net_trainer_evaluate(sl_net_trainer *trainer, const float *weights, size_t rows, float *logits) {
+    SL_TRY(start_forward(trainer, rows));
+    trainer->rows = rows;
+    trainer->seed = 0;
+    trainer->rounds = 0;
+    return run_layers(trainer, weights, logits);
+}
+
 /* Computes the gradients by layer l's weights and inputs. `by_outputs` is the gradient by its outputs before their
- * activation. */
-static sl_status backward_products(sl_net_trainer *trainer, size_t layer, const float *weights, const float *by_outputs,
+ * activation. Both matrices are of product_type. */
+static sl_status backward_products(sl_net_trainer *trainer, size_t layer, const void *weights, const void *by_outputs,
                                    float *weight_gradient) {
     size_t in = trainer->shape.width[layer], out = trainer->shape.width[layer + 1], rows = trainer->rows;
     sl_product_shape by_weights = {
@@ -230,7 +385,9 @@ static sl_status backward_products(sl_net_trainer *trainer, size_t layer, const 
     sl_product_shape by_inputs = {
         .rows = rows, .in = out, .out = in, .stride = out, .weights_transposed = 1, .activation = SL_LINEAR};
     by_weights.threads = by_inputs.threads = threads_for(trainer, layer);
-    SL_TRY(sl_products_run(trainer->products, &by_weights, trainer->values[layer], by_outputs, NULL, weight_gradient));
+    by_weights.type = by_inputs.type = product_type(trainer);
+    const void *values = trainer->rounds ? trainer->rounded.values[layer] : trainer->values[layer];
+    SL_TRY(sl_products_run(trainer->products, &by_weights, values, by_outputs, NULL, weight_gradient));
     return sl_products_run(trainer->products, &by_inputs, by_outputs, weights, NULL, trainer->gradients[layer]);
 }
 
@@ -245,12 +402,24 @@ sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights,
     for (size_t r = 0; r < trainer->rows; r++)
         for (size_t o = 0; o < outputs; o++)
             bias_gradient[o] += output_gradient[r * outputs + o];
-    const float *by_outputs = output_gradient;
+    const operands *rounded = &trainer->rounded;
+    const void *by_outputs = output_gradient;
+    if (trainer->rounds) {
+        round_all(trainer, output_gradient, rounded->gradient, trainer->rows * outputs);
+        by_outputs = rounded->gradient;
+    }
     for (size_t l = shape->layers; l-- > 0 && trainer->rows;) {
         size_t at = sl_net_weight_at(shape, l);
-        SL_TRY(backward_products(trainer, l, weights + at, by_outputs, gradient + at));
+        const void *matrix = trainer->rounds ? rounded_at(trainer, rounded->weights, at) : weights + at;
+        SL_TRY(backward_products(trainer, l, matrix, by_outputs, gradient + at));
         if (l > 0) backward_layer(trainer, l, threads_for(trainer, l), gradient + sl_net_bias_at(shape, l - 1));
-        by_outputs = trainer->gradients[l];
+        if (!trainer->rounds) by_outputs = trainer->gradients[l];
     }
     return SL_OK;
+}
+
+int sl_net_trainer_unscale(sl_net_trainer *trainer, float *gradient, float factor) {
+    const sl_net_shape *shape = &trainer->shape;
+    int finite = trainer->loops->unscale(gradient, sl_net_size(shape), factor);
+    return trainer->loops->unscale(trainer->gradients[0], trainer->rows * shape->width[0], factor) && finite;
 }

@@ -18,7 +18,7 @@ static sl_status read_params(const char *spec, const sl_rows *train, const sl_tr
     SL_TRY(sl_params_in(mine, sizeof *mine, params, "sl_train_params_init"));
     if (mine->resume && !mine->checkpoint)
         return sl_fail(SL_EINVAL, "resume asks for a checkpoint to go on from; name one");
-    return SL_OK;
+    return sl_precision_check(mine);
 }
 
 static void write_report(const sl_train_loop *loop, double read_s, sl_train_report *out) {
@@ -34,7 +34,11 @@ static void write_report(const sl_train_loop *loop, double read_s, sl_train_repo
                               .train_loss = position->best_train_loss,
                               .valid_loss = position->best_valid_loss,
                               .valid_auc = position->best_valid_auc,
-                              .read_s = read_s};
+                              .read_s = read_s,
+                              .precision = trainer->precision.precision,
+                              .emulated = trainer->net && sl_net_trainer_emulates(trainer->net),
+                              .loss_scale = trainer->precision.loss_scale,
+                              .skipped_steps = (size_t)trainer->precision.skipped};
     if (loop->epochs_done) report.epoch_s = loop->train_s / (double)loop->epochs_done;
     if (loop->train_s > 0) report.rows_per_s = (double)loop->rows_done / loop->train_s;
     for (size_t i = 0; i < features->wide_size * features->outputs; i++)
@@ -59,10 +63,23 @@ static sl_status start(sl_train_loop *loop) {
     return SL_OK;
 }
 
+/* Tells the precision, where one was asked for. */
+static void log_precision(const sl_train_loop *loop) {
+    const sl_train_params *params = loop->params;
+    const sl_trainer *trainer = loop->trainer;
+    char line[160];
+    if (!params->log || params->precision == SL_TRAIN_DEFAULT) return;
+    int emulated = trainer->net && sl_net_trainer_emulates(trainer->net);
+    snprintf(line, sizeof line, "training in %s%s", sl_train_precision_name(trainer->precision.precision),
+             emulated ? ", emulated: the machine or oneDNN lacks its instructions, and f32 is as fast" : "");
+    params->log(params->log_ctx, SL_LOG_INFO, line);
+}
+
 static sl_status train_to_the_end(sl_train_loop *loop) {
     const char *path = loop->params->checkpoint;
-    if (path) SL_TRY(sl_checkpoint_create(path, loop->trainer, &loop->checkpoint));
+    if (path) SL_TRY(sl_checkpoint_create(loop->params, loop->trainer, &loop->checkpoint));
     sl_status status = start(loop);
+    if (status == SL_OK) log_precision(loop);
     return status == SL_OK ? sl_train_loop_run(loop) : status;
 }
 

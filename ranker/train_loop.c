@@ -15,11 +15,44 @@ double sl_now_s(void) {
 }
 
 static sl_status not_finite(const sl_trainer *trainer, const char *which) {
+    const char *fp16 =
+        trainer->precision.precision == SL_TRAIN_FP16 ? "; fp16 holds no number above 65,504: bf16 and f32 do" : "";
     return sl_fail(SL_EVALUE,
                    "the %s loss is not finite (epoch %llu, batch %llu): lower deep.rate or wide.rate, or look for huge "
-                   "values in the columns",
+                   "values in the columns%s",
                    which, (unsigned long long)trainer->position.epoch + 1,
-                   (unsigned long long)trainer->position.minibatch + 1);
+                   (unsigned long long)trainer->position.minibatch + 1, fp16);
+}
+
+/* Leaves out the step of a mini-batch whose gradients overflow. */
+static sl_status skip_step(sl_train_loop *loop) {
+    const sl_trainer *trainer = loop->trainer;
+    char line[160];
+    SL_TRY(sl_precision_overflow(&loop->trainer->precision));
+    if (!loop->params->log) return SL_OK;
+    snprintf(line, sizeof line, "the gradients overflow (epoch %llu, batch %llu): step skipped, loss scale now %g",
+             (unsigned long long)trainer->position.epoch + 1, (unsigned long long)trainer->position.minibatch + 1,
+             trainer->precision.loss_scale);
+    loop->params->log(loop->params->log_ctx, SL_LOG_INFO, line);
+    return SL_OK;
+}
+
+/* Tells that a static loss scale leaves no step to make. */
+static sl_status all_skipped(const sl_trainer *trainer) {
+    return sl_fail(
+        SL_EVALUE,
+        "every step so far was skipped, because the gradients overflow fp16 at a loss scale of %g: lower the "
+        "scale, or leave it out so that it adapts",
+        trainer->precision.loss_scale);
+}
+
+/* Steps by the collected gradients, or skips the step. */
+static sl_status step(sl_train_loop *loop) {
+    sl_trainer *trainer = loop->trainer;
+    if (trainer->overflowed) return skip_step(loop);
+    sl_trainer_apply(trainer);
+    sl_precision_good_step(&trainer->precision);
+    return SL_OK;
 }
 
 /* Tells whether a checkpoint within the epoch is due before this mini-batch. */
@@ -37,7 +70,7 @@ static sl_status train_minibatch(sl_train_loop *loop) {
     if (!isfinite(loss)) return not_finite(trainer, "training");
     if (checkpoint_due(loop)) SL_TRY(sl_checkpoint_write(loop->checkpoint, trainer));
     SL_TRY(sl_trainer_collect(trainer));
-    sl_trainer_apply(trainer);
+    SL_TRY(step(loop));
     trainer->position.loss_sum += loss;
     trainer->position.weight_sum += weight;
     trainer->position.minibatch++;
@@ -53,6 +86,7 @@ static sl_status train_epoch(sl_train_loop *loop) {
     sl_dataset_shuffle(&trainer->data, trainer->spec->seed, trainer->position.epoch);
     while (trainer->position.minibatch < minibatches)
         SL_TRY(train_minibatch(loop));
+    if (trainer->precision.skipped == (trainer->position.epoch + 1) * minibatches) return all_skipped(trainer);
     return SL_OK;
 }
 

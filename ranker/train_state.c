@@ -66,6 +66,13 @@ static sl_status floats(const sl_trainer *trainer, size_t rows, size_t columns, 
     return SL_OK;
 }
 
+sl_status sl_trainer_use_precision(sl_trainer *trainer, const sl_precision_state *precision) {
+    sl_dtype now = sl_precision_type(trainer->precision.precision), type = sl_precision_type(precision->precision);
+    if (trainer->net && type != now) SL_TRY(sl_net_trainer_use(trainer->net, type));
+    trainer->precision = *precision;
+    return SL_OK;
+}
+
 static sl_status create_net(sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
     if (!trainer->shape.layers) return SL_OK;
@@ -120,6 +127,8 @@ static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows
     SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
     SL_TRY(sl_usage_init(&trainer->usage, &trainer->data, allocator));
     SL_TRY(create_net(trainer));
+    const sl_precision_state precision = sl_precision_start(params, trainer->net != NULL);
+    SL_TRY(sl_trainer_use_precision(trainer, &precision));
     SL_TRY(sl_sparse_trainer_create(features, trainer->minibatch_rows, trainer->threads, allocator, &trainer->sparse));
     SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
     SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logit_gradient));

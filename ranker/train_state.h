@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "ranker/forget.h"
 #include "ranker/model.h"
+#include "ranker/train_precision.h"
 #include "ranker/usage.h"
 
 /* How far a training is. The sums and the best epoch's numbers go on from here as well. */
@@ -34,6 +35,7 @@ typedef struct sl_trainer {
     sl_weights best;    /* after the best epoch; block NULL without validation rows: the last weights are the best */
     float *dense_state; /* dense_states * dense_size floats. AdaGrad: sums. Adam: first moments, then second ones */
     sl_sparse_trainer *sparse;
+    sl_precision_state precision;
 
     /* What stays as it was made. */
     sl_allocator allocator;
@@ -52,6 +54,7 @@ typedef struct sl_trainer {
     sl_net_trainer *net;            /* NULL without a deep part */
     float *dense_gradient;          /* by the layers' weights: dense_size floats */
     float *logits, *logit_gradient; /* (minibatch_rows, outputs) */
+    int overflowed;                 /* whether the gradients that were last collected are to be skipped */
     float *valid_logits;            /* (valid_count, outputs) */
 } sl_trainer;
 
@@ -74,6 +77,8 @@ void sl_trainer_free(sl_trainer *trainer);
 /* Frees the trainer, but for its features and its best weights: the caller owns both from then on. */
 void sl_trainer_finish(sl_trainer *trainer, sl_features **features, sl_weights *best);
 
+/* Takes up a precision. Errors: SL_ENOMEM. */
+sl_status sl_trainer_use_precision(sl_trainer *trainer, const sl_precision_state *precision);
 /* The weights that the model would have if the training ended here. */
 const sl_weights *sl_trainer_best(const sl_trainer *trainer);
 /* Mini-batches in an epoch. */

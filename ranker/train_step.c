@@ -55,17 +55,26 @@ static void fill_inputs(sl_trainer *trainer, size_t count) {
     }
 }
 
+/* Computes the deep part's logits: in a step with dropout and in the training's precision, else as serving does. */
+static sl_status deep_logits(sl_trainer *trainer, int in_step, float *logits) {
+    const float *weights = trainer->weights.dense;
+    size_t count = trainer->minibatch.rows.rows;
+    fill_inputs(trainer, count);
+    if (!in_step) return sl_net_trainer_evaluate(trainer->net, weights, count, logits);
+    /* Seed 0 would mean no dropout. */
+    uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
+    return sl_net_trainer_forward(trainer->net, weights, count, seed, step_number(trainer), logits);
+}
+
 /* Computes the mini-batch's logits: deep part, wide part and bias. */
-static sl_status minibatch_logits(sl_trainer *trainer, uint64_t seed, uint64_t step, float *logits) {
+static sl_status minibatch_logits(sl_trainer *trainer, int in_step, float *logits) {
     const sl_features *features = trainer->features;
     const sl_weights *weights = &trainer->weights;
     size_t outputs = features->outputs, count = trainer->minibatch.rows.rows;
-    if (trainer->net) {
-        fill_inputs(trainer, count);
-        SL_TRY(sl_net_trainer_forward(trainer->net, weights->dense, count, seed, step, logits));
-    } else {
+    if (trainer->net)
+        SL_TRY(deep_logits(trainer, in_step, logits));
+    else
         memset(logits, 0, count * outputs * sizeof *logits);
-    }
     if (features->wide_size) sl_wide_sums(features, weights->wide, &trainer->minibatch.rows, SL_ALL_SIDES, logits);
     for (size_t r = 0; r < count; r++)
         for (size_t o = 0; o < outputs; o++)
@@ -81,9 +90,7 @@ sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weig
         data->train_count - first < trainer->minibatch_rows ? data->train_count - first : trainer->minibatch_rows;
     SL_TRY(sl_minibatch_gather(minibatch, data, data->order + first, count, trainer->threads));
     sl_forget(&trainer->forgetter, minibatch, trainer->spec->seed, step_number(trainer), trainer->threads);
-    /* Seed 0 would mean no dropout. */
-    uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
-    SL_TRY(minibatch_logits(trainer, seed, step_number(trainer), trainer->logits));
+    SL_TRY(minibatch_logits(trainer, 1, trainer->logits));
     const sl_loss_rows rows = {count, trainer->features->outputs, trainer->logits, minibatch->labels,
                                minibatch->weights};
     *loss_sum = sl_loss_sum(trainer->spec->loss, &rows, 1.0f / (float)count, trainer->logit_gradient);
@@ -95,7 +102,7 @@ sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weig
 
 sl_status sl_trainer_logits(sl_trainer *trainer, const uint32_t *numbers, size_t count, float *logits) {
     SL_TRY(sl_minibatch_gather(&trainer->minibatch, &trainer->data, numbers, count, trainer->threads));
-    return minibatch_logits(trainer, 0, 0, logits);
+    return minibatch_logits(trainer, 0, logits);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -139,20 +146,34 @@ static void step_dense(sl_trainer *trainer, const sl_step *step) {
     }
 }
 
+/* Computes the gradients of the layers and of their inputs. The loss scale is a factor of all of them in between. A
+ * power of 2 is taken out again exactly. */
+static sl_status collect_dense(sl_trainer *trainer) {
+    float *by_logits = trainer->logit_gradient, scale = (float)trainer->precision.loss_scale;
+    size_t count = trainer->minibatch.rows.rows * trainer->features->outputs;
+    int scaled = trainer->precision.precision == SL_TRAIN_FP16;
+    for (size_t i = 0; scaled && i < count; i++)
+        by_logits[i] *= scale;
+    SL_TRY(sl_net_trainer_backward(trainer->net, trainer->weights.dense, by_logits, trainer->dense_gradient));
+    trainer->overflowed = scaled && !sl_net_trainer_unscale(trainer->net, trainer->dense_gradient, 1 / scale);
+    return SL_OK;
+}
+
 sl_status sl_trainer_collect(sl_trainer *trainer) {
     const sl_encoded *rows = &trainer->minibatch.rows;
     const float *const *embeddings = (const float *const *)trainer->weights.embeddings;
     sl_wide_collect(trainer->sparse, rows, trainer->logit_gradient);
     if (!trainer->net) return SL_OK;
-    SL_TRY(sl_net_trainer_backward(trainer->net, trainer->weights.dense, trainer->logit_gradient,
-                                   trainer->dense_gradient));
+    SL_TRY(collect_dense(trainer));
+    if (trainer->overflowed) return SL_OK;
     sl_embedding_collect(trainer->sparse, embeddings, rows, sl_net_trainer_input_gradient(trainer->net));
     return SL_OK;
 }
 
 void sl_trainer_apply(sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
-    double factor = rate_factor(trainer), number = (double)step_number(trainer) + 1;
+    /* Adam's moments know nothing of skipped steps. */
+    double factor = rate_factor(trainer), number = (double)(step_number(trainer) - trainer->precision.skipped) + 1;
     sl_step step = {.rate = (float)(spec->deep_rate * factor),
                     .l2 = (float)spec->deep_l2,
                     .beta1 = (float)spec->beta1,

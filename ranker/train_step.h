@@ -11,7 +11,8 @@
  * Changes nothing that a checkpoint holds.
  * Returns: the sum over the rows of weight * loss, and the sum of the weights. */
 sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weight_sum);
-/* Sums the gradients of the last forward: dense_gradient for the layers, sparse->gradients for the rest. */
+/* Sums the gradients of the last forward: dense_gradient for the layers, sparse->gradients for the rest. Under FP16 the
+ * loss scale is in none of them, and `overflowed` tells whether one is not finite. Such gradients are not applied. */
 sl_status sl_trainer_collect(sl_trainer *trainer);
 /* Steps every optimiser by the collected gradients. */
 void sl_trainer_apply(sl_trainer *trainer);

@@ -54,6 +54,46 @@ class Train(RankingTest):
         self.assertNotEqual(files[0], files[4])
         self.assertEqual(self.run_json("train", "spec.json", "clicks.csv", "-o", "m.slr", "--epochs", 2)["epochs"], 2)
 
+    def test_precisions(self):
+        seen = {}
+        for precision in ("f32", "bf16", "fp16", "auto"):
+            told = self.run_json("train", "spec.json", "clicks.csv", "-o", "m.slr", "--threads", 1, "--precision", precision)
+            self.assertIn(told["precision"], ("f32", "bf16") if precision == "auto" else (precision,))
+            self.assertGreater(told["auc"], 0.7)
+            self.assertEqual(told["loss_scale"], 65536 if precision == "fp16" else None)
+            self.assertEqual(told["skipped_steps"], 0)
+            self.assertFalse(told["emulated"] and precision in ("f32", "auto"))
+            seen[precision] = told["auc"]
+        self.assertEqual(len({seen["f32"], seen["bf16"], seen["fp16"]}), 3)
+        self.assertIn(seen["auto"], (seen["f32"], seen["bf16"]))
+        plain = self.run_ok("train", "spec.json", "clicks.csv", "-o", "m.slr", "--threads", 1)
+        self.assertNotIn("precision", plain)
+        static = self.run_ok("train", "spec.json", "clicks.csv", "-o", "m.slr", "--precision", "fp16", "--loss-scale", 512)
+        self.assertRegex(static, r"precision fp16(, emulated: .*)?; loss scale 512 at the end, 0 steps skipped\n")
+
+    def test_precisions_that_cannot_be(self):
+        def refuse(status, says, *options):
+            done = self.start("train", "spec.json", "clicks.csv", "-o", "m.slr", *options)
+            self.assertEqual((done.returncode, done.stdout), (status, ""))
+            self.assertIn(says, done.stderr)
+            self.assertFalse(os.path.exists(self.path("m.slr")))
+
+        refuse(2, "it takes f32|bf16|fp16|auto", "--precision", "int8")
+        refuse(2, "--loss-scale needs --precision fp16", "--loss-scale", 8)
+        refuse(2, "--loss-scale needs --precision fp16", "--precision", "bf16", "--loss-scale", 8)
+        refuse(1, "loss_scale is 0.5", "--precision", "fp16", "--loss-scale", 0.5)
+
+    def test_resuming_keeps_the_precision(self):
+        state = ("--threads", 1, "--checkpoint", "state.slr")
+        self.run_ok("train", "spec.json", "clicks.csv", "-o", "m.slr", *state, "--precision", "bf16", "--epochs", 2)
+        done = self.start("train", "spec.json", "clicks.csv", "-o", "n.slr", *state, "--resume", "--precision", "fp16")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a training in bf16, and fp16 is asked for", done.stderr)
+        told = self.run_json("train", "spec.json", "clicks.csv", "-o", "n.slr", *state, "--resume")
+        self.assertEqual(told["precision"], "bf16")
+        self.run_ok("train", "spec.json", "clicks.csv", "-o", "m.slr", "--threads", 1, "--precision", "bf16")
+        self.assertEqual(self.read("m.slr"), self.read("n.slr"))
+
     def test_progress_tells_each_epoch(self):
         done = self.start("train", "spec.json", "clicks.csv", "-o", "m.slr", "--progress")
         self.assertEqual(done.returncode, 0)

@@ -2,6 +2,7 @@
  * nothing touched behind the end. */
 #include "base/cpu.h"
 #include "base/random.h"
+#include "distance/codec/convert.h"
 #include "ranker/loops.h"
 #include "tests/support/check_main.h"
 #include "tests/support/net_reference.h"
@@ -331,6 +332,86 @@ START_TEST(dropout_by_rows) {
 }
 END_TEST
 
+static float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void check_rounding(const sl_loops *loops, sl_dtype type, const float *from, size_t n) {
+    uint16_t narrow[MOST + 1], expected[MOST];
+    float rounded[MOST + 1], value[MOST];
+    narrow[n] = 0xabcd;
+    rounded[n] = SENTINEL;
+    loops->narrow(from, n, type, narrow);
+    loops->round(from, n, type, rounded);
+    ck_assert(narrow[n] == 0xabcd && rounded[n] == SENTINEL);
+    sl_from_float(type, from, expected, n);
+    sl_to_float(type, expected, value, n);
+    for (size_t i = 0; i < n; i++) {
+        float back;
+        sl_to_float(type, &narrow[i], &back, 1);
+        if (isnan(from[i])) {
+            ck_assert(isnan(back) && isnan(rounded[i]));
+            continue;
+        }
+        ck_assert_msg(narrow[i] == expected[i], "%a becomes %#x, not %#x", (double)from[i], narrow[i], expected[i]);
+        ck_assert_mem_eq(&rounded[i], &value[i], sizeof *value);
+    }
+}
+
+/* Rounding is that of distance/codec, for numbers of every exponent, halves between two numbers, and their neighbours.
+ */
+START_TEST(rounding_to_16_bits) {
+    const sl_loops *loops = tier(_i);
+    if (!loops) return;
+    for (sl_dtype type = SL_F16; type <= SL_BF16; type = type == SL_F16 ? SL_BF16 : (sl_dtype)(SL_BF16 + 1)) {
+        uint32_t shift = type == SL_BF16 ? 16 : 13;
+        float values[MOST];
+        for (uint32_t exponent = 0; exponent < 256; exponent++) {
+            size_t n = 0;
+            for (uint32_t i = 0; i < 16; i++) {
+                uint32_t sign = (i & 1) << 31, digits = (uint32_t)sl_random_at(exponent, i) & (0x7fffffu >> shift);
+                uint32_t half = sign | exponent << 23 | digits << shift | 1u << (shift - 1);
+                values[n++] = float_of(half);
+                values[n++] = float_of(half - 1);
+                values[n++] = float_of(half + 1);
+                values[n++] = float_of(sign | exponent << 23 | ((uint32_t)sl_random_at(exponent, i + 99) & 0x7fffffu));
+            }
+            check_rounding(loops, type, values, n);
+        }
+        const float edges[] = {0,        -0.0f,    65504,           65519.996f, 65520,    -65520,
+                               1e30f,    INFINITY, -INFINITY,       NAN,        0x1p-14f, 0x1.ffcp-15f,
+                               0x1p-24f, 0x1p-25f, 0x1.000002p-25f, 0x1.8p-24f, 3.4e38f,  1e-45f};
+        check_rounding(loops, type, edges, sizeof edges / sizeof *edges);
+        for (size_t n = 0; n <= 67; n++)
+            check_rounding(loops, type, values + n % 4, n < 60 ? n : 60);
+    }
+}
+END_TEST
+
+START_TEST(unscaling_finds_what_is_not_finite) {
+    const sl_loops *loops = tier(_i);
+    if (!loops) return;
+    array values, before;
+    const float strange[] = {INFINITY, -INFINITY, NAN};
+    FOR_LENGTHS(n, shift) {
+        fill(&values, n, shift, 3e38, 1);
+        before = values;
+        ck_assert_int_ne(loops->unscale(values.at, n, 0.25f), 0);
+        ck_assert(guarded(&values));
+        for (size_t i = 0; i < n; i++)
+            ck_assert(values.at[i] == before.room[shift + i] * 0.25f);
+        for (size_t i = 0; i < n; i++) {
+            float kept = values.at[i];
+            values.at[i] = strange[i % 3];
+            ck_assert_int_eq(loops->unscale(values.at, n, 1), 0);
+            values.at[i] = kept;
+        }
+    }
+}
+END_TEST
+
 START_TEST(optimisers) {
     const sl_loops *loops = tier(_i);
     if (!loops) return;
@@ -427,6 +508,8 @@ int main(void) {
     tcase_add_loop_test(tests, backward_multiplies_and_sums, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, products, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, dropout_by_rows, 0, SL_ISA_COUNT);
+    tcase_add_loop_test(tests, rounding_to_16_bits, 0, SL_ISA_COUNT);
+    tcase_add_loop_test(tests, unscaling_finds_what_is_not_finite, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, optimisers, 0, SL_ISA_COUNT);
     tcase_add_loop_test(tests, codes_are_decoded, 0, 2 * SL_ISA_COUNT);
     return check_main("loops", &tests, 1);

@@ -281,10 +281,160 @@ START_TEST(nan_is_not_hidden) {
 }
 END_TEST
 
-static sl_status live(const sl_allocator *allocator, const sl_net_shape *shape, const float *weights) {
+/* ---------------------------------------------------------------------------------------------------------------
+ * Operands of 16 bits
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* BF16 and F16 by turns, and each unit of the last place. */
+static sl_dtype type_of(int i) {
+    return i % 2 ? SL_F16 : SL_BF16;
+}
+
+static double unit_of(sl_dtype type) {
+    return type == SL_F16 ? 0x1p-11 : 0x1p-8;
+}
+
+static double norm(const float *a, const float *b, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += pow((double)a[i] - (b ? (double)b[i] : 0), 2);
+    return sqrt(sum);
+}
+
+/* The gradients are those of F32 within some units of the last place, and not the same. */
+START_TEST(operands_of_16_bits) {
+    sl_dtype type = type_of(_i);
+    sl_net_shape shape = large;
+    shape.activation = (sl_activation)(_i / 2);
+    double dropout = shape.activation == SL_GELU ? 0.2 : 0;
+    fixture exact, rounded;
+    make_fixture(&exact, &shape, 101, 1, dropout);
+    make_fixture(&rounded, &shape, 101, 1, dropout);
+    ck_ok(sl_net_trainer_use(rounded.trainer, type));
+    ck_assert_int_eq(sl_net_trainer_emulates(rounded.trainer), !sl_net_multiplies(type));
+    ck_ok(forward_backward(&exact, 9, 4));
+    ck_ok(forward_backward(&rounded, 9, 4));
+    size_t inputs = exact.rows * exact.in, outputs = exact.rows * exact.outputs;
+    const float *by_inputs[] = {sl_net_trainer_input_gradient(exact.trainer),
+                                sl_net_trainer_input_gradient(rounded.trainer)};
+    double far[] = {norm(exact.logits, rounded.logits, outputs) / norm(exact.logits, NULL, outputs),
+                    norm(exact.gradient, rounded.gradient, exact.size) / norm(exact.gradient, NULL, exact.size),
+                    norm(by_inputs[0], by_inputs[1], inputs) / norm(by_inputs[0], NULL, inputs)};
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_double_gt(far[i], 0.01 * unit_of(type));
+        ck_assert_double_lt(far[i], 32 * unit_of(type));
+    }
+    free_fixture(&exact);
+    free_fixture(&rounded);
+}
+END_TEST
+
+/* Numbers that 16 bits hold are not rounded: the products are then those of F32 but for the order of their sums. */
+START_TEST(whole_numbers_stay_exact) {
+    const sl_net_shape shape = {2, {6, 5, 2}, SL_LINEAR};
+    fixture exact, rounded;
+    make_fixture(&exact, &shape, 9, 1, 0);
+    make_fixture(&rounded, &shape, 9, 1, 0);
+    ck_ok(sl_net_trainer_use(rounded.trainer, type_of(_i)));
+    fixture *both[] = {&exact, &rounded};
+    for (size_t b = 0; b < 2; b++) {
+        for (size_t i = 0; i < exact.size; i++)
+            both[b]->weights[i] = (float)((int)(i * 7 % 5) - 2);
+        for (size_t i = 0; i < exact.rows * exact.in; i++)
+            both[b]->inputs[i] = (float)((int)(i * 5 % 3) - 1);
+        for (size_t i = 0; i < exact.rows * exact.outputs; i++)
+            both[b]->output_gradient[i] = (float)((int)(i * 3 % 5) - 2) * 0.25f;
+        ck_ok(forward_backward(both[b], 0, 0));
+    }
+    ck_assert_mem_eq(exact.logits, rounded.logits, exact.rows * exact.outputs * sizeof(float));
+    ck_assert_mem_eq(exact.gradient, rounded.gradient, exact.size * sizeof(float));
+    ck_assert_mem_eq(sl_net_trainer_input_gradient(exact.trainer), sl_net_trainer_input_gradient(rounded.trainer),
+                     exact.rows * exact.in * sizeof(float));
+    free_fixture(&exact);
+    free_fixture(&rounded);
+}
+END_TEST
+
+/* Validation sees the model as it serves, whatever the steps are in. Taken back, F32 has its own bits again. */
+START_TEST(evaluation_is_f32) {
+    fixture exact, rounded;
+    make_fixture(&exact, &large, 37, 1, 0.5);
+    make_fixture(&rounded, &large, 37, 1, 0.5);
+    ck_ok(sl_net_trainer_use(rounded.trainer, type_of(_i)));
+    size_t bytes = exact.rows * exact.outputs * sizeof(float);
+    ck_ok(forward(&exact, 0, 0));
+    ck_ok(forward(&rounded, 3, 1));
+    memcpy(sl_net_trainer_input(rounded.trainer), rounded.inputs, rounded.rows * rounded.in * sizeof(float));
+    ck_ok(sl_net_trainer_evaluate(rounded.trainer, rounded.weights, rounded.rows, rounded.logits));
+    ck_assert_mem_eq(exact.logits, rounded.logits, bytes);
+    ck_assert_int_eq(sl_net_trainer_evaluate(rounded.trainer, rounded.weights, 38, rounded.logits), SL_EINVAL);
+    ck_ok(sl_net_trainer_use(rounded.trainer, SL_F32));
+    ck_assert_int_eq(sl_net_trainer_emulates(rounded.trainer), 0);
+    ck_ok(forward_backward(&exact, 3, 1));
+    ck_ok(forward_backward(&rounded, 3, 1));
+    ck_assert_mem_eq(exact.gradient, rounded.gradient, exact.size * sizeof(float));
+    free_fixture(&exact);
+    free_fixture(&rounded);
+}
+END_TEST
+
+START_TEST(threads_round_the_same) {
+    fixture one, two;
+    make_fixture(&one, &large, 403, 1, 0.25);
+    make_fixture(&two, &large, 403, 2, 0.25);
+    ck_ok(sl_net_trainer_use(one.trainer, type_of(_i)));
+    ck_ok(sl_net_trainer_use(two.trainer, type_of(_i)));
+    ck_ok(forward_backward(&one, 9, 4));
+    ck_ok(forward_backward(&two, 9, 4));
+    ck_assert_double_lt(norm(one.gradient, two.gradient, one.size), 0.01 * norm(one.gradient, NULL, one.size));
+    float *first = malloc(two.size * sizeof *first);
+    memcpy(first, two.gradient, two.size * sizeof *first);
+    for (size_t again = 0; again < 3; again++) {
+        ck_ok(forward_backward(&two, 9, 4));
+        ck_assert_mem_eq(first, two.gradient, two.size * sizeof *first);
+    }
+    free(first);
+    free_fixture(&one);
+    free_fixture(&two);
+}
+END_TEST
+
+/* A gradient that F16 cannot hold is found among the results, in whichever layer it overflows. */
+START_TEST(overflow_is_found) {
+    fixture f;
+    make_fixture(&f, &shapes[2], 5, 1, 0);
+    ck_ok(sl_net_trainer_use(f.trainer, SL_F16));
+    ck_ok(forward_backward(&f, 0, 0));
+    float *before = malloc(f.size * sizeof *before);
+    memcpy(before, f.gradient, f.size * sizeof *before);
+    ck_assert_int_ne(sl_net_trainer_unscale(f.trainer, f.gradient, 0.5f), 0);
+    for (size_t i = 0; i < f.size; i++)
+        ck_assert(f.gradient[i] == 0.5f * before[i]);
+    for (size_t i = 0; i < f.rows * f.outputs; i++)
+        f.output_gradient[i] *= 1e5f;
+    ck_ok(forward_backward(&f, 0, 0));
+    ck_assert_int_eq(sl_net_trainer_unscale(f.trainer, f.gradient, 0.5f), 0);
+    free(before);
+    free_fixture(&f);
+}
+END_TEST
+
+START_TEST(nan_is_not_hidden_by_16_bits) {
+    fixture f;
+    make_fixture(&f, &shapes[_i / 2], 20, 1, 0);
+    ck_ok(sl_net_trainer_use(f.trainer, type_of(_i)));
+    f.weights[0] = NAN;
+    ck_ok(forward_backward(&f, 1, 1));
+    ck_assert(isnan(f.logits[0]));
+    free_fixture(&f);
+}
+END_TEST
+
+static sl_status live(const sl_allocator *allocator, const sl_net_shape *shape, const float *weights, sl_dtype type) {
     sl_net_trainer *trainer = NULL;
     float logits[30], gradient[400], output_gradient[30] = {1};
     sl_status status = sl_net_trainer_create(shape, 10, 1, 0.1, allocator, &trainer);
+    if (status == SL_OK) status = sl_net_trainer_use(trainer, type);
     if (status == SL_OK) status = sl_net_trainer_forward(trainer, weights, 10, 1, 1, logits);
     if (status == SL_OK) status = sl_net_trainer_backward(trainer, weights, output_gradient, gradient);
     sl_net_trainer_free(trainer);
@@ -297,7 +447,7 @@ START_TEST(every_allocation_may_fail) {
     for (size_t fail_at = 1; status == SL_ENOMEM; fail_at++) {
         fault_allocator memory;
         fault_allocator_init(&memory, fail_at);
-        status = live(&memory.allocator, &shapes[_i], weights);
+        status = live(&memory.allocator, &shapes[_i], weights, (sl_dtype)_i);
         ck_assert_uint_eq(memory.live_blocks, 0);
         ck_assert_uint_lt(fail_at, 1000);
         if (fail_at < 4) ck_assert_int_eq(status, SL_ENOMEM);
@@ -338,6 +488,12 @@ int main(void) {
         tcase_add_test(tests, dropout_keeps_the_mean);
         tcase_add_loop_test(tests, dropout_has_its_gradient, 0, 3);
         tcase_add_loop_test(tests, nan_is_not_hidden, 0, 4);
+        tcase_add_loop_test(tests, operands_of_16_bits, 0, 8);
+        tcase_add_loop_test(tests, whole_numbers_stay_exact, 0, 2);
+        tcase_add_loop_test(tests, evaluation_is_f32, 0, 2);
+        tcase_add_loop_test(tests, threads_round_the_same, 0, 2);
+        tcase_add_test(tests, overflow_is_found);
+        tcase_add_loop_test(tests, nan_is_not_hidden_by_16_bits, 0, 8);
         tcase_add_loop_test(tests, every_allocation_may_fail, 0, 3);
     }
     return check_main("net training", &tests, 1);

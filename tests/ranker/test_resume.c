@@ -24,6 +24,7 @@
 static planted rows, other_rows;
 static scratch place;
 static size_t kill_at, steps;
+static sl_train_precision precision;
 
 void __real_sl_wide_apply(sl_sparse_trainer *trainer, float *wide, float *bias, double rate);
 void __wrap_sl_wide_apply(sl_sparse_trainer *trainer, float *wide, float *bias, double rate);
@@ -37,6 +38,7 @@ static void set_up(void) {
     planted_make(&rows, 300, 1);
     planted_make(&other_rows, 300, 2);
     scratch_open(&place);
+    precision = SL_TRAIN_DEFAULT;
 }
 
 static void tear_down(void) {
@@ -58,6 +60,7 @@ static sl_train_params checkpointed(size_t every, int resume) {
     params.checkpoint = place.path;
     params.checkpoint_steps = every;
     params.resume = resume;
+    params.precision = precision;
     return params;
 }
 
@@ -138,6 +141,10 @@ START_TEST(killed_at_every_step_it_goes_on_to_the_same_bits) {
     check_steps("\"column\": \"kind\", \"loss\": \"multiclass\"", "", GRAD, TRAIN ", \"schedule\": \"cosine\"", 4);
     check_steps("\"column\": \"value\", \"loss\": \"squared\"", "\"l1\": 0.01", NULL, TRAIN, 5);
     check_steps(CLICK, NULL, GRAD, "\"epochs\": 3, \"batch\": 50, \"validation\": 0", 5);
+    precision = SL_TRAIN_BF16;
+    check_steps(CLICK, "", ADAM, TRAIN, 4);
+    precision = SL_TRAIN_FP16;
+    check_steps(CLICK, "", ADAM, TRAIN, 4);
 }
 END_TEST
 
@@ -268,6 +275,52 @@ START_TEST(other_trainings_are_refused) {
 }
 END_TEST
 
+/* The precision and the loss scale are the checkpoint's, where no others are asked for. */
+START_TEST(the_precision_is_kept) {
+    char spec[PLANTED_SPEC];
+    planted_spec(spec, CLICK, "", ADAM, TRAIN, "");
+    const sl_train_precision kept[] = {SL_TRAIN_F32, SL_TRAIN_BF16, SL_TRAIN_FP16, SL_TRAIN_FP16};
+    const double scales[] = {0, 0, 0, 16};
+    const sl_train_precision unset[] = {SL_TRAIN_DEFAULT, SL_TRAIN_AUTO};
+    for (size_t k = 0; k < 4; k++) {
+        sl_train_params params = checkpointed(0, 0);
+        params.precision = kept[k];
+        params.loss_scale = scales[k];
+        outcome whole = train(spec, &params);
+        params.epochs = 1;
+        outcome part = train(spec, &params);
+        sl_ranker_free(part.ranker);
+        size_t size;
+        unsigned char *bytes = file_read(place.path, &size);
+        for (size_t u = 0; u < 2; u++) {
+            sl_train_params rest = checkpointed(0, 1);
+            rest.precision = unset[u];
+            outcome resumed = train(spec, &rest);
+            ck_assert_int_eq(resumed.report.precision, kept[k]);
+            ck_assert_double_eq(resumed.report.loss_scale, whole.report.loss_scale);
+            expect_same(&whole, &resumed);
+            sl_ranker_free(resumed.ranker);
+            file_write(place.path, bytes, size);
+        }
+        for (size_t other = 0; other < 4; other++) {
+            sl_train_params asked = checkpointed(0, 1);
+            sl_ranker *ranker;
+            asked.precision = kept[other];
+            asked.loss_scale = scales[other];
+            sl_status status = sl_ranker_train(spec, &rows.source, NULL, &asked, &ranker, NULL);
+            ck_assert_int_eq(status, other == k ? SL_OK : SL_EFORMAT);
+            if (other != k)
+                ck_assert_ptr_nonnull(
+                    strstr(sl_last_error(), kept[other] == kept[k] ? "loss scale" : sl_train_precision_name(kept[k])));
+            sl_ranker_free(ranker);
+            file_write(place.path, bytes, size);
+        }
+        free(bytes);
+        sl_ranker_free(whole.ranker);
+    }
+}
+END_TEST
+
 START_TEST(damaged_checkpoints_are_refused) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, "", ADAM, TRAIN, "");
@@ -322,11 +375,15 @@ START_TEST(checkpoints_are_checked) {
     ck_assert_uint_eq(section->kind, SL_SECTION_TRAINER);
     /* The best epoch is after the last; fewer weights than there are; a state that is no number. */
     const uint64_t large = 1000, none = 0, nan = 0x7fc00000;
+    /* An unknown precision; fp16 without a loss scale; a loss scale of f32; skipped steps of f32. */
+    const uint64_t unknown = 3, fp16 = 2, one = 0x3ff0000000000000;
     const struct {
         size_t at;
         const uint64_t *value;
         size_t width;
-    } lies[] = {{32, &large, 8}, {80, &none, 8}, {88, &none, 8}, {96, &none, 8}, {132, &nan, 4}};
+    } lies[] = {{32, &large, 8},  {80, &none, 8},     {88, &none, 8},  {96, &none, 8},
+                {132, &nan, 4},   {104, &unknown, 2}, {104, &fp16, 2}, {106, &large, 2},
+                {108, &large, 4}, {112, &one, 8},     {120, &large, 8}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         unsigned char *changed = file_read(place.path, &size);
         memcpy(changed + section->offset + lies[i].at, lies[i].value, lies[i].width);
@@ -379,6 +436,7 @@ int main(void) {
     tcase_add_test(all, cancelled_it_goes_on_to_the_same_bits);
     tcase_add_test(all, a_finished_training_is_only_opened);
     tcase_add_test(all, other_trainings_are_refused);
+    tcase_add_test(all, the_precision_is_kept);
     tcase_add_test(all, damaged_checkpoints_are_refused);
     tcase_add_test(all, checkpoints_are_checked);
     tcase_add_test(all, a_checkpoint_is_a_model);

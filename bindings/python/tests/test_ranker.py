@@ -47,6 +47,42 @@ def test_a_ranker_learns(data):
     assert rk.report.rows_per_s > 0 and rk.report.wide_nonzero > 0
 
 
+def test_precisions(data):
+    reports = {p: shortlist.Ranker.train(spec(), data, threads=1, precision=p).report for p in ("f32", "bf16", "fp16")}
+    for precision, report in reports.items():
+        assert report.precision == precision and report.skipped_steps == 0
+        assert report.loss_scale == (65536 if precision == "fp16" else None)
+        assert abs(report.valid_auc - reports["f32"].valid_auc) < 0.05
+    assert len({report.train_loss for report in reports.values()}) == 3
+    assert reports["f32"].emulated is False
+    auto = shortlist.Ranker.train(spec(), data, threads=1, precision="auto").report
+    assert auto.emulated is False
+    assert auto.train_loss == reports[auto.precision].train_loss
+    assert (auto.precision == "bf16") is not reports["bf16"].emulated
+    static = shortlist.Ranker.train(spec(), data, threads=1, precision="fp16", loss_scale=256).report
+    assert static.loss_scale == 256
+
+
+def test_precisions_that_cannot_be(data):
+    for bad in ("int8", "FP16", 16, ""):
+        with pytest.raises(ValueError, match="f32, bf16, fp16, auto"):
+            shortlist.Ranker.train(spec(), data, precision=bad)
+    for precision, scale in (("bf16", 8), (None, 8), ("fp16", 0.5), ("fp16", math.inf)):
+        with pytest.raises(ValueError, match="loss_scale"):
+            shortlist.Ranker.train(spec(), data, precision=precision, loss_scale=scale)
+
+
+def test_resuming_keeps_the_precision(data, tmp_path):
+    state = tmp_path / "state.slr"
+    shortlist.Ranker.train(spec(), data, threads=1, precision="bf16", checkpoint=state, epochs=1)
+    with pytest.raises(shortlist.Error, match="in bf16, and f32 is asked for"):
+        shortlist.Ranker.train(spec(), data, threads=1, precision="f32", checkpoint=state, resume=True)
+    resumed = shortlist.Ranker.train(spec(), data, threads=1, checkpoint=state, resume=True, epochs=2)
+    whole = shortlist.Ranker.train(spec(), data, threads=1, precision="bf16", epochs=2)
+    assert resumed.report.precision == "bf16"
+    np.testing.assert_array_equal(resumed.predict(data), whole.predict(data))
+
+
 def test_predictions_are_probabilities_and_do_not_depend_on_threads(rk, data):
     scores = rk.predict(data)
     assert scores.dtype == np.float32 and ((scores > 0) & (scores < 1)).all()
@@ -392,6 +428,7 @@ def test_python_runs_while_a_ranker_works(counter, data, tmp_path):
     scores = np.empty((10_000, 1), np.float32)
     core, text, name = rk._core, rk.spec_text, os.fsencode(tmp_path / "m.slr")
     options = {"threads": 1, "epochs": 1, "seed": 1, "checkpoint": None, "checkpoint_steps": 0, "resume": False}
+    options |= {"precision": 0, "loss_scale": 0.0}
     calls = {
         "train": lambda: shortlist._core.Ranker.train(text, table, None, options, None, None, None),
         "create": lambda: shortlist._core.Ranker.create(text, table, 1, None),

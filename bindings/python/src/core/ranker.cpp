@@ -84,6 +84,8 @@ nb::tuple Ranker::train(nb::str spec, nb::handle rows, nb::handle valid, nb::dic
     params.checkpoint = checkpoint.is_none() ? nullptr : path_text(nb::borrow<nb::bytes>(checkpoint));
     params.checkpoint_steps = nb::cast<size_t>(options["checkpoint_steps"]);
     params.resume = nb::cast<bool>(options["resume"]);
+    params.precision = static_cast<sl_train_precision>(nb::cast<int>(options["precision"]));
+    params.loss_scale = nb::cast<double>(options["loss_scale"]);
     find.attach(params);
     epochs.attach(params);
     progress.attach(params);

@@ -41,6 +41,10 @@ nb::dict dict_of(const sl_train_report &report) {
     out["epoch_s"] = report.epoch_s;
     out["rows_per_s"] = report.rows_per_s;
     out["wide_nonzero"] = report.wide_nonzero;
+    out["precision"] = sl_train_precision_name(report.precision);
+    out["emulated"] = report.emulated != 0;
+    out["loss_scale"] = report.precision == SL_TRAIN_FP16 ? nb::object(nb::float_(report.loss_scale)) : nb::none();
+    out["skipped_steps"] = report.skipped_steps;
     return out;
 }
 

@@ -28,6 +28,21 @@ Lookup = Union[Callable[[str, int], npt.ArrayLike], Index]
 """Gives the vector, (dim,), of an id for a feature: a function of (feature, id), or an Index that has the ids."""
 
 
+Precision = Literal["f32", "bf16", "fp16", "auto"]
+"""Numbers that the deep part's products multiply in training."""
+
+# As sl_train_precision has them; 0 is none.
+_PRECISIONS = ("f32", "bf16", "fp16", "auto")
+
+
+def _precision_number(precision: Precision | None) -> int:
+    if precision is None:
+        return 0
+    if precision not in _PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(_PRECISIONS)}, or None, not {precision!r}")
+    return 1 + _PRECISIONS.index(precision)
+
+
 @dataclass(frozen=True)
 class Epoch:
     """Results of one epoch of a training.
@@ -57,6 +72,10 @@ class TrainReport:
     read_s: seconds of fitting and encoding.
     epoch_s, rows_per_s: means over the epochs of this call.
     wide_nonzero: weights of the wide part that L1 left standing.
+    precision: precision that the deep part's products had; "f32" without a deep part.
+    emulated: whether the products were of rounded numbers, in f32, because the machine lacks the instructions.
+    loss_scale: under fp16, the scale at the end; else None.
+    skipped_steps: under fp16, steps whose gradients overflowed, those before a resumption too.
     """
 
     rows: int
@@ -70,6 +89,10 @@ class TrainReport:
     epoch_s: float
     rows_per_s: float
     wide_nonzero: int
+    precision: Literal["f32", "bf16", "fp16"]
+    emulated: bool
+    loss_scale: float | None
+    skipped_steps: int
 
 
 @dataclass(frozen=True)
@@ -353,6 +376,8 @@ class Ranker:
         checkpoint: StrPath | None = None,
         checkpoint_steps: int = 0,
         resume: bool = False,
+        precision: Precision | None = None,
+        loss_scale: float | None = None,
         lookup: Lookup | None = None,
         progress: Progress = False,
         on_epoch: Callable[[Epoch], object] | None = None,
@@ -366,6 +391,11 @@ class Ranker:
         checkpoint: file that the state is written to after every epoch.
         checkpoint_steps: also write the checkpoint after every so many mini-batches; 0: not.
         resume: training goes on from the checkpoint where it exists, to the same numbers.
+        precision: numbers that the deep part's products multiply; weights, sums and the model stay f32. "auto" takes
+            bf16 where the machine has its instructions, else f32. bf16 and fp16 are emulated where it lacks theirs, no
+            faster than f32. None: f32, or the checkpoint's. The report tells what was taken.
+        loss_scale: for fp16, a scale from 1 to 2**24 that never changes. None adapts it: 65536 at first, halved when
+            gradients overflow (the step is skipped), doubled after 2,000 good steps.
         lookup: vectors for vector features whose column holds ids: a function of (feature, id), or an Index.
         progress: True shows a bar. A function is called with (done, total) rows and cancels by returning True.
         on_epoch: function called with every Epoch. An exception from the function ends the training.
@@ -385,6 +415,8 @@ class Ranker:
             "checkpoint": None if checkpoint is None else os.fsencode(checkpoint),
             "checkpoint_steps": count("checkpoint_steps", checkpoint_steps),
             "resume": bool(resume),
+            "precision": _precision_number(precision),
+            "loss_scale": 0.0 if loss_scale is None else float(loss_scale),
         }
         rows = source(data, text)
         held_out = None if valid is None else source(valid, text)

@@ -1,0 +1,90 @@
+"""Measures training in bf16 and fp16 beside f32; see docs/internals/bench.md."""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import report  # noqa: E402
+from setting import commit, machine  # noqa: E402
+
+PRECISIONS = ("f32", "bf16", "fp16")
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="./dev bench mixed")
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help=argparse.SUPPRESS)
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"), help="folder of the data sets")
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("bench/results"),
+                        help="where mixed.json goes")
+    parser.add_argument("--rounds", type=int, default=200, help="of steps; the precisions take turns")
+    parser.add_argument("--seeds", type=int, default=10, help="of trainings on Adult")
+    parser.add_argument("--only", choices=("steps", "seeds"), help="measure one part anew, keep the other")
+    parser.add_argument("--quick", action="store_true", help="20 rounds and 2 seeds")
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.rounds, chosen.seeds = 20, 2
+    return chosen
+
+
+def run(command):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode != 0:
+        sys.exit(f"bench mixed: this failed: {' '.join(map(str, command))}")
+    return done.stdout
+
+
+def steps(chosen, work):
+    """Criteo's shape, 845-1024-512-256-1, in mini-batches of 512, on one thread."""
+    spec = work / "criteo.json"
+    shape = json.loads((HERE.parent / "rank" / "criteo.json").read_text())
+    spec.write_text(json.dumps({**shape, "train": {"epochs": 1, "batch": 512, "validation": 0}}))
+    printed = run([chosen.build / "bench" / "mixed" / "bench_mixed", spec,
+                   chosen.data / "clicks-50000-1" / "train.tsv", chosen.rounds, *PRECISIONS])
+    return [json.loads(line) for line in printed.splitlines()]
+
+
+def seeds(chosen, work):
+    events, model = [], work / "adult.slr"
+    program, data = chosen.build / "shortlist", chosen.data / "adult"
+    for seed in range(1, chosen.seeds + 1):
+        for precision in PRECISIONS:
+            trained = json.loads(run([program, "train", HERE.parents[1] / "examples" / "specs" / "adult.json",
+                                      data / "train.csv", "-o", model, "--seed", seed, "--precision", precision,
+                                      "--threads", 1, "--json"]))
+            judged = json.loads(run([program, "evaluate", model, data / "test.csv", "--json"]))
+            events.append({"event": "seed", "seed": seed, "precision": precision, "emulated": trained["emulated"],
+                           "auc": judged["auc"], "logloss": judged["logloss"], "epochs": trained["epochs"],
+                           "skipped_steps": trained["skipped_steps"]})
+            print(json.dumps(events[-1]), file=sys.stderr)
+    return events
+
+
+PARTS = {"steps": steps, "seeds": seeds}
+
+
+def main():
+    chosen = options()
+    work = chosen.build / "bench" / "mixed"
+    work.mkdir(parents=True, exist_ok=True)
+    chosen.results.mkdir(parents=True, exist_ok=True)
+    path = chosen.results / ("mixed-part.json" if chosen.quick else "mixed.json")
+    parts = json.loads(path.read_text())["parts"] if chosen.only and path.exists() else {}
+    for name in [chosen.only] if chosen.only else PARTS:
+        about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                 "commit": commit(), "machine": machine()}
+        parts[name] = {**about, "events": PARTS[name](chosen, work)}
+    summary = report.summarise([event for part in parts.values() for event in part["events"]])
+    path.write_text(json.dumps({"summary": summary, "parts": parts}, indent=1) + "\n")
+    print(report.table(about, summary))
+
+
+if __name__ == "__main__":
+    main()
