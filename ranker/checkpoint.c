@@ -21,7 +21,9 @@ typedef struct trainer_record {
     double loss_sum, weight_sum;
     double best_train_loss, best_valid_loss, best_valid_auc;
     uint64_t weights, dense_states, sparse_states; /* floats */
-    uint64_t reserved[3];
+    uint32_t course_crc;                           /* of the trainer */
+    uint32_t reserved;
+    uint64_t reserved_more[2];
 } trainer_record;
 static_assert(sizeof(trainer_record) == 128, "trainer_record");
 
@@ -115,6 +117,7 @@ static void fill_record(const sl_checkpoint *checkpoint, const sl_trainer *train
     const sl_train_position *position = &trainer->position;
     *parts.head = (trainer_record){.spec_crc = checkpoint->spec_crc,
                                    .rows_crc = checkpoint->rows_crc,
+                                   .course_crc = trainer->course_crc,
                                    .seed = trainer->spec->seed,
                                    .epoch = position->epoch,
                                    .minibatch = position->minibatch,
@@ -171,6 +174,8 @@ static sl_status check_record(const sl_checkpoint *checkpoint, const sl_trainer 
     const trainer_record *head = parts->head;
     if (head->spec_crc != checkpoint->spec_crc) return other_training(checkpoint->path, "another spec");
     if (head->seed != trainer->spec->seed) return other_training(checkpoint->path, "another seed");
+    if (head->course_crc != trainer->course_crc)
+        return other_training(checkpoint->path, "another teacher, start model, pruning or rate scale");
     if (head->rows_crc != checkpoint->rows_crc) return other_training(checkpoint->path, "other rows");
     int unlike = head->weights != parts->weight_count || head->dense_states != parts->dense_count ||
                  head->sparse_states != parts->sparse_count;

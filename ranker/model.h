@@ -58,4 +58,7 @@ void sl_shape_of(const sl_features *features, sl_net_shape *out);
 sl_status sl_ranker_make(sl_features *features, sl_weights *weights, const sl_allocator *allocator, sl_ranker **out);
 sl_ranker *sl_ranker_retain(sl_ranker *ranker);
 
+/* predict.c: computes the logits (rows, outputs) of a checked table. */
+sl_status sl_predictor_logits(sl_predictor *predictor, const sl_table *table, float *logits);
+
 #endif

@@ -139,7 +139,9 @@ sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
                            .first_width = shape->layers ? shape->width[1] : 0,
                            .wide_size = features->wide_size,
                            .spec = features->spec->text,
-                           .uses_onednn = sl_net_has_onednn()};
+                           .uses_onednn = sl_net_has_onednn(),
+                           .multiply_adds = sl_net_multiply_adds(shape),
+                           .dense_zeros = sl_net_zeros(shape, ranker->weights.dense)};
     for (size_t t = 0; t < ranker->tensor_count; t++)
         info.parameters += ranker->tensors[t].rows * ranker->tensors[t].columns;
     /* The layers' weights are there twice: by name, and in the layout that predictions read. */
