@@ -25,7 +25,17 @@ from ._errors import Error
 from ._exact import exact
 from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open, snapshot
 from ._items import Items, ItemsCheckReport
-from ._ranker import Encoded, Epoch, Feature, Metrics, Ranker, RankerCheckReport, RankerInfo, TrainReport
+from ._ranker import (
+    Encoded,
+    Epoch,
+    Feature,
+    Metrics,
+    PruneReport,
+    Ranker,
+    RankerCheckReport,
+    RankerInfo,
+    TrainReport,
+)
 from ._recommend import Recommendations, Recommender, recommend
 from ._system import SystemInfo, cpu
 
@@ -44,6 +54,7 @@ __all__ = [
     "ItemsCheckReport",
     "Metrics",
     "NumaPages",
+    "PruneReport",
     "Ranker",
     "RankerCheckReport",
     "RankerInfo",
