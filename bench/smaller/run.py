@@ -6,6 +6,7 @@ Each model is measured once, on the test rows.
 """
 
 import argparse
+import concurrent.futures
 import datetime
 import json
 import pathlib
@@ -33,6 +34,7 @@ def options():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=10, help="of each training, at most")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="seeds at a time")
     return parser.parse_args()
 
 
@@ -50,11 +52,10 @@ class Trainings:
 
     def measured(self, model, report):
         tested = self.call("evaluate", model, self.test, "--threads", self.chosen.threads)
-        seconds = report["epoch_s"] * report["epochs"]
         size = self.call("info", model)
         return {"auc": tested["auc"], "logloss": tested["logloss"], "multiply_adds": size["multiply_adds"],
                 "parameters": size["parameters"], "bytes": size["bytes"], "dense_zeros": size["dense_zeros"],
-                "train_s": seconds}
+                "epochs": report["epochs"], "best_epoch": report["best_epoch"]}
 
     def spec(self, hidden):
         made = json.loads((ROOT / "examples" / "specs" / f"{self.chosen.set}.json").read_text(encoding="utf-8"))
@@ -117,11 +118,15 @@ def table(made):
 
 def main():
     chosen = options()
-    runs = []
-    for seed in range(1, chosen.seeds + 1):
+
+    def run(seed):
         with tempfile.TemporaryDirectory() as folder:
-            runs.append(Trainings(chosen, pathlib.Path(folder), seed).every())
-        print(f"seed {seed}: " + ", ".join(f"{name} {one['auc']:.5f}" for name, one in runs[-1].items()), flush=True)
+            found = Trainings(chosen, pathlib.Path(folder), seed).every()
+        print(f"seed {seed}: " + ", ".join(f"{name} {one['auc']:.5f}" for name, one in found.items()), flush=True)
+        return found
+
+    with concurrent.futures.ThreadPoolExecutor(chosen.jobs) as pool:
+        runs = list(pool.map(run, range(1, chosen.seeds + 1)))
     made = summary(runs)
     table(made)
     chosen.results.mkdir(parents=True, exist_ok=True)
