@@ -153,6 +153,7 @@ class Smaller(RankingTest):
         measured = self.run_json("evaluate", "small.slr", "test.csv")
         self.assertAlmostEqual(told["eval"]["auc"], measured["auc"], places=6)
         self.assertGreater(told["eval"]["auc"], told["eval_before"]["auc"] - 0.03)
+        self.assertTrue(0 < told["eval"]["row_us"] < 1e4 and 0 < told["eval_before"]["row_us"] < 1e4)
         said = self.run_ok("prune", "large.slr", "-o", "norm.slr", "--units", 0.25, "--criterion", "norm")
         self.assertRegex(said, r"norm\.slr: hidden layers of \d+ \d+ units; before, of 16 8")
         self.assertEqual(self.run_json("info", "norm.slr")["features"], info["features"])
