@@ -280,6 +280,10 @@ sl_status sl_ranker_prune(const sl_ranker *ranker, const sl_rows *train, const s
     SL_TRY(read_all_params(&p, params, training));
     sl_status status = prune(&p, out);
     if (status == SL_OK && report) status = fill_report(&p, *out, report);
+    if (status != SL_OK) {
+        sl_ranker_free(*out);
+        *out = NULL;
+    }
     sl_mem_free(&p.allocator, p.importance, p.units * sizeof *p.importance);
     sl_mem_free(&p.allocator, p.kept, p.units);
     return status;
