@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How well distilled and pruned models rank beside the large one that they come from (--set adult|flights, --seeds N).
-# Trains with the command and leaves the figures in bench/results/smaller.json.
+# Trains with the command and leaves the figures in bench/results/smaller-SET.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

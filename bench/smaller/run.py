@@ -22,6 +22,7 @@ from setting import commit, machine  # noqa: E402
 
 LARGE, SMALL = [1024, 512, 256], [448, 192, 96]
 BOUND, SHARE = 0.001, 0.25
+WAYS = ("labels", "distilled", "taylor", "norm", "weights")
 
 
 def options():
@@ -30,10 +31,11 @@ def options():
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data", help="folder of the data sets")
     parser.add_argument("--command", type=pathlib.Path, default=ROOT / "build" / "shortlist")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results",
-                        help="where smaller.json goes")
+                        help="where smaller-SET.json goes")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=10, help="of each training, at most")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="of making smaller models")
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time")
     return parser.parse_args()
 
@@ -79,14 +81,15 @@ class Trainings:
 
     def every(self):
         large, figures = self.learn("large", LARGE)
-        found = {"large": figures}
-        _, found["small, labels alone"] = self.learn("plain", SMALL)
-        _, found["small, distilled"] = self.learn("distilled", SMALL, "--teacher", large)
-        found["pruned of units, by taylor"] = self.prune("taylor", large, "--multiply-adds", 1 - SHARE, "--multiple", 16)
-        found["pruned of units, by norm"] = self.prune("norm", large, "--multiply-adds", 1 - SHARE, "--multiple", 16,
-                                                       "--criterion", "norm")
-        found["weights, 0.8 are 0"] = self.prune("weights", large, "--weights", 0.8)
-        return found
+        units = ("--multiply-adds", 1 - SHARE, "--multiple", 16)
+        ways = {
+            "labels": ("small, labels alone", lambda: self.learn("plain", SMALL)[1]),
+            "distilled": ("small, distilled", lambda: self.learn("distilled", SMALL, "--teacher", large)[1]),
+            "taylor": ("pruned of units, by taylor", lambda: self.prune("taylor", large, *units)),
+            "norm": ("pruned of units, by norm", lambda: self.prune("norm", large, *units, "--criterion", "norm")),
+            "weights": ("weights, 0.8 are 0", lambda: self.prune("weights", large, "--weights", 0.8)),
+        }
+        return {"large": figures, **{name: make() for way, (name, make) in ways.items() if way in self.chosen.ways}}
 
 
 def summary(runs):
@@ -130,7 +133,7 @@ def main():
     made = summary(runs)
     table(made)
     chosen.results.mkdir(parents=True, exist_ok=True)
-    (chosen.results / "smaller.json").write_text(json.dumps({
+    (chosen.results / f"smaller-{chosen.set}.json").write_text(json.dumps({
         "date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(), "set": chosen.set,
         "epochs": chosen.epochs, "large": LARGE, "small": SMALL, "bound": BOUND, "share": SHARE, "models": made,
         "runs": runs}, indent=1) + "\n", encoding="utf-8")
