@@ -140,6 +140,8 @@ static void json_model(const char *path, const sl_ranker *ranker, const sl_ranke
     json_close_array(&json);
     json_count(&json, "parameters", info->parameters);
     json_count(&json, "bytes", info->bytes);
+    json_count(&json, "multiply_adds", info->multiply_adds);
+    json_count(&json, "dense_zeros", info->dense_zeros);
     json_count(&json, "wide_size", info->wide_size);
     json_count(&json, "deep_inputs", info->deep_inputs);
     json_count(&json, "layers", info->layers);
@@ -162,12 +164,13 @@ static void print_model(const char *path, const sl_ranker *ranker, const sl_rank
     sl_layer_info layer = {.struct_size = sizeof layer};
     printf("%s: a model, %s loss, %zu outputs; %zu parameters, %s in memory\n", path, loss_names[info->loss],
            info->outputs, info->parameters, text_of_size(info->bytes).text);
-    printf("wide part of %zu weights, deep part of %zu inputs and %zu layers\n\n", info->wide_size, info->deep_inputs,
+    printf("wide part of %zu weights, deep part of %zu inputs and %zu layers\n", info->wide_size, info->deep_inputs,
            info->layers);
     for (size_t i = 0; i < info->layers && sl_ranker_get_layer(ranker, i, &layer) == SL_OK; i++)
         print_layer(&layer);
-    printf("%s  %-24s %-6s %-5s %10s %5s  %s\n", info->layers ? "\n" : "", "feature", "form", "side", "size", "dim",
-           "part");
+    printf("%zu multiply-adds a row in the layers, %zu of their weights are 0\n\n", info->multiply_adds,
+           info->dense_zeros);
+    printf("  %-24s %-6s %-5s %10s %5s  %s\n", "feature", "form", "side", "size", "dim", "part");
     for (size_t i = 0; i < info->features && sl_ranker_get_feature(ranker, i, &feature) == SL_OK; i++)
         printf("  %-24s %-6s %-5s %10zu %5zu  %s\n", feature.name, form_names[feature.form], side_names[feature.side],
                feature.form == SL_FORM_DENSE ? feature.width : feature.size,

@@ -4,6 +4,7 @@
 #include "cli/progress.h"
 #include "cli/ranking.h"
 #include "cli/system.h"
+#include "cli/teaching.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +13,8 @@
 #include <sys/stat.h>
 
 typedef struct train_options {
-    const char *output, *valid, *checkpoint, *index;
+    const char *output, *valid, *checkpoint, *index, *init;
+    teaching teaching;
     size_t epochs, seed, threads, checkpoint_steps;
     int resume, progress, json;
     int precision;     /* a sl_train_precision but for DEFAULT, less SL_TRAIN_F32; -1: none is given */
@@ -27,7 +29,7 @@ typedef struct train_state {
     lookup lookup;
     progress progress;
     struct stat before; /* of the checkpoint before the work; st_ino 0: there was none */
-    sl_ranker *ranker;
+    sl_ranker *ranker, *init, *teacher;
     sl_train_report report;
     double save_s;
 } train_state;
@@ -68,6 +70,8 @@ static int train_ranker(train_state *state) {
     params.seed = options->seed;
     if (options->precision >= 0) params.precision = (sl_train_precision)(SL_TRAIN_F32 + options->precision);
     if (options->loss_scale >= 0) params.loss_scale = options->loss_scale;
+    params.init = state->init;
+    teach(&options->teaching, state->teacher, &params);
     params.lookup = lookup_callback(&state->lookup, &params.lookup_ctx);
     params.epoch = print_epoch;
     params.epoch_ctx = &state->progress;
@@ -102,6 +106,8 @@ static void print_json(const train_state *state, const sl_ranker_info *info, con
     json_count(&json, "rows", report->rows);
     json_count(&json, "valid_rows", report->valid_rows);
     json_count(&json, "parameters", info->parameters);
+    json_count(&json, "bytes", info->bytes);
+    json_count(&json, "multiply_adds", info->multiply_adds);
     json_count(&json, "wide_nonzero", report->wide_nonzero);
     json_text(&json, "precision", sl_train_precision_name(report->precision));
     json_flag(&json, "emulated", report->emulated);
@@ -153,8 +159,12 @@ static int print_result(const train_state *state) {
 
 static int check_outputs(const train_state *state) {
     const train_options *options = state->options;
-    const char *const inputs[] = {state->spec_path, state->data_path,
-                                  options->valid ? options->valid : state->spec_path, options->index, NULL};
+    const char *named[] = {state->spec_path, state->data_path, options->valid,
+                           options->index,   options->init,    options->teaching.teacher};
+    const char *inputs[sizeof named / sizeof *named + 1] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (named[i]) inputs[count++] = named[i];
     int status = output_check(options->output, inputs);
     if (status != EXIT_DONE || !options->checkpoint) return status;
     if (strcmp(options->checkpoint, options->output) == 0)
@@ -174,6 +184,8 @@ static int train(train_state *state) {
     if (status == EXIT_DONE && options->valid)
         status = csv_open(&state->valid, options->valid, state->spec, state->spec_path);
     if (status == EXIT_DONE) status = lookup_open(&state->lookup, options->index);
+    if (status == EXIT_DONE) status = open_optional(options->init, &state->init);
+    if (status == EXIT_DONE) status = open_optional(options->teaching.teacher, &state->teacher);
     if (status == EXIT_DONE) status = train_ranker(state);
     if (status == EXIT_DONE)
         status =
@@ -182,16 +194,20 @@ static int train(train_state *state) {
 }
 
 static int run_train(const command *self, int argc, char **argv) {
-    train_options options = {.precision = -1, .loss_scale = -1};
+    train_options options = {.precision = -1, .loss_scale = -1, .teaching = TEACHING_DEFAULT};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (!options.checkpoint && (options.resume || options.checkpoint_steps))
         return report_usage("--%s needs --checkpoint FILE", options.resume ? "resume" : "checkpoint-steps");
     if (options.loss_scale >= 0 && options.precision + SL_TRAIN_F32 != SL_TRAIN_FP16)
         return report_usage("--loss-scale needs --precision fp16");
+    int usage = teaching_check(&options.teaching);
+    if (usage != EXIT_DONE) return usage;
     train_state state = {.options = &options, .spec_path = paths[0], .data_path = paths[1]};
     int status = train(&state);
     sl_ranker_free(state.ranker);
+    sl_ranker_free(state.init);
+    sl_ranker_free(state.teacher);
     lookup_close(&state.lookup);
     csv_close(&state.valid);
     csv_close(&state.data);
@@ -214,6 +230,11 @@ static const option train_table[] = {
      "the spec's."},
     OPTION_THREADS(train_options, "Threads to train with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
                                   "gives."),
+    {0, "init", OPTION_TEXT, "MODEL", 0, offsetof(train_options, init),
+     "Begin with this model's weights and with its features as they were fitted. SPEC.json has the same label, "
+     "features "
+     "and layers; the rest may differ."},
+    OPTION_TEACHING(train_options, teaching),
     {0, "checkpoint", OPTION_TEXT, "FILE", 0, offsetof(train_options, checkpoint),
      "Keep the training's state here after each epoch, so that it can go on after a failure. Without it nothing is "
      "kept."},
@@ -238,20 +259,26 @@ const command command_train = {
     .name = "train",
     .summary = "train a model that ranks",
     .synopsis = "shortlist train SPEC.json DATA.csv -o MODEL [--valid CSV] [--epochs N] [--seed N] [--threads N] "
+                "[--init MODEL] [--teacher MODEL] [--temperature T] [--soft SHARE] [--rate-scale FACTOR] "
                 "[--checkpoint FILE] [--checkpoint-steps N] [--resume] [--precision f32|bf16|fp16|auto] "
                 "[--loss-scale X] [--index INDEX] [--progress] [--json]",
-    .description = "Trains a wide & deep model on the rows of DATA.csv. SPEC.json names the label, the features and "
-                   "the two parts of the model; docs/SPEC.md describes its keys. Statistics and vocabularies that are "
-                   "fitted to the rows become part of MODEL. Later rows go through the same features.\n"
-                   "On a terminal, or with --progress, each epoch's losses are printed on stderr as it ends. The model "
-                   "is that of the epoch with the best validation loss.\n"
-                   "Ctrl-C ends the training and writes no model; with --checkpoint, --resume can go on with it. A "
-                   "loss that is not finite ends the training as well, and the last checkpoint stays. One row, or "
-                   "labels of one class alone, are refused: nothing is learned from them.\n",
+    .description =
+        "Trains a wide & deep model on the rows of DATA.csv. SPEC.json names the label, the features and "
+        "the two parts of the model; docs/SPEC.md describes its keys. Statistics and vocabularies that are "
+        "fitted to the rows become part of MODEL. Later rows go through the same features.\n"
+        "With --teacher, the model also learns the scores of a larger one: a small model can so become better "
+        "than by labels alone. With --soft 1, DATA.csv needs no labels: any rows that the teacher can score "
+        "will do, such as the candidates of requests.\n"
+        "On a terminal, or with --progress, each epoch's losses are printed on stderr as it ends. The model "
+        "is that of the epoch with the best validation loss.\n"
+        "Ctrl-C ends the training and writes no model; with --checkpoint, --resume can go on with it. A "
+        "loss that is not finite ends the training as well, and the last checkpoint stays. One row, or "
+        "labels of one class alone, are refused: nothing is learned from them.\n",
     .examples = "shortlist train spec.json adult.csv -o model.slr\n"
                 "shortlist train spec.json clicks.csv -o model.slr --valid later.csv --checkpoint state.slr --resume\n"
                 "shortlist train spec.json adult.csv -o model.slr --epochs 20 --seed 7 --json\n"
-                "shortlist train spec.json clicks.csv -o model.slr --precision auto\n",
+                "shortlist train small.json adult.csv -o small.slr --teacher model.slr --temperature 2 --soft 0.7\n"
+                "shortlist train spec.json today.csv -o today.slr --init model.slr --rate-scale 0.1\n",
     .operands = operands,
     .options = train_table,
     .run = run_train,

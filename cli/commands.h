@@ -21,6 +21,7 @@ extern const command command_cpu;
 extern const command command_train;
 extern const command command_predict;
 extern const command command_quantize;
+extern const command command_prune;
 extern const command command_evaluate;
 extern const command command_items;
 extern const command command_recommend;

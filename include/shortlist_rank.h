@@ -149,6 +149,11 @@ typedef struct sl_train_params {
     void *progress_ctx;
     sl_train_precision precision;
     double loss_scale; /* FP16: 1 to 2^24, static; 0: from 2^16, halved on overflow, doubled after 2,000 good steps */
+    const sl_ranker *init;    /* begin with its fitted features and weights; NULL: fit and draw them */
+    const sl_ranker *teacher; /* distil it (arXiv 1503.02531); NULL: labels alone */
+    double temperature;       /* divides both models' logits in the soft loss; default 2; squared loss has none */
+    double soft;              /* share of the soft loss, 0 to 1; default 0.7; 1: rows need no labels */
+    double rate_scale;        /* multiplies the spec's rates; default 1 */
 } sl_train_params;
 
 SL_API const char *sl_train_precision_name(sl_train_precision precision); /* "bf16"; "?": none */
@@ -173,7 +178,13 @@ typedef struct sl_train_report {
  * bytes a feature and row. valid NULL: the spec's share of train. report may be NULL. Errors: SL_EINVAL (the spec, by
  * its key; fewer than 2 rows; precision, loss_scale), SL_EVALUE (one class alone; a loss not finite, or gradients that
  * always overflow: the last good checkpoint stays), SL_ELIMIT (a vocabulary), SL_EUNSUPPORTED, the checkpoint's,
- * SL_EFORMAT (another training's, or in another precision). */
+ * SL_EFORMAT (another training's, or in another precision).
+ *
+ * With init, spec has init's "label", "features" and layers, or is NULL: init's own. With a teacher, train is read a
+ * third time, by the teacher's columns. The teacher has the same loss and classes, else SL_EINVAL. The loss of a row is
+ * (1 - soft) times that of its label and soft * temperature^2 times the cross entropy with the teacher's probabilities.
+ * Under squared loss the latter is the squared distance from the teacher's value. With soft 1, neither labels nor
+ * weights are read, and validation compares with the teacher. */
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
@@ -233,14 +244,64 @@ typedef struct sl_ranker_info {
     size_t first_width;
     size_t wide_size;
     size_t parameters;
-    size_t bytes;      /* in memory, with vocabularies */
-    const char *spec;  /* JSON text, the ranker's */
-    int uses_onednn;   /* 0: plain C predicts */
-    size_t embeddings; /* tables */
+    size_t bytes;         /* in memory, with vocabularies */
+    const char *spec;     /* JSON text, the ranker's */
+    int uses_onednn;      /* 0: plain C predicts */
+    size_t embeddings;    /* tables */
+    size_t multiply_adds; /* of the dense layers, a row */
+    size_t dense_zeros;   /* weights of the dense layers that are 0 */
 } sl_ranker_info;
 SL_API SL_MUST_USE sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out);
 /* Output i's label ("" for regression), owned by the ranker. NULL out of range. */
 SL_API const char *sl_ranker_class(const sl_ranker *ranker, size_t i);
+
+/* ---- Smaller models */
+
+/* Importance of a hidden unit. */
+typedef enum sl_prune_criterion {
+    SL_PRUNE_TAYLOR = 0, /* squared first-order change of the loss without it (arXiv 1906.10771) */
+    SL_PRUNE_NORM = 1    /* norm of its weights in, times that of its weights out; needs no rows */
+} sl_prune_criterion;
+
+typedef struct sl_prune_params {
+    size_t struct_size;
+    double units;         /* share of hidden units to cut, 0 (default) to below 1 */
+    double multiply_adds; /* in place of units: cut units until at least this share of multiply-adds is gone */
+    double weights;       /* share of the dense layers' weights to set to 0 */
+    double weights_end;   /* share of the fine-tuning's steps after which all of these are 0; default 0.5 */
+    sl_prune_criterion criterion;
+    int per_layer;   /* nonzero: each layer loses the same share; 0 (default): the least important of all layers */
+    size_t multiple; /* widths are rounded up to multiples of it; default 1 */
+    size_t rows;     /* training rows that TAYLOR looks at; default 65,536; 0: all */
+} sl_prune_params;
+SL_API void sl_prune_params_init_sized(sl_prune_params *params, size_t struct_size);
+#define sl_prune_params_init(params) sl_prune_params_init_sized((params), sizeof *(params))
+
+#define SL_PRUNE_LAYERS 8u
+
+typedef struct sl_prune_report {
+    size_t struct_size;
+    size_t hidden_layers;
+    size_t hidden_before[SL_PRUNE_LAYERS], hidden[SL_PRUNE_LAYERS]; /* widths */
+    size_t parameters_before, parameters;
+    size_t bytes_before, bytes;                 /* in memory */
+    size_t multiply_adds_before, multiply_adds; /* zeros count: a dense product is not faster by them */
+    size_t dense_weights, dense_zeros;
+    size_t rows, valid_rows, epochs, best_epoch; /* of the fine-tuning */
+    /* Of the validation rows: before, after cutting units, and at last. NaN without such rows; AUC but for logistic. */
+    double valid_loss_before, valid_loss_cut, valid_loss;
+    double valid_auc_before, valid_auc_cut, valid_auc;
+    double importance_s, read_s, epoch_s;
+} sl_prune_report;
+
+/* Makes a smaller model of a trained one: cuts hidden units, which makes layers narrower, or sets weights to 0, or
+ * both. Then trains it on by the ranker's spec and `training`, which may have a teacher but no init. Weights are set to
+ * 0 while it trains, by the cubic schedule of arXiv 1710.01878, the smallest first. They stay 0. train NULL: cuts at
+ * once and does not train; units by NORM only. report may be NULL. Errors: as of sl_ranker_train; SL_EINVAL (nothing to
+ * cut, no deep part, a share that cannot be reached). */
+SL_API SL_MUST_USE sl_status sl_ranker_prune(const sl_ranker *ranker, const sl_rows *train, const sl_rows *valid,
+                                             const sl_prune_params *params, const sl_train_params *training,
+                                             sl_ranker **out, sl_prune_report *report);
 
 /* ---- Exchange with other formats: outputs point into the ranker */
 

@@ -65,6 +65,23 @@ sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows 
     return absent();
 }
 
+void sl_prune_params_init_sized(sl_prune_params *params, size_t struct_size) {
+    no_params(params, struct_size);
+}
+
+sl_status sl_ranker_prune(const sl_ranker *ranker, const sl_rows *train, const sl_rows *valid,
+                          const sl_prune_params *params, const sl_train_params *training, sl_ranker **out,
+                          sl_prune_report *report) {
+    (void)ranker;
+    (void)train;
+    (void)valid;
+    (void)params;
+    (void)training;
+    (void)report;
+    if (out) *out = NULL;
+    return absent();
+}
+
 sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train_params *params, sl_ranker **out) {
     (void)spec;
     (void)rows;

@@ -21,9 +21,10 @@ typedef struct trainer_record {
     double loss_sum, weight_sum;
     double best_train_loss, best_valid_loss, best_valid_auc;
     uint64_t weights, dense_states, sparse_states; /* floats */
-    uint16_t precision;                            /* one of saved_precisions; 0 in files of before there were others */
-    uint16_t static_scale;
-    uint32_t good_steps;
+    uint8_t precision;                             /* one of saved_precisions; 0 in files of before there were others */
+    uint8_t static_scale;
+    uint16_t good_steps;
+    uint32_t course_crc; /* of the trainer */
     double loss_scale;
     uint64_t skipped;
 } trainer_record;
@@ -122,6 +123,7 @@ static void fill_record(const sl_checkpoint *checkpoint, const sl_trainer *train
     const sl_precision_state *precision = &trainer->precision;
     *parts.head = (trainer_record){.spec_crc = checkpoint->spec_crc,
                                    .rows_crc = checkpoint->rows_crc,
+                                   .course_crc = trainer->course_crc,
                                    .seed = trainer->spec->seed,
                                    .epoch = position->epoch,
                                    .minibatch = position->minibatch,
@@ -134,9 +136,9 @@ static void fill_record(const sl_checkpoint *checkpoint, const sl_trainer *train
                                    .weights = parts.weight_count,
                                    .dense_states = parts.dense_count,
                                    .sparse_states = parts.sparse_count,
-                                   .precision = (uint16_t)(precision->precision - SL_TRAIN_F32),
-                                   .static_scale = (uint16_t)precision->is_static,
-                                   .good_steps = precision->good_steps,
+                                   .precision = (uint8_t)(precision->precision - SL_TRAIN_F32),
+                                   .static_scale = (uint8_t)precision->is_static,
+                                   .good_steps = (uint16_t)precision->good_steps,
                                    .loss_scale = precision->loss_scale,
                                    .skipped = precision->skipped};
     memcpy(parts.weights, trainer->weights.block, parts.weight_count * sizeof(float));
@@ -206,6 +208,8 @@ static sl_status check_record(const sl_checkpoint *checkpoint, const sl_trainer 
     const trainer_record *head = parts->head;
     if (head->spec_crc != checkpoint->spec_crc) return other_training(checkpoint->path, "another spec");
     if (head->seed != trainer->spec->seed) return other_training(checkpoint->path, "another seed");
+    if (head->course_crc != trainer->course_crc)
+        return other_training(checkpoint->path, "another teacher, start model, pruning or rate scale");
     if (head->rows_crc != checkpoint->rows_crc) return other_training(checkpoint->path, "other rows");
     int unlike = head->weights != parts->weight_count || head->dense_states != parts->dense_count ||
                  head->sparse_states != parts->sparse_count;

@@ -65,12 +65,13 @@ static sl_status split(sl_dataset *data, size_t apart) {
     return SL_OK;
 }
 
-sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, const sl_rows *valid, sl_lookup_fn lookup,
-                          void *lookup_ctx, const sl_allocator *allocator, sl_dataset *out) {
-    sl_dataset data = {.features = features, .rows.allocator = *allocator};
+sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, const sl_rows *valid,
+                          const sl_dataset_source *source, const sl_allocator *allocator, sl_dataset *out) {
+    sl_dataset data = {.features = features, .rows.allocator = *allocator, .unlabelled = source->unlabelled};
     sl_encoder *encoder;
     *out = data;
-    SL_TRY(sl_encoder_create(features, SL_ALL_SIDES, 1, lookup, lookup_ctx, allocator, &encoder));
+    SL_TRY(sl_encoder_create(features, SL_ALL_SIDES, !source->unlabelled, source->lookup, source->lookup_ctx, allocator,
+                             &encoder));
     sl_status status = read_all(encoder, train, &data.rows);
     size_t apart = valid ? data.rows.rows : SIZE_MAX;
     if (status == SL_OK && valid) {
@@ -113,7 +114,7 @@ void sl_dataset_shuffle(sl_dataset *data, uint64_t seed, uint64_t epoch) {
 uint32_t sl_dataset_crc(const sl_dataset *data) {
     const sl_features *features = data->features;
     const sl_rows_buffer *rows = &data->rows;
-    uint32_t crc = sl_crc32c(0, rows->labels, rows->rows * sizeof *rows->labels);
+    uint32_t crc = data->unlabelled ? 0 : sl_crc32c(0, rows->labels, rows->rows * sizeof *rows->labels);
     if (rows->weights) crc = sl_crc32c(crc, rows->weights, rows->rows * sizeof *rows->weights);
     if (features->dense_width)
         crc = sl_crc32c(crc, rows->dense, rows->rows * features->dense_width * sizeof *rows->dense);

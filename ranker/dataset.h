@@ -12,22 +12,30 @@ typedef struct sl_dataset {
     uint32_t *train;     /* numbers of the training rows, rising */
     uint32_t *valid;     /* numbers of the validation rows; in the same block */
     uint32_t *order;     /* the training rows in this epoch's order; in the same block */
+    int unlabelled;      /* labels were not read; a teacher may have given some */
     size_t train_count, valid_count;
     size_t block_size; /* bytes of the block that begins at train */
 } sl_dataset;
+
+/* How rows are read. */
+typedef struct sl_dataset_source {
+    sl_lookup_fn lookup;
+    void *lookup_ctx;
+    int unlabelled; /* neither labels nor weights are read; both arrays are NULL, and weights 1 */
+} sl_dataset_source;
 
 /* Reads and encodes the rows, each source from its beginning.
  * Parameters: valid may be NULL. Then the spec's "validation" fraction of `train` is held out, as the spec's seed
  * chooses.
  * Errors: those of the rows; SL_EINVAL (no row is left to train on); SL_ELIMIT (more than 2^32 - 1 rows). */
-sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, const sl_rows *valid, sl_lookup_fn lookup,
-                          void *lookup_ctx, const sl_allocator *allocator, sl_dataset *out);
+sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, const sl_rows *valid,
+                          const sl_dataset_source *source, const sl_allocator *allocator, sl_dataset *out);
 void sl_dataset_free(sl_dataset *dataset);
 
 /* Sets the order of an epoch. Only the seed and the epoch decide it. */
 void sl_dataset_shuffle(sl_dataset *dataset, uint64_t seed, uint64_t epoch);
 
-/* Returns a CRC of every encoded row, label and weight, and of the split. */
+/* Returns a CRC of every encoded row, label and weight, and of the split. Labels that were not read do not count. */
 uint32_t sl_dataset_crc(const sl_dataset *dataset);
 
 /* The mean label of the training rows, by their weights. For a multi-class label: the share of each class. */

@@ -62,6 +62,10 @@ typedef struct sl_features {
 
 /* Fits the spec's features in one pass over the rows. Takes the spec over, on failure too. */
 sl_status sl_features_fit(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup, void *lookup_ctx, sl_features **out);
+/* The same for rows without labels: neither label nor weight is looked for. Classes that rows would give are those of
+ * `classes_of`, which has the spec's loss. */
+sl_status sl_features_fit_unlabelled(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup,
+                                     const sl_features *classes_of, sl_features **out);
 void sl_features_free(sl_features *features);
 /* Makes the lists once every feature has its place; frees the lists only. */
 sl_status sl_features_list(sl_features *features);

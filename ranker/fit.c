@@ -7,8 +7,9 @@
 typedef struct fit {
     sl_features *features;
     sl_lookup_fn lookup;
-    sl_collector *collectors; /* one for each feature, and the last one for the label */
-    sl_source *sources;       /* likewise, and one for the weight */
+    const sl_features *classes_of; /* not NULL: rows have no labels */
+    sl_collector *collectors;      /* one for each feature, and the last one for the label */
+    sl_source *sources;            /* likewise, and one for the weight */
     uint64_t rows;
 } fit;
 
@@ -117,6 +118,7 @@ static sl_status collect_block(fit *f, const sl_table *block) {
         SL_TRY(collect_feature(f, i, block, column));
     }
     size_t count = f->features->count;
+    if (f->classes_of) return SL_OK;
     if (spec->weight) SL_TRY(sl_source_find(&f->sources[count + 1], block, &column));
     SL_TRY(sl_source_find(&f->sources[count], block, &column));
     int classes = spec->loss == SL_LOSS_MULTICLASS && !spec->classes;
@@ -197,6 +199,15 @@ static sl_status fit_classes(fit *f) {
     return status;
 }
 
+/* Takes the classes of a model that is there. */
+static sl_status copy_classes(fit *f) {
+    const sl_features *from = f->classes_of;
+    if (f->features->spec->loss != SL_LOSS_MULTICLASS || f->features->spec->classes) return SL_OK;
+    for (size_t i = 0; i < from->class_count; i++)
+        SL_TRY(sl_features_add_class(f->features, from->classes[i], strlen(from->classes[i])));
+    return SL_OK;
+}
+
 static sl_status fit_rows(fit *f, const sl_rows *rows) {
     sl_table block;
     SL_TRY(start(f));
@@ -209,23 +220,32 @@ static sl_status fit_rows(fit *f, const sl_rows *rows) {
     if (f->rows == 0) return sl_fail(SL_EVALUE, "there are no rows to fit the features to");
     for (size_t i = 0; i < f->features->count; i++)
         SL_TRY(fit_feature(f, i));
-    SL_TRY(fit_classes(f));
+    SL_TRY(f->classes_of ? copy_classes(f) : fit_classes(f));
     SL_TRY(sl_features_name_outputs(f->features));
     return sl_features_lay_out(f->features);
 }
 
+/* Takes the spec over. Vectors are not fitted, but a lookup must be there. */
+static sl_status fit_spec(sl_spec *spec, const sl_rows *rows, fit *f, sl_features **out) {
+    *out = NULL;
+    SL_TRY(sl_features_make(spec, &f->features));
+    sl_status status = sl_rows_check(rows);
+    if (status == SL_OK) status = fit_rows(f, rows);
+    finish(f);
+    if (status == SL_OK)
+        *out = f->features;
+    else
+        sl_features_free(f->features);
+    return status;
+}
+
 sl_status sl_features_fit(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup, void *lookup_ctx,
                           sl_features **out) {
-    (void)lookup_ctx; /* vectors are not fitted; a lookup must be there */
-    fit f = {.lookup = lookup};
-    *out = NULL;
-    SL_TRY(sl_features_make(spec, &f.features));
-    sl_status status = sl_rows_check(rows);
-    if (status == SL_OK) status = fit_rows(&f, rows);
-    finish(&f);
-    if (status == SL_OK)
-        *out = f.features;
-    else
-        sl_features_free(f.features);
-    return status;
+    (void)lookup_ctx;
+    return fit_spec(spec, rows, &(fit){.lookup = lookup}, out);
+}
+
+sl_status sl_features_fit_unlabelled(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup,
+                                     const sl_features *classes_of, sl_features **out) {
+    return fit_spec(spec, rows, &(fit){.lookup = lookup, .classes_of = classes_of}, out);
 }

@@ -45,9 +45,8 @@ static void squared_block(const float *restrict logits, const float *restrict la
     }
 }
 
-/* Turns a row of logits into probabilities. The largest logit is subtracted first, so that no exponential overflows.
- * Returns the logarithm of the sum of the exponentials. */
-static double softmax(float *values, size_t outputs) {
+/* The largest logit is subtracted first, so that no exponential overflows. */
+double sl_softmax(float *values, size_t outputs) {
     float most = values[0], sum = 0;
     for (size_t o = 1; o < outputs; o++)
         most = values[o] > most ? values[o] : most;
@@ -69,7 +68,7 @@ static double multiclass_sum(const sl_loss_rows *rows, float scale, float *gradi
         float *out = gradient ? gradient + r * outputs : scratch;
         size_t label = (size_t)rows->labels[r];
         memcpy(out, row, outputs * sizeof *out);
-        total += (double)rows->weights[r] * (softmax(out, outputs) - (double)row[label]);
+        total += (double)rows->weights[r] * (sl_softmax(out, outputs) - (double)row[label]);
         if (!gradient) continue;
         out[label] -= 1.0f;
         for (size_t o = 0; o < outputs; o++)
@@ -101,5 +100,5 @@ void sl_link(sl_loss loss, size_t outputs, size_t rows, float *values) {
         sl_loops_get()->sigmoid(values, rows);
     else if (loss == SL_LOSS_MULTICLASS)
         for (size_t r = 0; r < rows; r++)
-            (void)softmax(values + r * outputs, outputs);
+            (void)sl_softmax(values + r * outputs, outputs);
 }

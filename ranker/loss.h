@@ -20,6 +20,9 @@ typedef struct sl_loss_rows {
  * Parameters: gradient (rows, outputs) gets weight * scale * the loss's derivative by each logit. It may be NULL. */
 double sl_loss_sum(sl_loss loss, const sl_loss_rows *rows, float scale, float *gradient);
 
+/* Turns a row of logits into probabilities. Returns the logarithm of the sum of the logits' exponentials. */
+double sl_softmax(float *values, size_t outputs);
+
 /* Turns logits (rows, outputs) into scores, in place: sigmoid, softmax or nothing. */
 void sl_link(sl_loss loss, size_t outputs, size_t rows, float *values);
 

@@ -76,4 +76,7 @@ sl_status sl_ranker_copy_features(const sl_ranker *base, sl_features **out);
 /* The tensor's name of embedding table `table`. */
 const char *sl_ranker_table_name(const sl_ranker *ranker, size_t table);
 
+/* predict.c: computes the logits (rows, outputs) of a checked table. */
+sl_status sl_predictor_logits(sl_predictor *predictor, const sl_table *table, float *logits);
+
 #endif

@@ -15,6 +15,21 @@ size_t sl_net_size(const sl_net_shape *shape) {
     return sl_net_weight_at(shape, shape->layers);
 }
 
+size_t sl_net_multiply_adds(const sl_net_shape *shape) {
+    size_t count = 0;
+    for (size_t l = 0; l < shape->layers; l++)
+        count += shape->width[l] * shape->width[l + 1];
+    return count;
+}
+
+size_t sl_net_zeros(const sl_net_shape *shape, const float *weights) {
+    size_t count = 0;
+    for (size_t l = 0; l < shape->layers; l++)
+        for (size_t i = sl_net_weight_at(shape, l); i < sl_net_bias_at(shape, l); i++)
+            count += weights[i] == 0;
+    return count;
+}
+
 int sl_net_has_onednn(void) {
 #ifdef SL_HAVE_ONEDNN
     return 1;

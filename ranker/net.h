@@ -19,6 +19,10 @@ typedef struct sl_net_shape {
 size_t sl_net_size(const sl_net_shape *shape);
 size_t sl_net_weight_at(const sl_net_shape *shape, size_t layer); /* offsets into the block, in floats */
 size_t sl_net_bias_at(const sl_net_shape *shape, size_t layer);
+/* Counts the layers' multiplications of a row, which are their weights without the biases. */
+size_t sl_net_multiply_adds(const sl_net_shape *shape);
+/* Counts those weights that are 0. */
+size_t sl_net_zeros(const sl_net_shape *shape, const float *weights);
 
 /* A layer's numbers where they are not floats: its weights are codes[i * out + o] * scales[o]. */
 typedef enum sl_layer_type {

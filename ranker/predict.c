@@ -84,8 +84,8 @@ void sl_predictor_free(sl_predictor *predictor) {
  * Rows to scores
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Scores encoded rows, at most max_rows. */
-static sl_status score_rows(const sl_ranker *ranker, worker *w, const sl_encoded *rows, float *scores) {
+/* Computes the logits of encoded rows, at most max_rows. */
+static sl_status logit_rows(const sl_ranker *ranker, worker *w, const sl_encoded *rows, float *scores) {
     const sl_features *features = ranker->features;
     const sl_weights *weights = &ranker->weights;
     size_t outputs = features->outputs, count = rows->rows;
@@ -100,7 +100,6 @@ static sl_status score_rows(const sl_ranker *ranker, worker *w, const sl_encoded
     for (size_t r = 0; r < count; r++)
         for (size_t o = 0; o < outputs; o++)
             scores[r * outputs + o] += weights->bias[o];
-    sl_link(features->spec->loss, outputs, count, scores);
     return SL_OK;
 }
 
@@ -111,7 +110,15 @@ typedef struct job {
     const sl_encoded *encoded; /* rows that are */
     size_t rows, tile;
     float *scores;
+    int as_logits; /* whether the link function is left out */
 } job;
+
+static sl_status score_rows(const job *j, worker *w, const sl_encoded *rows, float *scores) {
+    const sl_features *features = j->predictor->ranker->features;
+    SL_TRY(logit_rows(j->predictor->ranker, w, rows, scores));
+    if (!j->as_logits) sl_link(features->spec->loss, features->outputs, rows->rows, scores);
+    return SL_OK;
+}
 
 static sl_status run_tile(const job *j, size_t number, worker *w) {
     const sl_ranker *ranker = j->predictor->ranker;
@@ -121,12 +128,12 @@ static sl_status run_tile(const job *j, size_t number, worker *w) {
     sl_encoded view;
     if (j->encoded) {
         view = sl_encoded_part(ranker->features, j->encoded, first, count);
-        return score_rows(ranker, w, &view, scores);
+        return score_rows(j, w, &view, scores);
     }
     w->rows.rows = 0;
     SL_TRY(sl_encoder_append(w->encoder, j->table, first, count, &w->rows));
     sl_rows_buffer_view(&w->rows, &view);
-    return score_rows(ranker, w, &view, scores);
+    return score_rows(j, w, &view, scores);
 }
 
 /* Rows of a tile: so few that every thread has a tile, and so many that waking a thread pays. */
@@ -160,6 +167,11 @@ sl_status sl_predictor_predict(sl_predictor *predictor, const sl_table *table, f
     SL_TRY(sl_table_check(table));
     if (!scores && table->rows) return sl_fail(SL_EINVAL, "scores is NULL");
     job j = {.predictor = predictor, .table = table, .rows = table->rows, .scores = scores};
+    return run_job(&j);
+}
+
+sl_status sl_predictor_logits(sl_predictor *predictor, const sl_table *table, float *logits) {
+    job j = {.predictor = predictor, .table = table, .rows = table->rows, .scores = logits, .as_logits = 1};
     return run_job(&j);
 }
 

@@ -198,7 +198,9 @@ sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
                            .wide_size = features->wide_size,
                            .spec = features->spec->text,
                            .uses_onednn = sl_net_has_onednn(),
-                           .embeddings = features->table_count};
+                           .embeddings = features->table_count,
+                           .multiply_adds = sl_net_multiply_adds(shape),
+                           .dense_zeros = sl_net_zeros(shape, ranker->weights.dense)};
     for (size_t t = 0; t < ranker->tensor_count; t++)
         info.parameters += ranker->tensors[t].rows * ranker->tensors[t].columns;
     /* The layers' weights are there twice: by name, and in the layout that predictions read. Those in codes are there

@@ -270,6 +270,48 @@ static sl_status parse(const char *json, cJSON **out) {
     return sl_fail(SL_EINVAL, "the spec: not JSON at line %zu, near '%.20s'", line, end);
 }
 
+/* ---- Texts of specs that have been read before ---- */
+
+static int same_member(const cJSON *root, const cJSON *other, const char *name) {
+    return cJSON_Compare(spec_member(root, name), spec_member(other, name), 1);
+}
+
+sl_status sl_spec_same_features(const char *json, const char *text, int *same) {
+    cJSON *root, *other = NULL;
+    SL_TRY(parse(json, &root));
+    sl_status status = parse(text, &other);
+    *same = status == SL_OK && same_member(root, other, "label") && same_member(root, other, "features");
+    cJSON_Delete(root);
+    cJSON_Delete(other);
+    return status;
+}
+
+static int put_hidden(cJSON *root, const size_t *hidden, size_t count) {
+    cJSON *deep = cJSON_GetObjectItemCaseSensitive(root, "deep"), *list = cJSON_CreateArray();
+    if (!deep) deep = cJSON_AddObjectToObject(root, "deep");
+    for (size_t i = 0; i < count && list; i++)
+        if (!cJSON_AddItemToArray(list, cJSON_CreateNumber((double)hidden[i]))) break;
+    if (!deep || (size_t)cJSON_GetArraySize(list) != count) {
+        cJSON_Delete(list);
+        return 0;
+    }
+    cJSON_DeleteItemFromObjectCaseSensitive(deep, "hidden");
+    if (cJSON_AddItemToObject(deep, "hidden", list)) return 1;
+    cJSON_Delete(list);
+    return 0;
+}
+
+sl_status sl_spec_with_hidden(const char *json, const size_t *hidden, size_t count, char **out) {
+    cJSON *root;
+    *out = NULL;
+    SL_TRY(parse(json, &root));
+    if (put_hidden(root, hidden, count)) *out = cJSON_Print(root);
+    cJSON_Delete(root);
+    return *out ? SL_OK : sl_fail(SL_ENOMEM, "the spec of the smaller model does not fit in memory");
+}
+
+/* ---- Reading ---- */
+
 static sl_status keep_text(sl_spec *spec, const char *json) {
     void *block;
     spec->text_size = strlen(json);

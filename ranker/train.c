@@ -1,24 +1,40 @@
 /* The public calls of training. */
-#include "ranker/train_loop.h"
+#include "ranker/train.h"
 
 #include "base/params.h"
 #include "ranker/table.h"
+#include "ranker/train_loop.h"
 
+#include <math.h>
 #include <stdio.h>
 
 void sl_train_params_init_sized(sl_train_params *params, size_t struct_size) {
-    const sl_train_params mine = {.struct_size = sizeof mine};
+    const sl_train_params mine = {.struct_size = sizeof mine, .temperature = 2, .soft = 0.7, .rate_scale = 1};
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-static sl_status read_params(const char *spec, const sl_rows *train, const sl_train_params *params,
-                             sl_train_params *mine) {
-    if (!spec || !train) return sl_fail(SL_EINVAL, "spec or rows is NULL");
+sl_status sl_train_read_params(const sl_train_params *params, sl_train_params *mine) {
     sl_train_params_init(mine);
     SL_TRY(sl_params_in(mine, sizeof *mine, params, "sl_train_params_init"));
     if (mine->resume && !mine->checkpoint)
         return sl_fail(SL_EINVAL, "resume asks for a checkpoint to go on from; name one");
-    return sl_precision_check(mine);
+    SL_TRY(sl_precision_check(mine));
+    if (mine->init) SL_TRY(sl_start_check_floats(mine->init));
+    if (!(mine->rate_scale > 0 && isfinite(mine->rate_scale)))
+        return sl_fail(SL_EINVAL, "rate_scale is %g; give a number above 0", mine->rate_scale);
+    if (!mine->teacher) return SL_OK;
+    if (!(mine->temperature > 0 && isfinite(mine->temperature)))
+        return sl_fail(SL_EINVAL, "temperature is %g; give a number above 0", mine->temperature);
+    if (!(mine->soft >= 0 && mine->soft <= 1))
+        return sl_fail(SL_EINVAL, "soft is %g; give a share from 0 to 1", mine->soft);
+    return SL_OK;
+}
+
+static sl_status read_params(const char *spec, const sl_rows *train, const sl_train_params *params,
+                             sl_train_params *mine) {
+    SL_TRY(sl_train_read_params(params, mine));
+    if (!train || (!spec && !mine->init)) return sl_fail(SL_EINVAL, "spec or rows is NULL");
+    return SL_OK;
 }
 
 static void write_report(const sl_train_loop *loop, double read_s, sl_train_report *out) {
@@ -83,6 +99,24 @@ static sl_status train_to_the_end(sl_train_loop *loop) {
     return status == SL_OK ? sl_train_loop_run(loop) : status;
 }
 
+sl_status sl_train_to_ranker(sl_trainer *trainer, const sl_train_params *params, double read_s, sl_ranker **out,
+                             sl_train_report *report) {
+    sl_train_loop loop = {.trainer = trainer, .params = params};
+    sl_status status = train_to_the_end(&loop);
+    sl_checkpoint_free(loop.checkpoint);
+    if (status != SL_OK) {
+        sl_trainer_free(trainer);
+        return status;
+    }
+    if (report) write_report(&loop, read_s, report);
+    /* The training's memory goes before the ranker is made. */
+    sl_allocator allocator = trainer->allocator;
+    sl_features *features;
+    sl_weights weights;
+    sl_trainer_finish(trainer, &features, &weights);
+    return sl_ranker_make(features, &weights, NULL, &allocator, out);
+}
+
 sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid, const sl_train_params *params,
                           sl_ranker **out, sl_train_report *report) {
     if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
@@ -96,20 +130,7 @@ sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows 
     double begin = sl_now_s();
     SL_TRY(sl_train_fit(spec, train, &mine, &features));
     SL_TRY(sl_trainer_create(features, train, valid, &mine, &trainer));
-    double read_s = sl_now_s() - begin;
-    sl_train_loop loop = {.trainer = trainer, .params = &mine};
-    sl_status status = train_to_the_end(&loop);
-    sl_checkpoint_free(loop.checkpoint);
-    if (status != SL_OK) {
-        sl_trainer_free(trainer);
-        return status;
-    }
-    if (report) write_report(&loop, read_s, report);
-    /* The training's memory goes before the ranker is made. */
-    sl_allocator allocator = trainer->allocator;
-    sl_weights weights;
-    sl_trainer_finish(trainer, &features, &weights);
-    return sl_ranker_make(features, &weights, NULL, &allocator, out);
+    return sl_train_to_ranker(trainer, &mine, sl_now_s() - begin, out, report);
 }
 
 sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train_params *params, sl_ranker **out) {
@@ -121,10 +142,12 @@ sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train
     sl_weights weights;
     sl_dataset data;
     SL_TRY(read_params(spec, rows, params, &mine));
+    mine.init = mine.teacher = NULL;
     SL_TRY(sl_train_fit(spec, rows, &mine, &features));
     sl_allocator allocator = sl_allocator_of(mine.allocator);
     sl_shape_of(features, &shape);
-    sl_status status = sl_dataset_read(features, rows, NULL, mine.lookup, mine.lookup_ctx, &allocator, &data);
+    sl_status status =
+        sl_dataset_read(features, rows, NULL, &(sl_dataset_source){mine.lookup, mine.lookup_ctx, 0}, &allocator, &data);
     if (status != SL_OK) {
         sl_features_free(features);
         return status;

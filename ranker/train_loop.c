@@ -90,8 +90,7 @@ static sl_status train_epoch(sl_train_loop *loop) {
     return SL_OK;
 }
 
-/* Computes the mean loss of the validation rows by their weights, and under logistic loss their AUC. */
-static sl_status validate(sl_trainer *trainer, sl_epoch *epoch) {
+sl_status sl_train_validate(sl_trainer *trainer, sl_epoch *epoch) {
     const sl_dataset *data = &trainer->data;
     sl_loss loss = trainer->spec->loss;
     size_t outputs = trainer->features->outputs, count = data->valid_count;
@@ -109,7 +108,7 @@ static sl_status validate(sl_trainer *trainer, sl_epoch *epoch) {
     }
     if (!isfinite(loss_sum)) return not_finite(trainer, "validation");
     epoch->valid_loss = weight_sum > 0 ? loss_sum / weight_sum : 0;
-    if (loss != SL_LOSS_LOGISTIC) return SL_OK;
+    if (loss != SL_LOSS_LOGISTIC || data->unlabelled) return SL_OK;
     return sl_auc(trainer->valid_logits, data->rows.labels, data->rows.weights, data->valid, count, &trainer->allocator,
                   &epoch->valid_auc);
 }
@@ -118,6 +117,8 @@ static sl_status validate(sl_trainer *trainer, sl_epoch *epoch) {
 static void keep_best(sl_trainer *trainer, sl_epoch *epoch) {
     sl_train_position *position = &trainer->position;
     epoch->best = !trainer->best.block || !position->best_epoch || epoch->valid_loss < position->best_valid_loss;
+    /* While weights are still to be cut, none is the model that was asked for. */
+    if (!sl_trainer_is_cut(trainer)) epoch->best = 0;
     if (!epoch->best) return;
     position->best_epoch = epoch->epoch;
     position->best_train_loss = epoch->train_loss;
@@ -155,7 +156,7 @@ static sl_status run_epoch(sl_train_loop *loop) {
     loop->train_s += epoch.seconds;
     loop->epochs_done++;
     sl_usage_fill(&trainer->usage, trainer->sparse, trainer->weights.embeddings);
-    SL_TRY(validate(trainer, &epoch));
+    SL_TRY(sl_train_validate(trainer, &epoch));
     keep_best(trainer, &epoch);
     position->epoch++;
     position->minibatch = 0;

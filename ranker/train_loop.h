@@ -19,6 +19,10 @@ typedef struct sl_train_loop {
  * Errors: SL_EVALUE (a loss or a weight is not finite), SL_ECANCELED, those of a checkpoint's save. */
 sl_status sl_train_loop_run(sl_train_loop *loop);
 
+/* Sets valid_loss and valid_auc by the present weights: the mean loss of the validation rows by their weights, and
+ * under logistic loss their AUC. NaN where there are no such rows; AUC too where labels were not read. */
+sl_status sl_train_validate(sl_trainer *trainer, sl_epoch *epoch);
+
 /* Seconds of a monotonic clock. */
 double sl_now_s(void);
 

@@ -1,6 +1,8 @@
 /* A training's state, made and freed. It calls neither the loop nor the checkpoint. */
 #include "ranker/train_state.h"
 
+#include "base/crc32c.h"
+#include "ranker/start.h"
 #include "ranker/table.h"
 
 #include <math.h>
@@ -14,6 +16,14 @@ sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_pa
     sl_spec *spec;
     *out = NULL;
     SL_TRY(sl_rows_check(train));
+    if (params->init) {
+        SL_TRY(sl_start_features(text, params->init->features, params, out));
+        sl_status same = sl_start_check(*out, params->init);
+        if (same == SL_OK) return SL_OK;
+        sl_features_free(*out);
+        *out = NULL;
+        return same;
+    }
     SL_TRY(sl_spec_read(text, &allocator, &spec));
     if (params->epochs) spec->epochs = params->epochs;
     if (params->seed) spec->seed = params->seed;
@@ -22,6 +32,8 @@ sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_pa
         sl_spec_free(spec);
         return status;
     }
+    if (sl_distils_alone(params))
+        return sl_features_fit_unlabelled(spec, train, params->lookup, params->teacher->features, out);
     return sl_features_fit(spec, train, params->lookup, params->lookup_ctx, out);
 }
 
@@ -98,7 +110,8 @@ static sl_status check_rows(const sl_trainer *trainer) {
     float label;
     if (data->train_count < 2)
         return sl_fail(SL_EINVAL, "1 row is left to train on, of %zu; give more rows", data->rows.rows);
-    if (features->spec->loss == SL_LOSS_SQUARED || !sl_dataset_has_one_label(data, &label)) return SL_OK;
+    if (features->spec->loss == SL_LOSS_SQUARED || data->unlabelled || !sl_dataset_has_one_label(data, &label))
+        return SL_OK;
     if (features->spec->loss == SL_LOSS_MULTICLASS)
         return sl_fail(SL_EVALUE,
                        "all %zu rows to train on are of class '%s', which leaves nothing to tell apart; give rows of "
@@ -110,6 +123,37 @@ static sl_status check_rows(const sl_trainer *trainer) {
                    data->train_count, (double)label);
 }
 
+/* Adds what leads a training to other weights, beside spec, seed and rows, to its fingerprint. */
+static void add_to_course(sl_trainer *trainer, const void *bytes, size_t size) {
+    trainer->course_crc = sl_crc32c(trainer->course_crc, bytes, size);
+}
+
+static void note_course(sl_trainer *trainer, const sl_train_params *params) {
+    const sl_ranker *teacher = params->teacher;
+    if (trainer->rate_scale != 1) add_to_course(trainer, &trainer->rate_scale, sizeof trainer->rate_scale);
+    if (!teacher) return;
+    const double mix[] = {params->temperature, params->soft};
+    add_to_course(trainer, mix, sizeof mix);
+    add_to_course(trainer, teacher->weights.block, teacher->weights.block_size * sizeof(float));
+}
+
+void sl_trainer_begin(sl_trainer *trainer, const sl_weights *weights) {
+    sl_weights_copy(&trainer->weights, weights, trainer->features, &trainer->shape);
+    add_to_course(trainer, weights->block, weights->block_size * sizeof(float));
+}
+
+sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_layer) {
+    double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
+    uint64_t steps = (uint64_t)fmax(ceil(end * total), 1);
+    const double cut[] = {share, (double)steps, per_layer};
+    add_to_course(trainer, cut, sizeof cut);
+    return sl_magnitude_create(&trainer->shape, share, steps, per_layer, &trainer->allocator, &trainer->magnitude);
+}
+
+int sl_trainer_is_cut(const sl_trainer *trainer) {
+    return !trainer->magnitude || sl_magnitude_done(trainer->magnitude, sl_trainer_step_number(trainer));
+}
+
 static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid,
                         const sl_train_params *params) {
     const sl_features *features = trainer->features;
@@ -118,9 +162,12 @@ static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows
     if (trainer->shape.layers && !sl_net_has_onednn())
         return sl_fail(SL_EUNSUPPORTED, "this build has no oneDNN, which trains the deep part; build with it, or set "
                                         "\"deep\": null");
-    SL_TRY(sl_dataset_read(features, train, valid, params->lookup, params->lookup_ctx, allocator, &trainer->data));
-    SL_TRY(check_rows(trainer));
+    const sl_dataset_source source = {params->lookup, params->lookup_ctx, sl_distils_alone(params)};
+    SL_TRY(sl_dataset_read(features, train, valid, &source, allocator, &trainer->data));
     size_minibatch(trainer);
+    if (params->teacher)
+        SL_TRY(sl_distil_create(params, train, valid, &trainer->data, trainer->minibatch_rows, &trainer->distil));
+    SL_TRY(check_rows(trainer));
     SL_TRY(sl_train_first_weights(&trainer->data, &trainer->shape, allocator, &trainer->weights));
     if (trainer->data.valid_count) SL_TRY(sl_weights_create(features, &trainer->shape, allocator, &trainer->best));
     SL_TRY(sl_minibatch_create(features, trainer->minibatch_rows, allocator, &trainer->minibatch));
@@ -132,7 +179,10 @@ static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows
     SL_TRY(sl_sparse_trainer_create(features, trainer->minibatch_rows, trainer->threads, allocator, &trainer->sparse));
     SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
     SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logit_gradient));
-    return floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits);
+    SL_TRY(floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits));
+    note_course(trainer, params);
+    if (params->init) sl_trainer_begin(trainer, &params->init->weights);
+    return SL_OK;
 }
 
 sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const sl_rows *valid,
@@ -152,6 +202,7 @@ sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const s
     trainer->threads = sl_thread_count(params->threads);
     trainer->epochs = features->spec->epochs;
     trainer->loops = sl_loops_get();
+    trainer->rate_scale = params->rate_scale;
     trainer->data.rows.allocator = allocator;
     status = set_up(trainer, train, valid, params);
     if (status == SL_OK)
@@ -177,6 +228,8 @@ static void free_parts(sl_trainer *trainer) {
     sl_weights_free(&trainer->best, trainer->features, &trainer->shape, allocator);
     sl_minibatch_free(&trainer->minibatch, allocator);
     sl_forgetter_free(&trainer->forgetter);
+    sl_distil_free(trainer->distil);
+    sl_magnitude_free(trainer->magnitude);
     sl_usage_free(&trainer->usage);
     sl_dataset_free(&trainer->data);
 }
@@ -210,4 +263,8 @@ const sl_weights *sl_trainer_best(const sl_trainer *trainer) {
 
 size_t sl_trainer_minibatches(const sl_trainer *trainer) {
     return (trainer->data.train_count + trainer->minibatch_rows - 1) / trainer->minibatch_rows;
+}
+
+uint64_t sl_trainer_step_number(const sl_trainer *trainer) {
+    return trainer->position.epoch * sl_trainer_minibatches(trainer) + trainer->position.minibatch;
 }

@@ -12,7 +12,9 @@
 #define SL_RANKER_TRAIN_STATE_H
 
 #include "base/thread.h"
+#include "ranker/distil.h"
 #include "ranker/forget.h"
+#include "ranker/magnitude.h"
 #include "ranker/model.h"
 #include "ranker/train_precision.h"
 #include "ranker/usage.h"
@@ -48,6 +50,10 @@ typedef struct sl_trainer {
     sl_usage usage;
     sl_forgetter forgetter;
     const sl_loops *loops;
+    double rate_scale;       /* of the spec's rates */
+    sl_distil *distil;       /* NULL without a teacher */
+    sl_magnitude *magnitude; /* NULL unless weights are cut as it trains */
+    uint32_t course_crc;     /* fingerprint of teacher, first weights given, cuts and rate_scale; 0: none of these */
 
     /* Room for a step. */
     sl_minibatch minibatch;
@@ -61,6 +67,14 @@ typedef struct sl_trainer {
 /* Reads the spec and fits its features to `train`.
  * Parameters: params has been read with its defaults. Its epochs and seed replace the spec's where they are set. */
 sl_status sl_train_fit(const char *spec, const sl_rows *train, const sl_train_params *params, sl_features **out);
+
+/* Sets the weights that the training begins with, of the trainer's layout. */
+void sl_trainer_begin(sl_trainer *trainer, const sl_weights *weights);
+/* Lets the training set this share of the layers' weights to 0, by the schedule of magnitude.h, over the first share
+ * `end` of its steps. Errors: SL_ENOMEM. */
+sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_layer);
+/* Tells whether the weights are those of a finished model, and not still to be cut. */
+int sl_trainer_is_cut(const sl_trainer *trainer);
 
 /* Makes the weights that a training on these rows begins with. `data` has the labels, which set the biases. */
 sl_status sl_train_first_weights(const sl_dataset *data, const sl_net_shape *shape, const sl_allocator *allocator,
@@ -83,5 +97,7 @@ sl_status sl_trainer_use_precision(sl_trainer *trainer, const sl_precision_state
 const sl_weights *sl_trainer_best(const sl_trainer *trainer);
 /* Mini-batches in an epoch. */
 size_t sl_trainer_minibatches(const sl_trainer *trainer);
+/* Mini-batches done since the training began. */
+uint64_t sl_trainer_step_number(const sl_trainer *trainer);
 
 #endif

@@ -13,15 +13,10 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* Mini-batches done since the training began. */
-static uint64_t step_number(const sl_trainer *trainer) {
-    return trainer->position.epoch * sl_trainer_minibatches(trainer) + trainer->position.minibatch;
-}
-
 /* The schedule's share of the rates. */
 static double rate_factor(const sl_trainer *trainer) {
     double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
-    double passed = (double)step_number(trainer) / total;
+    double passed = (double)sl_trainer_step_number(trainer) / total;
     switch (trainer->spec->schedule) {
     case SL_SCHEDULE_LINEAR:
         return 1 - passed;
@@ -63,7 +58,7 @@ static sl_status deep_logits(sl_trainer *trainer, int in_step, float *logits) {
     if (!in_step) return sl_net_trainer_evaluate(trainer->net, weights, count, logits);
     /* Seed 0 would mean no dropout. */
     uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
-    return sl_net_trainer_forward(trainer->net, weights, count, seed, step_number(trainer), logits);
+    return sl_net_trainer_forward(trainer->net, weights, count, seed, sl_trainer_step_number(trainer), logits);
 }
 
 /* Computes the mini-batch's logits: deep part, wide part and bias. */
@@ -82,6 +77,14 @@ static sl_status minibatch_logits(sl_trainer *trainer, int in_step, float *logit
     return SL_OK;
 }
 
+/* Computes the gradient of the rows' mean loss by their logits. Returns the sum of their losses. */
+static double loss_gradient(sl_trainer *trainer, const sl_loss_rows *rows, const uint32_t *numbers) {
+    sl_loss loss = trainer->spec->loss;
+    float scale = 1.0f / (float)rows->rows;
+    if (trainer->distil) return sl_distil_sum(trainer->distil, loss, rows, numbers, scale, trainer->logit_gradient);
+    return sl_loss_sum(loss, rows, scale, trainer->logit_gradient);
+}
+
 sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weight_sum) {
     const sl_dataset *data = &trainer->data;
     sl_minibatch *minibatch = &trainer->minibatch;
@@ -89,11 +92,11 @@ sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weig
     size_t count =
         data->train_count - first < trainer->minibatch_rows ? data->train_count - first : trainer->minibatch_rows;
     SL_TRY(sl_minibatch_gather(minibatch, data, data->order + first, count, trainer->threads));
-    sl_forget(&trainer->forgetter, minibatch, trainer->spec->seed, step_number(trainer), trainer->threads);
+    sl_forget(&trainer->forgetter, minibatch, trainer->spec->seed, sl_trainer_step_number(trainer), trainer->threads);
     SL_TRY(minibatch_logits(trainer, 1, trainer->logits));
     const sl_loss_rows rows = {count, trainer->features->outputs, trainer->logits, minibatch->labels,
                                minibatch->weights};
-    *loss_sum = sl_loss_sum(trainer->spec->loss, &rows, 1.0f / (float)count, trainer->logit_gradient);
+    *loss_sum = loss_gradient(trainer, &rows, data->order + first);
     *weight_sum = 0;
     for (size_t r = 0; r < count; r++)
         *weight_sum += (double)minibatch->weights[r];
@@ -103,6 +106,16 @@ sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weig
 sl_status sl_trainer_logits(sl_trainer *trainer, const uint32_t *numbers, size_t count, float *logits) {
     SL_TRY(sl_minibatch_gather(&trainer->minibatch, &trainer->data, numbers, count, trainer->threads));
     return minibatch_logits(trainer, 0, logits);
+}
+
+sl_status sl_trainer_gradient(sl_trainer *trainer, const uint32_t *numbers, size_t count) {
+    SL_TRY(sl_trainer_logits(trainer, numbers, count, trainer->logits));
+    const sl_loss_rows rows = {count, trainer->features->outputs, trainer->logits, trainer->minibatch.labels,
+                               trainer->minibatch.weights};
+    if (!isfinite(loss_gradient(trainer, &rows, numbers)))
+        return sl_fail(SL_EVALUE, "the loss of the training rows is not finite; look for huge values in the columns");
+    return sl_net_trainer_backward(trainer->net, trainer->weights.dense, trainer->logit_gradient,
+                                   trainer->dense_gradient);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -173,7 +186,8 @@ sl_status sl_trainer_collect(sl_trainer *trainer) {
 void sl_trainer_apply(sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
     /* Adam's moments know nothing of skipped steps. */
-    double factor = rate_factor(trainer), number = (double)(step_number(trainer) - trainer->precision.skipped) + 1;
+    double factor = rate_factor(trainer) * trainer->rate_scale;
+    double number = (double)(sl_trainer_step_number(trainer) - trainer->precision.skipped) + 1;
     sl_step step = {.rate = (float)(spec->deep_rate * factor),
                     .l2 = (float)spec->deep_l2,
                     .beta1 = (float)spec->beta1,
@@ -183,6 +197,9 @@ void sl_trainer_apply(sl_trainer *trainer) {
                     .correct2 = (float)(1 / (1 - pow(spec->beta2, number)))};
     sl_wide_apply(trainer->sparse, trainer->weights.wide, trainer->weights.bias, spec->wide_rate * factor);
     if (!trainer->net) return;
+    if (trainer->magnitude) sl_magnitude_before(trainer->magnitude, trainer->weights.dense);
     step_dense(trainer, &step);
+    if (trainer->magnitude)
+        sl_magnitude_after(trainer->magnitude, trainer->weights.dense, sl_trainer_step_number(trainer));
     sl_embedding_apply(trainer->sparse, trainer->weights.embeddings, &step);
 }

@@ -20,5 +20,8 @@ void sl_trainer_apply(sl_trainer *trainer);
 /* Gathers the rows with these numbers and computes their logits without dropout.
  * Parameters: count is at most minibatch_rows. */
 sl_status sl_trainer_logits(sl_trainer *trainer, const uint32_t *numbers, size_t count, float *logits);
+/* Computes the gradient of their mean loss by the layers' weights, dense_gradient, without dropout. There is a deep
+ * part. Errors: SL_EVALUE (the loss is not finite). */
+sl_status sl_trainer_gradient(sl_trainer *trainer, const uint32_t *numbers, size_t count);
 
 #endif

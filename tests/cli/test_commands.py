@@ -660,7 +660,7 @@ class Numa(Indexed):
 
 class Help(CommandTest):
     COMMANDS = ("build", "add", "delete", "search", "eval", "tune", "truth", "info", "check", "convert", "train",
-                "predict", "evaluate", "items", "recommend", "cpu")
+                "prune", "predict", "evaluate", "items", "recommend", "cpu")
 
     def test_every_page(self):
         for name in self.COMMANDS:

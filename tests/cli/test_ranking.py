@@ -1,5 +1,6 @@
 """Training, predicting and evaluating, and what each of them must refuse."""
 
+import csv
 import json
 import math
 import os
@@ -148,6 +149,83 @@ class Train(RankingTest):
         self.run_bad(1, "evaluate", "m.slr", "v.csv", "--index", "short.sl", says=["short.sl", "takes 6"])
         self.write("v.csv", table(["user", "film", "liked"], with_ids + [[1, 4, 1]]))
         self.run_bad(1, *train, "--index", "x.sl", says=["v.csv", "1502", "4"])
+
+
+@unittest.skipUnless(DEEP, "layers are cut and distilled")
+class Smaller(RankingTest):
+    """Models that begin with others, learn from others, or are cut."""
+
+    def setUp(self):
+        super().setUp()
+        self.run_ok("train", "spec.json", "clicks.csv", "-o", "large.slr", "--threads", 1)
+        self.large = self.run_json("info", "large.slr")
+
+    def test_distil_without_labels(self):
+        rows = list(csv.reader(self.read("clicks.csv").decode().splitlines()))
+        gone = rows[0].index("liked")
+        self.write("bare.csv", table(rows[0][:gone] + rows[0][gone + 1:], [row[:gone] + row[gone + 1:] for row in rows[1:]]))
+        self.spec(deep={"hidden": [4]}, train={"epochs": 12, "batch": 32})
+        told = self.run_json("train", "spec.json", "bare.csv", "-o", "small.slr", "--teacher", "large.slr",
+                             "--temperature", 2, "--soft", 1)
+        self.assertIsNone(told["auc"])
+        self.assertLess(told["multiply_adds"], self.large["multiply_adds"])
+        self.assertEqual(told["bytes"], self.run_json("info", "small.slr")["bytes"])
+        theirs, ours = (self.run_json("evaluate", model, "test.csv")["auc"] for model in ("large.slr", "small.slr"))
+        self.assertGreater(ours, theirs - 0.05)
+        train = ("train", "spec.json", "bare.csv", "-o", "n.slr")
+        self.run_bad(1, *train, "--teacher", "large.slr", says=["liked"])
+        self.run_bad(1, *train, "--teacher", "large.slr", "--soft", 2, says=["soft"])
+        self.run_bad(1, *train, "--teacher", "nowhere.slr", says=["nowhere.slr"])
+        self.run_bad(2, *train, "--soft", 1, says=["--teacher"])
+        self.run_bad(2, *train, "--temperature", 2, says=["--teacher"])
+
+    def test_begin_with_a_model(self):
+        told = self.run_json("train", "spec.json", "clicks.csv", "-o", "m.slr", "--init", "large.slr", "--rate-scale",
+                             0.1, "--threads", 1)
+        self.assertGreater(told["auc"], 0.7)
+        self.run_bad(1, "train", "spec.json", "clicks.csv", "-o", "m.slr", "--rate-scale", 0, says=["rate_scale"])
+        self.spec(deep={"hidden": [4]})
+        self.run_bad(1, "train", "spec.json", "clicks.csv", "-o", "n.slr", "--init", "large.slr", says=["other layers"])
+
+    def test_prune_units(self):
+        told = self.run_json("prune", "large.slr", "--data", "clicks.csv", "--eval", "test.csv", "-o", "small.slr",
+                             "--multiply-adds", 0.5, "--teacher", "large.slr", "--rate-scale", 0.3, "--threads", 1)
+        info = self.run_json("info", "small.slr")
+        self.assertEqual(told["hidden_before"], [16, 8])
+        self.assertEqual((told["multiply_adds"], told["parameters"], told["bytes"]),
+                         (info["multiply_adds"], info["parameters"], info["bytes"]))
+        self.assertLessEqual(told["multiply_adds"], self.large["multiply_adds"] / 2)
+        self.assertEqual(told["rows"] + told["valid_rows"], 3000)
+        measured = self.run_json("evaluate", "small.slr", "test.csv")
+        self.assertAlmostEqual(told["eval"]["auc"], measured["auc"], places=6)
+        self.assertGreater(told["eval"]["auc"], told["eval_before"]["auc"] - 0.03)
+        self.assertTrue(0 < told["eval"]["row_us"] < 1e4 and 0 < told["eval_before"]["row_us"] < 1e4)
+        said = self.run_ok("prune", "large.slr", "-o", "norm.slr", "--units", 0.25, "--criterion", "norm")
+        self.assertRegex(said, r"norm\.slr: hidden layers of \d+ \d+ units; before, of 16 8")
+        self.assertEqual(self.run_json("info", "norm.slr")["features"], info["features"])
+
+    def test_prune_weights(self):
+        told = self.run_json("prune", "large.slr", "--data", "clicks.csv", "-o", "sparse.slr", "--weights", 0.8,
+                             "--checkpoint", "state.slr", "--threads", 1)
+        self.assertEqual(told["dense_zeros"], int(0.8 * told["dense_weights"]))
+        self.assertEqual(told["multiply_adds"], self.large["multiply_adds"])
+        self.assertGreaterEqual(told["best_epoch"], 2)
+        self.run_ok("prune", "large.slr", "--data", "clicks.csv", "-o", "again.slr", "--weights", 0.8, "--checkpoint",
+                    "state.slr", "--resume", "--threads", 1)
+        self.assertEqual(self.read("again.slr"), self.read("sparse.slr"))
+        self.run_bad(1, "prune", "large.slr", "--data", "clicks.csv", "-o", "n.slr", "--weights", 0.7, "--checkpoint",
+                     "state.slr", "--resume", "--threads", 1, says=["state.slr", "pruning"])
+
+    def test_prune_refuses(self):
+        prune = ("prune", "large.slr", "-o", "n.slr")
+        self.run_bad(2, *prune, says=["nothing is to be cut"])
+        self.run_bad(2, *prune, "--weights", 0.5, "--valid", "test.csv", says=["--valid needs --data"])
+        self.run_bad(2, *prune, "--weights", 0.5, "--data", "clicks.csv", "--resume", says=["--checkpoint"])
+        self.run_bad(1, *prune, "--units", 0.5, says=["Taylor", "rows"])
+        self.run_bad(1, *prune, "--units", 1, "--data", "clicks.csv", says=["units is 1"])
+        self.run_bad(1, *prune, "--units", 0.99, "--criterion", "norm", says=["cannot be cut"])
+        self.run_bad(1, "prune", "large.slr", "-o", "large.slr", "--weights", 0.5, says=["large.slr"])
+        self.run_bad(1, "prune", "clicks.csv", "-o", "n.slr", "--weights", 0.5, says=["clicks.csv"])
 
 
 class Resume(RankingTest):

@@ -427,10 +427,13 @@ def test_python_runs_while_a_ranker_works(counter, data, tmp_path):
     table = shortlist._columns.table(columns(10_000))
     scores = np.empty((10_000, 1), np.float32)
     core, text, name = rk._core, rk.spec_text, os.fsencode(tmp_path / "m.slr")
-    options = {"threads": 1, "epochs": 1, "seed": 1, "checkpoint": None, "checkpoint_steps": 0, "resume": False}
-    options |= {"precision": 0, "loss_scale": 0.0}
+    options = {"threads": 1, "epochs": 1, "seed": 1, "checkpoint": None, "checkpoint_steps": 0, "resume": False,
+               "init": None, "teacher": None, "temperature": 2.0, "soft": 0.7, "rate_scale": 1.0, "precision": 0, "loss_scale": 0.0}
+    cuts = {"units": 0.5, "multiply_adds": 0.0, "weights": 0.0, "weights_end": 0.5, "criterion": 0, "per_layer": False,
+            "multiple": 1, "rows": 0}
     calls = {
         "train": lambda: shortlist._core.Ranker.train(text, table, None, options, None, None, None),
+        "prune": lambda: core.prune(table, None, cuts, options, None, None, None),
         "create": lambda: shortlist._core.Ranker.create(text, table, 1, None),
         "predict": lambda: core.predict(table, 1, None, scores),
         "encode": lambda: core.encode(table, None),
@@ -457,3 +460,63 @@ def test_the_core_refuses_buffers_that_do_not_fit(rk, data):
             rk._core.predict(table, 1, None, wrong)
     with pytest.raises((TypeError, RuntimeError)):
         rk._core.predict(None, 1, None, np.empty(1000, np.float32))
+
+
+@pytest.fixture(scope="module")
+def large():
+    return shortlist.Ranker.train(spec(deep={"hidden": [32, 16]}), columns(1500), threads=1, epochs=4)
+
+
+def test_a_student_needs_no_labels(large):
+    data = columns(1500, seed=2)
+    rows = {name: column for name, column in data.items() if name != "click"}
+    student = shortlist.Ranker.train(
+        spec(deep={"hidden": [8]}), rows, threads=1, epochs=8, teacher=large, temperature=3, soft=1
+    )
+    assert np.isnan(student.report.valid_auc)
+    assert student.info.multiply_adds < large.info.multiply_adds / 2
+    ours, theirs = student.predict(rows), large.predict(rows)
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.8
+    with pytest.raises(KeyError, match="click"):
+        shortlist.Ranker.train(spec(), rows, teacher=large, soft=0.5)
+    with pytest.raises(ValueError, match="temperature"):
+        shortlist.Ranker.train(spec(), data, teacher=large, temperature=0)
+    with pytest.raises(TypeError, match="teacher must be a Ranker"):
+        shortlist.Ranker.train(spec(), data, teacher="large")
+
+
+def test_training_begins_with_a_model(large):
+    tuned = shortlist.Ranker.train(None, columns(300, seed=3), threads=1, epochs=1, init=large, rate_scale=1e-7)
+    assert tuned.spec == large.spec
+    for name, tensor in large.tensors().items():
+        if name.startswith("dense"):
+            np.testing.assert_allclose(tuned.tensors()[name], tensor, atol=1e-5)
+    with pytest.raises(ValueError, match="other layers"):
+        shortlist.Ranker.train(spec(deep={"hidden": [9]}), columns(), init=large)
+    with pytest.raises(TypeError, match="spec is None"):
+        shortlist.Ranker.train(None, columns())
+
+
+def test_units_are_cut(large):
+    told = []
+    small = large.prune(
+        columns(1500), multiply_adds=0.5, multiple=4, threads=1, epochs=3, teacher=large, rate_scale=0.3,
+        on_epoch=told.append,
+    )
+    report = small.pruning
+    assert report.hidden_before == (32, 16) and all(width % 4 == 0 for width in report.hidden)
+    assert report.multiply_adds == small.info.multiply_adds <= large.info.multiply_adds / 2
+    assert small.spec["deep"]["hidden"] == list(report.hidden)
+    assert len(told) == report.epochs == 3 and report.rows + report.valid_rows == 1500
+    assert large.pruning is None and small.report is None
+    untrained = large.prune(units=0.25, criterion="norm")
+    assert sum(untrained.pruning.hidden) == 36 and untrained.pruning.rows == 0
+    for wrong in ({}, {"units": 1}, {"units": 0.5, "multiply_adds": 0.5}, {"units": 0.5, "criterion": "best"}):
+        with pytest.raises(ValueError):
+            large.prune(columns(), **wrong)
+
+
+def test_weights_are_cut(large):
+    sparse = large.prune(columns(1500), weights=0.8, threads=1, epochs=2)
+    assert sparse.info.dense_zeros == int(0.8 * sparse.info.multiply_adds) == sparse.pruning.dense_zeros
+    assert sparse.info.multiply_adds == large.info.multiply_adds

@@ -67,14 +67,13 @@ sl_ranker_info Ranker::query() const {
     return info;
 }
 
-nb::tuple Ranker::train(nb::str spec, nb::handle rows, nb::handle valid, nb::dict options, nb::handle lookup,
-                        nb::handle function, nb::handle on_epoch) {
-    Source source(rows);
-    std::optional<Source> held_out;
-    if (!valid.is_none()) held_out.emplace(valid);
-    Progress progress(function);
-    Lookup find(lookup, progress);
-    Epochs epochs(on_epoch, progress);
+// The model in an option, which the dict keeps alive; null where it is None.
+static const sl_ranker *model_in(nb::dict options, const char *name) {
+    nb::object given = options[name];
+    return given.is_none() ? nullptr : nb::cast<Ranker &>(given).handle();
+}
+
+static sl_train_params train_params(nb::dict options) {
     nb::object checkpoint = options["checkpoint"];
     sl_train_params params;
     sl_train_params_init(&params);
@@ -86,6 +85,65 @@ nb::tuple Ranker::train(nb::str spec, nb::handle rows, nb::handle valid, nb::dic
     params.resume = nb::cast<bool>(options["resume"]);
     params.precision = static_cast<sl_train_precision>(nb::cast<int>(options["precision"]));
     params.loss_scale = nb::cast<double>(options["loss_scale"]);
+    params.init = model_in(options, "init");
+    params.teacher = model_in(options, "teacher");
+    params.temperature = nb::cast<double>(options["temperature"]);
+    params.soft = nb::cast<double>(options["soft"]);
+    params.rate_scale = nb::cast<double>(options["rate_scale"]);
+    return params;
+}
+
+static sl_prune_params prune_params(nb::dict cuts) {
+    sl_prune_params params;
+    sl_prune_params_init(&params);
+    params.units = nb::cast<double>(cuts["units"]);
+    params.multiply_adds = nb::cast<double>(cuts["multiply_adds"]);
+    params.weights = nb::cast<double>(cuts["weights"]);
+    params.weights_end = nb::cast<double>(cuts["weights_end"]);
+    params.criterion = static_cast<sl_prune_criterion>(nb::cast<int>(cuts["criterion"]));
+    params.per_layer = nb::cast<bool>(cuts["per_layer"]);
+    params.multiple = nb::cast<size_t>(cuts["multiple"]);
+    params.rows = nb::cast<size_t>(cuts["rows"]);
+    return params;
+}
+
+nb::tuple Ranker::prune(nb::handle rows, nb::handle valid, nb::dict cuts, nb::dict options, nb::handle lookup,
+                        nb::handle function, nb::handle on_epoch) {
+    std::optional<Source> source, held_out;
+    if (!rows.is_none()) source.emplace(rows);
+    if (!valid.is_none()) held_out.emplace(valid);
+    Progress progress(function);
+    Lookup find(lookup, progress);
+    Epochs epochs(on_epoch, progress);
+    sl_prune_params params = prune_params(cuts);
+    sl_train_params training = train_params(options);
+    find.attach(training);
+    epochs.attach(training);
+    progress.attach(training);
+    sl_prune_report report{};
+    report.struct_size = sizeof report;
+    sl_ranker *made = nullptr;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_prune(handle_, source ? source->rows() : nullptr,
+                                          held_out ? held_out->rows() : nullptr, &params, &training, &made, &report));
+    }
+    OwnedRanker owned(made);
+    progress.check(outcome);
+    nb::object ranker = nb::cast(new Ranker(owned.release()), nb::rv_policy::take_ownership);
+    return nb::make_tuple(ranker, dict_of(report));
+}
+
+nb::tuple Ranker::train(nb::str spec, nb::handle rows, nb::handle valid, nb::dict options, nb::handle lookup,
+                        nb::handle function, nb::handle on_epoch) {
+    Source source(rows);
+    std::optional<Source> held_out;
+    if (!valid.is_none()) held_out.emplace(valid);
+    Progress progress(function);
+    Lookup find(lookup, progress);
+    Epochs epochs(on_epoch, progress);
+    sl_train_params params = train_params(options);
     find.attach(params);
     epochs.attach(params);
     progress.attach(params);
@@ -427,6 +485,8 @@ void define_ranker(nb::module_ &m) {
         .def_static("train", &Ranker::train, nb::arg("spec"), nb::arg("rows"), nb::arg("valid").none(),
                     nb::arg("options"), nb::arg("lookup").none(), nb::arg("progress").none(),
                     nb::arg("on_epoch").none())
+        .def("prune", &Ranker::prune, nb::arg("rows").none(), nb::arg("valid").none(), nb::arg("cuts"),
+             nb::arg("options"), nb::arg("lookup").none(), nb::arg("progress").none(), nb::arg("on_epoch").none())
         .def_static("create", &Ranker::create, nb::arg("spec"), nb::arg("rows"), nb::arg("seed"),
                     nb::arg("lookup").none())
         .def_static("open", &Ranker::open, nb::arg("path"))

@@ -6,10 +6,13 @@
 
 class Ranker {
   public:
-    // options: threads, epochs, seed, checkpoint (bytes or None), checkpoint_steps, resume. Gives the model
-    // and the report of its training.
+    // options: threads, epochs, seed, checkpoint (bytes or None), checkpoint_steps, resume, init and teacher (a Ranker
+    // or None), temperature, soft, rate_scale. Gives the model and the report of its training.
     static nb::tuple train(nb::str spec, nb::handle rows, nb::handle valid, nb::dict options, nb::handle lookup,
                            nb::handle progress, nb::handle on_epoch);
+    // cuts: the fields of sl_prune_params; options as above. Gives the smaller model and the report.
+    nb::tuple prune(nb::handle rows, nb::handle valid, nb::dict cuts, nb::dict options, nb::handle lookup,
+                    nb::handle progress, nb::handle on_epoch);
     static Ranker *create(nb::str spec, nb::handle rows, uint64_t seed, nb::handle lookup);
     static Ranker *open(nb::bytes path);
     // The report on the file, with the status and message of the call.

@@ -48,6 +48,39 @@ nb::dict dict_of(const sl_train_report &report) {
     return out;
 }
 
+nb::dict dict_of(const sl_prune_report &report) {
+    nb::dict out;
+    nb::list before, after;
+    for (size_t l = 0; l < report.hidden_layers; l++) {
+        before.append(report.hidden_before[l]);
+        after.append(report.hidden[l]);
+    }
+    out["hidden_before"] = nb::tuple(before);
+    out["hidden"] = nb::tuple(after);
+    out["parameters_before"] = report.parameters_before;
+    out["parameters"] = report.parameters;
+    out["bytes_before"] = report.bytes_before;
+    out["bytes"] = report.bytes;
+    out["multiply_adds_before"] = report.multiply_adds_before;
+    out["multiply_adds"] = report.multiply_adds;
+    out["dense_weights"] = report.dense_weights;
+    out["dense_zeros"] = report.dense_zeros;
+    out["rows"] = report.rows;
+    out["valid_rows"] = report.valid_rows;
+    out["epochs"] = report.epochs;
+    out["best_epoch"] = report.best_epoch;
+    out["valid_loss_before"] = report.valid_loss_before;
+    out["valid_loss_cut"] = report.valid_loss_cut;
+    out["valid_loss"] = report.valid_loss;
+    out["valid_auc_before"] = report.valid_auc_before;
+    out["valid_auc_cut"] = report.valid_auc_cut;
+    out["valid_auc"] = report.valid_auc;
+    out["importance_s"] = report.importance_s;
+    out["read_s"] = report.read_s;
+    out["epoch_s"] = report.epoch_s;
+    return out;
+}
+
 nb::dict dict_of(const sl_metrics &metrics) {
     nb::dict out;
     out["rows"] = metrics.rows;
@@ -117,6 +150,8 @@ nb::dict dict_of(const sl_ranker_info &info) {
     out["spec"] = info.spec;
     out["uses_onednn"] = info.uses_onednn != 0;
     out["embeddings"] = info.embeddings;
+    out["multiply_adds"] = info.multiply_adds;
+    out["dense_zeros"] = info.dense_zeros;
     return out;
 }
 

@@ -8,6 +8,7 @@ namespace nb = nanobind;
 
 nb::dict dict_of(const sl_epoch &epoch);
 nb::dict dict_of(const sl_train_report &report);
+nb::dict dict_of(const sl_prune_report &report);
 nb::dict dict_of(const sl_metrics &metrics);
 nb::dict dict_of(const sl_ranker_info &info);
 // Numbers of enumerations become words. A place that the feature lacks becomes None.

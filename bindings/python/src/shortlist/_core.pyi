@@ -145,6 +145,16 @@ class Ranker:
         progress: ProgressFunction | None,
         on_epoch: Callable[[dict[str, Any]], object] | None,
     ) -> tuple[Ranker, dict[str, Any]]: ...
+    def prune(
+        self,
+        rows: Table | Csv | None,
+        valid: Table | Csv | None,
+        cuts: dict[str, Any],
+        options: dict[str, Any],
+        lookup: _Find | None,
+        progress: ProgressFunction | None,
+        on_epoch: Callable[[dict[str, Any]], object] | None,
+    ) -> tuple[Ranker, dict[str, Any]]: ...
     @staticmethod
     def create(
         spec: str, rows: Table | Csv, seed: int, lookup: _Find | None

@@ -96,6 +96,45 @@ class TrainReport:
 
 
 @dataclass(frozen=True)
+class PruneReport:
+    """Results of ``Ranker.prune``.
+
+    hidden_before, hidden: widths of the hidden layers.
+    parameters, bytes, multiply_adds: sizes of the smaller model, and ``_before`` of the pruned one. Multiply-adds are of
+    the dense layers, a row; weights that are 0 count.
+    dense_weights, dense_zeros: weights of the dense layers, and those that are 0.
+    rows, valid_rows, epochs, best_epoch: of the training that follows; 0 without one.
+    valid_loss, valid_auc: at last; ``_before``: of the pruned model; ``_cut``: with units cut and before training. NaN
+    without validation rows.
+    importance_s, read_s, epoch_s: seconds of measuring units, of reading rows, and of an epoch.
+    """
+
+    hidden_before: tuple[int, ...]
+    hidden: tuple[int, ...]
+    parameters_before: int
+    parameters: int
+    bytes_before: int
+    bytes: int
+    multiply_adds_before: int
+    multiply_adds: int
+    dense_weights: int
+    dense_zeros: int
+    rows: int
+    valid_rows: int
+    epochs: int
+    best_epoch: int
+    valid_loss_before: float
+    valid_loss_cut: float
+    valid_loss: float
+    valid_auc_before: float
+    valid_auc_cut: float
+    valid_auc: float
+    importance_s: float
+    read_s: float
+    epoch_s: float
+
+
+@dataclass(frozen=True)
 class RankerInfo:
     """A model's sizes.
 
@@ -110,6 +149,8 @@ class RankerInfo:
     bytes: bytes in memory.
     uses_onednn: False where plain C predicts.
     embeddings: embedding tables.
+    multiply_adds: of the dense layers, a row.
+    dense_zeros: weights of the dense layers that are 0.
     """
 
     loss: Literal["logistic", "multiclass", "squared"]
@@ -126,6 +167,8 @@ class RankerInfo:
     bytes: int
     uses_onednn: bool
     embeddings: int
+    multiply_adds: int
+    dense_zeros: int
 
 
 @dataclass(frozen=True)
@@ -314,6 +357,48 @@ class Encoded(NamedTuple):
     bag_ids: npt.NDArray[np.uint32]
 
 
+def _train_options(
+    threads: int,
+    epochs: int | None,
+    seed: int | None,
+    checkpoint: StrPath | None,
+    checkpoint_steps: int,
+    resume: bool,
+) -> dict[str, Any]:
+    return {
+        "threads": count("threads", threads),
+        "epochs": 0 if epochs is None else count("epochs", epochs),
+        "seed": 0 if seed is None else count("seed", seed, 2**64),
+        "checkpoint": None if checkpoint is None else os.fsencode(checkpoint),
+        "checkpoint_steps": count("checkpoint_steps", checkpoint_steps),
+        "resume": bool(resume),
+    }
+
+
+def _teaching(
+    init: Ranker | None, teacher: Ranker | None, temperature: float, soft: float, rate_scale: float
+) -> dict[str, Any]:
+    for name, model in (("init", init), ("teacher", teacher)):
+        if model is not None and not isinstance(model, Ranker):
+            raise TypeError(f"{name} must be a Ranker")
+    return {
+        "init": None if init is None else init._core,
+        "teacher": None if teacher is None else teacher._core,
+        "temperature": float(temperature),
+        "soft": float(soft),
+        "rate_scale": float(rate_scale),
+    }
+
+
+def _teller(on_epoch: Callable[[Epoch], object] | None) -> Callable[[dict[str, Any]], object] | None:
+    if on_epoch is None:
+        return None
+    if not callable(on_epoch):
+        raise TypeError("on_epoch must be a function")
+    tell = on_epoch
+    return lambda epoch: tell(Epoch(**epoch))
+
+
 def _finder(lookup: Lookup | None) -> Callable[[str, int], npt.NDArray[np.float32]] | None:
     if lookup is None:
         return None
@@ -346,11 +431,12 @@ class Ranker:
     large_string. Columns the model does not know are ignored.
     """
 
-    __slots__ = ("__weakref__", "_core", "_info", "_report")
+    __slots__ = ("__weakref__", "_core", "_info", "_pruning", "_report")
 
     _core: _Core
     _info: dict[str, Any]
     _report: TrainReport | None
+    _pruning: PruneReport | None
 
     def __init__(self) -> None:
         raise TypeError("a Ranker is made by Ranker.train, Ranker.create or Ranker.open")
@@ -360,13 +446,14 @@ class Ranker:
         ranker = cls.__new__(cls)
         ranker._core = core
         ranker._report = report
+        ranker._pruning = None
         ranker._info = core.info()
         return ranker
 
     @classmethod
     def train(
         cls,
-        spec: Spec,
+        spec: Spec | None,
         data: Data,
         valid: Data | None = None,
         *,
@@ -378,6 +465,11 @@ class Ranker:
         resume: bool = False,
         precision: Precision | None = None,
         loss_scale: float | None = None,
+        init: Ranker | None = None,
+        teacher: Ranker | None = None,
+        temperature: float = 2,
+        soft: float = 0.7,
+        rate_scale: float = 1,
         lookup: Lookup | None = None,
         progress: Progress = False,
         on_epoch: Callable[[Epoch], object] | None = None,
@@ -396,6 +488,12 @@ class Ranker:
             faster than f32. None: f32, or the checkpoint's. The report tells what was taken.
         loss_scale: for fp16, a scale from 1 to 2**24 that never changes. None adapts it: 65536 at first, halved when
             gradients overflow (the step is skipped), doubled after 2,000 good steps.
+        init: model to begin with, with its weights and with its features as they were fitted. The spec has the same
+        label, features and layers; None is the model's own.
+        teacher: model of the same loss and classes whose scores are learned too (arXiv 1503.02531).
+        temperature: divides the logits of both models in the soft loss.
+        soft: share of the teacher's loss, 0 to 1. With 1, data needs no labels.
+        rate_scale: multiplies the spec's rates.
         lookup: vectors for vector features whose column holds ids: a function of (feature, id), or an Index.
         progress: True shows a bar. A function is called with (done, total) rows and cancels by returning True.
         on_epoch: function called with every Epoch. An exception from the function ends the training.
@@ -404,20 +502,19 @@ class Ranker:
         column. ValueError too for one row or one class, from which nothing is learned. shortlist.Error for a damaged
         checkpoint, one of another training, or a build without oneDNN.
         """
-        text = spec_text(spec)
+        if spec is not None:
+            text = spec_text(spec)
+        elif init is not None:
+            text = init.spec_text
+        else:
+            raise TypeError("spec is None; give a spec, or a model to begin with as init")
+        options = _train_options(threads, epochs, seed, checkpoint, checkpoint_steps, resume)
+        options |= _teaching(init, teacher, temperature, soft, rate_scale)
+        options["precision"] = _precision_number(precision)
+        options["loss_scale"] = 0.0 if loss_scale is None else float(loss_scale)
         if on_epoch is not None and not callable(on_epoch):
             raise TypeError("on_epoch must be a function")
         tell = on_epoch
-        options = {
-            "threads": count("threads", threads),
-            "epochs": 0 if epochs is None else count("epochs", epochs),
-            "seed": 0 if seed is None else count("seed", seed, 2**64),
-            "checkpoint": None if checkpoint is None else os.fsencode(checkpoint),
-            "checkpoint_steps": count("checkpoint_steps", checkpoint_steps),
-            "resume": bool(resume),
-            "precision": _precision_number(precision),
-            "loss_scale": 0.0 if loss_scale is None else float(loss_scale),
-        }
         rows = source(data, text)
         held_out = None if valid is None else source(valid, text)
         with shown(progress, "training", "rows") as show:
@@ -428,9 +525,78 @@ class Ranker:
                 options,
                 _finder(lookup),
                 show,
-                None if tell is None else lambda epoch: tell(Epoch(**epoch)),
+                _teller(on_epoch),
             )
         return cls._of(core, TrainReport(**report))
+
+    def prune(
+        self,
+        data: Data | None = None,
+        valid: Data | None = None,
+        *,
+        units: float = 0,
+        multiply_adds: float = 0,
+        weights: float = 0,
+        weights_end: float = 0.5,
+        criterion: Literal["taylor", "norm"] = "taylor",
+        per_layer: bool = False,
+        multiple: int = 1,
+        rows: int = 65536,
+        threads: int = 0,
+        epochs: int | None = None,
+        checkpoint: StrPath | None = None,
+        checkpoint_steps: int = 0,
+        resume: bool = False,
+        teacher: Ranker | None = None,
+        temperature: float = 2,
+        soft: float = 0.7,
+        rate_scale: float = 1,
+        lookup: Lookup | None = None,
+        progress: Progress = False,
+        on_epoch: Callable[[Epoch], object] | None = None,
+    ) -> Ranker:
+        """Makes a smaller model of this one, and trains it on with the rows of data by this model's spec.
+
+        data: rows to measure units and to train with. None trains nothing, and units go by the criterion "norm".
+        units: share of the hidden units to cut. The layers become narrower, and so faster.
+        multiply_adds: in place of units: cuts units until at least this share of the layers' multiply-adds is gone.
+        weights: share of the layers' weights to set to 0, the smallest first, while training (arXiv 1710.01878). They
+        stay 0. The layers are not faster by it.
+        weights_end: share of the steps after which all of these are 0.
+        criterion: "taylor" cuts units without which the loss changes least, to first order (arXiv 1906.10771); "norm"
+        those with the smallest weights.
+        per_layer: cuts the same share of each layer, not the least important of all.
+        multiple: widths are rounded up to multiples of it.
+        rows: training rows that "taylor" looks at; 0: all.
+
+        Other arguments are those of ``train``. ``pruning`` of the model made has the PruneReport.
+
+        ValueError where nothing is to be cut, or a share cannot be reached.
+        """
+        if criterion not in ("taylor", "norm"):
+            raise ValueError(f"criterion is {criterion!r}; it must be 'taylor' or 'norm'")
+        cuts = {
+            "units": float(units),
+            "multiply_adds": float(multiply_adds),
+            "weights": float(weights),
+            "weights_end": float(weights_end),
+            "criterion": int(criterion == "norm"),
+            "per_layer": bool(per_layer),
+            "multiple": count("multiple", multiple),
+            "rows": count("rows", rows),
+        }
+        options = _train_options(threads, epochs, None, checkpoint, checkpoint_steps, resume)
+        options |= _teaching(None, teacher, temperature, soft, rate_scale)
+        text = self.spec_text
+        trained = None if data is None else source(data, text)
+        held_out = None if valid is None else source(valid, text)
+        with shown(progress, "training", "rows") as show:
+            core, report = self._core.prune(
+                trained, held_out, cuts, options, _finder(lookup), show, _teller(on_epoch)
+            )
+        made = Ranker._of(core)
+        made._pruning = PruneReport(**report)
+        return made
 
     @classmethod
     def create(cls, spec: Spec, data: Data, *, seed: int | None = None, lookup: Lookup | None = None) -> Ranker:
@@ -627,6 +793,11 @@ class Ranker:
     def report(self) -> TrainReport | None:
         """How the training went; None where this object was not made by ``train``."""
         return self._report
+
+    @property
+    def pruning(self) -> PruneReport | None:
+        """What pruning made of the model before; None where this object was not made by ``prune``."""
+        return self._pruning
 
     @property
     def info(self) -> RankerInfo:
