@@ -125,10 +125,6 @@ static int measure(prune_state *state, const sl_ranker *ranker, measured *out) {
     return status == SL_OK ? EXIT_DONE : lookup_report(&state->lookup, state->options->eval, status);
 }
 
-static sl_status save_ranker(void *handle, const char *path, const sl_save_params *params) {
-    return sl_ranker_save(handle, path, params);
-}
-
 /* ---- What came of it ---- */
 
 static void json_widths(json *json, const char *key, const size_t *widths, size_t count) {

@@ -3,6 +3,7 @@
 
 #include "base/params.h"
 #include "ranker/table.h"
+#include "ranker/start.h"
 #include "ranker/train_loop.h"
 
 #include <math.h>

@@ -182,7 +182,7 @@ static void round_layer(const sl_item_shape *shape, const float *sums, size_t ro
         const float *from = sums + i * width;
         uint8_t *to = part->layer + (at + i) * bytes;
         if (shape->layer_type == SL_I8)
-            part->marks[at + i].scale = sl_quantise(SL_CODES_I8, from, width, to);
+            part->marks[at + i].scale = sl_quantise(SL_CODES_I8, (sl_clip_rule){SL_CLIP_MINMAX, 0}, from, width, to);
         else
             sl_from_float(shape->layer_type, from, to, width);
     }
