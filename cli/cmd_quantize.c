@@ -16,7 +16,7 @@ enum { LAYERS_KEPT = 16 };
 typedef struct quantize_options {
     const char *data, *eval, *output, *group, *keep, *index;
     double max_drop, quantile, timeout;
-    int relative, measure, mode, strategy, calibration, symmetric, no_bias_correction;
+    int relative, measure, mode, strategy, calibration, symmetric, no_bias_correction, tables;
     size_t k, rows, seed, trials, threads;
     int progress, json;
 } quantize_options;
@@ -115,6 +115,7 @@ static sl_quantize_params how_of(quantize_state *state) {
     if (options->quantile >= 0) how.quantile = options->quantile;
     how.symmetric = options->symmetric;
     how.bias_correction = !options->no_bias_correction;
+    how.tables = (sl_table_type)options->tables;
     how.rows = options->rows;
     how.seed = options->seed;
     how.lookup = lookup_callback(&state->lookup, &how.lookup_ctx);
@@ -326,6 +327,8 @@ static const option quantize_table[] = {
     {0, "symmetric", OPTION_FLAG, NULL, 0, offsetof(quantize_options, symmetric), "Ranges have 0 in their middle."},
     {0, "no-bias-correction", OPTION_FLAG, NULL, 0, offsetof(quantize_options, no_bias_correction),
      "Biases stay as they are."},
+    {0, "tables", OPTION_WORD, "f32|i8|i4", 0, offsetof(quantize_options, tables),
+     "Embedding tables: as they are (default), or in codes of 8 or 4 bits with a scale and an offset a row."},
     {0, "rows", OPTION_COUNT, "N", 0, offsetof(quantize_options, rows), "Rows to calibrate on (default 4096)."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed), "Seed of their draw (default 0)."},
     {0, "keep", OPTION_TEXT, "LAYER=f32", 0, offsetof(quantize_options, keep),
@@ -343,7 +346,7 @@ const command command_quantize = {
     .summary = "make a model faster and smaller by INT8 layers, within an accuracy bound",
     .synopsis = "shortlist quantize MODEL --data CSV [--eval CSV] -o OUT [--max-drop X] [--relative] [--metric METRIC] "
                 "[--group COLUMN] [-k N] [--mode MODE] [--strategy STRATEGY] [--calibration WORD] [--quantile SHARE] "
-                "[--symmetric] [--no-bias-correction] [--rows N] [--seed N] [--keep LAYER=f32] [--timeout S] "
+                "[--symmetric] [--no-bias-correction] [--tables TYPE] [--rows N] [--seed N] [--keep LAYER=f32] [--timeout S] "
                 "[--trials N] [--threads N] [--index INDEX] [--progress] [--json]",
     .description =
         "Judges choices of a precision and a calibration for each dense layer, and writes the fastest model whose "

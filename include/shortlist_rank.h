@@ -391,6 +391,7 @@ typedef struct sl_quantize_params {
     double quantile;            /* of QUANTILE: the share left out, from 0 to below 1; default 0.0001 */
     int symmetric;              /* nonzero: the middle code stands for 0. Default 0: any code may */
     int bias_correction;        /* nonzero (default): biases make up for the mean error of each output */
+    sl_table_type tables;       /* of all embedding tables; default SL_TABLE_F32: as they are */
     size_t rows;                /* to calibrate on, drawn from the source; default 4096 */
     uint64_t seed;              /* of the draw */
     sl_lookup_fn lookup;
@@ -441,7 +442,7 @@ typedef void (*sl_trial_fn)(void *ctx, const sl_trial *trial);
 
 typedef struct sl_precision_search_params {
     size_t struct_size;
-    const sl_quantize_params *quantize; /* keep, symmetric, quantile, bias_correction, rows, seed, lookup, allocator;
+    const sl_quantize_params *quantize; /* keep, symmetric, quantile, bias_correction, tables, rows, seed, lookup, allocator;
                                            its calibration is that of the strategies but EXHAUSTIVE. NULL: defaults */
     double max_drop;                    /* default 0.0005 */
     int relative;                       /* nonzero: max_drop is a share of the measure of F32 */

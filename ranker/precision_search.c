@@ -488,11 +488,29 @@ static sl_status conclude(search *s, sl_precision_search_report *report, sl_rank
     return make_best(s, out);
 }
 
-static sl_status run(search *s, const sl_rows *rows, const sl_rows *eval, sl_precision_search_report *report,
-                     sl_ranker **out) {
+/* The measure of the model as it was given, whose tables are floats. */
+static sl_status measure_base(search *s, const sl_ranker *base, const sl_rows *eval) {
     const size_t none[SL_MAX_LAYERS] = {FLOATS};
+    search whole = *s;
+    if (s->ranker == base) return try_one(s, none, &s->base_value);
+    whole.ranker = base;
+    whole.judge = (sl_judge){.allocator = s->allocator,
+                             .ranker = base,
+                             .measure = s->judge.measure,
+                             .ndcg_k = s->judge.ndcg_k,
+                             .threads = s->judge.threads};
+    sl_status status = sl_judge_read(&whole.judge, eval, s->params->group, s->quantize.lookup, s->quantize.lookup_ctx);
+    for (size_t l = 0; l < s->layers && status == SL_OK; l++)
+        status = sl_judge_add(&whole.judge, NULL, l, &(sl_layer_choice){.type = SL_LAYER_F32});
+    if (status == SL_OK) status = try_one(&whole, none, &s->base_value);
+    sl_judge_free(&whole.judge);
+    return status;
+}
+
+static sl_status run(search *s, const sl_ranker *base, const sl_rows *rows, const sl_rows *eval,
+                     sl_precision_search_report *report, sl_ranker **out) {
     SL_TRY(prepare(s, rows, eval));
-    SL_TRY(try_one(s, none, &s->base_value));
+    SL_TRY(measure_base(s, base, eval ? eval : rows));
     report->base_value = s->base_value;
     report->rows = s->judge.rows.rows;
     if (s->params->strategy == SL_STRATEGY_EXHAUSTIVE)
@@ -517,20 +535,26 @@ sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *row
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_precision_search_params_init"));
     if (report) SL_TRY(sl_params_check_out(report, "sl_precision_search_report"));
     SL_TRY(check_search(&mine));
-    search s = {.params = &mine, .ranker = ranker, .layers = ranker->shape.layers};
+    search s = {.params = &mine, .layers = ranker->shape.layers};
+    sl_layer_choice choices[SL_MAX_LAYERS];
+    sl_ranker *smaller;
     sl_quantize_params_init(&s.quantize);
     SL_TRY(sl_params_in(&s.quantize, sizeof s.quantize, mine.quantize, "sl_quantize_params_init"));
+    SL_TRY(sl_layer_choices(ranker, &s.quantize, choices));
+    SL_TRY(sl_ranker_with_table_type(ranker, s.quantize.tables, &smaller));
+    s.ranker = smaller ? smaller : ranker;
     clock_gettime(CLOCK_MONOTONIC, &s.start);
     s.allocator = sl_allocator_of(s.quantize.allocator);
     s.judge = (sl_judge){.allocator = s.allocator,
-                         .ranker = ranker,
+                         .ranker = s.ranker,
                          .measure = measure_of(ranker, mine.measure),
                          .ndcg_k = mine.ndcg_k,
                          .threads = sl_thread_count(mine.threads)};
     sl_progress_start(&s.progress, mine.progress, mine.progress_ctx, 0);
-    sl_status status = run(&s, rows, eval, &found, out);
+    sl_status status = run(&s, ranker, rows, eval, &found, out);
     sl_judge_free(&s.judge);
     sl_calibrated_free(&s.calibrated);
+    sl_ranker_free(smaller);
     if (status != SL_OK) {
         sl_ranker_free(*out);
         *out = NULL;

@@ -2,6 +2,7 @@
 
 #include "base/params.h"
 #include "base/random.h"
+#include "ranker/quantise_tables.h"
 #include "ranker/table.h"
 
 #include <string.h>
@@ -45,6 +46,8 @@ static sl_status check_params(const sl_quantize_params *params) {
         return sl_fail(SL_EINVAL, "calibration %d is none of sl_calibration", (int)params->calibration);
     if (!(params->quantile >= 0 && params->quantile < 1))
         return sl_fail(SL_EINVAL, "quantile is %g; give a share from 0 to below 1", params->quantile);
+    if ((unsigned)params->tables > SL_TABLE_I4)
+        return sl_fail(SL_EINVAL, "tables is %d, which is none of sl_table_type", (int)params->tables);
     if (params->rows == 0) return sl_fail(SL_EINVAL, "rows is 0; calibration needs one row at least");
     if (params->keep_count && !params->keep)
         return sl_fail(SL_EINVAL, "keep is NULL, with %zu names", params->keep_count);
@@ -160,6 +163,26 @@ sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded *coded, const sl_
     return sl_ranker_make(features, &weights, coded, allocator, out);
 }
 
+sl_status sl_ranker_with_table_type(const sl_ranker *base, sl_table_type type, sl_ranker **out) {
+    size_t count = base->features->table_count;
+    void *block;
+    *out = NULL;
+    if (type == SL_TABLE_F32 || !count) return SL_OK;
+    SL_TRY(sl_mem_alloc(&base->allocator, count * sizeof(sl_table_type), &block));
+    sl_table_type *types = block;
+    for (size_t t = 0; t < count; t++)
+        types[t] = type;
+    sl_status status = sl_ranker_with_tables(base, types, out);
+    sl_mem_free(&base->allocator, block, count * sizeof *types);
+    return status;
+}
+
+static int keeps_floats(const sl_net_shape *shape, const sl_layer_choice *choices) {
+    for (size_t l = 0; l < shape->layers; l++)
+        if (choices[l].type != SL_LAYER_F32) return 0;
+    return 1;
+}
+
 static sl_status quantise(const sl_ranker *ranker, const sl_rows *rows, const sl_quantize_params *params,
                           const sl_layer_choice *choices, sl_ranker **out) {
     const sl_allocator allocator = sl_allocator_of(params->allocator);
@@ -193,8 +216,16 @@ sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows, const
     sl_quantize_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_quantize_params_init"));
     sl_layer_choice choices[SL_MAX_LAYERS];
+    sl_ranker *smaller;
     SL_TRY(sl_layer_choices(ranker, &mine, choices));
-    return quantise(ranker, rows, &mine, choices, out);
+    SL_TRY(sl_ranker_with_table_type(ranker, mine.tables, &smaller));
+    if (smaller && keeps_floats(&ranker->shape, choices)) {
+        *out = smaller;
+        return SL_OK;
+    }
+    sl_status status = quantise(smaller ? smaller : ranker, rows, &mine, choices, out);
+    sl_ranker_free(smaller);
+    return status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -47,6 +47,9 @@ sl_status sl_layer_choices(const sl_ranker *ranker, const sl_quantize_params *pa
 /* Makes a model with these layers in codes, taken over on failure too, and the other weights of the base. */
 sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded *coded, const sl_allocator *allocator, sl_ranker **out);
 const char *sl_layer_name(size_t layer);
+/* Makes a model with all embedding tables of this type. *out is NULL for SL_TABLE_F32, and for a model without tables:
+ * the base is such a model. Errors: as of sl_ranker_with_tables. */
+sl_status sl_ranker_with_table_type(const sl_ranker *base, sl_table_type type, sl_ranker **out);
 
 /* Quantises the layers of a model of floats. calibrated may be NULL if all layers that are not floats are dynamic and
  * no bias is corrected. Errors: SL_EINVAL (a layer whose inputs are all 0), SL_EVALUE, SL_ENOMEM. */

@@ -2,8 +2,8 @@
 #include "ranker/train.h"
 
 #include "base/params.h"
-#include "ranker/table.h"
 #include "ranker/start.h"
+#include "ranker/table.h"
 #include "ranker/train_loop.h"
 
 #include <math.h>

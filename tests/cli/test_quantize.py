@@ -43,6 +43,11 @@ class Quantize(RankingTest):
             self.assertIn("int8:minmax f32 int8:minmax", out)
             self.assertIn("faster choices were left unjudged", out)
 
+    def test_tables_in_codes(self):
+        told = self.quantize("--tables", "i4", "--max-drop", 0.5, "--trials", 1)
+        self.assertLess(told["bytes"], told["bytes_before"])
+        self.assertIn(" i4 ", self.run_ok("info", "q.slr"))
+
     def test_nothing_within_the_bound(self):
         """A bound that no drop is below: the least drop and a layer are named, and nothing is written."""
         self.run_ok("predict", "m.slr", "test.csv", "-o", "p.csv")

@@ -449,6 +449,35 @@ START_TEST(searches_end_early) {
 }
 END_TEST
 
+/* Tables in codes count against the bound as layers do: the base is the model with tables of floats. */
+START_TEST(tables_in_codes) {
+    sl_precision_search_params params;
+    sl_precision_search_report report;
+    sl_quantize_params how;
+    for (int type = SL_TABLE_I8; type <= SL_TABLE_I4; type++) {
+        sl_ranker *made;
+        sl_embedding_info table = {.struct_size = sizeof table};
+        told t;
+        sl_quantize_params_init(&how);
+        how.tables = (sl_table_type)type;
+        sl_precision_search_params_init(&params);
+        params.quantize = &how;
+        params.max_drop = 0.1;
+        ok(search(model, &params, &t, &made, &report));
+        ck_assert_double_eq_tol(report.base_value, auc_of(model), 1e-6);
+        ck_assert_double_eq_tol(report.value, auc_of(made), 1e-4);
+        ok(sl_ranker_get_embedding(made, 0, &table));
+        ck_assert_int_eq(table.type, type);
+        sl_ranker_free(made);
+        how.precision = SL_PRECISION_F32;
+        ok(sl_ranker_quantize(model, NULL, &how, &made));
+        ok(sl_ranker_get_embedding(made, 0, &table));
+        ck_assert_int_eq(table.type, type);
+        sl_ranker_free(made);
+    }
+}
+END_TEST
+
 START_TEST(measures) {
     sl_precision_search_params params;
     sl_precision_search_report report;
@@ -524,6 +553,7 @@ int main(void) {
     tcase_add_test(searching, a_sensitive_layer_stays);
     tcase_add_test(searching, what_no_choice_reaches);
     tcase_add_test(searching, searches_end_early);
+    tcase_add_test(searching, tables_in_codes);
     tcase_add_test(searching, measures);
     return check_main("quantise", (TCase *[]){quantising, searching}, 2);
 }

@@ -74,6 +74,12 @@ def test_dynamic_and_groups(ranker, rows):
     assert all(layer.precision != "int8" for layer in made.layers)
 
 
+def test_tables_in_codes(ranker, rows):
+    made, report = ranker.quantize(rows, tables="i4", max_drop=0.5, trials=1)
+    assert [table.type for table in made.embeddings] == ["i4"]
+    assert report.base_value == pytest.approx(ranker.evaluate(rows).auc, abs=1e-6)
+
+
 def test_cancelling(ranker, rows):
     with pytest.raises(shortlist.Error) as caught:
         ranker.quantize(rows, max_drop=0, progress=lambda done, total: True)

@@ -362,6 +362,7 @@ nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, n
     how.quantile = nb::cast<double>(options["quantile"]);
     how.symmetric = nb::cast<bool>(options["symmetric"]);
     how.bias_correction = nb::cast<bool>(options["bias_correction"]);
+    how.tables = static_cast<sl_table_type>(nb::cast<int>(options["tables"]));
     how.rows = nb::cast<size_t>(options["rows"]);
     how.seed = nb::cast<uint64_t>(options["seed"]);
     find.attach(how);

@@ -22,6 +22,7 @@ from ._progress import Progress, shown
 
 _MEASURES = {"default": 0, "auc": 1, "logloss": 2, "ndcg": 3, "rmse": 4}
 _STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3}
+_TABLES = {"f32": 0, "i8": 1, "i4": 2}
 _CALIBRATIONS = {"minmax": 0, "quantile": 1, "entropy": 2, "mse": 3}
 
 Lookup = Union[Callable[[str, int], npt.ArrayLike], Index]
@@ -689,6 +690,7 @@ class Ranker:
         quantile: float = 1e-4,
         symmetric: bool = False,
         bias_correction: bool = True,
+        tables: Literal["f32", "i8", "i4"] = "f32",
         rows: int = 4096,
         seed: int = 0,
         keep: Sequence[str] = (),
@@ -709,6 +711,7 @@ class Ranker:
         others begin with all layers in INT8 of the one calibration, and take layers back to float32.
         calibration, quantile, symmetric: how ranges of inputs are found.
         bias_correction: whether biases make up for the mean error of each output.
+        tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits.
         rows, seed: how many rows calibration draws, and which.
         keep: names of layers that stay float32, such as "dense.0".
         trials, timeout: most trials, and most seconds; 0: any.
@@ -736,6 +739,7 @@ class Ranker:
             "quantile": float(quantile),
             "symmetric": bool(symmetric),
             "bias_correction": bool(bias_correction),
+            "tables": choice("tables", tables, _TABLES),
             "rows": count("rows", rows),
             "seed": count("seed", seed, 2**64),
             "keep": list(keep),
