@@ -344,10 +344,11 @@ static const option quantize_table[] = {
 const command command_quantize = {
     .name = "quantize",
     .summary = "make a model faster and smaller by INT8 layers, within an accuracy bound",
-    .synopsis = "shortlist quantize MODEL --data CSV [--eval CSV] -o OUT [--max-drop X] [--relative] [--metric METRIC] "
-                "[--group COLUMN] [-k N] [--mode MODE] [--strategy STRATEGY] [--calibration WORD] [--quantile SHARE] "
-                "[--symmetric] [--no-bias-correction] [--tables TYPE] [--rows N] [--seed N] [--keep LAYER=f32] [--timeout S] "
-                "[--trials N] [--threads N] [--index INDEX] [--progress] [--json]",
+    .synopsis =
+        "shortlist quantize MODEL --data CSV [--eval CSV] -o OUT [--max-drop X] [--relative] [--metric METRIC] "
+        "[--group COLUMN] [-k N] [--mode MODE] [--strategy STRATEGY] [--calibration WORD] [--quantile SHARE] "
+        "[--symmetric] [--no-bias-correction] [--tables TYPE] [--rows N] [--seed N] [--keep LAYER=f32] [--timeout S] "
+        "[--trials N] [--threads N] [--index INDEX] [--progress] [--json]",
     .description =
         "Judges choices of a precision and a calibration for each dense layer, and writes the fastest model whose "
         "metric is at most --max-drop worse. Costs are modelled from multiply-adds. The standard error of the drop "

@@ -442,10 +442,11 @@ typedef void (*sl_trial_fn)(void *ctx, const sl_trial *trial);
 
 typedef struct sl_precision_search_params {
     size_t struct_size;
-    const sl_quantize_params *quantize; /* keep, symmetric, quantile, bias_correction, tables, rows, seed, lookup, allocator;
-                                           its calibration is that of the strategies but EXHAUSTIVE. NULL: defaults */
-    double max_drop;                    /* default 0.0005 */
-    int relative;                       /* nonzero: max_drop is a share of the measure of F32 */
+    const sl_quantize_params
+        *quantize;   /* keep, symmetric, quantile, bias_correction, tables, rows, seed, lookup, allocator;
+                        its calibration is that of the strategies but EXHAUSTIVE. NULL: defaults */
+    double max_drop; /* default 0.0005 */
+    int relative;    /* nonzero: max_drop is a share of the measure of F32 */
     sl_measure measure;
     const char *group; /* column of the groups */
     size_t ndcg_k;     /* default 10 */

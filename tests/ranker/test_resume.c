@@ -382,8 +382,8 @@ START_TEST(checkpoints_are_checked) {
         const uint64_t *value;
         size_t width;
     } lies[] = {{32, &large, 8},  {80, &none, 8},     {88, &none, 8},  {96, &none, 8},
-                {132, &nan, 4},   {104, &unknown, 2}, {104, &fp16, 2}, {106, &large, 2},
-                {108, &large, 4}, {112, &one, 8},     {120, &large, 8}};
+                {132, &nan, 4},   {104, &unknown, 1}, {104, &fp16, 1}, {105, &large, 1},
+                {106, &large, 2}, {112, &one, 8},     {120, &large, 8}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         unsigned char *changed = file_read(place.path, &size);
         memcpy(changed + section->offset + lies[i].at, lies[i].value, lies[i].width);

@@ -365,6 +365,8 @@ def _train_options(
     checkpoint: StrPath | None,
     checkpoint_steps: int,
     resume: bool,
+    precision: Precision | None = None,
+    loss_scale: float | None = None,
 ) -> dict[str, Any]:
     return {
         "threads": count("threads", threads),
@@ -373,6 +375,8 @@ def _train_options(
         "checkpoint": None if checkpoint is None else os.fsencode(checkpoint),
         "checkpoint_steps": count("checkpoint_steps", checkpoint_steps),
         "resume": bool(resume),
+        "precision": _precision_number(precision),
+        "loss_scale": 0.0 if loss_scale is None else float(loss_scale),
     }
 
 
@@ -509,13 +513,8 @@ class Ranker:
             text = init.spec_text
         else:
             raise TypeError("spec is None; give a spec, or a model to begin with as init")
-        options = _train_options(threads, epochs, seed, checkpoint, checkpoint_steps, resume)
+        options = _train_options(threads, epochs, seed, checkpoint, checkpoint_steps, resume, precision, loss_scale)
         options |= _teaching(init, teacher, temperature, soft, rate_scale)
-        options["precision"] = _precision_number(precision)
-        options["loss_scale"] = 0.0 if loss_scale is None else float(loss_scale)
-        if on_epoch is not None and not callable(on_epoch):
-            raise TypeError("on_epoch must be a function")
-        tell = on_epoch
         rows = source(data, text)
         held_out = None if valid is None else source(valid, text)
         with shown(progress, "training", "rows") as show:
