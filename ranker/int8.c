@@ -27,7 +27,7 @@ sl_int8_range sl_int8_range_of(float low, float high) {
     float from = low < 0 ? low : 0, to = high > 0 ? high : 0;
     /* Halves, since the difference of two floats may be no float. */
     float scale = (to / 2 - from / 2) / 127.5f;
-    if (!(scale >= FLT_MIN)) return (sl_int8_range){1, 0};
+    if (!(scale >= FLT_MIN && scale <= FLT_MAX)) return (sl_int8_range){1, 0};
     float zero = -from / scale;
     return (sl_int8_range){scale, zero > 255 ? 255 : (int32_t)(zero + 0.5f)};
 }

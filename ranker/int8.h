@@ -72,7 +72,8 @@ typedef struct sl_int8_loops {
 const sl_int8_loops *sl_int8_get(void);
 const sl_int8_loops *sl_int8_of(sl_isa isa);
 
-/* Gives the range whose codes 0 to 255 span low to high. 0 is a code of its own. Both limits may be 0. */
+/* Gives the range whose codes 0 to 255 span low to high. 0 is a code of its own. Both limits may be 0. If a
+ * limit is infinite, the range is of scale 1: such values have no codes. */
 sl_int8_range sl_int8_range_of(float low, float high);
 
 extern const sl_int8_loops sl_int8_scalar;

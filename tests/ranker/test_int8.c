@@ -234,6 +234,8 @@ END_TEST
 
 START_TEST(ranges_have_a_zero) {
     static const float limits[][2] = {{0, 0}, {0, 3}, {-2, 0}, {-1, 5}, {2, 5}, {-7, -3}, {-3e38f, 3e38f}, {0, 1e-42f}};
+    const sl_int8_range none = sl_int8_range_of(-INFINITY, INFINITY);
+    ck_assert(none.scale == 1 && none.zero == 0);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         sl_int8_range range = sl_int8_range_of(limits[i][0], limits[i][1]);
         ck_assert(range.scale > 0 && isfinite(range.scale));

@@ -99,6 +99,51 @@ def test_tables_in_codes_are_exported_decoded(data, tmp_path):
     np.testing.assert_allclose(again.predict(data), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("hidden, activation", [([24, 16], "relu"), ([12], "tanh")])
+def test_layers_in_int8_are_exported_as_codes(hidden, activation, data, tmp_path):
+    rk = shortlist.Ranker.train(spec(deep={"hidden": hidden, "activation": activation}), data, threads=1)
+    made, _ = rk.quantize(data, max_drop=1, mode="static", trials=1)
+    model = shortlist.onnx.export(made, tmp_path / "q.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    operators = [node.op_type for node in model.graph.node]
+    assert operators.count("QuantizeLinear") == len(made.layers)
+    assert operators.count("DequantizeLinear") == 2 * len(made.layers)
+    codes = [t for t in model.graph.initializer if t.name.endswith(".codes")]
+    assert all(t.data_type == TensorProto.INT8 for t in codes) and len(codes) == len(made.layers)
+    scores, expected = run(model, shortlist.onnx.inputs(made, data)), made.predict(data)
+    # Nearly all are equal. A tie that is rounded the other way in an earlier layer is a few steps in the last one.
+    last = made.layers[-1]
+    step = last.scale * 127 * max(last.weight_scales)
+    logits = np.log(scores / (1 - scores)) - np.log(expected / (1 - expected))
+    assert np.abs(logits).max() <= 8 * step
+    assert np.median(np.abs(logits)) < 1e-5
+    again = shortlist.onnx.load(model)
+    assert [layer.precision for layer in again.layers] == ["f32"] * len(made.layers)
+    for name, array in made.tensors().items():
+        np.testing.assert_allclose(again.tensors()[name], array, rtol=1e-6)
+
+
+def test_layers_in_int8_of_other_makers(data):
+    """The same graph without Shortlist's metadata is read node by node."""
+    numbers = spec(features=[{"name": "age", "type": "numeric"}], deep={"hidden": [4]}, wide=None)
+    rk = shortlist.Ranker.train(numbers, data, threads=1)
+    made, _ = rk.quantize(data, max_drop=1, mode="static", trials=1)
+    model = shortlist.onnx.export(made)
+    del model.metadata_props[:]
+    again = shortlist.onnx.load(model, numbers, data)
+    for name, array in made.tensors().items():
+        if name.endswith(".weight"):
+            np.testing.assert_allclose(again.tensors()[name], array, rtol=1e-6)
+
+
+def test_layers_ranged_by_rows_are_exported_as_floats(data):
+    rk = shortlist.Ranker.train(spec(), data, threads=1)
+    made, _ = rk.quantize(data, max_drop=1, mode="dynamic", trials=1)
+    model = shortlist.onnx.export(made)
+    assert "QuantizeLinear" not in [node.op_type for node in model.graph.node]
+    assert np.abs(run(model, shortlist.onnx.inputs(made, data)) - made.predict(data)).mean() < 0.02
+
+
 def test_what_the_metadata_says(data):
     rk = shortlist.Ranker.create(spec(), data)
     meta = {prop.key: prop.value for prop in shortlist.onnx.export(rk).metadata_props}

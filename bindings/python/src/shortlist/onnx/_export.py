@@ -50,7 +50,7 @@ class _Writer:
     def __init__(self, ranker: Ranker) -> None:
         self.graph = _Graph()
         self.info, self.features, self.spec = ranker.info, ranker.features, ranker.spec
-        self.tensors = ranker.tensors()
+        self.tensors, self.layers = ranker.tensors(), ranker.layers
         if self.info.dense_width:
             self.graph.input("dense", TensorProto.FLOAT, ["N", self.info.dense_width])
         if self.info.id_count:
@@ -135,6 +135,22 @@ class _Writer:
             return self.bag_embedding(table, feature)
         return self.graph.add("Gather", f"{feature.name}.deep", table, self.column(feature), axis=0)
 
+    def quantised(self, layer: int, value: str) -> tuple[str, str]:
+        """A layer's inputs through their codes, and its weights from theirs."""
+        graph, facts, name = self.graph, self.layers[layer], f"dense.{layer}"
+        scale = graph.constant(f"{name}.scale", np.array(facts.scale, np.float32))
+        zero = graph.constant(f"{name}.zero", np.array(facts.zero, np.uint8))
+        scales = np.array(facts.weight_scales, np.float32)
+        # The tensor is codes times scales, so that the quotient is a whole number but for rounding.
+        codes = np.rint(self.tensors[f"{name}.weight"] / scales).astype(np.int8)
+        zeros = graph.constant(f"{name}.zeros", np.zeros(len(scales), np.int8))
+        given = graph.constant(f"{name}.codes", codes), graph.constant(f"{name}.scales", scales), zeros
+        inputs = graph.add("QuantizeLinear", f"{name}.quantised", value, scale, zero)
+        return (
+            graph.add("DequantizeLinear", f"{name}.inputs", inputs, scale, zero),
+            graph.add("DequantizeLinear", f"{name}.weight", *given, axis=1),
+        )
+
     def activation(self, layer: int, value: str) -> str:
         graph, kind, name = self.graph, self.spec["deep"].get("activation", "relu"), f"dense.{layer}.active"
         if kind == "none":
@@ -154,8 +170,11 @@ class _Writer:
         inside = sorted((f for f in self.features if f.deep_at is not None), key=lambda f: f.deep_at or 0)
         value = self.graph.add("Concat", "deep_inputs", *[self.deep_input(f) for f in inside], axis=1)
         for layer in range(self.info.layers):
-            weight, bias = self.tensor(f"dense.{layer}.weight"), self.tensor(f"dense.{layer}.bias")
-            value = self.graph.add("Gemm", f"dense.{layer}", value, weight, bias)
+            if self.layers[layer].precision == "int8":
+                value, weight = self.quantised(layer, value)
+            else:
+                weight = self.tensor(f"dense.{layer}.weight")
+            value = self.graph.add("Gemm", f"dense.{layer}", value, weight, self.tensor(f"dense.{layer}.bias"))
             if layer + 1 < self.info.layers:
                 value = self.activation(layer, value)
         return value
@@ -198,6 +217,10 @@ def export(ranker: Ranker, path: StrPath | None = None) -> Any:
         dense (N, dense_width) float32 and ids (N, id_count) int64, as Ranker.encode gives them;
         bag_NAME (N, L) int64 for each multi-valued feature: its ids, filled up with -1; L is free, at least 1.
     Output: scores, float32, (N,) or (N, classes), as Ranker.predict gives them.
+
+    A layer in INT8 has QuantizeLinear and DequantizeLinear around its inputs, and its weights as codes: scores are those
+    of Ranker.predict within a step of the codes. Layers in "int8-dynamic" are exported as floats, because ONNX ranges a
+    whole batch where Shortlist ranges a row. Embedding tables in codes are exported decoded.
 
     ``inputs`` makes the inputs of data. Vocabularies and statistics, which turn columns into these numbers, are no part
     of the graph. They are in the metadata, for ``load``.

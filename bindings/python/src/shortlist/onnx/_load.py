@@ -164,6 +164,10 @@ class _Weights:
 def _own(base: Ranker, graph: Any) -> dict[str, Array]:
     """The weights of a graph of our own, by their names."""
     arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    for name in [name for name in arrays if name.endswith(".codes")]:
+        layer = name.removesuffix(".codes")
+        if f"{layer}.scales" in arrays:
+            arrays[f"{layer}.weight"] = arrays[name].astype(np.float32) * arrays[f"{layer}.scales"]
     tensors, found = base.tensors(), {}
     wide = np.zeros((base.info.wide_size, base.info.outputs), np.float32)
     names = [name for name in tensors if name != "wide"]
@@ -194,6 +198,8 @@ def load(
     in Ranker.create. The graph of such a model is read as follows:
     - deep part: Gather of embeddings, Concat, Gemm or MatMul and Add, Relu, Tanh or Gelu;
     - wide part: Gather and ReduceSum, and a Gemm over numbers;
+    - layers in INT8: QuantizeLinear and DequantizeLinear. They are read as floats, with the weights that the codes stand
+      for; Ranker.quantize makes codes of them again;
     - end: the sum of the parts, and Sigmoid (logistic loss), Softmax (multiclass) or nothing (squared).
 
     An input's name tells the feature of its column, if the name is a feature's. Otherwise the column's number in a

@@ -290,7 +290,7 @@ def _finish(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
 
 
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(("Identity", "Dropout", "Shape"), _same),
+    **dict.fromkeys(("Identity", "Dropout", "Shape", "QuantizeLinear", "DequantizeLinear"), _same),
     **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape),
     **dict.fromkeys(("Add", "Sum"), _add),
     **dict.fromkeys(("Gemm", "MatMul"), _layer),
