@@ -125,7 +125,7 @@ static int measure(prune_state *state, const sl_ranker *ranker, measured *out) {
     return status == SL_OK ? EXIT_DONE : lookup_report(&state->lookup, state->options->eval, status);
 }
 
-/* ---- What came of it ---- */
+/* ---- The report ---- */
 
 static void json_widths(json *json, const char *key, const size_t *widths, size_t count) {
     json_open_array(json, key);
@@ -223,16 +223,7 @@ static int check_outputs(const prune_state *state) {
     const prune_options *options = state->options;
     const char *named[] = {state->model_path, options->data,  options->valid,
                            options->eval,     options->index, options->teaching.teacher};
-    const char *inputs[sizeof named / sizeof *named + 1] = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (named[i]) inputs[count++] = named[i];
-    int status = output_check(options->output, inputs);
-    if (status != EXIT_DONE || !options->checkpoint) return status;
-    if (strcmp(options->checkpoint, options->output) == 0)
-        return report_failure("%s: named for the model and for the checkpoint; name another file for one",
-                              options->output);
-    return output_check(options->checkpoint, inputs);
+    return check_trained(options->output, options->checkpoint, named, sizeof named / sizeof *named);
 }
 
 static int open_rows(prune_state *state, csv_file *file, const char *path) {

@@ -44,7 +44,6 @@ typedef struct quantize_state {
     double save_s;
 } quantize_state;
 
-static const char *const precision_names[] = {"f32", "int8", "int8-dynamic"};
 static const char *const calibration_names[] = {"minmax", "quantile", "entropy", "mse"};
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -58,7 +57,7 @@ static void write_layers(const sl_trial *trial, char *text, size_t size) {
     for (size_t l = 0; l < trial->layers && used < size; l++) {
         sl_precision precision = trial->precisions[l];
         int is_static = precision == SL_PRECISION_INT8;
-        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", l ? " " : "", precision_names[precision],
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", l ? " " : "", precision_name(precision),
                                  is_static ? ":" : "", is_static ? calibration_names[trial->calibrations[l]] : "");
     }
 }
@@ -208,7 +207,7 @@ static void print_json(const quantize_state *state) {
     json_end(&json);
 }
 
-/* Of many trials, the text tells of each cost the one of the least drop; --json tells all. */
+/* The text tells of many trials the one of the least drop for each cost. --json tells all. */
 static int is_told(const quantize_state *state, size_t trial) {
     const trial_row *row = &state->trials[trial];
     if (state->trial_count <= 24) return 1;

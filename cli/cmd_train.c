@@ -161,16 +161,7 @@ static int check_outputs(const train_state *state) {
     const train_options *options = state->options;
     const char *named[] = {state->spec_path, state->data_path, options->valid,
                            options->index,   options->init,    options->teaching.teacher};
-    const char *inputs[sizeof named / sizeof *named + 1] = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (named[i]) inputs[count++] = named[i];
-    int status = output_check(options->output, inputs);
-    if (status != EXIT_DONE || !options->checkpoint) return status;
-    if (strcmp(options->checkpoint, options->output) == 0)
-        return report_failure("%s: named for the model and for the checkpoint; name another file for one",
-                              options->output);
-    return output_check(options->checkpoint, inputs);
+    return check_trained(options->output, options->checkpoint, named, sizeof named / sizeof *named);
 }
 
 static int train(train_state *state) {

@@ -1,6 +1,7 @@
 #include "cli/ranking.h"
 
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/system.h"
 
@@ -103,11 +104,26 @@ int open_model(const char *path, sl_ranker **out, sl_ranker_info *info) {
     return report_status(path, status);
 }
 
+int check_trained(const char *output, const char *checkpoint, const char *const *named, size_t count) {
+    const char *inputs[TRAINED_INPUTS + 1] = {0};
+    size_t given = 0;
+    for (size_t i = 0; i < count; i++)
+        if (named[i]) inputs[given++] = named[i];
+    int status = output_check(output, inputs);
+    if (status != EXIT_DONE || !checkpoint) return status;
+    if (strcmp(checkpoint, output) == 0)
+        return report_failure("%s: named for the model and for the checkpoint; name another file for one", output);
+    return output_check(checkpoint, inputs);
+}
+
 sl_status save_ranker(void *handle, const char *path, const sl_save_params *params) {
     return sl_ranker_save(handle, path, params);
 }
 
-static const char *const precision_names[] = {"f32", "int8", "int8-dynamic"};
+const char *precision_name(sl_precision precision) {
+    static const char *const names[] = {"f32", "int8", "int8-dynamic"};
+    return names[precision];
+}
 
 static float largest_scale(const sl_layer_info *layer) {
     float most = 0;
@@ -121,7 +137,7 @@ void json_layer(json *json, const sl_layer_info *layer) {
     json_text(json, "name", layer->name);
     json_count(json, "in", layer->in);
     json_count(json, "out", layer->out);
-    json_text(json, "precision", precision_names[layer->precision]);
+    json_text(json, "precision", precision_name(layer->precision));
     json_count(json, "bytes", layer->bytes);
     if (layer->weight_scales) json_real(json, "largest_weight_scale", (double)largest_scale(layer));
     if (layer->precision == SL_PRECISION_INT8) {
@@ -135,7 +151,7 @@ void json_layer(json *json, const sl_layer_info *layer) {
 
 void print_layer(const sl_layer_info *layer) {
     printf("  %-9s %6zu x %-6zu %-13s %10zu bytes", layer->name, layer->in, layer->out,
-           precision_names[layer->precision], layer->bytes);
+           precision_name(layer->precision), layer->bytes);
     if (layer->weight_scales) printf("  weights by up to %.4g", (double)largest_scale(layer));
     if (layer->precision == SL_PRECISION_INT8) printf("  inputs %.4g to %.4g", (double)layer->low, (double)layer->high);
     printf("\n");

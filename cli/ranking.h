@@ -31,9 +31,14 @@ const sl_column *find_column(const sl_table *table, const char *name);
 
 /* Opens a model and reads its facts. Returns an exit status; *out is NULL on failure. */
 int open_model(const char *path, sl_ranker **out, sl_ranker_info *info);
+/* output_check for a training's model and its checkpoint, which may be NULL. `named`: the inputs; those not given are
+ * NULL, and `count` is at most TRAINED_INPUTS. */
+enum { TRAINED_INPUTS = 8 };
+int check_trained(const char *output, const char *checkpoint, const char *const *named, size_t count);
 /* A save_fn of a sl_ranker. */
 sl_status save_ranker(void *handle, const char *path, const sl_save_params *params);
 
+const char *precision_name(sl_precision precision);
 /* Tells of a dense layer: its sizes, precision, and range of inputs. */
 void json_layer(json *json, const sl_layer_info *layer);
 void print_layer(const sl_layer_info *layer);

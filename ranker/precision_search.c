@@ -10,7 +10,7 @@
 enum { FLOATS, DYNAMIC, STATIC, CALIBRATIONS = SL_CALIBRATION_MSE + 1 };
 enum { PRECISIONS = 3 };
 
-/* What a multiply-add costs in INT8, and what ranging and coding an input cost, in multiply-adds of floats. */
+/* Costs in multiply-adds of floats: one in INT8, the coding of an input, and its ranging. */
 static const double int8_share = 0.26, take_cost = 0.5, range_cost = 0.5;
 
 typedef struct search {

@@ -17,7 +17,7 @@ typedef struct sl_draw {
  * twice. Errors: as of encoding; SL_EINVAL (no rows). */
 sl_status sl_draw_rows(const sl_features *features, const sl_rows *source, const sl_draw *draw, sl_rows_buffer *out);
 
-/* What calibration saw of a layer of floats: its inputs, and the mean of each. */
+/* A layer of floats as calibration saw it: its inputs. */
 typedef struct sl_layer_seen {
     sl_observer *observer;
     float *inputs; /* (rows, in) */

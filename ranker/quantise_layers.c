@@ -141,7 +141,7 @@ static sl_status code_weights(const float *weights, const sl_coded_layer *to, si
  * Biases
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What the codes of a row's inputs stand for. */
+/* Adds the numbers that the codes of a row's inputs stand for to `sums`. */
 static void dequantise_row(const sl_int8_loops *loops, const sl_layer_codes *layer, const float *x, size_t in,
                            uint8_t *codes, double *sums) {
     sl_int8_range range = layer->input;

@@ -42,7 +42,7 @@ static void counted_free(void *ctx, void *block, size_t size) {
     free(block);
 }
 
-/* What recommenders are made of: a model, a table and an index. */
+/* Recommenders are made of a model, a table and an index. */
 typedef struct parts {
     sl_index *index;
     sl_ranker *ranker;

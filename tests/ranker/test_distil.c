@@ -42,15 +42,8 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-static sl_train_params one_thread(void) {
-    sl_train_params params;
-    sl_train_params_init(&params);
-    params.threads = 1;
-    return params;
-}
-
 static sl_train_params taught(const sl_ranker *teacher, double temperature, double soft) {
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     params.teacher = teacher;
     params.temperature = temperature;
     params.soft = soft;
@@ -65,7 +58,7 @@ static sl_ranker *train(const char *spec, planted *on, const sl_train_params *pa
 
 static sl_ranker *teacher_of(const char *label) {
     char spec[PLANTED_SPEC];
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     planted_spec(spec, label, WIDE, LARGE, TRAIN, "");
     return train(spec, &rows, &params);
 }
@@ -247,7 +240,7 @@ START_TEST(a_teacher_says_more_than_labels) {
     char spec[PLANTED_SPEC];
     sl_ranker *teacher = teacher_of(CLICK);
     planted_spec(spec, CLICK, WIDE, SMALL, TRAIN, "");
-    sl_train_params alone = one_thread(), with = taught(teacher, 2, 0.9);
+    sl_train_params alone = planted_one_thread(), with = taught(teacher, 2, 0.9);
     sl_metrics labelled = measured(train(spec, &few, &alone)), distilled = measured(train(spec, &few, &with));
     ck_assert_msg(distilled.logloss < labelled.logloss - 0.02, "logloss %g distilled, %g by labels", distilled.logloss,
                   labelled.logloss);
@@ -259,7 +252,7 @@ START_TEST(without_a_soft_share_labels_teach) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, WIDE, SMALL, SHORT, "");
     sl_ranker *teacher = teacher_of(CLICK);
-    sl_train_params alone = one_thread(), with = taught(teacher, 4, 0);
+    sl_train_params alone = planted_one_thread(), with = taught(teacher, 4, 0);
     sl_ranker *one = train(spec, &few, &alone), *other = train(spec, &few, &with);
     ck_assert(same_weights(one, other));
     sl_ranker_free(one);
@@ -274,7 +267,7 @@ END_TEST
 
 START_TEST(training_begins_with_the_model) {
     sl_ranker *start = teacher_of(CLICK), *tuned;
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     params.init = start;
     params.epochs = 1;
     params.rate_scale = 1e-7;
@@ -297,7 +290,7 @@ END_TEST
 
 START_TEST(fine_tuning_learns_on) {
     char first[PLANTED_SPEC], longer[PLANTED_SPEC];
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     planted_spec(first, CLICK, WIDE, SMALL, "\"epochs\": 1, \"batch\": 64, \"validation\": 0", "");
     planted_spec(longer, CLICK, WIDE, "\"hidden\": [8], \"rate\": 0.03, \"dropout\": 0.1", TRAIN, "");
     params.init = NULL;
@@ -312,7 +305,7 @@ END_TEST
 /* The first step of AdaGrad moves a weight by the rate, whatever its gradient. */
 START_TEST(the_rate_is_scaled) {
     char spec[PLANTED_SPEC];
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     sl_features *features;
     sl_trainer *trainer;
     double loss, weight;
@@ -369,7 +362,7 @@ START_TEST(interrupted_it_goes_on_to_the_same_bits) {
     params.soft = 1;
     check_resumed(spec, params);
     ck_assert_int_eq(unlink(place.path), 0);
-    params = one_thread();
+    params = planted_one_thread();
     params.init = teacher;
     params.rate_scale = 0.1;
     check_resumed(spec, params);
@@ -415,7 +408,7 @@ START_TEST(what_means_nothing_is_refused) {
     for (size_t i = 0; i < 4; i++) {
         refuse(spec, taught(clicks, wrong[i], 0.5), "temperature");
         if (i != 1) refuse(spec, taught(clicks, 2, wrong[i]), "soft");
-        sl_train_params params = one_thread();
+        sl_train_params params = planted_one_thread();
         params.rate_scale = wrong[i];
         refuse(spec, params, "rate_scale");
     }
@@ -424,7 +417,7 @@ START_TEST(what_means_nothing_is_refused) {
     planted_spec(other, "\"column\": \"kind\", \"loss\": \"multiclass\", \"classes\": [\"low\", \"top\", \"mid\"]",
                  WIDE, LARGE, SHORT, "");
     refuse(other, taught(kinds, 2, 0.5), "class 1 is 'mid' for the teacher and 'top'");
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     params.init = clicks;
     planted_spec(other, CLICK, WIDE, "\"hidden\": [32, 17]", SHORT, "");
     refuse(other, params, "other layers");

@@ -37,17 +37,10 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-static sl_train_params one_thread(void) {
-    sl_train_params params;
-    sl_train_params_init(&params);
-    params.threads = 1;
-    return params;
-}
-
 static sl_ranker *trained(const char *deep) {
     char spec[PLANTED_SPEC];
     sl_ranker *ranker;
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     planted_spec(spec, CLICK, WIDE, deep, TRAIN, "");
     ck_ok(sl_ranker_train(spec, &rows.source, NULL, &params, &ranker, NULL));
     return ranker;
@@ -148,7 +141,7 @@ START_TEST(taylor_is_the_change_of_the_loss) {
     char spec[PLANTED_SPEC];
     sl_features *features;
     sl_trainer *trainer;
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     planted_spec(spec, CLICK, WIDE, "\"hidden\": [7, 5], \"dropout\": 0.3, \"activation\": \"tanh\"",
                  "\"batch\": 300, \"validation\": 0", "");
     ck_ok(sl_train_fit(spec, &few.source, &params, &features));
@@ -202,7 +195,7 @@ START_TEST(idle_units_go_and_scores_stay) {
     sl_ranker *base = trained(DEEP), *idle = with_idle_units(base), *narrow;
     for (int criterion = SL_PRUNE_TAYLOR; criterion <= SL_PRUNE_NORM; criterion++) {
         sl_prune_params params = cutting(3.0 / 40, 0, 0);
-        sl_train_params training = one_thread();
+        sl_train_params training = planted_one_thread();
         sl_prune_report report = {.struct_size = sizeof report};
         params.criterion = (sl_prune_criterion)criterion;
         training.rate_scale = 1e-9;
@@ -247,7 +240,7 @@ END_TEST
 START_TEST(half_the_units_rank_nearly_as_well) {
     sl_ranker *base = trained(DEEP), *taylor, *small;
     sl_prune_params params = cutting(0, 0.5, 0);
-    sl_train_params training = one_thread();
+    sl_train_params training = planted_one_thread();
     sl_prune_report report = {.struct_size = sizeof report};
     training.rate_scale = 0.3;
     training.teacher = base;
@@ -343,7 +336,7 @@ END_TEST
 START_TEST(a_sparse_model_is_trained) {
     sl_ranker *base = trained("\"hidden\": [24, 16], \"optimizer\": \"adam\", \"rate\": 0.003"), *sparse;
     sl_prune_params params = cutting(0, 0, 0.7);
-    sl_train_params training = one_thread();
+    sl_train_params training = planted_one_thread();
     sl_prune_report report = {.struct_size = sizeof report};
     ck_ok(sl_ranker_prune(base, &rows.source, NULL, &params, &training, &sparse, &report));
     ck_assert_uint_eq(report.dense_zeros, (size_t)(0.7 * (double)report.dense_weights));
@@ -378,7 +371,7 @@ static int stop_at_once(void *ctx, uint64_t done, uint64_t total) {
 START_TEST(interrupted_it_goes_on_to_the_same_bits) {
     sl_ranker *base = trained(DEEP), *whole, *rest;
     sl_prune_params params = cutting(0.25, 0, 0.5);
-    sl_train_params training = one_thread();
+    sl_train_params training = planted_one_thread();
     training.epochs = 60;
     ck_ok(sl_ranker_prune(base, &few.source, NULL, &params, &training, &whole, NULL));
     training.checkpoint = place.path;
@@ -429,7 +422,7 @@ START_TEST(what_means_nothing_is_refused) {
     params = cutting(0.5, 0, 0);
     params.criterion = (sl_prune_criterion)7;
     refuse(base, on, params, "criterion has the number 7");
-    sl_train_params training = one_thread();
+    sl_train_params training = planted_one_thread();
     training.init = base;
     params = cutting(0.5, 0, 0);
     ck_fails(sl_ranker_prune(base, on, NULL, &params, &training, &none, NULL), SL_EINVAL, "leave init at NULL");
@@ -446,7 +439,7 @@ START_TEST(memory_may_fail_anywhere) {
     planted_make(&fewer, 60, 4);
     fault_allocator faults;
     fault_allocator_init(&faults, 0);
-    sl_train_params training = one_thread();
+    sl_train_params training = planted_one_thread();
     training.allocator = &faults.allocator;
     training.epochs = 1;
     training.teacher = base;

@@ -32,16 +32,9 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-static sl_train_params one_thread(void) {
-    sl_train_params params;
-    sl_train_params_init(&params);
-    params.threads = 1;
-    return params;
-}
-
 static sl_ranker *train(const char *spec, const sl_train_params *params, sl_train_report *report) {
     sl_ranker *ranker;
-    sl_train_params mine = one_thread();
+    sl_train_params mine = planted_one_thread();
     sl_status status = sl_ranker_train(spec, &rows.source, NULL, params ? params : &mine, &ranker, report);
     ck_assert_msg(status == SL_OK, "%s: %s", sl_status_name(status), sl_last_error());
     return ranker;
@@ -158,7 +151,7 @@ START_TEST(weights_are_repeated_rows) {
         }
     copies.table.rows = n;
     sl_ranker *by_weight, *by_copy, *unweighted;
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     ck_assert_int_eq(sl_ranker_train(weighted, &few.source, NULL, &params, &by_weight, NULL), SL_OK);
     ck_assert_int_eq(sl_ranker_train(plain, &copies.source, NULL, &params, &by_copy, NULL), SL_OK);
     ck_assert_int_eq(sl_ranker_train(plain, &few.source, NULL, &params, &unweighted, NULL), SL_OK);
@@ -265,7 +258,7 @@ static void check_gradients(const char *label, const char *combine) {
     char *tags = strstr(spec, PLANTED_COMBINE);
     ck_assert_ptr_nonnull(tags);
     memcpy(tags + strlen(PLANTED_COMBINE), combine, strlen(combine));
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     sl_trainer *trainer = trainer_of(spec, &params);
     learned l = learn_step(trainer);
     size_t outputs = trainer->features->outputs;
@@ -298,7 +291,7 @@ START_TEST(same_seed_same_bits) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, WIDE, DEEP ", \"dropout\": 0.2", SHORT, "");
     for (size_t threads = 1; threads <= 2; threads++) {
-        sl_train_params params = one_thread();
+        sl_train_params params = planted_one_thread();
         params.threads = threads;
         sl_ranker *one = train(spec, &params, NULL), *again = train(spec, &params, NULL);
         params.seed = 5;
@@ -316,7 +309,7 @@ END_TEST
 START_TEST(threads_share_a_batch) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, WIDE, "\"hidden\": [256, 128]", "\"epochs\": 3, \"batch\": 3000, \"validation\": 0", "");
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     sl_ranker *one = train(spec, &params, NULL);
     params.threads = 3;
     sl_ranker *shared = train(spec, &params, NULL), *again = train(spec, &params, NULL);
@@ -352,7 +345,7 @@ static double last_move(const char *schedule) {
     char spec[PLANTED_SPEC], how[200];
     snprintf(how, sizeof how, "\"epochs\": 2, \"batch\": 64, \"validation\": 0, \"schedule\": \"%s\"", schedule);
     planted_spec(spec, CLICK, WIDE, DEEP, how, "");
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     sl_trainer *trainer = trainer_of(spec, &params);
     trainer->position.epoch = 1;
     trainer->position.minibatch = sl_trainer_minibatches(trainer) - 1;
@@ -390,7 +383,7 @@ START_TEST(stopping_early_keeps_the_best) {
     sl_epoch notes[60] = {{0}};
     planted_spec(spec, CLICK, "\"rate\": 1", "\"hidden\": [32], \"rate\": 0.1",
                  "\"epochs\": 50, \"batch\": 32, \"patience\": 3", "");
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     params.epoch = note_epoch;
     params.epoch_ctx = notes;
     sl_train_report report = {.struct_size = sizeof report};
@@ -423,7 +416,7 @@ END_TEST
 START_TEST(the_share_of_validation_is_held_out) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, WIDE, NULL, "\"epochs\": 1, \"validation\": 0.25", "");
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     sl_trainer *trainer = trainer_of(spec, &params);
     const sl_dataset *data = &trainer->data;
     ck_assert_uint_eq(data->train_count + data->valid_count, rows.rows);
@@ -466,7 +459,7 @@ END_TEST
 
 START_TEST(a_model_begins_at_the_mean) {
     char spec[PLANTED_SPEC];
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     sl_ranker *ranker;
     sl_tensor bias;
     planted_spec(spec, "\"column\": \"value\", \"loss\": \"squared\"", WIDE, DEEP, TRAIN, "");
@@ -494,7 +487,7 @@ START_TEST(a_loss_that_is_no_number_stops_it) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, "\"column\": \"value\", \"loss\": \"squared\"", WIDE,
                  "\"hidden\": [16, 8], \"optimizer\": \"adam\", \"rate\": 1e6", SHORT, "");
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     params.checkpoint = place.path;
     params.checkpoint_steps = 1;
     sl_ranker *ranker = (sl_ranker *)&place;
@@ -520,7 +513,7 @@ START_TEST(it_can_be_cancelled) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, WIDE, NULL, SHORT, "");
     uint64_t calls = 0;
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     params.progress = cancel;
     params.progress_ctx = &calls;
     sl_ranker *ranker;
@@ -533,7 +526,7 @@ START_TEST(bad_calls_are_refused) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, WIDE, NULL, SHORT, "");
     sl_ranker *ranker;
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     sl_train_report unset = {0};
     ck_assert_int_eq(sl_ranker_train(spec, &rows.source, NULL, &params, NULL, NULL), SL_EINVAL);
     ck_assert_int_eq(sl_ranker_train(NULL, &rows.source, NULL, &params, &ranker, NULL), SL_EINVAL);
@@ -554,7 +547,7 @@ END_TEST
 /* The first `count` of the rows, all of them with this label. */
 static sl_status train_uniform(const char *spec, planted *few, size_t count, float label, sl_ranker **out) {
     sl_rows source = {.struct_size = sizeof source};
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     few->table.rows = count;
     for (size_t r = 0; r < count; r++) {
         few->click[r] = label;
@@ -587,7 +580,7 @@ START_TEST(too_little_to_learn_is_refused) {
     /* Rows of weight 0 do not count. */
     few.click[7] = 0;
     sl_rows source = {.struct_size = sizeof source};
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     ck_assert_int_eq(sl_table_rows(&few.table, few.cursor, &source), SL_OK);
     ck_assert_int_eq(sl_ranker_train(spec, &source, NULL, &params, &ranker, NULL), SL_OK);
     sl_ranker_free(ranker);
@@ -608,7 +601,7 @@ START_TEST(memory_may_fail_anywhere) {
     planted few;
     planted_make(&few, 120, 3);
     planted_spec(spec, CLICK, WIDE, DEEP, "\"epochs\": 1, \"batch\": 50, \"validation\": 0.3", "");
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     fault_allocator faults;
     fault_allocator_init(&faults, 0);
     params.allocator = &faults.allocator;
@@ -633,7 +626,7 @@ END_TEST
 START_TEST(without_onednn_only_the_wide_part_trains) {
     char spec[PLANTED_SPEC];
     sl_ranker *ranker;
-    sl_train_params params = one_thread();
+    sl_train_params params = planted_one_thread();
     planted_spec(spec, CLICK, WIDE, DEEP, SHORT, "");
     sl_status status = sl_ranker_train(spec, &rows.source, NULL, &params, &ranker, NULL);
     ck_assert_int_eq(status, sl_net_has_onednn() ? SL_OK : SL_EUNSUPPORTED);

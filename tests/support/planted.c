@@ -117,3 +117,10 @@ void planted_spec(char out[PLANTED_SPEC], const char *label, const char *wide, c
                           deep ? deep : "", deep ? "}" : "", train, *extra ? ", " : "", extra);
     ck_assert_int_lt(length, PLANTED_SPEC);
 }
+
+sl_train_params planted_one_thread(void) {
+    sl_train_params params;
+    sl_train_params_init(&params);
+    params.threads = 1;
+    return params;
+}

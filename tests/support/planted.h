@@ -33,4 +33,7 @@ void planted_free(planted *p);
 void planted_spec(char out[PLANTED_SPEC], const char *label, const char *wide, const char *deep, const char *train,
                   const char *extra);
 
+/* The defaults of a training, on one thread: its numbers are the same in every run. */
+sl_train_params planted_one_thread(void);
+
 #endif

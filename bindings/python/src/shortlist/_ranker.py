@@ -799,7 +799,7 @@ class Ranker:
 
     @property
     def pruning(self) -> PruneReport | None:
-        """What pruning made of the model before; None where this object was not made by ``prune``."""
+        """The report of the pruning that made this object; None if another call made it."""
         return self._pruning
 
     @property
