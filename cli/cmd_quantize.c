@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC };
+enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC, MODE_BF16 };
 enum { LAYERS_KEPT = 16 };
 
 typedef struct quantize_options {
@@ -134,8 +134,9 @@ static int search(quantize_state *state) {
     params.group = options->group;
     params.ndcg_k = options->k;
     params.strategy = (sl_strategy)options->strategy;
-    params.leave_static = options->mode == MODE_DYNAMIC;
-    params.leave_dynamic = options->mode == MODE_STATIC;
+    params.leave_static = options->mode != MODE_AUTO && options->mode != MODE_STATIC;
+    params.leave_dynamic = options->mode != MODE_AUTO && options->mode != MODE_DYNAMIC;
+    params.leave_bf16 = options->mode != MODE_AUTO && options->mode != MODE_BF16;
     params.trials = options->trials;
     params.timeout_s = options->timeout > 0 ? options->timeout : 0;
     params.threads = options->threads;
@@ -313,11 +314,13 @@ static const option quantize_table[] = {
      "The metric. default: AUC, or logloss of several classes, or RMSE under squared loss. ndcg needs --group."},
     {0, "group", OPTION_TEXT, "COLUMN", 0, offsetof(quantize_options, group), "The column that groups rows for NDCG."},
     {'k', NULL, OPTION_COUNT, "N", 0, offsetof(quantize_options, k), "Depth of NDCG (default 10)."},
-    {0, "mode", OPTION_WORD, "auto|static|dynamic", 0, offsetof(quantize_options, mode),
-     "static: ranges of inputs by calibration; dynamic: by each row's own values; auto (default): either, a layer."},
+    {0, "mode", OPTION_WORD, "auto|static|dynamic|bf16", 0, offsetof(quantize_options, mode),
+     "static: INT8 with ranges of inputs by calibration; dynamic: INT8 with each row's own ranges; bf16: no INT8; auto "
+     "(default): any of these, a layer."},
     {0, "strategy", OPTION_WORD, "exhaustive|accuracy-aware|basic|mse", 0, offsetof(quantize_options, strategy),
      "How choices are searched. exhaustive (default) judges all, the fastest first, and proves its result. The others "
-     "begin with all layers in INT8 and take layers back to F32: by what each gains, one and then several, or by "
+     "begin with all layers in INT8 (bf16 under --mode bf16) and take layers back to F32: by what each gains, one and "
+     "then several, or by "
      "their squared error."},
     {0, "calibration", OPTION_WORD, "minmax|quantile|entropy|mse", 0, offsetof(quantize_options, calibration),
      "How ranges are found (default mse). exhaustive tries all four."},
@@ -342,7 +345,7 @@ static const option quantize_table[] = {
 
 const command command_quantize = {
     .name = "quantize",
-    .summary = "make a model faster and smaller by INT8 layers, within an accuracy bound",
+    .summary = "make a model faster and smaller by INT8 and bf16 layers, within an accuracy bound",
     .synopsis =
         "shortlist quantize MODEL --data CSV [--eval CSV] -o OUT [--max-drop X] [--relative] [--metric METRIC] "
         "[--group COLUMN] [-k N] [--mode MODE] [--strategy STRATEGY] [--calibration WORD] [--quantile SHARE] "
@@ -350,7 +353,8 @@ const command command_quantize = {
         "[--trials N] [--threads N] [--index INDEX] [--progress] [--json]",
     .description =
         "Judges choices of a precision and a calibration for each dense layer, and writes the fastest model whose "
-        "metric is at most --max-drop worse. Costs are modelled from multiply-adds. The standard error of the drop "
+        "metric is at most --max-drop worse. Costs are modelled from multiply-adds, the same on every machine. The "
+        "standard error of the drop "
         "tells what the sample of rows could have hidden.\n"
         "Where no choice is within the bound, nothing is written, and the exit status is 1. The message names the "
         "least drop, and the layer that costs most.\n",

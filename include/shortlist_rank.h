@@ -355,8 +355,14 @@ SL_API SL_MUST_USE sl_status sl_ranker_get_embedding(const sl_ranker *ranker, si
 /* ---- Quantisation of dense layers (docs/internals/precision.md; Jacob et al. 2018, arXiv 1712.05877) */
 
 /* INT8: weights in s8 with a scale an output, inputs in u8 by a range that calibration found. INT8_DYNAMIC: inputs by
- * the range of each row's own values. Sums are exact; a processor without VNNI gives the same bits. */
-typedef enum sl_precision { SL_PRECISION_F32 = 0, SL_PRECISION_INT8 = 1, SL_PRECISION_INT8_DYNAMIC = 2 } sl_precision;
+ * the range of each row's own values. Sums are exact; a processor without VNNI gives the same bits. BF16: weights and
+ * inputs rounded to bf16, sums of floats; processors with avx512_bf16 gain time, others space. */
+typedef enum sl_precision {
+    SL_PRECISION_F32 = 0,
+    SL_PRECISION_INT8 = 1,
+    SL_PRECISION_INT8_DYNAMIC = 2,
+    SL_PRECISION_BF16 = 3
+} sl_precision;
 
 /* The range of a layer's inputs: all values; all but a share; the least divergence of distributions; the least squared
  * error. MSE chooses the scales of weights likewise; the others take each output's largest weight. */
@@ -375,7 +381,7 @@ typedef struct sl_layer_info {
     float scale; /* INT8: an input x has the code zero + x / scale, from 0 to 255; else 0 */
     int zero;
     float low, high;            /* what codes 0 and 255 stand for */
-    const float *weight_scales; /* one an output, owned by the ranker; NULL: F32 */
+    const float *weight_scales; /* one an output, owned by the ranker; NULL: F32 and BF16 */
     size_t bytes;               /* of the layer in a file */
 } sl_layer_info;
 /* Gives dense layer i of sl_ranker_info.layers. Errors: SL_EINVAL (no such layer). */
@@ -401,7 +407,8 @@ typedef struct sl_quantize_params {
 SL_API void sl_quantize_params_init_sized(sl_quantize_params *params, size_t struct_size);
 #define sl_quantize_params_init(params) sl_quantize_params_init_sized((params), sizeof *(params))
 
-/* Makes a model whose dense layers are in INT8. Labels of the rows are not read. The source is read twice.
+/* Makes a model whose dense layers are in INT8 or BF16. Labels of the rows are not read. The source is read twice. rows
+ * may be NULL if no layer is INT8, and none is INT8_DYNAMIC with bias_correction.
  * Errors: SL_EINVAL (no deep part; a model quantised already; no rows; a layer whose inputs are all 0), SL_ENOTFOUND (a
  * layer's name), SL_EVALUE (inputs of a layer that are not finite; weights beyond what scales hold), as of encoding. */
 SL_API SL_MUST_USE sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows,
@@ -459,6 +466,7 @@ typedef struct sl_precision_search_params {
     void *trial_ctx;
     sl_progress_fn progress; /* in trials; the total is not known ahead, and is 0 */
     void *progress_ctx;
+    int leave_bf16; /* nonzero: no layer is BF16 */
 } sl_precision_search_params;
 SL_API void sl_precision_search_params_init_sized(sl_precision_search_params *params, size_t struct_size);
 #define sl_precision_search_params_init(params) sl_precision_search_params_init_sized((params), sizeof *(params))

@@ -5,7 +5,7 @@
 
 /* Offsets of a layer's parts in the block. */
 typedef struct places {
-    size_t floats, codes, end; /* weights or scales, and biases behind them; codes of INT8 */
+    size_t floats, codes, end; /* weights or scales, and biases behind them; codes of INT8 or bf16 numbers */
 } places;
 
 static size_t aligned(size_t bytes) {
@@ -16,9 +16,10 @@ static size_t aligned(size_t bytes) {
 static places place(const sl_net_shape *shape, size_t layer, sl_layer_type type, size_t at) {
     size_t in = shape->width[layer], out = shape->width[layer + 1];
     places p = {.floats = at};
-    size_t floats = type == SL_LAYER_F32 ? in * out + out : 2 * out;
+    size_t floats = type == SL_LAYER_F32 ? in * out + out : type == SL_LAYER_BF16 ? out : 2 * out;
+    size_t element = type == SL_LAYER_F32 ? 0 : type == SL_LAYER_BF16 ? sizeof(uint16_t) : sizeof(int8_t);
     p.codes = at + aligned(floats * sizeof(float));
-    p.end = p.codes + (type == SL_LAYER_F32 ? 0 : aligned(in * out));
+    p.end = p.codes + aligned(in * out * element);
     return p;
 }
 
@@ -42,6 +43,8 @@ sl_coded_layer sl_coded_layer_of(const sl_coded *coded, const sl_net_shape *shap
     size_t in = shape->width[layer], out = shape->width[layer + 1];
     float *floats = (float *)(void *)(coded->block + p.floats);
     if (type_of(coded, layer) == SL_LAYER_F32) return (sl_coded_layer){.weights = floats, .biases = floats + in * out};
+    if (type_of(coded, layer) == SL_LAYER_BF16)
+        return (sl_coded_layer){.biases = floats, .bf16 = (uint16_t *)(void *)(coded->block + p.codes)};
     return (sl_coded_layer){.scales = floats, .biases = floats + out, .codes = (int8_t *)coded->block + p.codes};
 }
 
@@ -50,8 +53,7 @@ static void point(sl_coded *coded, const sl_net_shape *shape) {
     for (size_t l = 0; l < shape->layers; l++) {
         const sl_coded_record *record = &records_of(coded)[l];
         sl_coded_layer parts = sl_coded_layer_of(coded, shape, l);
-        coded->layers[l] = (sl_layer_codes){
-            .type = (sl_layer_type)record->type, .input = {1, 0}, .codes = parts.codes, .scales = parts.scales};
+        coded->layers[l] = (sl_layer_codes){(sl_layer_type)record->type, {1, 0}, parts.codes, parts.scales, parts.bf16};
         if (record->type == SL_LAYER_INT8) coded->layers[l].input = (sl_int8_range){record->scale, record->zero};
     }
 }
@@ -102,7 +104,7 @@ static int is_scale(float scale) {
 }
 
 static sl_status check_record(const sl_coded_record *record, size_t layer) {
-    if (record->type > SL_LAYER_INT8_DYNAMIC || record->reserved)
+    if (record->type > SL_LAYER_BF16 || record->reserved)
         return sl_fail(SL_ECORRUPT, "layer %zu of the coded layers is of type %u, which is none; make the model again",
                        layer, record->type);
     if (record->type != SL_LAYER_INT8) {
@@ -128,6 +130,9 @@ static sl_status check_numbers(const sl_coded *coded, const sl_net_shape *shape,
     }
     for (size_t i = 0; parts.weights && i < in * out; i++)
         if (!isfinite(parts.weights[i]))
+            return sl_fail(SL_ECORRUPT, "a weight of layer %zu is not finite; make the model again", layer);
+    for (size_t i = 0; parts.bf16 && i < in * out; i++)
+        if (!isfinite(sl_bf16_value(parts.bf16[i])))
             return sl_fail(SL_ECORRUPT, "a weight of layer %zu is not finite; make the model again", layer);
     return SL_OK;
 }
@@ -169,6 +174,6 @@ void sl_coded_weights(const sl_coded *coded, const sl_net_shape *shape, float *d
             continue;
         }
         for (size_t i = 0; i < in * out; i++)
-            to[i] = (float)parts.codes[i] * parts.scales[i % out];
+            to[i] = parts.bf16 ? sl_bf16_value(parts.bf16[i]) : (float)parts.codes[i] * parts.scales[i % out];
     }
 }

@@ -24,6 +24,7 @@ typedef struct sl_coded_layer {
     float *weights; /* (in, out) of a layer of floats; else NULL */
     float *scales;  /* one an output, of an INT8 layer; else NULL */
     int8_t *codes;  /* (in, out), likewise */
+    uint16_t *bf16; /* (in, out), of a layer in bf16; else NULL */
     float *biases;
 } sl_coded_layer;
 

@@ -3,16 +3,16 @@
 #ifndef SL_RANKER_JUDGE_H
 #define SL_RANKER_JUDGE_H
 
-#include "ranker/net_int8.h"
+#include "ranker/net_coded.h"
 #include "ranker/quantise.h"
 
 /* Options of a layer that are judged at once, and combinations. */
-enum { SL_MOST_OPTIONS = 6, SL_MOST_COMBINATIONS = 4096 };
+enum { SL_MOST_OPTIONS = 7, SL_MOST_COMBINATIONS = 4096 };
 
 /* A way to compute a layer. */
 typedef struct sl_judged_option {
     sl_layer_choice choice;
-    sl_int8_layer *int8; /* NULL: floats */
+    sl_net_layer coded; /* of layers that are not of floats */
 } sl_judged_option;
 
 typedef struct sl_judged_layer {

@@ -51,8 +51,9 @@ const char *sl_layer_name(size_t layer);
  * the base is such a model. Errors: as of sl_ranker_with_tables. */
 sl_status sl_ranker_with_table_type(const sl_ranker *base, sl_table_type type, sl_ranker **out);
 
-/* Quantises the layers of a model of floats. calibrated may be NULL if all layers that are not floats are dynamic and
- * no bias is corrected. Errors: SL_EINVAL (a layer whose inputs are all 0), SL_EVALUE, SL_ENOMEM. */
+/* Quantises the layers of a model of floats. calibrated may be NULL if no layer is INT8 of a known range and no
+ * bias is corrected; bf16 layers need neither. Errors: SL_EINVAL (a layer whose inputs are all 0), SL_EVALUE,
+ * SL_ENOMEM. */
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,
                              const sl_allocator *allocator, sl_coded *out);
 

@@ -1,3 +1,4 @@
+#include "ranker/loops.h"
 #include "ranker/net_product.h"
 #include "ranker/quantise.h"
 
@@ -137,6 +138,15 @@ static sl_status code_weights(const float *weights, const sl_coded_layer *to, si
     return SL_OK;
 }
 
+static sl_status round_weights(const float *weights, size_t count, size_t layer, uint16_t *to) {
+    sl_loops_get()->narrow(weights, count, SL_BF16, to);
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(sl_bf16_value(to[i])))
+            return sl_fail(SL_EVALUE, "weights of layer dense.%zu are too large for bf16; keep the layer in F32",
+                           layer);
+    return SL_OK;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Biases
  * ------------------------------------------------------------------------------------------------------------- */
@@ -214,6 +224,7 @@ static sl_status code_layer(const sl_ranker *ranker, const sl_calibrated *calibr
         memcpy(to.weights, weights, in * out * sizeof *weights);
         return SL_OK;
     }
+    if (choice->type == SL_LAYER_BF16) return round_weights(weights, in * out, layer, to.bf16);
     SL_TRY(code_weights(weights, &to, in, out, layer, choice->rule.method == SL_RANGE_MSE));
     return choice->bias_correction ? correct_biases(ranker, calibrated, coded, layer) : SL_OK;
 }

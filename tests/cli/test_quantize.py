@@ -43,6 +43,13 @@ class Quantize(RankingTest):
             self.assertIn("int8:minmax f32 int8:minmax", out)
             self.assertIn("faster choices were left unjudged", out)
 
+    def test_bf16(self):
+        told = self.quantize("--mode", "bf16", "--max-drop", 0.5)
+        self.assertEqual([layer["precision"] for layer in told["dense_layers"]], ["bf16"] * 3)
+        self.assertEqual({word for row in told["table"] for word in row["layers"].split()}, {"bf16"})
+        self.assertRegex(self.run_ok("info", "q.slr"), r"dense\.0 .* bf16 ")
+        self.run_ok("check", "q.slr")
+
     def test_tables_in_codes(self):
         self.quantize("--tables", "i4", "--max-drop", 0.5, "--trials", 1)
         self.assertIn(" i4 ", self.run_ok("info", "q.slr"))

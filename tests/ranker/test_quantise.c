@@ -81,7 +81,7 @@ START_TEST(scores_stay_near) {
     sl_quantize_params params;
     sl_ranker *made;
     sl_quantize_params_init(&params);
-    params.precision = _i < 4 ? SL_PRECISION_INT8 : SL_PRECISION_INT8_DYNAMIC;
+    params.precision = _i < 4 ? SL_PRECISION_INT8 : _i < 6 ? SL_PRECISION_INT8_DYNAMIC : SL_PRECISION_BF16;
     params.calibration = (sl_calibration)(_i % 4);
     params.symmetric = _i == 5;
     ok(sl_ranker_quantize(model, &rows.source, &params, &made));
@@ -99,7 +99,7 @@ START_TEST(scores_stay_near) {
         sl_layer_info layer = {.struct_size = sizeof layer};
         ok(sl_ranker_get_layer(made, l, &layer));
         ck_assert_int_eq(layer.precision, params.precision);
-        ck_assert_ptr_nonnull(layer.weight_scales);
+        ck_assert((layer.weight_scales == NULL) == (params.precision == SL_PRECISION_BF16));
         if (params.precision == SL_PRECISION_INT8) {
             ck_assert(layer.low <= 0 && layer.high > 0 && layer.scale > 0);
             ck_assert(!l || layer.zero == 0);
@@ -187,6 +187,12 @@ static float huge(float value, size_t i, size_t columns) {
     return value < 0 ? -3e38f : 3e38f;
 }
 
+/* Rounds to infinity in bf16. */
+static float beyond(float value, size_t i, size_t columns) {
+    (void)columns;
+    return i == 5 ? 3.4e38f : value;
+}
+
 static float below(float value, size_t i, size_t columns) {
     (void)value;
     (void)i;
@@ -225,6 +231,37 @@ START_TEST(bad_calls_are_refused) {
     other = changed(model, "dense.0.bias", below);
     fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "layer dense.1 are 0");
     ck_assert_ptr_null(made);
+    sl_ranker_free(other);
+}
+END_TEST
+
+/* Weights are the base's, rounded; nothing of the rows goes into the model, and half of the layers' bytes are left. */
+START_TEST(bf16_needs_no_rows) {
+    sl_quantize_params params;
+    sl_ranker *made, *again, *other;
+    sl_quantize_params_init(&params);
+    params.precision = SL_PRECISION_BF16;
+    ok(sl_ranker_quantize(model, NULL, &params, &made));
+    ok(sl_ranker_quantize(model, &rows.source, &params, &again));
+    ck_assert_uint_eq(made->coded.size, again->coded.size);
+    ck_assert_mem_eq(made->coded.block, again->coded.block, made->coded.size);
+    for (size_t t = 0;; t++) {
+        sl_tensor base, tensor;
+        if (sl_ranker_get_tensor(model, t, &base) != SL_OK) break;
+        ok(sl_ranker_get_tensor(made, t, &tensor));
+        int rounds = strncmp(base.name, "dense.", 6) == 0 && strstr(base.name, "weight");
+        for (size_t i = 0; i < base.rows * base.columns; i++) {
+            float off = fabsf(base.data[i] - tensor.data[i]);
+            ck_assert(rounds ? off <= fabsf(base.data[i]) / 256 : off == 0);
+        }
+    }
+    sl_layer_info layer = {.struct_size = sizeof layer};
+    ok(sl_ranker_get_layer(made, 1, &layer));
+    ck_assert_uint_eq(layer.bytes, 24 * 16 * 2 + 16 * 4);
+    sl_ranker_free(made);
+    sl_ranker_free(again);
+    other = changed(model, "dense.1.weight", beyond);
+    fails(sl_ranker_quantize(other, NULL, &params, &made), SL_EVALUE, "dense.1 are too large for bf16");
     sl_ranker_free(other);
 }
 END_TEST
@@ -289,7 +326,7 @@ START_TEST(blocks_are_not_trusted) {
         else if (i < 17)
             record->zero = zeros[i - 15];
         else if (i == 17)
-            record->type = 3;
+            record->type = 4;
         else if (i == 18)
             record->reserved = 1;
         else if (i == 19)
@@ -298,6 +335,37 @@ START_TEST(blocks_are_not_trusted) {
             size = 40;
         ck_assert_msg(sl_coded_read(&made->shape, block, size, &allocator, &read) == SL_ECORRUPT, "change %zu", i);
         ck_assert_ptr_null(read.block);
+    }
+    sl_ranker_free(made);
+}
+END_TEST
+
+START_TEST(bf16_blocks_are_not_trusted) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_quantize_params params;
+    sl_ranker *made;
+    sl_quantize_params_init(&params);
+    params.precision = SL_PRECISION_BF16;
+    ok(sl_ranker_quantize(model, NULL, &params, &made));
+    const sl_coded *sound = &made->coded;
+    const sl_coded_layer parts = sl_coded_layer_of(sound, &made->shape, 1);
+    for (size_t i = 0; i < 7; i++) {
+        uint8_t *block;
+        sl_coded read;
+        size_t size = sound->size;
+        ok(sl_mem_alloc(&allocator, size, (void **)&block));
+        memcpy(block, sound->block, size);
+        sl_coded_record *record = (sl_coded_record *)(void *)block + 1;
+        uint16_t *weights = (uint16_t *)(void *)(block + ((uint8_t *)parts.bf16 - sound->block));
+        if (i == 1) weights[3] = 0x7f80;
+        if (i == 2) weights[24 * 16 - 1] = 0xffc0;
+        if (i == 3) memcpy(block + ((uint8_t *)parts.biases - sound->block), &(const float){NAN}, sizeof(float));
+        if (i == 4) record->scale = 1;
+        if (i == 5) record->type = SL_LAYER_F32;
+        if (i == 6) size -= 64;
+        ck_assert_msg(sl_coded_read(&made->shape, block, size, &allocator, &read) == (i ? SL_ECORRUPT : SL_OK),
+                      "change %zu", i);
+        sl_coded_free(&read, &allocator);
     }
     sl_ranker_free(made);
 }
@@ -314,11 +382,29 @@ typedef struct told {
     double last_cost;
 } told;
 
+/* What docs/internals/precision.md says that a choice costs, over the multiply-adds of floats. */
+static double modelled(const sl_precision *precisions) {
+    double cost = 0, floats = 0;
+    for (size_t l = 0; l < LAYERS; l++) {
+        double in = (double)model->shape.width[l], products = in * (double)model->shape.width[l + 1];
+        int bf16 = precisions[l] == SL_PRECISION_BF16, dynamic = precisions[l] == SL_PRECISION_INT8_DYNAMIC;
+        int before = l ? (int)precisions[l - 1] : SL_PRECISION_F32;
+        int given = bf16 ? before == SL_PRECISION_BF16
+                         : !dynamic && (before == SL_PRECISION_INT8 || before == SL_PRECISION_INT8_DYNAMIC);
+        floats += products;
+        if (precisions[l] == SL_PRECISION_F32)
+            cost += products;
+        else
+            cost += (bf16 ? 0.5 : 0.26) * products + (given ? 0 : 0.5 * in) + (dynamic ? 0.5 * in : 0);
+    }
+    return cost / floats;
+}
+
 static void take_trial(void *ctx, const sl_trial *trial) {
     told *t = ctx;
     ck_assert_uint_eq(trial->number, ++t->trials);
     ck_assert_uint_eq(trial->layers, LAYERS);
-    ck_assert(trial->cost > 0.2 && trial->cost < 1.2);
+    ck_assert_double_eq_tol(trial->cost, modelled(trial->precisions), 1e-12);
     if (trial->within && (t->least_cost == 0 || trial->cost < t->least_cost)) t->least_cost = trial->cost;
     t->ordered &= trial->cost >= t->last_cost - 1e-12;
     t->last_cost = trial->cost;
@@ -392,7 +478,7 @@ START_TEST(a_sensitive_layer_stays) {
         sl_precision_search_params_init(&params);
         params.quantize = &how;
         params.strategy = (sl_strategy)strategy;
-        params.leave_dynamic = 1;
+        params.leave_dynamic = params.leave_bf16 = 1;
         params.max_drop = 0.001;
         ok(search(ranker, &params, &t, &made, &report));
         ck_assert_int_eq(report.within, 1);
@@ -411,6 +497,39 @@ START_TEST(a_sensitive_layer_stays) {
 }
 END_TEST
 
+/* Numbers that codes cannot tell apart are no trouble for bf16: with it, the sensitive layer is faster than floats. */
+START_TEST(bf16_is_between_the_two) {
+    sl_ranker *ranker = sensitive(), *made;
+    sl_precision_search_params params;
+    sl_precision_search_report report;
+    sl_layer_info layer = {.struct_size = sizeof layer};
+    double floats, seen[2];
+    told t;
+    for (int only = 0; only < 2; only++) {
+        sl_precision_search_params_init(&params);
+        params.leave_dynamic = 1;
+        params.leave_static = only;
+        params.max_drop = 0.001;
+        ok(search(ranker, &params, &t, &made, &report));
+        ck_assert(report.within && report.proved && t.ordered);
+        ck_assert_double_eq_tol(report.value, auc_of(made), 1e-4);
+        ok(sl_ranker_get_layer(made, 1, &layer));
+        ck_assert_int_eq(layer.precision, SL_PRECISION_BF16);
+        ok(sl_ranker_get_layer(made, 0, &layer));
+        ck_assert_int_eq(layer.precision, only ? SL_PRECISION_BF16 : SL_PRECISION_INT8);
+        seen[only] = report.cost;
+        sl_ranker_free(made);
+    }
+    params.leave_bf16 = 1;
+    params.leave_static = 0;
+    ok(search(ranker, &params, &t, &made, &report));
+    floats = report.cost;
+    ck_assert(seen[0] < seen[1] && seen[0] < floats && seen[1] < 0.6);
+    sl_ranker_free(made);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
 START_TEST(what_no_choice_reaches) {
     sl_ranker *ranker = sensitive(), *made;
     sl_precision_search_params params;
@@ -423,7 +542,7 @@ START_TEST(what_no_choice_reaches) {
     sl_precision_search_params_init(&params);
     params.quantize = &how;
     params.max_drop = 0;
-    params.leave_dynamic = 1;
+    params.leave_dynamic = params.leave_bf16 = 1;
     ok(search(ranker, &params, &t, &made, &report));
     ck_assert(!report.within && report.proved);
     ck_assert_uint_eq(report.blame, 1);
@@ -502,7 +621,7 @@ START_TEST(measures) {
     params.max_drop = -1;
     fails(search(model, &params, &t, &made, &report), SL_EINVAL, "max_drop");
     sl_precision_search_params_init(&params);
-    params.leave_static = params.leave_dynamic = 1;
+    params.leave_static = params.leave_dynamic = params.leave_bf16 = 1;
     fails(search(model, &params, &t, &made, &report), SL_EINVAL, "leave");
     sl_ranker *squared = make("\"column\": \"value\", \"loss\": \"squared\"", NULL, "\"hidden\": [24, 16, 8]");
     sl_precision_search_params_init(&params);
@@ -539,18 +658,21 @@ END_TEST
 int main(void) {
     TCase *quantising = tcase_create("quantising"), *searching = tcase_create("threads");
     tcase_add_checked_fixture(quantising, set_up, tear_down);
-    tcase_add_loop_test(quantising, scores_stay_near, 0, 6);
+    tcase_add_loop_test(quantising, scores_stay_near, 0, 7);
     tcase_add_test(quantising, layers_are_kept);
     tcase_add_test(quantising, biases_make_up_for_the_mean);
     tcase_add_test(quantising, rows_are_drawn);
     tcase_add_test(quantising, bad_calls_are_refused);
     tcase_add_test(quantising, dynamic_needs_no_rows);
+    tcase_add_test(quantising, bf16_needs_no_rows);
     tcase_add_test(quantising, memory_may_run_out);
     tcase_add_test(quantising, blocks_are_not_trusted);
+    tcase_add_test(quantising, bf16_blocks_are_not_trusted);
     tcase_add_test(quantising, searches_without_memory);
     tcase_add_checked_fixture(searching, set_up, tear_down);
     tcase_add_test(searching, the_search_keeps_its_bound);
     tcase_add_test(searching, a_sensitive_layer_stays);
+    tcase_add_test(searching, bf16_is_between_the_two);
     tcase_add_test(searching, what_no_choice_reaches);
     tcase_add_test(searching, searches_end_early);
     tcase_add_test(searching, tables_in_codes);

@@ -136,6 +136,20 @@ def test_layers_in_int8_of_other_makers(data):
             np.testing.assert_allclose(again.tensors()[name], array, rtol=1e-6)
 
 
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_layers_in_bf16_cast_their_inputs(activation, data):
+    rk = shortlist.Ranker.train(spec(deep={"hidden": [16, 8], "activation": activation}), data, threads=1)
+    made, _ = rk.quantize(data, max_drop=1, mode="bf16", trials=1)
+    assert [layer.precision for layer in made.layers[:2]] == ["bf16"] * 2
+    model = shortlist.onnx.export(made)
+    onnx.checker.check_model(model, full_check=True)
+    scores, expected = run(model, shortlist.onnx.inputs(made, data)), made.predict(data)
+    # A tie of bf16 that is rounded the other way is a step of 1/256 of one input.
+    assert np.median(np.abs(scores - expected)) < 1e-6
+    assert np.abs(scores - expected).max() < 2e-3
+    assert np.abs(rk.predict(data) - expected).max() > 1e-5
+
+
 def test_layers_ranged_by_rows_are_exported_as_floats(data):
     rk = shortlist.Ranker.train(spec(), data, threads=1)
     made, _ = rk.quantize(data, max_drop=1, mode="dynamic", trials=1)

@@ -71,7 +71,18 @@ def test_strategies_and_kept_layers(ranker, rows, strategy):
 def test_dynamic_and_groups(ranker, rows):
     made, report = ranker.quantize(rows, mode="dynamic", metric="ndcg", group="user", k=5, max_drop=0.5, relative=True)
     assert report.within
-    assert all(layer.precision != "int8" for layer in made.layers)
+    assert all(layer.precision in ("f32", "int8-dynamic") for layer in made.layers)
+
+
+def test_bf16(ranker, rows):
+    made, report = ranker.quantize(rows, mode="bf16", max_drop=0.001)
+    assert report.within and report.proved and 0.5 < report.cost < 0.65
+    assert [layer.precision for layer in made.layers] == ["bf16"] * 3
+    assert all(layer.weight_scales is None for layer in made.layers)
+    assert made.layers[1].bytes == 24 * 16 * 2 + 16 * 4
+    assert np.abs(made.predict(rows) - ranker.predict(rows)).max() < 0.02
+    again = pickle.loads(pickle.dumps(made))
+    assert again.layers == made.layers and (again.predict(rows) == made.predict(rows)).all()
 
 
 def test_tables_in_codes(ranker, rows):

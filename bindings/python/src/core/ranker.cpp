@@ -377,6 +377,7 @@ nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, n
     params.strategy = static_cast<sl_strategy>(nb::cast<int>(options["strategy"]));
     params.leave_static = nb::cast<bool>(options["leave_static"]);
     params.leave_dynamic = nb::cast<bool>(options["leave_dynamic"]);
+    params.leave_bf16 = nb::cast<bool>(options["leave_bf16"]);
     params.trials = nb::cast<size_t>(options["trials"]);
     params.timeout_s = nb::cast<double>(options["timeout"]);
     params.threads = batch_threads(nb::cast<size_t>(options["threads"]));

@@ -242,14 +242,14 @@ class Layer:
 
     scale, zero: an input x has the code zero + x / scale, from 0 to 255; 0 where the precision is not "int8".
     low, high: what codes 0 and 255 stand for.
-    weight_scales: one an output; None in float32.
+    weight_scales: one an output; None in "f32" and "bf16".
     bytes: bytes in a file.
     """
 
     name: str
     inputs: int
     outputs: int
-    precision: Literal["f32", "int8", "int8-dynamic"]
+    precision: Literal["f32", "int8", "int8-dynamic", "bf16"]
     scale: float
     zero: int
     low: float
@@ -683,7 +683,7 @@ class Ranker:
         metric: Literal["default", "auc", "logloss", "ndcg", "rmse"] = "default",
         group: str | None = None,
         k: int = 10,
-        mode: Literal["auto", "static", "dynamic"] = "auto",
+        mode: Literal["auto", "static", "dynamic", "bf16"] = "auto",
         strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse"] = "exhaustive",
         calibration: Literal["minmax", "quantile", "entropy", "mse"] = "mse",
         quantile: float = 1e-4,
@@ -699,13 +699,14 @@ class Ranker:
         lookup: Lookup | None = None,
         progress: Progress = False,
     ) -> Quantized:
-        """Finds the fastest INT8 layers within an accuracy bound (docs/internals/precision.md).
+        """Finds the fastest INT8 and bf16 layers within an accuracy bound (docs/internals/precision.md).
 
         data: rows to calibrate on, with the label's column.
         eval: rows to measure on, which the model was not trained on; None: data.
         max_drop: how much worse than this model the metric may be; relative: as a share of its value.
         metric: "default" is AUC, or logloss of several classes, or RMSE under squared loss. "ndcg", at k, needs group.
-        mode: ranges of inputs by calibration ("static"), by each row's own values ("dynamic"), or either a layer.
+        mode: INT8 with ranges of inputs by calibration ("static") or by each row's own values ("dynamic"), "bf16" alone,
+        or any of these a layer ("auto").
         strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result. The
         others begin with all layers in INT8 of the one calibration, and take layers back to float32.
         calibration, quantile, symmetric: how ranges of inputs are found.
@@ -722,17 +723,16 @@ class Ranker:
         """
         if isinstance(keep, str):
             raise TypeError("keep must be a list of layers' names, not one text")
-        names = {"auto": (False, False), "static": (False, True), "dynamic": (True, False)}
-        if mode not in names:
-            raise ValueError(f"mode is {mode!r}; it must be one of {', '.join(names)}")
+        modes = ("static", "dynamic", "bf16")
+        if mode not in ("auto", *modes):
+            raise ValueError(f"mode is {mode!r}; it must be one of auto, {', '.join(modes)}")
         options = {
             "max_drop": float(max_drop),
             "relative": bool(relative),
             "measure": choice("metric", metric, _MEASURES),
             "group": group,
             "k": count("k", k),
-            "leave_static": names[mode][0],
-            "leave_dynamic": names[mode][1],
+            **{f"leave_{name}": mode not in ("auto", name) for name in modes},
             "strategy": choice("strategy", strategy, _STRATEGIES),
             "calibration": choice("calibration", calibration, _CALIBRATIONS),
             "quantile": float(quantile),
