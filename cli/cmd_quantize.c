@@ -317,13 +317,15 @@ static const option quantize_table[] = {
     {0, "mode", OPTION_WORD, "auto|static|dynamic|bf16", 0, offsetof(quantize_options, mode),
      "static: INT8 with ranges of inputs by calibration; dynamic: INT8 with each row's own ranges; bf16: no INT8; auto "
      "(default): any of these, a layer."},
-    {0, "strategy", OPTION_WORD, "exhaustive|accuracy-aware|basic|mse", 0, offsetof(quantize_options, strategy),
-     "How choices are searched. exhaustive (default) judges all, the fastest first, and proves its result. The others "
+    {0, "strategy", OPTION_WORD, "exhaustive|accuracy-aware|basic|mse|bayesian", 0,
+     offsetof(quantize_options, strategy),
+     "How choices are searched. exhaustive (default) judges all, the fastest first, and proves its result. bayesian "
+     "judges the one of the largest expected improvement by a Gaussian process, by --seed. The others "
      "begin with all layers in INT8 (bf16 under --mode bf16) and take layers back to F32: by what each gains, one and "
      "then several, or by "
      "their squared error."},
     {0, "calibration", OPTION_WORD, "minmax|quantile|entropy|mse", 0, offsetof(quantize_options, calibration),
-     "How ranges are found (default mse). exhaustive tries all four."},
+     "How ranges are found (default mse). exhaustive and bayesian try all four."},
     {0, "quantile", OPTION_REAL, "SHARE", 0, offsetof(quantize_options, quantile),
      "The share of inputs that quantile leaves out (default 0.0001)."},
     {0, "symmetric", OPTION_FLAG, NULL, 0, offsetof(quantize_options, symmetric), "Ranges have 0 in their middle."},
@@ -332,11 +334,13 @@ static const option quantize_table[] = {
     {0, "tables", OPTION_WORD, "f32|i8|i4", 0, offsetof(quantize_options, tables),
      "Embedding tables: as they are (default), or in codes of 8 or 4 bits with a scale and an offset a row."},
     {0, "rows", OPTION_COUNT, "N", 0, offsetof(quantize_options, rows), "Rows to calibrate on (default 4096)."},
-    {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed), "Seed of their draw (default 0)."},
+    {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed),
+     "Seed of their draw, and of bayesian (default 0)."},
     {0, "keep", OPTION_TEXT, "LAYER=f32", 0, offsetof(quantize_options, keep),
      "Layers that stay F32, such as dense.0=f32,dense.3=f32."},
     {0, "timeout", OPTION_REAL, "S", 0, offsetof(quantize_options, timeout), "No trial begins after S seconds."},
-    {0, "trials", OPTION_COUNT, "N", 0, offsetof(quantize_options, trials), "Trials at most; 0 (default): any number."},
+    {0, "trials", OPTION_COUNT, "N", 0, offsetof(quantize_options, trials),
+     "Trials at most; 0 (default): any number, but 100 of bayesian, whose most are 1000."},
     OPTION_THREADS(quantize_options, "Threads to judge with; 0 (default) takes all."),
     OPTION_LOOKUP(quantize_options),
     OPTION_PROGRESS(quantize_options),

@@ -426,12 +426,14 @@ typedef enum sl_measure {
 /* EXHAUSTIVE judges all choices of precision and calibration a layer, the fastest first, and ends with proof.
  * ACCURACY_AWARE takes layers back to F32 by what each gains, as OpenVINO's tool of that name. BASIC falls back one
  * layer at a time, then several, as Neural Compressor does. MSE takes back the layer of the largest squared error
- * first. */
+ * first. BAYESIAN judges the choice of the largest expected improvement by a Gaussian process (Gardner et al. 2014), by
+ * the seed of `quantize`. */
 typedef enum sl_strategy {
     SL_STRATEGY_EXHAUSTIVE = 0,
     SL_STRATEGY_ACCURACY_AWARE = 1,
     SL_STRATEGY_BASIC = 2,
-    SL_STRATEGY_MSE = 3
+    SL_STRATEGY_MSE = 3,
+    SL_STRATEGY_BAYESIAN = 4
 } sl_strategy;
 
 /* One choice as it was judged. Arrays have an entry a layer and last for the call. */
@@ -451,7 +453,7 @@ typedef struct sl_precision_search_params {
     size_t struct_size;
     const sl_quantize_params
         *quantize;   /* keep, symmetric, quantile, bias_correction, tables, rows, seed, lookup, allocator;
-                        its calibration is that of the strategies but EXHAUSTIVE. NULL: defaults */
+                        its calibration is that of the greedy strategies. NULL: defaults */
     double max_drop; /* default 0.0005 */
     int relative;    /* nonzero: max_drop is a share of the measure of F32 */
     sl_measure measure;
@@ -459,7 +461,7 @@ typedef struct sl_precision_search_params {
     size_t ndcg_k;     /* default 10 */
     sl_strategy strategy;
     int leave_static, leave_dynamic; /* nonzero: no layer is INT8, or none is INT8_DYNAMIC */
-    size_t trials;                   /* at most; 0 (default): any number */
+    size_t trials;                   /* at most; 0 (default): any number, but 100 of BAYESIAN, whose most are 1,000 */
     double timeout_s;                /* no trial begins later; 0 (default): none */
     size_t threads;                  /* 0 (default): all */
     sl_trial_fn trial;               /* called after each, on the calling thread */

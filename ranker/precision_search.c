@@ -1,6 +1,7 @@
 /* The search for the fastest precisions within an accuracy bound. docs/internals/precision.md describes it. */
 #include "base/params.h"
 #include "ranker/judge.h"
+#include "ranker/search_bayesian.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -80,11 +81,21 @@ static double cost_of(const search *s, const size_t *options) {
     return cost;
 }
 
+/* The cost over that of floats. */
+static double share_of(const search *s, const size_t *options) {
+    return cost_of(s, options) / (double)sl_net_multiply_adds(&s->ranker->shape);
+}
+
 static double drop_of(const search *s, double value) {
     sl_measure measure = s->judge.measure;
     double drop =
         measure == SL_MEASURE_AUC || measure == SL_MEASURE_NDCG ? s->base_value - value : value - s->base_value;
     return s->params->relative ? drop / fabs(s->base_value) : drop;
+}
+
+/* The other strategies take the one calibration that they are given. */
+static int tries_calibrations(const search *s) {
+    return s->params->strategy == SL_STRATEGY_EXHAUSTIVE || s->params->strategy == SL_STRATEGY_BAYESIAN;
 }
 
 static sl_status add_options(search *s) {
@@ -102,7 +113,7 @@ static sl_status add_options(search *s) {
         }
         how.precision = SL_PRECISION_INT8;
         for (size_t c = 0; c < s->static_options; c++) {
-            if (s->params->strategy == SL_STRATEGY_EXHAUSTIVE) how.calibration = calibrations[c];
+            if (tries_calibrations(s)) how.calibration = calibrations[c];
             SL_TRY(sl_layer_choices(s->ranker, &how, choices));
             SL_TRY(sl_judge_add(&s->judge, &s->calibrated, l, &choices[l]));
         }
@@ -115,7 +126,7 @@ static sl_status add_options(search *s) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_calibration calibration_of(const search *s, size_t option) {
-    if (option < STATIC || s->params->strategy != SL_STRATEGY_EXHAUSTIVE) return s->quantize.calibration;
+    if (option < STATIC || !tries_calibrations(s)) return s->quantize.calibration;
     return calibrations[option - STATIC];
 }
 
@@ -143,7 +154,7 @@ static int note_trial(search *s, const size_t *options, double value) {
                       .calibrations = found,
                       .value = value,
                       .drop = drop_of(s, value),
-                      .cost = cost_of(s, options) / (double)sl_net_multiply_adds(&s->ranker->shape)};
+                      .cost = share_of(s, options)};
     trial.within = trial.drop <= s->params->max_drop;
     for (size_t l = 0; l < s->layers; l++) {
         precisions[l] = precision_of(options[l]);
@@ -412,6 +423,46 @@ static sl_status search_greedy(search *s) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
+ * Bayesian optimisation
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static double bayesian_cost(void *ctx, const size_t *options) {
+    return share_of(ctx, options);
+}
+
+/* Calibrations of one precision are near to one another. */
+static double bayesian_distance(size_t a, size_t b) {
+    return a == b ? 0 : a >= STATIC && b >= STATIC ? 0.3 : 1;
+}
+
+static sl_status bayesian_judge(void *ctx, const size_t *options, double *drop) {
+    int within;
+    return try_and_note(ctx, options, drop, &within);
+}
+
+static int bayesian_is_over(void *ctx) {
+    return is_over(ctx);
+}
+
+static sl_status search_bayesian(search *s) {
+    sl_bayesian problem = {.layers = s->layers,
+                           .bound = s->params->max_drop,
+                           .trials = s->params->trials ? s->params->trials : SL_BAYESIAN_TRIALS,
+                           .seed = s->quantize.seed,
+                           .cost = bayesian_cost,
+                           .distance = bayesian_distance,
+                           .judge = bayesian_judge,
+                           .is_over = bayesian_is_over,
+                           .ctx = s,
+                           .allocator = s->allocator};
+    for (size_t l = 0; l < s->layers; l++)
+        for (size_t option = FLOATS; option < STATIC + s->static_options; option++)
+            if (allowed(s, l, option < STATIC ? option : STATIC))
+                problem.choices.options[l][problem.choices.counts[l]++] = option;
+    return sl_bayesian_search(&problem);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
  * The whole
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -427,8 +478,13 @@ static sl_status check_search(const sl_precision_search_params *params) {
     if (!(params->timeout_s >= 0)) return sl_fail(SL_EINVAL, "timeout_s is %g; give 0 or more", params->timeout_s);
     if ((unsigned)params->measure > SL_MEASURE_RMSE)
         return sl_fail(SL_EINVAL, "measure %d is none of sl_measure", (int)params->measure);
-    if ((unsigned)params->strategy > SL_STRATEGY_MSE)
+    if ((unsigned)params->strategy > SL_STRATEGY_BAYESIAN)
         return sl_fail(SL_EINVAL, "strategy %d is none of sl_strategy", (int)params->strategy);
+    if (params->strategy == SL_STRATEGY_BAYESIAN && params->trials > SL_BAYESIAN_MOST_TRIALS)
+        return sl_fail(SL_EINVAL,
+                       "%zu trials are too many for the Bayesian strategy; give %d at most, or search "
+                       "exhaustively",
+                       params->trials, SL_BAYESIAN_MOST_TRIALS);
     if (params->leave_static && params->leave_dynamic && params->leave_bf16)
         return sl_fail(SL_EINVAL, "leave_static, leave_dynamic and leave_bf16 leave no precision but F32");
     if (params->measure == SL_MEASURE_NDCG && !params->group)
@@ -439,7 +495,7 @@ static sl_status check_search(const sl_precision_search_params *params) {
 /* As many calibrations a layer as keep the combinations of one choice of precisions few. */
 static size_t static_options_of(const search *s) {
     static const size_t most[SL_MAX_LAYERS + 1] = {4, 4, 4, 4, 4, 3, 2, 2, 2, 1};
-    return s->params->strategy == SL_STRATEGY_EXHAUSTIVE ? most[s->layers] : 1;
+    return tries_calibrations(s) ? most[s->layers] : 1;
 }
 
 static sl_status prepare(search *s, const sl_rows *rows, const sl_rows *eval) {
@@ -536,6 +592,8 @@ static sl_status run(search *s, const sl_ranker *base, const sl_rows *rows, cons
     report->rows = s->judge.rows.rows;
     if (s->params->strategy == SL_STRATEGY_EXHAUSTIVE)
         SL_TRY(search_all(s, &report->proved));
+    else if (s->params->strategy == SL_STRATEGY_BAYESIAN)
+        SL_TRY(search_bayesian(s));
     else
         SL_TRY(search_greedy(s));
     report->trials = s->trials;

@@ -50,6 +50,16 @@ class Quantize(RankingTest):
         self.assertRegex(self.run_ok("info", "q.slr"), r"dense\.0 .* bf16 ")
         self.run_ok("check", "q.slr")
 
+    def test_bayesian(self):
+        """The first trial is the cheapest choice, and the same seed makes the same trials."""
+        told = [self.quantize("--strategy", "bayesian", "--max-drop", drop, "--trials", 6, "--seed", 3)
+                for drop in (0.5, 0.5)]
+        self.assertEqual(told[0]["table"], told[1]["table"])
+        self.assertTrue(told[0]["within"] and not told[0]["proved"])
+        self.assertLessEqual(told[0]["trials"], 6)
+        self.run_bad(1, "quantize", "m.slr", "--data", "clicks.csv", "-o", "z.slr", "--strategy", "bayesian", "--trials",
+                     1001, says=["1000 at most"])
+
     def test_tables_in_codes(self):
         self.quantize("--tables", "i4", "--max-drop", 0.5, "--trials", 1)
         self.assertIn(" i4 ", self.run_ok("info", "q.slr"))

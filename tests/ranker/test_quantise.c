@@ -469,7 +469,7 @@ START_TEST(a_sensitive_layer_stays) {
     sl_precision_search_params params;
     sl_precision_search_report report;
     double least = 0;
-    for (int strategy = SL_STRATEGY_EXHAUSTIVE; strategy <= SL_STRATEGY_MSE; strategy++) {
+    for (int strategy = SL_STRATEGY_EXHAUSTIVE; strategy <= SL_STRATEGY_BAYESIAN; strategy++) {
         sl_quantize_params how;
         sl_ranker *made;
         told t;
@@ -526,6 +526,58 @@ START_TEST(bf16_is_between_the_two) {
     floats = report.cost;
     ck_assert(seen[0] < seen[1] && seen[0] < floats && seen[1] < 0.6);
     sl_ranker_free(made);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
+typedef struct course {
+    size_t trials;
+    double costs[200];
+} course;
+
+static void take_course(void *ctx, const sl_trial *trial) {
+    course *c = ctx;
+    ck_assert_uint_lt(c->trials, 200);
+    c->costs[c->trials++] = trial->cost;
+}
+
+/* All choices of precision and calibration, of which few are judged: the best is found, by any seed, and the same
+ * trials by the same. */
+START_TEST(the_bayesian_strategy) {
+    sl_ranker *ranker = sensitive(), *made;
+    sl_precision_search_params params;
+    sl_precision_search_report report;
+    static course courses[4];
+    double least;
+    told t;
+    sl_precision_search_params_init(&params);
+    params.max_drop = 0.001;
+    ok(search(ranker, &params, &t, &made, &report));
+    least = report.cost;
+    sl_ranker_free(made);
+    for (size_t i = 0; i < 4; i++) {
+        sl_quantize_params how;
+        sl_quantize_params_init(&how);
+        how.seed = i / 2;
+        params.quantize = &how;
+        params.strategy = SL_STRATEGY_BAYESIAN;
+        params.trials = i == 3 ? 7 : 0;
+        params.trial = take_course;
+        params.trial_ctx = &courses[i];
+        courses[i] = (course){0};
+        report.struct_size = sizeof report;
+        ok(sl_ranker_search_precision(ranker, &rows.source, NULL, &params, &made, &report));
+        ck_assert(report.within && !report.proved);
+        ck_assert_uint_eq(report.trials, courses[i].trials);
+        ck_assert_uint_le(report.trials, params.trials ? params.trials : 60);
+        ck_assert_double_ge(report.cost, least);
+        if (i < 3) ck_assert_double_eq(report.cost, least);
+        sl_ranker_free(made);
+    }
+    ck_assert_mem_eq(&courses[0], &courses[1], sizeof courses[0]);
+    ck_assert(memcmp(courses[0].costs, courses[2].costs, sizeof courses[0].costs) != 0);
+    params.trials = 1001;
+    fails(sl_ranker_search_precision(ranker, &rows.source, NULL, &params, &made, NULL), SL_EINVAL, "1000 at most");
     sl_ranker_free(ranker);
 }
 END_TEST
@@ -632,12 +684,14 @@ START_TEST(measures) {
 END_TEST
 
 START_TEST(searches_without_memory) {
+    static const sl_strategy strategies[] = {SL_STRATEGY_MSE, SL_STRATEGY_BAYESIAN};
     sl_quantize_params how;
     sl_precision_search_params params;
     sl_quantize_params_init(&how);
     sl_precision_search_params_init(&params);
     params.quantize = &how;
-    params.strategy = SL_STRATEGY_MSE;
+    params.strategy = strategies[_i];
+    params.trials = _i ? 3 : 0;
     params.threads = 1;
     params.max_drop = 0;
     how.rows = 20;
@@ -668,11 +722,12 @@ int main(void) {
     tcase_add_test(quantising, memory_may_run_out);
     tcase_add_test(quantising, blocks_are_not_trusted);
     tcase_add_test(quantising, bf16_blocks_are_not_trusted);
-    tcase_add_test(quantising, searches_without_memory);
+    tcase_add_loop_test(quantising, searches_without_memory, 0, 2);
     tcase_add_checked_fixture(searching, set_up, tear_down);
     tcase_add_test(searching, the_search_keeps_its_bound);
     tcase_add_test(searching, a_sensitive_layer_stays);
     tcase_add_test(searching, bf16_is_between_the_two);
+    tcase_add_test(searching, the_bayesian_strategy);
     tcase_add_test(searching, what_no_choice_reaches);
     tcase_add_test(searching, searches_end_early);
     tcase_add_test(searching, tables_in_codes);

@@ -68,6 +68,13 @@ def test_strategies_and_kept_layers(ranker, rows, strategy):
     assert all(trial.precisions[1] == "f32" for trial in report.trials)
 
 
+def test_the_bayesian_strategy_is_seeded(ranker, rows):
+    found = [ranker.quantize(rows, strategy="bayesian", max_drop=1e-6, trials=8, seed=seed)[1] for seed in (1, 1, 2)]
+    assert 1 <= len(found[0].trials) <= 8
+    assert found[0].trials == found[1].trials
+    assert all(report.within == (report.drop <= 1e-6) and not report.proved for report in found)
+
+
 def test_dynamic_and_groups(ranker, rows):
     made, report = ranker.quantize(rows, mode="dynamic", metric="ndcg", group="user", k=5, max_drop=0.5, relative=True)
     assert report.within

@@ -21,7 +21,7 @@ from ._index import Index, StrPath
 from ._progress import Progress, shown
 
 _MEASURES = {"default": 0, "auc": 1, "logloss": 2, "ndcg": 3, "rmse": 4}
-_STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3}
+_STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3, "bayesian": 4}
 _TABLES = {"f32": 0, "i8": 1, "i4": 2}
 _CALIBRATIONS = {"minmax": 0, "quantile": 1, "entropy": 2, "mse": 3}
 
@@ -684,7 +684,7 @@ class Ranker:
         group: str | None = None,
         k: int = 10,
         mode: Literal["auto", "static", "dynamic", "bf16"] = "auto",
-        strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse"] = "exhaustive",
+        strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse", "bayesian"] = "exhaustive",
         calibration: Literal["minmax", "quantile", "entropy", "mse"] = "mse",
         quantile: float = 1e-4,
         symmetric: bool = False,
@@ -707,14 +707,15 @@ class Ranker:
         metric: "default" is AUC, or logloss of several classes, or RMSE under squared loss. "ndcg", at k, needs group.
         mode: INT8 with ranges of inputs by calibration ("static") or by each row's own values ("dynamic"), "bf16" alone,
         or any of these a layer ("auto").
-        strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result. The
-        others begin with all layers in INT8 of the one calibration, and take layers back to float32.
+        strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result.
+        "bayesian" judges the choice of the largest expected improvement, with every calibration, by the seed. The others
+        begin with all layers in INT8 of the one calibration, and take layers back to float32.
         calibration, quantile, symmetric: how ranges of inputs are found.
         bias_correction: whether biases make up for the mean error of each output.
         tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits.
-        rows, seed: how many rows calibration draws, and which.
+        rows, seed: how many rows calibration draws, and which. The seed is the "bayesian" strategy's, too.
         keep: names of layers that stay float32, such as "dense.0".
-        trials, timeout: most trials, and most seconds; 0: any.
+        trials, timeout: most trials, and most seconds; 0: any, but 100 trials of "bayesian", whose most are 1,000.
         progress: a function is called with (done, 0) trials and cancels by returning True.
 
         Where no choice is within the bound, the model of the least drop is returned, and ``report.within`` is False.
