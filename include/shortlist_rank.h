@@ -414,6 +414,19 @@ SL_API void sl_quantize_params_init_sized(sl_quantize_params *params, size_t str
 SL_API SL_MUST_USE sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_quantize_params *params, sl_ranker **out);
 
+/* A dense layer in numbers that another tool found. F32 and BF16 take the base's weights, and read nothing else. */
+typedef struct sl_quantized_layer {
+    sl_precision precision;
+    float scale; /* INT8: an input x has the code zero + x / scale, from 0 to 255 */
+    int zero;
+    const int8_t *codes;        /* INT8, INT8_DYNAMIC: (in, out); a weight is codes[i * out + o] * weight_scales[o] */
+    const float *weight_scales; /* one an output */
+} sl_quantized_layer;
+/* Copies base, a model of floats, with such layers: count is sl_ranker_info.layers. Biases and all other weights stay
+ * base's. Errors: SL_EINVAL (count; a model quantised already; a scale, a zero), SL_EVALUE (weights beyond bf16). */
+SL_API SL_MUST_USE sl_status sl_ranker_with_layers(const sl_ranker *base, const sl_quantized_layer *layers,
+                                                   size_t count, sl_ranker **out);
+
 /* A measure of accuracy: AUC and NDCG are better the higher, LOGLOSS and RMSE the lower. */
 typedef enum sl_measure {
     SL_MEASURE_DEFAULT = 0, /* AUC under logistic loss, LOGLOSS under multi-class, RMSE under squared */

@@ -56,5 +56,8 @@ sl_status sl_ranker_with_table_type(const sl_ranker *base, sl_table_type type, s
  * SL_ENOMEM. */
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,
                              const sl_allocator *allocator, sl_coded *out);
+/* Fills in one layer of a block that has its type, and its range if it is INT8. Errors: as above. */
+sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
+                        sl_coded *coded, size_t layer);
 
 #endif

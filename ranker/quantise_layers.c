@@ -213,8 +213,8 @@ static sl_status range_inputs(const sl_calibrated *calibrated, size_t layer, con
     return SL_OK;
 }
 
-static sl_status code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
-                            sl_coded *coded, size_t layer) {
+sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
+                        sl_coded *coded, size_t layer) {
     const sl_net_shape *shape = &ranker->shape;
     size_t in = shape->width[layer], out = shape->width[layer + 1];
     const float *weights = ranker->weights.dense + sl_net_weight_at(shape, layer);
@@ -242,7 +242,7 @@ sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calib
     }
     SL_TRY(sl_coded_create(shape, types, inputs, allocator, out));
     for (size_t l = 0; l < shape->layers; l++) {
-        sl_status status = code_layer(ranker, calibrated, &choices[l], out, l);
+        sl_status status = sl_code_layer(ranker, calibrated, &choices[l], out, l);
         if (status == SL_OK) continue;
         sl_coded_free(out, allocator);
         return status;

@@ -297,6 +297,72 @@ START_TEST(memory_may_run_out) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
+ * Layers of other tools
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* What a quantised model has, given to the model of floats that it was made from. */
+static void given_of(const sl_ranker *made, sl_quantized_layer given[LAYERS]) {
+    for (size_t l = 0; l < LAYERS; l++) {
+        const sl_layer_codes *codes = &made->coded.layers[l];
+        given[l] = (sl_quantized_layer){(sl_precision)codes->type, codes->input.scale, codes->input.zero, codes->codes,
+                                        codes->scales};
+    }
+}
+
+static float numbered(float value, size_t i, size_t columns) {
+    (void)columns;
+    return value + 0.01f * (float)i;
+}
+
+START_TEST(given_layers_are_kept) {
+    const sl_precision layers[] = {SL_PRECISION_INT8, SL_PRECISION_BF16, SL_PRECISION_F32, SL_PRECISION_INT8_DYNAMIC};
+    sl_quantized_layer given[LAYERS];
+    sl_quantize_params params;
+    sl_ranker *base = changed(model, "dense.0.bias", numbered), *made, *again;
+    sl_quantize_params_init(&params);
+    params.layers = layers;
+    params.bias_correction = 0;
+    ok(sl_ranker_quantize(base, &rows.source, &params, &made));
+    given_of(made, given);
+    ok(sl_ranker_with_layers(base, given, LAYERS, &again));
+    ck_assert_uint_eq(again->coded.size, made->coded.size);
+    ck_assert_mem_eq(again->coded.block, made->coded.block, made->coded.size);
+    sl_ranker_free(again);
+    fails(sl_ranker_with_layers(made, given, LAYERS, &again), SL_EINVAL, "quantised already");
+    fails(sl_ranker_with_layers(base, given, LAYERS - 1, &again), SL_EINVAL, "3 layers for a model of 4");
+    fails(sl_ranker_with_layers(NULL, given, LAYERS, &again), SL_EINVAL, "NULL");
+    fails(sl_ranker_with_layers(base, NULL, LAYERS, &again), SL_EINVAL, "NULL");
+    ck_assert_ptr_null(again);
+    sl_ranker_free(made);
+    sl_ranker_free(base);
+}
+END_TEST
+
+START_TEST(given_layers_are_not_trusted) {
+    static const float bad[] = {0, -1, NAN, INFINITY, 3e38f};
+    static float scales[24];
+    sl_quantized_layer given[LAYERS];
+    sl_ranker *made, *again;
+    ok(sl_ranker_quantize(model, &rows.source, NULL, &made));
+    for (size_t i = 0; i < 14; i++) {
+        given_of(made, given);
+        memcpy(scales, given[0].weight_scales, sizeof scales);
+        given[0].weight_scales = scales;
+        if (i < 4) given[1].scale = bad[i];
+        if (i >= 4 && i < 9) scales[23] = bad[i - 4];
+        if (i == 9) given[2].zero = -1;
+        if (i == 10) given[2].zero = 256;
+        if (i == 11) given[0].codes = NULL;
+        if (i == 12) given[0].weight_scales = NULL;
+        if (i == 13) given[3].precision = (sl_precision)4;
+        ck_assert_msg(sl_ranker_with_layers(model, given, LAYERS, &again) == SL_EINVAL, "change %zu", i);
+        ck_assert_ptr_null(again);
+    }
+    sl_ranker_free(made);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
  * Files
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -720,6 +786,8 @@ int main(void) {
     tcase_add_test(quantising, dynamic_needs_no_rows);
     tcase_add_test(quantising, bf16_needs_no_rows);
     tcase_add_test(quantising, memory_may_run_out);
+    tcase_add_test(quantising, given_layers_are_kept);
+    tcase_add_test(quantising, given_layers_are_not_trusted);
     tcase_add_test(quantising, blocks_are_not_trusted);
     tcase_add_test(quantising, bf16_blocks_are_not_trusted);
     tcase_add_loop_test(quantising, searches_without_memory, 0, 2);

@@ -482,6 +482,37 @@ Ranker *Ranker::with_tensors(nb::dict tensors) {
     return new Ranker(made);
 }
 
+Ranker *Ranker::with_layers(nb::list layers) {
+    std::vector<std::unique_ptr<Flat<int8_t>>> codes;
+    std::vector<std::unique_ptr<Flat<float>>> scales;
+    std::vector<sl_quantized_layer> given;
+    for (nb::handle item : layers) {
+        nb::tuple layer = nb::cast<nb::tuple>(item);
+        sl_quantized_layer to{};
+        to.precision = static_cast<sl_precision>(nb::cast<int>(layer[0]));
+        if (nb::len(layer) > 1) {
+            sl_layer_info info{};
+            info.struct_size = sizeof info;
+            ::check(Outcome(sl_ranker_get_layer(handle_, given.size(), &info)));
+            to.scale = nb::cast<float>(layer[1]);
+            to.zero = nb::cast<int>(layer[2]);
+            codes.push_back(std::make_unique<Flat<int8_t>>(layer[3], info.in * info.out));
+            scales.push_back(std::make_unique<Flat<float>>(layer[4], info.out));
+            to.codes = codes.back()->data();
+            to.weight_scales = scales.back()->data();
+        }
+        given.push_back(to);
+    }
+    sl_ranker *made = nullptr;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_with_layers(handle_, given.data(), given.size(), &made));
+    }
+    ::check(outcome);
+    return new Ranker(made);
+}
+
 void define_ranker(nb::module_ &m) {
     nb::class_<Ranker>(m, "Ranker")
         .def_static("train", &Ranker::train, nb::arg("spec"), nb::arg("rows"), nb::arg("valid").none(),
@@ -510,5 +541,6 @@ void define_ranker(nb::module_ &m) {
         .def("features", &Ranker::features)
         .def("embeddings", &Ranker::embeddings)
         .def_static("tensors", &Ranker::tensors, nb::arg("ranker"))
-        .def("with_tensors", &Ranker::with_tensors, nb::arg("tensors"));
+        .def("with_tensors", &Ranker::with_tensors, nb::arg("tensors"))
+        .def("with_layers", &Ranker::with_layers, nb::arg("layers"));
 }

@@ -258,6 +258,19 @@ class Layer:
     bytes: int
 
 
+_LAYER_PRECISIONS = ("f32", "int8", "int8-dynamic", "bf16")
+
+
+class GivenLayer(NamedTuple):
+    """A dense layer in numbers that another tool found. codes: (in, out) int8, weight_scales: (out,), of "int8"."""
+
+    precision: Literal["f32", "int8", "bf16"]
+    scale: float = 0.0
+    zero: int = 0
+    codes: npt.NDArray[np.int8] | None = None
+    weight_scales: npt.NDArray[np.float32] | None = None
+
+
 @dataclass(frozen=True)
 class Trial:
     """One choice of precisions, as it was judged.
@@ -859,6 +872,18 @@ class Ranker:
             if array.ndim != 2:
                 raise ValueError(f"tensor {name!r} has shape {array.shape}; it must be (rows, columns)")
         return Ranker._of(self._core.with_tensors(given))
+
+    def _with_layers(self, layers: Sequence[GivenLayer]) -> Ranker:
+        """This model of floats with its dense layers in the given numbers."""
+        given: list[tuple[Any, ...]] = []
+        for layer in layers:
+            number = _LAYER_PRECISIONS.index(layer.precision)
+            if layer.codes is None or layer.weight_scales is None:
+                given.append((number,))
+                continue
+            codes, scales = np.ascontiguousarray(layer.codes), np.ascontiguousarray(layer.weight_scales)
+            given.append((number, layer.scale, layer.zero, codes, scales))
+        return Ranker._of(self._core.with_layers(given))
 
     def __repr__(self) -> str:
         info = self._info
