@@ -2,6 +2,6 @@
 #define BF16_TABLE sl_bf16_avx2
 #define BF16_NAME  "avx2"
 #define LANE_BITS  256
-#define TILE_ROWS  4u
+#define TILE_ROWS  6u
 
 #include "ranker/bf16_body.h"
