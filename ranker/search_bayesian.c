@@ -9,10 +9,13 @@
 enum { DRAWN_FIRST = 4 };
 /* Choices that are looked at for each trial: all of them, or so many drawn, and those beside the best. */
 enum { LOOKED_AT = 4096 };
+/* Layers' weights are chosen anew after each choice, up to so many. */
+enum { WEIGHED = 128 };
 
-/* The correlation of two choices: a share that is a mean over layers, because layers' drops nearly add up, and the rest
- * a product. NOISE keeps the factor's pivots above 0. */
-static const double additive = 0.8, noise = 1e-6;
+/* The correlation of two choices: a share that is a weighted mean over layers, because layers' drops nearly add up, and
+ * the rest a product. Layers weigh the same, or one has a share and the others the rest. noise keeps the factor's
+ * pivots above 0. */
+static const double additive = 0.8, foremost = 0.7, noise = 1e-6;
 /* Drops count on a scale that is linear up to the bound and logarithmic beyond: a layer that spoils everything would
  * else hide the others. A bound below this one is no unit. */
 static const double least_unit = 1e-4;
@@ -29,7 +32,8 @@ typedef struct model {
     double *whole;  /* factor^-1 (drops - mean) */
     double *solved; /* scratch of a prediction */
     double mean, variance;
-    size_t best[SL_MAX_LAYERS]; /* the cheapest within the bound */
+    double weights[SL_MAX_LAYERS]; /* of layers; their sum is 1 */
+    size_t best[SL_MAX_LAYERS];    /* the cheapest within the bound */
     double best_cost;
 } model;
 
@@ -42,14 +46,14 @@ static double scaled(const sl_bayesian *problem, double drop) {
  * The process (Rasmussen and Williams 2006, chapter 2)
  * ------------------------------------------------------------------------------------------------------------- */
 
-static double correlation(const sl_bayesian *problem, const size_t *a, const size_t *b) {
+static double correlation(const model *m, const size_t *a, const size_t *b) {
     double sum = 0, product = 1;
-    for (size_t l = 0; l < problem->layers; l++) {
-        double same = exp(-problem->distance(a[l], b[l]));
-        sum += same;
+    for (size_t l = 0; l < m->problem->layers; l++) {
+        double same = exp(-m->problem->distance(a[l], b[l]));
+        sum += m->weights[l] * same;
         product *= same;
     }
-    return additive * sum / (double)problem->layers + (1 - additive) * product;
+    return additive * sum + (1 - additive) * product;
 }
 
 /* Solves factor * out = right for the first n unknowns. */
@@ -64,7 +68,18 @@ static void solve(const model *m, const double *right, size_t n, double *out) {
 
 static void correlate(const model *m, const size_t *options, double *out) {
     for (size_t i = 0; i < m->count; i++)
-        out[i] = correlation(m->problem, m->points[i], options);
+        out[i] = correlation(m, m->points[i], options);
+}
+
+/* Adds the row of choice n to the factor of those before it. */
+static void factor_row(model *m, size_t n) {
+    double *row = m->factor + n * m->room, pivot = 1 + noise;
+    for (size_t i = 0; i < n; i++)
+        m->solved[i] = correlation(m, m->points[i], m->points[n]);
+    solve(m, m->solved, n, row);
+    for (size_t i = 0; i < n; i++)
+        pivot -= row[i] * row[i];
+    row[n] = sqrt(pivot > noise ? pivot : noise);
 }
 
 /* Fits mean and variance to the drops. */
@@ -82,19 +97,51 @@ static void fit(model *m) {
     m->variance = square / (double)m->count > 1 ? square / (double)m->count : 1;
 }
 
+/* Weighs layer `first` the most; the number of layers: all alike. Fits the process anew. */
+static void weigh(model *m, size_t first) {
+    size_t layers = m->problem->layers;
+    for (size_t l = 0; l < layers; l++)
+        m->weights[l] = (first < layers ? 1 - foremost : 1) / (double)layers + (l == first ? foremost : 0);
+    for (size_t n = 0; n < m->count; n++)
+        factor_row(m, n);
+    fit(m);
+}
+
+/* The logarithm of the drops' likelihood, but for a constant. */
+static double log_likelihood(const model *m) {
+    double sum = (double)m->count / 2 * log(m->variance), square = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        sum += log(m->factor[i * m->room + i]);
+        square += m->whole[i] * m->whole[i];
+    }
+    return -sum - square / m->variance / 2;
+}
+
+/* Weighs layers by the likelihood of the drops. */
+static void weigh_best(model *m) {
+    size_t layers = m->problem->layers, best = layers;
+    double most = -INFINITY;
+    for (size_t first = 0; first <= layers; first++) {
+        weigh(m, first);
+        double likelihood = log_likelihood(m);
+        if (likelihood < most) continue;
+        most = likelihood;
+        best = first;
+    }
+    if (best != layers) weigh(m, best);
+}
+
 /* Takes a choice with its drop. */
 static void learn(model *m, const size_t *options, double drop) {
-    size_t n = m->count;
-    double *row = m->factor + n * m->room, pivot = 1 + noise;
-    correlate(m, options, m->solved);
-    solve(m, m->solved, n, row);
-    for (size_t i = 0; i < n; i++)
-        pivot -= row[i] * row[i];
-    row[n] = sqrt(pivot > noise ? pivot : noise);
+    size_t n = m->count++;
     memcpy(m->points[n], options, sizeof m->points[n]);
     m->drops[n] = scaled(m->problem, drop);
-    m->count++;
-    fit(m);
+    if (m->count <= WEIGHED) {
+        weigh_best(m);
+    } else {
+        factor_row(m, n);
+        fit(m);
+    }
     double cost = m->problem->cost(m->problem->ctx, options);
     if (drop > m->problem->bound || cost >= m->best_cost) return;
     m->best_cost = cost;

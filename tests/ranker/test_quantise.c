@@ -635,7 +635,7 @@ START_TEST(the_bayesian_strategy) {
         ok(sl_ranker_search_precision(ranker, &rows.source, NULL, &params, &made, &report));
         ck_assert(report.within && !report.proved);
         ck_assert_uint_eq(report.trials, courses[i].trials);
-        ck_assert_uint_le(report.trials, params.trials ? params.trials : 60);
+        ck_assert_uint_le(report.trials, params.trials ? params.trials : 30);
         ck_assert_double_ge(report.cost, least);
         if (i < 3) ck_assert_double_eq(report.cost, least);
         sl_ranker_free(made);
