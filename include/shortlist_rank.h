@@ -403,7 +403,8 @@ SL_API void sl_quantize_params_init_sized(sl_quantize_params *params, size_t str
 
 /* Makes a model whose dense layers are in INT8. Labels of the rows are not read. The source is read twice.
  * Errors: SL_EINVAL (no deep part; a model quantised already; no rows; a layer whose inputs are all 0), SL_ENOTFOUND (a
- * layer's name), SL_EVALUE (inputs of a layer that are not finite; weights beyond what scales hold), as of encoding. */
+ * layer's name), SL_EVALUE (inputs of a layer that are not finite, or more than 65,793; weights and inputs whose sums
+ * are no floats), as of encoding. */
 SL_API SL_MUST_USE sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_quantize_params *params, sl_ranker **out);
 
