@@ -417,7 +417,8 @@ typedef enum sl_measure {
     SL_MEASURE_RMSE = 4
 } sl_measure;
 
-/* EXHAUSTIVE judges all choices of precision and calibration a layer, the fastest first, and ends with proof.
+/* EXHAUSTIVE judges all choices of precision and calibration a layer, the fastest first, and ends with proof. It has
+ * all calibrations of nets of up to 4 layers, 3 of 5 layers, 2 of up to 8, and MSE alone of 9.
  * ACCURACY_AWARE takes layers back to F32 by what each gains, as OpenVINO's tool of that name. BASIC falls back one
  * layer at a time, then several, as Neural Compressor does. MSE takes back the layer of the largest squared error
  * first. */
@@ -453,8 +454,8 @@ typedef struct sl_precision_search_params {
     size_t ndcg_k;     /* default 10 */
     sl_strategy strategy;
     int leave_static, leave_dynamic; /* nonzero: no layer is INT8, or none is INT8_DYNAMIC */
-    size_t trials;                   /* at most; 0 (default): any number */
-    double timeout_s;                /* no trial begins later; 0 (default): none */
+    size_t trials;                   /* at most; 0 (default): any number. EXHAUSTIVE ends the precisions it has begun */
+    double timeout_s;                /* no trial but the first begins later; 0 (default): none */
     size_t threads;                  /* 0 (default): all */
     sl_trial_fn trial;               /* called after each, on the calling thread */
     void *trial_ctx;
@@ -470,7 +471,7 @@ typedef struct sl_precision_search_report {
     size_t rows;       /* measured on */
     double base_value; /* of F32 */
     double value, drop;
-    double drop_error; /* standard error of drop, by the grouped jackknife over the rows; NaN: too few */
+    double drop_error; /* standard error of drop, by the grouped jackknife; NaN: too few rows or groups */
     double cost;
     int within;        /* nonzero: the model is within the bound and faster than F32 */
     int proved;        /* nonzero: every choice of a lower cost was judged, and none is within the bound */
@@ -481,8 +482,8 @@ typedef struct sl_precision_search_report {
 
 /* Finds the fastest precisions within an accuracy bound. eval NULL: accuracy is measured on `rows`, too. Where no
  * choice is within the bound, *out is the one of the least drop, report->within is 0, and blame names a layer. Errors:
- * those of sl_ranker_quantize and of reading labels; SL_EINVAL (max_drop, a measure that the loss or the rows lack),
- * SL_ECANCELED. */
+ * those of sl_ranker_quantize and of reading labels; SL_EINVAL (max_drop; a measure that the loss or the rows lack, or
+ * of 0 with relative; no choice faster than F32), SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *rows,
                                                         const sl_rows *eval, const sl_precision_search_params *params,
                                                         sl_ranker **out, sl_precision_search_report *report);
