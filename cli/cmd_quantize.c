@@ -228,8 +228,10 @@ static void print_text(const quantize_state *state) {
         if (is_told(state, i))
             printf("  %8.3f %9.5f  %-6s  %s\n", state->trials[i].cost, state->trials[i].drop,
                    state->trials[i].within ? "yes" : "no", state->trials[i].layers);
-    printf("\n%s: %.5f, %.5f less than F32 (standard error %.5f), at %.3f of the dense layers' time\n",
-           report->within ? state->options->output : "the best found", report->value, report->drop, report->drop_error,
+    char error[48] = "rows too few for a standard error";
+    if (isfinite(report->drop_error)) snprintf(error, sizeof error, "standard error %.5f", report->drop_error);
+    printf("\n%s: %.5f, %.5f worse than F32 (%s), at %.3f of the dense layers' time\n",
+           report->within ? state->options->output : "the best found", report->value, report->drop, error,
            report->cost);
     if (report->within)
         printf("%s; %llu bytes, of %llu\n",
