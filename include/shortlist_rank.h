@@ -151,7 +151,7 @@ typedef struct sl_train_params {
     double loss_scale; /* FP16: 1 to 2^24, static; 0: from 2^16, halved on overflow, doubled after 2,000 good steps */
     const sl_ranker *init;    /* begin with its fitted features and weights; NULL: fit and draw them */
     const sl_ranker *teacher; /* distil it (arXiv 1503.02531); NULL: labels alone */
-    double temperature;       /* divides both models' logits in the soft loss; default 2; squared loss has none */
+    double temperature;       /* divides both models' logits in the soft loss: 0.001 to 1000, default 2 */
     double soft;              /* share of the soft loss, 0 to 1; default 0.7; 1: rows need no labels */
     double rate_scale;        /* multiplies the spec's rates; default 1 */
 } sl_train_params;
@@ -183,8 +183,8 @@ typedef struct sl_train_report {
  * With init, spec has init's "label", "features" and layers, or is NULL: init's own. With a teacher, train is read a
  * third time, by the teacher's columns. The teacher has the same loss and classes, else SL_EINVAL. The loss of a row is
  * (1 - soft) times that of its label and soft * temperature^2 times the cross entropy with the teacher's probabilities.
- * Under squared loss the latter is the squared distance from the teacher's value. With soft 1, neither labels nor
- * weights are read, and validation compares with the teacher. */
+ * Under squared loss the latter is the squared distance from the teacher's value, without temperature. With soft 1,
+ * neither labels nor weights are read, and validation compares with the teacher. */
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
