@@ -199,7 +199,7 @@ def load(
     - deep part: Gather of embeddings, Concat, Gemm or MatMul and Add, Relu, Tanh or Gelu;
     - wide part: Gather and ReduceSum, and a Gemm over numbers;
     - layers in INT8: QuantizeLinear and DequantizeLinear. They are read as floats, with the weights that the codes stand
-      for; Ranker.quantize makes codes of them again;
+      for; Ranker.quantize makes codes of them again. Codes between layers whose zero is the lowest one stand for a Relu;
     - end: the sum of the parts, and Sigmoid (logistic loss), Softmax (multiclass) or nothing (squared).
 
     An input's name tells the feature of its column, if the name is a feature's. Otherwise the column's number in a

@@ -67,11 +67,13 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """(N, out): a row led through layers, (in, out) and (out,) each; an activation for each, but perhaps the last."""
+    """(N, out): a row led through layers, (in, out) and (out,) each; an activation for each, but perhaps the last.
+    clipped: the codes of the outputs cut off what is below 0."""
 
     parts: tuple[Part, ...]
     layers: tuple[tuple[Array, Array], ...]
     active: tuple[str, ...] = ()
+    clipped: bool = False
 
     def open(self) -> bool:
         return len(self.active) < len(self.layers)

@@ -270,7 +270,19 @@ def _layer(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
         if not isinstance(values[2], Const):
             raise _Misfit("a layer's bias must be a constant")
         bias = bias + np.ravel(values[2].array) * np.float32(settings.get("beta", 1.0))
-    return _through(values[0], weight, bias)
+    value = values[0]
+    if isinstance(value, Layers) and value.open() and value.clipped:
+        value = replace(value, active=(*value.active, "relu"))
+    return _through(value, weight, bias)
+
+
+def _quantise(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
+    """Codes whose zero is the lowest one stand in for a Relu, which makers of such graphs leave out."""
+    value = values[0]
+    if not isinstance(value, Layers) or not value.open():
+        return value
+    zero = values[2].array if len(values) > 2 and isinstance(values[2], Const) else np.zeros((), np.uint8)
+    return replace(value, clipped=zero.dtype.kind in "iu" and bool(np.all(zero == np.iinfo(zero.dtype).min)))
 
 
 def _activate(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
@@ -290,12 +302,13 @@ def _finish(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
 
 
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(("Identity", "Dropout", "Shape", "QuantizeLinear", "DequantizeLinear"), _same),
+    **dict.fromkeys(("Identity", "Dropout", "Shape", "DequantizeLinear"), _same),
     **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape),
     **dict.fromkeys(("Add", "Sum"), _add),
     **dict.fromkeys(("Gemm", "MatMul"), _layer),
     **dict.fromkeys(("Relu", "Tanh", "Gelu"), _activate),
     **dict.fromkeys(("Sigmoid", "Softmax"), _finish),
+    "QuantizeLinear": _quantise,
     "Cast": _cast,
     "Gather": _gather,
     "Slice": _slice,
