@@ -229,8 +229,10 @@ static void print_text(const quantize_state *state) {
         if (is_told(state, i))
             printf("  %8.3f %9.5f  %-6s  %s\n", state->trials[i].cost, state->trials[i].drop,
                    state->trials[i].within ? "yes" : "no", state->trials[i].layers);
-    printf("\n%s: %.5f, %.5f less than F32 (standard error %.5f), at %.3f of the dense layers' time\n",
-           report->within ? state->options->output : "the best found", report->value, report->drop, report->drop_error,
+    char error[48] = "rows too few for a standard error";
+    if (isfinite(report->drop_error)) snprintf(error, sizeof error, "standard error %.5f", report->drop_error);
+    printf("\n%s: %.5f, %.5f worse than F32 (%s), at %.3f of the dense layers' time\n",
+           report->within ? state->options->output : "the best found", report->value, report->drop, error,
            report->cost);
     if (report->within)
         printf("%s; %llu bytes, of %llu\n",
@@ -325,7 +327,7 @@ static const option quantize_table[] = {
      "then several, or by "
      "their squared error."},
     {0, "calibration", OPTION_WORD, "minmax|quantile|entropy|mse", 0, offsetof(quantize_options, calibration),
-     "How ranges are found (default mse). exhaustive and bayesian try all four."},
+     "How ranges are found (default mse). exhaustive and bayesian try all four, and fewer of more than four layers."},
     {0, "quantile", OPTION_REAL, "SHARE", 0, offsetof(quantize_options, quantile),
      "The share of inputs that quantile leaves out (default 0.0001)."},
     {0, "symmetric", OPTION_FLAG, NULL, 0, offsetof(quantize_options, symmetric), "Ranges have 0 in their middle."},
@@ -338,9 +340,11 @@ static const option quantize_table[] = {
      "Seed of their draw, and of bayesian (default 0)."},
     {0, "keep", OPTION_TEXT, "LAYER=f32", 0, offsetof(quantize_options, keep),
      "Layers that stay F32, such as dense.0=f32,dense.3=f32."},
-    {0, "timeout", OPTION_REAL, "S", 0, offsetof(quantize_options, timeout), "No trial begins after S seconds."},
+    {0, "timeout", OPTION_REAL, "S", 0, offsetof(quantize_options, timeout),
+     "No trial but the first begins after S seconds."},
     {0, "trials", OPTION_COUNT, "N", 0, offsetof(quantize_options, trials),
-     "Trials at most; 0 (default): any number, but 100 of bayesian, whose most are 1000."},
+     "Trials at most; 0 (default): any number, but 100 of bayesian, whose most are 1000. exhaustive judges all "
+     "calibrations of the precisions it has begun."},
     OPTION_THREADS(quantize_options, "Threads to judge with; 0 (default) takes all."),
     OPTION_LOOKUP(quantize_options),
     OPTION_PROGRESS(quantize_options),

@@ -151,7 +151,7 @@ typedef struct sl_train_params {
     double loss_scale; /* FP16: 1 to 2^24, static; 0: from 2^16, halved on overflow, doubled after 2,000 good steps */
     const sl_ranker *init;    /* begin with its fitted features and weights; NULL: fit and draw them */
     const sl_ranker *teacher; /* distil it (arXiv 1503.02531); NULL: labels alone */
-    double temperature;       /* divides both models' logits in the soft loss; default 2; squared loss has none */
+    double temperature;       /* divides both models' logits in the soft loss: 0.001 to 1000, default 2 */
     double soft;              /* share of the soft loss, 0 to 1; default 0.7; 1: rows need no labels */
     double rate_scale;        /* multiplies the spec's rates; default 1 */
 } sl_train_params;
@@ -183,8 +183,8 @@ typedef struct sl_train_report {
  * With init, spec has init's "label", "features" and layers, or is NULL: init's own. With a teacher, train is read a
  * third time, by the teacher's columns. The teacher has the same loss and classes, else SL_EINVAL. The loss of a row is
  * (1 - soft) times that of its label and soft * temperature^2 times the cross entropy with the teacher's probabilities.
- * Under squared loss the latter is the squared distance from the teacher's value. With soft 1, neither labels nor
- * weights are read, and validation compares with the teacher. */
+ * Under squared loss the latter is the squared distance from the teacher's value, without temperature. With soft 1,
+ * neither labels nor weights are read, and validation compares with the teacher. */
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
@@ -410,7 +410,8 @@ SL_API void sl_quantize_params_init_sized(sl_quantize_params *params, size_t str
 /* Makes a model whose dense layers are in INT8 or BF16. Labels of the rows are not read. The source is read twice. rows
  * may be NULL if no layer is INT8, and none is INT8_DYNAMIC with bias_correction.
  * Errors: SL_EINVAL (no deep part; a model quantised already; no rows; a layer whose inputs are all 0), SL_ENOTFOUND (a
- * layer's name), SL_EVALUE (inputs of a layer that are not finite; weights beyond what scales hold), as of encoding. */
+ * layer's name), SL_EVALUE (inputs of a layer that are not finite, or more than 65,793; weights and inputs whose sums
+ * are no floats), as of encoding. */
 SL_API SL_MUST_USE sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_quantize_params *params, sl_ranker **out);
 
@@ -436,7 +437,8 @@ typedef enum sl_measure {
     SL_MEASURE_RMSE = 4
 } sl_measure;
 
-/* EXHAUSTIVE judges all choices of precision and calibration a layer, the fastest first, and ends with proof.
+/* EXHAUSTIVE judges all choices of precision and calibration a layer, the fastest first, and ends with proof. It has
+ * all calibrations of nets of up to 4 layers, 3 of 5 layers, 2 of up to 8, and MSE alone of 9.
  * ACCURACY_AWARE takes layers back to F32 by what each gains, as OpenVINO's tool of that name. BASIC falls back one
  * layer at a time, then several, as Neural Compressor does. MSE takes back the layer of the largest squared error
  * first. BAYESIAN judges the choice of the largest expected improvement by a Gaussian process (Gardner et al. 2014), by
@@ -474,10 +476,11 @@ typedef struct sl_precision_search_params {
     size_t ndcg_k;     /* default 10 */
     sl_strategy strategy;
     int leave_static, leave_dynamic; /* nonzero: no layer is INT8, or none is INT8_DYNAMIC */
-    size_t trials;                   /* at most; 0 (default): any number, but 100 of BAYESIAN, whose most are 1,000 */
-    double timeout_s;                /* no trial begins later; 0 (default): none */
-    size_t threads;                  /* 0 (default): all */
-    sl_trial_fn trial;               /* called after each, on the calling thread */
+    size_t trials; /* at most; 0 (default): any number, but 100 of BAYESIAN, whose most are 1,000. EXHAUSTIVE ends the
+                      precisions it has begun */
+    double timeout_s;  /* no trial but the first begins later; 0 (default): none */
+    size_t threads;    /* 0 (default): all */
+    sl_trial_fn trial; /* called after each, on the calling thread */
     void *trial_ctx;
     sl_progress_fn progress; /* in trials; the total is not known ahead, and is 0 */
     void *progress_ctx;
@@ -492,7 +495,7 @@ typedef struct sl_precision_search_report {
     size_t rows;       /* measured on */
     double base_value; /* of F32 */
     double value, drop;
-    double drop_error; /* standard error of drop, by the grouped jackknife over the rows; NaN: too few */
+    double drop_error; /* standard error of drop, by the grouped jackknife; NaN: too few rows or groups */
     double cost;
     int within;        /* nonzero: the model is within the bound and faster than F32 */
     int proved;        /* nonzero: every choice of a lower cost was judged, and none is within the bound */
@@ -503,8 +506,8 @@ typedef struct sl_precision_search_report {
 
 /* Finds the fastest precisions within an accuracy bound. eval NULL: accuracy is measured on `rows`, too. Where no
  * choice is within the bound, *out is the one of the least drop, report->within is 0, and blame names a layer. Errors:
- * those of sl_ranker_quantize and of reading labels; SL_EINVAL (max_drop, a measure that the loss or the rows lack),
- * SL_ECANCELED. */
+ * those of sl_ranker_quantize and of reading labels; SL_EINVAL (max_drop; a measure that the loss or the rows lack, or
+ * of 0 with relative; no choice faster than F32), SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *rows,
                                                         const sl_rows *eval, const sl_precision_search_params *params,
                                                         sl_ranker **out, sl_precision_search_report *report);

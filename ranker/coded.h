@@ -37,6 +37,10 @@ sl_status sl_coded_copy(const sl_coded *from, const sl_net_shape *shape, const s
 void sl_coded_free(sl_coded *coded, const sl_allocator *allocator);
 sl_coded_layer sl_coded_layer_of(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
 
+/* Returns why a layer cannot be computed with, or NULL: a number that is not finite, a scale that is none, more inputs
+ * than sums hold. */
+const char *sl_coded_fault(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
+
 /* Takes a block of a file over, freed on failure too. Nothing in it is trusted. Errors: SL_ECORRUPT. */
 sl_status sl_coded_read(const sl_net_shape *shape, void *block, size_t size, const sl_allocator *allocator,
                         sl_coded *out);

@@ -347,11 +347,12 @@ static size_t copy_left(const sl_judge *judge, const float *scores, size_t block
     return n;
 }
 
+/* A block without rows has no measure: nothing is left out. */
 static sl_status measure_left(const sl_judge *judge, const float *scores, size_t block, left *room, double *out) {
     scored s = {room->scores, room->labels, judge->rows.weights ? room->weights : NULL,
                 judge->groups ? room->groups : NULL, copy_left(judge, scores, block, room)};
     *out = (double)NAN;
-    return s.rows ? measure(judge, &s, out) : SL_OK;
+    return s.rows && s.rows < judge->rows.rows ? measure(judge, &s, out) : SL_OK;
 }
 
 static sl_status jackknife(const sl_judge *judge, const float *first, const float *second, left *room, double *out) {
@@ -371,7 +372,8 @@ static sl_status jackknife(const sl_judge *judge, const float *first, const floa
     return SL_OK;
 }
 
-sl_status sl_judge_error(const sl_judge *judge, const sl_choice_set *first, const sl_choice_set *second, double *out) {
+sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out) {
+    const sl_judge *judge = second->judge;
     size_t rows = judge->rows.rows, outputs = judge->ranker->features->outputs, sizes[2] = {0};
     size_t bytes = rows * ((outputs + 2) * sizeof(float) + sizeof(uint64_t));
     float *scores[2] = {NULL};
@@ -380,8 +382,8 @@ sl_status sl_judge_error(const sl_judge *judge, const sl_choice_set *first, cons
     sl_progress silent;
     sl_status status;
     sl_progress_start(&silent, NULL, NULL, 0);
-    SL_TRY_GOTO(judge_all(judge, first, &silent, &value, &scores[0], &sizes[0]), done);
-    SL_TRY_GOTO(judge_all(judge, second, &silent, &value, &scores[1], &sizes[1]), done);
+    SL_TRY_GOTO(judge_all(first->judge, first->set, &silent, &value, &scores[0], &sizes[0]), done);
+    SL_TRY_GOTO(judge_all(second->judge, second->set, &silent, &value, &scores[1], &sizes[1]), done);
     SL_TRY_GOTO(sl_mem_alloc(&judge->allocator, bytes, &block), done);
     left room = {.groups = block};
     room.scores = (float *)(void *)(room.groups + rows);

@@ -53,9 +53,14 @@ size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size
  * combinations. Errors: SL_ENOMEM, SL_ECANCELED, as of measuring. */
 sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values);
 
+/* A combination of one judge. */
+typedef struct sl_judged {
+    const sl_judge *judge;
+    const sl_choice_set *set; /* of one combination */
+} sl_judged;
 /* The standard error of the difference of one combination's measure from another's, by the grouped jackknife (Efron
- * and Tibshirani 1993, chapter 11): the rows in blocks, each left out once, and groups of rows never parted. NaN where
- * there are fewer than two blocks. */
-sl_status sl_judge_error(const sl_judge *judge, const sl_choice_set *first, const sl_choice_set *second, double *out);
+ * and Tibshirani 1993, chapter 11): the rows in blocks, each left out once, and groups of rows never parted. Both
+ * judges have the same rows. NaN where fewer than two blocks have rows. */
+sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out);
 
 #endif

@@ -23,6 +23,7 @@ typedef struct search {
     sl_allocator allocator;
     size_t layers;
     sl_judge judge;
+    sl_judge base; /* of the model as it was given, where `ranker` is one with tables in codes */
     sl_calibrated calibrated;
     size_t static_options; /* calibrations that are tried of a layer, from the best on */
     int kept[SL_MAX_LAYERS];
@@ -144,6 +145,7 @@ static int is_better(const search *s, double drop, double cost, int within) {
     return drop < s->best_drop;
 }
 
+/* Returns whether the choice is faster than F32 and within the bound. */
 static int note_trial(search *s, const size_t *options, double value) {
     sl_precision precisions[SL_MAX_LAYERS];
     sl_calibration found[SL_MAX_LAYERS];
@@ -161,7 +163,9 @@ static int note_trial(search *s, const size_t *options, double value) {
         found[l] = calibration_of(s, options[l]);
     }
     if (s->params->trial) s->params->trial(s->params->trial_ctx, &trial);
-    if (quantises(s, options) && is_better(s, trial.drop, trial.cost, trial.within)) {
+    /* Layers with few outputs may take longer in codes. */
+    int is_faster = quantises(s, options) && trial.cost < 1;
+    if (is_faster && is_better(s, trial.drop, trial.cost, trial.within)) {
         memcpy(s->best, options, sizeof s->best);
         s->best_value = value;
         s->best_drop = trial.drop;
@@ -169,7 +173,7 @@ static int note_trial(search *s, const size_t *options, double value) {
         s->best_within = trial.within;
         s->has_best = 1;
     }
-    return trial.within;
+    return trial.within && is_faster;
 }
 
 static int is_over(const search *s) {
@@ -286,7 +290,7 @@ static sl_status search_all(search *s, int *proved) {
     int within = 0;
     sl_status status = SL_OK;
     /* Equal costs are judged together, so that the best of them is taken. */
-    for (; i < count && status == SL_OK && !is_over(s); i++) {
+    for (; i < count && status == SL_OK && !(i && is_over(s)); i++) {
         if (within && list[i].cost > list[i - 1].cost) break;
         status = try_precisions(s, list[i].number, &within);
     }
@@ -552,42 +556,44 @@ static sl_status conclude(search *s, sl_precision_search_report *report, sl_rank
     sl_choice_set floats, best;
     const size_t none[SL_MAX_LAYERS] = {FLOATS};
     if (!s->has_best)
-        return sl_fail(SL_EINVAL, "every layer is kept in F32, or no trial was allowed: nothing was quantised");
+        return sl_fail(SL_EINVAL, "no layer may be quantised, or none is faster than in F32: keep fewer layers in F32");
     report->value = s->best_value;
     report->drop = s->best_drop;
     report->cost = s->best_cost;
     report->within = s->best_within;
     set_of(none, s->layers, &floats);
     set_of(s->best, s->layers, &best);
-    SL_TRY(sl_judge_error(&s->judge, &floats, &best, &report->drop_error));
+    const sl_judged given = {s->base.ranker ? &s->base : &s->judge, &floats}, made = {&s->judge, &best};
+    SL_TRY(sl_judge_error(&given, &made, &report->drop_error));
     if (s->params->relative) report->drop_error /= fabs(s->base_value);
     if (!report->within) SL_TRY(find_blame(s, report));
     return make_best(s, out);
 }
 
 /* The measure of the model as it was given, whose tables are floats. */
-static sl_status measure_base(search *s, const sl_ranker *base, const sl_rows *eval) {
+static sl_status measure_base(search *s, const sl_ranker *given, const sl_rows *eval) {
     const size_t none[SL_MAX_LAYERS] = {FLOATS};
-    search whole = *s;
-    if (s->ranker == base) return try_one(s, none, &s->base_value);
-    whole.ranker = base;
-    whole.judge = (sl_judge){.allocator = s->allocator,
-                             .ranker = base,
-                             .measure = s->judge.measure,
-                             .ndcg_k = s->judge.ndcg_k,
-                             .threads = s->judge.threads};
-    sl_status status = sl_judge_read(&whole.judge, eval, s->params->group, s->quantize.lookup, s->quantize.lookup_ctx);
-    for (size_t l = 0; l < s->layers && status == SL_OK; l++)
-        status = sl_judge_add(&whole.judge, NULL, l, &(sl_layer_choice){.type = SL_LAYER_F32});
-    if (status == SL_OK) status = try_one(&whole, none, &s->base_value);
-    sl_judge_free(&whole.judge);
-    return status;
+    sl_choice_set floats;
+    if (s->ranker == given) return try_one(s, none, &s->base_value);
+    s->base = (sl_judge){.allocator = s->allocator,
+                         .ranker = given,
+                         .measure = s->judge.measure,
+                         .ndcg_k = s->judge.ndcg_k,
+                         .threads = s->judge.threads};
+    SL_TRY(sl_judge_read(&s->base, eval, s->params->group, s->quantize.lookup, s->quantize.lookup_ctx));
+    for (size_t l = 0; l < s->layers; l++)
+        SL_TRY(sl_judge_add(&s->base, NULL, l, &(sl_layer_choice){.type = SL_LAYER_F32}));
+    set_of(none, s->layers, &floats);
+    SL_TRY(sl_judge_measure(&s->base, &floats, &s->progress, &s->base_value));
+    return check_value(s, s->base_value);
 }
 
-static sl_status run(search *s, const sl_ranker *base, const sl_rows *rows, const sl_rows *eval,
+static sl_status run(search *s, const sl_ranker *given, const sl_rows *rows, const sl_rows *eval,
                      sl_precision_search_report *report, sl_ranker **out) {
     SL_TRY(prepare(s, rows, eval));
-    SL_TRY(measure_base(s, base, eval ? eval : rows));
+    SL_TRY(measure_base(s, given, eval ? eval : rows));
+    if (s->params->relative && s->base_value == 0)
+        return sl_fail(SL_EINVAL, "the measure of F32 is 0, and max_drop is a share of it; give it without relative");
     report->base_value = s->base_value;
     report->rows = s->judge.rows.rows;
     if (s->params->strategy == SL_STRATEGY_EXHAUSTIVE)
@@ -632,6 +638,7 @@ sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *row
     sl_progress_start(&s.progress, mine.progress, mine.progress_ctx, 0);
     sl_status status = run(&s, ranker, rows, eval, &found, out);
     sl_judge_free(&s.judge);
+    if (s.base.ranker) sl_judge_free(&s.base);
     sl_calibrated_free(&s.calibrated);
     sl_ranker_free(smaller);
     if (status != SL_OK) {

@@ -125,17 +125,12 @@ static float column_scale(const float *weights, size_t in, size_t stride, int by
     return best;
 }
 
-static sl_status code_weights(const float *weights, const sl_coded_layer *to, size_t in, size_t out, size_t layer,
-                              int by_error) {
+static void code_weights(const float *weights, const sl_coded_layer *to, size_t in, size_t out, int by_error) {
     for (size_t o = 0; o < out; o++) {
         to->scales[o] = column_scale(weights + o, in, out, by_error);
-        if (!isfinite(127 * to->scales[o] * (float)in))
-            return sl_fail(SL_EVALUE, "weights of layer dense.%zu are too large for INT8 sums; keep the layer in F32",
-                           layer);
         for (size_t i = 0; i < in; i++)
             to->codes[i * out + o] = weight_code(weights[i * out + o], to->scales[o]);
     }
-    return SL_OK;
 }
 
 static sl_status round_weights(const float *weights, size_t count, size_t layer, uint16_t *to) {
@@ -225,8 +220,11 @@ sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated
         return SL_OK;
     }
     if (choice->type == SL_LAYER_BF16) return round_weights(weights, in * out, layer, to.bf16);
-    SL_TRY(code_weights(weights, &to, in, out, layer, choice->rule.method == SL_RANGE_MSE));
-    return choice->bias_correction ? correct_biases(ranker, calibrated, coded, layer) : SL_OK;
+    code_weights(weights, &to, in, out, choice->rule.method == SL_RANGE_MSE);
+    if (choice->bias_correction) SL_TRY(correct_biases(ranker, calibrated, coded, layer));
+    const char *fault = sl_coded_fault(coded, shape, layer);
+    if (!fault) return SL_OK;
+    return sl_fail(SL_EVALUE, "layer dense.%zu in INT8: %s; keep the layer in F32", layer, fault);
 }
 
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,

@@ -60,6 +60,15 @@ class Quantize(RankingTest):
         self.assertLessEqual(told[0]["trials"], 6)
         self.run_bad(1, "quantize", "m.slr", "--data", "clicks.csv", "-o", "z.slr", "--strategy", "bayesian", "--trials",
                      1001, says=["1000 at most"])
+    def test_the_drop_is_told_of_any_measure(self):
+        out = self.run_ok("quantize", "m.slr", "--data", "clicks.csv", "-o", "q.slr", "--metric", "logloss", "--max-drop",
+                          0.5, "--trials", 1)
+        self.assertRegex(out, r"worse than F32 \(standard error \d")
+        rows = self.lines("test.csv")
+        self.write("one.csv", table(rows[0], rows[1:2]))
+        out = self.run_ok("quantize", "m.slr", "--data", "clicks.csv", "--eval", "one.csv", "-o", "q.slr", "--metric",
+                          "logloss", "--max-drop", 0.5, "--trials", 1)
+        self.assertIn("rows too few for a standard error", out)
 
     def test_tables_in_codes(self):
         self.quantize("--tables", "i4", "--max-drop", 0.5, "--trials", 1)

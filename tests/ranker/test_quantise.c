@@ -193,6 +193,12 @@ static float beyond(float value, size_t i, size_t columns) {
     return i == 5 ? 3.4e38f : value;
 }
 
+static float raised(float value, size_t i, size_t columns) {
+    (void)i;
+    (void)columns;
+    return 1e25f * value;
+}
+
 static float below(float value, size_t i, size_t columns) {
     (void)value;
     (void)i;
@@ -227,6 +233,12 @@ START_TEST(bad_calls_are_refused) {
     sl_ranker_free(other);
     other = changed(model, "dense.0.weight", huge);
     fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "not finite");
+    sl_ranker_free(other);
+    /* Inputs and weights of the last layer are floats, and their products are not. */
+    sl_ranker *higher = changed(model, "dense.2.weight", raised);
+    other = changed(higher, "dense.3.weight", raised);
+    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "dense.3 in INT8");
+    sl_ranker_free(higher);
     sl_ranker_free(other);
     other = changed(model, "dense.0.bias", below);
     fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "layer dense.1 are 0");
@@ -366,42 +378,52 @@ END_TEST
  * Files
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* Tells whether a copy of the block is read, with a part of it changed. */
+static int is_read(const sl_ranker *made, size_t at, const void *change, size_t size) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    void *block;
+    sl_coded read;
+    ok(sl_mem_alloc(&allocator, made->coded.size, &block));
+    memcpy(block, made->coded.block, made->coded.size);
+    memcpy((uint8_t *)block + at, change, size);
+    sl_status status = sl_coded_read(&made->shape, block, made->coded.size, &allocator, &read);
+    sl_coded_free(&read, &allocator);
+    if (status != SL_OK) ck_assert_int_eq(status, SL_ECORRUPT);
+    return status == SL_OK;
+}
+
 /* Every number of a block that a maker would not have written. */
 START_TEST(blocks_are_not_trusted) {
     sl_allocator allocator = sl_allocator_of(NULL);
-    const float bad[] = {0, -1, NAN, INFINITY, 3e38f};
-    const int32_t zeros[] = {-1, 256};
+    const float no_range[] = {0, -1, NAN, INFINITY, -INFINITY, 1e-39f, 3e38f, 1e30f};
+    const float no_scale[] = {0, -1, NAN, INFINITY, 3e38f}, no_bias[] = {NAN, INFINITY, -INFINITY};
+    const int32_t no_zero[] = {-1, 256};
+    const uint32_t types[] = {SL_LAYER_F32, SL_LAYER_INT8_DYNAMIC, 77}, one = 1;
+    const float least = 1e-37f, most = 1e8f;
     sl_ranker *made;
+    sl_coded read;
+    void *block;
     ok(sl_ranker_quantize(model, &rows.source, NULL, &made));
-    const sl_coded *sound = &made->coded;
-    const sl_coded_layer parts = sl_coded_layer_of(sound, &made->shape, 1);
-    for (size_t i = 0; i < 5 + 5 + 5 + 2 + 4; i++) {
-        uint8_t *block;
-        sl_coded read;
-        size_t size = sound->size;
-        ok(sl_mem_alloc(&allocator, size, (void **)&block));
-        memcpy(block, sound->block, size);
-        sl_coded_record *record = (sl_coded_record *)(void *)block + 1;
-        if (i < 5) /* a scale as large as can be is one */
-            record->scale = i == 4 ? -INFINITY : bad[i];
-        else if (i < 10)
-            memcpy(block + ((uint8_t *)parts.scales - sound->block) + 8, &bad[i - 5], sizeof *bad);
-        else if (i < 15)
-            memcpy(block + ((uint8_t *)parts.biases - sound->block) + 4, i == 14 ? &bad[3] : &bad[2 + i % 2],
-                   sizeof *bad);
-        else if (i < 17)
-            record->zero = zeros[i - 15];
-        else if (i == 17)
-            record->type = 4;
-        else if (i == 18)
-            record->reserved = 1;
-        else if (i == 19)
-            record->type = SL_LAYER_F32;
-        else
-            size = 40;
-        ck_assert_msg(sl_coded_read(&made->shape, block, size, &allocator, &read) == SL_ECORRUPT, "change %zu", i);
-        ck_assert_ptr_null(read.block);
-    }
+    const sl_coded_layer parts = sl_coded_layer_of(&made->coded, &made->shape, 1);
+    const size_t record = sizeof(sl_coded_record), range = record + offsetof(sl_coded_record, scale);
+    const size_t scales = (size_t)((uint8_t *)parts.scales - made->coded.block);
+    const size_t biases = (size_t)((uint8_t *)parts.biases - made->coded.block);
+    ck_assert(is_read(made, range, &least, sizeof least) && is_read(made, range, &most, sizeof most));
+    /* 1e30 is a range by itself: here it meets a scale of weights with which it goes beyond floats. */
+    memcpy(parts.scales, &most, sizeof most);
+    for (size_t i = 0; i < sizeof no_range / sizeof *no_range; i++)
+        ck_assert_msg(!is_read(made, range, &no_range[i], sizeof *no_range), "range %zu", i);
+    for (size_t i = 0; i < sizeof no_scale / sizeof *no_scale; i++)
+        ck_assert_msg(!is_read(made, scales + 8, &no_scale[i], sizeof *no_scale), "scale %zu", i);
+    for (size_t i = 0; i < sizeof no_bias / sizeof *no_bias; i++)
+        ck_assert_msg(!is_read(made, biases + 4, &no_bias[i], sizeof *no_bias), "bias %zu", i);
+    for (size_t i = 0; i < sizeof no_zero / sizeof *no_zero; i++)
+        ck_assert_msg(!is_read(made, record + offsetof(sl_coded_record, zero), &no_zero[i], 4), "zero %zu", i);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        ck_assert_msg(!is_read(made, record, &types[i], sizeof *types), "type %zu", i);
+    ck_assert(!is_read(made, record + offsetof(sl_coded_record, reserved), &one, sizeof one));
+    ok(sl_mem_alloc(&allocator, 40, &block));
+    ck_assert_int_eq(sl_coded_read(&made->shape, block, 40, &allocator, &read), SL_ECORRUPT);
     sl_ranker_free(made);
 }
 END_TEST
@@ -434,6 +456,25 @@ START_TEST(bf16_blocks_are_not_trusted) {
         sl_coded_free(&read, &allocator);
     }
     sl_ranker_free(made);
+}
+END_TEST
+
+/* As many inputs as sums of 32 bits hold, and one more. */
+START_TEST(layers_are_not_too_wide) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    for (size_t more = 0; more < 2; more++) {
+        const sl_net_shape shape = {.layers = 1, .width = {SL_INT8_MOST_INPUTS + more, 1}};
+        const sl_layer_type type = SL_LAYER_INT8_DYNAMIC;
+        sl_coded made, read;
+        ok(sl_coded_create(&shape, &type, NULL, &allocator, &made));
+        *sl_coded_layer_of(&made, &shape, 0).scales = 1;
+        sl_status status = sl_coded_read(&shape, made.block, made.size, &allocator, &read);
+        if (more)
+            fails(status, SL_ECORRUPT, "more inputs");
+        else
+            ok(status);
+        sl_coded_free(&read, &allocator);
+    }
 }
 END_TEST
 
@@ -813,6 +854,7 @@ int main(void) {
     tcase_add_test(quantising, given_layers_are_not_trusted);
     tcase_add_test(quantising, blocks_are_not_trusted);
     tcase_add_test(quantising, bf16_blocks_are_not_trusted);
+    tcase_add_test(quantising, layers_are_not_too_wide);
     tcase_add_loop_test(quantising, searches_without_memory, 0, 2);
     tcase_add_checked_fixture(searching, set_up, tear_down);
     tcase_add_test(searching, the_search_keeps_its_bound);

@@ -292,6 +292,31 @@ def test_layers_in_bf16_cast_their_inputs(activation, data):
     assert again.layers == made.layers and again.to_bytes() == made.to_bytes()
 
 
+def test_codes_stand_in_for_a_relu(data):
+    """ONNX Runtime's quantiser leaves a Relu out where the codes behind it have no zero but the lowest."""
+    numbers = spec(features=[{"name": "age", "type": "numeric"}], deep={"hidden": [4, 3]}, wide=None)
+    rk = shortlist.Ranker.train(numbers, data, threads=1)
+    made, _ = rk.quantize(data, max_drop=1, mode="static", trials=1)
+    model = shortlist.onnx.export(made)
+    del model.metadata_props[:]
+    passed = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Relu"}
+    assert len(passed) == 2
+    for node in [node for node in model.graph.node if node.op_type == "Relu"]:
+        model.graph.node.remove(node)
+    for node in model.graph.node:
+        node.input[:] = [passed.get(name, name) for name in node.input]
+    again = shortlist.onnx.load(model, numbers, data)
+    for name, array in made.tensors().items():
+        if name.endswith(".weight"):
+            np.testing.assert_allclose(again.tensors()[name], array, rtol=1e-6)
+    # Codes that keep what is below 0 stand for none.
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.UINT8:
+            tensor.CopyFrom(numpy_helper.from_array(np.uint8(7), tensor.name))
+    with pytest.raises(ValueError, match="activations are none"):
+        shortlist.onnx.load(model, numbers, data)
+
+
 def test_layers_ranged_by_rows_are_exported_as_floats(data):
     rk = shortlist.Ranker.train(spec(), data, threads=1)
     made, _ = rk.quantize(data, max_drop=1, mode="dynamic", trials=1)

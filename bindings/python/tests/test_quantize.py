@@ -51,6 +51,18 @@ def test_the_fastest_within_the_bound(ranker, rows):
     assert np.abs(made.predict(rows) - ranker.predict(rows)).mean() < 0.02
 
 
+@pytest.mark.parametrize("name, error", [(3, TypeError), (b"user", TypeError), ("\ud800", ValueError),
+                                         ("us\0er", ValueError)])
+def test_names_are_texts(ranker, rows, name, error):
+    """What is no text raises TypeError, and a text that no column can have raises ValueError."""
+    with pytest.raises(error):
+        ranker.quantize(rows, metric="ndcg", group=name, max_drop=0.5, trials=1)
+    with pytest.raises(error):
+        ranker.evaluate(rows, group=name)
+    with pytest.raises(error):
+        ranker.quantize(rows, keep=[name], max_drop=0.5, trials=1)
+
+
 def test_files_and_pickles(ranker, rows, tmp_path):
     made, _ = ranker.quantize(rows, max_drop=0.5, trials=1)
     made.save(tmp_path / "m.slr")

@@ -8,7 +8,6 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 namespace {
 
@@ -327,7 +326,7 @@ nb::dict Ranker::evaluate(nb::handle rows, nb::handle group, size_t k, size_t th
     sl_evaluate_params params;
     sl_evaluate_params_init(&params);
     params.threads = batch_threads(threads);
-    params.group = group.is_none() ? nullptr : nb::borrow<nb::str>(group).c_str();
+    params.group = text_of(group, "group");
     params.ndcg_k = k;
     find.attach(params);
     progress.attach(params);
@@ -349,10 +348,9 @@ nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, n
     Progress progress(function);
     Lookup find(lookup, progress);
     Trials trials{nb::list(), progress};
-    std::vector<std::string> names = nb::cast<std::vector<std::string>>(options["keep"]);
     std::vector<const char *> kept;
-    for (const std::string &name : names)
-        kept.push_back(name.c_str());
+    for (nb::handle name : nb::cast<nb::list>(options["keep"]))
+        kept.push_back(text_of(name, "a layer's name in keep"));
     nb::object group = options["group"];
     sl_quantize_params how;
     sl_quantize_params_init(&how);
@@ -372,7 +370,7 @@ nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, n
     params.max_drop = nb::cast<double>(options["max_drop"]);
     params.relative = nb::cast<bool>(options["relative"]);
     params.measure = static_cast<sl_measure>(nb::cast<int>(options["measure"]));
-    params.group = group.is_none() ? nullptr : nb::borrow<nb::str>(group).c_str();
+    params.group = text_of(group, "group");
     params.ndcg_k = nb::cast<size_t>(options["k"]);
     params.strategy = static_cast<sl_strategy>(nb::cast<int>(options["strategy"]));
     params.leave_static = nb::cast<bool>(options["leave_static"]);

@@ -509,7 +509,7 @@ class Ranker:
         init: model to begin with, with its weights and with its features as they were fitted. The spec has the same
         label, features and layers; None is the model's own.
         teacher: model of the same loss and classes whose scores are learned too (arXiv 1503.02531).
-        temperature: divides the logits of both models in the soft loss.
+        temperature: divides the logits of both models in the soft loss; 0.001 to 1000.
         soft: share of the teacher's loss, 0 to 1. With 1, data needs no labels.
         rate_scale: multiplies the spec's rates.
         lookup: vectors for vector features whose column holds ids: a function of (feature, id), or an Index.
