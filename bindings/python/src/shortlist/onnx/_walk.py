@@ -370,7 +370,6 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("Gemm", "MatMul"), _layer),
     **dict.fromkeys(("Relu", "Tanh", "Gelu"), _activate),
     **dict.fromkeys(("Sigmoid", "Softmax"), _finish),
-    "QuantizeLinear": _quantise,
     "Cast": _cast,
     "Gather": _gather,
     "Slice": _slice,
