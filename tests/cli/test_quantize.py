@@ -1,5 +1,6 @@
 """shortlist quantize: the fastest INT8 layers within a bound, and models with such layers in the other commands."""
 
+import json
 import os
 import unittest
 
@@ -73,16 +74,30 @@ class Quantize(RankingTest):
         self.quantize("--tables", "i4", "--max-drop", 0.5, "--trials", 1)
         self.assertIn(" i4 ", self.run_ok("info", "q.slr"))
 
-    def test_nothing_within_the_bound(self):
-        """A bound that no drop is below: the least drop and a layer are named, and nothing is written."""
+    def by_own_order(self):
+        """own.csv: labels by the model's own order. Its AUC is 1, and any other order has less."""
         self.run_ok("predict", "m.slr", "test.csv", "-o", "p.csv")
         scores = [float(row[0]) for row in self.lines("p.csv")]
         middle = sorted(scores)[len(scores) // 2]
         rows = self.lines("test.csv")
-        # Labels by the model's own order: its AUC is 1, and any other order has less.
         for row, score in zip(rows[1:], scores):
             row[-1] = int(score > middle)
         self.write("own.csv", table(rows[0], rows[1:]))
+
+    def test_layers_taken_back_from_bf16(self):
+        self.by_own_order()
+        for strategy in ("accuracy-aware", "basic", "mse"):
+            done = self.start("quantize", "m.slr", "--data", "clicks.csv", "--eval", "own.csv", "-o", "q.slr", "--mode",
+                              "bf16", "--strategy", strategy, "--max-drop", 0, "--json")
+            told = json.loads(done.stdout)
+            self.assertEqual(done.returncode, 0 if told["within"] else 1, done.stderr)
+            self.assertEqual(told["table"][0]["layers"], "bf16 bf16 bf16")
+            self.assertTrue(all("f32" in row["layers"].split() for row in told["table"][1:]))
+            self.assertTrue(told["table"][0]["within"] or len(told["table"]) > 1)
+
+    def test_nothing_within_the_bound(self):
+        """A bound that no drop is below: the least drop and a layer are named, and nothing is written."""
+        self.by_own_order()
         before = self.snapshot()
         done = self.start("quantize", "m.slr", "--data", "clicks.csv", "--eval", "own.csv", "-o", "q.slr",
                           "--max-drop", 0, "--trials", 1, "--strategy", "basic", "--rows", 1)

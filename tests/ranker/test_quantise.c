@@ -637,6 +637,29 @@ START_TEST(bf16_is_between_the_two) {
 }
 END_TEST
 
+/* Without INT8 the greedy strategies begin with bf16. */
+START_TEST(greedy_strategies_begin_with_bf16) {
+    for (int strategy = SL_STRATEGY_ACCURACY_AWARE; strategy <= SL_STRATEGY_MSE; strategy++) {
+        sl_precision_search_params params;
+        sl_precision_search_report report;
+        sl_ranker *made;
+        told t;
+        sl_precision_search_params_init(&params);
+        params.strategy = (sl_strategy)strategy;
+        params.leave_static = params.leave_dynamic = 1;
+        params.max_drop = 0.1;
+        ok(search(model, &params, &t, &made, &report));
+        ck_assert(report.within && t.trials == 1);
+        for (size_t l = 0; l < LAYERS; l++) {
+            sl_layer_info layer = {.struct_size = sizeof layer};
+            ok(sl_ranker_get_layer(made, l, &layer));
+            ck_assert_int_eq(layer.precision, SL_PRECISION_BF16);
+        }
+        sl_ranker_free(made);
+    }
+}
+END_TEST
+
 typedef struct course {
     size_t trials;
     double costs[200];
@@ -837,6 +860,7 @@ int main(void) {
     tcase_add_test(searching, the_search_keeps_its_bound);
     tcase_add_test(searching, a_sensitive_layer_stays);
     tcase_add_test(searching, bf16_is_between_the_two);
+    tcase_add_test(searching, greedy_strategies_begin_with_bf16);
     tcase_add_test(searching, the_bayesian_strategy);
     tcase_add_test(searching, what_no_choice_reaches);
     tcase_add_test(searching, searches_end_early);

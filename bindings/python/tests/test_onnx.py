@@ -145,6 +145,29 @@ def test_layers_in_int8_without_metadata():
     np.testing.assert_allclose(again.predict(rows), made.predict(rows), rtol=1e-6)
 
 
+@pytest.mark.parametrize("how", ["transB", "Transpose"])
+def test_weights_in_codes_may_lie_the_other_way(how):
+    rows = rows_of_numbers()
+    rk = shortlist.Ranker.train(NUMBERS, rows, threads=1)
+    made, _ = rk.quantize(rows, max_drop=1, mode="static", trials=1)
+    model = shortlist.onnx.export(made)
+    del model.metadata_props[:]
+    codes = next(tensor for tensor in model.graph.initializer if tensor.name == "dense.1.codes")
+    codes.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(numpy_helper.to_array(codes).T), codes.name))
+    nodes = {node.name: (i, node) for i, node in enumerate(model.graph.node)}
+    nodes["dense.1.weight"][1].attribute[0].i = 0
+    at, layer = nodes["dense.1"]
+    if how == "transB":
+        layer.attribute.append(helper.make_attribute("transB", 1))
+    else:
+        layer.input[1] = "turned"
+        model.graph.node.insert(at, helper.make_node("Transpose", ["dense.1.weight"], ["turned"], perm=[1, 0]))
+    assert np.median(np.abs(run(model, shortlist.onnx.inputs(rk, rows)) - made.predict(rows))) < 1e-5
+    again = shortlist.onnx.load(model, NUMBERS, rows)
+    assert again.layers == made.layers
+    np.testing.assert_allclose(again.predict(rows), made.predict(rows), rtol=1e-6)
+
+
 class Rows:
     """Rows to calibrate on, as ONNX Runtime reads them."""
 

@@ -251,8 +251,8 @@ def load(
     - layers in INT8: QuantizeLinear and DequantizeLinear around the inputs, and DequantizeLinear behind the weights. They
       become layers in INT8 with the graph's scales and zero points. Inputs may be of u8 or s8. Weights may be of either,
       if with their zero point taken off they are from -128 to 127, with one scale or one an output. Other layers are
-      read as floats, with the weights that the codes stand for, and the logger "shortlist.onnx" warns of each. Codes of
-      other values are passed over;
+      read as floats, with the weights that the codes stand for, and the logger "shortlist.onnx" warns of each. Codes
+      between layers whose zero is the lowest one stand for a Relu. Codes of other values are passed over;
     - end: the sum of the parts, and Sigmoid (logistic loss), Softmax (multiclass) or nothing (squared).
 
     An input's name tells the feature of its column, if the name is a feature's. Otherwise the column's number in a

@@ -131,8 +131,8 @@ def _constants(node: Node, values: Sequence[Const]) -> list[Value]:
     if node.op_type == "DequantizeLinear":
         codes = _codes(made[0].ndim, int(_attributes(node).get("axis", 1)), *[value.array for value in values])
     elif node.op_type == "Transpose" and values[0].codes and made[0].ndim == 2:
-        codes = values[0].codes.turned() if made[0].shape == values[0].array.T.shape else None
-        codes = codes if list(_attributes(node).get("perm", [1, 0])) == [1, 0] else values[0].codes
+        turns = list(_attributes(node).get("perm", [1, 0])) == [1, 0]
+        codes = values[0].codes.turned() if turns else values[0].codes
     elif node.op_type == "Identity":
         codes = values[0].codes
     return [Const(array, name, codes) for name, array in zip(node.output, made)]
