@@ -105,8 +105,7 @@ static double clip_error(const float *weights, size_t in, size_t stride, float s
     return error;
 }
 
-/* The scale of one output's weights, a column. */
-static float column_scale(const float *weights, size_t in, size_t stride, int by_error) {
+float sl_column_scale(const float *weights, size_t in, size_t stride, int by_error) {
     float most = 0, best;
     for (size_t i = 0; i < in; i++)
         most = fabsf(weights[i * stride]) > most ? fabsf(weights[i * stride]) : most;
@@ -124,13 +123,16 @@ static float column_scale(const float *weights, size_t in, size_t stride, int by
     return best;
 }
 
+sl_status sl_check_weight_scale(float scale, size_t in, size_t layer) {
+    if (isfinite(127 * scale * (float)in)) return SL_OK;
+    return sl_fail(SL_EVALUE, "weights of layer dense.%zu are too large for INT8 sums; keep the layer in F32", layer);
+}
+
 static sl_status code_weights(const float *weights, const sl_coded_layer *to, size_t in, size_t out, size_t layer,
                               int by_error) {
     for (size_t o = 0; o < out; o++) {
-        to->scales[o] = column_scale(weights + o, in, out, by_error);
-        if (!isfinite(127 * to->scales[o] * (float)in))
-            return sl_fail(SL_EVALUE, "weights of layer dense.%zu are too large for INT8 sums; keep the layer in F32",
-                           layer);
+        to->scales[o] = sl_column_scale(weights + o, in, out, by_error);
+        SL_TRY(sl_check_weight_scale(to->scales[o], in, layer));
         for (size_t i = 0; i < in; i++)
             to->codes[i * out + o] = weight_code(weights[i * out + o], to->scales[o]);
     }
