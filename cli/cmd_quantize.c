@@ -15,8 +15,8 @@ enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC, MODE_QAT };
 
 /* Of --mode qat: docs/internals/precision.md has what they were measured on. */
 #define QAT_EPOCHS     2
-#define QAT_RATE_SCALE 0.01
-#define QAT_SOFT       0.7
+#define QAT_RATE_SCALE 0.03
+#define QAT_SOFT       0.5
 
 typedef struct quantize_options {
     const char *data, *eval, *output, *group, *keep, *index;
@@ -339,9 +339,9 @@ static const option quantize_table[] = {
      "MODEL trains on with its layers in INT8, on the labels of --data, by its own spec."},
     {0, "epochs", OPTION_COUNT, "N", 0, offsetof(quantize_options, epochs), "Epochs of qat; 0 (default): 2."},
     {0, "rate-scale", OPTION_REAL, "FACTOR", 0, offsetof(quantize_options, rate_scale),
-     "Multiplies the rates of MODEL's spec in qat (default 0.01)."},
+     "Multiplies the rates of MODEL's spec in qat (default 0.03)."},
     {0, "soft", OPTION_REAL, "SHARE", 0, offsetof(quantize_options, soft),
-     "Share of qat's loss that compares with the scores of MODEL, from 0 to 1 (default 0.7). The labels have the "
+     "Share of qat's loss that compares with the scores of MODEL, from 0 to 1 (default 0.5). The labels have the "
      "rest."},
     OPTION_RANGES(quantize_options, ranges),
     {0, "strategy", OPTION_WORD, "exhaustive|accuracy-aware|basic|mse", 0, offsetof(quantize_options, strategy),
