@@ -212,7 +212,9 @@ static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows
     SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
     SL_TRY(sl_usage_init(&trainer->usage, &trainer->data, allocator));
     SL_TRY(create_net(trainer));
-    const sl_precision_state precision = sl_precision_start(params, trainer->net != NULL);
+    /* Layers in INT8 have operands of their own. */
+    int may_round = trainer->net && params->layers == SL_TRAIN_LAYERS_F32;
+    const sl_precision_state precision = sl_precision_start(params, may_round);
     SL_TRY(sl_trainer_use_precision(trainer, &precision));
     SL_TRY(sl_sparse_trainer_create(features, trainer->minibatch_rows, trainer->threads, allocator, &trainer->sparse));
     SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
