@@ -428,6 +428,21 @@ START_TEST(it_learns_as_well_and_is_judged_folded) {
 }
 END_TEST
 
+/* Epochs behind the best one leave no trace: its weights are folded by its own ranges. */
+START_TEST(the_best_epoch_has_its_own_ranges) {
+    sl_train_params params = in_int8((sl_train_ranges)_i);
+    sl_ranker *ranker;
+    planted_free(&rows);
+    planted_make(&rows, 400, 5);
+    sl_train_report report = train("\"hidden\": [32, 16], \"rate\": 0.2",
+                                   "\"epochs\": 12, \"batch\": 32, \"patience\": 0", &params, &ranker);
+    ck_assert_uint_eq(report.epochs, 12);
+    ck_assert_uint_lt(report.best_epoch, 10);
+    ck_assert_double_eq_tol(metrics_of(ranker).logloss, report.valid_loss, 2e-7);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
 /* Training from a model is in INT8 from its first step. A rate of next to nothing leaves the weights, and observed
  * ranges follow the extremes; learned ones stay with the weights. */
 START_TEST(ranges_begin_where_calibration_puts_them) {
@@ -854,6 +869,7 @@ int main(void) {
     tcase_add_test(all, nan_and_infinity_are_not_hidden);
     tcase_add_test(all, loops_are_the_same_on_every_tier);
     tcase_add_loop_test(all, it_learns_as_well_and_is_judged_folded, 0, 6);
+    tcase_add_loop_test(all, the_best_epoch_has_its_own_ranges, 0, 2);
     tcase_add_test(all, ranges_begin_where_calibration_puts_them);
     tcase_add_test(all, learned_ranges_move);
     tcase_add_test(all, kept_layers_stay_floats);
