@@ -94,7 +94,7 @@ def test_what_is_refused(ranker, rows):
         ranker.quantize(rows, keep=["dense.3"])
     with pytest.raises(TypeError, match="keep"):
         ranker.quantize(rows, keep="dense.0")
-    for wrong in ({"metric": "ndcg"}, {"mode": "qat"}, {"strategy": "random"}, {"calibration": "kl"},
+    for wrong in ({"metric": "ndcg"}, {"mode": "trained"}, {"ranges": "known", "mode": "qat"}, {"strategy": "random"}, {"calibration": "kl"},
                   {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}):
         with pytest.raises(ValueError):
             ranker.quantize(rows, **wrong)
