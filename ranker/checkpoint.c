@@ -170,7 +170,7 @@ static void fill_record(const sl_checkpoint *checkpoint, const sl_trainer *train
 
 static uint32_t layers_of(const sl_ranges *ranges) {
     uint32_t layers = 0;
-    for (size_t l = 0; l < ranges->shape.layers; l++)
+    for (size_t l = 0; l < SL_MAX_LAYERS && l < ranges->shape.layers; l++)
         layers |= (uint32_t)(ranges->layers[l].is_int8 != 0) << l;
     return layers;
 }
