@@ -45,7 +45,7 @@ main() {
     environment
     header
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_ORT="$PWD/$PEERS/onnxruntime" >/dev/null
-    cmake --build build --target bench_rank --target bench_item_parts
+    cmake --build build --target bench_rank --target bench_item_parts --target bench_funnel
     local set
     for set in adult flights clicks:50000 glove100; do ./dev data "$set"; done
     "$PYTHON" bench/rank/run.py "$@"

@@ -1,8 +1,8 @@
 /*
- * Items' parts of the first layer by type: one line of JSON for each round of each. bench/rank.sh runs it.
- *   bench_item_parts SHAPE ITEMS ROUNDS
+ * Items' parts of the first layer by type, under layers of floats and of INT8: one line of JSON for each round of each.
+ * bench/rank.sh runs it. bench_item_parts SHAPE ITEMS ROUNDS
  *
- * One user and 500 candidates that are spread over ITEMS items. The types take turns call by call.
+ * One user and 500 candidates that are spread over ITEMS items. The kinds take turns call by call.
  */
 #include "shapes.h"
 #include "timing.h"
@@ -15,10 +15,17 @@
 enum { CANDIDATES = 500, USERS = 200, CALLS = 100, BEST = 10 };
 enum { USER_SEED = 11, ITEM_SEED = 12 };
 
+/* A type of the items' parts, under layers of floats or of INT8; the first is what the others are compared with. */
 static const struct {
-    const char *name;
+    const char *name, *layers;
     sl_item_part part;
-} kinds[] = {{"layer", SL_ITEM_LAYER}, {"layer-bf16", SL_ITEM_LAYER_BF16}, {"layer-i8", SL_ITEM_LAYER_I8}};
+    int coded;
+} kinds[] = {{"layer", "f32", SL_ITEM_LAYER, 0},
+             {"layer-bf16", "f32", SL_ITEM_LAYER_BF16, 0},
+             {"layer-i8", "f32", SL_ITEM_LAYER_I8, 0},
+             {"layer", "int8", SL_ITEM_LAYER, 1},
+             {"layer-bf16", "int8", SL_ITEM_LAYER_BF16, 1},
+             {"layer-i8", "int8", SL_ITEM_LAYER_I8, 1}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef struct side {
@@ -26,8 +33,8 @@ typedef struct side {
     sl_session *session;
     int64_t times[CALLS];
     float scores[CANDIDATES];
-    double difference; /* largest, from the scores of floats */
-    size_t shared;     /* of the best items of floats, those that are also this type's, over all calls */
+    double difference; /* largest, from the scores of the first kind */
+    size_t shared;     /* of the first kind's best items, those that are also this kind's, over all calls */
 } side;
 
 /* An allocator that counts what is in use. */
@@ -45,7 +52,7 @@ static void counted_free(void *ctx, void *block, size_t size) {
 /* Recommenders are made of a model, a table and an index. */
 typedef struct parts {
     sl_index *index;
-    sl_ranker *ranker;
+    sl_ranker *rankers[2]; /* with layers of floats, with INT8 layers */
     sl_items *items;
 } parts;
 
@@ -56,7 +63,8 @@ static sl_recommender *make(const parts *p, size_t kind, const sl_allocator *all
     params.item_part = kinds[kind].part;
     params.threads = 1;
     params.allocator = allocator;
-    must(sl_recommender_create(p->index, p->ranker, p->items, &params, &recommender), "recommender");
+    must(sl_recommender_create(p->index, p->rankers[kinds[kind].coded], p->items, &params, &recommender),
+         "recommender");
     return recommender;
 }
 
@@ -129,9 +137,10 @@ static void measure(const shape *of, size_t items, size_t rounds) {
     static side sides[KINDS];
     rows *users = rows_make(of, USERS, ROWS_USER, USER_SEED),
          *all = rows_make(of, items, ROWS_ITEM | ROWS_ID, ITEM_SEED);
-    const parts p = {shape_index(), shape_ranker(of, 1), shape_items(all)};
+    sl_ranker *floats = shape_ranker(of, 1);
+    const parts p = {shape_index(), {floats, shape_quantized(of, floats, 2)}, shape_items(all)};
     for (size_t k = 0; k < KINDS; k++)
-        report_bytes(&p, k);
+        if (!kinds[k].coded) report_bytes(&p, k);
     for (size_t k = 0; k < KINDS; k++)
         side_open(&sides[k], &p, k);
     for (size_t round = 0; round <= rounds; round++) {
@@ -139,18 +148,21 @@ static void measure(const shape *of, size_t items, size_t rounds) {
             sides[k].difference = 0, sides[k].shared = 0;
         run_round(sides, users, items, round);
         for (size_t k = 0; k < KINDS && round; k++) /* round 0 warms up */
-            printf("{\"event\": \"item_part\", \"shape\": \"%s\", \"items\": \"%s\", \"rows\": %zu, \"round\": %zu, "
-                   "\"us\": %.3f, \"least_us\": %.3f, \"difference\": %.3g, \"best_shared\": %.4f}\n",
-                   of->name, kinds[k].name, items, round - 1, percentile(sides[k].times, CALLS, 0.5) * 1e-3,
-                   percentile(sides[k].times, CALLS, 0) * 1e-3, sides[k].difference,
-                   (double)sides[k].shared / (CALLS * BEST));
+            printf(
+                "{\"event\": \"item_part\", \"shape\": \"%s\", \"items\": \"%s\", \"layers\": \"%s\", \"rows\": %zu, "
+                "\"round\": %zu, "
+                "\"us\": %.3f, \"least_us\": %.3f, \"difference\": %.3g, \"best_shared\": %.4f}\n",
+                of->name, kinds[k].name, kinds[k].layers, items, round - 1,
+                percentile(sides[k].times, CALLS, 0.5) * 1e-3, percentile(sides[k].times, CALLS, 0) * 1e-3,
+                sides[k].difference, (double)sides[k].shared / (CALLS * BEST));
     }
     for (size_t k = 0; k < KINDS; k++) {
         sl_session_free(sides[k].session);
         sl_recommender_free(sides[k].recommender);
     }
     sl_items_free(p.items);
-    sl_ranker_free(p.ranker);
+    for (size_t i = 0; i < 2; i++)
+        sl_ranker_free(p.rankers[i]);
     sl_index_free(p.index);
     rows_free(all);
     rows_free(users);

@@ -5,7 +5,6 @@
  *   bench_rank request SHAPE FOLDER LIBRARY ROUNDS   one user and 500 candidates, by turns: ours, the peer
  *                                                    from joined rows, the peer from the user's inputs once
  *   bench_rank single SHAPE FOLDER LIBRARY ROUNDS    one row, by turns
- *   bench_rank funnel FOLDER INDEX QUERIES ROUNDS    recall and ranking on one core: times of single requests
  */
 #include "peer.h"
 #include "shapes.h"
@@ -266,90 +265,14 @@ static void measure_single(bench *b, size_t rounds) {
     sl_predictor_free(predictor);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * funnel
- * ------------------------------------------------------------------------------------------------------------- */
-
-static float *read_fbin(const char *path, uint32_t *n, uint32_t *dim) {
-    FILE *file = fopen(path, "rb");
-    if (!file || fread(n, sizeof *n, 1, file) != 1 || fread(dim, sizeof *dim, 1, file) != 1) must(SL_EIO, path);
-    size_t count = (size_t)*n * *dim;
-    float *values = must_alloc(count, sizeof *values);
-    if (fread(values, sizeof *values, count, file) != count) must(SL_EIO, path);
-    fclose(file);
-    return values;
-}
-
-static void funnel_round(sl_session *session, const rows *users, const float *queries, uint32_t n, uint32_t dim,
-                         const sl_recommend_params *asked, int64_t *times) {
-    uint64_t ids[10];
-    float scores[10];
-    for (uint32_t q = 0; q < n; q++) {
-        sl_request request = {.struct_size = sizeof request,
-                              .vector = queries + (size_t)q * dim,
-                              .dtype = SL_F32,
-                              .user = &users->table,
-                              .user_row = q % USERS};
-        int64_t start = now_ns();
-        must(sl_session_recommend(session, &request, asked, ids, scores, NULL, NULL), "recommend");
-        times[q] = now_ns() - start;
-    }
-}
-
-static void measure_funnel(const char *folder, const char *index_path, const char *queries_path, size_t rounds) {
-    const shape *of = shape_named("small");
-    sl_index *index;
-    must(sl_index_open(index_path, NULL, &index), index_path);
-    uint32_t n, dim;
-    float *queries = read_fbin(queries_path, &n, &dim);
-    rows *users = rows_make(of, USERS, ROWS_USER, USER_SEED);
-    rows *all = rows_make(of, sl_index_size(index), ROWS_ITEM | ROWS_ID, ITEM_SEED);
-    sl_items *items = shape_items(all);
-    sl_ranker *ranker = open_ranker(folder), *none = NULL;
-    sl_recommend_params asked;
-    sl_recommend_params_init(&asked);
-    asked.candidates = CANDIDATES;
-    int64_t *times = must_alloc(n, sizeof *times);
-    for (int ranked = 0; ranked < 2; ranked++) {
-        sl_recommender *recommender;
-        must(sl_recommender_create(index, ranked ? ranker : none, ranked ? items : NULL, NULL, &recommender),
-             "recommender");
-        sl_session *session;
-        must(sl_session_create(recommender, &asked, &session), "session");
-        for (size_t round = 0; round <= rounds; round++) {
-            funnel_round(session, users, queries, n, dim, &asked, times);
-            if (round == 0) continue;
-            double p50 = percentile(times, n, 0.5), p99 = percentile(times, n, 0.99);
-            printf("{\"event\": \"funnel\", \"ranked\": %s, \"round\": %zu, \"requests\": %u, \"items\": %zu, "
-                   "\"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f}\n",
-                   ranked ? "true" : "false", round - 1, n, sl_index_size(index), p50 * 1e-3, p99 * 1e-3,
-                   (double)times[n - 1] * 1e-3);
-        }
-        sl_session_free(session);
-        sl_recommender_free(recommender);
-    }
-    free(times);
-    sl_ranker_free(ranker);
-    sl_items_free(items);
-    rows_free(all);
-    rows_free(users);
-    free(queries);
-    sl_index_free(index);
-}
-
 static int usage(void) {
-    fprintf(stderr, "usage: bench_rank model SHAPE FOLDER | request|single SHAPE FOLDER LIBRARY ROUNDS | "
-                    "funnel FOLDER INDEX QUERIES ROUNDS; SHAPE: criteo, small\n");
+    fprintf(stderr, "usage: bench_rank model SHAPE FOLDER | request|single SHAPE FOLDER LIBRARY ROUNDS; "
+                    "SHAPE: criteo, small\n");
     return 2;
 }
 
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
-    if (strcmp(what, "funnel") == 0 && argc == 6) {
-        pin();
-        measure_funnel(argv[2], argv[3], argv[4], strtoul(argv[5], NULL, 10));
-        return 0;
-    }
     const shape *of = argc > 2 ? shape_named(argv[2]) : NULL;
     if (!of) return usage();
     if (strcmp(what, "model") == 0 && argc == 4) {

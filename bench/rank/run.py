@@ -130,16 +130,13 @@ def item_parts(chosen):
 
 
 def funnel(chosen):
-    program, folder = chosen.build / "bench" / "rank" / "bench_rank", chosen.build / "bench" / "rank" / "model-small"
-    index = chosen.build / "bench" / "rank" / "glove100.index"
+    program, index = (chosen.build / "bench" / "rank" / name for name in ("bench_funnel", "glove100.index"))
     if not index.exists():
         run([chosen.build / "shortlist", "build", chosen.data / "glove100" / "base.fbin", "-o", index, "--metric",
              "cosine", "--codes", "i8", "--refine", "bf16", "--json"])
-    if not (folder / "model.slr").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        run([program, "model", "small", folder])
-    return run([program, "funnel", folder, index, chosen.data / "glove100" / "queries.fbin", chosen.rounds],
-               {"OMP_NUM_THREADS": "1"})
+    queries = chosen.data / "glove100" / "queries.fbin"
+    return [event for shape in SHAPES
+            for event in run([program, shape, index, queries, chosen.rounds], {"OMP_NUM_THREADS": "1"})]
 
 
 def training(chosen):

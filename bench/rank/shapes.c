@@ -148,11 +148,18 @@ static void randomise(sl_tensor *tensor, float *values, uint64_t seed) {
     tensor->data = values;
 }
 
+/* Gives the rows as a source; the cursor is to be freed. */
+static sl_table_cursor *source_of(const rows *from, sl_rows *source) {
+    sl_table_cursor *cursor = must_alloc(1, sl_table_cursor_size(from->count));
+    *source = (sl_rows){.struct_size = sizeof *source};
+    must(sl_table_rows(&from->table, cursor, source), "rows");
+    return cursor;
+}
+
 sl_ranker *shape_ranker(const shape *of, uint64_t seed) {
     rows *sample = rows_make(of, 10000, ROWS_USER | ROWS_ITEM, seed);
-    sl_table_cursor *cursor = must_alloc(1, sl_table_cursor_size(sample->count));
-    sl_rows source = {.struct_size = sizeof source};
-    must(sl_table_rows(&sample->table, cursor, &source), "rows");
+    sl_rows source;
+    sl_table_cursor *cursor = source_of(sample, &source);
     char *spec = shape_spec(of);
     sl_ranker *base, *made;
     must(sl_ranker_create(spec, &source, NULL, &base), "ranker");
@@ -173,10 +180,20 @@ sl_ranker *shape_ranker(const shape *of, uint64_t seed) {
     return made;
 }
 
+sl_ranker *shape_quantized(const shape *of, const sl_ranker *ranker, uint64_t seed) {
+    rows *sample = rows_make(of, 10000, ROWS_USER | ROWS_ITEM, seed);
+    sl_rows source;
+    sl_table_cursor *cursor = source_of(sample, &source);
+    sl_ranker *made;
+    must(sl_ranker_quantize(ranker, &source, NULL, &made), "quantised");
+    free(cursor);
+    rows_free(sample);
+    return made;
+}
+
 sl_items *shape_items(const rows *from) {
-    sl_table_cursor *cursor = must_alloc(1, sl_table_cursor_size(from->count));
-    sl_rows source = {.struct_size = sizeof source};
-    must(sl_table_rows(&from->table, cursor, &source), "rows");
+    sl_rows source;
+    sl_table_cursor *cursor = source_of(from, &source);
     sl_items *items;
     must(sl_items_create(&source, NULL, &items), "items");
     free(cursor);

@@ -36,6 +36,8 @@ rows *rows_join(const rows *users, size_t user, const rows *items, const uint64_
 
 /* A ranker of the shape, fitted to random rows, every weight of it random, so that each of them counts in a score. */
 sl_ranker *shape_ranker(const shape *of, uint64_t seed);
+/* That ranker with INT8 layers, calibrated on random rows. */
+sl_ranker *shape_quantized(const shape *of, const sl_ranker *ranker, uint64_t seed);
 
 /* An item table of the rows. */
 sl_items *shape_items(const rows *from);

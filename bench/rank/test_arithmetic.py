@@ -45,21 +45,40 @@ class Serving(unittest.TestCase):
                 self.assertIn(words, text)
 
 
-def part(items, us, number=0):
-    return {"event": "item_part", "shape": "small", "items": items, "round": number, "us": us, "difference": 1e-3,
-            "best_shared": 0.9}
+def part(items, us, number=0, layers="f32"):
+    return {"event": "item_part", "shape": "small", "items": items, "layers": layers, "round": number, "us": us,
+            "difference": 1e-3, "best_shared": 0.9}
 
 
 class ItemParts(unittest.TestCase):
-    events = [part("layer", 90.0), part("layer-i8", 60.0), part("layer", 50.0, 1), part("layer-i8", 25.0, 1)]
+    events = [part("layer", 90.0), part("layer-i8", 60.0), part("layer", 50.0, 1), part("layer-i8", 25.0, 1),
+              part("layer-i8", 30.0, 0, "int8"), part("layer-i8", 10.0, 1, "int8")]
 
     def test_rounds_are_compared_with_themselves(self):
-        rows = {row["items"]: row for row in report.summarise(self.events)["item_parts"]}
-        self.assertEqual(rows["layer-i8"]["ratio"], {"median": 1.75, "min": 1.5, "max": 2.0})
-        self.assertEqual(rows["layer"]["ratio"]["max"], 1)
+        rows = {(row["layers"], row["items"]): row for row in report.summarise(self.events)["item_parts"]}
+        self.assertEqual(rows["f32", "layer-i8"]["ratio"], {"median": 1.75, "min": 1.5, "max": 2.0})
+        self.assertEqual(rows["int8", "layer-i8"]["ratio"], {"median": 4.0, "min": 3.0, "max": 5.0})
+        self.assertEqual(rows["f32", "layer"]["ratio"]["max"], 1)
 
     def test_rows_are_told(self):
-        self.assertIn("small net, layer-i8", report.table(ABOUT, report.summarise(self.events)))
+        self.assertIn("small net, int8 layers, layer-i8", report.table(ABOUT, report.summarise(self.events)))
+
+
+def funnel(layers, p50, number=0):
+    return {"event": "funnel", "shape": "small", "layers": layers, "round": number, "requests": 9, "p50_us": p50,
+            "p99_us": 2 * p50, "max_us": 3 * p50, "best_shared": 0.8}
+
+
+class Funnel(unittest.TestCase):
+    events = [funnel("none", 50.0), funnel("f32", 100.0), funnel("int8", 80.0), funnel("f32", 300.0, 1),
+              funnel("int8", 100.0, 1)]
+
+    def test_rounds_are_compared_with_themselves(self):
+        summary = report.summarise(self.events)
+        rows = {row["layers"]: row for row in summary["funnel"]}
+        self.assertEqual(rows["int8"]["ratio"], {"median": 2.125, "min": 1.25, "max": 3.0})
+        self.assertEqual([fact["reached"] for fact in summary["targets"]], [0.4])
+        self.assertIn("INT8 layers, INT8 parts", report.table(ABOUT, summary))
 
 
 if __name__ == "__main__":
