@@ -470,14 +470,14 @@ static AI F lane_clip(F x, float low, float high) {
     return choose(cut > high, lane_splat(high), cut);
 }
 
-/* Gives the code of x, x * unit + zero, rounded and cut. NaN stays, and an infinity becomes NaN. */
-static AI F lane_code(F x) {
-    return lane_round(lane_clip(x, 0, 255)) + (x - x);
+/* Gives a code rounded and cut, or NaN where `of`, which it was made of, is not finite. */
+static AI F lane_code(F code, F of) {
+    return lane_round(lane_clip(code, 0, 255)) + (of - of);
 }
 
 static AI F lane_fake(F x, F unit, F zero) {
     F scaled = x * unit;
-    return lane_code(scaled + zero) - zero;
+    return lane_code(scaled + zero, x) - zero;
 }
 
 static void fake(const float *values, size_t n, const sl_int8_range *range, float *steps) {
@@ -585,7 +585,7 @@ static AI F lane_scale(const float *sums, const float *factor, const float *bias
                        int to_steps) {
     F y = lane_f32(sums, n) * lane_f32(factor, n);
     if (has_bias) y = y + lane_f32(bias, n);
-    return to_steps ? lane_code(y) : y;
+    return to_steps ? lane_code(y, y) : y;
 }
 
 static AI void scale_all(const float *sums, size_t rows, size_t n, const float *factor, const float *bias, float *out,

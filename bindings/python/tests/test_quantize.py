@@ -94,8 +94,8 @@ def test_what_is_refused(ranker, rows):
         ranker.quantize(rows, keep=["dense.3"])
     with pytest.raises(TypeError, match="keep"):
         ranker.quantize(rows, keep="dense.0")
-    for wrong in ({"metric": "ndcg"}, {"mode": "trained"}, {"ranges": "known", "mode": "qat"}, {"strategy": "random"}, {"calibration": "kl"},
-                  {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}):
+    for wrong in ({"metric": "ndcg"}, {"mode": "trained"}, {"strategy": "random"}, {"calibration": "kl"},
+                  {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}, {"ranges": "known", "mode": "qat"}):
         with pytest.raises(ValueError):
             ranker.quantize(rows, **wrong)
     with pytest.raises(KeyError):
