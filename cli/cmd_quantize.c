@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC, MODE_QAT };
+enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC, MODE_BF16, MODE_QAT };
 
 /* Of --mode qat: docs/internals/precision.md has what they were measured on. */
 #define QAT_EPOCHS     2
@@ -134,8 +134,10 @@ static int search(quantize_state *state) {
     params.group = options->group;
     params.ndcg_k = options->k;
     params.strategy = (sl_strategy)options->strategy;
-    params.leave_static = options->mode == MODE_DYNAMIC;
-    params.leave_dynamic = options->mode == MODE_STATIC;
+    int any = options->mode == MODE_AUTO || options->mode == MODE_QAT;
+    params.leave_static = !any && options->mode != MODE_STATIC;
+    params.leave_dynamic = !any && options->mode != MODE_DYNAMIC;
+    params.leave_bf16 = !any && options->mode != MODE_BF16;
     params.trials = options->trials;
     params.timeout_s = options->timeout > 0 ? options->timeout : 0;
     params.threads = options->threads;
@@ -235,8 +237,10 @@ static void print_text(const quantize_state *state) {
         if (is_told(state, i))
             printf("  %8.3f %9.5f  %-6s  %s\n", state->trials[i].cost, state->trials[i].drop,
                    state->trials[i].within ? "yes" : "no", state->trials[i].layers);
-    printf("\n%s: %.5f, %.5f less than F32 (standard error %.5f), at %.3f of the dense layers' time\n",
-           report->within ? state->options->output : "the best found", report->value, report->drop, report->drop_error,
+    char error[48] = "rows too few for a standard error";
+    if (isfinite(report->drop_error)) snprintf(error, sizeof error, "standard error %.5f", report->drop_error);
+    printf("\n%s: %.5f, %.5f worse than F32 (%s), at %.3f of the dense layers' time\n",
+           report->within ? state->options->output : "the best found", report->value, report->drop, error,
            report->cost);
     if (report->within && state->options->mode == MODE_QAT)
         printf("%llu bytes, of %llu\n", (unsigned long long)file_size(state->options->output),
@@ -333,10 +337,10 @@ static const option quantize_table[] = {
      "The metric. default: AUC, or logloss of several classes, or RMSE under squared loss. ndcg needs --group."},
     {0, "group", OPTION_TEXT, "COLUMN", 0, offsetof(quantize_options, group), "The column that groups rows for NDCG."},
     {'k', NULL, OPTION_COUNT, "N", 0, offsetof(quantize_options, k), "Depth of NDCG (default 10)."},
-    {0, "mode", OPTION_WORD, "auto|static|dynamic|qat", 0, offsetof(quantize_options, mode),
-     "static: ranges of inputs by calibration; dynamic: by each row's own values; auto (default): either, a layer. "
-     "qat: "
-     "MODEL trains on with its layers in INT8, on the labels of --data, by its own spec."},
+    {0, "mode", OPTION_WORD, "auto|static|dynamic|bf16|qat", 0, offsetof(quantize_options, mode),
+     "static: INT8 with ranges of inputs by calibration; dynamic: INT8 with each row's own ranges; bf16: no INT8; auto "
+     "(default): any of these, a layer. qat: MODEL trains on with its layers in INT8, on the labels of --data, by its "
+     "own spec."},
     {0, "epochs", OPTION_COUNT, "N", 0, offsetof(quantize_options, epochs), "Epochs of qat; 0 (default): 2."},
     {0, "rate-scale", OPTION_REAL, "FACTOR", 0, offsetof(quantize_options, rate_scale),
      "Multiplies the rates of MODEL's spec in qat (default 0.03)."},
@@ -344,12 +348,15 @@ static const option quantize_table[] = {
      "Share of qat's loss that compares with the scores of MODEL, from 0 to 1 (default 0.5). The labels have the "
      "rest."},
     OPTION_RANGES(quantize_options, ranges),
-    {0, "strategy", OPTION_WORD, "exhaustive|accuracy-aware|basic|mse", 0, offsetof(quantize_options, strategy),
-     "How choices are searched. exhaustive (default) judges all, the fastest first, and proves its result. The others "
-     "begin with all layers in INT8 and take layers back to F32: by what each gains, one and then several, or by "
+    {0, "strategy", OPTION_WORD, "exhaustive|accuracy-aware|basic|mse|bayesian", 0,
+     offsetof(quantize_options, strategy),
+     "How choices are searched. exhaustive (default) judges all, the fastest first, and proves its result. bayesian "
+     "judges the one of the largest expected improvement by a Gaussian process, by --seed. The others "
+     "begin with all layers in INT8 (bf16 under --mode bf16) and take layers back to F32: by what each gains, one and "
+     "then several, or by "
      "their squared error."},
     {0, "calibration", OPTION_WORD, "minmax|quantile|entropy|mse", 0, offsetof(quantize_options, calibration),
-     "How ranges are found (default mse). exhaustive tries all four."},
+     "How ranges are found (default mse). exhaustive and bayesian try all four, and fewer of more than four layers."},
     {0, "quantile", OPTION_REAL, "SHARE", 0, offsetof(quantize_options, quantile),
      "The share of inputs that quantile leaves out (default 0.0001)."},
     {0, "symmetric", OPTION_FLAG, NULL, 0, offsetof(quantize_options, symmetric), "Ranges have 0 in their middle."},
@@ -358,10 +365,14 @@ static const option quantize_table[] = {
     {0, "tables", OPTION_WORD, "f32|i8|i4", 0, offsetof(quantize_options, tables),
      "Embedding tables: as they are (default), or in codes of 8 or 4 bits with a scale and an offset a row."},
     {0, "rows", OPTION_COUNT, "N", 0, offsetof(quantize_options, rows), "Rows to calibrate on (default 4096)."},
-    {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed), "Seed of their draw (default 0)."},
+    {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed),
+     "Seed of their draw, and of bayesian (default 0)."},
     OPTION_KEEP(quantize_options, keep),
-    {0, "timeout", OPTION_REAL, "S", 0, offsetof(quantize_options, timeout), "No trial begins after S seconds."},
-    {0, "trials", OPTION_COUNT, "N", 0, offsetof(quantize_options, trials), "Trials at most; 0 (default): any number."},
+    {0, "timeout", OPTION_REAL, "S", 0, offsetof(quantize_options, timeout),
+     "No trial but the first begins after S seconds."},
+    {0, "trials", OPTION_COUNT, "N", 0, offsetof(quantize_options, trials),
+     "Trials at most; 0 (default): any number, but 100 of bayesian, whose most are 1000. exhaustive judges all "
+     "calibrations of the precisions it has begun."},
     OPTION_THREADS(quantize_options, "Threads to judge with; 0 (default) takes all."),
     OPTION_LOOKUP(quantize_options),
     OPTION_PROGRESS(quantize_options),
@@ -370,7 +381,7 @@ static const option quantize_table[] = {
 
 const command command_quantize = {
     .name = "quantize",
-    .summary = "make a model faster and smaller by INT8 layers, within an accuracy bound",
+    .summary = "make a model faster and smaller by INT8 and bf16 layers, within an accuracy bound",
     .synopsis =
         "shortlist quantize MODEL --data CSV [--eval CSV] -o OUT [--max-drop X] [--relative] [--metric METRIC] "
         "[--group COLUMN] [-k N] [--mode MODE] [--epochs N] [--rate-scale FACTOR] [--soft SHARE] [--ranges WORD] "
@@ -379,7 +390,8 @@ const command command_quantize = {
         "[--trials N] [--threads N] [--index INDEX] [--progress] [--json]",
     .description =
         "Judges choices of a precision and a calibration for each dense layer, and writes the fastest model whose "
-        "metric is at most --max-drop worse. Costs are modelled from multiply-adds. The standard error of the drop "
+        "metric is at most --max-drop worse. Costs are modelled from multiply-adds, the same on every machine. The "
+        "standard error of the drop "
         "tells what the sample of rows could have hidden.\n"
         "Where no choice is within the bound, nothing is written, and the exit status is 1. The message names the "
         "least drop, and the layer that costs most.\n"

@@ -121,7 +121,7 @@ sl_status save_ranker(void *handle, const char *path, const sl_save_params *para
 }
 
 const char *precision_name(sl_precision precision) {
-    static const char *const names[] = {"f32", "int8", "int8-dynamic"};
+    static const char *const names[] = {"f32", "int8", "int8-dynamic", "bf16"};
     return names[precision];
 }
 

@@ -162,7 +162,7 @@ typedef struct sl_train_params {
     double loss_scale; /* FP16: 1 to 2^24, static; 0: from 2^16, halved on overflow, doubled after 2,000 good steps */
     const sl_ranker *init;    /* begin with its fitted features and weights; NULL: fit and draw them */
     const sl_ranker *teacher; /* distil it (arXiv 1503.02531); NULL: labels alone */
-    double temperature;       /* divides both models' logits in the soft loss; default 2; squared loss has none */
+    double temperature;       /* divides both models' logits in the soft loss: 0.001 to 1000, default 2 */
     double soft;              /* share of the soft loss, 0 to 1; default 0.7; 1: rows need no labels */
     double rate_scale;        /* multiplies the spec's rates; default 1 */
     sl_train_layers layers;   /* with INT8, precision is F32 */
@@ -200,8 +200,8 @@ typedef struct sl_train_report {
  * With init, spec has init's "label", "features" and layers, or is NULL: init's own. With a teacher, train is read a
  * third time, by the teacher's columns. The teacher has the same loss and classes, else SL_EINVAL. The loss of a row is
  * (1 - soft) times that of its label and soft * temperature^2 times the cross entropy with the teacher's probabilities.
- * Under squared loss the latter is the squared distance from the teacher's value. With soft 1, neither labels nor
- * weights are read, and validation compares with the teacher.
+ * Under squared loss the latter is the squared distance from the teacher's value, without temperature. With soft 1,
+ * neither labels nor weights are read, and validation compares with the teacher.
  *
  * With layers INT8, the layers are in INT8 from the first step where there is an init, else after a tenth of the steps.
  * Their ranges begin by calibration on up to 4,096 training rows. Validation judges the model in INT8. Errors:
@@ -377,8 +377,14 @@ SL_API SL_MUST_USE sl_status sl_ranker_get_embedding(const sl_ranker *ranker, si
 /* ---- Quantisation of dense layers (docs/internals/precision.md; Jacob et al. 2018, arXiv 1712.05877) */
 
 /* INT8: weights in s8 with a scale an output, inputs in u8 by a range that calibration found. INT8_DYNAMIC: inputs by
- * the range of each row's own values. Sums are exact; a processor without VNNI gives the same bits. */
-typedef enum sl_precision { SL_PRECISION_F32 = 0, SL_PRECISION_INT8 = 1, SL_PRECISION_INT8_DYNAMIC = 2 } sl_precision;
+ * the range of each row's own values. Sums are exact; a processor without VNNI gives the same bits. BF16: weights and
+ * inputs rounded to bf16, sums of floats; processors with avx512_bf16 gain time, others space. */
+typedef enum sl_precision {
+    SL_PRECISION_F32 = 0,
+    SL_PRECISION_INT8 = 1,
+    SL_PRECISION_INT8_DYNAMIC = 2,
+    SL_PRECISION_BF16 = 3
+} sl_precision;
 
 /* The range of a layer's inputs: all values; all but a share; the least divergence of distributions; the least squared
  * error. MSE chooses the scales of weights likewise; the others take each output's largest weight. */
@@ -397,7 +403,7 @@ typedef struct sl_layer_info {
     float scale; /* INT8: an input x has the code zero + x / scale, from 0 to 255; else 0 */
     int zero;
     float low, high;            /* what codes 0 and 255 stand for */
-    const float *weight_scales; /* one an output, owned by the ranker; NULL: F32 */
+    const float *weight_scales; /* one an output, owned by the ranker; NULL: F32 and BF16 */
     size_t bytes;               /* of the layer in a file */
 } sl_layer_info;
 /* Gives dense layer i of sl_ranker_info.layers. Errors: SL_EINVAL (no such layer). */
@@ -423,11 +429,26 @@ typedef struct sl_quantize_params {
 SL_API void sl_quantize_params_init_sized(sl_quantize_params *params, size_t struct_size);
 #define sl_quantize_params_init(params) sl_quantize_params_init_sized((params), sizeof *(params))
 
-/* Makes a model whose dense layers are in INT8. Labels of the rows are not read. The source is read twice.
+/* Makes a model whose dense layers are in INT8 or BF16. Labels of the rows are not read. The source is read twice. rows
+ * may be NULL if no layer is INT8, and none is INT8_DYNAMIC with bias_correction.
  * Errors: SL_EINVAL (no deep part; a model quantised already; no rows; a layer whose inputs are all 0), SL_ENOTFOUND (a
- * layer's name), SL_EVALUE (inputs of a layer that are not finite; weights beyond what scales hold), as of encoding. */
+ * layer's name), SL_EVALUE (inputs of a layer that are not finite, or more than 65,793; weights and inputs whose sums
+ * are no floats), as of encoding. */
 SL_API SL_MUST_USE sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_quantize_params *params, sl_ranker **out);
+
+/* A dense layer in numbers that another tool found. F32 and BF16 take the base's weights, and read nothing else. */
+typedef struct sl_quantized_layer {
+    sl_precision precision;
+    float scale; /* INT8: an input x has the code zero + x / scale, from 0 to 255 */
+    int zero;
+    const int8_t *codes;        /* INT8, INT8_DYNAMIC: (in, out); a weight is codes[i * out + o] * weight_scales[o] */
+    const float *weight_scales; /* one an output */
+} sl_quantized_layer;
+/* Copies base, a model of floats, with such layers: count is sl_ranker_info.layers. Biases and all other weights stay
+ * base's. Errors: SL_EINVAL (count; a model quantised already; a scale, a zero), SL_EVALUE (weights beyond bf16). */
+SL_API SL_MUST_USE sl_status sl_ranker_with_layers(const sl_ranker *base, const sl_quantized_layer *layers,
+                                                   size_t count, sl_ranker **out);
 
 /* A measure of accuracy: AUC and NDCG are better the higher, LOGLOSS and RMSE the lower. */
 typedef enum sl_measure {
@@ -438,15 +459,18 @@ typedef enum sl_measure {
     SL_MEASURE_RMSE = 4
 } sl_measure;
 
-/* EXHAUSTIVE judges all choices of precision and calibration a layer, the fastest first, and ends with proof.
+/* EXHAUSTIVE judges all choices of precision and calibration a layer, the fastest first, and ends with proof. It has
+ * all calibrations of nets of up to 4 layers, 3 of 5 layers, 2 of up to 8, and MSE alone of 9.
  * ACCURACY_AWARE takes layers back to F32 by what each gains, as OpenVINO's tool of that name. BASIC falls back one
  * layer at a time, then several, as Neural Compressor does. MSE takes back the layer of the largest squared error
- * first. */
+ * first. BAYESIAN judges the choice of the largest expected improvement by a Gaussian process (Gardner et al. 2014), by
+ * the seed of `quantize`. */
 typedef enum sl_strategy {
     SL_STRATEGY_EXHAUSTIVE = 0,
     SL_STRATEGY_ACCURACY_AWARE = 1,
     SL_STRATEGY_BASIC = 2,
-    SL_STRATEGY_MSE = 3
+    SL_STRATEGY_MSE = 3,
+    SL_STRATEGY_BAYESIAN = 4
 } sl_strategy;
 
 /* One choice as it was judged. Arrays have an entry a layer and last for the call. */
@@ -466,7 +490,7 @@ typedef struct sl_precision_search_params {
     size_t struct_size;
     const sl_quantize_params
         *quantize;   /* keep, symmetric, quantile, bias_correction, tables, rows, seed, lookup, allocator;
-                        its calibration is that of the strategies but EXHAUSTIVE. NULL: defaults */
+                        its calibration is that of the greedy strategies. NULL: defaults */
     double max_drop; /* default 0.0005 */
     int relative;    /* nonzero: max_drop is a share of the measure of F32 */
     sl_measure measure;
@@ -474,13 +498,15 @@ typedef struct sl_precision_search_params {
     size_t ndcg_k;     /* default 10 */
     sl_strategy strategy;
     int leave_static, leave_dynamic; /* nonzero: no layer is INT8, or none is INT8_DYNAMIC */
-    size_t trials;                   /* at most; 0 (default): any number */
-    double timeout_s;                /* no trial begins later; 0 (default): none */
-    size_t threads;                  /* 0 (default): all */
-    sl_trial_fn trial;               /* called after each, on the calling thread */
+    size_t trials; /* at most; 0 (default): any number, but 100 of BAYESIAN, whose most are 1,000. EXHAUSTIVE ends the
+                      precisions it has begun */
+    double timeout_s;  /* no trial but the first begins later; 0 (default): none */
+    size_t threads;    /* 0 (default): all */
+    sl_trial_fn trial; /* called after each, on the calling thread */
     void *trial_ctx;
     sl_progress_fn progress; /* in trials; the total is not known ahead, and is 0 */
     void *progress_ctx;
+    int leave_bf16; /* nonzero: no layer is BF16 */
     /* Judges one choice, which it trains: the ranker goes on on `rows` as sl_ranker_train does with layers in INT8, by
      * its own spec. Of `quantize` keep, tables, lookup and allocator count; strategy, trials and progress do not. The
      * training's init is NULL; its teacher may be the ranker itself. NULL (default): no choice trains */
@@ -495,7 +521,7 @@ typedef struct sl_precision_search_report {
     size_t rows;       /* measured on */
     double base_value; /* of F32 */
     double value, drop;
-    double drop_error; /* standard error of drop, by the grouped jackknife over the rows; NaN: too few */
+    double drop_error; /* standard error of drop, by the grouped jackknife; NaN: too few rows or groups */
     double cost;
     int within;        /* nonzero: the model is within the bound and faster than F32 */
     int proved;        /* nonzero: every choice of a lower cost was judged, and none is within the bound */
@@ -506,8 +532,8 @@ typedef struct sl_precision_search_report {
 
 /* Finds the fastest precisions within an accuracy bound. eval NULL: accuracy is measured on `rows`, too. Where no
  * choice is within the bound, *out is the one of the least drop, report->within is 0, and blame names a layer. Errors:
- * those of sl_ranker_quantize and of reading labels; SL_EINVAL (max_drop, a measure that the loss or the rows lack),
- * SL_ECANCELED. */
+ * those of sl_ranker_quantize and of reading labels; SL_EINVAL (max_drop; a measure that the loss or the rows lack, or
+ * of 0 with relative; no choice faster than F32), SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *rows,
                                                         const sl_rows *eval, const sl_precision_search_params *params,
                                                         sl_ranker **out, sl_precision_search_report *report);

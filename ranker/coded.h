@@ -24,6 +24,7 @@ typedef struct sl_coded_layer {
     float *weights; /* (in, out) of a layer of floats; else NULL */
     float *scales;  /* one an output, of an INT8 layer; else NULL */
     int8_t *codes;  /* (in, out), likewise */
+    uint16_t *bf16; /* (in, out), of a layer in bf16; else NULL */
     float *biases;
 } sl_coded_layer;
 
@@ -35,6 +36,10 @@ sl_status sl_coded_create(const sl_net_shape *shape, const sl_layer_type *types,
 sl_status sl_coded_copy(const sl_coded *from, const sl_net_shape *shape, const sl_allocator *allocator, sl_coded *out);
 void sl_coded_free(sl_coded *coded, const sl_allocator *allocator);
 sl_coded_layer sl_coded_layer_of(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
+
+/* Returns why a layer cannot be computed with, or NULL: a number that is not finite, a scale that is none, more inputs
+ * than sums hold. */
+const char *sl_coded_fault(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
 
 /* Takes a block of a file over, freed on failure too. Nothing in it is trusted. Errors: SL_ECORRUPT. */
 sl_status sl_coded_read(const sl_net_shape *shape, void *block, size_t size, const sl_allocator *allocator,

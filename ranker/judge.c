@@ -71,7 +71,7 @@ void sl_judge_free(sl_judge *judge) {
     const sl_net_shape *shape = &judge->ranker->shape;
     for (size_t l = 0; l < shape->layers; l++)
         for (size_t o = 0; o < judge->layers[l].count; o++)
-            sl_int8_layer_free(judge->layers[l].options[o].int8, allocator);
+            sl_net_layer_free(&judge->layers[l].options[o].coded, allocator);
     sl_mem_free(allocator, judge->wide, judge->rows.rows * judge->ranker->features->outputs * sizeof *judge->wide);
     sl_mem_free(allocator, judge->groups, judge->group_room * sizeof *judge->groups);
     sl_rows_buffer_free(&judge->rows);
@@ -93,7 +93,7 @@ sl_status sl_judge_add(sl_judge *judge, const sl_calibrated *calibrated, size_t 
         SL_TRY(sl_quantise_layers(judge->ranker, calibrated, choices, &judge->allocator, &coded));
         const float *biases = sl_coded_layer_of(&coded, shape, layer).biases;
         sl_status status =
-            sl_int8_layer_create(shape, layer, &coded.layers[layer], biases, NULL, &judge->allocator, &option->int8);
+            sl_net_layer_create(shape, layer, &coded.layers[layer], biases, NULL, &judge->allocator, &option->coded);
         sl_coded_free(&coded, &judge->allocator);
         SL_TRY(status);
     }
@@ -121,7 +121,7 @@ size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size
 /* One thread's scratch: a tile's rows in front of each layer and behind the last. */
 typedef struct worker {
     float *floats[SL_MAX_LAYERS + 1];
-    sl_int8_run int8;
+    sl_net_scratch scratch;
     sl_products *products;
 } worker;
 
@@ -138,7 +138,7 @@ static void free_worker(const sl_judge *judge, worker *w) {
     const sl_net_shape *shape = &judge->ranker->shape;
     for (size_t l = 0; l <= shape->layers; l++)
         sl_mem_free(&judge->allocator, w->floats[l], TILE * shape->width[l] * sizeof(float));
-    sl_int8_run_free(&w->int8, &judge->allocator);
+    sl_net_scratch_free(&w->scratch, &judge->allocator);
     sl_products_free(w->products);
 }
 
@@ -149,7 +149,7 @@ static sl_status make_worker(const sl_judge *judge, worker *w) {
         SL_TRY(sl_mem_alloc(&judge->allocator, TILE * shape->width[l] * sizeof(float), &block));
         w->floats[l] = block;
     }
-    SL_TRY(sl_int8_run_create(shape, TILE, &judge->allocator, &w->int8));
+    SL_TRY(sl_net_scratch_create(shape, 1, 1, TILE, &judge->allocator, &w->scratch));
     return sl_products_create(&judge->allocator, &w->products);
 }
 
@@ -160,10 +160,10 @@ static sl_status run_option(const walk *k, size_t layer, const sl_judged_option 
     sl_activation activation = layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
     const float *x = k->worker->floats[layer];
     float *y = k->worker->floats[layer + 1];
-    if (option->int8) {
-        const sl_int8_inputs inputs = {x, in, k->rows, 0, in};
-        sl_int8_take(&k->worker->int8, option->int8, &inputs, 0, 0);
-        sl_int8_give(&k->worker->int8, option->int8, k->rows, 0, y);
+    if (sl_net_layer_is_coded(&option->coded)) {
+        const sl_layer_inputs inputs = {x, in, k->rows, 0, in};
+        sl_net_layer_take(&k->worker->scratch, &option->coded, &inputs, 0, 0);
+        sl_net_layer_give(&k->worker->scratch, &option->coded, k->rows, 0, y);
         if (activation != SL_LINEAR) sl_loops_get()->activate(y, k->rows * out, activation, y);
         return SL_OK;
     }
@@ -347,11 +347,12 @@ static size_t copy_left(const sl_judge *judge, const float *scores, size_t block
     return n;
 }
 
+/* A block without rows has no measure: nothing is left out. */
 static sl_status measure_left(const sl_judge *judge, const float *scores, size_t block, left *room, double *out) {
     scored s = {room->scores, room->labels, judge->rows.weights ? room->weights : NULL,
                 judge->groups ? room->groups : NULL, copy_left(judge, scores, block, room)};
     *out = (double)NAN;
-    return s.rows ? measure(judge, &s, out) : SL_OK;
+    return s.rows && s.rows < judge->rows.rows ? measure(judge, &s, out) : SL_OK;
 }
 
 static sl_status jackknife(const sl_judge *judge, const float *first, const float *second, left *room, double *out) {
@@ -394,15 +395,16 @@ sl_status sl_judge_compare(const sl_judge *judge, const float *first, const floa
     return error_of(judge, first, second, error);
 }
 
-sl_status sl_judge_error(const sl_judge *judge, const sl_choice_set *first, const sl_choice_set *second, double *out) {
+sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out) {
+    const sl_judge *judge = second->judge;
     size_t sizes[2] = {0};
     float *scores[2] = {NULL};
     double value;
     sl_progress silent;
     sl_status status;
     sl_progress_start(&silent, NULL, NULL, 0);
-    SL_TRY_GOTO(judge_all(judge, first, &silent, &value, &scores[0], &sizes[0]), done);
-    SL_TRY_GOTO(judge_all(judge, second, &silent, &value, &scores[1], &sizes[1]), done);
+    SL_TRY_GOTO(judge_all(first->judge, first->set, &silent, &value, &scores[0], &sizes[0]), done);
+    SL_TRY_GOTO(judge_all(second->judge, second->set, &silent, &value, &scores[1], &sizes[1]), done);
     status = error_of(judge, scores[0], scores[1], out);
 done:
     for (size_t i = 0; i < 2; i++)

@@ -3,16 +3,16 @@
 #ifndef SL_RANKER_JUDGE_H
 #define SL_RANKER_JUDGE_H
 
-#include "ranker/net_int8.h"
+#include "ranker/net_coded.h"
 #include "ranker/quantise.h"
 
 /* Options of a layer that are judged at once, and combinations. */
-enum { SL_MOST_OPTIONS = 6, SL_MOST_COMBINATIONS = 4096 };
+enum { SL_MOST_OPTIONS = 7, SL_MOST_COMBINATIONS = 4096 };
 
 /* A way to compute a layer. */
 typedef struct sl_judged_option {
     sl_layer_choice choice;
-    sl_int8_layer *int8; /* NULL: floats */
+    sl_net_layer coded; /* of layers that are not of floats */
 } sl_judged_option;
 
 typedef struct sl_judged_layer {
@@ -57,9 +57,14 @@ sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_p
 sl_status sl_judge_compare(const sl_judge *judge, const float *first, const float *second, double values[2],
                            double *error);
 
+/* A combination of one judge. */
+typedef struct sl_judged {
+    const sl_judge *judge;
+    const sl_choice_set *set; /* of one combination */
+} sl_judged;
 /* The standard error of the difference of one combination's measure from another's, by the grouped jackknife (Efron
- * and Tibshirani 1993, chapter 11): the rows in blocks, each left out once, and groups of rows never parted. NaN where
- * there are fewer than two blocks. */
-sl_status sl_judge_error(const sl_judge *judge, const sl_choice_set *first, const sl_choice_set *second, double *out);
+ * and Tibshirani 1993, chapter 11): the rows in blocks, each left out once, and groups of rows never parted. Both
+ * judges have the same rows. NaN where fewer than two blocks have rows. */
+sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out);
 
 #endif

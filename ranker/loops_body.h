@@ -4,7 +4,7 @@
 #define SL_RANKER_LOOPS_BODY_H
 
 #include "base/random.h"
-#include "distance/float_lanes.h"
+#include "ranker/bf16_lanes.h"
 #include "ranker/loops.h"
 
 /* Gives the bits of `a` where those of `mask` are set, and of `b` elsewhere. */
@@ -379,17 +379,7 @@ static void dropout(float *values, size_t rows, size_t n, const sl_dropout *drop
     }
 }
 
-/* ---- Rounding to 16 bits, on the bits of floats. Adding just under half a unit of the last place that stays, and the
- * bit of that place, rounds to nearest with ties to even. A carry raises the exponent as it should. ---- */
-
-typedef uint32_t U __attribute__((vector_size(LANE_BITS / 8)));
-typedef uint16_t H __attribute__((vector_size(LANE_BITS / 16)));
-
-/* The number's bits are the upper half of each lane. */
-static AI U bf16_lanes(F x) {
-    U bits = (U)x, rounded = bits + 0x7fffu + (bits >> 16 & 1);
-    return (U)choose(x == x, (F)rounded, (F)(bits | 0x400000u));
-}
+/* ---- Rounding to 16 bits, on the bits of floats. ---- */
 
 #define F16_LEAST    6.103515625e-5f /* 2^-14: the least number with all digits */
 #define F16_REBIAS   0x38000000u     /* 112 << 23: what the exponent of a float is larger by */

@@ -3,6 +3,7 @@
 #ifndef SL_RANKER_NET_H
 #define SL_RANKER_NET_H
 
+#include "ranker/bf16.h"
 #include "ranker/int8.h"
 #include "ranker/spec.h"
 
@@ -24,17 +25,19 @@ size_t sl_net_multiply_adds(const sl_net_shape *shape);
 /* Counts those weights that are 0. */
 size_t sl_net_zeros(const sl_net_shape *shape, const float *weights);
 
-/* A layer's numbers where they are not floats: its weights are codes[i * out + o] * scales[o]. */
+/* A layer's numbers where they are not floats: INT8 weights are codes[i * out + o] * scales[o]. */
 typedef enum sl_layer_type {
     SL_LAYER_F32,
-    SL_LAYER_INT8,        /* inputs in u8 by a range that is known ahead */
-    SL_LAYER_INT8_DYNAMIC /* inputs in u8, each row by the range of its own values */
+    SL_LAYER_INT8,         /* inputs in u8 by a range that is known ahead */
+    SL_LAYER_INT8_DYNAMIC, /* inputs in u8, each row by the range of its own values */
+    SL_LAYER_BF16          /* weights and inputs in bf16 */
 } sl_layer_type;
 typedef struct sl_layer_codes {
     sl_layer_type type;
     sl_int8_range input;
     const int8_t *codes;
     const float *scales;
+    const uint16_t *bf16; /* (in, out), of SL_LAYER_BF16 */
 } sl_layer_codes;
 
 /* The numbers of a layer that trains to be one of SL_LAYER_INT8: see net_fake.h. */
@@ -43,11 +46,17 @@ typedef struct sl_fake_layer {
     sl_int8_range input;
     const float *scales; /* of each output's weights */
 } sl_fake_layer;
+/* Rows of floats as a layer's inputs: those from `from` on, `count` of them; x begins at the first of them. */
+typedef struct sl_layer_inputs {
+    const float *x;
+    size_t stride, rows; /* floats from one row of x to the next */
+    size_t from, count;
+} sl_layer_inputs;
 
 /* ---- Serving. Weights are packed once. A net does not change, and any thread may use it. ---- */
 typedef struct sl_net sl_net;
-/* Parameters: `codes` has an entry for each layer; NULL: all layers are floats. An INT8 layer takes from `weights` its
- * biases alone. */
+/* Parameters: `codes` has an entry for each layer; NULL: all layers are floats. A layer that is not of floats
+ * takes from `weights` its biases alone. */
 sl_status sl_net_create(const sl_net_shape *shape, const float *weights, const sl_layer_codes *codes,
                         const sl_allocator *allocator, sl_net **out);
 void sl_net_free(sl_net *net);

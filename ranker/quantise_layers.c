@@ -1,3 +1,4 @@
+#include "ranker/loops.h"
 #include "ranker/net_product.h"
 #include "ranker/quantise.h"
 
@@ -123,19 +124,20 @@ float sl_column_scale(const float *weights, size_t in, size_t stride, int by_err
     return best;
 }
 
-sl_status sl_check_weight_scale(float scale, size_t in, size_t layer) {
-    if (isfinite(127 * scale * (float)in)) return SL_OK;
-    return sl_fail(SL_EVALUE, "weights of layer dense.%zu are too large for INT8 sums; keep the layer in F32", layer);
-}
-
-static sl_status code_weights(const float *weights, const sl_coded_layer *to, size_t in, size_t out, size_t layer,
-                              int by_error) {
+static void code_weights(const float *weights, const sl_coded_layer *to, size_t in, size_t out, int by_error) {
     for (size_t o = 0; o < out; o++) {
         to->scales[o] = sl_column_scale(weights + o, in, out, by_error);
-        SL_TRY(sl_check_weight_scale(to->scales[o], in, layer));
         for (size_t i = 0; i < in; i++)
             to->codes[i * out + o] = weight_code(weights[i * out + o], to->scales[o]);
     }
+}
+
+static sl_status round_weights(const float *weights, size_t count, size_t layer, uint16_t *to) {
+    sl_loops_get()->narrow(weights, count, SL_BF16, to);
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(sl_bf16_value(to[i])))
+            return sl_fail(SL_EVALUE, "weights of layer dense.%zu are too large for bf16; keep the layer in F32",
+                           layer);
     return SL_OK;
 }
 
@@ -205,8 +207,8 @@ static sl_status range_inputs(const sl_calibrated *calibrated, size_t layer, con
     return SL_OK;
 }
 
-static sl_status code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
-                            sl_coded *coded, size_t layer) {
+sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
+                        sl_coded *coded, size_t layer) {
     const sl_net_shape *shape = &ranker->shape;
     size_t in = shape->width[layer], out = shape->width[layer + 1];
     const float *weights = ranker->weights.dense + sl_net_weight_at(shape, layer);
@@ -216,8 +218,12 @@ static sl_status code_layer(const sl_ranker *ranker, const sl_calibrated *calibr
         memcpy(to.weights, weights, in * out * sizeof *weights);
         return SL_OK;
     }
-    SL_TRY(code_weights(weights, &to, in, out, layer, choice->rule.method == SL_RANGE_MSE));
-    return choice->bias_correction ? correct_biases(ranker, calibrated, coded, layer) : SL_OK;
+    if (choice->type == SL_LAYER_BF16) return round_weights(weights, in * out, layer, to.bf16);
+    code_weights(weights, &to, in, out, choice->rule.method == SL_RANGE_MSE);
+    if (choice->bias_correction) SL_TRY(correct_biases(ranker, calibrated, coded, layer));
+    const char *fault = sl_coded_fault(coded, shape, layer);
+    if (!fault) return SL_OK;
+    return sl_fail(SL_EVALUE, "layer dense.%zu in INT8: %s; keep the layer in F32", layer, fault);
 }
 
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,
@@ -233,7 +239,7 @@ sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calib
     }
     SL_TRY(sl_coded_create(shape, types, inputs, allocator, out));
     for (size_t l = 0; l < shape->layers; l++) {
-        sl_status status = code_layer(ranker, calibrated, &choices[l], out, l);
+        sl_status status = sl_code_layer(ranker, calibrated, &choices[l], out, l);
         if (status == SL_OK) continue;
         sl_coded_free(out, allocator);
         return status;

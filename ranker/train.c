@@ -25,8 +25,9 @@ sl_status sl_train_read_params(const sl_train_params *params, sl_train_params *m
     if (!(mine->rate_scale > 0 && isfinite(mine->rate_scale)))
         return sl_fail(SL_EINVAL, "rate_scale is %g; give a number above 0", mine->rate_scale);
     if (!mine->teacher) return SL_OK;
-    if (!(mine->temperature > 0 && isfinite(mine->temperature)))
-        return sl_fail(SL_EINVAL, "temperature is %g; give a number above 0", mine->temperature);
+    /* Beyond these, its square or its inverse takes logits and gradients out of what floats hold. */
+    if (!(mine->temperature >= 0.001 && mine->temperature <= 1000))
+        return sl_fail(SL_EINVAL, "temperature is %g; give a number from 0.001 to 1000", mine->temperature);
     if (!(mine->soft >= 0 && mine->soft <= 1))
         return sl_fail(SL_EINVAL, "soft is %g; give a share from 0 to 1", mine->soft);
     return SL_OK;

@@ -264,19 +264,24 @@ static sl_status fold_layer(const sl_ranges *ranges, size_t layer, const float *
     }
     SL_TRY(sl_mem_alloc(&ranges->allocator, 2 * out * sizeof(float), &block));
     float *units = block, *steps = units + out;
-    sl_status status = SL_OK;
     for (size_t o = 0; o < out; o++) {
         to->scales[o] = from->scales[o];
         units[o] = 1 / to->scales[o];
-        if (status == SL_OK) status = sl_check_weight_scale(to->scales[o], in, layer);
     }
-    for (size_t i = 0; i < in && status == SL_OK; i++) {
+    for (size_t i = 0; i < in; i++) {
         ranges->loops->fake_weights(weights + i * out, 1, out, out, units, steps);
         for (size_t o = 0; o < out; o++)
             to->codes[i * out + o] = (int8_t)steps[o];
     }
     sl_mem_free(&ranges->allocator, block, 2 * out * sizeof(float));
-    return status;
+    return SL_OK;
+}
+
+/* Refuses a layer whose numbers a file may not have. */
+static sl_status check_folded(const sl_coded *coded, const sl_net_shape *shape, size_t layer) {
+    const char *fault = sl_coded_fault(coded, shape, layer);
+    if (!fault) return SL_OK;
+    return sl_fail(SL_EVALUE, "layer dense.%zu in INT8: %s; keep the layer in F32", layer, fault);
 }
 
 sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_coded *out) {
@@ -293,6 +298,7 @@ sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_
     for (size_t l = 0; l < shape->layers; l++) {
         const sl_coded_layer to = sl_coded_layer_of(out, shape, l);
         sl_status status = fold_layer(ranges, l, dense, &to);
+        if (status == SL_OK) status = check_folded(out, shape, l);
         if (status == SL_OK) continue;
         sl_coded_free(out, &ranges->allocator);
         return status;

@@ -43,6 +43,32 @@ class Quantize(RankingTest):
             self.assertIn("int8:minmax f32 int8:minmax", out)
             self.assertIn("faster choices were left unjudged", out)
 
+    def test_bf16(self):
+        told = self.quantize("--mode", "bf16", "--max-drop", 0.5)
+        self.assertEqual([layer["precision"] for layer in told["dense_layers"]], ["bf16"] * 3)
+        self.assertEqual({word for row in told["table"] for word in row["layers"].split()}, {"bf16"})
+        self.assertRegex(self.run_ok("info", "q.slr"), r"dense\.0 .* bf16 ")
+        self.run_ok("check", "q.slr")
+
+    def test_bayesian(self):
+        """The first trial is the cheapest choice, and the same seed makes the same trials."""
+        told = [self.quantize("--strategy", "bayesian", "--max-drop", drop, "--trials", 6, "--seed", 3)
+                for drop in (0.5, 0.5)]
+        self.assertEqual(told[0]["table"], told[1]["table"])
+        self.assertTrue(told[0]["within"] and not told[0]["proved"])
+        self.assertLessEqual(told[0]["trials"], 6)
+        self.run_bad(1, "quantize", "m.slr", "--data", "clicks.csv", "-o", "z.slr", "--strategy", "bayesian", "--trials",
+                     1001, says=["1000 at most"])
+    def test_the_drop_is_told_of_any_measure(self):
+        out = self.run_ok("quantize", "m.slr", "--data", "clicks.csv", "-o", "q.slr", "--metric", "logloss", "--max-drop",
+                          0.5, "--trials", 1)
+        self.assertRegex(out, r"worse than F32 \(standard error \d")
+        rows = self.lines("test.csv")
+        self.write("one.csv", table(rows[0], rows[1:2]))
+        out = self.run_ok("quantize", "m.slr", "--data", "clicks.csv", "--eval", "one.csv", "-o", "q.slr", "--metric",
+                          "logloss", "--max-drop", 0.5, "--trials", 1)
+        self.assertIn("rows too few for a standard error", out)
+
     def test_tables_in_codes(self):
         self.quantize("--tables", "i4", "--max-drop", 0.5, "--trials", 1)
         self.assertIn(" i4 ", self.run_ok("info", "q.slr"))

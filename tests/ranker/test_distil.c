@@ -405,6 +405,8 @@ START_TEST(what_means_nothing_is_refused) {
     sl_ranker *clicks = teacher_of(CLICK), *kinds = teacher_of(KIND);
     const double wrong[] = {-0.1, 0, (double)NAN, (double)INFINITY};
     planted_spec(spec, CLICK, WIDE, LARGE, SHORT, "");
+    refuse(spec, taught(clicks, 1e-300, 0.5), "temperature");
+    refuse(spec, taught(clicks, 1e300, 0.5), "temperature");
     for (size_t i = 0; i < 4; i++) {
         refuse(spec, taught(clicks, wrong[i], 0.5), "temperature");
         if (i != 1) refuse(spec, taught(clicks, 2, wrong[i]), "soft");

@@ -416,6 +416,12 @@ START_TEST(what_means_nothing_is_refused) {
     sl_prune_params params = cutting(0.5, 0, 0);
     params.multiple = 0;
     refuse(base, on, params, "multiple is 0");
+    const size_t multiples[] = {SIZE_MAX, SIZE_MAX / 2 + 1, 1000};
+    for (size_t i = 0; i < sizeof multiples / sizeof *multiples; i++) {
+        params.multiple = multiples[i];
+        refuse(base, on, params, "rounded up to what they are");
+    }
+    refuse(base, on, cutting(1e-300, 0, 0), "less than a unit");
     params = cutting(0.5, 0, 0.5);
     params.weights_end = 0;
     refuse(base, on, params, "weights_end");

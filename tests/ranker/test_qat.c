@@ -124,7 +124,8 @@ static void serve(const fixture *f, float *out) {
         made[l] = malloc(in * width);
         for (size_t i = 0; i < in * width; i++)
             made[l][i] = (int8_t)steps_of_weight(weights[i], f->layers[l].scales[i % width]);
-        codes[l] = (sl_layer_codes){SL_LAYER_INT8, f->layers[l].input, made[l], f->layers[l].scales};
+        codes[l] = (sl_layer_codes){
+            .type = SL_LAYER_INT8, .input = f->layers[l].input, .codes = made[l], .scales = f->layers[l].scales};
     }
     ck_ok(sl_net_create(&f->shape, f->weights, codes, &f->allocator, &net));
     ck_ok(sl_net_run_create(net, ROWS, &f->allocator, &run));

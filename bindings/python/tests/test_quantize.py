@@ -51,6 +51,18 @@ def test_the_fastest_within_the_bound(ranker, rows):
     assert np.abs(made.predict(rows) - ranker.predict(rows)).mean() < 0.02
 
 
+@pytest.mark.parametrize("name, error", [(3, TypeError), (b"user", TypeError), ("\ud800", ValueError),
+                                         ("us\0er", ValueError)])
+def test_names_are_texts(ranker, rows, name, error):
+    """What is no text raises TypeError, and a text that no column can have raises ValueError."""
+    with pytest.raises(error):
+        ranker.quantize(rows, metric="ndcg", group=name, max_drop=0.5, trials=1)
+    with pytest.raises(error):
+        ranker.evaluate(rows, group=name)
+    with pytest.raises(error):
+        ranker.quantize(rows, keep=[name], max_drop=0.5, trials=1)
+
+
 def test_files_and_pickles(ranker, rows, tmp_path):
     made, _ = ranker.quantize(rows, max_drop=0.5, trials=1)
     made.save(tmp_path / "m.slr")
@@ -68,10 +80,28 @@ def test_strategies_and_kept_layers(ranker, rows, strategy):
     assert all(trial.precisions[1] == "f32" for trial in report.trials)
 
 
+def test_the_bayesian_strategy_is_seeded(ranker, rows):
+    found = [ranker.quantize(rows, strategy="bayesian", max_drop=1e-6, trials=8, seed=seed)[1] for seed in (1, 1, 2)]
+    assert 1 <= len(found[0].trials) <= 8
+    assert found[0].trials == found[1].trials
+    assert all(report.within == (report.drop <= 1e-6) and not report.proved for report in found)
+
+
 def test_dynamic_and_groups(ranker, rows):
     made, report = ranker.quantize(rows, mode="dynamic", metric="ndcg", group="user", k=5, max_drop=0.5, relative=True)
     assert report.within
-    assert all(layer.precision != "int8" for layer in made.layers)
+    assert all(layer.precision in ("f32", "int8-dynamic") for layer in made.layers)
+
+
+def test_bf16(ranker, rows):
+    made, report = ranker.quantize(rows, mode="bf16", max_drop=0.001)
+    assert report.within and report.proved and 0.5 < report.cost < 0.65
+    assert [layer.precision for layer in made.layers] == ["bf16"] * 3
+    assert all(layer.weight_scales is None for layer in made.layers)
+    assert made.layers[1].bytes == 24 * 16 * 2 + 16 * 4
+    assert np.abs(made.predict(rows) - ranker.predict(rows)).max() < 0.02
+    again = pickle.loads(pickle.dumps(made))
+    assert again.layers == made.layers and (again.predict(rows) == made.predict(rows)).all()
 
 
 def test_tables_in_codes(ranker, rows):

@@ -46,6 +46,8 @@ class Ranker {
     static nb::dict tensors(nb::handle self);
     // tensors: contiguous (rows, columns) float32 arrays by name.
     Ranker *with_tensors(nb::dict tensors);
+    // layers: for each, its precision's number, and of INT8 scale, zero, codes (in, out) and weight scales (out,).
+    Ranker *with_layers(nb::list layers);
 
     sl_ranker *handle() const {
         return handle_;

@@ -158,7 +158,7 @@ nb::dict dict_of(const sl_ranker_info &info) {
     return out;
 }
 
-static const char *const precisions[] = {"f32", "int8", "int8-dynamic"};
+static const char *const precisions[] = {"f32", "int8", "int8-dynamic", "bf16"};
 static const char *const calibrations[] = {"minmax", "quantile", "entropy", "mse"};
 
 nb::dict dict_of(const sl_layer_info &layer) {

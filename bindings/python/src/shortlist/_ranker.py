@@ -21,7 +21,7 @@ from ._index import Index, StrPath
 from ._progress import Progress, shown
 
 _MEASURES = {"default": 0, "auc": 1, "logloss": 2, "ndcg": 3, "rmse": 4}
-_STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3}
+_STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3, "bayesian": 4}
 _TABLES = {"f32": 0, "i8": 1, "i4": 2}
 _CALIBRATIONS = {"minmax": 0, "quantile": 1, "entropy": 2, "mse": 3}
 
@@ -258,20 +258,33 @@ class Layer:
 
     scale, zero: an input x has the code zero + x / scale, from 0 to 255; 0 where the precision is not "int8".
     low, high: what codes 0 and 255 stand for.
-    weight_scales: one an output; None in float32.
+    weight_scales: one an output; None in "f32" and "bf16".
     bytes: bytes in a file.
     """
 
     name: str
     inputs: int
     outputs: int
-    precision: Literal["f32", "int8", "int8-dynamic"]
+    precision: Literal["f32", "int8", "int8-dynamic", "bf16"]
     scale: float
     zero: int
     low: float
     high: float
     weight_scales: tuple[float, ...] | None
     bytes: int
+
+
+_LAYER_PRECISIONS = ("f32", "int8", "int8-dynamic", "bf16")
+
+
+class GivenLayer(NamedTuple):
+    """A dense layer in numbers that another tool found. codes: (in, out) int8, weight_scales: (out,), of "int8"."""
+
+    precision: Literal["f32", "int8", "bf16"]
+    scale: float = 0.0
+    zero: int = 0
+    codes: npt.NDArray[np.int8] | None = None
+    weight_scales: npt.NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -523,7 +536,7 @@ class Ranker:
         init: model to begin with, with its weights and with its features as they were fitted. The spec has the same
         label, features and layers; None is the model's own.
         teacher: model of the same loss and classes whose scores are learned too (arXiv 1503.02531).
-        temperature: divides the logits of both models in the soft loss.
+        temperature: divides the logits of both models in the soft loss; 0.001 to 1000.
         soft: share of the teacher's loss, 0 to 1. With 1, data needs no labels.
         rate_scale: multiplies the spec's rates.
         layers: "int8" trains the dense layers as the INT8 layers that the model then has (arXiv 1712.05877). With init
@@ -717,8 +730,8 @@ class Ranker:
         metric: Literal["default", "auc", "logloss", "ndcg", "rmse"] = "default",
         group: str | None = None,
         k: int = 10,
-        mode: Literal["auto", "static", "dynamic", "qat"] = "auto",
-        strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse"] = "exhaustive",
+        mode: Literal["auto", "static", "dynamic", "bf16", "qat"] = "auto",
+        strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse", "bayesian"] = "exhaustive",
         calibration: Literal["minmax", "quantile", "entropy", "mse"] = "mse",
         quantile: float = 1e-4,
         symmetric: bool = False,
@@ -737,22 +750,24 @@ class Ranker:
         lookup: Lookup | None = None,
         progress: Progress = False,
     ) -> Quantized:
-        """Finds the fastest INT8 layers within an accuracy bound (docs/internals/precision.md).
+        """Finds the fastest INT8 and bf16 layers within an accuracy bound (docs/internals/precision.md).
 
         data: rows to calibrate on, with the label's column.
         eval: rows to measure on, which the model was not trained on; None: data.
         max_drop: how much worse than this model the metric may be; relative: as a share of its value.
         metric: "default" is AUC, or logloss of several classes, or RMSE under squared loss. "ndcg", at k, needs group.
-        mode: ranges of inputs by calibration ("static"), by each row's own values ("dynamic"), or either a layer. "qat"
-            trains this model on with its layers in INT8, on data's labels, by its own spec; there is one choice then.
-        strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result. The
-        others begin with all layers in INT8 of the one calibration, and take layers back to float32.
+        mode: INT8 with ranges of inputs by calibration ("static") or by each row's own values ("dynamic"), "bf16" alone,
+            or any of these a layer ("auto"). "qat" trains this model on with its layers in INT8, on data's labels, by its
+            own spec; there is one choice then.
+        strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result.
+        "bayesian" judges the choice of the largest expected improvement, with every calibration, by the seed. The others
+        begin with all layers in INT8 of the one calibration, and take layers back to float32.
         calibration, quantile, symmetric: how ranges of inputs are found.
         bias_correction: whether biases make up for the mean error of each output.
         tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits.
-        rows, seed: how many rows calibration draws, and which.
+        rows, seed: how many rows calibration draws, and which. The seed is the "bayesian" strategy's, too.
         keep: names of layers that stay float32, such as "dense.0".
-        trials, timeout: most trials, and most seconds; 0: any.
+        trials, timeout: most trials, and most seconds; 0: any, but 100 trials of "bayesian", whose most are 1,000.
         epochs, rate_scale, ranges: of "qat", as of ``train``.
         soft: of "qat", the share of the loss that compares with this model's own scores. The labels have the rest.
         progress: a function is called with (done, 0) trials, under "qat" with (done, total) rows, and cancels by
@@ -762,17 +777,16 @@ class Ranker:
         ValueError for rows that give no range or no metric, and for a model that is quantised already. KeyError for an
         unknown layer or column.
         """
-        names = {"auto": (False, False), "static": (False, True), "dynamic": (True, False), "qat": (False, False)}
-        if mode not in names:
-            raise ValueError(f"mode is {mode!r}; it must be one of {', '.join(names)}")
+        modes = ("static", "dynamic", "bf16")
+        if mode not in ("auto", "qat", *modes):
+            raise ValueError(f"mode is {mode!r}; it must be one of auto, {', '.join(modes)}, qat")
         options = {
             "max_drop": float(max_drop),
             "relative": bool(relative),
             "measure": choice("metric", metric, _MEASURES),
             "group": group,
             "k": count("k", k),
-            "leave_static": names[mode][0],
-            "leave_dynamic": names[mode][1],
+            **{f"leave_{name}": mode not in ("auto", "qat", name) for name in modes},
             "strategy": choice("strategy", strategy, _STRATEGIES),
             "calibration": choice("calibration", calibration, _CALIBRATIONS),
             "quantile": float(quantile),
@@ -902,6 +916,18 @@ class Ranker:
             if array.ndim != 2:
                 raise ValueError(f"tensor {name!r} has shape {array.shape}; it must be (rows, columns)")
         return Ranker._of(self._core.with_tensors(given))
+
+    def _with_layers(self, layers: Sequence[GivenLayer]) -> Ranker:
+        """This model of floats with its dense layers in the given numbers."""
+        given: list[tuple[Any, ...]] = []
+        for layer in layers:
+            number = _LAYER_PRECISIONS.index(layer.precision)
+            if layer.codes is None or layer.weight_scales is None:
+                given.append((number,))
+                continue
+            codes, scales = np.ascontiguousarray(layer.codes), np.ascontiguousarray(layer.weight_scales)
+            given.append((number, layer.scale, layer.zero, codes, scales))
+        return Ranker._of(self._core.with_layers(given))
 
     def __repr__(self) -> str:
         info = self._info
