@@ -1,3 +1,4 @@
+#include "cli/coding.h"
 #include "cli/commands.h"
 
 #include "cli/output.h"
@@ -10,14 +11,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC, MODE_BF16 };
-enum { LAYERS_KEPT = 16 };
+enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC, MODE_BF16, MODE_QAT };
+
+/* Of --mode qat: docs/internals/precision.md has what they were measured on. */
+#define QAT_EPOCHS     2
+#define QAT_RATE_SCALE 0.03
+#define QAT_SOFT       0.5
 
 typedef struct quantize_options {
     const char *data, *eval, *output, *group, *keep, *index;
     double max_drop, quantile, timeout;
     int relative, measure, mode, strategy, calibration, symmetric, no_bias_correction, tables;
     size_t k, rows, seed, trials, threads;
+    int ranges; /* -1: not given, as are the numbers below where they are negative */
+    double rate_scale, soft;
+    size_t epochs;
     int progress, json;
 } quantize_options;
 
@@ -34,9 +42,7 @@ typedef struct quantize_state {
     sl_ranker_info info;
     csv_file data, eval;
     lookup lookup;
-    char *keep_text;
-    const char *kept[LAYERS_KEPT];
-    size_t kept_count;
+    kept_layers kept;
     trial_row *trials;
     size_t trial_count, trial_room;
     int out_of_memory;
@@ -56,7 +62,7 @@ static void write_layers(const sl_trial *trial, char *text, size_t size) {
     *text = '\0';
     for (size_t l = 0; l < trial->layers && used < size; l++) {
         sl_precision precision = trial->precisions[l];
-        int is_static = precision == SL_PRECISION_INT8;
+        int is_static = precision == SL_PRECISION_INT8 && trial->calibrations;
         used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", l ? " " : "", precision_name(precision),
                                  is_static ? ":" : "", is_static ? calibration_names[trial->calibrations[l]] : "");
     }
@@ -83,33 +89,12 @@ static void take_trial(void *ctx, const sl_trial *trial) {
  * The search
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Reads "LAYER=f32,LAYER=f32". */
-static int read_keep(quantize_state *state) {
-    const char *keep = state->options->keep;
-    if (!keep) return EXIT_DONE;
-    state->keep_text = allocate(strlen(keep) + 1, 1);
-    if (!state->keep_text) return EXIT_FAILED;
-    memcpy(state->keep_text, keep, strlen(keep) + 1);
-    for (char *at = state->keep_text; at;) {
-        char *next = strchr(at, ','), *equals;
-        if (next) *next++ = '\0';
-        equals = strchr(at, '=');
-        if (!equals || strcmp(equals, "=f32") != 0)
-            return report_usage("--keep is '%s'; give LAYER=f32, several with commas between them", keep);
-        if (state->kept_count == LAYERS_KEPT) return report_usage("--keep names more than %d layers", LAYERS_KEPT);
-        *equals = '\0';
-        state->kept[state->kept_count++] = at;
-        at = next;
-    }
-    return EXIT_DONE;
-}
-
 static sl_quantize_params how_of(quantize_state *state) {
     const quantize_options *options = state->options;
     sl_quantize_params how;
     sl_quantize_params_init(&how);
-    how.keep = state->kept;
-    how.keep_count = state->kept_count;
+    how.keep = state->kept.names;
+    how.keep_count = state->kept.count;
     how.calibration = (sl_calibration)options->calibration;
     if (options->quantile >= 0) how.quantile = options->quantile;
     how.symmetric = options->symmetric;
@@ -121,9 +106,24 @@ static sl_quantize_params how_of(quantize_state *state) {
     return how;
 }
 
+/* The training of --mode qat. MODEL teaches itself. */
+static sl_train_params training_of(const quantize_state *state) {
+    const quantize_options *options = state->options;
+    sl_train_params training;
+    sl_train_params_init(&training);
+    training.threads = options->threads;
+    training.epochs = options->epochs ? options->epochs : QAT_EPOCHS;
+    training.rate_scale = options->rate_scale >= 0 ? options->rate_scale : QAT_RATE_SCALE;
+    training.soft = options->soft >= 0 ? options->soft : QAT_SOFT;
+    if (training.soft > 0) training.teacher = state->ranker;
+    if (options->ranges >= 0) training.ranges = (sl_train_ranges)options->ranges;
+    return training;
+}
+
 static int search(quantize_state *state) {
     const quantize_options *options = state->options;
     const sl_quantize_params how = how_of(state);
+    sl_train_params training = training_of(state);
     progress progress;
     sl_precision_search_params params;
     sl_precision_search_params_init(&params);
@@ -134,9 +134,10 @@ static int search(quantize_state *state) {
     params.group = options->group;
     params.ndcg_k = options->k;
     params.strategy = (sl_strategy)options->strategy;
-    params.leave_static = options->mode != MODE_AUTO && options->mode != MODE_STATIC;
-    params.leave_dynamic = options->mode != MODE_AUTO && options->mode != MODE_DYNAMIC;
-    params.leave_bf16 = options->mode != MODE_AUTO && options->mode != MODE_BF16;
+    int any = options->mode == MODE_AUTO || options->mode == MODE_QAT;
+    params.leave_static = !any && options->mode != MODE_STATIC;
+    params.leave_dynamic = !any && options->mode != MODE_DYNAMIC;
+    params.leave_bf16 = !any && options->mode != MODE_BF16;
     params.trials = options->trials;
     params.timeout_s = options->timeout > 0 ? options->timeout : 0;
     params.threads = options->threads;
@@ -144,8 +145,15 @@ static int search(quantize_state *state) {
     params.trial_ctx = state;
     params.progress = progress_step;
     params.progress_ctx = &progress;
+    training.progress = progress_step;
+    training.progress_ctx = &progress;
+    training.log = report_log(&training.log_ctx);
+    if (options->mode == MODE_QAT) params.training = &training;
     state->report = (sl_precision_search_report){.struct_size = sizeof state->report};
-    progress_begin(&progress, "judging", "trials", 0, options->progress);
+    if (options->mode == MODE_QAT)
+        progress_begin(&progress, "training", "rows", 0, options->progress);
+    else
+        progress_begin(&progress, "judging", "trials", 0, options->progress);
     sl_status status =
         sl_ranker_search_precision(state->ranker, &state->data.rows, options->eval ? &state->eval.rows : NULL, &params,
                                    &state->made, &state->report);
@@ -234,7 +242,10 @@ static void print_text(const quantize_state *state) {
     printf("\n%s: %.5f, %.5f worse than F32 (%s), at %.3f of the dense layers' time\n",
            report->within ? state->options->output : "the best found", report->value, report->drop, error,
            report->cost);
-    if (report->within)
+    if (report->within && state->options->mode == MODE_QAT)
+        printf("%llu bytes, of %llu\n", (unsigned long long)file_size(state->options->output),
+               (unsigned long long)file_size(state->model_path));
+    else if (report->within)
         printf("%s; %llu bytes, of %llu\n",
                report->proved ? "no faster choice is within the bound" : "faster choices were left unjudged",
                (unsigned long long)file_size(state->options->output), (unsigned long long)file_size(state->model_path));
@@ -255,6 +266,10 @@ static int conclude(quantize_state *state) {
         print_text(state);
     status = report_stdout();
     if (status != EXIT_DONE || report->within) return status;
+    if (options->mode == MODE_QAT)
+        return report_failure("the model trained in INT8 is not within the bound, and %s is not written: its drop is "
+                              "%g. Give --max-drop %g to take it, keep a layer in F32, or train longer with --epochs",
+                              options->output, report->drop, report->drop);
     sl_layer_info layer = {.struct_size = sizeof layer, .name = "?"};
     if (report->blame != SIZE_MAX && sl_ranker_get_layer(state->made, report->blame, &layer) != SL_OK) layer.name = "?";
     return report_failure("no model within the bound is faster than F32, and %s is not written: the least drop is %g; "
@@ -267,7 +282,7 @@ static int quantize(quantize_state *state) {
     const char *const inputs[] = {state->model_path, options->data, options->eval ? options->eval : options->data,
                                   options->index, NULL};
     int status = output_check(options->output, inputs);
-    if (status == EXIT_DONE) status = read_keep(state);
+    if (status == EXIT_DONE) status = kept_read(options->keep, &state->kept);
     if (status == EXIT_DONE) status = open_model(state->model_path, &state->ranker, &state->info);
     if (status == EXIT_DONE) status = csv_open(&state->data, options->data, state->info.spec, state->model_path);
     if (status == EXIT_DONE && options->eval)
@@ -285,9 +300,15 @@ static int run_quantize(const command *self, int argc, char **argv) {
                                 .k = 10,
                                 .max_drop = -1,
                                 .quantile = -1,
-                                .timeout = -1};
+                                .timeout = -1,
+                                .ranges = -1,
+                                .rate_scale = -1,
+                                .soft = -1};
     const char *paths[1];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
+    if (options.mode != MODE_QAT &&
+        (options.ranges >= 0 || options.rate_scale >= 0 || options.soft >= 0 || options.epochs))
+        return report_usage("--epochs, --rate-scale, --soft and --ranges need --mode qat");
     quantize_state state = {.options = &options, .model_path = paths[0]};
     int status = quantize(&state);
     sl_ranker_free(state.made);
@@ -296,7 +317,7 @@ static int run_quantize(const command *self, int argc, char **argv) {
     csv_close(&state.eval);
     csv_close(&state.data);
     free(state.trials);
-    free(state.keep_text);
+    kept_free(&state.kept);
     return status;
 }
 
@@ -316,9 +337,17 @@ static const option quantize_table[] = {
      "The metric. default: AUC, or logloss of several classes, or RMSE under squared loss. ndcg needs --group."},
     {0, "group", OPTION_TEXT, "COLUMN", 0, offsetof(quantize_options, group), "The column that groups rows for NDCG."},
     {'k', NULL, OPTION_COUNT, "N", 0, offsetof(quantize_options, k), "Depth of NDCG (default 10)."},
-    {0, "mode", OPTION_WORD, "auto|static|dynamic|bf16", 0, offsetof(quantize_options, mode),
+    {0, "mode", OPTION_WORD, "auto|static|dynamic|bf16|qat", 0, offsetof(quantize_options, mode),
      "static: INT8 with ranges of inputs by calibration; dynamic: INT8 with each row's own ranges; bf16: no INT8; auto "
-     "(default): any of these, a layer."},
+     "(default): any of these, a layer. qat: MODEL trains on with its layers in INT8, on the labels of --data, by its "
+     "own spec."},
+    {0, "epochs", OPTION_COUNT, "N", 0, offsetof(quantize_options, epochs), "Epochs of qat; 0 (default): 2."},
+    {0, "rate-scale", OPTION_REAL, "FACTOR", 0, offsetof(quantize_options, rate_scale),
+     "Multiplies the rates of MODEL's spec in qat (default 0.03)."},
+    {0, "soft", OPTION_REAL, "SHARE", 0, offsetof(quantize_options, soft),
+     "Share of qat's loss that compares with the scores of MODEL, from 0 to 1 (default 0.5). The labels have the "
+     "rest."},
+    OPTION_RANGES(quantize_options, ranges),
     {0, "strategy", OPTION_WORD, "exhaustive|accuracy-aware|basic|mse|bayesian", 0,
      offsetof(quantize_options, strategy),
      "How choices are searched. exhaustive (default) judges all, the fastest first, and proves its result. bayesian "
@@ -338,8 +367,7 @@ static const option quantize_table[] = {
     {0, "rows", OPTION_COUNT, "N", 0, offsetof(quantize_options, rows), "Rows to calibrate on (default 4096)."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed),
      "Seed of their draw, and of bayesian (default 0)."},
-    {0, "keep", OPTION_TEXT, "LAYER=f32", 0, offsetof(quantize_options, keep),
-     "Layers that stay F32, such as dense.0=f32,dense.3=f32."},
+    OPTION_KEEP(quantize_options, keep),
     {0, "timeout", OPTION_REAL, "S", 0, offsetof(quantize_options, timeout),
      "No trial but the first begins after S seconds."},
     {0, "trials", OPTION_COUNT, "N", 0, offsetof(quantize_options, trials),
@@ -356,7 +384,8 @@ const command command_quantize = {
     .summary = "make a model faster and smaller by INT8 and bf16 layers, within an accuracy bound",
     .synopsis =
         "shortlist quantize MODEL --data CSV [--eval CSV] -o OUT [--max-drop X] [--relative] [--metric METRIC] "
-        "[--group COLUMN] [-k N] [--mode MODE] [--strategy STRATEGY] [--calibration WORD] [--quantile SHARE] "
+        "[--group COLUMN] [-k N] [--mode MODE] [--epochs N] [--rate-scale FACTOR] [--soft SHARE] [--ranges WORD] "
+        "[--strategy STRATEGY] [--calibration WORD] [--quantile SHARE] "
         "[--symmetric] [--no-bias-correction] [--tables TYPE] [--rows N] [--seed N] [--keep LAYER=f32] [--timeout S] "
         "[--trials N] [--threads N] [--index INDEX] [--progress] [--json]",
     .description =
@@ -365,9 +394,11 @@ const command command_quantize = {
         "standard error of the drop "
         "tells what the sample of rows could have hidden.\n"
         "Where no choice is within the bound, nothing is written, and the exit status is 1. The message names the "
-        "least drop, and the layer that costs most.\n",
+        "least drop, and the layer that costs most.\n"
+        "With --mode qat there is one choice: all layers in INT8 but those of --keep, trained.\n",
     .examples = "shortlist quantize model.slr --data adult.csv --eval adult_test.csv -o small.slr\n"
-                "shortlist quantize model.slr --data clicks.csv -o small.slr --mode static --max-drop 0.001 --json\n",
+                "shortlist quantize model.slr --data clicks.csv -o small.slr --mode static --max-drop 0.001 --json\n"
+                "shortlist quantize model.slr --data adult.csv --eval adult_test.csv -o small.slr --mode qat\n",
     .operands = operands,
     .options = quantize_table,
     .run = run_quantize,

@@ -130,6 +130,17 @@ typedef enum sl_train_precision {
     SL_TRAIN_AUTO = 4
 } sl_train_precision;
 
+/* Dense layers of the model that training makes.
+ *   F32    floats
+ *   INT8   weights in s8, inputs in u8: quantisation-aware training (arXiv 1712.05877). Forward computes what the model
+ *          in INT8 will, and gradients go straight through the rounding. The model made is quantised */
+typedef enum sl_train_layers { SL_TRAIN_LAYERS_F32 = 0, SL_TRAIN_LAYERS_INT8 = 1 } sl_train_layers;
+
+/* How INT8 layers that train get the ranges of their inputs and the scales of their weights.
+ *   OBSERVED   moving average of each mini-batch's extremes; each output's largest weight
+ *   LEARNED    by gradients, with the weights (arXiv 1902.08153) */
+typedef enum sl_train_ranges { SL_TRAIN_RANGES_OBSERVED = 0, SL_TRAIN_RANGES_LEARNED = 1 } sl_train_ranges;
+
 typedef struct sl_train_params {
     size_t struct_size;
     size_t threads;
@@ -154,6 +165,10 @@ typedef struct sl_train_params {
     double temperature;       /* divides both models' logits in the soft loss: 0.001 to 1000, default 2 */
     double soft;              /* share of the soft loss, 0 to 1; default 0.7; 1: rows need no labels */
     double rate_scale;        /* multiplies the spec's rates; default 1 */
+    sl_train_layers layers;   /* with INT8, precision is F32 */
+    sl_train_ranges ranges;   /* of INT8 */
+    const char *const *keep;  /* names of layers that stay F32, "dense.I" */
+    size_t keep_count;
 } sl_train_params;
 
 SL_API const char *sl_train_precision_name(sl_train_precision precision); /* "bf16"; "?": none */
@@ -172,6 +187,8 @@ typedef struct sl_train_report {
     int emulated;                             /* nonzero: rounded, then multiplied as f32 */
     double loss_scale;                        /* FP16: at the end; else 0 */
     size_t skipped_steps;                     /* FP16: steps whose gradients overflowed, earlier calls' too */
+    sl_train_layers layers;
+    sl_train_ranges ranges;
 } sl_train_report;
 
 /* Trains a model. A deep part needs oneDNN. spec is JSON text (docs/SPEC.md). train is read twice and kept encoded, 4
@@ -184,7 +201,12 @@ typedef struct sl_train_report {
  * third time, by the teacher's columns. The teacher has the same loss and classes, else SL_EINVAL. The loss of a row is
  * (1 - soft) times that of its label and soft * temperature^2 times the cross entropy with the teacher's probabilities.
  * Under squared loss the latter is the squared distance from the teacher's value, without temperature. With soft 1,
- * neither labels nor weights are read, and validation compares with the teacher. */
+ * neither labels nor weights are read, and validation compares with the teacher.
+ *
+ * With layers INT8, the layers are in INT8 from the first step where there is an init, else after a tenth of the steps.
+ * Their ranges begin by calibration on up to 4,096 training rows. Validation judges the model in INT8. Errors:
+ * SL_EINVAL (no deep part, every layer kept, all inputs of a layer 0), SL_ENOTFOUND (a layer's name), SL_EVALUE (inputs
+ * of a layer that are not finite). */
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
@@ -457,7 +479,7 @@ typedef struct sl_trial {
     size_t number; /* from 1 */
     size_t layers;
     const sl_precision *precisions;
-    const sl_calibration *calibrations; /* of INT8 layers */
+    const sl_calibration *calibrations; /* of INT8 layers; NULL: they were trained */
     double value, drop;                 /* the measure, and how much worse than F32 it is */
     double cost;                        /* modelled time of the dense layers over that of F32 */
     int within;                         /* nonzero: drop is at most max_drop */
@@ -485,6 +507,10 @@ typedef struct sl_precision_search_params {
     sl_progress_fn progress; /* in trials; the total is not known ahead, and is 0 */
     void *progress_ctx;
     int leave_bf16; /* nonzero: no layer is BF16 */
+    /* Judges one choice, which it trains: the ranker goes on on `rows` as sl_ranker_train does with layers in INT8, by
+     * its own spec. Of `quantize` keep, tables, lookup and allocator count; strategy, trials and progress do not. The
+     * training's init is NULL; its teacher may be the ranker itself. NULL (default): no choice trains */
+    const sl_train_params *training;
 } sl_precision_search_params;
 SL_API void sl_precision_search_params_init_sized(sl_precision_search_params *params, size_t struct_size);
 #define sl_precision_search_params_init(params) sl_precision_search_params_init_sized((params), sizeof *(params))

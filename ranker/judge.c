@@ -372,27 +372,42 @@ static sl_status jackknife(const sl_judge *judge, const float *first, const floa
     return SL_OK;
 }
 
+/* The jackknife with room of its own. */
+static sl_status error_of(const sl_judge *judge, const float *first, const float *second, double *out) {
+    size_t rows = judge->rows.rows, outputs = judge->ranker->features->outputs;
+    size_t bytes = rows * ((outputs + 2) * sizeof(float) + sizeof(uint64_t));
+    void *block;
+    SL_TRY(sl_mem_alloc(&judge->allocator, bytes, &block));
+    left room = {.groups = block};
+    room.scores = (float *)(void *)(room.groups + rows);
+    room.labels = room.scores + rows * outputs;
+    room.weights = room.labels + rows;
+    sl_status status = jackknife(judge, first, second, &room, out);
+    sl_mem_free(&judge->allocator, block, bytes);
+    return status;
+}
+
+sl_status sl_judge_compare(const sl_judge *judge, const float *first, const float *second, double values[2],
+                           double *error) {
+    const scored one = all_rows(judge, first), other = all_rows(judge, second);
+    SL_TRY(measure(judge, &one, &values[0]));
+    SL_TRY(measure(judge, &other, &values[1]));
+    return error_of(judge, first, second, error);
+}
+
 sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out) {
     const sl_judge *judge = second->judge;
-    size_t rows = judge->rows.rows, outputs = judge->ranker->features->outputs, sizes[2] = {0};
-    size_t bytes = rows * ((outputs + 2) * sizeof(float) + sizeof(uint64_t));
+    size_t sizes[2] = {0};
     float *scores[2] = {NULL};
     double value;
-    void *block = NULL;
     sl_progress silent;
     sl_status status;
     sl_progress_start(&silent, NULL, NULL, 0);
     SL_TRY_GOTO(judge_all(first->judge, first->set, &silent, &value, &scores[0], &sizes[0]), done);
     SL_TRY_GOTO(judge_all(second->judge, second->set, &silent, &value, &scores[1], &sizes[1]), done);
-    SL_TRY_GOTO(sl_mem_alloc(&judge->allocator, bytes, &block), done);
-    left room = {.groups = block};
-    room.scores = (float *)(void *)(room.groups + rows);
-    room.labels = room.scores + rows * outputs;
-    room.weights = room.labels + rows;
-    status = jackknife(judge, scores[0], scores[1], &room, out);
+    status = error_of(judge, scores[0], scores[1], out);
 done:
     for (size_t i = 0; i < 2; i++)
         sl_mem_free(&judge->allocator, scores[i], sizes[i] * sizeof(float));
-    sl_mem_free(&judge->allocator, block, bytes);
     return status;
 }

@@ -53,6 +53,10 @@ size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size
  * combinations. Errors: SL_ENOMEM, SL_ECANCELED, as of measuring. */
 sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values);
 
+/* The measures of two models' scores of the rows, (rows, outputs), and the standard error of their difference. */
+sl_status sl_judge_compare(const sl_judge *judge, const float *first, const float *second, double values[2],
+                           double *error);
+
 /* A combination of one judge. */
 typedef struct sl_judged {
     const sl_judge *judge;

@@ -1,6 +1,6 @@
 /* The search for the fastest precisions within an accuracy bound. docs/internals/precision.md describes it. */
 #include "base/params.h"
-#include "ranker/judge.h"
+#include "ranker/quantise_aware.h"
 #include "ranker/search_bayesian.h"
 
 #include <math.h>
@@ -153,7 +153,7 @@ static int note_trial(search *s, const size_t *options, double value) {
                       .number = ++s->trials,
                       .layers = s->layers,
                       .precisions = precisions,
-                      .calibrations = found,
+                      .calibrations = s->params->training ? NULL : found,
                       .value = value,
                       .drop = drop_of(s, value),
                       .cost = share_of(s, options)};
@@ -588,12 +588,51 @@ static sl_status measure_base(search *s, const sl_ranker *given, const sl_rows *
     return check_value(s, s->base_value);
 }
 
+static sl_status check_base(const search *s) {
+    if (!s->params->relative || s->base_value != 0) return SL_OK;
+    return sl_fail(SL_EINVAL, "the measure of F32 is 0, and max_drop is a share of it; give it without relative");
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * One choice, trained
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Judges the one choice that training makes: all layers in INT8 but those that are kept. */
+static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows, const sl_rows *eval,
+                           sl_precision_search_report *report, sl_ranker **out) {
+    const sl_quantize_params *how = &s->quantize;
+    size_t options[SL_MAX_LAYERS];
+    sl_layer_info layer = {.struct_size = sizeof layer};
+    double values[2];
+    SL_TRY(sl_judge_read(&s->judge, eval ? eval : rows, s->params->group, how->lookup, how->lookup_ctx));
+    SL_TRY(sl_quantise_aware(base, rows, s->params->training, how, out));
+    SL_TRY(sl_compare_rankers(&s->judge, *out, values, &report->drop_error));
+    for (size_t i = 0; i < 2; i++)
+        SL_TRY(check_value(s, values[i]));
+    for (size_t l = 0; l < s->layers; l++) {
+        SL_TRY(sl_ranker_get_layer(*out, l, &layer));
+        options[l] = layer.precision == SL_PRECISION_F32 ? FLOATS : STATIC;
+    }
+    s->base_value = values[0];
+    SL_TRY(check_base(s));
+    note_trial(s, options, values[1]);
+    report->base_value = values[0];
+    report->rows = s->judge.rows.rows;
+    report->trials = s->trials;
+    report->value = s->best_value;
+    report->drop = s->best_drop;
+    report->cost = s->best_cost;
+    report->within = s->best_within;
+    if (s->params->relative) report->drop_error /= fabs(s->base_value);
+    report->seconds = seconds_since(&s->start);
+    return SL_OK;
+}
+
 static sl_status run(search *s, const sl_ranker *given, const sl_rows *rows, const sl_rows *eval,
                      sl_precision_search_report *report, sl_ranker **out) {
     SL_TRY(prepare(s, rows, eval));
     SL_TRY(measure_base(s, given, eval ? eval : rows));
-    if (s->params->relative && s->base_value == 0)
-        return sl_fail(SL_EINVAL, "the measure of F32 is 0, and max_drop is a share of it; give it without relative");
+    SL_TRY(check_base(s));
     report->base_value = s->base_value;
     report->rows = s->judge.rows.rows;
     if (s->params->strategy == SL_STRATEGY_EXHAUSTIVE)
@@ -626,7 +665,8 @@ sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *row
     sl_quantize_params_init(&s.quantize);
     SL_TRY(sl_params_in(&s.quantize, sizeof s.quantize, mine.quantize, "sl_quantize_params_init"));
     SL_TRY(sl_layer_choices(ranker, &s.quantize, choices));
-    SL_TRY(sl_ranker_with_table_type(ranker, s.quantize.tables, &smaller));
+    /* Tables that train are floats, and get their codes at the end. */
+    SL_TRY(sl_ranker_with_table_type(ranker, mine.training ? SL_TABLE_F32 : s.quantize.tables, &smaller));
     s.ranker = smaller ? smaller : ranker;
     clock_gettime(CLOCK_MONOTONIC, &s.start);
     s.allocator = sl_allocator_of(s.quantize.allocator);
@@ -636,7 +676,8 @@ sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *row
                          .ndcg_k = mine.ndcg_k,
                          .threads = sl_thread_count(mine.threads)};
     sl_progress_start(&s.progress, mine.progress, mine.progress_ctx, 0);
-    sl_status status = run(&s, ranker, rows, eval, &found, out);
+    sl_status status =
+        mine.training ? run_aware(&s, ranker, rows, eval, &found, out) : run(&s, ranker, rows, eval, &found, out);
     sl_judge_free(&s.judge);
     if (s.base.ranker) sl_judge_free(&s.base);
     sl_calibrated_free(&s.calibrated);

@@ -70,6 +70,8 @@ static sl_status read_all_params(pruning *p, const sl_prune_params *params, cons
     SL_TRY(sl_train_read_params(training, &p->training));
     if (p->training.init)
         return sl_fail(SL_EINVAL, "training has a model to begin with; it is the pruned one, so leave init at NULL");
+    if (p->training.layers != SL_TRAIN_LAYERS_F32)
+        return sl_fail(SL_EINVAL, "training is of layers in INT8; prune in F32, and quantise the pruned model");
     if (!p->ranker->shape.layers)
         return sl_fail(SL_EINVAL, "the model has no deep part; its wide part becomes sparse by \"wide.l1\"");
     SL_TRY(sl_start_check_floats(p->ranker));

@@ -30,7 +30,7 @@ const char *sl_layer_name(size_t layer) {
     return layer_names[layer];
 }
 
-static sl_status find_layer(const sl_net_shape *shape, const char *name, size_t *out) {
+sl_status sl_layer_find(const sl_net_shape *shape, const char *name, size_t *out) {
     for (size_t l = 0; name && l < shape->layers; l++) {
         *out = l;
         if (strcmp(layer_names[l], name) == 0) return SL_OK;
@@ -80,7 +80,7 @@ sl_status sl_layer_choices(const sl_ranker *ranker, const sl_quantize_params *pa
     }
     for (size_t i = 0; i < params->keep_count; i++) {
         size_t layer = 0;
-        SL_TRY(find_layer(shape, params->keep[i], &layer));
+        SL_TRY(sl_layer_find(shape, params->keep[i], &layer));
         choices[layer].type = SL_LAYER_F32;
     }
     return SL_OK;

@@ -106,8 +106,7 @@ static double clip_error(const float *weights, size_t in, size_t stride, float s
     return error;
 }
 
-/* The scale of one output's weights, a column. */
-static float column_scale(const float *weights, size_t in, size_t stride, int by_error) {
+float sl_column_scale(const float *weights, size_t in, size_t stride, int by_error) {
     float most = 0, best;
     for (size_t i = 0; i < in; i++)
         most = fabsf(weights[i * stride]) > most ? fabsf(weights[i * stride]) : most;
@@ -127,7 +126,7 @@ static float column_scale(const float *weights, size_t in, size_t stride, int by
 
 static void code_weights(const float *weights, const sl_coded_layer *to, size_t in, size_t out, int by_error) {
     for (size_t o = 0; o < out; o++) {
-        to->scales[o] = column_scale(weights + o, in, out, by_error);
+        to->scales[o] = sl_column_scale(weights + o, in, out, by_error);
         for (size_t i = 0; i < in; i++)
             to->codes[i * out + o] = weight_code(weights[i * out + o], to->scales[o]);
     }

@@ -105,6 +105,56 @@ class Quantize(RankingTest):
         self.assertRegex(done.stderr, r"least drop is \S+; layer dense\.\d alone drops .* --max-drop")
         self.assertEqual(self.snapshot(), before)
 
+    def test_quantises_by_training(self):
+        for ranges in ("observed", "learned"):
+            told = self.quantize("--mode", "qat", "--epochs", 1, "--ranges", ranges, "--max-drop", 0.05, "--keep",
+                                 "dense.1=f32", "--tables", "i8")
+            self.assertTrue(told["within"] and not told["proved"])
+            self.assertEqual((told["rows"], told["trials"], told["output"]), (700, 1, "q.slr"))
+            self.assertEqual(told["table"][0]["layers"], "int8 f32 int8")
+            self.assertAlmostEqual(told["drop"], told["base_value"] - told["value"], delta=1e-7)
+            self.assertGreater(told["drop_error"], 0)
+            for name, value in (("m.slr", "base_value"), ("q.slr", "value")):
+                self.assertAlmostEqual(self.run_json("evaluate", name, "test.csv")["auc"], told[value], delta=1e-7)
+            self.assertEqual(self.run_json("info", "q.slr")["dense_layers"], told["dense_layers"])
+            self.run_ok("check", "q.slr")
+        out = self.run_ok("quantize", "m.slr", "--data", "clicks.csv", "-o", "r.slr", "--mode", "qat", "--soft", 0,
+                          "--max-drop", 0.5)
+        self.assertRegex(out, r"1 trials on .*\n.*\n.*\n.* int8 int8 int8\n")
+        # Rates that take the model far away from what it was.
+        before = self.snapshot()
+        done = self.start("quantize", "m.slr", "--data", "clicks.csv", "--eval", "test.csv", "-o", "z.slr", "--mode",
+                          "qat", "--max-drop", 0, "--soft", 0, "--rate-scale", 1000, "--epochs", 1)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"its drop is \S+\. Give --max-drop|not finite")
+        self.assertEqual(self.snapshot(), before)
+        self.run_bad(2, "quantize", "m.slr", "--data", "clicks.csv", "-o", "z.slr", "--epochs", 2,
+                     says=["need --mode qat"])
+        self.run_bad(1, "quantize", "q.slr", "--data", "clicks.csv", "-o", "z.slr", "--mode", "qat",
+                     says=["quantised already"])
+
+    def test_trains_in_int8(self):
+        train = ("train", "spec.json", "clicks.csv", "-o", "t.slr", "--valid", "test.csv", "--threads", 1, "--epochs",
+                 2)
+        self.assertEqual(self.run_json(*train)["layers"], "f32")
+        told = self.run_json(*train, "--layers", "int8", "--ranges", "learned", "--keep", "dense.0=f32",
+                             "--checkpoint", "state.slr")
+        self.assertEqual((told["layers"], told["ranges"]), ("int8", "learned"))
+        self.assertAlmostEqual(self.run_json("evaluate", "t.slr", "test.csv")["auc"], told["auc"], delta=1e-5)
+        self.assertEqual([layer["precision"] for layer in self.run_json("info", "t.slr")["dense_layers"]],
+                         ["f32", "int8", "int8"])
+        self.run_ok("check", "state.slr")
+        self.assertIn("layers in INT8, ranges observed", self.run_ok(*train, "--layers", "int8", "--init", "m.slr"))
+        resumed = (*train, "--checkpoint", "state.slr", "--resume")
+        self.run_bad(1, *resumed, says=["a training with layers in INT8"])
+        self.run_bad(1, *resumed, "--layers", "int8", says=["learned ranges"])
+        self.run_bad(2, *train, "--ranges", "learned", says=["--ranges needs --layers int8"])
+        self.run_bad(2, *train, "--keep", "dense.0=f32", says=["--keep needs --layers int8"])
+        self.run_bad(1, *train, "--layers", "int8", "--precision", "bf16", says=["leave precision bf16 out"])
+        self.run_bad(1, *train, "--layers", "int8", "--keep", "dense.9=f32", says=["no layer 'dense.9'"])
+        self.run_bad(1, "train", "spec.json", "clicks.csv", "-o", "u.slr", "--init", "t.slr",
+                     says=["the model is quantised"])
+
     def test_bad_input(self):
         self.quantize("--max-drop", 0.5, "--trials", 1)
         run = ("quantize", "m.slr", "--data", "clicks.csv", "-o", "z.slr")

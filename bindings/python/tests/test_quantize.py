@@ -124,9 +124,46 @@ def test_what_is_refused(ranker, rows):
         ranker.quantize(rows, keep=["dense.3"])
     with pytest.raises(TypeError, match="keep"):
         ranker.quantize(rows, keep="dense.0")
-    for wrong in ({"metric": "ndcg"}, {"mode": "qat"}, {"strategy": "random"}, {"calibration": "kl"},
-                  {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}):
+    for wrong in ({"metric": "ndcg"}, {"mode": "trained"}, {"strategy": "random"}, {"calibration": "kl"},
+                  {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}, {"ranges": "known", "mode": "qat"}):
         with pytest.raises(ValueError):
             ranker.quantize(rows, **wrong)
     with pytest.raises(KeyError):
         ranker.quantize(rows, metric="ndcg", group="nothing")
+
+
+def test_layers_train_in_int8(rows, tmp_path):
+    held_out = clicks(seed=2)
+    exact = shortlist.Ranker.train(SPEC, rows, epochs=3, seed=1)
+    assert exact.report.layers == "f32" and exact.report.ranges is None
+    for ranges in ("observed", "learned"):
+        made = shortlist.Ranker.train(SPEC, rows, held_out, epochs=3, seed=1, layers="int8", ranges=ranges,
+                                      keep=["dense.1"])
+        assert (made.report.layers, made.report.ranges) == ("int8", ranges)
+        assert [layer.precision for layer in made.layers] == ["int8", "f32", "int8"]
+        assert made.evaluate(held_out).auc == pytest.approx(made.report.valid_auc, abs=1e-5)
+        assert made.report.valid_auc > exact.evaluate(held_out).auc - 0.01
+    made.save(tmp_path / "m.slr")
+    assert (shortlist.Ranker.open(tmp_path / "m.slr").predict(rows) == made.predict(rows)).all()
+    with pytest.raises(ValueError, match="ranges are of layers"):
+        shortlist.Ranker.train(SPEC, rows, ranges="learned")
+    with pytest.raises(ValueError, match="layers"):
+        shortlist.Ranker.train(SPEC, rows, layers="int4")
+    with pytest.raises(KeyError, match="dense.7"):
+        shortlist.Ranker.train(SPEC, rows, layers="int8", keep=["dense.7"])
+
+
+@pytest.mark.parametrize("ranges", ["observed", "learned"])
+def test_quantised_by_training(rows, ranges):
+    held_out, told = clicks(seed=2), []
+    exact = shortlist.Ranker.train(SPEC, rows, epochs=3, seed=1)
+    made, report = exact.quantize(rows, held_out, mode="qat", ranges=ranges, epochs=1, max_drop=0.01,
+                                  progress=lambda done, total: told.append((done, total)))
+    assert report.within and report.rows == N and report.cost < 0.6 and len(report.trials) == 1
+    assert report.base_value == pytest.approx(exact.evaluate(held_out).auc, abs=1e-9)
+    assert report.value == pytest.approx(made.evaluate(held_out).auc, abs=1e-9)
+    assert report.trials[0].calibrations == (None, None, None)
+    assert all(layer.precision == "int8" for layer in made.layers)
+    assert told[-1][0] == told[-1][1] > 0
+    with pytest.raises(ValueError, match="quantised"):
+        made.quantize(rows, mode="qat")

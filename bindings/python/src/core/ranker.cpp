@@ -43,6 +43,24 @@ struct Trials {
     }
 };
 
+// Names of layers that stay floats, in a list of Python's.
+class Kept {
+  public:
+    // The list has to outlive it.
+    explicit Kept(nb::handle list) {
+        for (nb::handle name : nb::cast<nb::list>(list))
+            pointers_.push_back(text_of(name, "a layer's name in keep"));
+    }
+
+    template <class Params> void attach(Params &params) const {
+        params.keep = pointers_.data();
+        params.keep_count = pointers_.size();
+    }
+
+  private:
+    std::vector<const char *> pointers_;
+};
+
 struct FreeRanker {
     void operator()(sl_ranker *ranker) const {
         sl_ranker_free(ranker);
@@ -89,6 +107,8 @@ static sl_train_params train_params(nb::dict options) {
     params.temperature = nb::cast<double>(options["temperature"]);
     params.soft = nb::cast<double>(options["soft"]);
     params.rate_scale = nb::cast<double>(options["rate_scale"]);
+    params.layers = static_cast<sl_train_layers>(nb::cast<int>(options["layers"]));
+    params.ranges = static_cast<sl_train_ranges>(nb::cast<int>(options["ranges"]));
     return params;
 }
 
@@ -142,7 +162,9 @@ nb::tuple Ranker::train(nb::str spec, nb::handle rows, nb::handle valid, nb::dic
     Progress progress(function);
     Lookup find(lookup, progress);
     Epochs epochs(on_epoch, progress);
+    Kept kept(options["keep"]);
     sl_train_params params = train_params(options);
+    kept.attach(params);
     find.attach(params);
     epochs.attach(params);
     progress.attach(params);
@@ -348,14 +370,11 @@ nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, n
     Progress progress(function);
     Lookup find(lookup, progress);
     Trials trials{nb::list(), progress};
-    std::vector<const char *> kept;
-    for (nb::handle name : nb::cast<nb::list>(options["keep"]))
-        kept.push_back(text_of(name, "a layer's name in keep"));
-    nb::object group = options["group"];
+    Kept kept(options["keep"]);
+    nb::object group = options["group"], training = options["training"];
     sl_quantize_params how;
     sl_quantize_params_init(&how);
-    how.keep = kept.data();
-    how.keep_count = kept.size();
+    kept.attach(how);
     how.calibration = static_cast<sl_calibration>(nb::cast<int>(options["calibration"]));
     how.quantile = nb::cast<double>(options["quantile"]);
     how.symmetric = nb::cast<bool>(options["symmetric"]);
@@ -382,6 +401,12 @@ nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, n
     params.trial = Trials::take;
     params.trial_ctx = &trials;
     progress.attach(params);
+    sl_train_params trained{};
+    if (!training.is_none()) {
+        trained = train_params(nb::borrow<nb::dict>(training));
+        progress.attach(trained);
+        params.training = &trained;
+    }
     sl_precision_search_report report{};
     report.struct_size = sizeof report;
     sl_ranker *made = nullptr;

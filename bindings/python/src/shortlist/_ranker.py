@@ -44,6 +44,19 @@ def _precision_number(precision: Precision | None) -> int:
     return 1 + _PRECISIONS.index(precision)
 
 
+Ranges = Literal["observed", "learned"]
+"""How layers in INT8 that train get the ranges of their inputs and the scales of their weights."""
+
+_RANGES = {"observed": 0, "learned": 1}
+_LAYERS = {"f32": 0, "int8": 1}
+
+
+def _names(keep: Sequence[str]) -> list[str]:
+    if isinstance(keep, str):
+        raise TypeError("keep must be a list of layers' names, not one text")
+    return list(keep)
+
+
 @dataclass(frozen=True)
 class Epoch:
     """Results of one epoch of a training.
@@ -77,6 +90,7 @@ class TrainReport:
     emulated: whether the products were of rounded numbers, in f32, because the machine lacks the instructions.
     loss_scale: under fp16, the scale at the end; else None.
     skipped_steps: under fp16, steps whose gradients overflowed, those before a resumption too.
+    layers, ranges: the dense layers' numbers, and how those of INT8 were ranged; None for "f32".
     """
 
     rows: int
@@ -94,6 +108,8 @@ class TrainReport:
     emulated: bool
     loss_scale: float | None
     skipped_steps: int
+    layers: Literal["f32", "int8"]
+    ranges: Ranges | None
 
 
 @dataclass(frozen=True)
@@ -380,7 +396,12 @@ def _train_options(
     resume: bool,
     precision: Precision | None = None,
     loss_scale: float | None = None,
+    layers: str = "f32",
+    ranges: str | None = None,
+    keep: Sequence[str] = (),
 ) -> dict[str, Any]:
+    if layers != "int8" and ranges is not None:
+        raise ValueError('ranges are of layers="int8"')
     return {
         "threads": count("threads", threads),
         "epochs": 0 if epochs is None else count("epochs", epochs),
@@ -390,6 +411,9 @@ def _train_options(
         "resume": bool(resume),
         "precision": _precision_number(precision),
         "loss_scale": 0.0 if loss_scale is None else float(loss_scale),
+        "layers": choice("layers", layers, _LAYERS),
+        "ranges": choice("ranges", "observed" if ranges is None else ranges, _RANGES),
+        "keep": _names(keep),
     }
 
 
@@ -488,6 +512,9 @@ class Ranker:
         temperature: float = 2,
         soft: float = 0.7,
         rate_scale: float = 1,
+        layers: Literal["f32", "int8"] = "f32",
+        ranges: Ranges | None = None,
+        keep: Sequence[str] = (),
         lookup: Lookup | None = None,
         progress: Progress = False,
         on_epoch: Callable[[Epoch], object] | None = None,
@@ -512,6 +539,11 @@ class Ranker:
         temperature: divides the logits of both models in the soft loss; 0.001 to 1000.
         soft: share of the teacher's loss, 0 to 1. With 1, data needs no labels.
         rate_scale: multiplies the spec's rates.
+        layers: "int8" trains the dense layers as the INT8 layers that the model then has (arXiv 1712.05877). With init
+            they are in INT8 from the first step, else after a tenth of the steps.
+        ranges: of INT8 layers. "observed" (also None) is a moving average of each mini-batch's extremes. "learned"
+            trains them with the weights (arXiv 1902.08153).
+        keep: names of layers that stay float32, such as "dense.0".
         lookup: vectors for vector features whose column holds ids: a function of (feature, id), or an Index.
         progress: True shows a bar. A function is called with (done, total) rows and cancels by returning True.
         on_epoch: function called with every Epoch. An exception from the function ends the training.
@@ -526,7 +558,9 @@ class Ranker:
             text = init.spec_text
         else:
             raise TypeError("spec is None; give a spec, or a model to begin with as init")
-        options = _train_options(threads, epochs, seed, checkpoint, checkpoint_steps, resume, precision, loss_scale)
+        options = _train_options(
+            threads, epochs, seed, checkpoint, checkpoint_steps, resume, precision, loss_scale, layers, ranges, keep
+        )
         options |= _teaching(init, teacher, temperature, soft, rate_scale)
         rows = source(data, text)
         held_out = None if valid is None else source(valid, text)
@@ -696,7 +730,7 @@ class Ranker:
         metric: Literal["default", "auc", "logloss", "ndcg", "rmse"] = "default",
         group: str | None = None,
         k: int = 10,
-        mode: Literal["auto", "static", "dynamic", "bf16"] = "auto",
+        mode: Literal["auto", "static", "dynamic", "bf16", "qat"] = "auto",
         strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse", "bayesian"] = "exhaustive",
         calibration: Literal["minmax", "quantile", "entropy", "mse"] = "mse",
         quantile: float = 1e-4,
@@ -708,6 +742,10 @@ class Ranker:
         keep: Sequence[str] = (),
         trials: int = 0,
         timeout: float = 0.0,
+        epochs: int = 2,
+        rate_scale: float = 0.03,
+        soft: float = 0.5,
+        ranges: Ranges = "observed",
         threads: int = 0,
         lookup: Lookup | None = None,
         progress: Progress = False,
@@ -719,7 +757,8 @@ class Ranker:
         max_drop: how much worse than this model the metric may be; relative: as a share of its value.
         metric: "default" is AUC, or logloss of several classes, or RMSE under squared loss. "ndcg", at k, needs group.
         mode: INT8 with ranges of inputs by calibration ("static") or by each row's own values ("dynamic"), "bf16" alone,
-        or any of these a layer ("auto").
+            or any of these a layer ("auto"). "qat" trains this model on with its layers in INT8, on data's labels, by its
+            own spec; there is one choice then.
         strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result.
         "bayesian" judges the choice of the largest expected improvement, with every calibration, by the seed. The others
         begin with all layers in INT8 of the one calibration, and take layers back to float32.
@@ -729,24 +768,25 @@ class Ranker:
         rows, seed: how many rows calibration draws, and which. The seed is the "bayesian" strategy's, too.
         keep: names of layers that stay float32, such as "dense.0".
         trials, timeout: most trials, and most seconds; 0: any, but 100 trials of "bayesian", whose most are 1,000.
-        progress: a function is called with (done, 0) trials and cancels by returning True.
+        epochs, rate_scale, ranges: of "qat", as of ``train``.
+        soft: of "qat", the share of the loss that compares with this model's own scores. The labels have the rest.
+        progress: a function is called with (done, 0) trials, under "qat" with (done, total) rows, and cancels by
+            returning True.
 
         Where no choice is within the bound, the model of the least drop is returned, and ``report.within`` is False.
         ValueError for rows that give no range or no metric, and for a model that is quantised already. KeyError for an
         unknown layer or column.
         """
-        if isinstance(keep, str):
-            raise TypeError("keep must be a list of layers' names, not one text")
         modes = ("static", "dynamic", "bf16")
-        if mode not in ("auto", *modes):
-            raise ValueError(f"mode is {mode!r}; it must be one of auto, {', '.join(modes)}")
+        if mode not in ("auto", "qat", *modes):
+            raise ValueError(f"mode is {mode!r}; it must be one of auto, {', '.join(modes)}, qat")
         options = {
             "max_drop": float(max_drop),
             "relative": bool(relative),
             "measure": choice("metric", metric, _MEASURES),
             "group": group,
             "k": count("k", k),
-            **{f"leave_{name}": mode not in ("auto", name) for name in modes},
+            **{f"leave_{name}": mode not in ("auto", "qat", name) for name in modes},
             "strategy": choice("strategy", strategy, _STRATEGIES),
             "calibration": choice("calibration", calibration, _CALIBRATIONS),
             "quantile": float(quantile),
@@ -755,14 +795,18 @@ class Ranker:
             "tables": choice("tables", tables, _TABLES),
             "rows": count("rows", rows),
             "seed": count("seed", seed, 2**64),
-            "keep": list(keep),
+            "keep": _names(keep),
             "trials": count("trials", trials),
             "timeout": float(timeout),
             "threads": count("threads", threads),
+            "training": None,
         }
+        if mode == "qat":
+            training = _train_options(threads, epochs, None, None, 0, False, layers="int8", ranges=ranges)
+            options["training"] = training | _teaching(None, self if soft > 0 else None, 2, soft, rate_scale)
         given = source(data, self.spec_text, group=None if eval is not None else group)
         measured = None if eval is None else source(eval, self.spec_text, group=group)
-        with shown(progress, "judging", "trials") as tell:
+        with shown(progress, *(("training", "rows") if mode == "qat" else ("judging", "trials"))) as tell:
             core, report, judged = self._core.quantize(given, measured, options, _finder(lookup), tell)
         found = QuantizeReport(**report, trials=tuple(Trial(**trial) for trial in judged))
         return Quantized(Ranker._of(core), found)
