@@ -269,6 +269,40 @@ START_TEST(slower_layers_are_no_result) {
 }
 END_TEST
 
+/* A source that has a row less at each reading. */
+typedef struct shrinking {
+    const sl_rows *of;
+    size_t readings;
+} shrinking;
+
+static sl_status shrink_next(void *ctx, size_t max_rows, sl_table *block) {
+    shrinking *source = ctx;
+    sl_status status = source->of->next(source->of->ctx, max_rows, block);
+    if (block->rows > source->readings) block->rows -= source->readings;
+    return status;
+}
+
+static sl_status shrink_rewind(void *ctx) {
+    shrinking *source = ctx;
+    source->readings++;
+    return source->of->rewind(source->of->ctx);
+}
+
+START_TEST(rows_that_change_are_refused) {
+    sl_ranker *model = make(CLICK, nets[1]), *made;
+    shrinking source = {&rows.source, 0};
+    const sl_rows fewer = {sizeof fewer, &source, shrink_next, shrink_rewind};
+    sl_precision_search_params params = within(1);
+    sl_quantize_params how;
+    sl_quantize_params_init(&how);
+    how.tables = SL_TABLE_I8;
+    params.quantize = &how;
+    fails(sl_ranker_search_precision(model, &rows.source, &fewer, &params, &made, NULL), SL_EVALUE, "another reading");
+    ck_assert_ptr_null(made);
+    sl_ranker_free(model);
+}
+END_TEST
+
 START_TEST(a_search_tries_something) {
     sl_ranker *model = make(CLICK, nets[1]), *made;
     for (int strategy = SL_STRATEGY_EXHAUSTIVE; strategy <= SL_STRATEGY_MSE; strategy++) {
@@ -397,6 +431,7 @@ int main(void) {
     tcase_add_loop_test(tests, no_faster_choice_is_within, 0, sizeof nets / sizeof *nets);
     tcase_add_test(tests, parts_of_a_set_are_the_set);
     tcase_add_test(tests, slower_layers_are_no_result);
+    tcase_add_test(tests, rows_that_change_are_refused);
     tcase_add_test(tests, a_search_tries_something);
     tcase_add_test(tests, no_share_of_nothing);
     tcase_add_loop_test(tests, the_error_is_that_of_a_mean, SL_TABLE_F32, SL_TABLE_I4 + 1);
