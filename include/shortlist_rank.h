@@ -355,7 +355,8 @@ typedef struct sl_tensor {
     size_t rows, columns; /* a vector has 1 row */
 } sl_tensor;
 /* A coded embedding is decoded at its first sl_ranker_get_tensor, and the floats are kept (SL_ENOMEM). In
- * sl_ranker_with_tensors, it becomes floats where other weights are given, and keeps its codes elsewhere. */
+ * sl_ranker_with_tensors, it becomes floats where other weights are given, and keeps its codes elsewhere. So does a
+ * layer in INT8, of whose weights and biases either is given. */
 SL_API size_t sl_ranker_tensor_count(const sl_ranker *ranker);
 SL_API SL_MUST_USE sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out);
 /* Copies base with other weights. Errors: SL_ENOTFOUND (a name), SL_EDIM (a shape), SL_EVALUE (not finite). */
@@ -420,7 +421,7 @@ typedef struct sl_quantize_params {
     int symmetric;              /* nonzero: the middle code stands for 0. Default 0: any code may */
     int bias_correction;        /* nonzero (default): biases make up for the mean error of each output */
     sl_table_type tables;       /* of all embedding tables; default SL_TABLE_F32: as they are */
-    size_t rows;                /* to calibrate on, drawn from the source; default 4096 */
+    size_t rows;                /* drawn to calibrate on; default 4096. All layers' inputs are kept of them */
     uint64_t seed;              /* of the draw */
     sl_lookup_fn lookup;
     void *lookup_ctx;

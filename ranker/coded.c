@@ -92,6 +92,33 @@ sl_status sl_coded_copy(const sl_coded *from, const sl_net_shape *shape, const s
     return SL_OK;
 }
 
+sl_status sl_coded_with_floats(const sl_coded *from, const sl_net_shape *shape, const int *as_floats,
+                               const float *dense, const sl_allocator *allocator, sl_coded *out) {
+    sl_layer_type types[SL_MAX_LAYERS];
+    sl_int8_range inputs[SL_MAX_LAYERS];
+    int in_codes = 0;
+    *out = (sl_coded){.block = NULL};
+    for (size_t l = 0; from->block && l < shape->layers; l++) {
+        types[l] = as_floats[l] ? SL_LAYER_F32 : from->layers[l].type;
+        inputs[l] = from->layers[l].input;
+        in_codes |= types[l] != SL_LAYER_F32;
+    }
+    if (!in_codes) return SL_OK;
+    SL_TRY(sl_coded_create(shape, types, inputs, allocator, out));
+    for (size_t l = 0; l < shape->layers; l++) {
+        const places to = places_of(out, shape, l), at = places_of(from, shape, l);
+        size_t in = shape->width[l], width = shape->width[l + 1];
+        if (!as_floats[l]) {
+            memcpy(out->block + to.floats, from->block + at.floats, to.end - to.floats);
+            continue;
+        }
+        const sl_coded_layer parts = sl_coded_layer_of(out, shape, l);
+        memcpy(parts.weights, dense + sl_net_weight_at(shape, l), in * width * sizeof *dense);
+        memcpy(parts.biases, dense + sl_net_bias_at(shape, l), width * sizeof *dense);
+    }
+    return SL_OK;
+}
+
 void sl_coded_free(sl_coded *coded, const sl_allocator *allocator) {
     sl_mem_free(allocator, coded->block, coded->size);
     *coded = (sl_coded){.block = NULL};

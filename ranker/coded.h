@@ -34,6 +34,10 @@ sl_status sl_coded_create(const sl_net_shape *shape, const sl_layer_type *types,
                           const sl_allocator *allocator, sl_coded *out);
 /* Copies the layers; without a block there is nothing to copy. Errors: SL_ENOMEM. */
 sl_status sl_coded_copy(const sl_coded *from, const sl_net_shape *shape, const sl_allocator *allocator, sl_coded *out);
+/* Copies the layers; those of which as_floats is set become layers of floats, with the weights of `dense`, the net's
+ * block. Without a layer in codes there is nothing to copy. Errors: SL_ENOMEM. */
+sl_status sl_coded_with_floats(const sl_coded *from, const sl_net_shape *shape, const int *as_floats,
+                               const float *dense, const sl_allocator *allocator, sl_coded *out);
 void sl_coded_free(sl_coded *coded, const sl_allocator *allocator);
 sl_coded_layer sl_coded_layer_of(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
 

@@ -12,6 +12,8 @@
 
 enum { TILE = 256, BLOCKS = 20 };
 
+#define MOST_SCORES ((size_t)1 << 25)
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Rows
  * ------------------------------------------------------------------------------------------------------------- */
@@ -311,12 +313,36 @@ done:
     return status;
 }
 
-sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values) {
+static sl_status measure_set(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values) {
     float *scores;
     size_t size;
     sl_status status = judge_all(judge, set, progress, values, &scores, &size);
     sl_mem_free(&judge->allocator, scores, size * sizeof *scores);
     return status;
+}
+
+/* The first layer with several options; the number of layers where none has. */
+static size_t first_choice(const sl_choice_set *set, size_t layers) {
+    size_t l = 0;
+    while (l < layers && set->counts[l] == 1)
+        l++;
+    return l;
+}
+
+sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values) {
+    const size_t layers = judge->ranker->shape.layers, most = judge->most_scores ? judge->most_scores : MOST_SCORES;
+    size_t each = judge->rows.rows * judge->ranker->features->outputs, at = first_choice(set, layers);
+    if (at == layers || sl_choice_set_size(set, layers) <= most / each)
+        return measure_set(judge, set, progress, values);
+    /* One option of that layer after the other: they share no more than the layers in front of it. */
+    size_t part = sl_choice_set_size(set, layers) / set->counts[at];
+    for (size_t o = 0; o < set->counts[at]; o++) {
+        sl_choice_set some = *set;
+        some.counts[at] = 1;
+        some.options[at][0] = set->options[at][o];
+        SL_TRY(sl_judge_measure(judge, &some, progress, values + o * part));
+    }
+    return SL_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ typedef struct sl_judge {
     sl_judged_layer layers[SL_MAX_LAYERS];
     sl_measure measure;
     size_t ndcg_k, threads;
+    size_t most_scores; /* that are kept at a time, where a combination has fewer; 0: 2^25, of 128 MB */
 } sl_judge;
 
 /* Reads the rows with their labels. group: a column's name, or NULL. Errors: as of encoding; SL_EINVAL (no rows). */

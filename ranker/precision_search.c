@@ -581,6 +581,8 @@ static sl_status measure_base(search *s, const sl_ranker *given, const sl_rows *
                          .ndcg_k = s->judge.ndcg_k,
                          .threads = s->judge.threads};
     SL_TRY(sl_judge_read(&s->base, eval, s->params->group, s->quantize.lookup, s->quantize.lookup_ctx));
+    if (s->base.rows.rows != s->judge.rows.rows)
+        return sl_fail(SL_EVALUE, "the rows are others at another reading; give a source whose rows stay the same");
     for (size_t l = 0; l < s->layers; l++)
         SL_TRY(sl_judge_add(&s->base, NULL, l, &(sl_layer_choice){.type = SL_LAYER_F32}));
     set_of(none, s->layers, &floats);

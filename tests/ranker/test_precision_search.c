@@ -2,6 +2,7 @@
  * and measured one by one, and the error of a drop, against that of a mean. */
 #include "ranker/judge.h"
 #include "tests/support/check_main.h"
+#include "tests/support/faults.h"
 #include "tests/support/planted.h"
 
 #include <math.h>
@@ -210,6 +211,42 @@ START_TEST(threads_find_the_same) {
 }
 END_TEST
 
+/* Few scores kept at a time are the same scores, and little memory. */
+START_TEST(parts_of_a_set_are_the_set) {
+    enum { OPTIONS = 3, ALL = OPTIONS * OPTIONS * OPTIONS };
+    sl_ranker *model = make(CLICK, nets[1]);
+    fault_allocator memory;
+    double whole[ALL], parts[ALL];
+    sl_choice_set set;
+    sl_progress silent;
+    fault_allocator_init(&memory, 0);
+    sl_judge judge = {.allocator = memory.allocator, .ranker = model, .measure = SL_MEASURE_LOGLOSS, .threads = 1};
+    judge.ndcg_k = 10;
+    ok(sl_judge_read(&judge, &rows.source, NULL, NULL, NULL));
+    for (size_t l = 0; l < model->shape.layers; l++) {
+        set.counts[l] = OPTIONS;
+        for (size_t o = 0; o < OPTIONS; o++) {
+            const sl_layer_type type = o % 2 ? SL_LAYER_INT8_DYNAMIC : SL_LAYER_F32;
+            set.options[l][o] = o;
+            ok(sl_judge_add(&judge, NULL, l, &(sl_layer_choice){.type = type}));
+        }
+    }
+    sl_progress_start(&silent, NULL, NULL, 0);
+    ok(sl_judge_measure(&judge, &set, &silent, whole));
+    ck_assert_uint_ge(memory.largest, ALL * ROWS * sizeof(float));
+    for (size_t most = 1; most < ALL * ROWS; most *= 7) {
+        judge.most_scores = most;
+        memory.largest = 0;
+        ok(sl_judge_measure(&judge, &set, &silent, parts));
+        ck_assert_uint_lt(memory.largest, ALL * ROWS * sizeof(float));
+        ck_assert_mem_eq(whole, parts, sizeof whole);
+    }
+    sl_judge_free(&judge);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+    sl_ranker_free(model);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Ends of searches
  * ------------------------------------------------------------------------------------------------------------- */
@@ -229,6 +266,40 @@ START_TEST(slower_layers_are_no_result) {
         fails(sl_ranker_search_precision(model, &rows.source, NULL, &params, &made, NULL), SL_EINVAL, "none is faster");
         ck_assert_ptr_null(made);
     }
+    sl_ranker_free(model);
+}
+END_TEST
+
+/* A source that has a row less at each reading. */
+typedef struct shrinking {
+    const sl_rows *of;
+    size_t readings;
+} shrinking;
+
+static sl_status shrink_next(void *ctx, size_t max_rows, sl_table *block) {
+    shrinking *source = ctx;
+    sl_status status = source->of->next(source->of->ctx, max_rows, block);
+    if (block->rows > source->readings) block->rows -= source->readings;
+    return status;
+}
+
+static sl_status shrink_rewind(void *ctx) {
+    shrinking *source = ctx;
+    source->readings++;
+    return source->of->rewind(source->of->ctx);
+}
+
+START_TEST(rows_that_change_are_refused) {
+    sl_ranker *model = make(CLICK, nets[1]), *made;
+    shrinking source = {&rows.source, 0};
+    const sl_rows fewer = {sizeof fewer, &source, shrink_next, shrink_rewind};
+    sl_precision_search_params params = within(1);
+    sl_quantize_params how;
+    sl_quantize_params_init(&how);
+    how.tables = SL_TABLE_I8;
+    params.quantize = &how;
+    fails(sl_ranker_search_precision(model, &rows.source, &fewer, &params, &made, NULL), SL_EVALUE, "another reading");
+    ck_assert_ptr_null(made);
     sl_ranker_free(model);
 }
 END_TEST
@@ -359,7 +430,9 @@ int main(void) {
     TCase *tests = tcase_create("search"), *threads = tcase_create("threads");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, no_faster_choice_is_within, 0, sizeof nets / sizeof *nets);
+    tcase_add_test(tests, parts_of_a_set_are_the_set);
     tcase_add_test(tests, slower_layers_are_no_result);
+    tcase_add_test(tests, rows_that_change_are_refused);
     tcase_add_test(tests, a_search_tries_something);
     tcase_add_test(tests, no_share_of_nothing);
     tcase_add_loop_test(tests, the_error_is_that_of_a_mean, SL_TABLE_F32, SL_TABLE_I4 + 1);

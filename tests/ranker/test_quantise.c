@@ -125,6 +125,42 @@ START_TEST(layers_are_kept) {
 }
 END_TEST
 
+static float same(float value, size_t i, size_t columns) {
+    (void)i;
+    (void)columns;
+    return value;
+}
+
+/* A layer that is given other weights, or other biases, is one of floats; the others keep their codes. */
+START_TEST(given_layers_become_floats) {
+    static const char *const names[] = {"bias", "dense.0.weight", "dense.3.bias"};
+    static const size_t layers[] = {SIZE_MAX, 0, 3};
+    static float before[ROWS], after[ROWS];
+    sl_ranker *coded, *made;
+    sl_quantize_params params;
+    sl_quantize_params_init(&params);
+    params.layers =
+        (const sl_precision[]){SL_PRECISION_INT8, SL_PRECISION_F32, SL_PRECISION_INT8_DYNAMIC, SL_PRECISION_INT8};
+    ok(sl_ranker_quantize(model, &rows.source, &params, &coded));
+    for (size_t i = 0; i < 3; i++) {
+        made = changed(coded, names[i], same);
+        for (size_t l = 0; l < LAYERS; l++) {
+            sl_layer_info layer = {.struct_size = sizeof layer};
+            ok(sl_ranker_get_layer(made, l, &layer));
+            ck_assert_int_eq(layer.precision, l == layers[i] ? SL_PRECISION_F32 : params.layers[l]);
+            if (layer.weight_scales)
+                ck_assert_mem_eq(layer.weight_scales, coded->coded.layers[l].scales, layer.out * sizeof(float));
+        }
+        predict(coded, before);
+        predict(made, after);
+        for (size_t r = 0; r < ROWS; r++)
+            ck_assert_float_le(fabsf(before[r] - after[r]), i ? 0.05f : 0);
+        sl_ranker_free(made);
+    }
+    sl_ranker_free(coded);
+}
+END_TEST
+
 static double mean_value(const sl_ranker *ranker) {
     static float scores[ROWS];
     double sum = 0;
@@ -844,6 +880,7 @@ int main(void) {
     tcase_add_checked_fixture(quantising, set_up, tear_down);
     tcase_add_loop_test(quantising, scores_stay_near, 0, 7);
     tcase_add_test(quantising, layers_are_kept);
+    tcase_add_test(quantising, given_layers_become_floats);
     tcase_add_test(quantising, biases_make_up_for_the_mean);
     tcase_add_test(quantising, rows_are_drawn);
     tcase_add_test(quantising, bad_calls_are_refused);

@@ -765,7 +765,8 @@ class Ranker:
         calibration, quantile, symmetric: how ranges of inputs are found.
         bias_correction: whether biases make up for the mean error of each output.
         tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits.
-        rows, seed: how many rows calibration draws, and which. The seed is the "bayesian" strategy's, too.
+        rows, seed: how many rows calibration draws, and which. The inputs of all layers are kept of them. The seed is the
+            "bayesian" strategy's, too.
         keep: names of layers that stay float32, such as "dense.0".
         trials, timeout: most trials, and most seconds; 0: any, but 100 trials of "bayesian", whose most are 1,000.
         epochs, rate_scale, ranges: of "qat", as of ``train``.
@@ -910,7 +911,7 @@ class Ranker:
     def with_tensors(self, tensors: Mapping[str, npt.ArrayLike]) -> Ranker:
         """A model of the same features with the given weights, vectors as (n,) or (1, n); those not given are this
         one's. KeyError where it has no tensor of that name, ValueError for another shape or a number not finite.
-        An embedding in codes that is given becomes floats."""
+        An embedding in codes that is given becomes floats, and so does a layer in INT8 whose weight or bias is given."""
         given = {name: np.atleast_2d(np.ascontiguousarray(array, np.float32)) for name, array in tensors.items()}
         for name, array in given.items():
             if array.ndim != 2:
