@@ -159,7 +159,8 @@ static int search(quantize_state *state) {
                                    &state->made, &state->report);
     progress_end(&progress, status == SL_OK);
     if (state->out_of_memory) return report_failure("no memory for the table of trials; free some");
-    return status == SL_OK ? EXIT_DONE : lookup_report(&state->lookup, options->data, status);
+    if (status == SL_OK) return EXIT_DONE;
+    return lookup_report_run(&state->lookup, state->model_path, &state->data, &state->eval, status);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -230,8 +231,8 @@ static int is_told(const quantize_state *state, size_t trial) {
 static void print_text(const quantize_state *state) {
     const sl_precision_search_report *report = &state->report;
     sl_layer_info layer = {.struct_size = sizeof layer};
-    printf("%zu trials on %zu rows in %.1f s; F32 has %.5f\n\n", report->trials, report->rows, report->seconds,
-           report->base_value);
+    printf("%zu trial%s on %zu rows in %.1f s; F32 has %.5f\n\n", report->trials, report->trials == 1 ? "" : "s",
+           report->rows, report->seconds, report->base_value);
     printf("  %8s %9s  %-6s  %s\n", "cost", "drop", "within", "layers");
     for (size_t i = 0; i < state->trial_count; i++)
         if (is_told(state, i))
@@ -239,9 +240,9 @@ static void print_text(const quantize_state *state) {
                    state->trials[i].within ? "yes" : "no", state->trials[i].layers);
     char error[48] = "rows too few for a standard error";
     if (isfinite(report->drop_error)) snprintf(error, sizeof error, "standard error %.5f", report->drop_error);
-    printf("\n%s: %.5f, %.5f worse than F32 (%s), at %.3f of the dense layers' time\n",
-           report->within ? state->options->output : "the best found", report->value, report->drop, error,
-           report->cost);
+    printf("\n%s: %.5f, %.5f %s than F32 (%s), at %.3f of the dense layers' time\n",
+           report->within ? state->options->output : "the best found", report->value, fabs(report->drop),
+           report->drop < 0 ? "better" : "worse", error, report->cost);
     if (report->within && state->options->mode == MODE_QAT)
         printf("%llu bytes, of %llu\n", (unsigned long long)file_size(state->options->output),
                (unsigned long long)file_size(state->model_path));
@@ -251,6 +252,11 @@ static void print_text(const quantize_state *state) {
                (unsigned long long)file_size(state->options->output), (unsigned long long)file_size(state->model_path));
     for (size_t l = 0; sl_ranker_get_layer(state->made, l, &layer) == SL_OK; l++)
         print_layer(&layer);
+}
+
+/* The drop as a bound that lets it pass: its six digits are rounded up. */
+static double bound_of(double drop) {
+    return drop + fabs(drop) * 6e-6;
 }
 
 static int conclude(quantize_state *state) {
@@ -269,12 +275,12 @@ static int conclude(quantize_state *state) {
     if (options->mode == MODE_QAT)
         return report_failure("the model trained in INT8 is not within the bound, and %s is not written: its drop is "
                               "%g. Give --max-drop %g to take it, keep a layer in F32, or train longer with --epochs",
-                              options->output, report->drop, report->drop);
+                              options->output, report->drop, bound_of(report->drop));
     sl_layer_info layer = {.struct_size = sizeof layer, .name = "?"};
     if (report->blame != SIZE_MAX && sl_ranker_get_layer(state->made, report->blame, &layer) != SL_OK) layer.name = "?";
     return report_failure("no model within the bound is faster than F32, and %s is not written: the least drop is %g; "
                           "layer %s alone drops %g. Give --max-drop %g to take it",
-                          options->output, report->drop, layer.name, report->blame_drop, report->drop);
+                          options->output, report->drop, layer.name, report->blame_drop, bound_of(report->drop));
 }
 
 static int quantize(quantize_state *state) {
@@ -335,7 +341,8 @@ static const option quantize_table[] = {
      "--max-drop is a share of MODEL's own value."},
     {0, "metric", OPTION_WORD, "default|auc|logloss|ndcg|rmse", 0, offsetof(quantize_options, measure),
      "The metric. default: AUC, or logloss of several classes, or RMSE under squared loss. ndcg needs --group."},
-    {0, "group", OPTION_TEXT, "COLUMN", 0, offsetof(quantize_options, group), "The column that groups rows for NDCG."},
+    {0, "group", OPTION_TEXT, "COLUMN", 0, offsetof(quantize_options, group),
+     "The column that groups rows for NDCG. With any metric, the standard error never parts a group."},
     {'k', NULL, OPTION_COUNT, "N", 0, offsetof(quantize_options, k), "Depth of NDCG (default 10)."},
     {0, "mode", OPTION_WORD, "auto|static|dynamic|bf16|qat", 0, offsetof(quantize_options, mode),
      "static: INT8 with ranges of inputs by calibration; dynamic: INT8 with each row's own ranges; bf16: no INT8; auto "

@@ -54,8 +54,8 @@ static int report_training(const train_state *state, sl_status status) {
     struct stat now;
     int kept =
         checkpoint && stat(checkpoint, &now) == 0 && (state->options->resume || now.st_ino != state->before.st_ino);
-    const char *subject = status == SL_EINVAL ? state->spec_path : state->data_path;
-    if (status != SL_ECANCELED) return lookup_report(&state->lookup, subject, status);
+    if (status != SL_ECANCELED)
+        return lookup_report_run(&state->lookup, state->spec_path, &state->data, &state->valid, status);
     if (!kept) return report_interrupted();
     return report_failure("interrupted; %s holds how far the training was: go on with --checkpoint %s --resume",
                           checkpoint, checkpoint);
