@@ -78,7 +78,7 @@ static sl_status read_all_params(pruning *p, const sl_prune_params *params, cons
     if (p->train) SL_TRY(sl_rows_check(p->train));
     if (p->valid) SL_TRY(sl_rows_check(p->valid));
     if (!p->train && cuts_units(&p->params) && p->params.criterion == SL_PRUNE_TAYLOR)
-        return sl_fail(SL_EINVAL, "the Taylor criterion looks at rows; give training rows, or take the norm");
+        return sl_fail(SL_EINVAL, "the Taylor criterion looks at rows; give training rows, or take the criterion norm");
     p->allocator = sl_allocator_of(p->training.allocator);
     p->units = sl_unit_count(&p->ranker->shape);
     if (cuts_units(&p->params) && !p->units)

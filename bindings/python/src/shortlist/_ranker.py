@@ -604,7 +604,7 @@ class Ranker:
     ) -> Ranker:
         """Makes a smaller model of this one, and trains it on with the rows of data by this model's spec.
 
-        data: rows to measure units and to train with. None trains nothing, and units go by the criterion "norm".
+        data: rows to measure units and to train with. None trains nothing, and units then need criterion "norm".
         units: share of the hidden units to cut. The layers become narrower, and so faster.
         multiply_adds: in place of units: cuts units until at least this share of the layers' multiply-adds is gone.
         weights: share of the layers' weights to set to 0, the smallest first, while training (arXiv 1710.01878). They
