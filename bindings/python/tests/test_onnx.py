@@ -606,6 +606,16 @@ def test_a_model_of_pytorchs_exporter():
     np.testing.assert_allclose(rk.predict(d), expected, atol=1e-5)
 
 
+def test_a_file_of_another_kind_is_named(tmp_path):
+    for name in ("rows.csv", "spec.json", "model.onnx"):
+        path = tmp_path / name
+        path.write_bytes(b"age,label\n1,2\n")
+        with pytest.raises(ValueError, match=f"{name}: not an ONNX model"):
+            shortlist.onnx.load(path)
+    with pytest.raises(FileNotFoundError, match="none.onnx"):
+        shortlist.onnx.load(tmp_path / "none.onnx")
+
+
 def test_what_is_missing_is_named():
     """shortlist itself needs no onnx; shortlist.onnx says that it does."""
     code = """

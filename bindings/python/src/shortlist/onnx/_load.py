@@ -234,6 +234,15 @@ def _own(base: Ranker, graph: Any) -> Ranker:
     return _with_layers(base.with_tensors(found), _own_layers(base, graph, arrays))
 
 
+def _read(path: str) -> Any:
+    try:
+        return onnx.load_model(path)
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path}: not an ONNX model; name a file that export or another maker wrote: {error}") from error
+
+
 def load(
     model: StrPath | Any,
     spec: Spec | None = None,
@@ -262,9 +271,9 @@ def load(
     unseen values, which come first, are zeros. So a model may be trained elsewhere on data from Ranker.encode, and be
     brought here.
 
-    ValueError naming the node that is not understood, or the feature that does not fit.
+    ValueError naming the node that is not understood, the feature that does not fit, or a file that is no ONNX model.
     """
-    proto = onnx.load_model(os.fsdecode(model)) if isinstance(model, (str, bytes, os.PathLike)) else model
+    proto = _read(os.fsdecode(model)) if isinstance(model, (str, bytes, os.PathLike)) else model
     meta = {prop.key: prop.value for prop in proto.metadata_props}
     if spec is None:
         if _meta.MODEL not in meta:
