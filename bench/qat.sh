@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Quantisation-aware training beside calibration: AUC lost on Adult and MovieLens over seeds, and time of a step on
-# Criteo's shape (--seeds N, --only accuracy|steps, --quick). Leaves the figures in bench/results/qat.json.
+# INT8 by training beside INT8 by calibration: AUC on Adult and MovieLens, time of a step (--seeds N, --only PART, --quick).
+# PART is accuracy or steps; a step is one of Criteo's shape. Leaves the figures in bench/results/qat.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
