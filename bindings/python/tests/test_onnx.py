@@ -606,6 +606,14 @@ def test_a_model_of_pytorchs_exporter():
     np.testing.assert_allclose(rk.predict(d), expected, atol=1e-5)
 
 
+def test_a_spec_may_leave_its_parts_away():
+    plain = {"label": {"column": "y"}, "features": [{"name": "x", "type": "numeric"}, {"name": "c", "type": "categorical"}]}
+    rows = {"x": np.arange(40.0), "c": ["a", "b"] * 20, "y": [0, 1] * 20}
+    rk = shortlist.Ranker.create(plain, rows)
+    scores = run(shortlist.onnx.export(rk), shortlist.onnx.inputs(rk, rows))
+    np.testing.assert_allclose(scores, rk.predict(rows), atol=1e-6)
+
+
 def test_a_file_of_another_kind_is_named(tmp_path):
     for name in ("rows.csv", "spec.json", "model.onnx"):
         path = tmp_path / name

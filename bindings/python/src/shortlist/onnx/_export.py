@@ -159,7 +159,8 @@ class _Writer:
         return inputs, self.tensor(f"{name}.weight")
 
     def activation(self, layer: int, value: str) -> str:
-        graph, kind, name = self.graph, self.spec["deep"].get("activation", "relu"), f"dense.{layer}.active"
+        kind = (self.spec.get("deep") or {}).get("activation", "relu")  # a spec may leave the key away
+        graph, name = self.graph, f"dense.{layer}.active"
         if kind == "none":
             return value
         if kind in ("relu", "tanh"):
