@@ -2,7 +2,7 @@
 
 The rows lie encoded in memory, as ours do when our clock runs. The model is the one the spec describes. Embeddings and
 numbers go into the layers. The wide part is a sum of one weight a category. One optimiser call serves both: AdaGrad,
-whose step costs less than the FTRL of our wide part."""
+whose step costs less than the FTRL of our wide part. bf16 is by torch.autocast."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ def optimisers(model, sparse):
             torch.optim.Adagrad(model.layers.parameters(), lr=0.01, fused=True)]
 
 
-def trainer(model, sparse, compiled):
+def trainer(model, sparse, compiled, precision):
     loss = torch.nn.BCEWithLogitsLoss()
     steppers = optimisers(model, sparse)
     forward = torch.compile(model) if compiled else model
@@ -46,7 +46,8 @@ def trainer(model, sparse, compiled):
     def step(dense, ids, labels):
         for stepper in steppers:
             stepper.zero_grad(set_to_none=True)
-        value = loss(forward(dense, ids).squeeze(1), labels)
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            value = loss(forward(dense, ids).squeeze(1), labels)
         value.backward()
         for stepper in steppers:
             stepper.step()
@@ -59,7 +60,7 @@ def measure(options, data):
     dense, ids, labels = (torch.from_numpy(data[name]) for name in ("dense", "ids", "labels"))
     model = WideAndDeep([int(size) for size in data["sizes"]], [int(dim) for dim in data["dims"]], dense.shape[1],
                         [int(width) for width in data["hidden"]], options.mode == "sparse")
-    step = trainer(model, options.mode == "sparse", options.mode == "compiled")
+    step = trainer(model, options.mode == "sparse", options.mode == "compiled", options.precision)
     rows, seen, began = dense.shape[0], 0, None
     order, at, warm = torch.randperm(rows), 0, 0
     while began is None or time.perf_counter() - began < options.seconds:
@@ -84,6 +85,7 @@ def main():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--mode", choices=("dense", "sparse", "compiled"), default="dense")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)

@@ -1,0 +1,162 @@
+"""What ./dev bench precision found: ratios of rounds, drops of accuracy, targets, and tables for the terminal."""
+
+import statistics
+
+from setting import fact, verdicts
+
+OURS = "shortlist"
+INT8_TARGET = 2.2  # times as fast as the best INT8 of the peers
+OWN_TARGETS = {("criteo", 500): 3.3, ("small", 500): 1.8, ("criteo", 1): 2.5}
+TABLE_DROP, STATIC_DROP = 0.0003, 0.0005
+FLOATS = ("f32", "default", "bf16", "fp16")
+
+
+def quartiles(values):
+    ordered = sorted(values)
+    return {"median": statistics.median(ordered), "min": ordered[len(ordered) // 4],
+            "max": ordered[len(ordered) * 3 // 4]}
+
+
+def split(name):
+    """(library, precision, form) of a contender."""
+    library, precision, *form = name.split("/")
+    return library, precision, form[0] if form else ""
+
+
+def fastest(rows, which):
+    return min((row for row in rows if which(*split(row["name"]))), key=lambda row: statistics.median(row["us"]),
+               default=None)
+
+
+def ratio(slow, fast):
+    """How many times as fast, of the same rounds."""
+    return quartiles([a / b for a, b in zip(slow["us"], fast["us"])])
+
+
+def compared(name, slow, fast):
+    return {"name": name, "slow": slow["name"], "fast": fast["name"], "ratio": ratio(slow, fast)} if slow and fast else None
+
+
+def speed(event):
+    """A case's contenders with the time of a row, and how our fastest INT8 compares."""
+    rows, count = event["contenders"], event["rows"]
+    served = ("parts", "parts-bf16", "parts-i8") if count > 1 else ("whole",)
+    int8 = fastest(rows, lambda lib, p, form: lib == OURS and p not in FLOATS and form in served)
+    f32 = fastest(rows, lambda lib, p, form: lib == OURS and p == "f32" and form == served[0])
+
+    def peer(wanted):
+        return fastest(rows, lambda lib, p, form: lib != OURS and wanted(p, form))
+
+    pairs = [compared("own f32", f32, int8),
+             compared("best INT8 of the peers", peer(lambda p, form: p not in FLOATS and form != "split"), int8),
+             compared("best INT8 of the peers, whole rows", peer(lambda p, form: p not in FLOATS and form == "whole"), int8),
+             compared("best of the peers with parts given too", peer(lambda p, form: form == "split"), int8),
+             compared("best floats of the peers", peer(lambda p, form: p in FLOATS and form != "split"), int8)]
+    return {"net": event["net"], "rows": count, "deviation": event["deviation"],
+            "contenders": [{"name": row["name"], "us": quartiles([t / count for t in row["us"]]),
+                            "rms": row["rms"], "largest": row["largest"]} for row in rows],
+            "ratios": [pair for pair in pairs if pair]}
+
+
+def accuracy(event):
+    base = event["models"][0]
+    return {"set": event["set"], "rows": event["rows"],
+            "models": [{"name": row["name"], "auc": row["auc"], "drop": base["auc"] - row["auc"], "bytes": row["bytes"],
+                        "requests_per_s": 1e6 / statistics.median(row["us"]), "times_f32": ratio(base, row)}
+                       for row in event["models"]]}
+
+
+def tuner(events):
+    floats = {split(event["name"])[0]: event for event in events if split(event["name"])[1] == "f32"}
+    found = []
+    for event in events:
+        base = floats[split(event["name"])[0]]
+        found.append({"name": event["name"], "auc": event["auc"], "drop": base["auc"] - event["auc"],
+                      "us_a_row": statistics.median(event["us"]) / 500, "times_own_f32": ratio(base, event),
+                      "seconds": event["seconds"], "proved": event.get("proved")})
+    return found
+
+
+def training(events):
+    base = {split(event["name"])[0]: event for event in events if split(event["name"])[1] == "f32"}
+    ours = {split(event["name"])[1]: event for event in events if split(event["name"])[0] == OURS}
+    found = []
+    for event in events:
+        library, precision, _ = split(event["name"])
+        found.append({"name": event["name"], "batch": event["batch"], "ms": quartiles(event["ms"]),
+                      "of_own_f32": quartiles([a / b for a, b in zip(event["ms"], base[library]["ms"])]),
+                      "of_ours": quartiles([a / b for a, b in zip(event["ms"], ours[precision]["ms"])])})
+    return found
+
+
+def table(events):
+    """Means over the seeds, by set, layers and tables."""
+    found = []
+    for name in dict.fromkeys(event["set"] for event in events):
+        runs = [event["models"] for event in events if event["set"] == name]
+        for i, first in enumerate(runs[0]):
+            drops = [run[0]["auc"] - run[i]["auc"] for run in runs]
+            found.append({"set": name, "seeds": len(runs), "layers": first["layers"], "tables": first["tables"],
+                          "auc": statistics.mean(run[i]["auc"] for run in runs), "drop": statistics.mean(drops),
+                          "drop_largest": max(drops), "bytes": first["bytes"],
+                          "bytes_share": first["bytes"] / runs[0][0]["bytes"]})
+    return found
+
+
+def targets(summary):
+    facts = []
+    for case in summary["speed"]:
+        of = {pair["name"]: pair["ratio"]["median"] for pair in case["ratios"]}
+        which = f"{case['net']}, {case['rows']} rows"
+        if case["net"] == "criteo" and case["rows"] > 1 and "best INT8 of the peers" in of:
+            facts.append(fact(f"{which}: INT8 over the peers' best", INT8_TARGET, of["best INT8 of the peers"], True))
+        if (case["net"], case["rows"]) in OWN_TARGETS:
+            facts.append(fact(f"{which}: INT8 over own f32", OWN_TARGETS[case["net"], case["rows"]], of["own f32"], True))
+    for row in summary["table"]:
+        if row["set"] in ("adult", "movielens") and (row["layers"], row["tables"]) in (("static", "f32"), ("f32", "i4")):
+            bound = STATIC_DROP if row["layers"] == "static" else TABLE_DROP
+            facts.append(fact(f"{row['set']}, layers {row['layers']}, tables {row['tables']}: AUC drop", bound, row["drop"],
+                              False))
+    return facts
+
+
+def summarise(events):
+    def of(kind):
+        return [event for event in events if event["event"] == kind]
+
+    summary = {"speed": [speed(event) for event in of("speed")], "accuracy": [accuracy(e) for e in of("accuracy")],
+               "tuner": tuner(of("tuner")), "training": training(of("training")), "table": table(of("table"))}
+    return {**summary, "targets": targets(summary)}
+
+
+def between(values, digits=2):
+    return f"{values['median']:.{digits}f} ({values['min']:.{digits}f} to {values['max']:.{digits}f})"
+
+
+def text(about, summary):
+    lines = ["", about["machine"]["cpu"]]
+    for case in summary["speed"]:
+        lines += ["", f"{case['net']}, {case['rows']} rows; µs a row, error beside f32 of deviation {case['deviation']:.3f}"]
+        for row in case["contenders"]:
+            lines.append(f"  {row['name']:38} {between(row['us'], 3):30} rms {row['rms']:.2g}, largest {row['largest']:.2g}")
+        lines += [f"  {pair['fast']} over {pair['name']}, {pair['slow']}: {between(pair['ratio'])}" for pair in case["ratios"]]
+    for case in summary["accuracy"]:
+        lines += ["", f"{case['set']}, {case['rows']} rows: AUC, drop, bytes, requests of 500 rows a second"]
+        lines += [f"  {row['name']:34} {row['auc']:.5f} {row['drop']:9.5f} {row['bytes']:9d} {row['requests_per_s']:8.0f}"
+                  for row in case["models"]]
+    lines += [""] + [f"tuner  {row['name']:34} AUC {row['auc']:.5f}, drop {row['drop']:.5f}, {row['us_a_row']:.3f} µs a row, "
+                     f"{between(row['times_own_f32'])} of its own f32"
+                     + (f", found in {row['seconds']:.2f} s" if row["seconds"] else "") for row in summary["tuner"]]
+    lines += [""] + [f"training  {row['name']:20} {between(row['ms'], 1)} ms a step, {between(row['of_own_f32'])} of own f32, "
+                     f"{between(row['of_ours'])} of ours" for row in summary["training"]]
+    return "\n".join([*lines, "", markdown(summary), *verdicts(summary["targets"])]) + "\n"
+
+
+def markdown(summary):
+    """The published table, for docs/internals/precision.md."""
+    lines = ["| Set | Layers | Tables | AUC, mean | Drop | Largest drop | Bytes | Of f32 |",
+             "|---|---|---|---:|---:|---:|---:|---:|"] if summary["table"] else []
+    for row in summary["table"]:
+        lines.append(f"| {row['set']}, {row['seeds']} seeds | {row['layers']} | {row['tables']} | {row['auc']:.5f} | "
+                     f"{row['drop']:.5f} | {row['drop_largest']:.5f} | {row['bytes']:,} | {row['bytes_share']:.3f} |")
+    return "\n".join(lines)
