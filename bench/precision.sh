@@ -41,7 +41,7 @@ main() {
     if bash bench/rank/header.sh "$PEERS/onnxruntime"; then ort=$PWD/$PEERS/onnxruntime; fi
     [ ! -d "$site/openvino/include" ] || openvino=$site/openvino/include
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_ORT="$ort" -DSHORTLIST_OPENVINO="$openvino" >/dev/null
-    cmake --build build --target bench_precision --target bench_tables --target shortlist_cli
+    cmake --build build --target bench_precision --target bench_mixed --target bench_tables --target shortlist_cli
     local set
     for set in adult movielens100k flights clicks:50000; do ./dev data "$set"; done
     "$PYTHON" bench/precision/run.py "$@"

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST = 4, WARM = 3 };
 
@@ -45,12 +44,6 @@ static sl_trainer *trainer_of(const char *spec, const sl_rows *rows, const char 
     must(sl_trainer_create(features, rows, NULL, &params, &trainer), "trainer");
     sl_dataset_shuffle(&trainer->data, trainer->spec->seed, 0);
     return trainer;
-}
-
-static int64_t processor_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* A step, and the next mini-batch after it. The last one of an epoch, which is smaller, is left out. */

@@ -10,20 +10,13 @@ import shortlist.onnx
 
 import ours
 import peers
+from report import auc
 from speed import Job
 
 SETS = {"adult": ("adult", "adult"), "movielens": ("movielens_like", "movielens100k")}  # spec, folder of the rows
 CALIBRATION, TUNING = 4096, 8000  # rows, held out of those that train
 MAX_DROP = 0.0005
 ROWS, REQUESTS, CALLS = 500, 40, 4
-
-
-def auc(labels, scores):
-    """The share of pairs in order; ties count half."""
-    _, place, count = numpy.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (numpy.cumsum(count) - (count - 1) / 2)[place]
-    positive = int(labels.sum())
-    return float((ranks[labels].sum() - positive * (positive + 1) / 2) / (positive * (len(labels) - positive)))
 
 
 def divide(path, folder, seed=1):

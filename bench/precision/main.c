@@ -11,7 +11,8 @@
  *   library onnxruntime|openvino FILE         before the first contender of it
  * All contenders have the same outputs: N floats. In each round each takes a turn of CALLS calls behind one that is not
  * timed; every call has the next set. Prints one JSON object: of each contender the times of a call in microseconds, a
- * round each, and how far its outputs are from those of the first contender.
+ * round each, by the processor's time of the process (us) and by the wall clock (wall_us), and how far its outputs are
+ * from those of the first contender.
  */
 #include "../rank/shapes.h"
 #include "../rank/timing.h"
@@ -22,13 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORDS = 16, MOST_NAMED = 16, MOST_CONTENDERS = 64 };
+enum { MOST_WORDS = 16, MOST_NAMED = 16, MOST_CONTENDERS = 64, MOST_COMPARED = 4000 /* rows */ };
 
 typedef struct entry {
     char *name;
     inputs in;
     contender with;
-    double *times;
+    double *times, *wall;    /* microseconds of a call, each round */
     double largest, squares; /* of differences from the first contender's outputs */
 } entry;
 
@@ -117,10 +118,14 @@ static void read_job(job *j, const char *path) {
     if (!j->count) quit("no contender", path);
 }
 
-/* Runs all on every set, and compares their outputs with the first one's. Returns the variance of these. */
+static size_t compared_sets(const job *j) {
+    return j->sets * j->rows <= MOST_COMPARED ? j->sets : (MOST_COMPARED + j->rows - 1) / j->rows;
+}
+
+/* Runs all on the first sets, and compares their outputs with the first one's. Returns the variance of these. */
 static double compare(job *j) {
-    double sum = 0, squares = 0, n = (double)(j->sets * j->rows);
-    for (size_t set = 0; set < j->sets; set++)
+    double sum = 0, squares = 0, n = (double)(compared_sets(j) * j->rows);
+    for (size_t set = 0; set < compared_sets(j); set++)
         for (size_t c = 0; c < j->count; c++) {
             entry *e = &j->entries[c];
             e->with.run(e->with.state, set);
@@ -137,21 +142,28 @@ static double compare(job *j) {
 static void take_turn(const job *j, entry *e, size_t round, size_t calls) {
     size_t set = round * (calls + 1);
     e->with.run(e->with.state, set % j->sets);
-    int64_t start = now_ns();
+    int64_t start = now_ns(), used = processor_ns();
     for (size_t i = 1; i <= calls; i++)
         e->with.run(e->with.state, (set + i) % j->sets);
-    e->times[round] = (double)(now_ns() - start) * 1e-3 / (double)calls;
+    e->times[round] = (double)(processor_ns() - used) * 1e-3 / (double)calls;
+    e->wall[round] = (double)(now_ns() - start) * 1e-3 / (double)calls;
+}
+
+static void print_times(const double *times, size_t rounds) {
+    for (size_t r = 0; r < rounds; r++)
+        printf("%s%.4g", r ? ", " : "", times[r]);
 }
 
 static void print(const job *j, double variance, size_t rounds) {
-    double n = (double)(j->sets * j->rows);
+    double n = (double)(compared_sets(j) * j->rows);
     printf("{\"rows\": %zu, \"sets\": %zu, \"deviation\": %.6g, \"contenders\": [", j->rows, j->sets, sqrt(variance));
     for (size_t c = 0; c < j->count; c++) {
         const entry *e = &j->entries[c];
         printf("%s\n {\"name\": \"%s\", \"about\": \"%s\", \"largest\": %.4g, \"rms\": %.4g, \"us\": [", c ? "," : "",
                e->name, e->with.about, e->largest, sqrt(e->squares / n));
-        for (size_t r = 0; r < rounds; r++)
-            printf("%s%.4g", r ? ", " : "", e->times[r]);
+        print_times(e->times, rounds);
+        printf("], \"wall_us\": [");
+        print_times(e->wall, rounds);
         printf("]}");
     }
     printf("]}\n");
@@ -163,6 +175,7 @@ static void drop(job *j) {
         free(j->entries[c].name);
         free(j->entries[c].in.out);
         free(j->entries[c].times);
+        free(j->entries[c].wall);
     }
     for (size_t i = 0; i < j->array_count; i++) {
         free((void *)j->arrays[i].name);
@@ -191,8 +204,10 @@ int main(int argc, char **argv) {
     job *j = must_alloc(1, sizeof *j);
     pin();
     read_job(j, argv[1]);
-    for (size_t c = 0; c < j->count; c++)
+    for (size_t c = 0; c < j->count; c++) {
         j->entries[c].times = must_alloc(rounds, sizeof(double));
+        j->entries[c].wall = must_alloc(rounds, sizeof(double));
+    }
     double variance = compare(j);
     for (size_t r = 0; r < rounds; r++)
         for (size_t c = 0; c < j->count; c++)

@@ -29,7 +29,7 @@ def options():
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"), help="folder of the data sets")
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("bench/results"),
                         help="where precision.json and precision.svg go")
-    parser.add_argument("--rounds", type=int, default=41, help="of times, all contenders taking turns")
+    parser.add_argument("--rounds", type=int, default=21, help="of times, all contenders taking turns")
     parser.add_argument("--calibration", type=int, default=4096, help="rows that the peers' tools see")
     parser.add_argument("--training-rounds", type=int, default=7, help="of trainings")
     parser.add_argument("--seconds", type=float, default=3, help="of PyTorch's training in a round")

@@ -11,7 +11,7 @@ CODES = ("f32", "i8", "i4")
 CALIBRATION = 4096
 # Seeds; the spec, or None: the click log's first columns in the shape of bench speed; the folder of rows.
 SETS = {"adult": (5, "adult", "adult"), "movielens": (5, "movielens_like", "movielens100k"),
-        "flights": (2, "flights", "flights"), "clicks": (3, None, "clicks-50000-1")}
+        "flights": (2, "flights", "flights"), "clicks": (2, None, "clicks-50000-1")}
 
 
 class Set:

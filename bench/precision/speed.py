@@ -11,7 +11,7 @@ import peers
 NETS = {"criteo": (13, 26, 32, [1024, 512, 256]), "small": (5, 8, 16, [128, 64, 32])}
 CALIBRATION = 4096  # rows, the same for all
 SETS = {500: 40, 1: 400}  # of inputs: more than caches hold, where a set is a request
-CALLS = {500: 2, 1: 100}
+CALLS = {500: 1, 1: 100}
 PARTS = ("parts", "parts-bf16", "parts-i8")  # types of the items' parts of the first layer
 
 

@@ -1,39 +1,69 @@
-"""Training: a step of Criteo's shape in f32 and bf16, ours and PyTorch's by turns, a process each on one thread."""
+"""Training: a step of Criteo's shape by precision, ours and PyTorch's by turns, a process each on one thread."""
 
+import json
 import os
 import pathlib
+import statistics
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "rank"))
 
-from beside_torch import MODES, Training  # noqa: E402
+from beside_torch import MODES, Training, run  # noqa: E402
 
-BATCH = 512
+BATCH, STEPS = 512, 20
 PRECISIONS = ("f32", "bf16")
 
 
-def available(failed):
+def there(failed):
     try:
         import torch
+        return bool(torch.__version__)
     except (ImportError, OSError, ValueError) as error:
         failed["torch"] = str(error).splitlines()[0]
         return False
-    return bool(torch.__version__)
+
+
+class Sides:
+    """Both sides' milliseconds of a step, by the processor's time."""
+
+    def __init__(self, chosen, failed):
+        self.chosen, self.training = chosen, Training(chosen, "criteo", chosen.data / "clicks-50000-1" / "train.tsv")
+        self.spec = self.training.work / "spec-steps.json"
+        self.spec.write_text(json.dumps({**self.training.spec, "train": {"epochs": 1, "batch": BATCH, "validation": 0}}))
+        self.turns = [self.ours]
+        for precision in PRECISIONS if there(failed) else ():
+            best = self.best_mode(precision)
+            self.turns.append(lambda precision=precision, best=best: self.theirs(precision, best))
+
+    def ours(self):
+        """The precisions take turns step by step in one process, as in ./dev bench mixed."""
+        lines = run([self.chosen.build / "bench" / "mixed" / "bench_mixed", self.spec, self.training.csv, STEPS,
+                     *PRECISIONS], {"OMP_NUM_THREADS": "1"})
+        steps = [line for line in lines if line["event"] == "step"]
+        return {f"shortlist/{precision}": statistics.median(step["processor_ms"] for step in steps
+                                                            if step["precision"] == precision)
+                for precision in PRECISIONS}
+
+    def theirs(self, precision, mode):
+        rate = self.training.theirs(BATCH, 1, mode, precision)["rows_per_processor_s"]
+        return {f"torch/{precision}/{mode}": BATCH / rate * 1e3}
+
+    def best_mode(self, precision):
+        """Eager, or with --compiled whichever a trial finds faster."""
+        if not self.chosen.compiled:
+            return MODES[0]
+        return min(MODES, key=lambda mode: next(iter(self.theirs(precision, mode).values())))
 
 
 def measure(chosen, failed):
-    """Milliseconds of a step, by rounds. PyTorch's way is eager or compiled, whichever a trial finds faster."""
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    training = Training(chosen, "criteo", chosen.data / "clicks-50000-1" / "train.tsv")
-    contenders = {f"shortlist/{p}": lambda p=p: training.ours(BATCH, 1, p) for p in PRECISIONS}
-    if available(failed):
-        modes = MODES if chosen.compiled else MODES[:1]
-        for p in PRECISIONS:
-            trials = {mode: training.theirs(BATCH, 1, mode, p)["rows_per_s"] for mode in modes} if len(modes) > 1 else {}
-            best = max(trials, key=trials.get, default=modes[0])
-            contenders[f"torch/{p}/{best}"] = lambda p=p, best=best: training.theirs(BATCH, 1, best, p)["rows_per_s"]
-    times = {name: [] for name in contenders}
-    for number in range(chosen.training_rounds):
-        for name in list(contenders)[number % 2 * -1:] + list(contenders)[:number % 2 * -1] if number % 2 else contenders:
-            times[name].append(BATCH / contenders[name]() * 1e3)
-    return [{"event": "training", "batch": BATCH, "name": name, "ms": ms} for name, ms in times.items()]
+    allowed, times = os.sched_getaffinity(0), {}
+    os.sched_setaffinity(0, {max(allowed)})
+    try:
+        sides = Sides(chosen, failed)
+        for number in range(chosen.training_rounds):
+            for turn in sides.turns[::-1] if number % 2 else sides.turns:
+                for name, ms in turn().items():
+                    times.setdefault(name, []).append(ms)
+    finally:
+        os.sched_setaffinity(0, allowed)
+    return [{"event": "training", "batch": BATCH, "name": name, "ms": ms} for name, ms in sorted(times.items())]

@@ -48,11 +48,11 @@ class Training:
                     dims=[f.deep_width for f in fields], hidden=self.spec["deep"]["hidden"])
         self.rows = len(labels)
 
-    def ours(self, batch, threads, precision="f32"):
+    def ours(self, batch, threads):
         spec = self.work / f"spec-{batch}.json"
         spec.write_text(json.dumps({**self.spec, "train": {"epochs": 1, "batch": batch, "validation": 0}}))
         line = run([self.chosen.build / "shortlist", "train", spec, self.csv, "-o", self.work / "model.slr", "--json",
-                    "--threads", threads, "--precision", precision], {"OMP_NUM_THREADS": str(threads)})[0]
+                    "--threads", threads], {"OMP_NUM_THREADS": str(threads)})[0]
         return line["rows_per_s"]
 
     def theirs(self, batch, threads, mode, precision="f32"):
