@@ -94,7 +94,8 @@ class Table:
         bags = sorted((f for f in self.ranker.features if f.form == "bag"), key=lambda f: f.at)
         names = ["dense", "ids", *(f"bag_{f.name}" for f in bags)]
         for name in names:
-            job.array(name, numpy.ascontiguousarray(numpy.resize(inputs[name], (REQUESTS, ROWS, inputs[name].shape[1]))))
+            shape = (REQUESTS, ROWS, inputs[name].shape[1])
+            job.array(name, numpy.ascontiguousarray(numpy.resize(inputs[name], shape)))
         for name, path in models.items():
             job.contender(name, "model" if name.startswith("shortlist") else peers.kind(name), path, *names)
         found = job.run(self.chosen.build / "bench" / "precision" / "bench_precision", rounds, CALLS)

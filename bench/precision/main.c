@@ -14,6 +14,7 @@
  * round each, by the processor's time of the process (us) and by the wall clock (wall_us), and how far its outputs are
  * from those of the first contender.
  */
+#define _POSIX_C_SOURCE 200809L
 #include "../rank/shapes.h"
 #include "../rank/timing.h"
 #include "contender.h"

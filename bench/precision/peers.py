@@ -1,7 +1,7 @@
 """The peers' models of a net: ONNX graphs of floats, and what each peer's own tools make of them in INT8.
 
-A function here takes a graph and samples, and gives {name: path}. A sample is {input: array of one row}. Every tool sees
-the same samples. A tool that cannot be had, or fails, leaves its reason in `failed` in place of a path.
+A function here takes a graph and samples, and gives {name: path}. A sample is {input: array of one row}. Every tool
+sees the same samples. A tool that cannot be had, or fails, leaves its reason in `failed` in place of a path.
 """
 
 import logging
@@ -143,7 +143,8 @@ class OpenVino:
         self.more = {
             "subset_size": len(samples), "ignored_scope": nncf.IgnoredScope(patterns=[".*wide.*"], validate=False)}
         self.advanced = nncf.AdvancedQuantizationParameters(
-            overflow_fix=nncf.OverflowFix.DISABLE, activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX)
+            overflow_fix=nncf.OverflowFix.DISABLE,
+            activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX)
 
     def read(self):
         return self.openvino.Core().read_model(str(self.source))

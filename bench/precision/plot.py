@@ -15,9 +15,10 @@ def library(name):
 def draw_speed(axes, case):
     rows = [row for row in case["contenders"] if not row["name"].endswith("/split")][::-1]
     middle = [row["us"]["median"] for row in rows]
-    off = [[row["us"]["median"] - row["us"]["min"] for row in rows], [row["us"]["max"] - row["us"]["median"] for row in rows]]
-    axes.barh([row["name"] for row in rows], middle, xerr=off, color=[COLOURS[library(row["name"])] for row in rows],
-              height=0.7, error_kw={"linewidth": 0.8})
+    low = [row["us"]["median"] - row["us"]["min"] for row in rows]
+    high = [row["us"]["max"] - row["us"]["median"] for row in rows]
+    axes.barh([row["name"] for row in rows], middle, xerr=[low, high], height=0.7, error_kw={"linewidth": 0.8},
+              color=[COLOURS[library(row["name"])] for row in rows])
     axes.set_xlabel("µs a row, median and quartiles")
     axes.set_title("845-1024-512-256-1, 500 candidates of one user", fontsize=10)
     axes.tick_params(axis="y", labelsize=7)
@@ -25,7 +26,8 @@ def draw_speed(axes, case):
 
 def draw_accuracy(axes, case):
     for row in case["models"]:
-        axes.scatter(row["requests_per_s"], row["drop"], s=row["bytes"] / 2e3, alpha=0.5, color=COLOURS[library(row["name"])])
+        axes.scatter(row["requests_per_s"], row["drop"], s=row["bytes"] / 2e3, alpha=0.5,
+                     color=COLOURS[library(row["name"])])
         axes.annotate(row["name"], (row["requests_per_s"], row["drop"]), fontsize=6)
     axes.set_xlabel("requests of 500 rows a second")
     axes.set_ylabel("drop of AUC")

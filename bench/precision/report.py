@@ -7,7 +7,7 @@ from setting import fact, verdicts
 OURS = "shortlist"
 INT8_TARGET = 2.2  # times as fast as the best INT8 of the peers
 OWN_TARGETS = {("criteo", 500): 3.3, ("small", 500): 1.8, ("criteo", 1): 2.5}
-TABLE_DROP, STATIC_DROP = 0.0003, 0.0005
+TABLE_TARGETS = {("static", "f32"): 0.0005, ("qat", "f32"): 0.0003, ("f32", "i4"): 0.0003}  # drop of AUC
 FLOATS = ("f32", "default", "bf16", "fp16")
 
 
@@ -48,7 +48,9 @@ def ratio(slow, fast):
 
 
 def compared(name, slow, fast):
-    return {"name": name, "slow": slow["name"], "fast": fast["name"], "ratio": ratio(slow, fast)} if slow and fast else None
+    if not slow or not fast:
+        return None
+    return {"name": name, "slow": slow["name"], "fast": fast["name"], "ratio": ratio(slow, fast)}
 
 
 def speed(event):
@@ -61,11 +63,11 @@ def speed(event):
     def peer(wanted):
         return fastest(rows, lambda lib, p, form: lib != OURS and wanted(p, form))
 
-    pairs = [compared("own f32", f32, int8),
-             compared("best INT8 of the peers", peer(lambda p, form: p not in FLOATS and form != "split"), int8),
-             compared("best INT8 of the peers, whole rows", peer(lambda p, form: p not in FLOATS and form == "whole"), int8),
-             compared("best of the peers with parts given too", peer(lambda p, form: form == "split"), int8),
-             compared("best floats of the peers", peer(lambda p, form: p in FLOATS and form != "split"), int8)]
+    others = {"best INT8 of the peers": lambda p, form: p not in FLOATS and form != "split",
+              "best INT8 of the peers, whole rows": lambda p, form: p not in FLOATS and form == "whole",
+              "best of the peers with parts given too": lambda p, form: form == "split",
+              "best floats of the peers": lambda p, form: p in FLOATS and form != "split"}
+    pairs = [compared("own f32", f32, int8), *(compared(name, peer(wanted), int8) for name, wanted in others.items())]
     return {"net": event["net"], "rows": count, "deviation": event["deviation"],
             "contenders": [{"name": row["name"], "us": quartiles([t / count for t in row["us"]]),
                             "rms": row["rms"], "largest": row["largest"]} for row in rows],
@@ -80,8 +82,13 @@ def accuracy(event):
                        for row in event["models"]]}
 
 
+def own_floats(events):
+    """Each library's event of f32."""
+    return {split(event["name"])[0]: event for event in events if split(event["name"])[1] == "f32"}
+
+
 def tuner(events):
-    floats = {split(event["name"])[0]: event for event in events if split(event["name"])[1] == "f32"}
+    floats = own_floats(events)
     found = []
     for event in events:
         base = floats[split(event["name"])[0]]
@@ -92,7 +99,7 @@ def tuner(events):
 
 
 def training(events):
-    base = {split(event["name"])[0]: event for event in events if split(event["name"])[1] == "f32"}
+    base = own_floats(events)
     ours = {split(event["name"])[1]: event for event in events if split(event["name"])[0] == OURS}
     found = []
     for event in events:
@@ -122,16 +129,18 @@ def targets(summary):
     for case in summary["speed"]:
         of = {pair["name"]: pair["ratio"]["median"] for pair in case["ratios"]}
         which = f"{case['net']}, {case['rows']} rows"
-        for name, told in (("best INT8 of the peers", "best"), ("best INT8 of the peers, whole rows", "best of whole rows")):
+        for name, told in (("best INT8 of the peers", "best"),
+                           ("best INT8 of the peers, whole rows", "best of whole rows")):
             if case["net"] == "criteo" and case["rows"] > 1 and name in of:
                 facts.append(fact(f"{which}: INT8 over the peers' {told}", INT8_TARGET, of[name], True))
         if (case["net"], case["rows"]) in OWN_TARGETS:
-            facts.append(fact(f"{which}: INT8 over own f32", OWN_TARGETS[case["net"], case["rows"]], of["own f32"], True))
+            facts.append(fact(f"{which}: INT8 over own f32", OWN_TARGETS[case["net"], case["rows"]], of["own f32"],
+                              True))
     for row in summary["table"]:
-        if row["set"] in ("adult", "movielens") and (row["layers"], row["tables"]) in (("static", "f32"), ("f32", "i4")):
-            bound = STATIC_DROP if row["layers"] == "static" else TABLE_DROP
-            facts.append(fact(f"{row['set']}, layers {row['layers']}, tables {row['tables']}: AUC drop", bound, row["drop"],
-                              False))
+        bound = TABLE_TARGETS.get((row["layers"], row["tables"]))
+        if bound and row["set"] in ("adult", "movielens"):
+            facts.append(fact(f"{row['set']}, layers {row['layers']}, tables {row['tables']}: AUC drop", bound,
+                              row["drop"], False))
     return facts
 
 
@@ -148,22 +157,39 @@ def between(values, digits=2):
     return f"{values['median']:.{digits}f} ({values['min']:.{digits}f} to {values['max']:.{digits}f})"
 
 
+def speed_lines(case):
+    yield ""
+    yield f"{case['net']}, {case['rows']} rows; µs a row; error beside f32, whose deviation is {case['deviation']:.3f}"
+    for row in case["contenders"]:
+        yield f"  {row['name']:38} {between(row['us'], 3):30} rms {row['rms']:.2g}, largest {row['largest']:.2g}"
+    for pair in case["ratios"]:
+        yield f"  {pair['fast']} over {pair['name']}, {pair['slow']}: {between(pair['ratio'])}"
+
+
+def accuracy_lines(case):
+    yield ""
+    yield f"{case['set']}, {case['rows']} rows: AUC, drop, bytes, requests of 500 rows a second"
+    for row in case["models"]:
+        yield (f"  {row['name']:34} {row['auc']:.5f} {row['drop']:9.5f} {row['bytes']:9d} "
+               f"{row['requests_per_s']:8.0f}")
+
+
+def tuner_line(row):
+    took = f", found in {row['seconds']:.2f} s" if row["seconds"] else ""
+    return (f"tuner  {row['name']:34} AUC {row['auc']:.5f}, drop {row['drop']:.5f}, {row['us_a_row']:.3f} µs a row, "
+            f"{between(row['times_own_f32'])} times its own f32{took}")
+
+
+def training_line(row):
+    return (f"training  {row['name']:20} {between(row['ms'], 1)} ms a step, {between(row['of_own_f32'])} of own f32, "
+            f"{between(row['of_ours'])} of ours")
+
+
 def text(about, summary):
     lines = ["", about["machine"]["cpu"]]
-    for case in summary["speed"]:
-        lines += ["", f"{case['net']}, {case['rows']} rows; µs a row, error beside f32 of deviation {case['deviation']:.3f}"]
-        for row in case["contenders"]:
-            lines.append(f"  {row['name']:38} {between(row['us'], 3):30} rms {row['rms']:.2g}, largest {row['largest']:.2g}")
-        lines += [f"  {pair['fast']} over {pair['name']}, {pair['slow']}: {between(pair['ratio'])}" for pair in case["ratios"]]
-    for case in summary["accuracy"]:
-        lines += ["", f"{case['set']}, {case['rows']} rows: AUC, drop, bytes, requests of 500 rows a second"]
-        lines += [f"  {row['name']:34} {row['auc']:.5f} {row['drop']:9.5f} {row['bytes']:9d} {row['requests_per_s']:8.0f}"
-                  for row in case["models"]]
-    lines += [""] + [f"tuner  {row['name']:34} AUC {row['auc']:.5f}, drop {row['drop']:.5f}, {row['us_a_row']:.3f} µs a row, "
-                     f"{between(row['times_own_f32'])} of its own f32"
-                     + (f", found in {row['seconds']:.2f} s" if row["seconds"] else "") for row in summary["tuner"]]
-    lines += [""] + [f"training  {row['name']:20} {between(row['ms'], 1)} ms a step, {between(row['of_own_f32'])} of own f32, "
-                     f"{between(row['of_ours'])} of ours" for row in summary["training"]]
+    lines += [line for case in summary["speed"] for line in speed_lines(case)]
+    lines += [line for case in summary["accuracy"] for line in accuracy_lines(case)]
+    lines += ["", *map(tuner_line, summary["tuner"]), "", *map(training_line, summary["training"])]
     return "\n".join([*lines, "", markdown(summary), *verdicts(summary["targets"])]) + "\n"
 
 

@@ -28,7 +28,8 @@ CASE = speed(contender("shortlist/f32/whole", 900, 900, 900), contender("shortli
 class Test(unittest.TestCase):
     def test_auc_counts_pairs_in_order(self):
         labels, scores = [1, 0, 1, 0, 0, 1, 0], [0.2, 0.2, 0.9, 0.1, 0.9, 0.5, 0.5]
-        pairs = [(a, b) for (a, one), (b, other) in itertools.product(zip(scores, labels), repeat=2) if one and not other]
+        pairs = [(a, b) for (a, one), (b, other) in itertools.product(zip(scores, labels), repeat=2)
+                 if one and not other]
         self.assertAlmostEqual(report.auc(labels, scores), sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs))
 
     def test_the_fastest_are_compared_round_by_round(self):
@@ -42,7 +43,8 @@ class Test(unittest.TestCase):
         self.assertEqual(of["best floats of the peers"]["slow"], "openvino/default/once")
 
     def test_one_row_is_compared_whole(self):
-        case = report.speed(speed(contender("shortlist/f32/whole", 30), contender("shortlist/static/whole", 10), rows=1))
+        case = report.speed(speed(contender("shortlist/f32/whole", 30), contender("shortlist/static/whole", 10),
+                                  rows=1))
         self.assertEqual([pair["name"] for pair in case["ratios"]], ["own f32"])
         self.assertEqual(case["contenders"][1]["us"]["median"], 10)
 

@@ -29,7 +29,8 @@ class Sides:
     def __init__(self, chosen, failed):
         self.chosen, self.training = chosen, Training(chosen, "criteo", chosen.data / "clicks-50000-1" / "train.tsv")
         self.spec = self.training.work / "spec-steps.json"
-        self.spec.write_text(json.dumps({**self.training.spec, "train": {"epochs": 1, "batch": BATCH, "validation": 0}}))
+        how = {"epochs": 1, "batch": BATCH, "validation": 0}
+        self.spec.write_text(json.dumps({**self.training.spec, "train": how}))
         self.turns = [self.ours]
         for precision in PRECISIONS if there(failed) else ():
             best = self.best_mode(precision)
