@@ -193,11 +193,34 @@ def text(about, summary):
     return "\n".join([*lines, "", markdown(summary), *verdicts(summary["targets"])]) + "\n"
 
 
-def markdown(summary):
+def speed_markdown(summary):
+    lines = ["| Net, rows | Ours | µs a row | Beside | µs a row | Ratio |", "|---|---|---:|---|---:|---|"]
+    for case in summary["speed"]:
+        times = {row["name"]: row["us"]["median"] for row in case["contenders"]}
+        for pair in case["ratios"]:
+            lines.append(f"| {case['net']}, {case['rows']} | {pair['fast'].split('/', 1)[1]} | "
+                         f"{times[pair['fast']]:.3g} | {pair['name']}: {pair['slow']} | {times[pair['slow']]:.3g} | "
+                         f"{between(pair['ratio'])} |")
+    return "\n".join(lines)
+
+
+def accuracy_markdown(summary):
+    lines = ["| Set | Model | AUC | Drop | Bytes | Requests a second |", "|---|---|---:|---:|---:|---:|"]
+    for case in summary["accuracy"]:
+        lines += [f"| {case['set']} | {row['name']} | {row['auc']:.5f} | {row['drop']:.5f} | {row['bytes']:,} | "
+                  f"{row['requests_per_s']:,.0f} |" for row in case["models"]]
+    return "\n".join(lines)
+
+
+def table_markdown(summary):
     """The published table, for docs/internals/precision.md."""
     lines = ["| Set | Layers | Tables | AUC, mean | Drop | Largest drop | Bytes | Of f32 |",
-             "|---|---|---|---:|---:|---:|---:|---:|"] if summary["table"] else []
+             "|---|---|---|---:|---:|---:|---:|---:|"]
     for row in summary["table"]:
         lines.append(f"| {row['set']}, {row['seeds']} seeds | {row['layers']} | {row['tables']} | {row['auc']:.5f} | "
                      f"{row['drop']:.5f} | {row['drop_largest']:.5f} | {row['bytes']:,} | {row['bytes_share']:.3f} |")
     return "\n".join(lines)
+
+
+def markdown(summary):
+    return "\n\n".join([speed_markdown(summary), accuracy_markdown(summary), table_markdown(summary)])
