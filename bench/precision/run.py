@@ -31,7 +31,7 @@ def options():
                         help="where precision.json and precision.svg go")
     parser.add_argument("--rounds", type=int, default=21, help="of times, all contenders taking turns")
     parser.add_argument("--calibration", type=int, default=4096, help="rows that the peers' tools see")
-    parser.add_argument("--training-rounds", type=int, default=7, help="of trainings")
+    parser.add_argument("--training-rounds", type=int, default=5, help="of trainings")
     parser.add_argument("--seconds", type=float, default=3, help="of PyTorch's training in a round")
     parser.add_argument("--compiled", action="store_true", help="also try torch.compile, which takes minutes")
     parser.add_argument("--seeds", type=int, default=5, help="trainings of each set of the table, at most")
