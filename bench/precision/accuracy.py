@@ -20,14 +20,16 @@ ROWS, REQUESTS, CALLS = 500, 40, 4
 
 
 def divide(path, folder, seed=1):
-    """Divides the rows of a CSV by chance: calibration.csv and tuning.csv, and the rest, fit.csv."""
+    """Divides the rows of a CSV by chance: tuning.csv, some of these in calibration.csv, and the rest, fit.csv. A .tsv has
+    no heading."""
     with open(path, encoding="utf-8", newline="") as file:
-        head, *rows = file.readlines()
+        head = file.readline() if path.suffix == ".csv" else ""
+        rows = file.readlines()
     order = numpy.random.default_rng(seed).permutation(len(rows))
     ends = {"calibration": order[:CALIBRATION], "tuning": order[:TUNING], "fit": order[TUNING:]}
     for name, which in ends.items():
-        (folder / f"{name}.csv").write_text(head + "".join(rows[i] for i in which), encoding="utf-8")
-    return [folder / f"{name}.csv" for name in ends]
+        (folder / f"{name}{path.suffix}").write_text(head + "".join(rows[i] for i in which), encoding="utf-8")
+    return [folder / f"{name}{path.suffix}" for name in ends]
 
 
 def labels(spec, path):

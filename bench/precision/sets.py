@@ -5,10 +5,11 @@ import json
 import subprocess
 
 import ours
+from accuracy import CALIBRATION, MAX_DROP, divide
 from speed import NETS
 
 CODES = ("f32", "i8", "i4")
-CALIBRATION = 4096
+TUNED = "tuned"  # layers: the fastest within the bound, on rows held out of training
 # Seeds; the spec, or None: the click log's first columns in the shape of bench speed; the folder of rows.
 SETS = {"adult": (5, "adult", "adult"), "movielens": (5, "movielens_like", "movielens100k"),
         "flights": (2, "flights", "flights"), "clicks": (2, None, "clicks-50000-1")}
@@ -21,14 +22,16 @@ class Set:
         self.chosen, self.command = chosen, ours.Command(chosen.build)
         self.folder = chosen.build / "bench" / "precision" / f"table-{name}"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.train, self.test = (chosen.data / folder / f"{part}.{ending}" for part in ("train", "test"))
+        train, self.test = (chosen.data / folder / f"{part}.{ending}" for part in ("train", "test"))
+        self.calibration, self.tuning, self.fit = divide(train, self.folder)
         self.spec = self.folder / "spec.json"
         made = (json.loads((ours.ROOT / "examples" / "specs" / f"{spec}.json").read_text(encoding="utf-8")) if spec
                 else ours.click_spec(*NETS["criteo"]))
         self.spec.write_text(json.dumps(made), encoding="utf-8")
 
     def model(self, layers, tables, f32):
-        """The file of a model. Each layer has the precision and each table the type, whatever they cost."""
+        """The file of a model. Each layer has the precision and each table the type, whatever they cost; or, tuned, what
+        the search finds."""
         path = self.folder / f"{layers}-{tables}.slr"
         if layers == tables == "f32":
             return f32
@@ -36,15 +39,17 @@ class Set:
             program = self.chosen.build / "bench" / "tables" / "bench_tables"
             subprocess.run([str(program), "code", str(f32), tables, str(path)], check=True)
             return path
-        self.command("quantize", f32, "--data", self.train, "-o", path, "--mode", layers, "--tables", tables, "--rows",
-                     CALIBRATION, "--max-drop", 1, "--strategy", "basic", "--trials", 1)
+        how = (("--eval", self.tuning, "--max-drop", MAX_DROP) if layers == TUNED else
+               ("--mode", layers, "--max-drop", 1, "--strategy", "basic", "--trials", 1))
+        self.command("quantize", f32, "--data", self.calibration, "-o", path, "--tables", tables, "--rows", CALIBRATION,
+                     *how)
         return path
 
     def measured(self, seed, failed):
         f32 = self.folder / "f32-f32.slr"
-        self.command("train", self.spec, self.train, "-o", f32, "--seed", seed)
+        self.command("train", self.spec, self.fit, "-o", f32, "--seed", seed)
         found = []
-        for layers, tables in itertools.product(("f32", *self.command.modes()), CODES):
+        for layers, tables in itertools.product(("f32", *self.command.modes(), TUNED), CODES):
             for path in failed.attempt(f"table: {layers}, {tables}", lambda: self.model(layers, tables, f32)).values():
                 found.append({"layers": layers, "tables": tables, "bytes": path.stat().st_size,
                               "auc": self.command("evaluate", path, self.test)["auc"]})

@@ -75,7 +75,7 @@ class Test(unittest.TestCase):
         def run(seed, base, coded):
             return {"event": "table", "set": "adult", "seed": seed, "models": [
                 {"layers": "f32", "tables": "f32", "auc": base, "bytes": 100},
-                {"layers": "static", "tables": "f32", "auc": coded, "bytes": 25}]}
+                {"layers": "tuned", "tables": "f32", "auc": coded, "bytes": 25}]}
 
         summary = report.summarise([run(1, 0.75, 0.5), run(2, 0.5, 0.5), CASE])
         row = summary["table"][1]
@@ -84,8 +84,8 @@ class Test(unittest.TestCase):
                          {"criteo, 500 rows: INT8 over own f32": True,
                           "criteo, 500 rows: INT8 over the peers' best": True,
                           "criteo, 500 rows: INT8 over the peers' best of whole rows": True,
-                          "adult, layers static, tables f32: AUC drop": False})
-        self.assertIn("| adult, 2 seeds | static | f32 | 0.50000 | 0.12500 |", report.markdown(summary))
+                          "adult, layers tuned, tables f32: AUC drop": False})
+        self.assertIn("| adult, 2 seeds | tuned | f32 | 0.50000 | 0.12500 |", report.markdown(summary))
         self.assertIn("MISSED", report.text({"machine": {"cpu": "a CPU"}}, summary))
 
 
