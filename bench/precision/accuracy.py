@@ -20,8 +20,8 @@ ROWS, REQUESTS, CALLS = 500, 40, 4
 
 
 def divide(path, folder, seed=1):
-    """Divides the rows of a CSV by chance: tuning.csv, some of these in calibration.csv, and the rest, fit.csv. A .tsv has
-    no heading."""
+    """Divides the rows of a CSV by chance: tuning.csv, some of these in calibration.csv, and the rest, fit.csv. A .tsv
+    has no heading."""
     with open(path, encoding="utf-8", newline="") as file:
         head = file.readline() if path.suffix == ".csv" else ""
         rows = file.readlines()

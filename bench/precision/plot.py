@@ -29,6 +29,7 @@ def draw_accuracy(axes, case):
         axes.scatter(row["requests_per_s"], row["drop"], s=row["bytes"] / 2e3, alpha=0.5,
                      color=COLOURS[library(row["name"])])
         axes.annotate(row["name"], (row["requests_per_s"], row["drop"]), fontsize=6)
+    axes.margins(x=0.2)
     axes.set_xlabel("requests of 500 rows a second")
     axes.set_ylabel("drop of AUC")
     axes.set_title("Adult: the area is the model's bytes", fontsize=10)

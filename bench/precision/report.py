@@ -111,8 +111,8 @@ def training(events):
 
 
 def table(events):
-    """Means over the seeds, by set, layers and tables. A seed whose search found nothing within the bound is left out of
-    the mean."""
+    """Means over the seeds, by set, layers and tables. A seed whose search found nothing within the bound is left out
+    of the mean."""
     runs = {}
     for event in events:
         base = event["models"][0]

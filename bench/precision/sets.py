@@ -30,8 +30,8 @@ class Set:
         self.spec.write_text(json.dumps(made), encoding="utf-8")
 
     def model(self, layers, tables, f32):
-        """The file of a model. Each layer has the precision and each table the type, whatever they cost; or, tuned, what
-        the search finds."""
+        """The file of a model. Each layer has the precision and each table the type, whatever they cost. Tuned layers
+        are what the search finds."""
         path = self.folder / f"{layers}-{tables}.slr"
         if layers == tables == "f32":
             return f32
