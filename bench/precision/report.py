@@ -8,6 +8,7 @@ OURS = "shortlist"
 INT8_TARGET = 2.2  # times as fast as the best INT8 of the peers
 OWN_TARGETS = {("criteo", 500): 3.3, ("small", 500): 1.8, ("criteo", 1): 2.5}
 TABLE_TARGETS = {("tuned", "f32"): 0.0005, ("qat", "f32"): 0.0003, ("f32", "i4"): 0.0003}  # drop of AUC
+FLOAT_ERROR, CODED_ERROR = 1e-4, 0.2  # of the outputs' deviation
 FLOATS = ("f32", "default", "bf16", "fp16")
 
 
@@ -15,6 +16,16 @@ def quartiles(values):
     ordered = sorted(values)
     return {"median": statistics.median(ordered), "min": ordered[len(ordered) // 4],
             "max": ordered[len(ordered) * 3 // 4]}
+
+
+def strangers(found):
+    """Contenders that compute another net: the root mean square of their error is beyond a share of the deviation of
+    f32's outputs."""
+    def bound(name):
+        _, precision, form = split(name)
+        return FLOAT_ERROR if precision == "f32" and not form.startswith("parts-") else CODED_ERROR
+
+    return [row["name"] for row in found["contenders"] if not row["rms"] <= bound(row["name"]) * found["deviation"]]
 
 
 def auc(labels, scores):

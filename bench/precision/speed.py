@@ -7,6 +7,7 @@ import numpy
 
 import ours
 import peers
+import report
 
 NETS = {"criteo": (13, 26, 32, [1024, 512, 256]), "small": (5, 8, 16, [128, 64, 32])}
 CALIBRATION = 4096  # rows, the same for all
@@ -38,7 +39,11 @@ class Job:
         done = subprocess.run([str(program), str(path), str(rounds), str(calls)], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"{program.name} {path}: {done.stderr.strip()}")
-        return json.loads(done.stdout)
+        found = json.loads(done.stdout)
+        wrong = report.strangers(found)
+        if wrong:
+            raise RuntimeError(f"{path}: outputs too far from f32's: {', '.join(wrong)}")
+        return found
 
 
 class Net:

@@ -42,6 +42,15 @@ class Test(unittest.TestCase):
         self.assertEqual(of["best of the peers with parts given too"]["ratio"]["median"], 1.2)
         self.assertEqual(of["best floats of the peers"]["slow"], "openvino/default/once")
 
+    def test_another_net_is_told(self):
+        def of(name, rms):
+            return {"name": name, "rms": rms}
+
+        found = {"deviation": 0.5, "contenders": [
+            of("shortlist/f32/parts", 4e-5), of("shortlist/f32/parts-i8", 0.09), of("openvino/default/once", 0.09),
+            of("onnxruntime/f32/once", 6e-5), of("onnxruntime/qdq", 0.11), of("openvino/f32", float("nan"))]}
+        self.assertEqual(report.strangers(found), ["onnxruntime/f32/once", "onnxruntime/qdq", "openvino/f32"])
+
     def test_one_row_is_compared_whole(self):
         case = report.speed(speed(contender("shortlist/f32/whole", 30), contender("shortlist/static/whole", 10),
                                   rows=1))

@@ -23,6 +23,7 @@ struct peer {
     /* Sets of inputs in the caller's memory: (sets, set_width). */
     OrtValue **set_inputs, *given;
     size_t sets, set_width;
+    OrtAllocator *allocator; /* the library's own, which output_name is of */
     char *output_name;
 };
 
@@ -77,7 +78,7 @@ void peer_free(peer *p) {
         p->api->ReleaseValue(p->set_inputs[i]);
     if (p->given) p->api->ReleaseValue(p->given);
     free(p->set_inputs);
-    free(p->output_name);
+    if (p->output_name) check(p, p->api->AllocatorFree(p->allocator, p->output_name), "free");
     p->api->ReleaseMemoryInfo(p->memory);
     p->api->ReleaseSession(p->session);
     p->api->ReleaseEnv(p->env);
@@ -163,13 +164,12 @@ void peer_add_set(peer *p, const peer_array *arrays, size_t count) {
 }
 
 void peer_give_output(peer *p, float *out, size_t rows) {
-    OrtAllocator *allocator;
     OrtTypeInfo *type;
     const OrtTensorTypeAndShapeInfo *info;
     size_t rank;
     const int64_t shape[] = {(int64_t)rows, 1};
-    check(p, p->api->GetAllocatorWithDefaultOptions(&allocator), "allocator");
-    check(p, p->api->SessionGetOutputName(p->session, 0, allocator, &p->output_name), "output");
+    check(p, p->api->GetAllocatorWithDefaultOptions(&p->allocator), "allocator");
+    check(p, p->api->SessionGetOutputName(p->session, 0, p->allocator, &p->output_name), "output");
     check(p, p->api->SessionGetOutputTypeInfo(p->session, 0, &type), "output");
     check(p, p->api->CastTypeInfoToTensorInfo(type, &info), "output");
     check(p, p->api->GetDimensionsCount(info, &rank), "output");
