@@ -30,7 +30,7 @@ typedef struct quantize_options {
 } quantize_options;
 
 typedef struct trial_row {
-    double value, drop, cost;
+    double value, drop, cost, error;
     int within;
     char layers[160];
 } trial_row;
@@ -81,7 +81,11 @@ static void take_trial(void *ctx, const sl_trial *trial) {
         state->trial_room = room;
     }
     trial_row *row = &state->trials[state->trial_count++];
-    *row = (trial_row){.value = trial->value, .drop = trial->drop, .cost = trial->cost, .within = trial->within};
+    *row = (trial_row){.value = trial->value,
+                       .drop = trial->drop,
+                       .cost = trial->cost,
+                       .error = trial->error,
+                       .within = trial->within};
     write_layers(trial, row->layers, sizeof row->layers);
 }
 
@@ -204,6 +208,7 @@ static void print_json(const quantize_state *state) {
         json_real(&json, "value", row->value);
         json_real(&json, "drop", row->drop);
         json_real(&json, "cost", row->cost);
+        json_real(&json, "error", row->error);
         json_flag(&json, "within", row->within);
         json_close_object(&json);
     }
@@ -217,13 +222,20 @@ static void print_json(const quantize_state *state) {
     json_end(&json);
 }
 
-/* The text tells of many trials the one of the least drop for each cost. --json tells all. */
+/* A trial as nearly within the bound as can be, and then as near to F32 as can be. */
+static int comes_before(const trial_row *a, const trial_row *b) {
+    if (a->within != b->within) return a->within;
+    return a->within ? a->error < b->error : a->drop < b->drop;
+}
+
+/* The text tells of many trials one for each cost. --json tells all. */
 static int is_told(const quantize_state *state, size_t trial) {
     const trial_row *row = &state->trials[trial];
     if (state->trial_count <= 24) return 1;
     for (size_t i = 0; i < state->trial_count; i++) {
         const trial_row *other = &state->trials[i];
-        if (other->cost == row->cost && (other->drop < row->drop || (other->drop == row->drop && i < trial))) return 0;
+        if (other->cost != row->cost) continue;
+        if (comes_before(other, row) || (!comes_before(row, other) && i < trial)) return 0;
     }
     return 1;
 }
@@ -233,11 +245,11 @@ static void print_text(const quantize_state *state) {
     sl_layer_info layer = {.struct_size = sizeof layer};
     printf("%zu trial%s on %zu rows in %.1f s; F32 has %.5f\n\n", report->trials, report->trials == 1 ? "" : "s",
            report->rows, report->seconds, report->base_value);
-    printf("  %8s %9s  %-6s  %s\n", "cost", "drop", "within", "layers");
+    printf("  %8s %9s %8s  %-6s  %s\n", "cost", "drop", "error", "within", "layers");
     for (size_t i = 0; i < state->trial_count; i++)
         if (is_told(state, i))
-            printf("  %8.3f %9.5f  %-6s  %s\n", state->trials[i].cost, state->trials[i].drop,
-                   state->trials[i].within ? "yes" : "no", state->trials[i].layers);
+            printf("  %8.3f %9.5f %8.5f  %-6s  %s\n", state->trials[i].cost, state->trials[i].drop,
+                   state->trials[i].error, state->trials[i].within ? "yes" : "no", state->trials[i].layers);
     char error[48] = "rows too few for a standard error";
     if (isfinite(report->drop_error)) snprintf(error, sizeof error, "standard error %.5f", report->drop_error);
     printf("\n%s: %.5f, %.5f %s than F32 (%s), at %.3f of the dense layers' time\n",

@@ -484,6 +484,7 @@ typedef struct sl_trial {
     double value, drop;                 /* the measure, and how much worse than F32 it is */
     double cost;                        /* modelled time of the dense layers over that of F32 */
     int within;                         /* nonzero: drop is at most max_drop */
+    double error;                       /* root mean squared difference of logits from F32's; NaN under training */
 } sl_trial;
 typedef void (*sl_trial_fn)(void *ctx, const sl_trial *trial);
 

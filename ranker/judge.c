@@ -75,6 +75,7 @@ void sl_judge_free(sl_judge *judge) {
         for (size_t o = 0; o < judge->layers[l].count; o++)
             sl_net_layer_free(&judge->layers[l].options[o].coded, allocator);
     sl_mem_free(allocator, judge->wide, judge->rows.rows * judge->ranker->features->outputs * sizeof *judge->wide);
+    sl_mem_free(allocator, judge->reference, judge->rows.rows * judge->ranker->features->outputs * sizeof(float));
     sl_mem_free(allocator, judge->groups, judge->group_room * sizeof *judge->groups);
     sl_rows_buffer_free(&judge->rows);
 }
@@ -269,22 +270,33 @@ static void walk_tiles(judging *j) {
         }
 }
 
-static void measure_all(judging *j, double *values) {
+static double error_from(const float *reference, const float *logits, size_t size) {
+    double sum = 0;
+    if (!reference) return (double)NAN;
+    for (size_t i = 0; i < size; i++) {
+        double difference = (double)logits[i] - (double)reference[i];
+        sum += difference * difference;
+    }
+    return sqrt(sum / (double)size);
+}
+
+static void measure_all(judging *j, sl_verdict *found) {
     const size_t size = j->judge->rows.rows * j->judge->ranker->features->outputs;
     const int threads = (int)j->judge->threads;
     (void)threads;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (size_t c = 0; c < j->combinations; c++) {
         if (sl_failure_before(&j->failure, c) || sl_progress_cancelled(j->progress)) continue;
+        found[c].error = error_from(j->judge->reference, j->logits + c * size, size);
         score(j->judge, j->logits + c * size);
         scored s = all_rows(j->judge, j->logits + c * size);
-        sl_failure_keep(&j->failure, c, measure(j->judge, &s, &values[c]));
+        sl_failure_keep(&j->failure, c, measure(j->judge, &s, &found[c].value));
         sl_progress_step(j->progress, 1);
     }
 }
 
-/* Makes the scores of all combinations; they go into *out, of *size floats. */
-static sl_status judge_all(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values,
+/* Makes the scores of all combinations; they go into *out, of *size floats. found NULL: *out has logits instead. */
+static sl_status judge_all(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, sl_verdict *found,
                            float **out, size_t *size) {
     judging j = {.judge = judge, .set = set, .progress = progress};
     sl_status status;
@@ -303,7 +315,7 @@ static sl_status judge_all(const sl_judge *judge, const sl_choice_set *set, sl_p
     *out = j.logits = block;
     walk_tiles(&j);
     SL_TRY_GOTO(sl_failure_pass(&j.failure), done);
-    if (!sl_progress_cancelled(progress)) measure_all(&j, values);
+    if (found && !sl_progress_cancelled(progress)) measure_all(&j, found);
     status = sl_failure_pass(&j.failure);
     if (status == SL_OK && sl_progress_cancelled(progress)) status = sl_progress_end(progress);
 done:
@@ -313,10 +325,11 @@ done:
     return status;
 }
 
-static sl_status measure_set(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values) {
+static sl_status measure_set(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress,
+                             sl_verdict *found) {
     float *scores;
     size_t size;
-    sl_status status = judge_all(judge, set, progress, values, &scores, &size);
+    sl_status status = judge_all(judge, set, progress, found, &scores, &size);
     sl_mem_free(&judge->allocator, scores, size * sizeof *scores);
     return status;
 }
@@ -329,18 +342,17 @@ static size_t first_choice(const sl_choice_set *set, size_t layers) {
     return l;
 }
 
-sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values) {
+sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, sl_verdict *found) {
     const size_t layers = judge->ranker->shape.layers, most = judge->most_scores ? judge->most_scores : MOST_SCORES;
     size_t each = judge->rows.rows * judge->ranker->features->outputs, at = first_choice(set, layers);
-    if (at == layers || sl_choice_set_size(set, layers) <= most / each)
-        return measure_set(judge, set, progress, values);
+    if (at == layers || sl_choice_set_size(set, layers) <= most / each) return measure_set(judge, set, progress, found);
     /* One option of that layer after the other: they share no more than the layers in front of it. */
     size_t part = sl_choice_set_size(set, layers) / set->counts[at];
     for (size_t o = 0; o < set->counts[at]; o++) {
         sl_choice_set some = *set;
         some.counts[at] = 1;
         some.options[at][0] = set->options[at][o];
-        SL_TRY(sl_judge_measure(judge, &some, progress, values + o * part));
+        SL_TRY(sl_judge_measure(judge, &some, progress, found + o * part));
     }
     return SL_OK;
 }
@@ -421,16 +433,27 @@ sl_status sl_judge_compare(const sl_judge *judge, const float *first, const floa
     return error_of(judge, first, second, error);
 }
 
+sl_status sl_judge_refer(sl_judge *judge, const sl_judged *to) {
+    size_t size;
+    sl_progress silent;
+    sl_progress_start(&silent, NULL, NULL, 0);
+    sl_status status = judge_all(to->judge, to->set, &silent, NULL, &judge->reference, &size);
+    if (status == SL_OK) return SL_OK;
+    sl_mem_free(&judge->allocator, judge->reference, size * sizeof(float));
+    judge->reference = NULL;
+    return status;
+}
+
 sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out) {
     const sl_judge *judge = second->judge;
     size_t sizes[2] = {0};
     float *scores[2] = {NULL};
-    double value;
+    sl_verdict found;
     sl_progress silent;
     sl_status status;
     sl_progress_start(&silent, NULL, NULL, 0);
-    SL_TRY_GOTO(judge_all(first->judge, first->set, &silent, &value, &scores[0], &sizes[0]), done);
-    SL_TRY_GOTO(judge_all(second->judge, second->set, &silent, &value, &scores[1], &sizes[1]), done);
+    SL_TRY_GOTO(judge_all(first->judge, first->set, &silent, &found, &scores[0], &sizes[0]), done);
+    SL_TRY_GOTO(judge_all(second->judge, second->set, &silent, &found, &scores[1], &sizes[1]), done);
     status = error_of(judge, scores[0], scores[1], out);
 done:
     for (size_t i = 0; i < 2; i++)

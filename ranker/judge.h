@@ -26,7 +26,8 @@ typedef struct sl_judge {
     sl_rows_buffer rows; /* with labels */
     uint64_t *groups;    /* one a row; NULL: none */
     size_t group_room;
-    float *wide; /* (rows, outputs): the bias included */
+    float *wide;      /* (rows, outputs): the bias included */
+    float *reference; /* (rows, outputs): logits that others are compared with; NULL: none */
     sl_judged_layer layers[SL_MAX_LAYERS];
     sl_measure measure;
     size_t ndcg_k, threads;
@@ -50,9 +51,14 @@ size_t sl_choice_set_size(const sl_choice_set *set, size_t layers);
 /* The number of the option that combination `number` takes in a layer. The last layer's changes fastest. */
 size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size_t layer);
 
-/* Measures every combination of the set: values[number] is the measure, NaN where it has none. Progress steps by
- * combinations. Errors: SL_ENOMEM, SL_ECANCELED, as of measuring. */
-sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values);
+typedef struct sl_verdict {
+    double value; /* the measure; NaN where there is none */
+    double error; /* root mean squared difference of the logits from the reference; NaN without one */
+} sl_verdict;
+
+/* Measures every combination of the set, into found[number]. Progress steps by combinations. Errors: SL_ENOMEM,
+ * SL_ECANCELED, as of measuring. */
+sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, sl_verdict *found);
 
 /* The measures of two models' scores of the rows, (rows, outputs), and the standard error of their difference. */
 sl_status sl_judge_compare(const sl_judge *judge, const float *first, const float *second, double values[2],
@@ -63,6 +69,8 @@ typedef struct sl_judged {
     const sl_judge *judge;
     const sl_choice_set *set; /* of one combination */
 } sl_judged;
+/* Makes that combination's logits the judge's reference. Both have the same rows. Errors: SL_ENOMEM. */
+sl_status sl_judge_refer(sl_judge *judge, const sl_judged *to);
 /* The standard error of the difference of one combination's measure from another's, by the grouped jackknife (Efron
  * and Tibshirani 1993, chapter 11): the rows in blocks, each left out once, and groups of rows never parted. Both
  * judges have the same rows. NaN where fewer than two blocks have rows. */

@@ -33,7 +33,7 @@ typedef struct search {
     double base_value;
     /* the best so far: within the bound at the lowest cost, else of the least drop */
     size_t best[SL_MAX_LAYERS];
-    double best_value, best_drop, best_cost;
+    double best_value, best_drop, best_cost, best_error;
     int has_best, best_within;
 } search;
 
@@ -137,39 +137,42 @@ static int quantises(const search *s, const size_t *options) {
     return 0;
 }
 
-/* Tells whether a choice replaces the best: within the bound before outside it, then the lower cost, then the smaller
- * drop. Outside the bound the drop counts alone. */
-static int is_better(const search *s, double drop, double cost, int within) {
-    if (!s->has_best || within != s->best_within) return !s->has_best || within;
-    if (within && cost != s->best_cost) return cost < s->best_cost;
-    return drop < s->best_drop;
+/* Tells whether a trial replaces the best: within the bound before outside it, then the lower cost, then logits nearer
+ * to those of F32. The least drop of many alike would be that of the luckiest rounding on these labels. Outside the
+ * bound the drop counts alone. */
+static int is_better(const search *s, const sl_trial *trial) {
+    if (!s->has_best || trial->within != s->best_within) return !s->has_best || trial->within;
+    if (!trial->within) return trial->drop < s->best_drop;
+    return trial->cost != s->best_cost ? trial->cost < s->best_cost : trial->error < s->best_error;
 }
 
 /* Returns whether the choice is faster than F32 and within the bound. */
-static int note_trial(search *s, const size_t *options, double value) {
+static int note_trial(search *s, const size_t *options, const sl_verdict *found) {
     sl_precision precisions[SL_MAX_LAYERS];
-    sl_calibration found[SL_MAX_LAYERS];
+    sl_calibration of[SL_MAX_LAYERS];
     sl_trial trial = {.struct_size = sizeof trial,
                       .number = ++s->trials,
                       .layers = s->layers,
                       .precisions = precisions,
-                      .calibrations = s->params->training ? NULL : found,
-                      .value = value,
-                      .drop = drop_of(s, value),
-                      .cost = share_of(s, options)};
+                      .calibrations = s->params->training ? NULL : of,
+                      .value = found->value,
+                      .drop = drop_of(s, found->value),
+                      .cost = share_of(s, options),
+                      .error = found->error};
     trial.within = trial.drop <= s->params->max_drop;
     for (size_t l = 0; l < s->layers; l++) {
         precisions[l] = precision_of(options[l]);
-        found[l] = calibration_of(s, options[l]);
+        of[l] = calibration_of(s, options[l]);
     }
     if (s->params->trial) s->params->trial(s->params->trial_ctx, &trial);
     /* Layers with few outputs may take longer in codes. */
     int is_faster = quantises(s, options) && trial.cost < 1;
-    if (is_faster && is_better(s, trial.drop, trial.cost, trial.within)) {
+    if (is_faster && is_better(s, &trial)) {
         memcpy(s->best, options, sizeof s->best);
-        s->best_value = value;
+        s->best_value = trial.value;
         s->best_drop = trial.drop;
         s->best_cost = trial.cost;
+        s->best_error = trial.error;
         s->best_within = trial.within;
         s->has_best = 1;
     }
@@ -192,22 +195,21 @@ static sl_status check_value(const search *s, double value) {
 }
 
 /* Judges one choice. */
-static sl_status try_one(search *s, const size_t *options, double *value) {
+static sl_status try_one(search *s, const size_t *options, sl_verdict *found) {
     sl_choice_set set;
     for (size_t l = 0; l < s->layers; l++) {
         set.counts[l] = 1;
         set.options[l][0] = options[l];
     }
-    SL_TRY(sl_judge_measure(&s->judge, &set, &s->progress, value));
-    SL_TRY(check_value(s, *value));
-    return SL_OK;
+    SL_TRY(sl_judge_measure(&s->judge, &set, &s->progress, found));
+    return check_value(s, found->value);
 }
 
 static sl_status try_and_note(search *s, const size_t *options, double *drop, int *within) {
-    double value;
-    SL_TRY(try_one(s, options, &value));
-    *within = note_trial(s, options, value);
-    *drop = drop_of(s, value);
+    sl_verdict found;
+    SL_TRY(try_one(s, options, &found));
+    *within = note_trial(s, options, &found);
+    *drop = drop_of(s, found.value);
     return SL_OK;
 }
 
@@ -257,7 +259,7 @@ static size_t list_precisions(const search *s, size_t all, precisions *list) {
 static sl_status try_precisions(search *s, size_t number, int *within) {
     sl_choice_set set;
     size_t chosen[SL_MAX_LAYERS];
-    void *values;
+    void *block;
     digits_of(s, number, chosen);
     for (size_t l = 0; l < s->layers; l++) {
         set.counts[l] = chosen[l] == STATIC ? s->static_options : 1;
@@ -265,17 +267,17 @@ static sl_status try_precisions(search *s, size_t number, int *within) {
             set.options[l][c] = chosen[l] + c;
     }
     size_t size = sl_choice_set_size(&set, s->layers);
-    SL_TRY(sl_mem_alloc(&s->allocator, size * sizeof(double), &values));
-    const double *found = values;
-    sl_status status = sl_judge_measure(&s->judge, &set, &s->progress, values);
+    SL_TRY(sl_mem_alloc(&s->allocator, size * sizeof(sl_verdict), &block));
+    sl_verdict *found = block;
+    sl_status status = sl_judge_measure(&s->judge, &set, &s->progress, found);
     for (size_t i = 0; i < size && status == SL_OK; i++) {
         size_t options[SL_MAX_LAYERS];
         for (size_t l = 0; l < s->layers; l++)
             options[l] = sl_choice_of(&set, s->layers, i, l);
-        status = check_value(s, found[i]);
-        if (status == SL_OK) *within |= note_trial(s, options, found[i]);
+        status = check_value(s, found[i].value);
+        if (status == SL_OK) *within |= note_trial(s, options, &found[i]);
     }
-    sl_mem_free(&s->allocator, values, size * sizeof(double));
+    sl_mem_free(&s->allocator, block, size * sizeof(sl_verdict));
     return status;
 }
 
@@ -532,13 +534,13 @@ static void set_of(const size_t *options, size_t layers, sl_choice_set *out) {
 static sl_status find_blame(search *s, sl_precision_search_report *report) {
     for (size_t l = 0; l < s->layers; l++) {
         size_t options[SL_MAX_LAYERS] = {FLOATS};
-        double value;
+        sl_verdict found;
         options[l] = s->best[l];
         if (options[l] == FLOATS) continue;
-        SL_TRY(try_one(s, options, &value));
-        if (report->blame != SIZE_MAX && drop_of(s, value) <= report->blame_drop) continue;
+        SL_TRY(try_one(s, options, &found));
+        if (report->blame != SIZE_MAX && drop_of(s, found.value) <= report->blame_drop) continue;
         report->blame = l;
-        report->blame_drop = drop_of(s, value);
+        report->blame_drop = drop_of(s, found.value);
     }
     return SL_OK;
 }
@@ -574,7 +576,13 @@ static sl_status conclude(search *s, sl_precision_search_report *report, sl_rank
 static sl_status measure_base(search *s, const sl_ranker *given, const sl_rows *eval) {
     const size_t none[SL_MAX_LAYERS] = {FLOATS};
     sl_choice_set floats;
-    if (s->ranker == given) return try_one(s, none, &s->base_value);
+    sl_verdict found;
+    set_of(none, s->layers, &floats);
+    if (s->ranker == given) {
+        SL_TRY(try_one(s, none, &found));
+        s->base_value = found.value;
+        return sl_judge_refer(&s->judge, &(sl_judged){&s->judge, &floats});
+    }
     s->base = (sl_judge){.allocator = s->allocator,
                          .ranker = given,
                          .measure = s->judge.measure,
@@ -585,9 +593,10 @@ static sl_status measure_base(search *s, const sl_ranker *given, const sl_rows *
         return sl_fail(SL_EVALUE, "the rows are others at another reading; give a source whose rows stay the same");
     for (size_t l = 0; l < s->layers; l++)
         SL_TRY(sl_judge_add(&s->base, NULL, l, &(sl_layer_choice){.type = SL_LAYER_F32}));
-    set_of(none, s->layers, &floats);
-    SL_TRY(sl_judge_measure(&s->base, &floats, &s->progress, &s->base_value));
-    return check_value(s, s->base_value);
+    SL_TRY(sl_judge_measure(&s->base, &floats, &s->progress, &found));
+    s->base_value = found.value;
+    SL_TRY(check_value(s, s->base_value));
+    return sl_judge_refer(&s->judge, &(sl_judged){&s->base, &floats});
 }
 
 static sl_status check_base(const search *s) {
@@ -617,7 +626,7 @@ static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows
     }
     s->base_value = values[0];
     SL_TRY(check_base(s));
-    note_trial(s, options, values[1]);
+    note_trial(s, options, &(sl_verdict){values[1], (double)NAN});
     report->base_value = values[0];
     report->rows = s->judge.rows.rows;
     report->trials = s->trials;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST = 5, WARM = 3 };
 
@@ -58,12 +57,6 @@ static sl_trainer *trainer_of(const char *spec, const sl_rows *rows, const char 
     if (trainer->ranges) trainer->ranges->first_step = 0;
     must(sl_trainer_start_ranges(trainer), "ranges");
     return trainer;
-}
-
-static int64_t processor_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* A step, and the next mini-batch after it. The last one of an epoch, which is smaller, is left out. */

@@ -65,7 +65,8 @@ typedef struct trials {
     struct one_trial {
         sl_precision precisions[MOST_LAYERS];
         sl_calibration calibrations[MOST_LAYERS];
-        double drop, cost;
+        double drop, cost, error;
+        int within;
     } of[MOST_TRIALS];
 } trials;
 
@@ -78,6 +79,8 @@ static void take(void *ctx, const sl_trial *trial) {
     memcpy(one->calibrations, trial->calibrations, trial->layers * sizeof *trial->calibrations);
     one->drop = trial->drop;
     one->cost = trial->cost;
+    one->error = trial->error;
+    one->within = trial->within;
 }
 
 static sl_precision_search_params within(double max_drop) {
@@ -137,6 +140,8 @@ static void check_drops(const sl_ranker *model, const trials *all) {
     for (size_t i = 0; i < all->count; i++) {
         double drop = i % 3 ? all->of[i].drop : made_alone(model, &calibrated, &all->of[i]) - base;
         ck_assert_double_eq_tol(all->of[i].drop, drop, 0.002 * drop + 1e-7);
+        /* Labels are the scores of F32, which are its logits. */
+        ck_assert_double_eq_tol(all->of[i].error, all->of[i].drop, 1e-6);
         for (size_t j = 0; j < i; j++) {
             int same = 1;
             for (size_t l = 0; l < all->layers && same; l++)
@@ -195,6 +200,30 @@ START_TEST(no_faster_choice_is_within) {
 END_TEST
 
 /* The same model of any number of threads. */
+/* Some choice of equal cost has better luck on these labels, and worse logits. */
+START_TEST(the_nearest_of_equal_cost_is_taken) {
+    static trials all;
+    sl_ranker *model = make(CLICK, nets[1]), *made;
+    sl_precision_search_params params = within(1);
+    const struct one_trial *nearest = NULL;
+    double luckiest = INFINITY;
+    all.count = 0;
+    params.trial = take;
+    params.trial_ctx = &all;
+    sl_precision_search_report report = search(model, &params, &made);
+    sl_ranker_free(made);
+    for (size_t i = 0; i < all.count; i++) {
+        if (all.of[i].cost != report.cost || !all.of[i].within) continue;
+        ck_assert(all.of[i].error > 0);
+        if (!nearest || all.of[i].error < nearest->error) nearest = &all.of[i];
+        luckiest = fmin(luckiest, all.of[i].drop);
+    }
+    ck_assert(nearest && report.drop == nearest->drop);
+    ck_assert(luckiest < nearest->drop);
+    sl_ranker_free(model);
+}
+END_TEST
+
 START_TEST(threads_find_the_same) {
     sl_ranker *model = perfect(nets[1]), *made[3];
     for (size_t i = 0; i < 3; i++) {
@@ -216,7 +245,7 @@ START_TEST(parts_of_a_set_are_the_set) {
     enum { OPTIONS = 3, ALL = OPTIONS * OPTIONS * OPTIONS };
     sl_ranker *model = make(CLICK, nets[1]);
     fault_allocator memory;
-    double whole[ALL], parts[ALL];
+    sl_verdict whole[ALL], parts[ALL];
     sl_choice_set set;
     sl_progress silent;
     fault_allocator_init(&memory, 0);
@@ -239,7 +268,8 @@ START_TEST(parts_of_a_set_are_the_set) {
         memory.largest = 0;
         ok(sl_judge_measure(&judge, &set, &silent, parts));
         ck_assert_uint_lt(memory.largest, ALL * ROWS * sizeof(float));
-        ck_assert_mem_eq(whole, parts, sizeof whole);
+        for (size_t i = 0; i < ALL; i++)
+            ck_assert(whole[i].value == parts[i].value && isnan(parts[i].error));
     }
     sl_judge_free(&judge);
     ck_assert_uint_eq(memory.live_blocks, 0);
@@ -439,5 +469,6 @@ int main(void) {
     tcase_add_test(tests, one_block_has_no_error);
     tcase_add_checked_fixture(threads, set_up, tear_down);
     tcase_add_test(threads, threads_find_the_same);
+    tcase_add_test(threads, the_nearest_of_equal_cost_is_taken);
     return check_main("precision_search", (TCase *[]){tests, threads}, 2);
 }

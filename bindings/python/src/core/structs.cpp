@@ -196,6 +196,7 @@ nb::dict dict_of(const sl_trial &trial) {
     out["drop"] = trial.drop;
     out["cost"] = trial.cost;
     out["within"] = trial.within != 0;
+    out["error"] = trial.error;
     return out;
 }
 

@@ -295,6 +295,7 @@ class Trial:
     value, drop: the metric, and how much worse than float32 it is.
     cost: modelled time of the dense layers over that of float32.
     within: whether the drop is within the bound.
+    error: root mean squared difference of the logits from those of float32; NaN for layers that were trained.
     """
 
     precisions: tuple[str, ...]
@@ -303,6 +304,7 @@ class Trial:
     drop: float
     cost: float
     within: bool
+    error: float
 
 
 @dataclass(frozen=True)
