@@ -21,9 +21,9 @@ enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC, MODE_BF16, MODE_QAT };
 typedef struct quantize_options {
     const char *data, *eval, *output, *group, *keep, *index;
     double max_drop, quantile, timeout;
-    int relative, measure, mode, strategy, calibration, symmetric, no_bias_correction, tables;
+    int relative, measure, mode, strategy, symmetric, no_bias_correction, tables;
     size_t k, rows, seed, trials, threads;
-    int ranges; /* -1: not given, as are the numbers below where they are negative */
+    int calibration, ranges; /* -1: not given, as are numbers below 0 */
     double rate_scale, soft;
     size_t epochs;
     int progress, json;
@@ -99,7 +99,7 @@ static sl_quantize_params how_of(quantize_state *state) {
     sl_quantize_params_init(&how);
     how.keep = state->kept.names;
     how.keep_count = state->kept.count;
-    how.calibration = (sl_calibration)options->calibration;
+    if (options->calibration >= 0) how.calibration = (sl_calibration)options->calibration;
     if (options->quantile >= 0) how.quantile = options->quantile;
     how.symmetric = options->symmetric;
     how.bias_correction = !options->no_bias_correction;
@@ -117,6 +117,7 @@ static sl_train_params training_of(const quantize_state *state) {
     sl_train_params_init(&training);
     training.threads = options->threads;
     training.epochs = options->epochs ? options->epochs : QAT_EPOCHS;
+    training.seed = options->seed;
     training.rate_scale = options->rate_scale >= 0 ? options->rate_scale : QAT_RATE_SCALE;
     training.soft = options->soft >= 0 ? options->soft : QAT_SOFT;
     if (training.soft > 0) training.teacher = state->ranker;
@@ -228,7 +229,7 @@ static int comes_before(const trial_row *a, const trial_row *b) {
     return a->within ? a->error < b->error : a->drop < b->drop;
 }
 
-/* The text tells of many trials one for each cost. --json tells all. */
+/* The text tells up to 24 trials. For more, it tells one trial for each cost. --json tells all trials. */
 static int is_told(const quantize_state *state, size_t trial) {
     const trial_row *row = &state->trials[trial];
     if (state->trial_count <= 24) return 1;
@@ -310,10 +311,23 @@ static int quantize(quantize_state *state) {
     return status == EXIT_DONE ? conclude(state) : status;
 }
 
+/* Reports options of one way of quantising that are given with the other. Returns an exit status. */
+static int check_usage(const quantize_options *options) {
+    if (options->mode != MODE_QAT) {
+        if (options->ranges < 0 && options->rate_scale < 0 && options->soft < 0 && !options->epochs) return EXIT_DONE;
+        return report_usage("--epochs, --rate-scale, --soft and --ranges need --mode qat");
+    }
+    if (!options->strategy && options->calibration < 0 && options->quantile < 0 && !options->symmetric &&
+        !options->no_bias_correction && options->timeout < 0 && !options->trials)
+        return EXIT_DONE;
+    return report_usage("--mode qat trains one choice, and searches for none; leave out --strategy, --calibration, "
+                        "--quantile, --symmetric, --no-bias-correction, --timeout and --trials");
+}
+
 static int run_quantize(const command *self, int argc, char **argv) {
     sl_quantize_params defaults;
     sl_quantize_params_init(&defaults);
-    quantize_options options = {.calibration = (int)defaults.calibration,
+    quantize_options options = {.calibration = -1,
                                 .rows = defaults.rows,
                                 .k = 10,
                                 .max_drop = -1,
@@ -324,11 +338,10 @@ static int run_quantize(const command *self, int argc, char **argv) {
                                 .soft = -1};
     const char *paths[1];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
-    if (options.mode != MODE_QAT &&
-        (options.ranges >= 0 || options.rate_scale >= 0 || options.soft >= 0 || options.epochs))
-        return report_usage("--epochs, --rate-scale, --soft and --ranges need --mode qat");
+    int status = check_usage(&options);
+    if (status != EXIT_DONE) return status;
     quantize_state state = {.options = &options, .model_path = paths[0]};
-    int status = quantize(&state);
+    status = quantize(&state);
     sl_ranker_free(state.made);
     sl_ranker_free(state.ranker);
     lookup_close(&state.lookup);
@@ -343,7 +356,7 @@ static const char *const operands[] = {"MODEL", NULL};
 
 static const option quantize_table[] = {
     {0, "data", OPTION_TEXT, "CSV", 1, offsetof(quantize_options, data),
-     "Rows to calibrate on, of which --rows are drawn. Without --eval accuracy is measured on all of them, too."},
+     "Rows to calibrate on: --rows of them are drawn. Without --eval, accuracy is measured on all of them."},
     {0, "eval", OPTION_TEXT, "CSV", 0, offsetof(quantize_options, eval),
      "Rows that accuracy is measured on: rows that the model was not trained on."},
     {'o', "output", OPTION_TEXT, "OUT", 1, offsetof(quantize_options, output), "The quantised model's file."},
@@ -357,9 +370,9 @@ static const option quantize_table[] = {
      "The column that groups rows for NDCG. With any metric, the standard error never parts a group."},
     {'k', NULL, OPTION_COUNT, "N", 0, offsetof(quantize_options, k), "Depth of NDCG (default 10)."},
     {0, "mode", OPTION_WORD, "auto|static|dynamic|bf16|qat", 0, offsetof(quantize_options, mode),
-     "static: INT8 with ranges of inputs by calibration; dynamic: INT8 with each row's own ranges; bf16: no INT8; auto "
-     "(default): any of these, a layer. qat: MODEL trains on with its layers in INT8, on the labels of --data, by its "
-     "own spec."},
+     "Precisions that a layer may have besides F32. static: INT8 with ranges of inputs by calibration. dynamic: INT8 "
+     "with each row's own ranges. bf16: bf16 alone. auto (default): all of these. qat: MODEL trains on with its layers "
+     "in INT8, on the labels of --data, by its own spec."},
     {0, "epochs", OPTION_COUNT, "N", 0, offsetof(quantize_options, epochs), "Epochs of qat; 0 (default): 2."},
     {0, "rate-scale", OPTION_REAL, "FACTOR", 0, offsetof(quantize_options, rate_scale),
      "Multiplies the rates of MODEL's spec in qat (default 0.03)."},
@@ -370,28 +383,33 @@ static const option quantize_table[] = {
     {0, "strategy", OPTION_WORD, "exhaustive|accuracy-aware|basic|mse|bayesian", 0,
      offsetof(quantize_options, strategy),
      "How choices are searched. exhaustive (default) judges all, the fastest first, and proves its result. bayesian "
-     "judges the one of the largest expected improvement by a Gaussian process, by --seed. The others "
-     "begin with all layers in INT8 (bf16 under --mode bf16) and take layers back to F32: by what each gains, one and "
-     "then several, or by "
-     "their squared error."},
+     "judges the choice of the largest expected improvement by a Gaussian process, by --seed. accuracy-aware, basic "
+     "and mse begin with all layers in INT8, or in bf16 under --mode bf16. They take layers back to F32. "
+     "accuracy-aware takes the layer that gains most. basic takes one layer, then several. mse takes the layer of the "
+     "largest squared error."},
     {0, "calibration", OPTION_WORD, "minmax|quantile|entropy|mse", 0, offsetof(quantize_options, calibration),
-     "How ranges are found (default mse). exhaustive and bayesian try all four, and fewer of more than four layers."},
+     "Ranges of inputs for accuracy-aware, basic and mse (default mse). exhaustive and bayesian try all four, and "
+     "fewer "
+     "for more than four layers. mse also chooses the scales of weights by squared error, those of dynamic layers "
+     "under "
+     "every strategy."},
     {0, "quantile", OPTION_REAL, "SHARE", 0, offsetof(quantize_options, quantile),
-     "The share of inputs that quantile leaves out (default 0.0001)."},
+     "The share of inputs that calibration by quantile leaves out (default 0.0001)."},
     {0, "symmetric", OPTION_FLAG, NULL, 0, offsetof(quantize_options, symmetric), "Ranges have 0 in their middle."},
     {0, "no-bias-correction", OPTION_FLAG, NULL, 0, offsetof(quantize_options, no_bias_correction),
      "Biases stay as they are."},
     {0, "tables", OPTION_WORD, "f32|i8|i4", 0, offsetof(quantize_options, tables),
      "Embedding tables: as they are (default), or in codes of 8 or 4 bits with a scale and an offset a row."},
-    {0, "rows", OPTION_COUNT, "N", 0, offsetof(quantize_options, rows), "Rows to calibrate on (default 4096)."},
+    {0, "rows", OPTION_COUNT, "N", 0, offsetof(quantize_options, rows),
+     "Rows to calibrate on (default 4096). qat begins its ranges on 4096 rows, whatever N is."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed),
-     "Seed of their draw, and of bayesian (default 0)."},
+     "Seed of their draw, and of bayesian (default 0). Under qat the seed of the training; 0 takes the spec's."},
     OPTION_KEEP(quantize_options, keep),
     {0, "timeout", OPTION_REAL, "S", 0, offsetof(quantize_options, timeout),
      "No trial but the first begins after S seconds."},
     {0, "trials", OPTION_COUNT, "N", 0, offsetof(quantize_options, trials),
-     "Trials at most; 0 (default): any number, but 100 of bayesian, whose most are 1000. exhaustive judges all "
-     "calibrations of the precisions it has begun."},
+     "Trials at most. 0 (default) sets no limit, but bayesian ends after 100. bayesian takes 1000 at most. exhaustive "
+     "judges all calibrations of the precisions it has begun."},
     OPTION_THREADS(quantize_options, "Threads to judge with; 0 (default) takes all."),
     OPTION_LOOKUP(quantize_options),
     OPTION_PROGRESS(quantize_options),
@@ -410,11 +428,12 @@ const command command_quantize = {
     .description =
         "Judges choices of a precision and a calibration for each dense layer, and writes the fastest model whose "
         "metric is at most --max-drop worse. Costs are modelled from multiply-adds, the same on every machine. The "
-        "standard error of the drop "
-        "tells what the sample of rows could have hidden.\n"
+        "standard error of the drop tells what the sample of rows could have hidden.\n"
         "Where no choice is within the bound, nothing is written, and the exit status is 1. The message names the "
         "least drop, and the layer that costs most.\n"
-        "With --mode qat there is one choice: all layers in INT8 but those of --keep, trained.\n",
+        "With --mode qat there is one choice: all layers in INT8 but those of --keep, trained. Options of the search "
+        "are "
+        "then refused.\n",
     .examples = "shortlist quantize model.slr --data adult.csv --eval adult_test.csv -o small.slr\n"
                 "shortlist quantize model.slr --data clicks.csv -o small.slr --mode static --max-drop 0.001 --json\n"
                 "shortlist quantize model.slr --data adult.csv --eval adult_test.csv -o small.slr --mode qat\n",

@@ -157,6 +157,12 @@ const char *sl_coded_fault(const sl_coded *coded, const sl_net_shape *shape, siz
     return NULL;
 }
 
+sl_status sl_coded_check(const sl_coded *coded, const sl_net_shape *shape, size_t layer) {
+    const char *fault = sl_coded_fault(coded, shape, layer);
+    if (!fault) return SL_OK;
+    return sl_fail(SL_EVALUE, "layer dense.%zu in INT8: %s; keep the layer in F32", layer, fault);
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Blocks of files
  * ------------------------------------------------------------------------------------------------------------- */

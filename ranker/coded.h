@@ -44,6 +44,8 @@ sl_coded_layer sl_coded_layer_of(const sl_coded *coded, const sl_net_shape *shap
 /* Returns why a layer cannot be computed with, or NULL: a number that is not finite, a scale that is none, more inputs
  * than sums hold. */
 const char *sl_coded_fault(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
+/* Refuses an INT8 layer that cannot be computed with. Errors: SL_EVALUE. */
+sl_status sl_coded_check(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
 
 /* Takes a block of a file over, freed on failure too. Nothing in it is trusted. Errors: SL_ECORRUPT. */
 sl_status sl_coded_read(const sl_net_shape *shape, void *block, size_t size, const sl_allocator *allocator,

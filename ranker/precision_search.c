@@ -94,7 +94,7 @@ static double drop_of(const search *s, double value) {
     return s->params->relative ? drop / fabs(s->base_value) : drop;
 }
 
-/* The other strategies take the one calibration that they are given. */
+/* Tells whether the strategy tries all calibrations. The greedy ones take the calibration that they are given. */
 static int tries_calibrations(const search *s) {
     return s->params->strategy == SL_STRATEGY_EXHAUSTIVE || s->params->strategy == SL_STRATEGY_BAYESIAN;
 }
@@ -194,13 +194,18 @@ static sl_status check_value(const search *s, double value) {
                    names[s->judge.measure]);
 }
 
+/* Makes a set of one choice. */
+static void set_of(const size_t *options, size_t layers, sl_choice_set *out) {
+    for (size_t l = 0; l < layers; l++) {
+        out->counts[l] = 1;
+        out->options[l][0] = options[l];
+    }
+}
+
 /* Judges one choice. */
 static sl_status try_one(search *s, const size_t *options, sl_verdict *found) {
     sl_choice_set set;
-    for (size_t l = 0; l < s->layers; l++) {
-        set.counts[l] = 1;
-        set.options[l][0] = options[l];
-    }
+    set_of(options, s->layers, &set);
     SL_TRY(sl_judge_measure(&s->judge, &set, &s->progress, found));
     return check_value(s, found->value);
 }
@@ -521,13 +526,6 @@ static sl_status prepare(search *s, const sl_rows *rows, const sl_rows *eval) {
     SL_TRY(sl_judge_read(&s->judge, eval ? eval : rows, s->params->group, how->lookup, how->lookup_ctx));
     s->static_options = static_options_of(s);
     return add_options(s);
-}
-
-static void set_of(const size_t *options, size_t layers, sl_choice_set *out) {
-    for (size_t l = 0; l < layers; l++) {
-        out->counts[l] = 1;
-        out->options[l][0] = options[l];
-    }
 }
 
 /* The layer whose codes alone cost most. */

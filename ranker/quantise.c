@@ -220,9 +220,11 @@ sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows, const
     sl_ranker *smaller;
     SL_TRY(sl_layer_choices(ranker, &mine, choices));
     SL_TRY(sl_ranker_with_table_type(ranker, mine.tables, &smaller));
-    if (smaller && keeps_floats(&ranker->shape, choices)) {
+    if (keeps_floats(&ranker->shape, choices)) {
         *out = smaller;
-        return SL_OK;
+        return smaller
+                   ? SL_OK
+                   : sl_fail(SL_EINVAL, "every layer stays F32, and so do the tables; quantise a layer or the tables");
     }
     sl_status status = quantise(smaller ? smaller : ranker, rows, &mine, choices, out);
     sl_ranker_free(smaller);

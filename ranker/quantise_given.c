@@ -19,13 +19,16 @@ static sl_status check_layers(const sl_ranker *base, const sl_quantized_layer *l
     if (count != base->shape.layers)
         return sl_fail(SL_EINVAL, "%zu layers for a model of %zu; give one for each", count, base->shape.layers);
     if (base->coded.block) return sl_fail(SL_EINVAL, "the model is quantised already; begin with one of floats");
+    int quantises = 0;
     for (size_t l = 0; l < count; l++) {
         sl_precision precision = layers[l].precision;
+        quantises |= precision != SL_PRECISION_F32;
         if ((unsigned)precision > SL_PRECISION_BF16)
             return sl_fail(SL_EINVAL, "precision %d of layer %zu is none of sl_precision", (int)precision, l);
         if (precision == SL_PRECISION_INT8 || precision == SL_PRECISION_INT8_DYNAMIC) SL_TRY(check_int8(&layers[l], l));
     }
-    return SL_OK;
+    return quantises ? SL_OK
+                     : sl_fail(SL_EINVAL, "every layer is F32, and so the model is base; give another precision");
 }
 
 /* Fills in an INT8 layer; floats and bf16 are filled in as quantising does. */

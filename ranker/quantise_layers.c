@@ -221,9 +221,7 @@ sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated
     if (choice->type == SL_LAYER_BF16) return round_weights(weights, in * out, layer, to.bf16);
     code_weights(weights, &to, in, out, choice->rule.method == SL_RANGE_MSE);
     if (choice->bias_correction) SL_TRY(correct_biases(ranker, calibrated, coded, layer));
-    const char *fault = sl_coded_fault(coded, shape, layer);
-    if (!fault) return SL_OK;
-    return sl_fail(SL_EVALUE, "layer dense.%zu in INT8: %s; keep the layer in F32", layer, fault);
+    return sl_coded_check(coded, shape, layer);
 }
 
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,

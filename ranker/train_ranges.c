@@ -277,13 +277,6 @@ static sl_status fold_layer(const sl_ranges *ranges, size_t layer, const float *
     return SL_OK;
 }
 
-/* Refuses a layer whose numbers a file may not have. */
-static sl_status check_folded(const sl_coded *coded, const sl_net_shape *shape, size_t layer) {
-    const char *fault = sl_coded_fault(coded, shape, layer);
-    if (!fault) return SL_OK;
-    return sl_fail(SL_EVALUE, "layer dense.%zu in INT8: %s; keep the layer in F32", layer, fault);
-}
-
 sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_coded *out) {
     const sl_net_shape *shape = &ranges->shape;
     sl_layer_type types[SL_MAX_LAYERS];
@@ -298,7 +291,7 @@ sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_
     for (size_t l = 0; l < shape->layers; l++) {
         const sl_coded_layer to = sl_coded_layer_of(out, shape, l);
         sl_status status = fold_layer(ranges, l, dense, &to);
-        if (status == SL_OK) status = check_folded(out, shape, l);
+        if (status == SL_OK) status = sl_coded_check(out, shape, l);
         if (status == SL_OK) continue;
         sl_coded_free(out, &ranges->allocator);
         return status;

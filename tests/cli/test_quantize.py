@@ -130,6 +130,9 @@ class Quantize(RankingTest):
         self.assertEqual(self.snapshot(), before)
         self.run_bad(2, "quantize", "m.slr", "--data", "clicks.csv", "-o", "z.slr", "--epochs", 2,
                      says=["need --mode qat"])
+        for given in (("--strategy", "basic"), ("--calibration", "mse"), ("--symmetric",), ("--timeout", 1)):
+            self.run_bad(2, "quantize", "m.slr", "--data", "clicks.csv", "-o", "z.slr", "--mode", "qat", *given,
+                         says=["--mode qat trains one choice", "leave out"])
         self.run_bad(1, "quantize", "q.slr", "--data", "clicks.csv", "-o", "z.slr", "--mode", "qat",
                      says=["quantised already"])
 

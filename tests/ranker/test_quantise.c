@@ -252,6 +252,9 @@ START_TEST(bad_calls_are_refused) {
     params.keep = (const char *const[]){"dense.4"};
     params.keep_count = 1;
     fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_ENOTFOUND, "dense.0 to dense.3");
+    params.keep = (const char *const[]){"dense.3", "dense.0", "dense.1", "dense.2"};
+    params.keep_count = 4;
+    fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "every layer stays F32");
     params.keep_count = 0;
     params.rows = 0;
     fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "rows is 0");
