@@ -125,7 +125,8 @@ def test_what_is_refused(ranker, rows):
     with pytest.raises(TypeError, match="keep"):
         ranker.quantize(rows, keep="dense.0")
     for wrong in ({"metric": "ndcg"}, {"mode": "trained"}, {"strategy": "random"}, {"calibration": "kl"},
-                  {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}, {"ranges": "known", "mode": "qat"}):
+                  {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}, {"ranges": "known", "mode": "qat"}, {"epochs": 3},
+                  {"soft": 0}, {"mode": "qat", "strategy": "basic"}, {"mode": "qat", "symmetric": True}):
         with pytest.raises(ValueError):
             ranker.quantize(rows, **wrong)
     with pytest.raises(KeyError):

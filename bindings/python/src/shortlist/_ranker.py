@@ -755,34 +755,47 @@ class Ranker:
         """Finds the fastest INT8 and bf16 layers within an accuracy bound (docs/internals/precision.md).
 
         data: rows to calibrate on, with the label's column.
-        eval: rows to measure on, which the model was not trained on; None: data.
-        max_drop: how much worse than this model the metric may be; relative: as a share of its value.
+        eval: rows to measure on. Give rows that the model was not trained on. None: data.
+        max_drop: how much worse than this model the metric may be. relative: max_drop is a share of this model's value.
         metric: "default" is AUC, or logloss of several classes, or RMSE under squared loss. "ndcg", at k, needs group.
-        mode: INT8 with ranges of inputs by calibration ("static") or by each row's own values ("dynamic"), "bf16" alone,
-            or any of these a layer ("auto"). "qat" trains this model on with its layers in INT8, on data's labels, by its
-            own spec; there is one choice then.
+        mode: precisions that a layer may have. "static" is INT8 with ranges of inputs by calibration. "dynamic" is INT8 with
+            each row's own range. "bf16" is bf16 alone. "auto" allows all of these. "qat" makes one choice: it trains this
+            model on with its layers in INT8, on data's labels, by its own spec.
         strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result.
-        "bayesian" judges the choice of the largest expected improvement, with every calibration, by the seed. The others
-        begin with all layers in INT8 of the one calibration, and take layers back to float32.
-        calibration, quantile, symmetric: how ranges of inputs are found.
+            "bayesian" judges the choice of the largest expected improvement, with every calibration, by the seed.
+            "accuracy-aware", "basic" and "mse" begin with all layers in INT8 of the one calibration, under "bf16" in bf16.
+            They take layers back to float32.
+        calibration: the range of inputs that "accuracy-aware", "basic" and "mse" take. "mse" also chooses scales of weights
+            by squared error, those of "dynamic" layers under every strategy.
+        quantile: the share of inputs that calibration by "quantile" leaves out. symmetric: ranges have 0 in their middle.
         bias_correction: whether biases make up for the mean error of each output.
         tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits.
-        rows, seed: how many rows calibration draws, and which. The inputs of all layers are kept of them. The seed is the
-            "bayesian" strategy's, too.
+        rows, seed: how many rows calibration draws, and which. Memory holds the inputs of all layers for these rows. "qat"
+            begins its ranges on 4,096 rows instead. The seed is also that of "bayesian" and of the training of "qat", where 0
+            takes the spec's.
         keep: names of layers that stay float32, such as "dense.0".
-        trials, timeout: most trials, and most seconds; 0: any, but 100 trials of "bayesian", whose most are 1,000.
+        trials, timeout: most trials, and most seconds. 0 sets no limit, but "bayesian" ends after 100 trials. It takes 1,000
+            at most.
         epochs, rate_scale, ranges: of "qat", as of ``train``.
         soft: of "qat", the share of the loss that compares with this model's own scores. The labels have the rest.
-        progress: a function is called with (done, 0) trials, under "qat" with (done, total) rows, and cancels by
-            returning True.
+        progress: a function is called with (done, 0) trials, under "qat" with (done, total) rows. It cancels by returning
+            True.
 
         Where no choice is within the bound, the model of the least drop is returned, and ``report.within`` is False.
-        ValueError for rows that give no range or no metric, and for a model that is quantised already. KeyError for an
-        unknown layer or column.
+        ValueError for rows that give no range or no metric, for a model that is quantised already, and for arguments of
+        "qat" with another mode or the reverse. KeyError for an unknown layer or column.
         """
         modes = ("static", "dynamic", "bf16")
         if mode not in ("auto", "qat", *modes):
             raise ValueError(f"mode is {mode!r}; it must be one of auto, {', '.join(modes)}, qat")
+        if mode != "qat" and (epochs, rate_scale, soft, ranges) != (2, 0.03, 0.5, "observed"):
+            raise ValueError("epochs, rate_scale, soft and ranges are of mode='qat'")
+        searched = (strategy, calibration, quantile, symmetric, bias_correction, trials, timeout)
+        if mode == "qat" and searched != ("exhaustive", "mse", 1e-4, False, True, 0, 0):
+            raise ValueError(
+                "mode='qat' trains one choice, and searches for none; leave out strategy, calibration, quantile, symmetric, "
+                "bias_correction, trials and timeout"
+            )
         options = {
             "max_drop": float(max_drop),
             "relative": bool(relative),
@@ -805,7 +818,7 @@ class Ranker:
             "training": None,
         }
         if mode == "qat":
-            training = _train_options(threads, epochs, None, None, 0, False, layers="int8", ranges=ranges)
+            training = _train_options(threads, epochs, seed, None, 0, False, layers="int8", ranges=ranges)
             options["training"] = training | _teaching(None, self if soft > 0 else None, 2, soft, rate_scale)
         given = source(data, self.spec_text, group=None if eval is not None else group)
         measured = None if eval is None else source(eval, self.spec_text, group=group)
