@@ -256,10 +256,15 @@ static int check_usage(const prune_options *options) {
         return report_usage("nothing is to be cut; give --units, --multiply-adds or --weights");
     if (!options->checkpoint && (options->resume || options->checkpoint_steps))
         return report_usage("--%s needs --checkpoint FILE", options->resume ? "resume" : "checkpoint-steps");
-    if (!options->data && (options->valid || options->checkpoint || options->teaching.teacher))
-        return report_usage("--%s needs --data CSV", options->valid        ? "valid"
-                                                     : options->checkpoint ? "checkpoint"
-                                                                           : "teacher");
+    if (options->weights_end >= 0 && options->weights < 0) return report_usage("--weights-end needs --weights SHARE");
+    const char *trains = options->valid                      ? "valid"
+                         : options->checkpoint               ? "checkpoint"
+                         : options->teaching.teacher         ? "teacher"
+                         : options->teaching.rate_scale >= 0 ? "rate-scale"
+                         : options->weights_end >= 0         ? "weights-end"
+                         : options->epochs                   ? "epochs"
+                                                             : NULL;
+    if (!options->data && trains) return report_usage("--%s needs --data CSV", trains);
     return teaching_check(&options->teaching);
 }
 

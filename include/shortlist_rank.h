@@ -310,8 +310,8 @@ typedef struct sl_prune_report {
     size_t multiply_adds_before, multiply_adds; /* zeros count: a dense product is not faster by them */
     size_t dense_weights, dense_zeros;
     size_t rows, valid_rows, epochs, best_epoch; /* of the training */
-    /* Of the validation rows: before, after cutting units, and at the end. NaN without such rows. AUC is NaN but for
-     * logistic loss. */
+    /* Measures of the validation rows: before, after cutting units, and at the end. NaN without such rows. AUC is NaN
+     * but for logistic loss. */
     double valid_loss_before, valid_loss_cut, valid_loss;
     double valid_auc_before, valid_auc_cut, valid_auc;
     double importance_s, read_s, epoch_s;

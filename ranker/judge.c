@@ -118,7 +118,7 @@ size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What passes the layers
+ * Running the layers
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* One thread's scratch: a tile's rows in front of each layer and behind the last. */
@@ -358,7 +358,7 @@ sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_p
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What a sample hides
+ * The error of a difference
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Copies of the rows outside one block. */

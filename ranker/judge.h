@@ -1,5 +1,5 @@
-/* Judging choices of layers' numbers on rows with labels: all combinations of some options a layer, in one pass over
- * the rows, with what passes a layer shared by all combinations that agree up to it. */
+/* Judging choices of layers' precisions on rows with labels. One pass over the rows judges all combinations of some
+ * options a layer. Combinations that agree up to a layer share its outputs. */
 #ifndef SL_RANKER_JUDGE_H
 #define SL_RANKER_JUDGE_H
 
@@ -72,8 +72,8 @@ typedef struct sl_judged {
 /* Makes that combination's logits the judge's reference. Both have the same rows. Errors: SL_ENOMEM. */
 sl_status sl_judge_refer(sl_judge *judge, const sl_judged *to);
 /* The standard error of the difference of one combination's measure from another's, by the grouped jackknife (Efron
- * and Tibshirani 1993, chapter 11): the rows in blocks, each left out once, and groups of rows never parted. Both
- * judges have the same rows. NaN where fewer than two blocks have rows. */
+ * and Tibshirani 1993, chapter 11). Rows are in blocks, a group's rows in one block, and each block is left out once.
+ * Both judges have the same rows. NaN where fewer than two blocks have rows. */
 sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out);
 
 #endif

@@ -86,8 +86,8 @@ typedef struct sl_loops {
      * the code of 0, a whole number kept as a float, which stands for steps * scale. NaN stays NaN. ---- */
     /* Inputs by the range of sl_int8_loops.quantise, and to the same codes. An infinity becomes NaN. */
     void (*fake)(const float *values, size_t n, const sl_int8_range *range, float *steps);
-    /* Turns gradients by the steps of values into gradients by the values, straight through the rounding: by 1 / scale,
-     * and 0 where no code is within half a step. Adds to the sums. */
+    /* Turns gradients by the steps of values into gradients by the values: times 1 / scale, straight through the
+     * rounding. A value with no code within half a step gets 0. Adds to the sums. */
     void (*fake_backward)(const float *values, float *gradient, size_t n, const sl_int8_range *range,
                           sl_fake_sums *sums);
     /* The same for weights (rows, n), `stride` floats from row to row, whose codes are from -127 to 127. units[i] is 1
@@ -101,7 +101,7 @@ typedef struct sl_loops {
     /* out[r][i] = sums[r][i] * factor[i] + bias[i], rounded twice, as sl_int8_product does. bias NULL: none. The two
      * may be one array. */
     void (*scale)(const float *sums, size_t rows, size_t n, const float *factor, const float *bias, float *out);
-    /* The same, rounded and cut to 0..255: the next layer's steps behind a ReLU. What is not finite gives NaN. */
+    /* The same, rounded and cut to 0..255: the next layer's steps behind a ReLU. Other than finite numbers give NaN. */
     void (*scale_to_steps)(const float *sums, size_t rows, size_t n, const float *factor, const float *bias,
                            float *out);
     /* sum += g^2, weights -= rate * g / (sqrt(sum) + epsilon), with g = gradient + l2 * weights */

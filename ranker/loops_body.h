@@ -570,36 +570,37 @@ static void column_peaks(const float *weights, size_t rows, size_t n, size_t str
     }
 }
 
-/* `has_bias` and `to_steps` are constants. n is at most LANE_F. */
-static AI F lane_scale(const float *sums, const float *factor, const float *bias, size_t n, int has_bias,
-                       int to_steps) {
+/* Numbers that scaled sums become. STEPS have a bias too. */
+enum { SCALED, BIASED, STEPS };
+
+/* `kind` is a constant. n is at most LANE_F. SCALED does not read `bias`. */
+static AI F lane_scale(const float *sums, const float *factor, const float *bias, size_t n, int kind) {
     F y = lane_f32(sums, n) * lane_f32(factor, n);
-    if (has_bias) y = y + lane_f32(bias, n);
-    return to_steps ? lane_code(y, y) : y;
+    if (kind != SCALED) y = y + lane_f32(bias, n);
+    return kind == STEPS ? lane_code(y, y) : y;
 }
 
 static AI void scale_all(const float *sums, size_t rows, size_t n, const float *factor, const float *bias, float *out,
-                         int has_bias, int to_steps) {
+                         int kind) {
     for (size_t r = 0; r < rows; r++, sums += n, out += n) {
         size_t i = 0;
         for (; i + LANE_F <= n; i += LANE_F)
-            lane_store_f32(out + i, lane_scale(sums + i, factor + i, bias + i, LANE_F, has_bias, to_steps), LANE_F);
-        if (i < n)
-            lane_store_f32(out + i, lane_scale(sums + i, factor + i, bias + i, n - i, has_bias, to_steps), n - i);
+            lane_store_f32(out + i, lane_scale(sums + i, factor + i, bias + i, LANE_F, kind), LANE_F);
+        if (i < n) lane_store_f32(out + i, lane_scale(sums + i, factor + i, bias + i, n - i, kind), n - i);
     }
 }
 
 static void scale_columns(const float *sums, size_t rows, size_t n, const float *factor, const float *bias,
                           float *out) {
     if (bias)
-        scale_all(sums, rows, n, factor, bias, out, 1, 0);
+        scale_all(sums, rows, n, factor, bias, out, BIASED);
     else
-        scale_all(sums, rows, n, factor, factor, out, 0, 0);
+        scale_all(sums, rows, n, factor, factor, out, SCALED);
 }
 
 static void scale_to_steps(const float *sums, size_t rows, size_t n, const float *factor, const float *bias,
                            float *out) {
-    scale_all(sums, rows, n, factor, bias, out, 1, 1);
+    scale_all(sums, rows, n, factor, bias, out, STEPS);
 }
 
 /* 0 times a number is 0, but NaN for infinity and NaN. */

@@ -1,14 +1,14 @@
 /* Fake quantisation in a net that trains (Jacob et al. 2018, arXiv 1712.05877). A product of a layer in INT8 multiplies
  * the steps of its inputs by the steps of its weights: whole numbers, kept as floats. Sums below 2^24 are then exact,
- * and equal those of the codes. What follows the sum is computed as net_int8.h does, so that the outputs are the folded
- * layer's, bit for bit. Gradients go straight through the rounding. */
+ * and equal those of the codes. The roundings behind the sum are those of net_int8.h, so that the outputs are the
+ * folded layer's, bit for bit. Gradients go straight through the rounding. */
 #ifndef SL_RANKER_NET_FAKE_H
 #define SL_RANKER_NET_FAKE_H
 
 #include "ranker/loops.h"
 #include "ranker/net.h"
 
-/* What a layer saw in the last step. Layers of floats see nothing. */
+/* Numbers that a layer saw in the last step. Layers of floats see none. */
 typedef struct sl_fake_seen {
     float low, high;   /* the least and the largest input, and 0 */
     sl_fake_sums sums; /* of the gradients by the inputs' steps */

@@ -399,9 +399,9 @@ static const sl_net_layer *coded_next(const sl_net *net) {
     return net->shape.layers > 1 && sl_net_layer_is_coded(&net->coded[1]) ? &net->coded[1] : NULL;
 }
 
-/* Computes the first layer's outputs of rows `at` to at + tile: floats into `out`, or the second layer's inputs into
- * the scratch, with one row of `out` between, which stays in a near cache. taint gets 0, or NaN for a row whose sums
- * are not finite (see add_taint). */
+/* Computes the first layer's outputs of rows `at` to at + tile. Floats go into `out`. The second layer's inputs go into
+ * the scratch, by way of one row of `out`, which stays in a near cache. taint gets 0, or NaN for a row whose sums are
+ * not finite (see add_taint). */
 static void join_tile(sl_net_run *run, const first_sums *sums, size_t at, size_t tile, float *out, float *taint) {
     const sl_loops *loops = run->net->loops;
     const sl_net_layer *next = coded_next(run->net);

@@ -232,7 +232,7 @@ sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows, const
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What a layer is
+ * Describing a layer
  * ------------------------------------------------------------------------------------------------------------- */
 
 sl_status sl_ranker_get_layer(const sl_ranker *ranker, size_t i, sl_layer_info *out) {

@@ -4,7 +4,7 @@
 #include <float.h>
 #include <string.h>
 
-/* What is no part of the numbers' block, or is read before it is made. */
+/* Checks the numbers that the block has no check of, or is made from. */
 static sl_status check_int8(const sl_quantized_layer *layer, size_t number) {
     if (!layer->codes || !layer->weight_scales)
         return sl_fail(SL_EINVAL, "layer %zu is INT8, but its codes or weight_scales are NULL", number);

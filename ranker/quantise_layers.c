@@ -159,8 +159,8 @@ static void dequantise_row(const sl_int8_loops *loops, const sl_layer_codes *lay
         sums[i] += (double)((float)((int)codes[i] - range.zero) * range.scale);
 }
 
-/* Adds to each bias the mean of what the layer of floats gives and the layer in codes does not: with the means of the
- * inputs and of what their codes stand for, the difference of two products (Nagel et al. 2019, arXiv 1906.04721). */
+/* Adds to each bias the mean error of its output: the layer of floats less the layer in codes (Nagel et al. 2019, arXiv
+ * 1906.04721). It is the difference of two products: of the mean inputs and the weights, and of both decoded. */
 static sl_status correct_biases(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_coded *coded,
                                 size_t layer) {
     const sl_int8_loops *loops = sl_int8_get();

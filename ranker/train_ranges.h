@@ -1,7 +1,6 @@
 /* Ranges of a quantisation-aware training: of each layer's inputs, and the scales of its weights. They are observed
- * (Jacob et al. 2018, arXiv 1712.05877) or learned (Esser et al. 2020, arXiv 1902.08153; both ends of a range, as Jain
- * et al. 2020, arXiv 1903.08066, by their logarithms). At the end they fold the layers into those of a model in INT8.
- */
+ * (Jacob et al. 2018, arXiv 1712.05877) or learned (Esser et al. 2020, arXiv 1902.08153). Learning steps the logarithms
+ * of both ends of a range (Jain et al. 2020, arXiv 1903.08066). At the end the ranges fold the layers into INT8. */
 #ifndef SL_RANKER_TRAIN_RANGES_H
 #define SL_RANKER_TRAIN_RANGES_H
 
@@ -22,7 +21,7 @@ typedef struct sl_ranges {
     size_t size, states;      /* floats of `numbers`; of the optimiser's states for each, if they are learned */
     sl_fake_layer layers[SL_MAX_LAYERS];
 
-    /* What a checkpoint holds: the flag and three arrays, one behind the other. */
+    /* A checkpoint holds the flag and three arrays, one behind the other. */
     int started;    /* whether the layers are in INT8 yet */
     float *numbers; /* after the last step */
     float *best;    /* after the best epoch */

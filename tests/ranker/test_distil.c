@@ -183,7 +183,7 @@ START_TEST(loss_and_gradient_are_as_defined) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What is learned
+ * Learning
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* The same rows without the columns of labels and weights. */
@@ -235,7 +235,7 @@ START_TEST(a_student_needs_no_labels) {
 }
 END_TEST
 
-/* Of few rows, a teacher that saw many says more than the labels. */
+/* With few rows, a teacher that saw many says more than the labels. */
 START_TEST(a_teacher_says_more_than_labels) {
     char spec[PLANTED_SPEC];
     sl_ranker *teacher = teacher_of(CLICK);

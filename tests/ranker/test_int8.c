@@ -157,7 +157,7 @@ START_TEST(parts_of_the_inputs) {
 }
 END_TEST
 
-/* What saturates 16 bits where pairs of products are added in them. */
+/* Codes whose pairs of products saturate sums of 16 bits. */
 START_TEST(nothing_saturates) {
     const sl_int8_loops *loops = tier(_i);
     static layer l;

@@ -1,5 +1,5 @@
-/* What the search for precisions says of its result: that no faster choice is within the bound, against all models made
- * and measured one by one, and the error of a drop, against that of a mean. */
+/* The search for precisions. No faster choice is within the bound: all models are made and measured one by one. The
+ * error of a drop is compared with the error of a mean. */
 #include "ranker/judge.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -125,8 +125,8 @@ static double made_alone(const sl_ranker *model, const sl_calibrated *calibrated
     return rmse;
 }
 
-/* Each choice is judged once. A third of them are made, too: each has the drop of the model that it makes, but for
- * rounding: a model's layers give codes to one another, and judged ones give floats. */
+/* Each choice is judged once. A third of the choices become models, whose drops are those judged, but for rounding.
+ * A model's layers give codes to one another, and judged layers give floats. */
 static void check_drops(const sl_ranker *model, const trials *all) {
     sl_allocator allocator = sl_allocator_of(NULL);
     const sl_draw draw = {.rows = ROWS};
@@ -369,7 +369,7 @@ START_TEST(no_share_of_nothing) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What a sample hides
+ * The error of a drop
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* The standard error of the mean of the rows' differences in logloss. */

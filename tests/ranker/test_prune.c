@@ -287,7 +287,7 @@ START_TEST(the_smallest_weights_are_cut) {
                                                         {[1] = 1, [5] = 1, [3] = 1, [16] = 1, [17] = 1}};
             ck_assert_float_eq(dense[i], gone[per_layer][i] ? 0 : whole[i]);
         }
-        /* Of equal ones, the first go. */
+        /* Among equal units, the first go. */
         memcpy(dense, whole, sizeof whole);
         sl_magnitude_cut(magnitude, dense, per_layer ? 0.125 : 0.1);
         ck_assert(dense[16] == 0 && (per_layer || dense[17] == 0));

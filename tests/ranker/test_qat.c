@@ -1,6 +1,5 @@
-/* Quantisation-aware training: the forward pass is that of the folded layers bit for bit, gradients go straight through
- * the rounding and nowhere else, what is trained is judged and folded in INT8, resuming gives the same bytes, and what
- * cannot be is refused. */
+/* Quantisation-aware training. The forward pass is that of the folded layers, bit for bit. Gradients go straight
+ * through the rounding and nowhere else. Validation judges the folded model. Resuming gives the same bytes. */
 #include "ranker/checkpoint.h"
 #include "ranker/net_fake.h"
 #include "tests/support/check_main.h"
@@ -162,7 +161,7 @@ START_TEST(forward_is_the_folded_layers) {
 }
 END_TEST
 
-/* What a step does to one row, in double. */
+/* A step of one row, in double. */
 typedef struct reference {
     double values[SL_MAX_LAYERS + 1][WIDEST], sums[SL_MAX_LAYERS + 1][WIDEST];
     double *gradient;                           /* by the weights, of all rows so far */
@@ -406,7 +405,7 @@ static sl_layer_info layer_of(const sl_ranker *ranker, size_t layer) {
 
 static const char *const activations[] = {"relu", "gelu", "tanh"};
 
-/* It learns as well as in F32. What validation says of it is true of the model that was made. */
+/* It learns as well as in F32. Validation measures the model that is made. */
 START_TEST(it_learns_as_well_and_is_judged_folded) {
     sl_ranker *exact, *ranker;
     char deep[128];
@@ -668,7 +667,7 @@ START_TEST(ranges_of_checkpoints_are_checked) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What is refused
+ * Refusals
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void expect(sl_status wanted, const char *deep, const sl_train_params *params, const char *words) {

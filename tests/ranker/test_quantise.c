@@ -351,7 +351,7 @@ END_TEST
  * Layers of other tools
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What a quantised model has, given to the model of floats that it was made from. */
+/* Gives a quantised model's layers to the model of floats that it was made from. */
 static void given_of(const sl_ranker *made, sl_quantized_layer given[LAYERS]) {
     for (size_t l = 0; l < LAYERS; l++) {
         const sl_layer_codes *codes = &made->coded.layers[l];
@@ -528,7 +528,7 @@ typedef struct told {
     double last_cost;
 } told;
 
-/* What docs/internals/precision.md says that a choice costs, over the multiply-adds of floats. */
+/* The cost of a choice by docs/internals/precision.md, over the multiply-adds of floats. */
 static double modelled(const sl_precision *precisions) {
     double cost = 0, floats = 0;
     for (size_t l = 0; l < LAYERS; l++) {

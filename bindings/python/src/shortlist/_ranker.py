@@ -535,8 +535,8 @@ class Ranker:
             faster than f32. None: f32, or the checkpoint's. The report tells what was taken.
         loss_scale: for fp16, a scale from 1 to 2**24 that never changes. None adapts it: 65536 at first, halved when
             gradients overflow (the step is skipped), doubled after 2,000 good steps.
-        init: model to begin with, with its weights and with its features as they were fitted. The spec has the same
-        label, features and layers; None is the model's own.
+        init: model to begin with: its weights and its fitted features. The spec has the same label, features and layers.
+            With init, spec None takes the model's own.
         teacher: model of the same loss and classes whose scores are learned too (arXiv 1503.02531).
         temperature: divides the logits of both models in the soft loss; 0.001 to 1000.
         soft: share of the teacher's loss, 0 to 1. With 1, data needs no labels.
@@ -610,10 +610,10 @@ class Ranker:
         units: share of the hidden units to cut. The layers become narrower, and so faster.
         multiply_adds: in place of units: cuts units until at least this share of the layers' multiply-adds is gone.
         weights: share of the layers' weights to set to 0, the smallest first, while training (arXiv 1710.01878). They
-        stay 0. The layers are not faster by it.
+            stay 0. The layers are not faster by it.
         weights_end: share of the steps after which all of these are 0.
-        criterion: "taylor" cuts units without which the loss changes least, to first order (arXiv 1906.10771); "norm"
-        those with the smallest weights.
+        criterion: "taylor" cuts units without which the loss changes least, to first order (arXiv 1906.10771). "norm"
+            cuts those with the smallest weights.
         per_layer: cuts the same share of each layer, not the least important of all.
         multiple: widths are rounded up to multiples of it.
         rows: training rows that "taylor" looks at; 0: all.

@@ -124,7 +124,7 @@ def _same(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
 
 
 def _constants(node: Node, values: Sequence[Const]) -> list[Value]:
-    """What a node makes of constants. Codes that weights were dequantised from are remembered."""
+    """The value that a node makes of constants. Codes that weights were dequantised from are remembered."""
     feeds = {name: value.array for name, value in zip(node.input, values)}
     made = [np.asarray(array) for array in ReferenceEvaluator(node).run(None, feeds)]
     codes = None
