@@ -57,26 +57,31 @@ class Table:
         self.folder.mkdir(parents=True, exist_ok=True)
         path, self.test = ours.ROOT / "examples" / "specs" / f"{spec}.json", chosen.data / folder / "test.csv"
         self.spec = json.loads(path.read_text(encoding="utf-8"))
-        self.calibration, self.tuning, fit = divide(chosen.data / folder / "train.csv", self.folder)
+        self.calibration, self.tuning, self.fit = divide(chosen.data / folder / "train.csv", self.folder)
         self.f32 = self.folder / "f32.slr"
-        self.command("train", path, fit, "-o", self.f32, "--threads", 1)
+        self.command("train", path, self.fit, "-o", self.f32, "--threads", 1)
         self.ranker = ours.read_model(self.f32)
         self.truth = labels(self.spec, self.test)
 
     def quantised(self, name, *options):
         path = self.folder / f"{name}.slr"
         return path, self.command("quantize", self.f32, "--data", self.calibration, "--eval", self.tuning, "-o", path,
-                                  "--rows", CALIBRATION, *options)
+                                  "--rows", CALIBRATION, "--max-drop", MAX_DROP, *options)
+
+    def in_mode(self, mode):
+        path = self.folder / f"{mode}.slr"
+        self.command.quantize_all(self.f32, mode, path, self.calibration, self.fit, "--eval", self.tuning)
+        return path
 
     def ours(self, failed):
         """By name: every mode, all layers in it; what is fastest within the bound; and that with tables in codes."""
-        ways = {mode: ("--mode", mode, "--max-drop", 1) for mode in self.command.modes()}
-        ways["auto"] = ("--max-drop", MAX_DROP)
-        ways.update({f"auto-tables-{kind}": ("--max-drop", MAX_DROP, "--tables", kind) for kind in ("i8", "i4")})
+        ways = {mode: lambda mode=mode: self.in_mode(mode) for mode in self.command.modes()}
+        ways["auto"] = lambda: self.quantised("auto")[0]
+        for kind in ("i8", "i4"):
+            ways[f"auto-tables-{kind}"] = lambda kind=kind: self.quantised(f"auto-tables-{kind}", "--tables", kind)[0]
         made = {"shortlist/f32": self.f32}
-        for name, options in ways.items():
-            made.update(failed.attempt(f"{self.name}: shortlist/{name}", lambda: self.quantised(name, *options)[0],
-                                       f"shortlist/{name}"))
+        for name, way in ways.items():
+            made.update(failed.attempt(f"{self.name}: shortlist/{name}", way, f"shortlist/{name}"))
         return made
 
     def samples(self):
@@ -128,7 +133,7 @@ def tune(chosen, failed):
     models, truth = {"shortlist/f32": table.f32}, labels(table.spec, table.tuning)
     took, more = {}, {}
     start = time.perf_counter()
-    models["shortlist/auto"], said = table.quantised("auto", "--max-drop", MAX_DROP)
+    models["shortlist/auto"], said = table.quantised("auto")
     took["shortlist/auto"] = time.perf_counter() - start
     more["shortlist/auto"] = {key: said[key] for key in ("proved", "trials", "seconds", "drop", "drop_error")}
     try:

@@ -27,6 +27,12 @@ class Command:
     def __call__(self, *words):
         return json.loads(self.text(*words, "--json"))
 
+    def quantize_all(self, f32, mode, path, calibration, fit, *options):
+        """Puts all layers into the mode's precision, whatever that costs. The mode qat trains on the rows of `fit`, and
+        the others calibrate on those of `calibration`."""
+        rows = ("--data", fit) if mode == "qat" else ("--data", calibration, "--strategy", "basic", "--trials", 1)
+        return self("quantize", f32, *rows, "-o", path, "--mode", mode, "--max-drop", 1, *options)
+
     def modes(self):
         """The precisions of layers that quantize offers, such as static and dynamic: its --mode without auto."""
         return self.words("quantize", "--mode")

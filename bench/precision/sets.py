@@ -39,10 +39,11 @@ class Set:
             program = self.chosen.build / "bench" / "tables" / "bench_tables"
             subprocess.run([str(program), "code", str(f32), tables, str(path)], check=True)
             return path
-        how = (("--eval", self.tuning, "--max-drop", MAX_DROP) if layers == TUNED else
-               ("--mode", layers, "--max-drop", 1, "--strategy", "basic", "--trials", 1))
-        self.command("quantize", f32, "--data", self.calibration, "-o", path, "--tables", tables, "--rows", CALIBRATION,
-                     *how)
+        if layers == TUNED:
+            self.command("quantize", f32, "--data", self.calibration, "--eval", self.tuning, "-o", path, "--tables", tables,
+                         "--rows", CALIBRATION, "--max-drop", MAX_DROP)
+        else:
+            self.command.quantize_all(f32, layers, path, self.calibration, self.fit, "--tables", tables)
         return path
 
     def measured(self, seed, failed):

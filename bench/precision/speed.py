@@ -71,8 +71,7 @@ class Net:
     def quantised(self, mode, log):
         """All layers in the mode's precision, whatever it costs in accuracy."""
         path = self.folder / f"{mode}.slr"
-        self.command("quantize", self.f32, "--data", self.calibration, "--eval", log / "test.tsv", "-o", path, "--mode",
-                     mode, "--max-drop", 1, "--rows", CALIBRATION)
+        self.command.quantize_all(self.f32, mode, path, self.calibration, log / "train.tsv", "--eval", log / "test.tsv")
         return path
 
     def inputs(self, rows):
