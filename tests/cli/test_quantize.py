@@ -156,7 +156,7 @@ class Quantize(RankingTest):
         self.run_bad(1, *train, "--layers", "int8", "--precision", "bf16", says=["leave precision bf16 out"])
         self.run_bad(1, *train, "--layers", "int8", "--keep", "dense.9=f32", says=["no layer 'dense.9'"])
         self.run_bad(1, "train", "spec.json", "clicks.csv", "-o", "u.slr", "--init", "t.slr",
-                     says=["the model is quantised"])
+                     says=["a quantised model"])
 
     def test_bad_input(self):
         self.quantize("--max-drop", 0.5, "--trials", 1)

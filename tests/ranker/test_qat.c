@@ -709,10 +709,10 @@ START_TEST(what_cannot_be_is_refused) {
     train(DEEP, SHORT, &good, &quantised);
     params = planted_one_thread();
     params.init = quantised;
-    expect(SL_EINVAL, DEEP, &params, "the model is quantised");
+    expect(SL_EINVAL, DEEP, &params, "a quantised model");
     params = good;
     params.init = quantised;
-    expect(SL_EINVAL, DEEP, &params, "the model is quantised");
+    expect(SL_EINVAL, DEEP, &params, "a quantised model");
     /* A pruned model is quantised afterwards. */
     sl_prune_params prune;
     sl_ranker *base, *out;
