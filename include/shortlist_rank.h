@@ -468,11 +468,13 @@ typedef enum sl_measure {
 
 /* How choices are searched. EXHAUSTIVE and BAYESIAN try all calibrations for nets of up to 4 layers, 3 for 5 layers, 2
  * for up to 8, and MSE alone for 9. The other three begin with all layers in INT8, or in BF16 without INT8, and take
- * layers back to F32. EXHAUSTIVE       judges all choices of precision and calibration a layer, the fastest first, and
- * ends with proof ACCURACY_AWARE   takes back the layer that gains most, then judges anew, as OpenVINO's tool of that
- * name BASIC            takes back one layer alone, then several, as Neural Compressor does MSE              takes back
- * the layers of the largest squared error first BAYESIAN         judges the choice of the largest expected improvement
- * by a Gaussian process (Gardner et al. 2014), by the seed of `quantize` */
+ * layers back to F32.
+ *   EXHAUSTIVE       judges all choices of precision and calibration a layer, the fastest first; ends with proof
+ *   ACCURACY_AWARE   takes back the layer that gains most, then judges anew, as OpenVINO's tool of that name
+ *   BASIC            takes back one layer alone, then several, as Neural Compressor does
+ *   MSE              takes back the layers of the largest squared error first
+ *   BAYESIAN         judges the choice of the largest expected improvement by a Gaussian process (Gardner et al. 2014);
+ *                    the seed is that of `quantize` */
 typedef enum sl_strategy {
     SL_STRATEGY_EXHAUSTIVE = 0,
     SL_STRATEGY_ACCURACY_AWARE = 1,

@@ -535,8 +535,8 @@ class Ranker:
             faster than f32. None: f32, or the checkpoint's. The report tells what was taken.
         loss_scale: for fp16, a scale from 1 to 2**24 that never changes. None adapts it: 65536 at first, halved when
             gradients overflow (the step is skipped), doubled after 2,000 good steps.
-        init: model to begin with: its weights and its fitted features. The spec has the same label, features and layers.
-            With init, spec None takes the model's own.
+        init: model to begin with: its weights and its fitted features. The spec has the same label, features and
+            layers. With init, spec None takes the model's own.
         teacher: model of the same loss and classes whose scores are learned too (arXiv 1503.02531).
         temperature: divides the logits of both models in the soft loss; 0.001 to 1000.
         soft: share of the teacher's loss, 0 to 1. With 1, data needs no labels.
@@ -756,30 +756,32 @@ class Ranker:
 
         data: rows to calibrate on, with the label's column.
         eval: rows to measure on. Give rows that the model was not trained on. None: data.
-        max_drop: how much worse than this model the metric may be. relative: max_drop is a share of this model's value.
+        max_drop: how much worse than this model the metric may be. relative: max_drop is a share of this model's
+            value.
         metric: "default" is AUC, or logloss of several classes, or RMSE under squared loss. "ndcg", at k, needs group.
-        mode: precisions that a layer may have. "static" is INT8 with ranges of inputs by calibration. "dynamic" is INT8 with
-            each row's own range. "bf16" is bf16 alone. "auto" allows all of these. "qat" makes one choice: it trains this
-            model on with its layers in INT8, on data's labels, by its own spec.
+        mode: precisions that a layer may have. "static" is INT8 with ranges of inputs by calibration. "dynamic" is
+            INT8 with each row's own range. "bf16" is bf16 alone. "auto" allows all of these. "qat" makes one choice:
+            it trains this model on with its layers in INT8, on data's labels, by its own spec.
         strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result.
             "bayesian" judges the choice of the largest expected improvement, with every calibration, by the seed.
-            "accuracy-aware", "basic" and "mse" begin with all layers in INT8 of the one calibration, under "bf16" in bf16.
-            They take layers back to float32.
-        calibration: the range of inputs that "accuracy-aware", "basic" and "mse" take. "mse" also chooses scales of weights
-            by squared error, those of "dynamic" layers under every strategy.
-        quantile: the share of inputs that calibration by "quantile" leaves out. symmetric: ranges have 0 in their middle.
+            "accuracy-aware", "basic" and "mse" begin with all layers in INT8 of the one calibration, under "bf16" in
+            bf16. They take layers back to float32.
+        calibration: the range of inputs that "accuracy-aware", "basic" and "mse" take. "mse" also chooses scales of
+            weights by squared error, those of "dynamic" layers under every strategy.
+        quantile: the share of inputs that calibration by "quantile" leaves out. symmetric: ranges have 0 in their
+            middle.
         bias_correction: whether biases make up for the mean error of each output.
         tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits.
-        rows, seed: how many rows calibration draws, and which. Memory holds the inputs of all layers for these rows. "qat"
-            begins its ranges on 4,096 rows instead. The seed is also that of "bayesian" and of the training of "qat", where 0
-            takes the spec's.
+        rows, seed: how many rows calibration draws, and which. Memory holds the inputs of all layers for these rows.
+            "qat" begins its ranges on 4,096 rows instead. The seed is also that of "bayesian" and of the training of
+            "qat", where 0 takes the spec's.
         keep: names of layers that stay float32, such as "dense.0".
-        trials, timeout: most trials, and most seconds. 0 sets no limit, but "bayesian" ends after 100 trials. It takes 1,000
-            at most.
+        trials, timeout: most trials, and most seconds. 0 sets no limit, but "bayesian" ends after 100 trials. It takes
+            1,000 at most.
         epochs, rate_scale, ranges: of "qat", as of ``train``.
         soft: of "qat", the share of the loss that compares with this model's own scores. The labels have the rest.
-        progress: a function is called with (done, 0) trials, under "qat" with (done, total) rows. It cancels by returning
-            True.
+        progress: a function is called with (done, 0) trials, under "qat" with (done, total) rows. It cancels by
+            returning True.
 
         Where no choice is within the bound, the model of the least drop is returned, and ``report.within`` is False.
         ValueError for rows that give no range or no metric, for a model that is quantised already, and for arguments of
@@ -793,8 +795,8 @@ class Ranker:
         searched = (strategy, calibration, quantile, symmetric, bias_correction, trials, timeout)
         if mode == "qat" and searched != ("exhaustive", "mse", 1e-4, False, True, 0, 0):
             raise ValueError(
-                "mode='qat' trains one choice, and searches for none; leave out strategy, calibration, quantile, symmetric, "
-                "bias_correction, trials and timeout"
+                "mode='qat' trains one choice, and searches for none; leave out strategy, calibration, quantile, "
+                "symmetric, bias_correction, trials and timeout"
             )
         options = {
             "max_drop": float(max_drop),
