@@ -798,7 +798,7 @@ class Ranker:
                 "mode='qat' trains one choice, and searches for none; leave out strategy, calibration, quantile, "
                 "symmetric, bias_correction, trials and timeout"
             )
-        options = {
+        options: dict[str, Any] = {
             "max_drop": float(max_drop),
             "relative": bool(relative),
             "measure": choice("metric", metric, _MEASURES),
