@@ -83,6 +83,7 @@ struct sl_graph {
     uint64_t entry;    /* the entry point, atomic while an add runs: see entry.h */
     size_t dead_count; /* nodes that are marked as deleted */
     uint64_t next_id;  /* one above the largest id */
+    uint64_t numbering; /* how often nodes got other numbers */
     sl_quant_error quant_error;
 };
 
