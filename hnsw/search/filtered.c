@@ -4,7 +4,7 @@
 #include "hnsw/search/widen.h"
 
 /* Prices. Comparing with EXACT_ROWS vectors a partition costs as much as finding the nearest partitions and looking at
- * what is allowed there. Without partitions EXACT competes with a walk, of WALK_ROWS compared vectors. */
+ * what is allowed there. Without partitions EXACT takes the place of walks that meet fewer than WALK_SHARE allowed. */
 enum { EXACT_ROWS = 3, WALK_ROWS = 4096 };
 /* A walk meets nodes near the query. From this share of them allowed on it costs less than PARTITIONS. The share is that
  * of AROUND nodes on both sides of where the walk begins: numbers of near partitions follow one another. */
@@ -19,10 +19,12 @@ static size_t rest_of(const sl_graph *graph) {
     return rest.end - rest.first;
 }
 
+/* Tells whether partitions can be looked at until few of the best are missed. Under IP a node's score depends on its
+ * length more than on its centroid's score. */
 static int has_partitions(const sl_filtered *of) {
     const sl_graph *graph = of->walk->graph;
-    return graph->partitions.count && graph->partitions.count == of->params->filter->set.partitions &&
-           rest_of(graph) <= graph->n / 4;
+    return graph->codec.metric != SL_METRIC_IP && graph->partitions.count &&
+           graph->partitions.count == of->params->filter->set.partitions && rest_of(graph) <= graph->n / 4;
 }
 
 static double missed(const sl_filtered *of) {
@@ -54,7 +56,7 @@ static sl_filter_strategy choose(const sl_filtered *of, const sl_allowed *allowe
     *near = sl_start_near(of->walk, of->query, of->dtype, of->start_scratch);
     *share = share_near(allowed, *near);
     if (wanted == SL_FILTER_WALK || *share >= WALK_SHARE) return SL_FILTER_WALK;
-    return parts ? SL_FILTER_PARTITIONS : SL_FILTER_WALK;
+    return parts ? SL_FILTER_PARTITIONS : SL_FILTER_EXACT;
 }
 
 /* Walks with a pool that has room for what the filter takes away. Tells whether enough is left. */

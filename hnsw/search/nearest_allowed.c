@@ -21,7 +21,8 @@ enum { ROOM = SL_SCORE_BLOCK + 64 };
 /* How far scores of nodes lie from those of their centroids, in units of the query's distance from the centroid under
  * L2. Cosine has no unit. */
 typedef struct spread {
-    double count, sum, squares;
+    double count, sum;
+    double above, squares; /* of those above the mean of all before: how many, and their squared distances from it */
 } spread;
 
 typedef struct seek {
@@ -38,7 +39,7 @@ typedef struct seek {
     uint8_t *classes;
     uint32_t *order; /* those with allowed nodes, by class */
     size_t count;    /* of `order` */
-    float high, step; /* class c has scores from high - c * step down */
+    float near, step; /* class c begins at the farness near + c * step */
     size_t left[CLASSES]; /* allowed nodes of each class that were not looked at */
 
     /* Nodes that wait to be scored. */
@@ -117,16 +118,32 @@ static void score_centroids(seek *s, const sl_query_code *code) {
     s->walk->evaluations += count;
 }
 
-/* Settles the scores of the classes. A file's centroids may have scores that are no numbers: those come last. */
+/* Under L2 the score is (|q|^2 - d^2) / 2, and those around a centroid differ by about the query's distance d from it. */
+static float unit_of(const sl_walk *walk, float score) {
+    if (walk->graph->codec.metric != SL_METRIC_L2) return 1;
+    float distance2 = walk->query_norm2 - 2 * score;
+    return distance2 > 0 ? sqrtf(distance2) : FLT_MIN;
+}
+
+/* The larger the farther: a distance under L2, else a score below zero. */
+static float farness_of(const sl_walk *walk, float score) {
+    return walk->graph->codec.metric == SL_METRIC_L2 ? unit_of(walk, score) : -score;
+}
+
+static float score_at(const sl_walk *walk, float farness) {
+    return walk->graph->codec.metric == SL_METRIC_L2 ? (walk->query_norm2 - farness * farness) / 2 : -farness;
+}
+
+/* Settles the bounds of the classes. A file's centroids may have scores that are no numbers: those come last. */
 static void find_classes(seek *s) {
     float low = INFINITY, high = -INFINITY;
     for (size_t p = 0; p < s->partitions->count; p++) {
-        float score = s->scores[p];
-        if (!(fabsf(score) < INFINITY)) continue;
-        low = score < low ? score : low;
-        high = score > high ? score : high;
+        float far = farness_of(s->walk, s->scores[p]);
+        if (!(fabsf(far) < INFINITY)) continue;
+        low = far < low ? far : low;
+        high = far > high ? far : high;
     }
-    s->high = high > -INFINITY ? high : 0;
+    s->near = low < INFINITY ? low : 0;
     s->step = high > low ? (high - low) / (CLASSES - 1) : 1;
 }
 
@@ -136,7 +153,7 @@ static void order_partitions(seek *s) {
     const float inverse = 1 / s->step;
     memset(s->left, 0, sizeof s->left);
     for (size_t p = 0; p < s->partitions->count; p++) {
-        float down = (s->high - s->scores[p]) * inverse;
+        float down = (farness_of(s->walk, s->scores[p]) - s->near) * inverse;
         size_t class = down < CLASSES - 1 ? (size_t)down : CLASSES - 1;
         s->classes[p] = (uint8_t)class;
         s->left[class] += s->by_partition[p];
@@ -153,37 +170,38 @@ static void order_partitions(seek *s) {
  * When to end
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Under L2 the score is (|q|^2 - d^2) / 2, and those around a centroid differ by about the query's distance from it. */
-static float unit_of(const sl_walk *walk, float score) {
-    if (walk->graph->codec.metric != SL_METRIC_L2) return 1;
-    float distance2 = walk->query_norm2 - 2 * score;
-    return distance2 > 0 ? sqrtf(distance2) : FLT_MIN;
-}
-
 static void learn_spread(seek *s) {
-    float sum = 0, squares = 0;
+    float sum = 0, squares = 0, above = 0, z[ROOM];
     for (size_t i = 0; i < s->waiting; i++) {
-        float above = (s->node_scores[i] - s->base[i]) / s->unit[i];
-        sum += above;
-        squares += above * above;
+        z[i] = (s->node_scores[i] - s->base[i]) / s->unit[i];
+        sum += z[i];
     }
     s->spread.count += (double)s->waiting;
     s->spread.sum += (double)sum;
+    const float mean = (float)(s->spread.sum / s->spread.count);
+    for (size_t i = 0; i < s->waiting; i++) {
+        float over = z[i] - mean;
+        over = over > 0 ? over : 0;
+        squares += over * over;
+        above += over > 0 ? 1.0f : 0.0f;
+    }
+    s->spread.above += (double)above;
     s->spread.squares += (double)squares;
 }
 
-/* Tells whether fewer than `missed` of the nodes that were not looked at are likely above the k-th best, if scores about
- * centroids are normally distributed. `from`: the class of the partition that was looked at last. */
+/* Tells whether fewer than `missed` of the nodes that were not looked at are likely above the k-th best. Above their mean
+ * scores are taken for normally distributed; below it, short vectors make a longer tail. `from`: the class of the
+ * partition that was looked at last. */
 static int few_are_left(const seek *s, size_t from) {
     const spread *seen = &s->spread;
-    double mean = seen->sum / seen->count, variance = seen->squares / seen->count - mean * mean, expected = 0;
-    double deviation = variance > 0 ? sqrt(variance) : 0, least = s->best.entries[0].score;
+    double mean = seen->sum / seen->count, expected = 0, share = seen->above / seen->count;
+    double deviation = seen->above > 0 ? sqrt(seen->squares / seen->above) : 0, least = s->best.entries[0].score;
     for (size_t c = from; c < CLASSES; c++) {
         if (!s->left[c]) continue;
-        float middle = s->high - ((float)c + 0.5f) * s->step;
+        float middle = score_at(s->walk, s->near + ((float)c + 0.5f) * s->step);
         double needed = (least - (double)middle) / (double)unit_of(s->walk, middle) - mean;
         if (needed > 8 * deviation) break;
-        expected += (double)s->left[c] * 0.5 * erfc(needed / (deviation * 1.4142135623730951));
+        expected += (double)s->left[c] * share * erfc(needed / (deviation * 1.4142135623730951));
         if (!(expected <= s->wanted->missed)) return 0;
     }
     return 1;

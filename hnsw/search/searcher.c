@@ -115,6 +115,8 @@ sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const
         return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
     if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
     SL_TRY(sl_accept_check(params));
+    if ((unsigned)params->strategy > SL_FILTER_WALK)
+        return sl_fail(SL_EINVAL, "strategy %d is unknown", (int)params->strategy);
     return sl_codec_accepts(&graph->codec, dtype);
 }
 
