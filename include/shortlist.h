@@ -303,9 +303,9 @@ typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 
 /* ---- Filters
  *
- * A filter is the set of vectors that searches may return. Ids are looked up once, when the filter is made or refreshed.
- * A filter takes an eighth of a byte a vector. The index must outlive it. Deleted vectors are never allowed. Vectors
- * that were added after the filter was made are allowed from the next refresh on.
+ * A filter is the set of vectors that searches may return. Ids are looked up once, when the filter is made or
+ * refreshed. A filter takes an eighth of a byte a vector. The index must outlive it. Deleted vectors are never allowed.
+ * Vectors that were added after the filter was made are allowed from the next refresh on.
  *
  * Threads: any number of searches may use a filter at once. sl_filter_refresh and sl_filter_free need it alone. */
 typedef struct sl_filter sl_filter;
@@ -392,9 +392,9 @@ SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_
 #define sl_search_params_init(params) sl_search_params_init_sized((params), sizeof *(params))
 
 typedef struct sl_search_stats {
-    size_t results;     /* written before the fill */
-    size_t evaluations; /* distances over codes, centroids included */
-    size_t expansions;  /* nodes whose links were read */
+    size_t results;                  /* written before the fill */
+    size_t evaluations;              /* distances over codes, centroids included */
+    size_t expansions;               /* nodes whose links were read */
     size_t exact, partitions, walks; /* queries with a filter that ended with each strategy */
 } sl_search_stats;
 

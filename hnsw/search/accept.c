@@ -26,8 +26,7 @@ static int returns(const sl_graph *graph, const sl_search_params *params, const 
 }
 
 void sl_accept_pool(const sl_graph *graph, const sl_search_params *params, sl_pool *pool) {
-    const sl_allowed allowed =
-        params->filter ? sl_filter_allowed(params->filter, graph) : sl_allowed_all(graph);
+    const sl_allowed allowed = params->filter ? sl_filter_allowed(params->filter, graph) : sl_allowed_all(graph);
     size_t kept = 0;
     for (size_t i = 0; i < pool->size; i++)
         if (returns(graph, params, &allowed, sl_pool_id(pool->keys[i]))) pool->keys[kept++] = pool->keys[i];

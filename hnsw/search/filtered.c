@@ -6,13 +6,16 @@
 /* Prices. Comparing with EXACT_ROWS vectors a partition costs as much as finding the nearest partitions and looking at
  * what is allowed there. Without partitions EXACT takes the place of walks that meet fewer than WALK_SHARE allowed. */
 enum { EXACT_ROWS = 3, WALK_ROWS = 4096 };
-/* A walk meets nodes near the query. From this share of them allowed on it costs less than PARTITIONS. The share is that
- * of AROUND nodes on both sides of where the walk begins: numbers of near partitions follow one another. */
+/* A walk meets nodes near the query. From this share of them allowed on it costs less than PARTITIONS. The share is
+ * that of AROUND nodes on both sides of where the walk begins: numbers of near partitions follow one another. */
 #define WALK_SHARE 0.45
 enum { AROUND = 1024 };
-/* The share of the k best that may be missed, where no recall is asked for: SHARE_EF / ef, and MOST_MISSED at most. */
-#define SHARE_EF    2.5
-#define MOST_MISSED 0.25
+/* The share of the k best that PARTITIONS expects to miss at most. It misses up to five times as many, where queries
+ * lie far from what is allowed, and so aims at a fifth of what a recall lets it miss. Without a recall that is SHARE_EF
+ * / ef, and MOST_MISSED at most. */
+#define OF_RECALL   0.2
+#define SHARE_EF    0.64
+#define MOST_MISSED 0.05
 
 static size_t rest_of(const sl_graph *graph) {
     sl_range rest = sl_partition_rest(&graph->partitions, graph->n);
@@ -29,7 +32,7 @@ static int has_partitions(const sl_filtered *of) {
 
 static double missed(const sl_filtered *of) {
     const sl_search_params *params = of->params;
-    double share = params->recall > 0 ? 1 - params->recall : SHARE_EF / (double)params->ef;
+    double share = params->recall > 0 ? OF_RECALL * (1 - params->recall) : SHARE_EF / (double)params->ef;
     return (share < MOST_MISSED ? share : MOST_MISSED) * (double)of->k;
 }
 
@@ -50,8 +53,7 @@ static sl_filter_strategy choose(const sl_filtered *of, const sl_allowed *allowe
     size_t rows = parts ? EXACT_ROWS * graph->partitions.count : WALK_ROWS;
     sl_filter_strategy wanted = of->params->strategy;
     *share = 1;
-    if (wanted == SL_FILTER_PARTITIONS || wanted == SL_FILTER_EXACT)
-        return parts ? wanted : SL_FILTER_EXACT;
+    if (wanted == SL_FILTER_PARTITIONS || wanted == SL_FILTER_EXACT) return parts ? wanted : SL_FILTER_EXACT;
     if (wanted == SL_FILTER_AUTO && (allowed->count <= rows || allowed->count <= keep)) return SL_FILTER_EXACT;
     *near = sl_start_near(of->walk, of->query, of->dtype, of->start_scratch);
     *share = share_near(allowed, *near);

@@ -11,8 +11,8 @@ typedef struct sl_filtered {
     const void *query;
     sl_dtype dtype;
     size_t k;
-    size_t ranked;  /* sl_rerank_count */
-    size_t deepest; /* as sl_widen has it */
+    size_t ranked;                    /* sl_rerank_count */
+    size_t deepest;                   /* as sl_widen has it */
     uint8_t *scratch, *start_scratch; /* sl_nearest_scratch, and sl_start_scratch */
 } sl_filtered;
 

@@ -37,9 +37,9 @@ typedef struct seek {
     /* Of partitions. */
     float *scores;
     uint8_t *classes;
-    uint32_t *order; /* those with allowed nodes, by class */
-    size_t count;    /* of `order` */
-    float near, step; /* class c begins at the farness near + c * step */
+    uint32_t *order;      /* those with allowed nodes, by class */
+    size_t count;         /* of `order` */
+    float near, step;     /* class c begins at the farness near + c * step */
     size_t left[CLASSES]; /* allowed nodes of each class that were not looked at */
 
     /* Nodes that wait to be scored. */
@@ -118,7 +118,8 @@ static void score_centroids(seek *s, const sl_query_code *code) {
     s->walk->evaluations += count;
 }
 
-/* Under L2 the score is (|q|^2 - d^2) / 2, and those around a centroid differ by about the query's distance d from it. */
+/* Under L2 the score is (|q|^2 - d^2) / 2, and those around a centroid differ by about the query's distance d from it.
+ */
 static float unit_of(const sl_walk *walk, float score) {
     if (walk->graph->codec.metric != SL_METRIC_L2) return 1;
     float distance2 = walk->query_norm2 - 2 * score;
@@ -155,7 +156,7 @@ static void order_partitions(seek *s) {
     for (size_t p = 0; p < s->partitions->count; p++) {
         float down = (farness_of(s->walk, s->scores[p]) - s->near) * inverse;
         size_t class = down < CLASSES - 1 ? (size_t)down : CLASSES - 1;
-        s->classes[p] = (uint8_t)class;
+        s->classes[p] = (uint8_t) class;
         s->left[class] += s->by_partition[p];
         places_of[class + 1] += s->by_partition[p] != 0;
     }
@@ -189,8 +190,8 @@ static void learn_spread(seek *s) {
     s->spread.squares += (double)squares;
 }
 
-/* Tells whether fewer than `missed` of the nodes that were not looked at are likely above the k-th best. Above their mean
- * scores are taken for normally distributed; below it, short vectors make a longer tail. `from`: the class of the
+/* Tells whether fewer than `missed` of the nodes that were not looked at are likely above the k-th best. Above their
+ * mean scores are taken for normally distributed; below it, short vectors make a longer tail. `from`: the class of the
  * partition that was looked at last. */
 static int few_are_left(const seek *s, size_t from) {
     const spread *seen = &s->spread;

@@ -2,8 +2,8 @@
 
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
-#include "hnsw/search/feed.h"
 #include "hnsw/search/accept.h"
+#include "hnsw/search/feed.h"
 
 /* A search among nodes, some of which may be deleted. Its ef counts the others. */
 typedef struct sl_widening {

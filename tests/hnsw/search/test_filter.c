@@ -390,7 +390,8 @@ START_TEST(renumbered_nodes_want_a_refresh) {
     for (size_t i = N / 3; i < N; i++)
         listed[i] = id_of(i);
     ck_ok(sl_index_add(index, x + N / 3 * DIM, SL_F32, N - N / 3, 0, listed + N / 3, NULL));
-    ck_fails(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL), SL_EINVAL, "sl_filter_refresh");
+    ck_fails(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL), SL_EINVAL,
+             "sl_filter_refresh");
     ck_ok(sl_filter_refresh(filter));
     ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL));
     for (size_t i = 0; i < Q * K; i++)
@@ -401,7 +402,8 @@ START_TEST(renumbered_nodes_want_a_refresh) {
 END_TEST
 
 START_TEST(bad_input_is_refused) {
-    sl_index *index = make_of(SL_METRIC_COSINE, SL_CODES_I8, 100, NULL), *other = make_of(SL_METRIC_L2, SL_CODES_I8, 100, NULL);
+    sl_index *index = make_of(SL_METRIC_COSINE, SL_CODES_I8, 100, NULL),
+             *other = make_of(SL_METRIC_L2, SL_CODES_I8, 100, NULL);
     sl_filter *filter = filter_of(index, 100), *none = filter;
     uint64_t ids[K];
     sl_filter_params given;
