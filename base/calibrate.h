@@ -2,8 +2,8 @@
  * Calibrators: from observed floats to the range that integer codes cover.
  *
  * An observer keeps the exact minimum and maximum of its values, and a histogram of some 1/4096 of their largest
- * magnitude a bin. Its memory does not grow. Its content depends on the multiset of values alone: order of calls,
- * division among threads and order of merges change no bit of it.
+ * magnitude a bin. Its memory does not grow. Its content depends on the multiset of values alone. Order of calls,
+ * division among threads and order of merges change no bit.
  *
  * docs/internals/base.md has the methods.
  */

@@ -29,9 +29,10 @@ static unsigned bit(sl_isa isa) {
     return 1u << isa;
 }
 
-/* The findings of cpuid. The bit of crc32c lies above the bits of the tiers. */
-#define HAS_CRC32C (1u << SL_ISA_COUNT)
-#define IS_KNOWN   (1u << 31)
+/* The findings of cpuid. Bits of single instructions lie above the bits of the tiers. */
+#define HAS_CRC32C     (1u << SL_ISA_COUNT)
+#define HAS_AVX512BF16 (2u << SL_ISA_COUNT)
+#define IS_KNOWN       (1u << 31)
 
 #if defined(__x86_64__)
 
@@ -52,6 +53,7 @@ static unsigned long long saved_state(void) {
 #define LEAF7_EBX_AVX512    (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* F, DQ, BW, VL */
 #define LEAF7_ECX_VNNI      (1u << 11)
 #define LEAF7_1_EAX_AVXVNNI (1u << 4)
+#define LEAF7_1_EAX_BF16    (1u << 5)
 #define LEAF1_ECX_OSXSAVE   (1u << 27)
 #define LEAF1_ECX_AVX2_KIN  (1u << 12 | 1u << 28 | 1u << 29) /* FMA, AVX, F16C */
 #define LEAF1_ECX_SSE42     (1u << 20)
@@ -71,8 +73,9 @@ static unsigned read_processor(void) {
         if (c & LEAF7_ECX_VNNI) found |= bit(SL_ISA_AVX512VNNI);
     }
     unsigned subleaves = a;
-    if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & LEAF7_1_EAX_AVXVNNI))
-        found |= bit(SL_ISA_AVXVNNI);
+    if (subleaves < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return found;
+    if (a & LEAF7_1_EAX_AVXVNNI) found |= bit(SL_ISA_AVXVNNI);
+    if ((found & bit(SL_ISA_AVX512BW)) && (a & LEAF7_1_EAX_BF16)) found |= HAS_AVX512BF16;
     return found;
 }
 
@@ -111,6 +114,10 @@ unsigned sl_cpu_tiers(void) {
 
 int sl_cpu_has_crc32c(void) {
     return (processor() & HAS_CRC32C) != 0;
+}
+
+int sl_cpu_has_avx512bf16(void) {
+    return (processor() & HAS_AVX512BF16) != 0;
 }
 
 /* The word of the environment: a tier, or one of these. */

@@ -15,5 +15,7 @@ sl_isa sl_cpu_tier(void);
 sl_isa sl_cpu_cap(void);
 
 int sl_cpu_has_crc32c(void);
+/* The cap of SHORTLIST_MAX_ISA is no part of the answer. */
+int sl_cpu_has_avx512bf16(void);
 
 #endif

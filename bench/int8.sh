@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# INT8 layers beside layers of floats, by turns on one core: time of a row, with medians and quartiles of the ratio.
+# INT8 and bf16 layers beside layers of floats, by turns on one core: time of a row, with medians and quartiles of the ratio.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

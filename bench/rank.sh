@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # Ranking side by side with PyTorch (training) and ONNX Runtime (serving), and the funnel's latency (--quick, --rounds N).
-# Takes the peers from their packages; ONNX Runtime's C header from the Go module that ships it.
+# Takes the peers from their packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly PEERS=build/peers
 readonly PYTHON=$PEERS/rank-venv/bin/python
-readonly HEADER_MODULE=github.com/yalue/onnxruntime_go HEADER_VERSION=v1.13.0
-readonly HEADER_SUM=b0176725a7cc6d44c9de973330422433684ae3144e6b300ec2df755a2e6bcf64
 readonly PACKAGES=(torch==2.15.0 onnxruntime==1.31.1 onnx==1.23.2 'matplotlib>=3.7,<4' numpy)
 
 die() {
@@ -27,23 +25,10 @@ environment() {
     "$PYTHON" -m pip install --quiet --disable-pip-version-check ./bindings/python
 }
 
-header() {
-    local folder=$PEERS/onnxruntime
-    if [ ! -f "$folder/onnxruntime_c_api.h" ]; then
-        command -v go >/dev/null || die "the Go tool fetches ONNX Runtime's header; install golang-go"
-        local from
-        from=$(cd "$PEERS" && go mod download -json "$HEADER_MODULE@$HEADER_VERSION" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
-        mkdir -p "$folder"
-        cp "$from/onnxruntime_c_api.h" "$folder/"
-    fi
-    echo "$HEADER_SUM  $folder/onnxruntime_c_api.h" | sha256sum --check --quiet || die "$folder/onnxruntime_c_api.h is \
-not the header this was written for; remove it and run this again"
-}
-
 main() {
     mkdir -p "$PEERS"
     environment
-    header
+    bash bench/rank/header.sh "$PEERS/onnxruntime"
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_ORT="$PWD/$PEERS/onnxruntime" >/dev/null
     cmake --build build --target bench_rank --target bench_item_parts --target bench_funnel
     local set

@@ -70,8 +70,7 @@ static int prune_model(prune_state *state) {
     progress_end(&state->progress, status == SL_OK);
     if (status == SL_OK) return EXIT_DONE;
     if (status == SL_ECANCELED) return report_interrupted();
-    const char *subject = status == SL_EINVAL || !options->data ? state->model_path : options->data;
-    return lookup_report(&state->lookup, subject, status);
+    return lookup_report_run(&state->lookup, state->model_path, &state->data, &state->valid, status);
 }
 
 #define TIMED_ROWS ((size_t)512)
@@ -257,10 +256,15 @@ static int check_usage(const prune_options *options) {
         return report_usage("nothing is to be cut; give --units, --multiply-adds or --weights");
     if (!options->checkpoint && (options->resume || options->checkpoint_steps))
         return report_usage("--%s needs --checkpoint FILE", options->resume ? "resume" : "checkpoint-steps");
-    if (!options->data && (options->valid || options->checkpoint || options->teaching.teacher))
-        return report_usage("--%s needs --data CSV", options->valid        ? "valid"
-                                                     : options->checkpoint ? "checkpoint"
-                                                                           : "teacher");
+    if (options->weights_end >= 0 && options->weights < 0) return report_usage("--weights-end needs --weights SHARE");
+    const char *trains = options->valid                      ? "valid"
+                         : options->checkpoint               ? "checkpoint"
+                         : options->teaching.teacher         ? "teacher"
+                         : options->teaching.rate_scale >= 0 ? "rate-scale"
+                         : options->weights_end >= 0         ? "weights-end"
+                         : options->epochs                   ? "epochs"
+                                                             : NULL;
+    if (!options->data && trains) return report_usage("--%s needs --data CSV", trains);
     return teaching_check(&options->teaching);
 }
 
@@ -291,11 +295,11 @@ static int run_prune(const command *self, int argc, char **argv) {
 static const char *const operands[] = {"MODEL", NULL};
 
 static const option prune_table[] = {
-    {'o', "output", OPTION_TEXT, "MODEL", 1, offsetof(prune_options, output),
+    {'o', "output", OPTION_TEXT, "OUT", 1, offsetof(prune_options, output),
      "The smaller model's file. The file appears whole or not at all."},
     {0, "data", OPTION_TEXT, "CSV", 0, offsetof(prune_options, data),
-     "Rows to measure units with and to train on with. Without them, units go by --criterion norm, and nothing is "
-     "trained."},
+     "Rows to measure units with and to train on with. Without them nothing is trained, and --units and "
+     "--multiply-adds need --criterion norm."},
     {0, "valid", OPTION_TEXT, "CSV", 0, offsetof(prune_options, valid),
      "Rows that the model is validated with after each epoch. Without them the share that the spec names is held out."},
     {0, "eval", OPTION_TEXT, "CSV", 0, offsetof(prune_options, eval),
@@ -337,7 +341,7 @@ const command command_prune = {
     .name = "prune",
     .summary = "make a trained model smaller",
     .synopsis =
-        "shortlist prune MODEL -o MODEL [--data CSV] [--valid CSV] [--eval CSV] [--units SHARE | "
+        "shortlist prune MODEL -o OUT [--data CSV] [--valid CSV] [--eval CSV] [--units SHARE | "
         "--multiply-adds SHARE] [--weights SHARE] [--weights-end SHARE] [--criterion taylor|norm] [--per-layer] "
         "[--multiple N] [--rows N] [--epochs N] [--teacher MODEL] [--temperature T] [--soft SHARE] "
         "[--rate-scale FACTOR] [--threads N] [--checkpoint FILE] [--checkpoint-steps N] [--resume] "

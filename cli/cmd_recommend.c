@@ -113,7 +113,8 @@ static const option recommend_table[] = {
     {'o', "output", OPTION_TEXT, "OUT", 0, offsetof(recommend_options, output),
      "File for the items, best first. A .csv file has a line each (request, rank, id, score, recall_score, and the "
      "columns of --show). A .json file is possible too. An .ibin, .ivecs or .npy file has ids alone, a row a request, "
-     "like those of 'shortlist search'. Without --output the items are printed."},
+     "like those of 'shortlist search'. Without --output each item is a line: rank, id, score, "
+     "recall score, and the columns of --show."},
     OPTIONS_FUNNEL(recommend_options),
     {0, "max-per-group", OPTION_COUNT, "N", 0, offsetof(recommend_options, funnel.max_per_group),
      "At most so many items of one value of --group a request."},

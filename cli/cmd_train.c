@@ -1,3 +1,4 @@
+#include "cli/coding.h"
 #include "cli/commands.h"
 
 #include "cli/output.h"
@@ -15,6 +16,7 @@
 typedef struct train_options {
     const char *output, *valid, *checkpoint, *index, *init;
     teaching teaching;
+    coding coding;
     size_t epochs, seed, threads, checkpoint_steps;
     int resume, progress, json;
     int precision;     /* a sl_train_precision but for DEFAULT, less SL_TRAIN_F32; -1: none is given */
@@ -30,6 +32,7 @@ typedef struct train_state {
     progress progress;
     struct stat before; /* of the checkpoint before the work; st_ino 0: there was none */
     sl_ranker *ranker, *init, *teacher;
+    kept_layers kept;
     sl_train_report report;
     double save_s;
 } train_state;
@@ -51,8 +54,8 @@ static int report_training(const train_state *state, sl_status status) {
     struct stat now;
     int kept =
         checkpoint && stat(checkpoint, &now) == 0 && (state->options->resume || now.st_ino != state->before.st_ino);
-    const char *subject = status == SL_EINVAL ? state->spec_path : state->data_path;
-    if (status != SL_ECANCELED) return lookup_report(&state->lookup, subject, status);
+    if (status != SL_ECANCELED)
+        return lookup_report_run(&state->lookup, state->spec_path, &state->data, &state->valid, status);
     if (!kept) return report_interrupted();
     return report_failure("interrupted; %s holds how far the training was: go on with --checkpoint %s --resume",
                           checkpoint, checkpoint);
@@ -72,6 +75,7 @@ static int train_ranker(train_state *state) {
     if (options->loss_scale >= 0) params.loss_scale = options->loss_scale;
     params.init = state->init;
     teach(&options->teaching, state->teacher, &params);
+    code_layers(&options->coding, &state->kept, &params);
     params.lookup = lookup_callback(&state->lookup, &params.lookup_ctx);
     params.epoch = print_epoch;
     params.epoch_ctx = &state->progress;
@@ -109,6 +113,8 @@ static void print_json(const train_state *state, const sl_ranker_info *info, con
     json_count(&json, "bytes", info->bytes);
     json_count(&json, "multiply_adds", info->multiply_adds);
     json_count(&json, "wide_nonzero", report->wide_nonzero);
+    json_text(&json, "layers", report->layers == SL_TRAIN_LAYERS_INT8 ? "int8" : "f32");
+    if (report->layers == SL_TRAIN_LAYERS_INT8) json_text(&json, "ranges", range_names[report->ranges]);
     json_text(&json, "precision", sl_train_precision_name(report->precision));
     json_flag(&json, "emulated", report->emulated);
     json_real(&json, "loss_scale", report->precision == SL_TRAIN_FP16 ? report->loss_scale : NAN);
@@ -127,6 +133,7 @@ static void print_text(const train_state *state, const sl_ranker_info *info) {
     if (isfinite(report->valid_loss))
         printf("; of the %zu validation rows %.5f", report->valid_rows, report->valid_loss);
     if (isfinite(report->valid_auc)) printf(", AUC %.5f", report->valid_auc);
+    if (report->layers == SL_TRAIN_LAYERS_INT8) printf("; layers in INT8, ranges %s", range_names[report->ranges]);
     printf("\n%.3g s an epoch, %.0f rows/s on %zu threads; %zu weights of the wide part are not zero\n",
            report->epoch_s, report->rows_per_s, thread_count(state->options->threads), report->wide_nonzero);
 }
@@ -167,6 +174,7 @@ static int check_outputs(const train_state *state) {
 static int train(train_state *state) {
     const train_options *options = state->options;
     int status = check_outputs(state);
+    if (status == EXIT_DONE) status = kept_read(options->coding.keep, &state->kept);
     if (status == EXIT_DONE) {
         state->spec = read_text(state->spec_path);
         status = state->spec ? EXIT_DONE : EXIT_FAILED;
@@ -185,7 +193,7 @@ static int train(train_state *state) {
 }
 
 static int run_train(const command *self, int argc, char **argv) {
-    train_options options = {.precision = -1, .loss_scale = -1, .teaching = TEACHING_DEFAULT};
+    train_options options = {.precision = -1, .loss_scale = -1, .teaching = TEACHING_DEFAULT, .coding = CODING_DEFAULT};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (!options.checkpoint && (options.resume || options.checkpoint_steps))
@@ -193,6 +201,7 @@ static int run_train(const command *self, int argc, char **argv) {
     if (options.loss_scale >= 0 && options.precision + SL_TRAIN_F32 != SL_TRAIN_FP16)
         return report_usage("--loss-scale needs --precision fp16");
     int usage = teaching_check(&options.teaching);
+    if (usage == EXIT_DONE) usage = coding_check(&options.coding);
     if (usage != EXIT_DONE) return usage;
     train_state state = {.options = &options, .spec_path = paths[0], .data_path = paths[1]};
     int status = train(&state);
@@ -202,6 +211,7 @@ static int run_train(const command *self, int argc, char **argv) {
     lookup_close(&state.lookup);
     csv_close(&state.valid);
     csv_close(&state.data);
+    kept_free(&state.kept);
     free(state.spec);
     return status;
 }
@@ -226,6 +236,12 @@ static const option train_table[] = {
      "features "
      "and layers; the rest may differ."},
     OPTION_TEACHING(train_options, teaching),
+    {0, "layers", OPTION_WORD, "f32|int8", 0, offsetof(train_options, coding.layers),
+     "Dense layers of the model. int8: quantisation-aware training. MODEL is then quantised, and validation judges it "
+     "so. With --init the layers are in INT8 from the first step, else after a tenth of the steps. f32 (default): "
+     "floats."},
+    OPTION_RANGES(train_options, coding.ranges),
+    OPTION_KEEP(train_options, coding.keep),
     {0, "checkpoint", OPTION_TEXT, "FILE", 0, offsetof(train_options, checkpoint),
      "Keep the training's state here after each epoch, so that it can go on after a failure. Without it nothing is "
      "kept."},
@@ -251,6 +267,7 @@ const command command_train = {
     .summary = "train a model that ranks",
     .synopsis = "shortlist train SPEC.json DATA.csv -o MODEL [--valid CSV] [--epochs N] [--seed N] [--threads N] "
                 "[--init MODEL] [--teacher MODEL] [--temperature T] [--soft SHARE] [--rate-scale FACTOR] "
+                "[--layers f32|int8] [--ranges observed|learned] [--keep LAYER=f32] "
                 "[--checkpoint FILE] [--checkpoint-steps N] [--resume] [--precision f32|bf16|fp16|auto] "
                 "[--loss-scale X] [--index INDEX] [--progress] [--json]",
     .description =
@@ -269,7 +286,8 @@ const command command_train = {
                 "shortlist train spec.json clicks.csv -o model.slr --valid later.csv --checkpoint state.slr --resume\n"
                 "shortlist train spec.json adult.csv -o model.slr --epochs 20 --seed 7 --json\n"
                 "shortlist train small.json adult.csv -o small.slr --teacher model.slr --temperature 2 --soft 0.7\n"
-                "shortlist train spec.json today.csv -o today.slr --init model.slr --rate-scale 0.1\n",
+                "shortlist train spec.json today.csv -o today.slr --init model.slr --rate-scale 0.1\n"
+                "shortlist train spec.json adult.csv -o int8.slr --init model.slr --rate-scale 0.1 --layers int8\n",
     .operands = operands,
     .options = train_table,
     .run = run_train,

@@ -121,7 +121,7 @@ sl_status save_ranker(void *handle, const char *path, const sl_save_params *para
 }
 
 const char *precision_name(sl_precision precision) {
-    static const char *const names[] = {"f32", "int8", "int8-dynamic"};
+    static const char *const names[] = {"f32", "int8", "int8-dynamic", "bf16"};
     return names[precision];
 }
 
@@ -221,4 +221,28 @@ sl_lookup_fn lookup_callback(lookup *lookup, void **ctx) {
 int lookup_report(const lookup *lookup, const char *path, sl_status status) {
     if (lookup->failed && status != SL_ECANCELED) return report_failure("%s", lookup->message);
     return report_status(path, status);
+}
+
+/* Tells whether a failure with this message is about a file. */
+static int is_blamed(const csv_file *file, const char *message, int refused) {
+    sl_table block = {.struct_size = sizeof block};
+    if (!file->csv) return 0;
+    if (strstr(message, file->path)) return 1;
+    return refused && file->rows.rewind(file->rows.ctx) == SL_OK &&
+           file->rows.next(file->rows.ctx, 1, &block) == SL_OK && block.rows == 0;
+}
+
+int lookup_report_run(const lookup *lookup, const char *what, const csv_file *rows, const csv_file *more,
+                      sl_status status) {
+    if (lookup->failed || status == SL_ECANCELED) return lookup_report(lookup, what, status);
+    char message[1024]; /* a copy: the library's lasts until the next call */
+    snprintf(message, sizeof message, "%s", *sl_last_error() ? sl_last_error() : sl_status_text(status));
+    int refused = status == SL_EINVAL || status == SL_ENOTFOUND;
+    const char *subject = !refused && rows->csv ? rows->path : what;
+    if (is_blamed(more, message, refused))
+        subject = more->path;
+    else if (is_blamed(rows, message, refused))
+        subject = rows->path;
+    if (strstr(message, subject)) return report_failure("%s", message);
+    return report_failure("%s: %s", subject, message);
 }

@@ -67,5 +67,10 @@ void lookup_close(lookup *lookup);
 sl_lookup_fn lookup_callback(lookup *lookup, void **ctx);
 /* report_status for a call that had the callback. */
 int lookup_report(const lookup *lookup, const char *path, sl_status status);
+/* The same for a call that reads two files of rows, each of which may be unopened. The line begins with the file of
+ * rows that the message names, or that has no rows. Otherwise `what`, a spec or a model, is at fault where a choice or
+ * a name is refused (SL_EINVAL, SL_ENOTFOUND), else `rows`. */
+int lookup_report_run(const lookup *lookup, const char *what, const csv_file *rows, const csv_file *more,
+                      sl_status status);
 
 #endif

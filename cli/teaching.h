@@ -36,8 +36,8 @@ int open_optional(const char *path, sl_ranker **out);
          "T",                                                                                                          \
          0,                                                                                                            \
          offsetof(type, field.temperature),                                                                            \
-         "Divides the logits of both models in the soft loss; default 2. Above 1, the teacher's small probabilities "  \
-         "count for more. Squared loss has none."},                                                                    \
+         "Divides the logits of both models in the soft loss: 0.001 to 1000, default 2. Above 1, the teacher's small " \
+         "probabilities count for more. Squared loss has none."},                                                      \
         {0,                                                                                                            \
          "soft",                                                                                                       \
          OPTION_REAL,                                                                                                  \

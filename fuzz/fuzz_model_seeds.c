@@ -30,9 +30,12 @@ static int report(sl_status status) {
 static sl_status code(const sl_rows *rows, sl_ranker **ranker) {
     sl_table_type types[16];
     sl_ranker *layers, *coded = NULL;
+    sl_quantize_params params;
+    sl_quantize_params_init(&params);
+    params.layers = (const sl_precision[]){SL_PRECISION_INT8, SL_PRECISION_BF16, SL_PRECISION_INT8_DYNAMIC};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         types[t] = t % 2 ? SL_TABLE_I8 : SL_TABLE_I4;
-    sl_status status = sl_ranker_quantize(*ranker, rows, NULL, &layers);
+    sl_status status = sl_ranker_quantize(*ranker, rows, &params, &layers);
     if (status == SL_OK) {
         status = sl_ranker_with_tables(layers, types, &coded);
         sl_ranker_free(layers);

@@ -116,9 +116,9 @@ typedef void (*sl_epoch_fn)(void *ctx, const sl_epoch *epoch);
 /* Writes an id's vector to out, for vector features whose column holds ids. Failures are passed on. Threads: any. */
 typedef sl_status (*sl_lookup_fn)(void *ctx, const char *feature, uint64_t id, float *out, size_t dim);
 
-/* Numbers that the deep part's products multiply in training. Weights, optimisers, sums and losses stay f32, as does
- * the model. Validation is f32, as serving is. bf16 and fp16 are emulated where the machine or oneDNN cannot multiply
- * them: rounded, then multiplied as f32, which is no faster than f32.
+/* Numbers that the deep part's products multiply in training. Weights, optimisers, sums, losses, validation and the
+ * model stay f32. bf16 and fp16 are emulated where the machine or oneDNN cannot multiply them. Emulation rounds numbers
+ * and multiplies them as f32. It is no faster than f32.
  *   DEFAULT   f32; with resume, the checkpoint's
  *   AUTO      bf16 where the machine has its instructions (avx512_bf16 or AMX), else f32; with resume, the checkpoint's
  *   FP16      with a loss scale: a step whose gradients overflow is skipped */
@@ -129,6 +129,17 @@ typedef enum sl_train_precision {
     SL_TRAIN_FP16 = 3,
     SL_TRAIN_AUTO = 4
 } sl_train_precision;
+
+/* Dense layers of the model that training makes.
+ *   F32    floats
+ *   INT8   weights in s8, inputs in u8: quantisation-aware training (arXiv 1712.05877). The forward pass computes what
+ *          the INT8 model computes. Gradients go straight through the rounding. The model made is quantised */
+typedef enum sl_train_layers { SL_TRAIN_LAYERS_F32 = 0, SL_TRAIN_LAYERS_INT8 = 1 } sl_train_layers;
+
+/* How INT8 layers that train get the ranges of their inputs and the scales of their weights.
+ *   OBSERVED   ranges: moving averages of each mini-batch's extremes. Scales: of each output's largest weight
+ *   LEARNED    both by gradients, with the weights (arXiv 1902.08153) */
+typedef enum sl_train_ranges { SL_TRAIN_RANGES_OBSERVED = 0, SL_TRAIN_RANGES_LEARNED = 1 } sl_train_ranges;
 
 typedef struct sl_train_params {
     size_t struct_size;
@@ -151,9 +162,13 @@ typedef struct sl_train_params {
     double loss_scale; /* FP16: 1 to 2^24, static; 0: from 2^16, halved on overflow, doubled after 2,000 good steps */
     const sl_ranker *init;    /* begin with its fitted features and weights; NULL: fit and draw them */
     const sl_ranker *teacher; /* distil it (arXiv 1503.02531); NULL: labels alone */
-    double temperature;       /* divides both models' logits in the soft loss; default 2; squared loss has none */
-    double soft;              /* share of the soft loss, 0 to 1; default 0.7; 1: rows need no labels */
+    double temperature;       /* divides both models' logits in the soft loss: 0.001 to 1000, default 2 */
+    double soft;              /* share of the soft loss, 0 to 1; default 0.7. With 1, rows need no labels */
     double rate_scale;        /* multiplies the spec's rates; default 1 */
+    sl_train_layers layers;   /* with INT8, precision is F32 */
+    sl_train_ranges ranges;   /* of INT8 */
+    const char *const *keep;  /* names of layers that stay F32, "dense.I" */
+    size_t keep_count;
 } sl_train_params;
 
 SL_API const char *sl_train_precision_name(sl_train_precision precision); /* "bf16"; "?": none */
@@ -172,19 +187,26 @@ typedef struct sl_train_report {
     int emulated;                             /* nonzero: rounded, then multiplied as f32 */
     double loss_scale;                        /* FP16: at the end; else 0 */
     size_t skipped_steps;                     /* FP16: steps whose gradients overflowed, earlier calls' too */
+    sl_train_layers layers;
+    sl_train_ranges ranges;
 } sl_train_report;
 
 /* Trains a model. A deep part needs oneDNN. spec is JSON text (docs/SPEC.md). train is read twice and kept encoded, 4
  * bytes a feature and row. valid NULL: the spec's share of train. report may be NULL. Errors: SL_EINVAL (the spec, by
  * its key; fewer than 2 rows; precision, loss_scale), SL_EVALUE (one class alone; a loss not finite, or gradients that
  * always overflow: the last good checkpoint stays), SL_ELIMIT (a vocabulary), SL_EUNSUPPORTED, the checkpoint's,
- * SL_EFORMAT (another training's, or in another precision).
+ * SL_EFORMAT (a checkpoint of another training, or in another precision).
  *
- * With init, spec has init's "label", "features" and layers, or is NULL: init's own. With a teacher, train is read a
- * third time, by the teacher's columns. The teacher has the same loss and classes, else SL_EINVAL. The loss of a row is
- * (1 - soft) times that of its label and soft * temperature^2 times the cross entropy with the teacher's probabilities.
- * Under squared loss the latter is the squared distance from the teacher's value. With soft 1, neither labels nor
- * weights are read, and validation compares with the teacher. */
+ * With init, spec has the "label", "features" and layers of init's spec. NULL takes init's spec. With a teacher, train
+ * is read a third time, by the teacher's columns. The teacher has the same loss and classes, else SL_EINVAL. A row's
+ * loss is (1 - soft) times that of its label and soft * temperature^2 times the cross entropy with the teacher's
+ * probabilities. Under squared loss the latter is the squared distance from the teacher's value, without temperature.
+ * With soft 1, neither labels nor weights are read, and validation compares with the teacher.
+ *
+ * With layers INT8, the layers are in INT8 after a tenth of the steps, and with init from the first step. Their ranges
+ * begin by calibration on up to 4,096 training rows. Validation judges the model in INT8. Errors: SL_EINVAL (no deep
+ * part, every layer kept, all inputs of a layer 0), SL_ENOTFOUND (a layer's name), SL_EVALUE (inputs of a layer that
+ * are not finite). */
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
@@ -266,9 +288,9 @@ typedef enum sl_prune_criterion {
 typedef struct sl_prune_params {
     size_t struct_size;
     double units;         /* share of hidden units to cut, 0 (default) to below 1 */
-    double multiply_adds; /* in place of units: cut units until at least this share of multiply-adds is gone */
+    double multiply_adds; /* in place of units: share of multiply-adds to cut at least, by cutting units */
     double weights;       /* share of the dense layers' weights to set to 0 */
-    double weights_end;   /* share of the fine-tuning's steps after which all of these are 0; default 0.5 */
+    double weights_end;   /* share of the training's steps after which all of these are 0; default 0.5 */
     sl_prune_criterion criterion;
     int per_layer;   /* nonzero: each layer loses the same share; 0 (default): the least important of all layers */
     size_t multiple; /* widths are rounded up to multiples of it; default 1 */
@@ -287,18 +309,19 @@ typedef struct sl_prune_report {
     size_t bytes_before, bytes;                 /* in memory */
     size_t multiply_adds_before, multiply_adds; /* zeros count: a dense product is not faster by them */
     size_t dense_weights, dense_zeros;
-    size_t rows, valid_rows, epochs, best_epoch; /* of the fine-tuning */
-    /* Of the validation rows: before, after cutting units, and at last. NaN without such rows; AUC but for logistic. */
+    size_t rows, valid_rows, epochs, best_epoch; /* of the training */
+    /* Measures of the validation rows: before, after cutting units, and at the end. NaN without such rows. AUC is NaN
+     * but for logistic loss. */
     double valid_loss_before, valid_loss_cut, valid_loss;
     double valid_auc_before, valid_auc_cut, valid_auc;
     double importance_s, read_s, epoch_s;
 } sl_prune_report;
 
-/* Makes a smaller model of a trained one: cuts hidden units, which makes layers narrower, or sets weights to 0, or
- * both. Then trains it on by the ranker's spec and `training`, which may have a teacher but no init. Weights are set to
- * 0 while it trains, by the cubic schedule of arXiv 1710.01878, the smallest first. They stay 0. train NULL: cuts at
- * once and does not train; units by NORM only. report may be NULL. Errors: as of sl_ranker_train; SL_EINVAL (nothing to
- * cut, no deep part, a share that cannot be reached). */
+/* Makes a smaller model of a trained one: cuts hidden units, or sets weights to 0, or both. Cutting units makes layers
+ * narrower. The smaller model then trains on by the ranker's spec and `training`, which may have a teacher but no init.
+ * Weights are set to 0 while it trains, the smallest first, by the cubic schedule of arXiv 1710.01878. They stay 0.
+ * With train NULL, the call cuts at once and does not train, and units are cut by NORM only. report may be NULL.
+ * Errors: as of sl_ranker_train; SL_EINVAL (nothing to cut, no deep part, a share that cannot be reached). */
 SL_API SL_MUST_USE sl_status sl_ranker_prune(const sl_ranker *ranker, const sl_rows *train, const sl_rows *valid,
                                              const sl_prune_params *params, const sl_train_params *training,
                                              sl_ranker **out, sl_prune_report *report);
@@ -332,8 +355,9 @@ typedef struct sl_tensor {
     const float *data;
     size_t rows, columns; /* a vector has 1 row */
 } sl_tensor;
-/* A coded embedding is decoded at its first sl_ranker_get_tensor, and the floats are kept (SL_ENOMEM). In
- * sl_ranker_with_tensors, it becomes floats where other weights are given, and keeps its codes elsewhere. */
+/* A coded embedding is decoded at its first sl_ranker_get_tensor, and the floats are kept (SL_ENOMEM).
+ * sl_ranker_with_tensors makes floats of a coded embedding that is given weights. It makes floats of a layer in INT8 or
+ * bf16 that is given weights or biases. Others keep their codes. */
 SL_API size_t sl_ranker_tensor_count(const sl_ranker *ranker);
 SL_API SL_MUST_USE sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out);
 /* Copies base with other weights. Errors: SL_ENOTFOUND (a name), SL_EDIM (a shape), SL_EVALUE (not finite). */
@@ -354,12 +378,22 @@ SL_API SL_MUST_USE sl_status sl_ranker_get_embedding(const sl_ranker *ranker, si
 
 /* ---- Quantisation of dense layers (docs/internals/precision.md; Jacob et al. 2018, arXiv 1712.05877) */
 
-/* INT8: weights in s8 with a scale an output, inputs in u8 by a range that calibration found. INT8_DYNAMIC: inputs by
- * the range of each row's own values. Sums are exact; a processor without VNNI gives the same bits. */
-typedef enum sl_precision { SL_PRECISION_F32 = 0, SL_PRECISION_INT8 = 1, SL_PRECISION_INT8_DYNAMIC = 2 } sl_precision;
+/* Numbers of a dense layer. Sums of INT8 are exact: a processor without VNNI gives the same bits.
+ *   INT8           weights in s8 with a scale an output; inputs in u8 by a range that calibration found
+ *   INT8_DYNAMIC   the same weights; inputs in u8 by the range of each row's own values
+ *   BF16           weights and inputs rounded to bf16, sums of floats. Half the bytes; faster with avx512_bf16 */
+typedef enum sl_precision {
+    SL_PRECISION_F32 = 0,
+    SL_PRECISION_INT8 = 1,
+    SL_PRECISION_INT8_DYNAMIC = 2,
+    SL_PRECISION_BF16 = 3
+} sl_precision;
 
-/* The range of a layer's inputs: all values; all but a share; the least divergence of distributions; the least squared
- * error. MSE chooses the scales of weights likewise; the others take each output's largest weight. */
+/* Range of a layer's inputs, and scales of its weights. All but MSE scale an output by its largest weight.
+ *   MINMAX     all values
+ *   QUANTILE   all values but a share
+ *   ENTROPY    the least divergence of the codes' distribution from the values'
+ *   MSE        the least squared error, of the weights too */
 typedef enum sl_calibration {
     SL_CALIBRATION_MINMAX = 0,
     SL_CALIBRATION_QUANTILE = 1,
@@ -375,7 +409,7 @@ typedef struct sl_layer_info {
     float scale; /* INT8: an input x has the code zero + x / scale, from 0 to 255; else 0 */
     int zero;
     float low, high;            /* what codes 0 and 255 stand for */
-    const float *weight_scales; /* one an output, owned by the ranker; NULL: F32 */
+    const float *weight_scales; /* one an output, owned by the ranker; NULL: F32 and BF16 */
     size_t bytes;               /* of the layer in a file */
 } sl_layer_info;
 /* Gives dense layer i of sl_ranker_info.layers. Errors: SL_EINVAL (no such layer). */
@@ -392,7 +426,7 @@ typedef struct sl_quantize_params {
     int symmetric;              /* nonzero: the middle code stands for 0. Default 0: any code may */
     int bias_correction;        /* nonzero (default): biases make up for the mean error of each output */
     sl_table_type tables;       /* of all embedding tables; default SL_TABLE_F32: as they are */
-    size_t rows;                /* to calibrate on, drawn from the source; default 4096 */
+    size_t rows;                /* drawn to calibrate on; default 4096. Memory holds all layers' inputs of them */
     uint64_t seed;              /* of the draw */
     sl_lookup_fn lookup;
     void *lookup_ctx;
@@ -401,11 +435,27 @@ typedef struct sl_quantize_params {
 SL_API void sl_quantize_params_init_sized(sl_quantize_params *params, size_t struct_size);
 #define sl_quantize_params_init(params) sl_quantize_params_init_sized((params), sizeof *(params))
 
-/* Makes a model whose dense layers are in INT8. Labels of the rows are not read. The source is read twice.
- * Errors: SL_EINVAL (no deep part; a model quantised already; no rows; a layer whose inputs are all 0), SL_ENOTFOUND (a
- * layer's name), SL_EVALUE (inputs of a layer that are not finite; weights beyond what scales hold), as of encoding. */
+/* Makes a model whose dense layers are in INT8 or BF16. Labels of the rows are not read. The source is read twice. rows
+ * may be NULL if no layer is INT8, and none is INT8_DYNAMIC with bias_correction.
+ * Errors: SL_EINVAL (no deep part; a model quantised already; nothing to quantise; no rows; a layer whose inputs are
+ * all 0), SL_ENOTFOUND (a layer's name), SL_EVALUE (a layer of more than 65,793 inputs, or whose inputs are not finite;
+ * weights and inputs whose sums are no floats), as of encoding. */
 SL_API SL_MUST_USE sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_quantize_params *params, sl_ranker **out);
+
+/* A dense layer in numbers that another tool found. F32 and BF16 take the base's weights, and read nothing else. */
+typedef struct sl_quantized_layer {
+    sl_precision precision;
+    float scale; /* INT8: an input x has the code zero + x / scale, from 0 to 255 */
+    int zero;
+    const int8_t *codes;        /* INT8, INT8_DYNAMIC: (in, out); a weight is codes[i * out + o] * weight_scales[o] */
+    const float *weight_scales; /* one an output */
+} sl_quantized_layer;
+/* Copies base, a model of floats, with such layers: count is sl_ranker_info.layers. Biases and all other weights stay
+ * base's. Errors: SL_EINVAL (count; a model quantised already; all layers F32; a scale, a zero), SL_EVALUE (weights
+ * beyond bf16). */
+SL_API SL_MUST_USE sl_status sl_ranker_with_layers(const sl_ranker *base, const sl_quantized_layer *layers,
+                                                   size_t count, sl_ranker **out);
 
 /* A measure of accuracy: AUC and NDCG are better the higher, LOGLOSS and RMSE the lower. */
 typedef enum sl_measure {
@@ -416,15 +466,21 @@ typedef enum sl_measure {
     SL_MEASURE_RMSE = 4
 } sl_measure;
 
-/* EXHAUSTIVE judges all choices of precision and calibration a layer, the fastest first, and ends with proof.
- * ACCURACY_AWARE takes layers back to F32 by what each gains, as OpenVINO's tool of that name. BASIC falls back one
- * layer at a time, then several, as Neural Compressor does. MSE takes back the layer of the largest squared error
- * first. */
+/* How choices are searched. EXHAUSTIVE and BAYESIAN try all calibrations for nets of up to 4 layers, 3 for 5 layers, 2
+ * for up to 8, and MSE alone for 9. The other three begin with all layers in INT8, or in BF16 without INT8, and take
+ * layers back to F32.
+ *   EXHAUSTIVE       judges all choices of precision and calibration a layer, the fastest first; ends with proof
+ *   ACCURACY_AWARE   takes back the layer that gains most, then judges anew, as OpenVINO's tool of that name
+ *   BASIC            takes back one layer alone, then several, as Neural Compressor does
+ *   MSE              takes back the layers of the largest squared error first
+ *   BAYESIAN         judges the choice of the largest expected improvement by a Gaussian process (Gardner et al. 2014);
+ *                    the seed is that of `quantize` */
 typedef enum sl_strategy {
     SL_STRATEGY_EXHAUSTIVE = 0,
     SL_STRATEGY_ACCURACY_AWARE = 1,
     SL_STRATEGY_BASIC = 2,
-    SL_STRATEGY_MSE = 3
+    SL_STRATEGY_MSE = 3,
+    SL_STRATEGY_BAYESIAN = 4
 } sl_strategy;
 
 /* One choice as it was judged. Arrays have an entry a layer and last for the call. */
@@ -433,32 +489,39 @@ typedef struct sl_trial {
     size_t number; /* from 1 */
     size_t layers;
     const sl_precision *precisions;
-    const sl_calibration *calibrations; /* of INT8 layers */
+    const sl_calibration *calibrations; /* of INT8 layers; NULL: they were trained */
     double value, drop;                 /* the measure, and how much worse than F32 it is */
     double cost;                        /* modelled time of the dense layers over that of F32 */
     int within;                         /* nonzero: drop is at most max_drop */
+    double error;                       /* root mean squared difference of logits from F32's; NaN under training */
 } sl_trial;
 typedef void (*sl_trial_fn)(void *ctx, const sl_trial *trial);
 
 typedef struct sl_precision_search_params {
     size_t struct_size;
-    const sl_quantize_params
-        *quantize;   /* keep, symmetric, quantile, bias_correction, tables, rows, seed, lookup, allocator;
-                        its calibration is that of the strategies but EXHAUSTIVE. NULL: defaults */
-    double max_drop; /* default 0.0005 */
-    int relative;    /* nonzero: max_drop is a share of the measure of F32 */
+    const sl_quantize_params *quantize; /* keep, symmetric, quantile, bias_correction, tables, rows, seed, lookup,
+                                           allocator. Its calibration is that of ACCURACY_AWARE, BASIC and MSE, and
+                                           scales the weights of INT8_DYNAMIC layers. NULL: defaults */
+    double max_drop;                    /* default 0.0005 */
+    int relative;                       /* nonzero: max_drop is a share of the measure of F32 */
     sl_measure measure;
     const char *group; /* column of the groups */
     size_t ndcg_k;     /* default 10 */
     sl_strategy strategy;
     int leave_static, leave_dynamic; /* nonzero: no layer is INT8, or none is INT8_DYNAMIC */
-    size_t trials;                   /* at most; 0 (default): any number */
-    double timeout_s;                /* no trial begins later; 0 (default): none */
-    size_t threads;                  /* 0 (default): all */
-    sl_trial_fn trial;               /* called after each, on the calling thread */
+    size_t trials;     /* at most. 0 (default): no limit, but 100 of BAYESIAN, which takes 1,000 at most. EXHAUSTIVE
+                          judges all calibrations of the precisions it has begun */
+    double timeout_s;  /* no trial but the first begins later; 0 (default): none */
+    size_t threads;    /* 0 (default): all */
+    sl_trial_fn trial; /* called after each, on the calling thread */
     void *trial_ctx;
     sl_progress_fn progress; /* in trials; the total is not known ahead, and is 0 */
     void *progress_ctx;
+    int leave_bf16; /* nonzero: no layer is BF16 */
+    /* Not NULL: judges one choice, which trains. The ranker trains on, on `rows`, as by sl_ranker_train with layers in
+     * INT8, by its own spec. The call reads keep, tables, lookup and allocator of `quantize`. It reads no strategy,
+     * trials or progress. The training's init is NULL. Its teacher may be the ranker itself. Default: NULL */
+    const sl_train_params *training;
 } sl_precision_search_params;
 SL_API void sl_precision_search_params_init_sized(sl_precision_search_params *params, size_t struct_size);
 #define sl_precision_search_params_init(params) sl_precision_search_params_init_sized((params), sizeof *(params))
@@ -469,19 +532,19 @@ typedef struct sl_precision_search_report {
     size_t rows;       /* measured on */
     double base_value; /* of F32 */
     double value, drop;
-    double drop_error; /* standard error of drop, by the grouped jackknife over the rows; NaN: too few */
+    double drop_error; /* standard error of drop, by the grouped jackknife; NaN: too few rows or groups */
     double cost;
     int within;        /* nonzero: the model is within the bound and faster than F32 */
     int proved;        /* nonzero: every choice of a lower cost was judged, and none is within the bound */
-    size_t blame;      /* layer whose codes alone cost most; SIZE_MAX where within */
+    size_t blame;      /* layer whose codes alone cost most; SIZE_MAX where within, or with `training` */
     double blame_drop; /* what they cost */
     double seconds;
 } sl_precision_search_report;
 
-/* Finds the fastest precisions within an accuracy bound. eval NULL: accuracy is measured on `rows`, too. Where no
- * choice is within the bound, *out is the one of the least drop, report->within is 0, and blame names a layer. Errors:
- * those of sl_ranker_quantize and of reading labels; SL_EINVAL (max_drop, a measure that the loss or the rows lack),
- * SL_ECANCELED. */
+/* Finds the fastest precisions within an accuracy bound. With eval NULL, accuracy is measured on `rows`. If no choice
+ * is within the bound, *out is the one of the least drop, and report->within is 0. Errors: those of sl_ranker_quantize
+ * and of reading labels; SL_EINVAL (max_drop; a measure that the loss or the rows lack, or of 0 with relative; no
+ * choice faster than F32), SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *rows,
                                                         const sl_rows *eval, const sl_precision_search_params *params,
                                                         sl_ranker **out, sl_precision_search_report *report);

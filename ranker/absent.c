@@ -169,6 +169,15 @@ sl_status sl_ranker_get_layer(const sl_ranker *ranker, size_t i, sl_layer_info *
     return absent();
 }
 
+sl_status sl_ranker_with_layers(const sl_ranker *base, const sl_quantized_layer *layers, size_t count,
+                                sl_ranker **out) {
+    (void)base;
+    (void)layers;
+    (void)count;
+    if (out) *out = NULL;
+    return absent();
+}
+
 void sl_quantize_params_init_sized(sl_quantize_params *params, size_t struct_size) {
     no_params(params, struct_size);
 }

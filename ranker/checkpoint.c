@@ -30,13 +30,25 @@ typedef struct trainer_record {
 } trainer_record;
 static_assert(sizeof(trainer_record) == 128, "trainer_record");
 
+/* Section RANGES begins with this record. Floats follow it: the present numbers, the best ones, the states of their
+ * optimiser. */
+typedef struct ranges_record {
+    uint32_t kind;    /* sl_train_ranges */
+    uint32_t started; /* 0 or 1 */
+    uint32_t layers;  /* bit i: layer i is in INT8 */
+    uint32_t reserved;
+    uint64_t size, states; /* floats of the numbers; states of each */
+} ranges_record;
+static_assert(sizeof(ranges_record) == 32, "ranges_record");
+
 struct sl_checkpoint {
     sl_allocator allocator;
     const sl_train_params *params;
     const char *path;
     void *features_data; /* the features' bytes, as sl_features_write makes them */
     void *record;        /* section TRAINER is put together and read here */
-    size_t features_size, record_size;
+    void *ranges;        /* section RANGES likewise; NULL for layers of floats */
+    size_t features_size, record_size, ranges_size;
     uint32_t spec_crc, rows_crc;
 };
 
@@ -77,12 +89,21 @@ static uint32_t spec_crc(const sl_trainer *trainer) {
     return sl_crc32c(crc, &spec->forget, sizeof spec->forget);
 }
 
+static size_t range_floats(const sl_ranges *ranges) {
+    return (2 + ranges->states) * ranges->size;
+}
+
 static sl_status prepare(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
     const sl_allocator *allocator = &checkpoint->allocator;
     size_t bytes = 0;
     SL_TRY(size_record(trainer, &bytes));
     SL_TRY(sl_mem_alloc(allocator, bytes, &checkpoint->record));
     checkpoint->record_size = bytes;
+    if (trainer->ranges) {
+        bytes = sizeof(ranges_record) + range_floats(trainer->ranges) * sizeof(float);
+        SL_TRY(sl_mem_alloc(allocator, bytes, &checkpoint->ranges));
+        checkpoint->ranges_size = bytes;
+    }
     checkpoint->spec_crc = spec_crc(trainer);
     checkpoint->rows_crc = sl_dataset_crc(&trainer->data);
     return sl_features_write(trainer->features, allocator, &checkpoint->features_data, &checkpoint->features_size);
@@ -108,6 +129,7 @@ void sl_checkpoint_free(sl_checkpoint *checkpoint) {
     if (!checkpoint) return;
     sl_allocator allocator = checkpoint->allocator;
     sl_mem_free(&allocator, checkpoint->record, checkpoint->record_size);
+    sl_mem_free(&allocator, checkpoint->ranges, checkpoint->ranges_size);
     sl_mem_free(&allocator, checkpoint->features_data, checkpoint->features_size);
     sl_mem_free(&allocator, checkpoint, sizeof *checkpoint);
 }
@@ -146,9 +168,29 @@ static void fill_record(const sl_checkpoint *checkpoint, const sl_trainer *train
     sl_sparse_state_write(trainer->sparse, parts.sparse);
 }
 
+static uint32_t layers_of(const sl_ranges *ranges) {
+    uint32_t layers = 0;
+    for (size_t l = 0; l < SL_MAX_LAYERS && l < ranges->shape.layers; l++)
+        layers |= (uint32_t)(ranges->layers[l].is_int8 != 0) << l;
+    return layers;
+}
+
+/* Puts section RANGES together. */
+static sl_status fill_ranges(sl_checkpoint *checkpoint, const sl_ranges *ranges) {
+    ranges_record *head = checkpoint->ranges;
+    *head = (ranges_record){.kind = (uint32_t)ranges->kind,
+                            .started = (uint32_t)ranges->started,
+                            .layers = layers_of(ranges),
+                            .size = ranges->size,
+                            .states = ranges->states};
+    memcpy(head + 1, ranges->numbers, range_floats(ranges) * sizeof(float));
+    if (sl_all_finite(ranges->numbers, range_floats(ranges))) return SL_OK;
+    return sl_fail(SL_EVALUE, "a range of the layers in INT8 is not finite any more: lower deep.rate");
+}
+
 sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
     sl_weights_layout layout;
-    sl_section_source sections[SL_MODEL_SECTIONS + 1];
+    sl_section_source sections[SL_MODEL_SECTIONS + 2];
     SL_TRY(sl_weights_layout_of(trainer->features, &trainer->shape, &layout));
     fill_record(checkpoint, trainer);
     size_t floats = (checkpoint->record_size - sizeof(trainer_record)) / sizeof(float);
@@ -157,6 +199,11 @@ sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *train
                        (unsigned long long)trainer->position.epoch);
     size_t count = sl_model_describe(trainer->features, checkpoint->features_data, checkpoint->features_size,
                                      sl_trainer_best(trainer), &layout, NULL, sections);
+    if (trainer->ranges) {
+        SL_TRY(fill_ranges(checkpoint, trainer->ranges));
+        sections[count++] =
+            (sl_section_source){SL_SECTION_RANGES, 0, checkpoint->ranges, checkpoint->ranges_size, 0, NULL};
+    }
     sections[count++] =
         (sl_section_source){SL_SECTION_TRAINER, 0, checkpoint->record, checkpoint->record_size, 0, NULL};
     return sl_store_save(checkpoint->path, &(sl_file_content){&sl_ranker_file, NULL, sections, count}, NULL, NULL,
@@ -226,6 +273,43 @@ static sl_status check_record(const sl_checkpoint *checkpoint, const sl_trainer 
     return SL_OK;
 }
 
+/* Refuses the checkpoint of a training whose layers are of other numbers, or get their ranges in another way. */
+static sl_status check_kind(const sl_checkpoint *checkpoint, const sl_trainer *trainer, const sl_store *store) {
+    static const char *const names[] = {"layers in INT8 and observed ranges", "layers in INT8 and learned ranges"};
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_RANGES);
+    const sl_ranges *ranges = trainer->ranges;
+    ranges_record head;
+    if (!section && !ranges) return SL_OK;
+    if (!section) return other_training(checkpoint->path, "layers in F32");
+    if (!ranges) return other_training(checkpoint->path, "layers in INT8");
+    if (section->size < sizeof head) return no_training(checkpoint->path);
+    SL_TRY(sl_store_verify(store, section, NULL));
+    memcpy(&head, store->base + section->offset, sizeof head);
+    if (head.kind > SL_TRAIN_RANGES_LEARNED) return no_training(checkpoint->path);
+    if (head.kind != ranges->kind) return other_training(checkpoint->path, names[head.kind]);
+    if (head.layers != layers_of(ranges)) return other_training(checkpoint->path, "other layers in INT8");
+    return SL_OK;
+}
+
+/* Takes the ranges up. The record of the training has been checked. */
+static sl_status read_ranges(sl_checkpoint *checkpoint, sl_trainer *trainer, const sl_store *store) {
+    sl_ranges *ranges = trainer->ranges;
+    const ranges_record *head = checkpoint->ranges;
+    if (!ranges) return SL_OK;
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_RANGES);
+    if (section->size != checkpoint->ranges_size) return no_training(checkpoint->path);
+    SL_TRY(sl_store_copy(store, section, checkpoint->ranges, NULL));
+    const float *numbers = (const float *)(const void *)(head + 1);
+    if (head->kind != ranges->kind || head->size != ranges->size || head->states != ranges->states ||
+        head->started > 1 || !sl_all_finite(numbers, range_floats(ranges)) ||
+        (head->started && !sl_ranges_are_sound(ranges, numbers)) ||
+        (trainer->position.best_epoch && !sl_ranges_are_sound(ranges, numbers + ranges->size)))
+        return no_training(checkpoint->path);
+    memcpy(ranges->numbers, numbers, range_floats(ranges) * sizeof(float));
+    ranges->started = (int)head->started;
+    return sl_trainer_use_ranges(trainer);
+}
+
 static sl_status cut_off(const sl_store *store) {
     return sl_fail(SL_ECORRUPT, "%s: its state of the training is cut off; remove it", store->path);
 }
@@ -235,6 +319,25 @@ static int counts_agree(const trainer_record *head, uint64_t size) {
     uint64_t left = (size - sizeof *head) / sizeof(float);
     if (size % sizeof(float) || head->weights > left || head->dense_states > left - head->weights) return 0;
     return head->sparse_states == left - head->weights - head->dense_states;
+}
+
+/* Checks section RANGES, if there is one, without a trainer. */
+static sl_status check_ranges(const sl_store *store, const sl_allocator *allocator) {
+    const sl_file_section *section = sl_store_section(store, SL_SECTION_RANGES);
+    void *block;
+    if (!section) return SL_OK;
+    if (section->size < sizeof(ranges_record) || section->size > SIZE_MAX) return cut_off(store);
+    size_t size = (size_t)section->size, floats = (size - sizeof(ranges_record)) / sizeof(float);
+    SL_TRY(sl_mem_alloc(allocator, size, &block));
+    const ranges_record *head = block;
+    sl_status status = sl_store_copy(store, section, block, NULL);
+    if (status == SL_OK &&
+        (head->kind > SL_TRAIN_RANGES_LEARNED || head->started > 1 || head->reserved || head->states > 2 ||
+         size % sizeof(float) || head->size > floats || (2 + head->states) * head->size != floats ||
+         !sl_all_finite((const float *)(const void *)(head + 1), floats)))
+        status = no_training(store->path);
+    sl_mem_free(allocator, block, size);
+    return status;
 }
 
 sl_status sl_checkpoint_check(const sl_store *store, const sl_file_section *section, const sl_allocator *allocator) {
@@ -249,7 +352,7 @@ sl_status sl_checkpoint_check(const sl_store *store, const sl_file_section *sect
          !has_plain_numbers(head, (const float *)(const void *)(head + 1), (size - sizeof *head) / sizeof(float))))
         status = no_training(store->path);
     sl_mem_free(allocator, block, size);
-    return status;
+    return status == SL_OK ? check_ranges(store, allocator) : status;
 }
 
 /* Reads the best weights, which are the file's model. */
@@ -265,6 +368,7 @@ static sl_status read_store(sl_checkpoint *checkpoint, sl_trainer *trainer, cons
     if (!section)
         return sl_fail(SL_EFORMAT, "%s is a finished model, not a checkpoint; name another file", store->path);
     if (section->size < sizeof(trainer_record)) return cut_off(store);
+    SL_TRY(check_kind(checkpoint, trainer, store));
     /* A training of other features has a record of another size. */
     if (section->size != checkpoint->record_size) return other_training(store->path, "another spec or other rows");
     record_parts parts = parts_of(trainer, checkpoint->record);
@@ -284,6 +388,7 @@ static sl_status read_store(sl_checkpoint *checkpoint, sl_trainer *trainer, cons
                                             .best_train_loss = head->best_train_loss,
                                             .best_valid_loss = head->best_valid_loss,
                                             .best_valid_auc = head->best_valid_auc};
+    SL_TRY(read_ranges(checkpoint, trainer, store));
     return read_best(trainer, store);
 }
 

@@ -1,4 +1,5 @@
-/* A checkpoint: the state of a training in a file. Such a file is a model file with one more section, TRAINER. */
+/* A checkpoint: the state of a training in a file. Such a file is a model file with one more section, TRAINER,
+ * and RANGES where layers train to be in INT8. */
 #ifndef SL_RANKER_CHECKPOINT_H
 #define SL_RANKER_CHECKPOINT_H
 

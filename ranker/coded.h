@@ -24,6 +24,7 @@ typedef struct sl_coded_layer {
     float *weights; /* (in, out) of a layer of floats; else NULL */
     float *scales;  /* one an output, of an INT8 layer; else NULL */
     int8_t *codes;  /* (in, out), likewise */
+    uint16_t *bf16; /* (in, out), of a layer in bf16; else NULL */
     float *biases;
 } sl_coded_layer;
 
@@ -33,8 +34,18 @@ sl_status sl_coded_create(const sl_net_shape *shape, const sl_layer_type *types,
                           const sl_allocator *allocator, sl_coded *out);
 /* Copies the layers; without a block there is nothing to copy. Errors: SL_ENOMEM. */
 sl_status sl_coded_copy(const sl_coded *from, const sl_net_shape *shape, const sl_allocator *allocator, sl_coded *out);
+/* Copies the layers; those of which as_floats is set become layers of floats, with the weights of `dense`, the net's
+ * block. Without a layer in codes there is nothing to copy. Errors: SL_ENOMEM. */
+sl_status sl_coded_with_floats(const sl_coded *from, const sl_net_shape *shape, const int *as_floats,
+                               const float *dense, const sl_allocator *allocator, sl_coded *out);
 void sl_coded_free(sl_coded *coded, const sl_allocator *allocator);
 sl_coded_layer sl_coded_layer_of(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
+
+/* Returns why a layer cannot be computed with, or NULL: a number that is not finite, a scale that is none, more inputs
+ * than sums hold. */
+const char *sl_coded_fault(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
+/* Refuses an INT8 layer that cannot be computed with. Errors: SL_EVALUE. */
+sl_status sl_coded_check(const sl_coded *coded, const sl_net_shape *shape, size_t layer);
 
 /* Takes a block of a file over, freed on failure too. Nothing in it is trusted. Errors: SL_ECORRUPT. */
 sl_status sl_coded_read(const sl_net_shape *shape, void *block, size_t size, const sl_allocator *allocator,

@@ -77,6 +77,8 @@ sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, con
     if (status == SL_OK && valid) {
         status = read_all(encoder, valid, &data.rows);
         if (status != SL_OK) sl_fail_in(status, "validation rows");
+        if (status == SL_OK && data.rows.rows == apart)
+            status = sl_fail(SL_EINVAL, "there are no validation rows; give some, or hold out a share of the others");
     }
     sl_encoder_free(encoder);
     if (status == SL_OK) status = split(&data, apart);

@@ -7,9 +7,9 @@
 /* Hidden units of a net, and those before a layer's outputs. */
 size_t sl_unit_count(const sl_net_shape *shape);
 
-/* Computes the first-order importance (Molchanov et al. 2019, arXiv 1906.10771, with a gate behind the activation): the
- * mean over mini-batches of the square of the loss's change where the unit is left out. The change is the sum of the
- * unit's weights out, each times its gradient.
+/* Computes the first-order importance (Molchanov et al. 2019, arXiv 1906.10771, with a gate behind the activation). It
+ * is the loss's change without the unit, squared, and its mean over mini-batches. The change is the sum of the unit's
+ * weights out, each times its gradient.
  * Parameters: rows is the number of training rows to look at; 0 is all. The spec's seed draws them. out has an entry a
  * unit.
  * Errors: SL_EVALUE (a loss that is not finite). */

@@ -13,6 +13,9 @@
 /* Outputs of a block, and blocks of a panel: the outputs that one pass over a row's inputs sums. */
 #define SL_INT8_BLOCK  16u
 #define SL_INT8_BLOCKS 4u
+/* Inputs of a layer at most: the sum of so many products of 255 and -128 fits its 32 bits. The sum less zero * the
+ * weights' sum does, too: it is one of products of -255 to 255 and the weights. */
+#define SL_INT8_MOST_INPUTS ((size_t)INT32_MAX / (255 * 128))
 
 /* Weights (in, out) packed in panels of 64 outputs. A panel has its groups of inputs one behind the other; a group has
  * 4 bytes for each output of the panel. Missing inputs and outputs are zeros. */
@@ -32,7 +35,7 @@ static inline size_t sl_int8_pitch(size_t inputs) {
     return sl_int8_groups(inputs) * SL_INT8_GROUP;
 }
 
-/* Packs row-major codes (in, out). Errors: SL_ENOMEM. */
+/* Packs row-major codes (in, out) of at most SL_INT8_MOST_INPUTS inputs. Errors: SL_ENOMEM. */
 sl_status sl_int8_pack(const int8_t *codes, size_t in, size_t out, const sl_allocator *allocator, sl_int8_weights *to);
 void sl_int8_weights_free(sl_int8_weights *weights, const sl_allocator *allocator);
 

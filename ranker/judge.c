@@ -12,6 +12,8 @@
 
 enum { TILE = 256, BLOCKS = 20 };
 
+#define MOST_SCORES ((size_t)1 << 25)
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Rows
  * ------------------------------------------------------------------------------------------------------------- */
@@ -71,8 +73,9 @@ void sl_judge_free(sl_judge *judge) {
     const sl_net_shape *shape = &judge->ranker->shape;
     for (size_t l = 0; l < shape->layers; l++)
         for (size_t o = 0; o < judge->layers[l].count; o++)
-            sl_int8_layer_free(judge->layers[l].options[o].int8, allocator);
+            sl_net_layer_free(&judge->layers[l].options[o].coded, allocator);
     sl_mem_free(allocator, judge->wide, judge->rows.rows * judge->ranker->features->outputs * sizeof *judge->wide);
+    sl_mem_free(allocator, judge->reference, judge->rows.rows * judge->ranker->features->outputs * sizeof(float));
     sl_mem_free(allocator, judge->groups, judge->group_room * sizeof *judge->groups);
     sl_rows_buffer_free(&judge->rows);
 }
@@ -93,7 +96,7 @@ sl_status sl_judge_add(sl_judge *judge, const sl_calibrated *calibrated, size_t 
         SL_TRY(sl_quantise_layers(judge->ranker, calibrated, choices, &judge->allocator, &coded));
         const float *biases = sl_coded_layer_of(&coded, shape, layer).biases;
         sl_status status =
-            sl_int8_layer_create(shape, layer, &coded.layers[layer], biases, NULL, &judge->allocator, &option->int8);
+            sl_net_layer_create(shape, layer, &coded.layers[layer], biases, NULL, &judge->allocator, &option->coded);
         sl_coded_free(&coded, &judge->allocator);
         SL_TRY(status);
     }
@@ -115,13 +118,13 @@ size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What passes the layers
+ * Running the layers
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* One thread's scratch: a tile's rows in front of each layer and behind the last. */
 typedef struct worker {
     float *floats[SL_MAX_LAYERS + 1];
-    sl_int8_run int8;
+    sl_net_scratch scratch;
     sl_products *products;
 } worker;
 
@@ -138,7 +141,7 @@ static void free_worker(const sl_judge *judge, worker *w) {
     const sl_net_shape *shape = &judge->ranker->shape;
     for (size_t l = 0; l <= shape->layers; l++)
         sl_mem_free(&judge->allocator, w->floats[l], TILE * shape->width[l] * sizeof(float));
-    sl_int8_run_free(&w->int8, &judge->allocator);
+    sl_net_scratch_free(&w->scratch, &judge->allocator);
     sl_products_free(w->products);
 }
 
@@ -149,7 +152,7 @@ static sl_status make_worker(const sl_judge *judge, worker *w) {
         SL_TRY(sl_mem_alloc(&judge->allocator, TILE * shape->width[l] * sizeof(float), &block));
         w->floats[l] = block;
     }
-    SL_TRY(sl_int8_run_create(shape, TILE, &judge->allocator, &w->int8));
+    SL_TRY(sl_net_scratch_create(shape, 1, 1, TILE, &judge->allocator, &w->scratch));
     return sl_products_create(&judge->allocator, &w->products);
 }
 
@@ -160,10 +163,10 @@ static sl_status run_option(const walk *k, size_t layer, const sl_judged_option 
     sl_activation activation = layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
     const float *x = k->worker->floats[layer];
     float *y = k->worker->floats[layer + 1];
-    if (option->int8) {
-        const sl_int8_inputs inputs = {x, in, k->rows, 0, in};
-        sl_int8_take(&k->worker->int8, option->int8, &inputs, 0, 0);
-        sl_int8_give(&k->worker->int8, option->int8, k->rows, 0, y);
+    if (sl_net_layer_is_coded(&option->coded)) {
+        const sl_layer_inputs inputs = {x, in, k->rows, 0, in};
+        sl_net_layer_take(&k->worker->scratch, &option->coded, &inputs, 0, 0);
+        sl_net_layer_give(&k->worker->scratch, &option->coded, k->rows, 0, y);
         if (activation != SL_LINEAR) sl_loops_get()->activate(y, k->rows * out, activation, y);
         return SL_OK;
     }
@@ -267,22 +270,33 @@ static void walk_tiles(judging *j) {
         }
 }
 
-static void measure_all(judging *j, double *values) {
+static double error_from(const float *reference, const float *logits, size_t size) {
+    double sum = 0;
+    if (!reference) return (double)NAN;
+    for (size_t i = 0; i < size; i++) {
+        double difference = (double)logits[i] - (double)reference[i];
+        sum += difference * difference;
+    }
+    return sqrt(sum / (double)size);
+}
+
+static void measure_all(judging *j, sl_verdict *found) {
     const size_t size = j->judge->rows.rows * j->judge->ranker->features->outputs;
     const int threads = (int)j->judge->threads;
     (void)threads;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (size_t c = 0; c < j->combinations; c++) {
         if (sl_failure_before(&j->failure, c) || sl_progress_cancelled(j->progress)) continue;
+        found[c].error = error_from(j->judge->reference, j->logits + c * size, size);
         score(j->judge, j->logits + c * size);
         scored s = all_rows(j->judge, j->logits + c * size);
-        sl_failure_keep(&j->failure, c, measure(j->judge, &s, &values[c]));
+        sl_failure_keep(&j->failure, c, measure(j->judge, &s, &found[c].value));
         sl_progress_step(j->progress, 1);
     }
 }
 
-/* Makes the scores of all combinations; they go into *out, of *size floats. */
-static sl_status judge_all(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values,
+/* Makes the scores of all combinations; they go into *out, of *size floats. found NULL: *out has logits instead. */
+static sl_status judge_all(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, sl_verdict *found,
                            float **out, size_t *size) {
     judging j = {.judge = judge, .set = set, .progress = progress};
     sl_status status;
@@ -301,7 +315,7 @@ static sl_status judge_all(const sl_judge *judge, const sl_choice_set *set, sl_p
     *out = j.logits = block;
     walk_tiles(&j);
     SL_TRY_GOTO(sl_failure_pass(&j.failure), done);
-    if (!sl_progress_cancelled(progress)) measure_all(&j, values);
+    if (found && !sl_progress_cancelled(progress)) measure_all(&j, found);
     status = sl_failure_pass(&j.failure);
     if (status == SL_OK && sl_progress_cancelled(progress)) status = sl_progress_end(progress);
 done:
@@ -311,16 +325,40 @@ done:
     return status;
 }
 
-sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, double *values) {
+static sl_status measure_set(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress,
+                             sl_verdict *found) {
     float *scores;
     size_t size;
-    sl_status status = judge_all(judge, set, progress, values, &scores, &size);
+    sl_status status = judge_all(judge, set, progress, found, &scores, &size);
     sl_mem_free(&judge->allocator, scores, size * sizeof *scores);
     return status;
 }
 
+/* The first layer with several options; the number of layers where none has. */
+static size_t first_choice(const sl_choice_set *set, size_t layers) {
+    size_t l = 0;
+    while (l < layers && set->counts[l] == 1)
+        l++;
+    return l;
+}
+
+sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, sl_verdict *found) {
+    const size_t layers = judge->ranker->shape.layers, most = judge->most_scores ? judge->most_scores : MOST_SCORES;
+    size_t each = judge->rows.rows * judge->ranker->features->outputs, at = first_choice(set, layers);
+    if (at == layers || sl_choice_set_size(set, layers) <= most / each) return measure_set(judge, set, progress, found);
+    /* One option of that layer after the other: they share no more than the layers in front of it. */
+    size_t part = sl_choice_set_size(set, layers) / set->counts[at];
+    for (size_t o = 0; o < set->counts[at]; o++) {
+        sl_choice_set some = *set;
+        some.counts[at] = 1;
+        some.options[at][0] = set->options[at][o];
+        SL_TRY(sl_judge_measure(judge, &some, progress, found + o * part));
+    }
+    return SL_OK;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
- * What a sample hides
+ * The error of a difference
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Copies of the rows outside one block. */
@@ -347,11 +385,12 @@ static size_t copy_left(const sl_judge *judge, const float *scores, size_t block
     return n;
 }
 
+/* A block without rows has no measure: nothing is left out. */
 static sl_status measure_left(const sl_judge *judge, const float *scores, size_t block, left *room, double *out) {
     scored s = {room->scores, room->labels, judge->rows.weights ? room->weights : NULL,
                 judge->groups ? room->groups : NULL, copy_left(judge, scores, block, room)};
     *out = (double)NAN;
-    return s.rows ? measure(judge, &s, out) : SL_OK;
+    return s.rows && s.rows < judge->rows.rows ? measure(judge, &s, out) : SL_OK;
 }
 
 static sl_status jackknife(const sl_judge *judge, const float *first, const float *second, left *room, double *out) {
@@ -371,26 +410,53 @@ static sl_status jackknife(const sl_judge *judge, const float *first, const floa
     return SL_OK;
 }
 
-sl_status sl_judge_error(const sl_judge *judge, const sl_choice_set *first, const sl_choice_set *second, double *out) {
-    size_t rows = judge->rows.rows, outputs = judge->ranker->features->outputs, sizes[2] = {0};
+/* The jackknife with room of its own. */
+static sl_status error_of(const sl_judge *judge, const float *first, const float *second, double *out) {
+    size_t rows = judge->rows.rows, outputs = judge->ranker->features->outputs;
     size_t bytes = rows * ((outputs + 2) * sizeof(float) + sizeof(uint64_t));
-    float *scores[2] = {NULL};
-    double value;
-    void *block = NULL;
-    sl_progress silent;
-    sl_status status;
-    sl_progress_start(&silent, NULL, NULL, 0);
-    SL_TRY_GOTO(judge_all(judge, first, &silent, &value, &scores[0], &sizes[0]), done);
-    SL_TRY_GOTO(judge_all(judge, second, &silent, &value, &scores[1], &sizes[1]), done);
-    SL_TRY_GOTO(sl_mem_alloc(&judge->allocator, bytes, &block), done);
+    void *block;
+    SL_TRY(sl_mem_alloc(&judge->allocator, bytes, &block));
     left room = {.groups = block};
     room.scores = (float *)(void *)(room.groups + rows);
     room.labels = room.scores + rows * outputs;
     room.weights = room.labels + rows;
-    status = jackknife(judge, scores[0], scores[1], &room, out);
+    sl_status status = jackknife(judge, first, second, &room, out);
+    sl_mem_free(&judge->allocator, block, bytes);
+    return status;
+}
+
+sl_status sl_judge_compare(const sl_judge *judge, const float *first, const float *second, double values[2],
+                           double *error) {
+    const scored one = all_rows(judge, first), other = all_rows(judge, second);
+    SL_TRY(measure(judge, &one, &values[0]));
+    SL_TRY(measure(judge, &other, &values[1]));
+    return error_of(judge, first, second, error);
+}
+
+sl_status sl_judge_refer(sl_judge *judge, const sl_judged *to) {
+    size_t size;
+    sl_progress silent;
+    sl_progress_start(&silent, NULL, NULL, 0);
+    sl_status status = judge_all(to->judge, to->set, &silent, NULL, &judge->reference, &size);
+    if (status == SL_OK) return SL_OK;
+    sl_mem_free(&judge->allocator, judge->reference, size * sizeof(float));
+    judge->reference = NULL;
+    return status;
+}
+
+sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out) {
+    const sl_judge *judge = second->judge;
+    size_t sizes[2] = {0};
+    float *scores[2] = {NULL};
+    sl_verdict found;
+    sl_progress silent;
+    sl_status status;
+    sl_progress_start(&silent, NULL, NULL, 0);
+    SL_TRY_GOTO(judge_all(first->judge, first->set, &silent, &found, &scores[0], &sizes[0]), done);
+    SL_TRY_GOTO(judge_all(second->judge, second->set, &silent, &found, &scores[1], &sizes[1]), done);
+    status = error_of(judge, scores[0], scores[1], out);
 done:
     for (size_t i = 0; i < 2; i++)
         sl_mem_free(&judge->allocator, scores[i], sizes[i] * sizeof(float));
-    sl_mem_free(&judge->allocator, block, bytes);
     return status;
 }

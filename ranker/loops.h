@@ -4,6 +4,7 @@
 #ifndef SL_RANKER_LOOPS_H
 #define SL_RANKER_LOOPS_H
 
+#include "ranker/int8.h"
 #include "ranker/spec.h"
 
 /* The numbers of an optimiser's step. */
@@ -46,6 +47,13 @@ typedef struct sl_first_row {
     float item_scale;   /* of SL_I8 */
 } sl_first_row;
 
+/* Gradients of a loss by a range of inputs, in parts: sums of the gradients by steps. See sl_loops.fake_backward. */
+typedef struct sl_fake_sums {
+    double inside; /* of inputs that have a code: times rounded step less step */
+    double below;  /* of inputs below the first code */
+    double above;  /* of inputs above the last code */
+} sl_fake_sums;
+
 typedef struct sl_loops {
     const char *name;
     /* out[i] = act((user[i] + item[i]) (+ pair[i])), each sum and the product with the scale rounded once */
@@ -74,6 +82,28 @@ typedef struct sl_loops {
      * bits is the lower half of byte i / 2 where i is even. Up to SL_CODES_SLACK bytes behind the codes are read. */
     void (*decode8)(const uint8_t *codes, float scale, float offset, size_t n, sl_decode how, float *out);
     void (*decode4)(const uint8_t *codes, float scale, float offset, size_t n, sl_decode how, float *out);
+    /* ---- Fake quantisation (Jacob et al. 2018, arXiv 1712.05877). A number is replaced by its steps: its code less
+     * the code of 0, a whole number kept as a float, which stands for steps * scale. NaN stays NaN. ---- */
+    /* Inputs by the range of sl_int8_loops.quantise, and to the same codes. An infinity becomes NaN. */
+    void (*fake)(const float *values, size_t n, const sl_int8_range *range, float *steps);
+    /* Turns gradients by the steps of values into gradients by the values: times 1 / scale, straight through the
+     * rounding. A value with no code within half a step gets 0. Adds to the sums. */
+    void (*fake_backward)(const float *values, float *gradient, size_t n, const sl_int8_range *range,
+                          sl_fake_sums *sums);
+    /* The same for weights (rows, n), `stride` floats from row to row, whose codes are from -127 to 127. units[i] is 1
+     * / the scale of column i. Adds the gradient by the logarithm of each column's scale to by_log_scale (Esser et al.
+     * 2020, arXiv 1902.08153). */
+    void (*fake_weights)(const float *weights, size_t rows, size_t n, size_t stride, const float *units, float *steps);
+    void (*fake_weights_backward)(const float *weights, float *gradient, size_t rows, size_t n, size_t stride,
+                                  const float *units, float *by_log_scale);
+    /* peaks[i] becomes the largest magnitude of column i, where that is larger. NaN is passed over. */
+    void (*peaks)(const float *weights, size_t rows, size_t n, size_t stride, float *peaks);
+    /* out[r][i] = sums[r][i] * factor[i] + bias[i], rounded twice, as sl_int8_product does. bias NULL: none. The two
+     * may be one array. */
+    void (*scale)(const float *sums, size_t rows, size_t n, const float *factor, const float *bias, float *out);
+    /* The same, rounded and cut to 0..255: the next layer's steps behind a ReLU. Other than finite numbers give NaN. */
+    void (*scale_to_steps)(const float *sums, size_t rows, size_t n, const float *factor, const float *bias,
+                           float *out);
     /* sum += g^2, weights -= rate * g / (sqrt(sum) + epsilon), with g = gradient + l2 * weights */
     void (*adagrad)(float *weights, float *sum, const float *gradient, size_t n, const sl_step *step);
     /* The moments of Kingma and Ba 2015, of the same g. */

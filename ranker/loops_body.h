@@ -4,7 +4,7 @@
 #define SL_RANKER_LOOPS_BODY_H
 
 #include "base/random.h"
-#include "distance/float_lanes.h"
+#include "ranker/bf16_lanes.h"
 #include "ranker/loops.h"
 
 /* Gives the bits of `a` where those of `mask` are set, and of `b` elsewhere. */
@@ -379,17 +379,7 @@ static void dropout(float *values, size_t rows, size_t n, const sl_dropout *drop
     }
 }
 
-/* ---- Rounding to 16 bits, on the bits of floats. Adding just under half a unit of the last place that stays, and the
- * bit of that place, rounds to nearest with ties to even. A carry raises the exponent as it should. ---- */
-
-typedef uint32_t U __attribute__((vector_size(LANE_BITS / 8)));
-typedef uint16_t H __attribute__((vector_size(LANE_BITS / 16)));
-
-/* The number's bits are the upper half of each lane. */
-static AI U bf16_lanes(F x) {
-    U bits = (U)x, rounded = bits + 0x7fffu + (bits >> 16 & 1);
-    return (U)choose(x == x, (F)rounded, (F)(bits | 0x400000u));
-}
+/* ---- Rounding to 16 bits, on the bits of floats. ---- */
 
 #define F16_LEAST    6.103515625e-5f /* 2^-14: the least number with all digits */
 #define F16_REBIAS   0x38000000u     /* 112 << 23: what the exponent of a float is larger by */
@@ -455,6 +445,162 @@ static void round_to_half(const float *from, size_t n, sl_dtype type, float *to)
         round_all(from, n, to, SL_BF16);
     else
         round_all(from, n, to, SL_F16);
+}
+
+/* ---- Fake quantisation ---- */
+
+/* Rounds to the nearest whole number, halves to the even. Magnitudes are at most 2^22. */
+static AI F lane_round(F x) {
+    const float round = 12582912.0f; /* 1.5 * 2^23: sums with it are whole numbers */
+    return (x + round) - round;
+}
+
+static AI F lane_clip(F x, float low, float high) {
+    F cut = choose(x < low, lane_splat(low), x);
+    return choose(cut > high, lane_splat(high), cut);
+}
+
+/* Gives a code rounded and cut, or NaN where `of`, which it was made of, is not finite. */
+static AI F lane_code(F code, F of) {
+    return lane_round(lane_clip(code, 0, 255)) + (of - of);
+}
+
+static AI F lane_fake(F x, F unit, F zero) {
+    F scaled = x * unit;
+    return lane_code(scaled + zero, x) - zero;
+}
+
+static void fake(const float *values, size_t n, const sl_int8_range *range, float *steps) {
+    const F unit = lane_splat(1 / range->scale), zero = lane_splat((float)range->zero);
+    size_t i = 0;
+    for (; i + LANE_F <= n; i += LANE_F)
+        lane_store_f32(steps + i, lane_fake(lane_f32(values + i, LANE_F), unit, zero), LANE_F);
+    if (i < n) lane_store_f32(steps + i, lane_fake(lane_f32(values + i, n - i), unit, zero), n - i);
+}
+
+/* Sums of a loop, a lane each. */
+typedef struct lane_sums_of_fake {
+    F inside, below, above;
+} lane_sums_of_fake;
+
+/* Gradients by values, from gradients by their steps. */
+static AI F lane_fake_slope(F value, F gradient, F unit, F zero, lane_sums_of_fake *sums) {
+    F scaled = value * unit, code = scaled + zero;
+    I below = code<-0.5f, above = code> 255.5f;
+    F kept = choose(below | above, lane_splat(0), gradient);
+    sums->inside += kept * (lane_round(lane_clip(code, 0, 255)) - lane_clip(code, -0.5f, 255.5f));
+    sums->below += choose(below, gradient, lane_splat(0));
+    sums->above += choose(above, gradient, lane_splat(0));
+    return kept * unit;
+}
+
+static void fake_backward(const float *values, float *gradient, size_t n, const sl_int8_range *range,
+                          sl_fake_sums *sums) {
+    const F unit = lane_splat(1 / range->scale), zero = lane_splat((float)range->zero);
+    lane_sums_of_fake lanes = {{0}, {0}, {0}};
+    size_t i = 0;
+    for (; i + LANE_F <= n; i += LANE_F) {
+        F g = lane_f32(gradient + i, LANE_F);
+        lane_store_f32(gradient + i, lane_fake_slope(lane_f32(values + i, LANE_F), g, unit, zero, &lanes), LANE_F);
+    }
+    if (i < n) {
+        F g = lane_f32(gradient + i, n - i);
+        lane_store_f32(gradient + i, lane_fake_slope(lane_f32(values + i, n - i), g, unit, zero, &lanes), n - i);
+    }
+    sums->inside += (double)lane_sum(lanes.inside);
+    sums->below += (double)lane_sum(lanes.below);
+    sums->above += (double)lane_sum(lanes.above);
+}
+
+static AI F lane_fake_weight(F weight, F unit) {
+    return lane_round(lane_clip(weight * unit, -127, 127));
+}
+
+static void fake_weights(const float *weights, size_t rows, size_t n, size_t stride, const float *units, float *steps) {
+    for (size_t r = 0; r < rows; r++, weights += stride, steps += stride) {
+        size_t i = 0;
+        for (; i + LANE_F <= n; i += LANE_F)
+            lane_store_f32(steps + i, lane_fake_weight(lane_f32(weights + i, LANE_F), lane_f32(units + i, LANE_F)),
+                           LANE_F);
+        if (i < n)
+            lane_store_f32(steps + i, lane_fake_weight(lane_f32(weights + i, n - i), lane_f32(units + i, n - i)),
+                           n - i);
+    }
+}
+
+/* The gradient by a weight, from that by its steps. A clipped weight moves with the scale alone: 127 steps of it. */
+static AI F lane_weight_slope(F weight, F gradient, F unit, F *by_log_scale) {
+    F steps = weight * unit, code = lane_round(lane_clip(steps, -127, 127));
+    I outside = (steps < -127.5f) | (steps > 127.5f);
+    *by_log_scale += gradient * choose(outside, code, code - steps);
+    return choose(outside, lane_splat(0), gradient * unit);
+}
+
+static void fake_weights_backward(const float *weights, float *gradient, size_t rows, size_t n, size_t stride,
+                                  const float *units, float *by_log_scale) {
+    for (size_t r = 0; r < rows; r++, weights += stride, gradient += stride) {
+        size_t i = 0;
+        for (; i + LANE_F <= n; i += LANE_F) {
+            F sum = lane_f32(by_log_scale + i, LANE_F), unit = lane_f32(units + i, LANE_F);
+            F g = lane_weight_slope(lane_f32(weights + i, LANE_F), lane_f32(gradient + i, LANE_F), unit, &sum);
+            lane_store_f32(gradient + i, g, LANE_F);
+            lane_store_f32(by_log_scale + i, sum, LANE_F);
+        }
+        if (i < n) {
+            F sum = lane_f32(by_log_scale + i, n - i), unit = lane_f32(units + i, n - i);
+            F g = lane_weight_slope(lane_f32(weights + i, n - i), lane_f32(gradient + i, n - i), unit, &sum);
+            lane_store_f32(gradient + i, g, n - i);
+            lane_store_f32(by_log_scale + i, sum, n - i);
+        }
+    }
+}
+
+static AI F lane_peak(F weight, F peak) {
+    F magnitude = lane_abs(weight);
+    return choose(magnitude > peak, magnitude, peak);
+}
+
+static void column_peaks(const float *weights, size_t rows, size_t n, size_t stride, float *peaks) {
+    for (size_t r = 0; r < rows; r++, weights += stride) {
+        size_t i = 0;
+        for (; i + LANE_F <= n; i += LANE_F)
+            lane_store_f32(peaks + i, lane_peak(lane_f32(weights + i, LANE_F), lane_f32(peaks + i, LANE_F)), LANE_F);
+        if (i < n)
+            lane_store_f32(peaks + i, lane_peak(lane_f32(weights + i, n - i), lane_f32(peaks + i, n - i)), n - i);
+    }
+}
+
+/* Numbers that scaled sums become. STEPS have a bias too. */
+enum { SCALED, BIASED, STEPS };
+
+/* `kind` is a constant. n is at most LANE_F. SCALED does not read `bias`. */
+static AI F lane_scale(const float *sums, const float *factor, const float *bias, size_t n, int kind) {
+    F y = lane_f32(sums, n) * lane_f32(factor, n);
+    if (kind != SCALED) y = y + lane_f32(bias, n);
+    return kind == STEPS ? lane_code(y, y) : y;
+}
+
+static AI void scale_all(const float *sums, size_t rows, size_t n, const float *factor, const float *bias, float *out,
+                         int kind) {
+    for (size_t r = 0; r < rows; r++, sums += n, out += n) {
+        size_t i = 0;
+        for (; i + LANE_F <= n; i += LANE_F)
+            lane_store_f32(out + i, lane_scale(sums + i, factor + i, bias + i, LANE_F, kind), LANE_F);
+        if (i < n) lane_store_f32(out + i, lane_scale(sums + i, factor + i, bias + i, n - i, kind), n - i);
+    }
+}
+
+static void scale_columns(const float *sums, size_t rows, size_t n, const float *factor, const float *bias,
+                          float *out) {
+    if (bias)
+        scale_all(sums, rows, n, factor, bias, out, BIASED);
+    else
+        scale_all(sums, rows, n, factor, factor, out, SCALED);
+}
+
+static void scale_to_steps(const float *sums, size_t rows, size_t n, const float *factor, const float *bias,
+                           float *out) {
+    scale_all(sums, rows, n, factor, bias, out, STEPS);
 }
 
 /* 0 times a number is 0, but NaN for infinity and NaN. */
@@ -535,6 +681,13 @@ const sl_loops LOOP_TABLE = {
     .narrow = narrow,
     .round = round_to_half,
     .unscale = unscale,
+    .fake = fake,
+    .fake_backward = fake_backward,
+    .fake_weights = fake_weights,
+    .fake_weights_backward = fake_weights_backward,
+    .peaks = column_peaks,
+    .scale = scale_columns,
+    .scale_to_steps = scale_to_steps,
     .product = product,
     .decode8 = decode8,
     .decode4 = decode4,

@@ -227,7 +227,9 @@ sl_status sl_model_open(const sl_store *store, const sl_allocator *allocator, sl
     sl_table_codes *codes;
     sl_weights weights;
     const sl_file_section *trainer = sl_store_section(store, SL_SECTION_TRAINER);
+    const sl_file_section *ranges = sl_store_section(store, SL_SECTION_RANGES);
     if (trainer) SL_TRY(sl_store_verify(store, trainer, NULL));
+    if (ranges) SL_TRY(sl_store_verify(store, ranges, NULL));
     SL_TRY(load_features(store, allocator, &features));
     sl_shape_of(features, &shape);
     sl_status status = load_codes(store, features, allocator, &codes);

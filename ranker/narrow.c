@@ -27,6 +27,7 @@ static size_t layer_of(const sl_net_shape *shape, size_t unit) {
 /* A layer's width where `left` units are to stay of it. */
 static size_t rounded(const choice *c, size_t layer, size_t left) {
     size_t multiple = c->params->multiple, width = c->shape->width[layer];
+    if (multiple >= width) return width;
     size_t up = (left + multiple - 1) / multiple * multiple;
     return up < width ? up : width;
 }
@@ -108,13 +109,19 @@ sl_status sl_narrow_choose(const sl_net_shape *shape, const double *importance, 
     c.order = block;
     memcpy(c.left, shape->width, sizeof c.left);
     sort_units(&c, importance);
-    int reached = params->per_layer ? cut_of_each(&c) : cut_of_all(&c);
+    int reached = params->per_layer ? cut_of_each(&c) : cut_of_all(&c), cuts = 0;
     if (reached) {
         shape_of(&c, out);
         mark(&c, out);
+        cuts = memcmp(out->width, shape->width, sizeof shape->width) != 0;
     }
     sl_mem_free(allocator, block, bytes);
-    if (reached) return SL_OK;
+    if (cuts) return SL_OK;
+    if (reached)
+        return sl_fail(SL_EINVAL,
+                       "the share is less than a unit, or widths are rounded up to what they are: give a "
+                       "larger share, or a smaller multiple than %zu",
+                       params->multiple);
     return sl_fail(SL_EINVAL,
                    "so large a share cannot be cut: each layer keeps a unit, and widths are multiples of %zu",
                    params->multiple);

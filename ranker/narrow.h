@@ -7,7 +7,7 @@
 
 /* Chooses the units that stay: all but the least important.
  * Parameters: params says how many, and has been checked; importance has an entry a unit. kept gets 1 for each unit
- * that stays, else 0; each layer keeps one at least. *out gets the narrower shape. Errors: SL_EINVAL (a share that
+ * that stays, else 0. Each layer keeps one at least. *out gets the narrower shape. Errors: SL_EINVAL (a share that
  * cannot be reached), SL_ENOMEM. */
 sl_status sl_narrow_choose(const sl_net_shape *shape, const double *importance, const sl_prune_params *params,
                            const sl_allocator *allocator, unsigned char *kept, sl_net_shape *out);

@@ -3,6 +3,7 @@
 #ifndef SL_RANKER_NET_H
 #define SL_RANKER_NET_H
 
+#include "ranker/bf16.h"
 #include "ranker/int8.h"
 #include "ranker/spec.h"
 
@@ -24,23 +25,38 @@ size_t sl_net_multiply_adds(const sl_net_shape *shape);
 /* Counts those weights that are 0. */
 size_t sl_net_zeros(const sl_net_shape *shape, const float *weights);
 
-/* A layer's numbers where they are not floats: its weights are codes[i * out + o] * scales[o]. */
+/* A layer's numbers where they are not floats: INT8 weights are codes[i * out + o] * scales[o]. */
 typedef enum sl_layer_type {
     SL_LAYER_F32,
-    SL_LAYER_INT8,        /* inputs in u8 by a range that is known ahead */
-    SL_LAYER_INT8_DYNAMIC /* inputs in u8, each row by the range of its own values */
+    SL_LAYER_INT8,         /* inputs in u8 by a range that is known ahead */
+    SL_LAYER_INT8_DYNAMIC, /* inputs in u8, each row by the range of its own values */
+    SL_LAYER_BF16          /* weights and inputs in bf16 */
 } sl_layer_type;
 typedef struct sl_layer_codes {
     sl_layer_type type;
     sl_int8_range input;
     const int8_t *codes;
     const float *scales;
+    const uint16_t *bf16; /* (in, out), of SL_LAYER_BF16 */
 } sl_layer_codes;
+
+/* The numbers of a layer that trains to be one of SL_LAYER_INT8: see net_fake.h. */
+typedef struct sl_fake_layer {
+    int is_int8; /* 0: floats, and the rest is not read */
+    sl_int8_range input;
+    const float *scales; /* of each output's weights */
+} sl_fake_layer;
+/* Rows of floats as a layer's inputs: those from `from` on, `count` of them; x begins at the first of them. */
+typedef struct sl_layer_inputs {
+    const float *x;
+    size_t stride, rows; /* floats from one row of x to the next */
+    size_t from, count;
+} sl_layer_inputs;
 
 /* ---- Serving. Weights are packed once. A net does not change, and any thread may use it. ---- */
 typedef struct sl_net sl_net;
-/* Parameters: `codes` has an entry for each layer; NULL: all layers are floats. An INT8 layer takes from `weights` its
- * biases alone. */
+/* Parameters: `codes` has an entry for each layer; NULL: all layers are floats. A layer that is not of floats
+ * takes from `weights` its biases alone. */
 sl_status sl_net_create(const sl_net_shape *shape, const float *weights, const sl_layer_codes *codes,
                         const sl_allocator *allocator, sl_net **out);
 void sl_net_free(sl_net *net);
@@ -93,11 +109,16 @@ const float *sl_net_trainer_input_gradient(const sl_net_trainer *trainer);
 sl_status sl_net_trainer_use(sl_net_trainer *trainer, sl_dtype type);
 /* Tells whether rounded operands are multiplied as F32, because the machine or oneDNN has no instructions for them. */
 int sl_net_trainer_emulates(const sl_net_trainer *trainer);
+/* Makes later calls quantise the operands of layers in INT8, forward and straight through backward, and evaluate too.
+ * `layers` has an entry a layer and is read by each forward. NULL takes that back. The operands' type is F32. Errors:
+ * SL_ENOMEM (the trainer then goes on as before). */
+sl_status sl_net_trainer_fake(sl_net_trainer *trainer, const sl_fake_layer *layers);
 /* Computes the logits (rows, outputs). Activations hide no NaN among the weights. Dropout depends on (seed, step) only.
  * Seed 0: no dropout. */
 sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, size_t rows, uint64_t seed,
                                  uint64_t step, float *logits);
-/* Computes the logits as a net that serves does: in F32, without dropout. No backward may follow. */
+/* Computes the logits as a net that serves does, without dropout: in F32, or in INT8 where layers are. No backward may
+ * follow. */
 sl_status sl_net_trainer_evaluate(sl_net_trainer *trainer, const float *weights, size_t rows, float *logits);
 /* Computes the gradient by the weights for the rows of the last forward. `gradient` has the layout of the weights'
  * block and is overwritten. `output_gradient` is (rows, outputs). */

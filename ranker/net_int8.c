@@ -130,7 +130,7 @@ static groups groups_of(size_t from, size_t count) {
     return g;
 }
 
-void sl_int8_take(sl_int8_run *run, const sl_int8_layer *layer, const sl_int8_inputs *inputs, size_t turn,
+void sl_int8_take(sl_int8_run *run, const sl_int8_layer *layer, const sl_layer_inputs *inputs, size_t turn,
                   size_t first_row) {
     const groups g = groups_of(inputs->from, inputs->count);
     for (size_t r = 0; r < inputs->rows; r++) {
@@ -202,7 +202,7 @@ static void sum_part(sl_int8_run *run, const sl_int8_layer *layer, size_t from, 
     }
 }
 
-void sl_int8_part(sl_int8_run *run, const sl_int8_layer *layer, const sl_int8_inputs *inputs, int with_bias,
+void sl_int8_part(sl_int8_run *run, const sl_int8_layer *layer, const sl_layer_inputs *inputs, int with_bias,
                   float *floats) {
     const groups g = groups_of(inputs->from, inputs->count);
     sum_part(run, layer, inputs->from, inputs->count);
@@ -210,7 +210,7 @@ void sl_int8_part(sl_int8_run *run, const sl_int8_layer *layer, const sl_int8_in
         for (size_t o = 0; o < layer->padded; o++)
             run->part_sums[o] *= layer->input.zero;
     for (size_t at = 0, rows; at < inputs->rows; at += rows) {
-        sl_int8_inputs some = *inputs;
+        sl_layer_inputs some = *inputs;
         some.x += at * inputs->stride;
         some.rows = rows = inputs->rows - at < run->rows ? inputs->rows - at : run->rows;
         sl_int8_take(run, layer, &some, 0, 0);

@@ -39,23 +39,16 @@ typedef struct sl_int8_run {
 sl_status sl_int8_run_create(const sl_net_shape *shape, size_t rows, const sl_allocator *allocator, sl_int8_run *out);
 void sl_int8_run_free(sl_int8_run *run, const sl_allocator *allocator);
 
-/* Rows of floats as a layer's inputs: those from `from` on, `count` of them; x begins at the first of them. */
-typedef struct sl_int8_inputs {
-    const float *x;
-    size_t stride, rows; /* floats from one row of x to the next */
-    size_t from, count;
-} sl_int8_inputs;
-
 /* Writes the rows' codes into run->codes[turn], from row first_row of it on. A layer of SL_LAYER_INT8_DYNAMIC gives
  * each row a range of its own. */
-void sl_int8_take(sl_int8_run *run, const sl_int8_layer *layer, const sl_int8_inputs *inputs, size_t turn,
+void sl_int8_take(sl_int8_run *run, const sl_int8_layer *layer, const sl_layer_inputs *inputs, size_t turn,
                   size_t first_row);
 /* Computes the outputs of the first `rows` rows of run->codes[turn], in floats (rows, outputs) or, where floats is
  * NULL, in the next layer's codes in run->codes[!turn]. */
 void sl_int8_give(sl_int8_run *run, const sl_int8_layer *layer, size_t rows, size_t turn, float *floats);
 /* Computes the sums of a part of the inputs, in floats (rows, outputs); more rows than the run has room for are no
  * error. */
-void sl_int8_part(sl_int8_run *run, const sl_int8_layer *layer, const sl_int8_inputs *inputs, int with_bias,
+void sl_int8_part(sl_int8_run *run, const sl_int8_layer *layer, const sl_layer_inputs *inputs, int with_bias,
                   float *floats);
 
 #endif

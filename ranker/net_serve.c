@@ -1,7 +1,7 @@
 /* A net that serves: weights packed once, and tiles of rows whose activations stay in the second-level cache. */
 #include "base/prefetch.h"
 #include "ranker/loops.h"
-#include "ranker/net_int8.h"
+#include "ranker/net_coded.h"
 #include "ranker/net_product.h"
 
 #include <math.h>
@@ -28,8 +28,8 @@ struct sl_net {
     size_t tile_rows; /* a multiple of GRANULE */
     float *weights;   /* the whole block, as it was given; NULL if no layer is of floats */
     sl_packed *packed[SL_MAX_LAYERS];
-    sl_int8_layer *int8[SL_MAX_LAYERS]; /* NULL: a layer of floats */
-    int has_int8;
+    sl_net_layer coded[SL_MAX_LAYERS]; /* layers that are not of floats */
+    int has_int8, has_bf16;
 };
 
 struct sl_net_run {
@@ -41,7 +41,7 @@ struct sl_net_run {
     const float *zeros;
     float *tiles[2];              /* by turns a layer's inputs and its outputs, of a tile */
     size_t input_size, tile_size; /* in bytes */
-    sl_int8_run int8;             /* of a net with INT8 layers */
+    sl_net_scratch scratch;       /* of layers that are not of floats */
 };
 
 static size_t widest(const sl_net_shape *shape, size_t from) {
@@ -65,9 +65,10 @@ static sl_status make_layer(sl_net *net, const float *weights, const sl_layer_co
     const sl_net_shape *shape = &net->shape;
     const sl_layer_codes *next = codes && l + 1 < shape->layers ? &codes[l + 1] : NULL;
     if (codes && codes[l].type != SL_LAYER_F32) {
-        net->has_int8 = 1;
-        return sl_int8_layer_create(shape, l, &codes[l], weights + sl_net_bias_at(shape, l), next, &net->allocator,
-                                    &net->int8[l]);
+        net->has_bf16 |= codes[l].type == SL_LAYER_BF16;
+        net->has_int8 |= codes[l].type != SL_LAYER_BF16;
+        return sl_net_layer_create(shape, l, &codes[l], weights + sl_net_bias_at(shape, l), next, &net->allocator,
+                                   &net->coded[l]);
     }
     if (!net->weights) {
         void *block;
@@ -105,7 +106,7 @@ void sl_net_free(sl_net *net) {
     sl_allocator allocator = net->allocator;
     for (size_t l = 0; l < net->shape.layers; l++) {
         sl_packed_free(net->packed[l]);
-        sl_int8_layer_free(net->int8[l], &allocator);
+        sl_net_layer_free(&net->coded[l], &allocator);
     }
     sl_mem_free(&allocator, net->weights, sl_net_size(&net->shape) * sizeof(float));
     sl_mem_free(&allocator, net, sizeof *net);
@@ -136,10 +137,8 @@ sl_status sl_net_run_create(const sl_net *net, size_t max_rows, const sl_allocat
         run->tiles[i] = block;
     }
     SL_TRY_GOTO(sl_products_create(allocator, &run->products), fail);
-    if (net->has_int8) {
-        size_t rows = net->tile_rows > FIRST_TILE ? net->tile_rows : FIRST_TILE;
-        SL_TRY_GOTO(sl_int8_run_create(&net->shape, rows, allocator, &run->int8), fail);
-    }
+    size_t rows = net->tile_rows > FIRST_TILE ? net->tile_rows : FIRST_TILE;
+    SL_TRY_GOTO(sl_net_scratch_create(&net->shape, net->has_int8, net->has_bf16, rows, allocator, &run->scratch), fail);
     *out = run;
     return SL_OK;
 fail:
@@ -151,7 +150,7 @@ void sl_net_run_free(sl_net_run *run) {
     if (!run) return;
     sl_allocator allocator = run->allocator;
     sl_products_free(run->products);
-    sl_int8_run_free(&run->int8, &allocator);
+    sl_net_scratch_free(&run->scratch, &allocator);
     for (size_t i = 0; i < 2; i++)
         sl_mem_free(&allocator, run->tiles[i], run->tile_size);
     sl_mem_free(&allocator, run->input, run->input_size);
@@ -183,11 +182,13 @@ static sl_activation activation_of(const sl_net_shape *shape, size_t layer) {
     return layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
 }
 
-/* oneDNN's ReLU gives 0 for NaN, and so do codes. The row's outputs would look as good as any. A NaN or infinity among
- * a row's inputs makes every sum of the first layer not finite. So one sum tells: 0 times it is added to the outputs.
+/* oneDNN's ReLU gives 0 for NaN, and so do codes. Every ReLU gives 0 for -infinity. The row's outputs would look as
+ * good as any. A NaN or infinity among a row's inputs makes every sum of the first layer not finite. So one sum tells:
+ * 0 times it is added to the outputs.
  */
 static int hides_nan(const sl_net *net) {
-    return net->has_int8 || (sl_net_has_onednn() && net->shape.activation == SL_RELU && net->shape.layers > 1);
+    return net->has_int8 || net->has_bf16 ||
+           (sl_net_has_onednn() && net->shape.activation == SL_RELU && net->shape.layers > 1);
 }
 
 static void add_taint(const sl_net *net, const float *taint, size_t rows, float *out) {
@@ -214,12 +215,12 @@ static sl_status multiply(sl_net_run *run, const sl_product_shape *shape, const 
     return SL_OK;
 }
 
-/* Rows between two layers: floats, or codes in the INT8 scratch. */
+/* Rows between two layers: floats, or codes or bf16 numbers in the scratch. */
 typedef struct tile_rows {
     size_t rows;
-    const float *x;    /* NULL: codes */
+    const float *x;    /* NULL: in the scratch */
     size_t turn;       /* of the tile that the next floats go to */
-    size_t codes_turn; /* of the scratch with the codes, and of that which the next codes go to */
+    size_t codes_turn; /* of the scratch with the rows, and of that which the next ones go to */
 } tile_rows;
 
 static sl_status run_f32(sl_net_run *run, size_t l, tile_rows *tile, float *out) {
@@ -242,22 +243,22 @@ static sl_status run_f32(sl_net_run *run, size_t l, tile_rows *tile, float *out)
     return SL_OK;
 }
 
-static void run_int8(sl_net_run *run, size_t l, tile_rows *tile, float *out) {
+static void run_coded(sl_net_run *run, size_t l, tile_rows *tile, float *out) {
     const sl_net_shape *shape = &run->net->shape;
-    const sl_int8_layer *layer = run->net->int8[l];
+    const sl_net_layer *layer = &run->net->coded[l];
     if (tile->x) {
-        const sl_int8_inputs inputs = {tile->x, shape->width[l], tile->rows, 0, shape->width[l]};
-        sl_int8_take(&run->int8, layer, &inputs, tile->codes_turn, 0);
+        const sl_layer_inputs inputs = {tile->x, shape->width[l], tile->rows, 0, shape->width[l]};
+        sl_net_layer_take(&run->scratch, layer, &inputs, tile->codes_turn, 0);
     }
-    if (layer->next_factor) {
-        sl_int8_give(&run->int8, layer, tile->rows, tile->codes_turn, NULL);
+    if (sl_net_layer_gives_codes(layer)) {
+        sl_net_layer_give(&run->scratch, layer, tile->rows, tile->codes_turn, NULL);
         tile->x = NULL;
         tile->codes_turn = !tile->codes_turn;
         return;
     }
     sl_activation activation = activation_of(shape, l);
     float *y = l + 1 == shape->layers ? out : run->tiles[tile->turn];
-    sl_int8_give(&run->int8, layer, tile->rows, tile->codes_turn, y);
+    sl_net_layer_give(&run->scratch, layer, tile->rows, tile->codes_turn, y);
     if (activation != SL_LINEAR) run->net->loops->activate(y, tile->rows * shape->width[l + 1], activation, y);
     tile->x = y;
     tile->turn = !tile->turn;
@@ -267,8 +268,8 @@ static void run_int8(sl_net_run *run, size_t l, tile_rows *tile, float *out) {
 static sl_status run_layers(sl_net_run *run, size_t first, tile_rows tile, float *out) {
     const sl_net_shape *shape = &run->net->shape;
     for (size_t l = first; l < shape->layers; l++) {
-        if (run->net->int8[l])
-            run_int8(run, l, &tile, out);
+        if (sl_net_layer_is_coded(&run->net->coded[l]))
+            run_coded(run, l, &tile, out);
         else
             SL_TRY(run_f32(run, l, &tile, out));
     }
@@ -308,11 +309,11 @@ static void fill_empty(const sl_first_part *part, const float *bias, size_t widt
 }
 
 /* Codes hide what is not finite: such rows get NaN. */
-static void run_int8_first(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride, size_t rows,
-                           float *out) {
-    const sl_int8_inputs inputs = {x, stride, rows, part->from, part->count};
+static void run_coded_first(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride, size_t rows,
+                            float *out) {
+    const sl_layer_inputs inputs = {x, stride, rows, part->from, part->count};
     size_t width = run->net->shape.width[1];
-    sl_int8_part(&run->int8, run->net->int8[0], &inputs, part->with_bias, out);
+    sl_net_layer_part(&run->scratch, &run->net->coded[0], &inputs, part->with_bias, out);
     for (size_t r = 0; r < rows; r++) {
         float taint = run->net->loops->dot(x + r * stride, run->zeros, part->count);
         for (size_t o = 0; taint != 0 && o < width; o++)
@@ -324,9 +325,9 @@ sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const flo
                            float *out) {
     const sl_net_shape *shape = &run->net->shape;
     size_t width = shape->width[1];
-    const sl_int8_layer *int8 = run->net->int8[0];
-    const float *weights = int8 ? NULL : run->net->weights + part->from * width;
-    const float *bias = int8 ? int8->bias : run->net->weights + sl_net_bias_at(shape, 0);
+    const sl_net_layer *coded = sl_net_layer_is_coded(&run->net->coded[0]) ? &run->net->coded[0] : NULL;
+    const float *weights = coded ? NULL : run->net->weights + part->from * width;
+    const float *bias = coded ? sl_net_layer_bias(coded) : run->net->weights + sl_net_bias_at(shape, 0);
     if (part->from > shape->width[0] || part->count > shape->width[0] - part->from)
         return sl_fail(SL_EINVAL, "inputs %zu to %zu of a layer of %zu", part->from, part->from + part->count,
                        shape->width[0]);
@@ -334,8 +335,8 @@ sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const flo
         fill_empty(part, bias, width, rows, out);
         return SL_OK;
     }
-    if (int8) {
-        run_int8_first(run, part, x, stride, rows, out);
+    if (coded) {
+        run_coded_first(run, part, x, stride, rows, out);
         return SL_OK;
     }
     for (size_t at = 0, tile; at < rows; at += tile) {
@@ -390,23 +391,20 @@ static size_t element_of(sl_dtype type) {
 static float first_of_item(const sl_first_row *row) {
     if (row->item_type == SL_I8) return (float)*(const int8_t *)row->item * row->item_scale;
     if (row->item_type == SL_F32) return *(const float *)row->item;
-    uint32_t bits = (uint32_t)(*(const uint16_t *)row->item) << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return sl_bf16_value(*(const uint16_t *)row->item);
 }
 
-/* The second layer where it takes codes; else NULL. */
-static const sl_int8_layer *coded_next(const sl_net *net) {
-    return net->shape.layers > 1 ? net->int8[1] : NULL;
+/* The second layer where it is not of floats; else NULL. */
+static const sl_net_layer *coded_next(const sl_net *net) {
+    return net->shape.layers > 1 && sl_net_layer_is_coded(&net->coded[1]) ? &net->coded[1] : NULL;
 }
 
-/* Computes the first layer's outputs of rows `at` to at + tile: floats into `out`, or codes of the second layer, with
- * one row of `out` as scratch that stays in a near cache. taint gets 0, or NaN for a row whose sums are not finite (see
- * add_taint). */
+/* Computes the first layer's outputs of rows `at` to at + tile. Floats go into `out`. The second layer's inputs go into
+ * the scratch, by way of one row of `out`, which stays in a near cache. taint gets 0, or NaN for a row whose sums are
+ * not finite (see add_taint). */
 static void join_tile(sl_net_run *run, const first_sums *sums, size_t at, size_t tile, float *out, float *taint) {
     const sl_loops *loops = run->net->loops;
-    const sl_int8_layer *next = coded_next(run->net);
+    const sl_net_layer *next = coded_next(run->net);
     const sl_activation activation = activation_of(&run->net->shape, 0);
     size_t ahead = rows_ahead(sums);
     for (size_t r = at; r < at + tile; r++) {
@@ -414,8 +412,8 @@ static void join_tile(sl_net_run *run, const first_sums *sums, size_t at, size_t
         if (r + ahead < sums->rows) expect_item(sums, r + ahead);
         float *y = next ? out : out + (r - at) * sums->width;
         loops->join(&row, sums->width, activation, y);
-        const sl_int8_inputs inputs = {y, sums->width, 1, 0, sums->width};
-        if (next) sl_int8_take(&run->int8, next, &inputs, 0, r - at);
+        const sl_layer_inputs inputs = {y, sums->width, 1, 0, sums->width};
+        if (next) sl_net_layer_take(&run->scratch, next, &inputs, 0, r - at);
         taint[r - at] = (row.user[0] + first_of_item(&row) + (row.pair ? row.pair[0] : 0)) * 0;
     }
 }

@@ -2,7 +2,7 @@
  * between two steps and stay row-major. */
 #include "base/random.h"
 #include "base/thread.h"
-#include "ranker/loops.h"
+#include "ranker/net_fake.h"
 #include "ranker/net_product.h"
 
 #include <string.h>
@@ -15,9 +15,11 @@
 /* Weights from which on waking threads to round them pays. */
 #define WEIGHTS_OF_A_THREAD ((size_t)1 << 16)
 
-/* The operands of the products, rounded: 16-bit numbers, or floats where their products are emulated. */
+/* The operands of the products, rounded: 16-bit numbers, or floats where their products are emulated, or the steps of
+ * fake quantisation. */
 typedef struct operands {
-    sl_dtype type;               /* F32: there are none */
+    sl_dtype type;               /* F32 and no fake: there are none */
+    sl_net_fake *fake;           /* NULL but for fake quantisation */
     size_t width;                /* bytes of a number */
     void *weights;               /* in the layout of their block */
     void *values[SL_MAX_LAYERS]; /* inputs of each layer */
@@ -113,8 +115,13 @@ static size_t gradient_count(const sl_net_trainer *trainer) {
     return trainer->max_rows * widest;
 }
 
+static int has_operands(const operands *rounded) {
+    return rounded->type != SL_F32 || rounded->fake;
+}
+
 static void operands_free(const sl_net_trainer *trainer, operands *rounded) {
     const sl_net_shape *shape = &trainer->shape;
+    sl_net_fake_free(rounded->fake);
     sl_mem_free(&trainer->allocator, rounded->weights, sl_net_size(shape) * rounded->width);
     for (size_t l = 0; l < shape->layers; l++)
         sl_mem_free(&trainer->allocator, rounded->values[l], trainer->max_rows * shape->width[l] * rounded->width);
@@ -131,9 +138,11 @@ static sl_status operands_make(const sl_net_trainer *trainer, operands *rounded)
     return sl_mem_alloc(allocator, gradient_count(trainer) * rounded->width, &rounded->gradient);
 }
 
-sl_status sl_net_trainer_use(sl_net_trainer *trainer, sl_dtype type) {
-    operands rounded = {.type = type, .width = sl_net_multiplies(type) ? sizeof(uint16_t) : sizeof(float)};
-    if (type != SL_F32) {
+/* Takes up operands in place of the present ones. Takes `fake` over, on failure too. */
+static sl_status operands_use(sl_net_trainer *trainer, sl_dtype type, sl_net_fake *fake) {
+    int narrow = type != SL_F32 && sl_net_multiplies(type);
+    operands rounded = {.type = type, .fake = fake, .width = narrow ? sizeof(uint16_t) : sizeof(float)};
+    if (has_operands(&rounded)) {
         sl_status status = operands_make(trainer, &rounded);
         if (status != SL_OK) {
             operands_free(trainer, &rounded);
@@ -143,6 +152,20 @@ sl_status sl_net_trainer_use(sl_net_trainer *trainer, sl_dtype type) {
     operands_free(trainer, &trainer->rounded);
     trainer->rounded = rounded;
     return SL_OK;
+}
+
+sl_status sl_net_trainer_use(sl_net_trainer *trainer, sl_dtype type) {
+    return operands_use(trainer, type, NULL);
+}
+
+sl_status sl_net_trainer_fake(sl_net_trainer *trainer, const sl_fake_layer *layers) {
+    sl_net_fake *fake = NULL;
+    if (layers) SL_TRY(sl_net_fake_create(&trainer->shape, trainer->threads, layers, &trainer->allocator, &fake));
+    return operands_use(trainer, SL_F32, fake);
+}
+
+const sl_net_fake *sl_net_trainer_faked(const sl_net_trainer *trainer) {
+    return trainer->rounded.fake;
 }
 
 static int emulates(const operands *rounded) {
@@ -203,6 +226,10 @@ float *sl_net_trainer_input(sl_net_trainer *trainer) {
     return trainer->values[0];
 }
 
+const float *sl_net_trainer_values(const sl_net_trainer *trainer, size_t layer) {
+    return trainer->values[layer];
+}
+
 const float *sl_net_trainer_input_gradient(const sl_net_trainer *trainer) {
     return trainer->gradients[0];
 }
@@ -211,9 +238,9 @@ const float *sl_net_trainer_input_gradient(const sl_net_trainer *trainer) {
  * What is not a product
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Some rows of the mini-batch. */
+/* Some rows of the mini-batch, and the number of the thread that takes them. */
 typedef struct span {
-    size_t first, rows;
+    size_t first, rows, thread;
 } span;
 
 /* Threads for a layer, by the work of its product. One decision holds for all that is done with its matrices. */
@@ -237,7 +264,7 @@ static int drops(const sl_net_trainer *trainer) {
 /* Part number `part` of `parts` equal parts of the mini-batch's rows. */
 static span rows_of(const sl_net_trainer *trainer, size_t part, size_t parts) {
     size_t begin = trainer->rows * part / parts, end = trainer->rows * (part + 1) / parts;
-    return (span){begin, end - begin};
+    return (span){begin, end - begin, part};
 }
 
 /* Rows of a layer that its loops take at a time. */
@@ -246,25 +273,38 @@ static size_t piece_rows(const sl_net_trainer *trainer, size_t layer, size_t row
     return trainer->rounds && piece < rows ? piece : rows;
 }
 
+static void drop_some(const sl_net_trainer *trainer, size_t layer, span part, float *numbers) {
+    if (!drops(trainer)) return;
+    sl_dropout drop = dropout_of(trainer, layer, part.first);
+    trainer->loops->dropout(numbers, part.rows, trainer->shape.width[layer], &drop);
+}
+
+/* The fake quantisation of the step at hand, or NULL. */
+static sl_net_fake *fake_of(const sl_net_trainer *trainer) {
+    return trainer->rounds ? trainer->rounded.fake : NULL;
+}
+
 /* Makes layer l's inputs from the product's results: activation, then dropout. Serving fuses the activation with the
  * product. Training does not: oneDNN's ReLU gives 0 for NaN, and weights that have run off would go unnoticed. */
 static void finish_piece(sl_net_trainer *trainer, size_t layer, span part) {
-    size_t width = trainer->shape.width[layer], at = part.first * width;
-    trainer->loops->activate(trainer->sums[layer] + at, part.rows * width, trainer->shape.activation,
-                             trainer->values[layer] + at);
-    if (drops(trainer)) {
-        sl_dropout drop = dropout_of(trainer, layer, part.first);
-        trainer->loops->dropout(trainer->values[layer] + at, part.rows, width, &drop);
-    }
-    if (trainer->rounds)
-        round_some(trainer, trainer->values[layer], trainer->rounded.values[layer], at, part.rows * width);
+    size_t at = part.first * trainer->shape.width[layer], count = part.rows * trainer->shape.width[layer];
+    float *sums = trainer->sums[layer] + at, *values = trainer->values[layer] + at;
+    sl_net_fake *fake = fake_of(trainer);
+    float *steps = fake ? (float *)trainer->rounded.values[layer] + at : NULL;
+    if (fake) sl_net_fake_outputs(fake, layer - 1, sums, part.rows, steps);
+    trainer->loops->activate(sums, count, trainer->shape.activation, values);
+    /* A range is of values without dropout, as serving has them. */
+    if (fake) sl_net_fake_inputs(fake, layer, part.thread, values, count, steps);
+    drop_some(trainer, layer, part, fake ? steps : values);
+    if (trainer->rounds && !fake)
+        round_some(trainer, trainer->values[layer], trainer->rounded.values[layer], at, count);
 }
 
 static void finish_rows(sl_net_trainer *trainer, size_t layer, span part) {
     size_t end = part.first + part.rows;
     for (size_t at = part.first, rows; at < end; at += rows) {
         rows = piece_rows(trainer, layer, end - at);
-        finish_piece(trainer, layer, (span){at, rows});
+        finish_piece(trainer, layer, (span){at, rows, part.thread});
     }
 }
 
@@ -283,15 +323,16 @@ static void finish_layer(sl_net_trainer *trainer, size_t layer, size_t threads) 
 static void backward_piece(sl_net_trainer *trainer, size_t layer, span part, float *sums) {
     size_t width = trainer->shape.width[layer], at = part.first * width;
     float *gradient = trainer->gradients[layer] + at;
-    const float *out = trainer->sums[layer];
+    const float *out = trainer->sums[layer], *values = trainer->values[layer];
+    sl_net_fake *fake = fake_of(trainer);
     float scale = 1;
-    if (drops(trainer)) {
-        sl_dropout drop = dropout_of(trainer, layer, part.first);
-        trainer->loops->dropout(gradient, part.rows, width, &drop);
-        if (out == trainer->values[layer]) scale = drop.scale;
-    }
+    drop_some(trainer, layer, part, gradient);
+    if (drops(trainer) && out == values && !fake) scale = dropout_of(trainer, layer, part.first).scale;
+    if (fake) sl_net_fake_backward(fake, layer, part.thread, values + at, gradient, part.rows * width);
     trainer->loops->backward(out + at, gradient, part.rows, width, trainer->shape.activation, scale, sums);
-    if (trainer->rounds)
+    if (fake)
+        sl_net_fake_gradient(fake, layer - 1, gradient, part.rows, (float *)trainer->rounded.gradient + at);
+    else if (trainer->rounds)
         round_some(trainer, trainer->gradients[layer], trainer->rounded.gradient, at, part.rows * width);
 }
 
@@ -299,7 +340,7 @@ static void backward_rows(sl_net_trainer *trainer, size_t layer, span part, floa
     size_t end = part.first + part.rows;
     for (size_t at = part.first, rows; at < end; at += rows) {
         rows = piece_rows(trainer, layer, end - at);
-        backward_piece(trainer, layer, (span){at, rows}, sums);
+        backward_piece(trainer, layer, (span){at, rows, part.thread}, sums);
     }
 }
 
@@ -323,15 +364,41 @@ static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads
  * A step
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* Fake quantisation of the first layer's inputs, or of the gradient by them. */
+static void fake_first(sl_net_trainer *trainer, int backward) {
+    sl_net_fake *fake = fake_of(trainer);
+    size_t threads = threads_for(trainer, 0), width = trainer->shape.width[0];
+#pragma omp parallel for num_threads((int)threads) schedule(static, 1) if (threads > 1)
+    for (size_t t = 0; t < threads; t++) {
+        const span part = rows_of(trainer, t, threads);
+        size_t at = part.first * width, count = part.rows * width;
+        if (backward)
+            sl_net_fake_backward(fake, 0, t, trainer->values[0] + at, trainer->gradients[0] + at, count);
+        else
+            sl_net_fake_inputs(fake, 0, t, trainer->values[0] + at, count, (float *)trainer->rounded.values[0] + at);
+    }
+}
+
+/* Makes the operands that a step begins with: the weights and the first layer's inputs. */
+static void round_first(sl_net_trainer *trainer, const float *weights) {
+    const sl_net_shape *shape = &trainer->shape;
+    const operands *rounded = &trainer->rounded;
+    if (rounded->fake) {
+        sl_net_fake_weights(rounded->fake, weights, rounded->weights);
+        fake_first(trainer, 0);
+        return;
+    }
+    round_all(trainer, weights, rounded->weights, sl_net_size(shape));
+    round_all(trainer, trainer->values[0], rounded->values[0], trainer->rows * shape->width[0]);
+}
+
 /* Runs the layers on the rows that the trainer's last forward is set to. */
 static sl_status run_layers(sl_net_trainer *trainer, const float *weights, float *logits) {
     const sl_net_shape *shape = &trainer->shape;
     const operands *rounded = &trainer->rounded;
+    const sl_net_fake *fake = fake_of(trainer);
     size_t rows = trainer->rows;
-    if (trainer->rounds) {
-        round_all(trainer, weights, rounded->weights, sl_net_size(shape));
-        round_all(trainer, trainer->values[0], rounded->values[0], rows * shape->width[0]);
-    }
+    if (trainer->rounds) round_first(trainer, weights);
     for (size_t l = 0; l < shape->layers && rows; l++) {
         int last = l + 1 == shape->layers;
         size_t at = sl_net_weight_at(shape, l);
@@ -342,12 +409,13 @@ static sl_status run_layers(sl_net_trainer *trainer, const float *weights, float
                                     .out = shape->width[l + 1],
                                     .stride = shape->width[l],
                                     .type = product_type(trainer),
-                                    .has_bias = 1,
+                                    .has_bias = !(fake && fake->layers[l].is_int8),
                                     .activation = SL_LINEAR,
                                     .threads = threads_for(trainer, l)};
         SL_TRY(sl_products_run(trainer->products, &product, src, matrix, weights + sl_net_bias_at(shape, l),
                                last ? logits : trainer->sums[l + 1]));
         if (!last) finish_layer(trainer, l + 1, product.threads);
+        if (last && fake) sl_net_fake_outputs(fake, l, logits, rows, NULL);
     }
     return SL_OK;
 }
@@ -363,7 +431,7 @@ sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, 
     trainer->rows = rows;
     trainer->seed = seed;
     trainer->step = step;
-    trainer->rounds = trainer->rounded.type != SL_F32;
+    trainer->rounds = has_operands(&trainer->rounded);
     return run_layers(trainer, weights, logits);
 }
 
@@ -371,7 +439,7 @@ sl_status sl_net_trainer_evaluate(sl_net_trainer *trainer, const float *weights,
     SL_TRY(start_forward(trainer, rows));
     trainer->rows = rows;
     trainer->seed = 0;
-    trainer->rounds = 0;
+    trainer->rounds = trainer->rounded.fake != NULL;
     return run_layers(trainer, weights, logits);
 }
 
@@ -403,18 +471,21 @@ sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights,
         for (size_t o = 0; o < outputs; o++)
             bias_gradient[o] += output_gradient[r * outputs + o];
     const operands *rounded = &trainer->rounded;
-    const void *by_outputs = output_gradient;
-    if (trainer->rounds) {
+    sl_net_fake *fake = fake_of(trainer);
+    const void *by_outputs = trainer->rounds ? rounded->gradient : output_gradient;
+    if (fake)
+        sl_net_fake_gradient(fake, shape->layers - 1, output_gradient, trainer->rows, rounded->gradient);
+    else if (trainer->rounds)
         round_all(trainer, output_gradient, rounded->gradient, trainer->rows * outputs);
-        by_outputs = rounded->gradient;
-    }
     for (size_t l = shape->layers; l-- > 0 && trainer->rows;) {
         size_t at = sl_net_weight_at(shape, l);
         const void *matrix = trainer->rounds ? rounded_at(trainer, rounded->weights, at) : weights + at;
         SL_TRY(backward_products(trainer, l, matrix, by_outputs, gradient + at));
+        if (fake) sl_net_fake_weight_gradient(fake, l, weights + at, gradient + at);
         if (l > 0) backward_layer(trainer, l, threads_for(trainer, l), gradient + sl_net_bias_at(shape, l - 1));
         if (!trainer->rounds) by_outputs = trainer->gradients[l];
     }
+    if (fake) fake_first(trainer, 1);
     return SL_OK;
 }
 

@@ -70,13 +70,15 @@ static sl_status read_all_params(pruning *p, const sl_prune_params *params, cons
     SL_TRY(sl_train_read_params(training, &p->training));
     if (p->training.init)
         return sl_fail(SL_EINVAL, "training has a model to begin with; it is the pruned one, so leave init at NULL");
+    if (p->training.layers != SL_TRAIN_LAYERS_F32)
+        return sl_fail(SL_EINVAL, "training is of layers in INT8; prune in F32, and quantise the pruned model");
     if (!p->ranker->shape.layers)
         return sl_fail(SL_EINVAL, "the model has no deep part; its wide part becomes sparse by \"wide.l1\"");
     SL_TRY(sl_start_check_floats(p->ranker));
     if (p->train) SL_TRY(sl_rows_check(p->train));
     if (p->valid) SL_TRY(sl_rows_check(p->valid));
     if (!p->train && cuts_units(&p->params) && p->params.criterion == SL_PRUNE_TAYLOR)
-        return sl_fail(SL_EINVAL, "the Taylor criterion looks at rows; give training rows, or take the norm");
+        return sl_fail(SL_EINVAL, "the Taylor criterion looks at rows; give training rows, or take the criterion norm");
     p->allocator = sl_allocator_of(p->training.allocator);
     p->units = sl_unit_count(&p->ranker->shape);
     if (cuts_units(&p->params) && !p->units)

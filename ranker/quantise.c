@@ -30,7 +30,7 @@ const char *sl_layer_name(size_t layer) {
     return layer_names[layer];
 }
 
-static sl_status find_layer(const sl_net_shape *shape, const char *name, size_t *out) {
+sl_status sl_layer_find(const sl_net_shape *shape, const char *name, size_t *out) {
     for (size_t l = 0; name && l < shape->layers; l++) {
         *out = l;
         if (strcmp(layer_names[l], name) == 0) return SL_OK;
@@ -40,7 +40,7 @@ static sl_status find_layer(const sl_net_shape *shape, const char *name, size_t 
 }
 
 static sl_status check_params(const sl_quantize_params *params) {
-    if ((unsigned)params->precision > SL_PRECISION_INT8_DYNAMIC)
+    if ((unsigned)params->precision > SL_PRECISION_BF16)
         return sl_fail(SL_EINVAL, "precision %d is none of sl_precision", (int)params->precision);
     if ((unsigned)params->calibration > SL_CALIBRATION_MSE)
         return sl_fail(SL_EINVAL, "calibration %d is none of sl_calibration", (int)params->calibration);
@@ -74,13 +74,13 @@ sl_status sl_layer_choices(const sl_ranker *ranker, const sl_quantize_params *pa
         return sl_fail(SL_EINVAL, "the model is quantised already; quantise the one that it was made from");
     for (size_t l = 0; l < shape->layers; l++) {
         sl_precision precision = params->layers ? params->layers[l] : params->precision;
-        if ((unsigned)precision > SL_PRECISION_INT8_DYNAMIC)
+        if ((unsigned)precision > SL_PRECISION_BF16)
             return sl_fail(SL_EINVAL, "precision %d of layer %zu is none of sl_precision", (int)precision, l);
         choices[l] = choice_of(params, precision);
     }
     for (size_t i = 0; i < params->keep_count; i++) {
         size_t layer = 0;
-        SL_TRY(find_layer(shape, params->keep[i], &layer));
+        SL_TRY(sl_layer_find(shape, params->keep[i], &layer));
         choices[layer].type = SL_LAYER_F32;
     }
     return SL_OK;
@@ -142,7 +142,8 @@ sl_status sl_draw_rows(const sl_features *features, const sl_rows *source, const
 static int needs_rows(const sl_net_shape *shape, const sl_layer_choice *choices) {
     int needs = 0;
     for (size_t l = 0; l < shape->layers; l++)
-        needs |= choices[l].type == SL_LAYER_INT8 || (choices[l].type != SL_LAYER_F32 && choices[l].bias_correction);
+        needs |= choices[l].type == SL_LAYER_INT8 ||
+                 (choices[l].type == SL_LAYER_INT8_DYNAMIC && choices[l].bias_correction);
     return needs;
 }
 
@@ -219,9 +220,11 @@ sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows, const
     sl_ranker *smaller;
     SL_TRY(sl_layer_choices(ranker, &mine, choices));
     SL_TRY(sl_ranker_with_table_type(ranker, mine.tables, &smaller));
-    if (smaller && keeps_floats(&ranker->shape, choices)) {
+    if (keeps_floats(&ranker->shape, choices)) {
         *out = smaller;
-        return SL_OK;
+        return smaller
+                   ? SL_OK
+                   : sl_fail(SL_EINVAL, "every layer stays F32, and so do the tables; quantise a layer or the tables");
     }
     sl_status status = quantise(smaller ? smaller : ranker, rows, &mine, choices, out);
     sl_ranker_free(smaller);
@@ -229,7 +232,7 @@ sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows, const
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What a layer is
+ * Describing a layer
  * ------------------------------------------------------------------------------------------------------------- */
 
 sl_status sl_ranker_get_layer(const sl_ranker *ranker, size_t i, sl_layer_info *out) {
@@ -247,7 +250,8 @@ sl_status sl_ranker_get_layer(const sl_ranker *ranker, size_t i, sl_layer_info *
         const sl_layer_codes *codes = &ranker->coded.layers[i];
         info.precision = (sl_precision)codes->type;
         info.weight_scales = codes->scales;
-        info.bytes = in * width + 2 * width * sizeof(float);
+        info.bytes = codes->type == SL_LAYER_BF16 ? in * width * sizeof(uint16_t) + width * sizeof(float)
+                                                  : in * width + 2 * width * sizeof(float);
         if (codes->type == SL_LAYER_INT8) {
             info.scale = codes->input.scale;
             info.zero = codes->input.zero;

@@ -47,13 +47,23 @@ sl_status sl_layer_choices(const sl_ranker *ranker, const sl_quantize_params *pa
 /* Makes a model with these layers in codes, taken over on failure too, and the other weights of the base. */
 sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded *coded, const sl_allocator *allocator, sl_ranker **out);
 const char *sl_layer_name(size_t layer);
+/* Finds a layer by its name. Errors: SL_ENOTFOUND. */
+sl_status sl_layer_find(const sl_net_shape *shape, const char *name, size_t *out);
 /* Makes a model with all embedding tables of this type. *out is NULL for SL_TABLE_F32, and for a model without tables:
  * the base is such a model. Errors: as of sl_ranker_with_tables. */
 sl_status sl_ranker_with_table_type(const sl_ranker *base, sl_table_type type, sl_ranker **out);
 
-/* Quantises the layers of a model of floats. calibrated may be NULL if all layers that are not floats are dynamic and
- * no bias is corrected. Errors: SL_EINVAL (a layer whose inputs are all 0), SL_EVALUE, SL_ENOMEM. */
+/* Quantises the layers of a model of floats. calibrated may be NULL if no layer is INT8 of a known range and no
+ * bias is corrected; bf16 layers need neither. Errors: SL_EINVAL (a layer whose inputs are all 0), SL_EVALUE,
+ * SL_ENOMEM. */
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,
                              const sl_allocator *allocator, sl_coded *out);
+/* Fills in one layer of a block that has its type, and its range if it is INT8. Errors: as above. */
+sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
+                        sl_coded *coded, size_t layer);
+
+/* The scale of one output's weights, a column of `in` rows `stride` floats apart: of the largest weight, or by_error of
+ * the least squared error. */
+float sl_column_scale(const float *weights, size_t in, size_t stride, int by_error);
 
 #endif

@@ -1,3 +1,4 @@
+#include "ranker/loops.h"
 #include "ranker/net_product.h"
 #include "ranker/quantise.h"
 
@@ -105,8 +106,7 @@ static double clip_error(const float *weights, size_t in, size_t stride, float s
     return error;
 }
 
-/* The scale of one output's weights, a column. */
-static float column_scale(const float *weights, size_t in, size_t stride, int by_error) {
+float sl_column_scale(const float *weights, size_t in, size_t stride, int by_error) {
     float most = 0, best;
     for (size_t i = 0; i < in; i++)
         most = fabsf(weights[i * stride]) > most ? fabsf(weights[i * stride]) : most;
@@ -124,16 +124,20 @@ static float column_scale(const float *weights, size_t in, size_t stride, int by
     return best;
 }
 
-static sl_status code_weights(const float *weights, const sl_coded_layer *to, size_t in, size_t out, size_t layer,
-                              int by_error) {
+static void code_weights(const float *weights, const sl_coded_layer *to, size_t in, size_t out, int by_error) {
     for (size_t o = 0; o < out; o++) {
-        to->scales[o] = column_scale(weights + o, in, out, by_error);
-        if (!isfinite(127 * to->scales[o] * (float)in))
-            return sl_fail(SL_EVALUE, "weights of layer dense.%zu are too large for INT8 sums; keep the layer in F32",
-                           layer);
+        to->scales[o] = sl_column_scale(weights + o, in, out, by_error);
         for (size_t i = 0; i < in; i++)
             to->codes[i * out + o] = weight_code(weights[i * out + o], to->scales[o]);
     }
+}
+
+static sl_status round_weights(const float *weights, size_t count, size_t layer, uint16_t *to) {
+    sl_loops_get()->narrow(weights, count, SL_BF16, to);
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(sl_bf16_value(to[i])))
+            return sl_fail(SL_EVALUE, "weights of layer dense.%zu are too large for bf16; keep the layer in F32",
+                           layer);
     return SL_OK;
 }
 
@@ -155,8 +159,8 @@ static void dequantise_row(const sl_int8_loops *loops, const sl_layer_codes *lay
         sums[i] += (double)((float)((int)codes[i] - range.zero) * range.scale);
 }
 
-/* Adds to each bias the mean of what the layer of floats gives and the layer in codes does not: with the means of the
- * inputs and of what their codes stand for, the difference of two products (Nagel et al. 2019, arXiv 1906.04721). */
+/* Adds to each bias the mean error of its output: the layer of floats less the layer in codes (Nagel et al. 2019, arXiv
+ * 1906.04721). It is the difference of two products: of the mean inputs and the weights, and of both decoded. */
 static sl_status correct_biases(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_coded *coded,
                                 size_t layer) {
     const sl_int8_loops *loops = sl_int8_get();
@@ -203,8 +207,8 @@ static sl_status range_inputs(const sl_calibrated *calibrated, size_t layer, con
     return SL_OK;
 }
 
-static sl_status code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
-                            sl_coded *coded, size_t layer) {
+sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
+                        sl_coded *coded, size_t layer) {
     const sl_net_shape *shape = &ranker->shape;
     size_t in = shape->width[layer], out = shape->width[layer + 1];
     const float *weights = ranker->weights.dense + sl_net_weight_at(shape, layer);
@@ -214,8 +218,10 @@ static sl_status code_layer(const sl_ranker *ranker, const sl_calibrated *calibr
         memcpy(to.weights, weights, in * out * sizeof *weights);
         return SL_OK;
     }
-    SL_TRY(code_weights(weights, &to, in, out, layer, choice->rule.method == SL_RANGE_MSE));
-    return choice->bias_correction ? correct_biases(ranker, calibrated, coded, layer) : SL_OK;
+    if (choice->type == SL_LAYER_BF16) return round_weights(weights, in * out, layer, to.bf16);
+    code_weights(weights, &to, in, out, choice->rule.method == SL_RANGE_MSE);
+    if (choice->bias_correction) SL_TRY(correct_biases(ranker, calibrated, coded, layer));
+    return sl_coded_check(coded, shape, layer);
 }
 
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,
@@ -231,7 +237,7 @@ sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calib
     }
     SL_TRY(sl_coded_create(shape, types, inputs, allocator, out));
     for (size_t l = 0; l < shape->layers; l++) {
-        sl_status status = code_layer(ranker, calibrated, &choices[l], out, l);
+        sl_status status = sl_code_layer(ranker, calibrated, &choices[l], out, l);
         if (status == SL_OK) continue;
         sl_coded_free(out, allocator);
         return status;

@@ -320,6 +320,14 @@ static size_t table_of(const sl_ranker *ranker, size_t tensor) {
     return tensor >= from && tensor - from < ranker->features->table_count ? tensor - from : SIZE_MAX;
 }
 
+/* Sets which layers are given a weight or a bias. */
+static void note_layers(const sl_ranker *base, const sl_tensor *tensors, size_t count, int given[SL_MAX_LAYERS]) {
+    size_t from = tables_from(base) + base->features->table_count, number;
+    memset(given, 0, SL_MAX_LAYERS * sizeof *given);
+    for (size_t i = 0; i < count; i++)
+        if (find_tensor(base, &tensors[i], &number) == SL_OK && number >= from) given[(number - from) / 2] = 1;
+}
+
 /* Puts a tensor into the place in `weights` that it has in the base. */
 static void set_tensor(const sl_ranker *base, const sl_tensor *given, size_t number, sl_weights *weights) {
     const float *data = base->tensors[number].data;
@@ -368,11 +376,18 @@ sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors
     if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
     *out = NULL;
     if (!base || (count && !tensors)) return sl_fail(SL_EINVAL, "base or tensors is NULL");
+    int given[SL_MAX_LAYERS];
+    sl_coded coded;
     sl_features *features;
     sl_weights weights;
     SL_TRY(weights_with_tensors(base, tensors, count, &weights));
-    sl_status status = sl_ranker_copy_features(base, &features);
-    if (status == SL_OK) return sl_ranker_make(features, &weights, NULL, &base->allocator, out);
+    note_layers(base, tensors, count, given);
+    sl_status status = sl_coded_with_floats(&base->coded, &base->shape, given, weights.dense, &base->allocator, &coded);
+    if (status == SL_OK) {
+        status = sl_ranker_copy_features(base, &features);
+        if (status == SL_OK) return sl_ranker_make(features, &weights, &coded, &base->allocator, out);
+        sl_coded_free(&coded, &base->allocator);
+    }
     sl_weights_free(&weights, base->features, &base->shape, &base->allocator);
     return status;
 }

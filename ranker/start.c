@@ -66,5 +66,8 @@ sl_status sl_start_check(const sl_features *features, const sl_ranker *from) {
 
 sl_status sl_start_check_floats(const sl_ranker *from) {
     if (!from->coded.block && !from->weights.coded.codes) return SL_OK;
-    return sl_fail(SL_EINVAL, "the model is quantised; take the one that it was made from, and quantise the result");
+    return sl_fail(
+        SL_EINVAL,
+        "a quantised model is neither trained on nor cut; take the one that it was made from, and quantise the "
+        "result");
 }

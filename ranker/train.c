@@ -20,12 +20,14 @@ sl_status sl_train_read_params(const sl_train_params *params, sl_train_params *m
     if (mine->resume && !mine->checkpoint)
         return sl_fail(SL_EINVAL, "resume asks for a checkpoint to go on from; name one");
     SL_TRY(sl_precision_check(mine));
+    SL_TRY(sl_ranges_check(mine));
     if (mine->init) SL_TRY(sl_start_check_floats(mine->init));
     if (!(mine->rate_scale > 0 && isfinite(mine->rate_scale)))
         return sl_fail(SL_EINVAL, "rate_scale is %g; give a number above 0", mine->rate_scale);
     if (!mine->teacher) return SL_OK;
-    if (!(mine->temperature > 0 && isfinite(mine->temperature)))
-        return sl_fail(SL_EINVAL, "temperature is %g; give a number above 0", mine->temperature);
+    /* Beyond these, its square or its inverse takes logits and gradients out of what floats hold. */
+    if (!(mine->temperature >= 0.001 && mine->temperature <= 1000))
+        return sl_fail(SL_EINVAL, "temperature is %g; give a number from 0.001 to 1000", mine->temperature);
     if (!(mine->soft >= 0 && mine->soft <= 1))
         return sl_fail(SL_EINVAL, "soft is %g; give a share from 0 to 1", mine->soft);
     return SL_OK;
@@ -56,6 +58,10 @@ static void write_report(const sl_train_loop *loop, double read_s, sl_train_repo
                               .emulated = trainer->net && sl_net_trainer_emulates(trainer->net),
                               .loss_scale = trainer->precision.loss_scale,
                               .skipped_steps = (size_t)trainer->precision.skipped};
+    if (trainer->ranges) {
+        report.layers = SL_TRAIN_LAYERS_INT8;
+        report.ranges = trainer->ranges->kind;
+    }
     if (loop->epochs_done) report.epoch_s = loop->train_s / (double)loop->epochs_done;
     if (loop->train_s > 0) report.rows_per_s = (double)loop->rows_done / loop->train_s;
     for (size_t i = 0; i < features->wide_size * features->outputs; i++)
@@ -104,7 +110,9 @@ sl_status sl_train_to_ranker(sl_trainer *trainer, const sl_train_params *params,
                              sl_train_report *report) {
     sl_train_loop loop = {.trainer = trainer, .params = params};
     sl_status status = train_to_the_end(&loop);
+    sl_coded coded = {.block = NULL};
     sl_checkpoint_free(loop.checkpoint);
+    if (status == SL_OK && trainer->ranges) status = sl_trainer_fold(trainer, &coded);
     if (status != SL_OK) {
         sl_trainer_free(trainer);
         return status;
@@ -112,10 +120,12 @@ sl_status sl_train_to_ranker(sl_trainer *trainer, const sl_train_params *params,
     if (report) write_report(&loop, read_s, report);
     /* The training's memory goes before the ranker is made. */
     sl_allocator allocator = trainer->allocator;
+    sl_net_shape shape = trainer->shape;
     sl_features *features;
     sl_weights weights;
     sl_trainer_finish(trainer, &features, &weights);
-    return sl_ranker_make(features, &weights, NULL, &allocator, out);
+    if (coded.block) sl_coded_weights(&coded, &shape, weights.dense);
+    return sl_ranker_make(features, &weights, &coded, &allocator, out);
 }
 
 sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid, const sl_train_params *params,

@@ -66,6 +66,7 @@ static int checkpoint_due(const sl_train_loop *loop) {
 static sl_status train_minibatch(sl_train_loop *loop) {
     sl_trainer *trainer = loop->trainer;
     double loss, weight;
+    SL_TRY(sl_trainer_start_ranges(trainer));
     SL_TRY(sl_trainer_forward(trainer, &loss, &weight));
     if (!isfinite(loss)) return not_finite(trainer, "training");
     if (checkpoint_due(loop)) SL_TRY(sl_checkpoint_write(loop->checkpoint, trainer));
@@ -117,14 +118,15 @@ sl_status sl_train_validate(sl_trainer *trainer, sl_epoch *epoch) {
 static void keep_best(sl_trainer *trainer, sl_epoch *epoch) {
     sl_train_position *position = &trainer->position;
     epoch->best = !trainer->best.block || !position->best_epoch || epoch->valid_loss < position->best_valid_loss;
-    /* While weights are still to be cut, none is the model that was asked for. */
-    if (!sl_trainer_is_cut(trainer)) epoch->best = 0;
+    /* While weights are still to be cut or quantised, none is the model that was asked for. */
+    if (!sl_trainer_is_whole(trainer)) epoch->best = 0;
     if (!epoch->best) return;
     position->best_epoch = epoch->epoch;
     position->best_train_loss = epoch->train_loss;
     position->best_valid_loss = epoch->valid_loss;
     position->best_valid_auc = epoch->valid_auc;
     if (trainer->best.block) sl_weights_copy(&trainer->best, &trainer->weights, trainer->features, &trainer->shape);
+    if (trainer->ranges) sl_ranges_keep(trainer->ranges);
 }
 
 static int finished(const sl_trainer *trainer) {

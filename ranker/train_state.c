@@ -7,6 +7,9 @@
 
 #include <math.h>
 
+/* Share of a training's steps in F32, before its layers are in INT8. */
+#define FLOAT_SHARE 0.1
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Features and first weights
  * ------------------------------------------------------------------------------------------------------------- */
@@ -150,8 +153,43 @@ sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_
     return sl_magnitude_create(&trainer->shape, share, steps, per_layer, &trainer->allocator, &trainer->magnitude);
 }
 
-int sl_trainer_is_cut(const sl_trainer *trainer) {
+int sl_trainer_is_whole(const sl_trainer *trainer) {
+    if (trainer->ranges && !trainer->ranges->started) return 0;
     return !trainer->magnitude || sl_magnitude_done(trainer->magnitude, sl_trainer_step_number(trainer));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Ranges
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Tells whether the best weights are those kept of an epoch, and not the last ones. */
+static int has_kept_best(const sl_trainer *trainer) {
+    return trainer->best.block && trainer->position.best_epoch;
+}
+
+/* Makes the ranges. A training from a model has layers in INT8 from its first step on. One from scratch trains in F32
+ * first, so that there is something to range. */
+static sl_status create_ranges(sl_trainer *trainer, const sl_train_params *params) {
+    double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
+    SL_TRY(sl_ranges_create(params, &trainer->shape, trainer->dense_states, &trainer->allocator, &trainer->ranges));
+    sl_ranges *ranges = trainer->ranges;
+    if (!ranges) return SL_OK;
+    ranges->first_step = params->init ? 0 : (uint64_t)(FLOAT_SHARE * total);
+    uint64_t course[2 + SL_MAX_LAYERS] = {(uint64_t)ranges->kind, ranges->first_step};
+    for (size_t l = 0; l < trainer->shape.layers; l++)
+        course[2 + l] = 1 + (uint64_t)ranges->layers[l].is_int8;
+    add_to_course(trainer, course, sizeof course);
+    return SL_OK;
+}
+
+sl_status sl_trainer_use_ranges(sl_trainer *trainer) {
+    if (!trainer->ranges || !trainer->ranges->started) return SL_OK;
+    return sl_net_trainer_fake(trainer->net, trainer->ranges->layers);
+}
+
+sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded *out) {
+    int is_best = has_kept_best(trainer);
+    return sl_ranges_fold(trainer->ranges, is_best, sl_trainer_best(trainer)->dense, out);
 }
 
 static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid,
@@ -174,13 +212,16 @@ static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows
     SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
     SL_TRY(sl_usage_init(&trainer->usage, &trainer->data, allocator));
     SL_TRY(create_net(trainer));
-    const sl_precision_state precision = sl_precision_start(params, trainer->net != NULL);
+    /* Layers in INT8 have operands of their own. */
+    int may_round = trainer->net && params->layers == SL_TRAIN_LAYERS_F32;
+    const sl_precision_state precision = sl_precision_start(params, may_round);
     SL_TRY(sl_trainer_use_precision(trainer, &precision));
     SL_TRY(sl_sparse_trainer_create(features, trainer->minibatch_rows, trainer->threads, allocator, &trainer->sparse));
     SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
     SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logit_gradient));
     SL_TRY(floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits));
     note_course(trainer, params);
+    SL_TRY(create_ranges(trainer, params));
     if (params->init) sl_trainer_begin(trainer, &params->init->weights);
     return SL_OK;
 }
@@ -230,6 +271,7 @@ static void free_parts(sl_trainer *trainer) {
     sl_forgetter_free(&trainer->forgetter);
     sl_distil_free(trainer->distil);
     sl_magnitude_free(trainer->magnitude);
+    sl_ranges_free(trainer->ranges);
     sl_usage_free(&trainer->usage);
     sl_dataset_free(&trainer->data);
 }
@@ -240,11 +282,6 @@ void sl_trainer_free(sl_trainer *trainer) {
     free_parts(trainer);
     sl_features_free(trainer->features);
     sl_mem_free(&allocator, trainer, sizeof *trainer);
-}
-
-/* Tells whether the best weights are those kept of an epoch, and not the last ones. */
-static int has_kept_best(const sl_trainer *trainer) {
-    return trainer->best.block && trainer->position.best_epoch;
 }
 
 void sl_trainer_finish(sl_trainer *trainer, sl_features **features, sl_weights *best) {

@@ -17,6 +17,7 @@
 #include "ranker/magnitude.h"
 #include "ranker/model.h"
 #include "ranker/train_precision.h"
+#include "ranker/train_ranges.h"
 #include "ranker/usage.h"
 
 /* How far a training is. The sums and the best epoch's numbers go on from here as well. */
@@ -38,6 +39,7 @@ typedef struct sl_trainer {
     float *dense_state; /* dense_states * dense_size floats. AdaGrad: sums. Adam: first moments, then second ones */
     sl_sparse_trainer *sparse;
     sl_precision_state precision;
+    sl_ranges *ranges; /* NULL unless layers are in INT8 */
 
     /* What stays as it was made. */
     sl_allocator allocator;
@@ -53,7 +55,7 @@ typedef struct sl_trainer {
     double rate_scale;       /* of the spec's rates */
     sl_distil *distil;       /* NULL without a teacher */
     sl_magnitude *magnitude; /* NULL unless weights are cut as it trains */
-    uint32_t course_crc;     /* fingerprint of teacher, first weights given, cuts and rate_scale; 0: none of these */
+    uint32_t course_crc; /* fingerprint of teacher, first weights given, cuts, rate_scale, ranges; 0: none of these */
 
     /* Room for a step. */
     sl_minibatch minibatch;
@@ -73,8 +75,12 @@ void sl_trainer_begin(sl_trainer *trainer, const sl_weights *weights);
 /* Lets the training set this share of the layers' weights to 0, by the schedule of magnitude.h, over the first share
  * `end` of its steps. Errors: SL_ENOMEM. */
 sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_layer);
-/* Tells whether the weights are those of a finished model, and not still to be cut. */
-int sl_trainer_is_cut(const sl_trainer *trainer);
+/* Tells whether the weights are those of a model that was asked for: not still to be cut, or to be quantised. */
+int sl_trainer_is_whole(const sl_trainer *trainer);
+/* Lets the net compute layers in INT8, where the ranges have started. Errors: SL_ENOMEM. */
+sl_status sl_trainer_use_ranges(sl_trainer *trainer);
+/* Folds the best weights of a training with ranges into layers in codes. Errors: as of sl_ranges_fold. */
+sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded *out);
 
 /* Makes the weights that a training on these rows begins with. `data` has the labels, which set the biases. */
 sl_status sl_train_first_weights(const sl_dataset *data, const sl_net_shape *shape, const sl_allocator *allocator,

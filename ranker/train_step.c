@@ -8,6 +8,9 @@
 /* From this many weights on, waking threads to step them pays. */
 #define WEIGHTS_FOR_THREADS ((size_t)1 << 15)
 
+/* Training rows that ranges are calibrated on. */
+#define CALIBRATION_ROWS ((size_t)4096)
+
 /* Floats of a cache line. No two threads write to one line. */
 #define LINE (SL_CACHE_LINE / sizeof(float))
 
@@ -55,6 +58,7 @@ static sl_status deep_logits(sl_trainer *trainer, int in_step, float *logits) {
     const float *weights = trainer->weights.dense;
     size_t count = trainer->minibatch.rows.rows;
     fill_inputs(trainer, count);
+    if (trainer->ranges && trainer->ranges->started) sl_ranges_take_up(trainer->ranges, weights);
     if (!in_step) return sl_net_trainer_evaluate(trainer->net, weights, count, logits);
     /* Seed 0 would mean no dropout. */
     uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
@@ -116,6 +120,41 @@ sl_status sl_trainer_gradient(sl_trainer *trainer, const uint32_t *numbers, size
         return sl_fail(SL_EVALUE, "the loss of the training rows is not finite; look for huge values in the columns");
     return sl_net_trainer_backward(trainer->net, trainer->weights.dense, trainer->logit_gradient,
                                    trainer->dense_gradient);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The beginning of INT8
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Lets the observers see the inputs of the layers of floats. */
+static sl_status observe(sl_trainer *trainer, sl_observer *const *observers) {
+    size_t count = trainer->data.train_count < CALIBRATION_ROWS ? trainer->data.train_count : CALIBRATION_ROWS;
+    for (size_t at = 0, rows; at < count; at += rows) {
+        rows = count - at < trainer->minibatch_rows ? count - at : trainer->minibatch_rows;
+        SL_TRY(sl_trainer_logits(trainer, trainer->data.order + at, rows, trainer->logits));
+        for (size_t l = 0; l < trainer->shape.layers; l++)
+            sl_observer_take(observers[l], sl_net_trainer_values(trainer->net, l), rows * trainer->shape.width[l]);
+    }
+    return SL_OK;
+}
+
+sl_status sl_trainer_start_ranges(sl_trainer *trainer) {
+    sl_ranges *ranges = trainer->ranges;
+    sl_observer *observers[SL_MAX_LAYERS] = {NULL};
+    sl_status status = SL_OK;
+    if (!ranges || ranges->started || sl_trainer_step_number(trainer) < ranges->first_step) return SL_OK;
+    for (size_t l = 0; l < trainer->shape.layers; l++)
+        SL_TRY_GOTO(sl_observer_create(&trainer->allocator, &observers[l]), done);
+    SL_TRY_GOTO(observe(trainer, observers), done);
+    for (size_t l = 0; l < trainer->shape.layers; l++)
+        if (ranges->layers[l].is_int8)
+            SL_TRY_GOTO(sl_ranges_calibrate(ranges, l, observers[l], trainer->weights.dense), done);
+    ranges->started = 1;
+    status = sl_trainer_use_ranges(trainer);
+done:
+    for (size_t l = 0; l < trainer->shape.layers; l++)
+        sl_observer_free(observers[l]);
+    return status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -183,22 +222,37 @@ sl_status sl_trainer_collect(sl_trainer *trainer) {
     return SL_OK;
 }
 
+/* The numbers of the optimisers' step `number`, from 1. */
+static sl_step step_of(const sl_spec *spec, double factor, double number) {
+    return (sl_step){.rate = (float)(spec->deep_rate * factor),
+                     .l2 = (float)spec->deep_l2,
+                     .beta1 = (float)spec->beta1,
+                     .beta2 = (float)spec->beta2,
+                     .epsilon = (float)spec->epsilon,
+                     .correct1 = (float)(1 / (1 - pow(spec->beta1, number))),
+                     .correct2 = (float)(1 / (1 - pow(spec->beta2, number)))};
+}
+
+/* Ranges have stepped since they began. */
+static void step_ranges(sl_trainer *trainer, double factor) {
+    sl_ranges *ranges = trainer->ranges;
+    if (!ranges || !ranges->started) return;
+    const sl_step step =
+        step_of(trainer->spec, factor, (double)(sl_trainer_step_number(trainer) - ranges->first_step) + 1);
+    sl_ranges_step(ranges, sl_net_trainer_faked(trainer->net), &step);
+}
+
 void sl_trainer_apply(sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
     /* Adam's moments know nothing of skipped steps. */
     double factor = rate_factor(trainer) * trainer->rate_scale;
     double number = (double)(sl_trainer_step_number(trainer) - trainer->precision.skipped) + 1;
-    sl_step step = {.rate = (float)(spec->deep_rate * factor),
-                    .l2 = (float)spec->deep_l2,
-                    .beta1 = (float)spec->beta1,
-                    .beta2 = (float)spec->beta2,
-                    .epsilon = (float)spec->epsilon,
-                    .correct1 = (float)(1 / (1 - pow(spec->beta1, number))),
-                    .correct2 = (float)(1 / (1 - pow(spec->beta2, number)))};
+    const sl_step step = step_of(spec, factor, number);
     sl_wide_apply(trainer->sparse, trainer->weights.wide, trainer->weights.bias, spec->wide_rate * factor);
     if (!trainer->net) return;
     if (trainer->magnitude) sl_magnitude_before(trainer->magnitude, trainer->weights.dense);
     step_dense(trainer, &step);
+    step_ranges(trainer, factor);
     if (trainer->magnitude)
         sl_magnitude_after(trainer->magnitude, trainer->weights.dense, sl_trainer_step_number(trainer));
     sl_embedding_apply(trainer->sparse, trainer->weights.embeddings, &step);

@@ -7,6 +7,9 @@
 
 #include "ranker/train_state.h"
 
+/* Begins layers in INT8 at the step from which they are: finds their ranges by calibration on the first rows of the
+ * epoch's order. Nothing at other steps. Errors: as of sl_ranges_calibrate. */
+sl_status sl_trainer_start_ranges(sl_trainer *trainer);
 /* Gathers the mini-batch that the position says, and computes its logits with dropout. The epoch's order has been set.
  * Changes nothing that a checkpoint holds.
  * Returns: the sum over the rows of weight * loss, and the sum of the weights. */

@@ -36,7 +36,8 @@ sl_status sl_item_schema_make(const sl_allocator *allocator, const sl_table *blo
         return sl_fail(SL_ELIMIT, "%zu columns; an item table has %u at most", block->column_count, SL_MAX_COLUMNS);
     SL_TRY(check_names(block));
     out->id = sl_table_find(block, id);
-    if (out->id == SIZE_MAX) return sl_fail_no_column(block, id, " of ids: name the one that holds them (--id, id)");
+    if (out->id == SIZE_MAX)
+        return sl_fail_no_column(block, id, " of ids: name the one that holds them (--id COLUMN, or id in a program)");
     SL_TRY(check_id_column(&block->columns[out->id]));
     for (size_t c = 0; c < out->count; c++)
         out->names_size += strlen(block->columns[c].name) + 1;

@@ -54,7 +54,8 @@ typedef enum sl_ranker_section {
     SL_SECTION_TRAINER = 21,     /* state of the optimisers; of a checkpoint only */
     SL_SECTION_TABLE_CODES = 32, /* a record of 16 bytes a table: how its rows are coded; see ranker/table_codes.h */
     SL_SECTION_TABLE_ROWS = 33,  /* rows of the coded tables, with a scale and an offset each */
-    SL_SECTION_LAYERS = 40       /* in place of DENSE: layers of which some are in codes, see ranker/coded.h */
+    SL_SECTION_LAYERS = 40,      /* in place of DENSE: layers of which some are in codes, see ranker/coded.h */
+    SL_SECTION_RANGES = 41       /* ranges of layers that train to be in codes; of a checkpoint only */
 } sl_ranker_section;
 
 typedef enum sl_items_section {

@@ -18,7 +18,7 @@ const sl_file_type sl_ranker_file = {
     .name = "a ranker model",
     .version = 1,
     .known_kinds = KIND(SPEC) | KIND(FEATURES) | KIND(WIDE) | KIND(EMBEDDINGS) | KIND(DENSE) | KIND(TRAINER) |
-                   KIND(TABLE_CODES) | KIND(TABLE_ROWS) | KIND(LAYERS),
+                   KIND(TABLE_CODES) | KIND(TABLE_ROWS) | KIND(LAYERS) | KIND(RANGES),
     .fields_end = SL_HEADER_COMMON,
 };
 
@@ -62,6 +62,7 @@ static const char *const section_names[] = {
     [SL_SECTION_TABLE_CODES] = "codings of the embedding tables",
     [SL_SECTION_TABLE_ROWS] = "coded embeddings",
     [SL_SECTION_LAYERS] = "layers in codes",
+    [SL_SECTION_RANGES] = "ranges of the training",
     [SL_SECTION_DIRECTORY] = "directory of the columns",
     [SL_SECTION_ITEM_IDS] = "ids of the items",
     [SL_SECTION_COLUMNS] = "values of the columns",

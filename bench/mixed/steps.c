@@ -1,6 +1,7 @@
 /*
- * Steps of training, side by side: one trainer for each precision, on the same rows, which take turns step by step.
- *   bench_mixed SPEC DATA ROUNDS PRECISION...   prints one line of JSON for each step
+ * Steps of training, side by side: one trainer for each way, on the same rows, which take turns step by step.
+ *   bench_mixed SPEC DATA ROUNDS WAY...   prints one line of JSON for each step
+ * A way is a precision, or int8-observed or int8-learned: layers in INT8 with ranges of that kind.
  * The step is the whole one: the mini-batch gathered, forward, backward, sums and optimisers of all parts.
  */
 #include "ranker/train_step.h"
@@ -9,9 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { MOST = 4, WARM = 3 };
+enum { MOST = 5, WARM = 3 };
 
 static void must(sl_status status, const char *what) {
     if (status == SL_OK) return;
@@ -30,27 +30,33 @@ static char *text_of(const char *path) {
 static sl_train_precision precision_named(const char *name) {
     for (int p = SL_TRAIN_F32; p < SL_TRAIN_AUTO; p++)
         if (strcmp(name, sl_train_precision_name((sl_train_precision)p)) == 0) return (sl_train_precision)p;
-    fprintf(stderr, "bench mixed: %s is no precision: f32, bf16 or fp16\n", name);
+    fprintf(stderr, "bench mixed: %s is no way: f32, bf16, fp16, int8-observed or int8-learned\n", name);
     exit(1);
 }
 
-static sl_trainer *trainer_of(const char *spec, const sl_rows *rows, const char *precision) {
+static void choose(const char *way, sl_train_params *params) {
+    int learned = strcmp(way, "int8-learned") == 0;
+    if (!learned && strcmp(way, "int8-observed") != 0) {
+        params->precision = precision_named(way);
+        return;
+    }
+    params->layers = SL_TRAIN_LAYERS_INT8;
+    params->ranges = learned ? SL_TRAIN_RANGES_LEARNED : SL_TRAIN_RANGES_OBSERVED;
+}
+
+static sl_trainer *trainer_of(const char *spec, const sl_rows *rows, const char *way) {
     sl_train_params params;
     sl_train_params_init(&params);
     params.threads = 1;
-    params.precision = precision_named(precision);
+    choose(way, &params);
     sl_features *features;
     sl_trainer *trainer;
     must(sl_train_fit(spec, rows, &params, &features), "fit");
     must(sl_trainer_create(features, rows, NULL, &params, &trainer), "trainer");
     sl_dataset_shuffle(&trainer->data, trainer->spec->seed, 0);
+    if (trainer->ranges) trainer->ranges->first_step = 0;
+    must(sl_trainer_start_ranges(trainer), "ranges");
     return trainer;
-}
-
-static int64_t processor_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* A step, and the next mini-batch after it. The last one of an epoch, which is smaller, is left out. */
@@ -64,7 +70,7 @@ static void step(sl_trainer *trainer) {
 
 int main(int argc, char **argv) {
     if (argc < 5 || argc > 4 + MOST) {
-        fprintf(stderr, "usage: bench_mixed SPEC DATA ROUNDS PRECISION...\n");
+        fprintf(stderr, "usage: bench_mixed SPEC DATA ROUNDS WAY...\n");
         return 2;
     }
     size_t count = (size_t)argc - 4;

@@ -24,4 +24,19 @@ void peer_bind_once(peer *session, const peer_inputs *inputs);
 /* Runs the model; *scores is ONNX Runtime's until the next run. */
 void peer_run(peer *session, const float **scores);
 
+/* Any model's inputs: (rows, columns) of floats or of 64-bit ids. One of the two pointers is NULL. The memory is the
+ * caller's. */
+typedef struct peer_array {
+    const char *name;
+    size_t rows, columns;
+    float *floats;
+    int64_t *ids;
+} peer_array;
+
+/* Adds a set of inputs, whose number is how many there were. All sets have the same names. */
+void peer_add_set(peer *session, const peer_array *arrays, size_t count);
+/* Makes runs of sets write the first output, (rows), into the caller's memory. */
+void peer_give_output(peer *session, float *out, size_t rows);
+void peer_run_set(peer *session, size_t set);
+
 #endif

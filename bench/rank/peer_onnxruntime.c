@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_INPUTS 4
+#define MOST_INPUTS 16
 
 struct peer {
     void *library;
@@ -20,6 +20,11 @@ struct peer {
     const char *names[MOST_INPUTS];
     void *copies[MOST_INPUTS];
     size_t count;
+    /* Sets of inputs in the caller's memory: (sets, set_width). */
+    OrtValue **set_inputs, *given;
+    size_t sets, set_width;
+    OrtAllocator *allocator; /* the library's own, which output_name is of */
+    char *output_name;
 };
 
 static void check(const peer *p, OrtStatus *status, const char *what) {
@@ -69,11 +74,35 @@ static void release(peer *p) {
 void peer_free(peer *p) {
     if (!p) return;
     release(p);
+    for (size_t i = 0; i < p->sets * p->set_width; i++)
+        p->api->ReleaseValue(p->set_inputs[i]);
+    if (p->given) p->api->ReleaseValue(p->given);
+    free(p->set_inputs);
+    if (p->output_name) check(p, p->api->AllocatorFree(p->allocator, p->output_name), "free");
     p->api->ReleaseMemoryInfo(p->memory);
     p->api->ReleaseSession(p->session);
     p->api->ReleaseEnv(p->env);
     dlclose(p->library);
     free(p);
+}
+
+static OrtValue *tensor(const peer *p, void *data, size_t rows, size_t columns, int is_ids) {
+    const int64_t shape[] = {(int64_t)rows, (int64_t)columns};
+    size_t bytes = rows * columns * (is_ids ? sizeof(int64_t) : sizeof(float));
+    OrtValue *made;
+    check(p,
+          p->api->CreateTensorWithDataAsOrtValue(
+              p->memory, data, bytes, shape, 2,
+              is_ids ? ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 : ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &made),
+          "tensor");
+    return made;
+}
+
+static void bind_copy(peer *p, const char *name, void *copy, size_t rows, size_t columns, int is_ids) {
+    p->names[p->count] = name;
+    p->copies[p->count] = copy;
+    p->inputs[p->count] = tensor(p, copy, rows, columns, is_ids);
+    p->count++;
 }
 
 /* The next input: a copy of `rows` rows of the columns from `first` to `last`. */
@@ -83,14 +112,7 @@ static void bind_dense(peer *p, const char *name, const peer_inputs *in, size_t 
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < width; c++)
             copy[r * width + c] = in->rows->dense[r * in->width + first + c];
-    const int64_t shape[] = {(int64_t)rows, (int64_t)width};
-    p->names[p->count] = name;
-    p->copies[p->count] = copy;
-    check(p,
-          p->api->CreateTensorWithDataAsOrtValue(p->memory, copy, rows * width * sizeof *copy, shape, 2,
-                                                 ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &p->inputs[p->count]),
-          name);
-    p->count++;
+    bind_copy(p, name, copy, rows, width, 0);
 }
 
 static void bind_ids(peer *p, const char *name, const peer_inputs *in, size_t rows, size_t first, size_t last) {
@@ -99,14 +121,7 @@ static void bind_ids(peer *p, const char *name, const peer_inputs *in, size_t ro
     for (size_t r = 0; r < rows; r++)
         for (size_t f = 0; f < fields; f++)
             copy[r * fields + f] = (int64_t)(in->rows->ids[r * in->fields + first + f] + (first + f) * in->table_size);
-    const int64_t shape[] = {(int64_t)rows, (int64_t)fields};
-    p->names[p->count] = name;
-    p->copies[p->count] = copy;
-    check(p,
-          p->api->CreateTensorWithDataAsOrtValue(p->memory, copy, rows * fields * sizeof *copy, shape, 2,
-                                                 ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, &p->inputs[p->count]),
-          name);
-    p->count++;
+    bind_copy(p, name, copy, rows, fields, 1);
 }
 
 void peer_bind(peer *p, const peer_inputs *in) {
@@ -132,4 +147,42 @@ void peer_run(peer *p, const float **scores) {
           p->api->Run(p->session, NULL, p->names, (const OrtValue *const *)p->inputs, p->count, result, 1, &p->output),
           "run");
     check(p, p->api->GetTensorMutableData(p->output, (void **)scores), "scores");
+}
+
+void peer_add_set(peer *p, const peer_array *arrays, size_t count) {
+    OrtValue **more = realloc(p->set_inputs, (p->sets + 1) * count * sizeof(OrtValue *));
+    if (!more) must(SL_ENOMEM, "inputs");
+    p->set_inputs = more;
+    p->set_width = count;
+    for (size_t i = 0; i < count; i++) {
+        const peer_array *a = &arrays[i];
+        p->names[i] = a->name;
+        p->set_inputs[p->sets * count + i] =
+            a->floats ? tensor(p, a->floats, a->rows, a->columns, 0) : tensor(p, a->ids, a->rows, a->columns, 1);
+    }
+    p->sets++;
+}
+
+void peer_give_output(peer *p, float *out, size_t rows) {
+    OrtTypeInfo *type;
+    const OrtTensorTypeAndShapeInfo *info;
+    size_t rank;
+    const int64_t shape[] = {(int64_t)rows, 1};
+    check(p, p->api->GetAllocatorWithDefaultOptions(&p->allocator), "allocator");
+    check(p, p->api->SessionGetOutputName(p->session, 0, p->allocator, &p->output_name), "output");
+    check(p, p->api->SessionGetOutputTypeInfo(p->session, 0, &type), "output");
+    check(p, p->api->CastTypeInfoToTensorInfo(type, &info), "output");
+    check(p, p->api->GetDimensionsCount(info, &rank), "output");
+    p->api->ReleaseTypeInfo(type);
+    check(p,
+          p->api->CreateTensorWithDataAsOrtValue(p->memory, out, rows * sizeof *out, shape, rank,
+                                                 ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &p->given),
+          "output");
+}
+
+void peer_run_set(peer *p, size_t set) {
+    check(p,
+          p->api->Run(p->session, NULL, p->names, (const OrtValue *const *)(p->set_inputs + set * p->set_width),
+                      p->set_width, (const char *const *)&p->output_name, 1, &p->given),
+          "run");
 }

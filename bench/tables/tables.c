@@ -1,6 +1,7 @@
 /* Embedding tables in codes beside the same tables as floats: AUC on rows not seen, bytes, and the time of a
  * prediction. bench_tables accuracy SPEC TRAIN TEST SEED   a training, and its model with tables of every type
  *   bench_tables speed SHAPE ROWS ROUNDS         ns a row, the types by turns; shapes: criteo, small, large
+ *   bench_tables code MODEL i8|i4 OUT            a model with its tables in codes and its layers as they are
  * Prints JSON. */
 #include "../rank/shapes.h"
 #include "../rank/timing.h"
@@ -176,9 +177,26 @@ static int speed(char **arguments) {
     return 0;
 }
 
+/* ---------------------------------------------------------------------------------------------------------------
+ * A model's tables alone
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static int code(char **arguments) {
+    sl_ranker *ranker, *made;
+    sl_table_type type = strcmp(arguments[1], type_names[SL_TABLE_I4]) ? SL_TABLE_I8 : SL_TABLE_I4;
+    must(sl_ranker_open(arguments[0], NULL, &ranker), arguments[0]);
+    made = coded(ranker, type, SL_ROW_MSE);
+    must(sl_ranker_save(made, arguments[2], NULL), arguments[2]);
+    sl_ranker_free(made);
+    sl_ranker_free(ranker);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc == 6 && strcmp(argv[1], "accuracy") == 0) return accuracy(argv + 2);
     if (argc == 5 && strcmp(argv[1], "speed") == 0) return speed(argv + 2);
-    fprintf(stderr, "usage: bench_tables accuracy SPEC TRAIN TEST SEED | speed criteo|small|large ROWS ROUNDS\n");
+    if (argc == 5 && strcmp(argv[1], "code") == 0) return code(argv + 2);
+    fprintf(stderr, "usage: bench_tables accuracy SPEC TRAIN TEST SEED | speed criteo|small|large ROWS ROUNDS | "
+                    "code MODEL i8|i4 OUT\n");
     return 2;
 }

@@ -77,7 +77,7 @@ static double last_code(const sl_range_rule *rule) {
     return rule->symmetric ? (double)(rule->levels / 2) - 1 : (double)(rule->levels - 1);
 }
 
-/* What a value is after it was a code. */
+/* The value that a value's code stands for. */
 static double through_code(double value, const sl_quant_range *range, const sl_range_rule *rule) {
     double code = rint(value / (double)range->scale) + range->zero;
     code = fmax(first_code(rule), fmin(last_code(rule), code));
@@ -94,7 +94,7 @@ static double error_of(const float *values, size_t n, const sl_quant_range *rang
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What is observed
+ * Observers
  * ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(extremes_and_counts) {

@@ -220,6 +220,8 @@ class Smaller(RankingTest):
         prune = ("prune", "large.slr", "-o", "n.slr")
         self.run_bad(2, *prune, says=["nothing is to be cut"])
         self.run_bad(2, *prune, "--weights", 0.5, "--valid", "test.csv", says=["--valid needs --data"])
+        self.run_bad(2, *prune, "--weights", 0.5, "--epochs", 2, says=["--epochs needs --data"])
+        self.run_bad(2, *prune, "--units", 0.5, "--weights-end", 0.2, says=["--weights-end needs --weights"])
         self.run_bad(2, *prune, "--weights", 0.5, "--data", "clicks.csv", "--resume", says=["--checkpoint"])
         self.run_bad(1, *prune, "--units", 0.5, says=["Taylor", "rows"])
         self.run_bad(1, *prune, "--units", 1, "--data", "clicks.csv", says=["units is 1"])

@@ -183,7 +183,7 @@ START_TEST(loss_and_gradient_are_as_defined) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What is learned
+ * Learning
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* The same rows without the columns of labels and weights. */
@@ -235,7 +235,7 @@ START_TEST(a_student_needs_no_labels) {
 }
 END_TEST
 
-/* Of few rows, a teacher that saw many says more than the labels. */
+/* With few rows, a teacher that saw many says more than the labels. */
 START_TEST(a_teacher_says_more_than_labels) {
     char spec[PLANTED_SPEC];
     sl_ranker *teacher = teacher_of(CLICK);
@@ -405,6 +405,8 @@ START_TEST(what_means_nothing_is_refused) {
     sl_ranker *clicks = teacher_of(CLICK), *kinds = teacher_of(KIND);
     const double wrong[] = {-0.1, 0, (double)NAN, (double)INFINITY};
     planted_spec(spec, CLICK, WIDE, LARGE, SHORT, "");
+    refuse(spec, taught(clicks, 1e-300, 0.5), "temperature");
+    refuse(spec, taught(clicks, 1e300, 0.5), "temperature");
     for (size_t i = 0; i < 4; i++) {
         refuse(spec, taught(clicks, wrong[i], 0.5), "temperature");
         if (i != 1) refuse(spec, taught(clicks, 2, wrong[i]), "soft");

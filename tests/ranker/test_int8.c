@@ -157,7 +157,7 @@ START_TEST(parts_of_the_inputs) {
 }
 END_TEST
 
-/* What saturates 16 bits where pairs of products are added in them. */
+/* Codes whose pairs of products saturate sums of 16 bits. */
 START_TEST(nothing_saturates) {
     const sl_int8_loops *loops = tier(_i);
     static layer l;
@@ -184,6 +184,44 @@ START_TEST(nothing_saturates) {
         for (size_t o = 0; o < 64; o++)
             ck_assert_float_eq(out[o], (float)(255 * code * 128));
         sl_int8_weights_free(&l.packed, &allocator);
+    }
+}
+END_TEST
+
+/* The largest sums of the longest rows, and those of which zero * the weights' sum is taken off. */
+START_TEST(the_longest_sums_fit) {
+    const sl_int8_loops *loops = tier(_i);
+    const size_t in = SL_INT8_MOST_INPUTS;
+    if (!loops) return;
+    for (int i = 0; i < 8; i++) {
+        int8_t weight = i & 1 ? -128 : 127;
+        const int input = i & 2 ? 255 : 0, zero = i & 4 ? 255 : 0;
+        const sl_int8_range own = {1, zero};
+        const float factor[SL_INT8_BLOCK] = {1}, bias[SL_INT8_BLOCK] = {0};
+        int8_t *codes = malloc(in);
+        uint8_t *src = calloc(sl_int8_pitch(in), 1);
+        sl_int8_weights packed;
+        float out;
+        ck_assert(codes && src);
+        memset(codes, weight, in);
+        memset(src, input, in);
+        ck_assert_int_eq(sl_int8_pack(codes, in, 1, &allocator, &packed), SL_OK);
+        sl_int8_product p = {.weights = &packed,
+                             .group_count = sl_int8_groups(in),
+                             .src = src,
+                             .rows = 1,
+                             .src_pitch = sl_int8_pitch(in),
+                             .less = packed.column_sums,
+                             .factor = factor,
+                             .bias = bias,
+                             .own = &own,
+                             .floats = &out,
+                             .dst_pitch = 1};
+        loops->product(&p);
+        ck_assert_float_eq(out, (float)((int64_t)(input - zero) * weight * (int64_t)in));
+        sl_int8_weights_free(&packed, &allocator);
+        free(codes);
+        free(src);
     }
 }
 END_TEST
@@ -253,6 +291,7 @@ int main(void) {
     tcase_add_loop_test(tests, products_are_exact, 0, SL_ISA_COUNT + 1);
     tcase_add_loop_test(tests, parts_of_the_inputs, 0, SL_ISA_COUNT + 1);
     tcase_add_loop_test(tests, nothing_saturates, 0, SL_ISA_COUNT + 1);
+    tcase_add_loop_test(tests, the_longest_sums_fit, 0, SL_ISA_COUNT + 1);
     tcase_add_loop_test(tests, values_become_codes, 0, SL_ISA_COUNT + 1);
     tcase_add_loop_test(tests, extents_of_values, 0, SL_ISA_COUNT + 1);
     tcase_add_test(tests, ranges_have_a_zero);

@@ -48,7 +48,7 @@ static void set_up_coded(void) {
     sl_ranker *coded;
     set_up();
     sl_quantize_params_init(&params);
-    params.layers = (const sl_precision[]){SL_PRECISION_INT8, SL_PRECISION_INT8_DYNAMIC};
+    params.layers = (const sl_precision[]){SL_PRECISION_INT8, SL_PRECISION_BF16};
     ck_assert_msg(sl_ranker_quantize(model, &rows.source, &params, &coded) == SL_OK, "%s", sl_last_error());
     sl_ranker_free(model);
     model = coded;

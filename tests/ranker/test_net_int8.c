@@ -1,6 +1,6 @@
-/* Nets with INT8 layers: forward equals plain integer arithmetic bit for bit, the first layer in parts gives what the
- * whole gives, layers of floats and of INT8 follow one another in any order, and no NaN is hidden. The test is run once
- * more for each lower tier of the processor. */
+/* Nets with layers of INT8 and bf16: forward equals plain integer arithmetic bit for bit where all are INT8, the first
+ * layer in parts gives what the whole gives, layers of all kinds follow one another in any order, and no NaN is hidden.
+ * The test is run once more for each lower tier of the processor. */
 #include "base/random.h"
 #include "ranker/loops.h"
 #include "ranker/net.h"
@@ -20,8 +20,9 @@ static const sl_net_shape shapes[] = {
     {3, {45, 37, 19, 3}, SL_TANH},       {1, {29, 2}, SL_RELU},         {3, {70, WIDEST, 130, 1}, SL_RELU}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Each layer's type in turn, from the first digit on: s static, d dynamic, f floats. */
-static const char *const kinds[] = {"ssss", "dddd", "fsss", "sfsf", "ssfd", "dsds", "fffd"};
+/* Each layer's type in turn, from the first digit on: s static, d dynamic, b bf16, f floats. */
+static const char *const kinds[] = {"ssss", "dddd", "fsss", "sfsf", "ssfd", "dsds",
+                                    "fffd", "bbbb", "bsbf", "sbbs", "fbdb", "bbfb"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef struct fixture {
@@ -48,7 +49,17 @@ static void code_layer(fixture *f, size_t l, char kind) {
             weights[i * out + o] = (float)codes[i * out + o] * scales[o];
         }
     }
-    f->codes[l] = (sl_layer_codes){kind == 's' ? SL_LAYER_INT8 : SL_LAYER_INT8_DYNAMIC, {1, 0}, codes, scales};
+    f->codes[l] = (sl_layer_codes){kind == 's' ? SL_LAYER_INT8 : SL_LAYER_INT8_DYNAMIC, {1, 0}, codes, scales, NULL};
+}
+
+/* Weights in bf16, and floats that are exactly those. */
+static void round_layer(fixture *f, size_t l) {
+    size_t count = f->shape.width[l] * f->shape.width[l + 1];
+    float *weights = f->weights + sl_net_weight_at(&f->shape, l);
+    uint16_t *rounded = malloc(count * sizeof *rounded);
+    sl_loops_get()->narrow(weights, count, SL_BF16, rounded);
+    sl_loops_get()->round(weights, count, SL_BF16, weights);
+    f->codes[l] = (sl_layer_codes){.type = SL_LAYER_BF16, .bf16 = rounded};
 }
 
 static void make_fixture(fixture *f, const sl_net_shape *shape, const char *kind) {
@@ -58,7 +69,10 @@ static void make_fixture(fixture *f, const sl_net_shape *shape, const char *kind
     f->out = malloc((MOST_ROWS * 3 + 1) * sizeof *f->out);
     for (size_t l = 0; l < shape->layers; l++) {
         int rectified = l && shape->activation == SL_RELU;
-        if (kind[l] != 'f') code_layer(f, l, kind[l]);
+        if (kind[l] == 'b')
+            round_layer(f, l);
+        else if (kind[l] != 'f')
+            code_layer(f, l, kind[l]);
         f->codes[l].input = sl_int8_range_of(rectified ? 0 : -1.5f, 2.0f);
     }
     ck_ok(sl_net_create(shape, f->weights, f->codes, &f->allocator, &f->net));
@@ -71,6 +85,7 @@ static void free_fixture(fixture *f) {
     for (size_t l = 0; l < f->shape.layers; l++) {
         free((void *)(uintptr_t)f->codes[l].codes);
         free((void *)(uintptr_t)f->codes[l].scales);
+        free((void *)(uintptr_t)f->codes[l].bf16);
     }
     free(f->weights);
     free(f->inputs);
@@ -120,10 +135,16 @@ static float output_of(const fixture *f, size_t l, size_t o, const uint8_t *code
     return (float)sum * (known ? factor : factor * range->scale) + bias;
 }
 
+/* A layer of floats, or one in bf16: its inputs are rounded first. */
 static void float_layer(const fixture *f, size_t l, const float *x, float *y) {
     const sl_loops *loops = sl_loops_get();
     const float *weights = f->weights + sl_net_weight_at(&f->shape, l);
     size_t in = f->shape.width[l], out = f->shape.width[l + 1];
+    float rounded[WIDEST];
+    if (f->codes[l].type == SL_LAYER_BF16) {
+        loops->round(x, in, SL_BF16, rounded);
+        x = rounded;
+    }
     const sl_plain_product product = {x, weights, weights + in * out, in, 1, in, out, y};
     loops->product(&product);
     if (l + 1 < f->shape.layers) loops->activate(y, out, f->shape.activation, y);
@@ -136,7 +157,7 @@ static float *outputs_of(const fixture *f, const float *x, float *room) {
     float *y = room;
     for (size_t l = 0; l < f->shape.layers; l++) {
         sl_int8_range range = f->codes[l].input;
-        if (f->codes[l].type == SL_LAYER_F32) {
+        if (f->codes[l].type == SL_LAYER_F32 || f->codes[l].type == SL_LAYER_BF16) {
             float_layer(f, l, x, y);
         } else {
             if (!has_codes) quantise_row(f, l, x, &range, codes);
@@ -160,18 +181,19 @@ static float *outputs_of(const fixture *f, const float *x, float *room) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static int is_exact(const char *kind, size_t layers) {
-    return memchr(kind, 'f', layers) == NULL;
+    return memchr(kind, 'f', layers) == NULL && memchr(kind, 'b', layers) == NULL;
 }
 
-/* Layers of floats are summed in another order by oneDNN, and a code beside them may be the next one. */
+/* Layers of floats and bf16 are summed in another order, and a code beside them may be the next one. */
 static void compare(const fixture *f, const char *kind, size_t row, const float *out) {
+    int coded = memchr(kind, 's', f->shape.layers) || memchr(kind, 'd', f->shape.layers);
     float room[2 * WIDEST], *wanted = outputs_of(f, f->inputs + row * f->shape.width[0], room);
     for (size_t o = 0; o < f->shape.width[f->shape.layers]; o++) {
         if (is_exact(kind, f->shape.layers))
             ck_assert_msg(memcmp(&out[o], &wanted[o], sizeof *out) == 0, "%s, row %zu output %zu: %a not %a", kind, row,
                           o, (double)out[o], (double)wanted[o]);
         else
-            ck_assert_double_eq_tol((double)out[o], (double)wanted[o], 0.03);
+            ck_assert_double_eq_tol((double)out[o], (double)wanted[o], coded ? 0.03 : 0.003);
     }
 }
 
@@ -234,7 +256,7 @@ START_TEST(nan_is_not_hidden) {
     size_t in = shape->width[0], outputs = shape->width[shape->layers], rows = 9;
     static const float strange[] = {NAN, INFINITY, -INFINITY};
     fixture f;
-    if (strspn(kinds[_i / SHAPES], "f") >= shape->layers) return; /* no INT8 layer */
+    if (strspn(kinds[_i / SHAPES], "f") >= shape->layers) return; /* floats alone */
     make_fixture(&f, shape, kinds[_i / SHAPES]);
     memcpy(sl_net_run_input(f.run), f.inputs, rows * in * sizeof(float));
     for (size_t s = 0; s < 3; s++)
@@ -254,7 +276,7 @@ END_TEST
 
 START_TEST(without_memory) {
     fixture f;
-    make_fixture(&f, &shapes[1], "sdfs");
+    make_fixture(&f, &shapes[1], _i ? "bdfb" : "sdfs");
     for (size_t at = 1;; at++) {
         sl_net *net = NULL;
         sl_net_run *run = NULL;
@@ -277,6 +299,6 @@ int main(void) {
     tcase_add_loop_test(tests, forward_is_the_integer_reference, 0, SHAPES * KINDS);
     tcase_add_loop_test(tests, parts_are_the_whole, 0, SHAPES * KINDS);
     tcase_add_loop_test(tests, nan_is_not_hidden, 0, SHAPES * KINDS);
-    tcase_add_test(tests, without_memory);
+    tcase_add_loop_test(tests, without_memory, 0, 2);
     return check_main("net_int8", &tests, 1);
 }

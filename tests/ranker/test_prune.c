@@ -287,7 +287,7 @@ START_TEST(the_smallest_weights_are_cut) {
                                                         {[1] = 1, [5] = 1, [3] = 1, [16] = 1, [17] = 1}};
             ck_assert_float_eq(dense[i], gone[per_layer][i] ? 0 : whole[i]);
         }
-        /* Of equal ones, the first go. */
+        /* Among equal units, the first go. */
         memcpy(dense, whole, sizeof whole);
         sl_magnitude_cut(magnitude, dense, per_layer ? 0.125 : 0.1);
         ck_assert(dense[16] == 0 && (per_layer || dense[17] == 0));
@@ -416,6 +416,12 @@ START_TEST(what_means_nothing_is_refused) {
     sl_prune_params params = cutting(0.5, 0, 0);
     params.multiple = 0;
     refuse(base, on, params, "multiple is 0");
+    const size_t multiples[] = {SIZE_MAX, SIZE_MAX / 2 + 1, 1000};
+    for (size_t i = 0; i < sizeof multiples / sizeof *multiples; i++) {
+        params.multiple = multiples[i];
+        refuse(base, on, params, "rounded up to what they are");
+    }
+    refuse(base, on, cutting(1e-300, 0, 0), "less than a unit");
     params = cutting(0.5, 0, 0.5);
     params.weights_end = 0;
     refuse(base, on, params, "weights_end");

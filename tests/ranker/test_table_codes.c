@@ -121,7 +121,7 @@ START_TEST(the_search_lessens_the_error) {
 }
 END_TEST
 
-/* Of every scale and offset that a row may have, none is much better than the search's. */
+/* No scale and offset that a row may have is much better than the search's. */
 START_TEST(the_search_is_near_the_best) {
     enum { DIM = 16, TRIED = 4 };
     float weights[SIZE * DIM];

@@ -541,6 +541,15 @@ START_TEST(bad_calls_are_refused) {
     ck_assert_int_eq(sl_table_rows(&none, rows.cursor, &source), SL_OK);
     ck_assert_int_ne(sl_ranker_train(spec, &source, NULL, &params, &ranker, NULL), SL_OK);
     ck_assert_ptr_null(ranker);
+    planted held_out;
+    planted_make(&held_out, 10, 2);
+    held_out.table.rows = 0;
+    ck_assert_int_eq(sl_table_rows(&held_out.table, held_out.cursor, &source), SL_OK);
+    ck_assert_int_eq(sl_table_rows(&rows.table, rows.cursor, &rows.source), SL_OK);
+    sl_status status = sl_ranker_train(spec, &rows.source, &source, &params, &ranker, NULL);
+    ck_assert_msg(status == SL_EINVAL, "%s", sl_last_error());
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "no validation rows"));
+    planted_free(&held_out);
 }
 END_TEST
 

@@ -118,22 +118,203 @@ def test_layers_in_int8_are_exported_as_codes(hidden, activation, data, tmp_path
     assert np.abs(logits).max() <= 8 * step
     assert np.median(np.abs(logits)) < 1e-5
     again = shortlist.onnx.load(model)
-    assert [layer.precision for layer in again.layers] == ["f32"] * len(made.layers)
-    for name, array in made.tensors().items():
-        np.testing.assert_allclose(again.tensors()[name], array, rtol=1e-6)
+    assert again.layers == made.layers and again.to_bytes() == made.to_bytes()
+    np.testing.assert_array_equal(again.predict(data), expected)
 
 
-def test_layers_in_int8_of_other_makers(data):
-    """The same graph without Shortlist's metadata is read node by node."""
-    numbers = spec(features=[{"name": "age", "type": "numeric"}], deep={"hidden": [4]}, wide=None)
+NUMBERS = spec(
+    features=[{"name": name, "type": "numeric"} for name in ("age", "price")], deep={"hidden": [12, 8]}, wide=None
+)
+
+
+def rows_of_numbers(n=400):
+    age, price = np.random.default_rng(5).normal(size=(2, n)).astype(np.float32)
+    return {"age": age, "price": price, "click": (age * price + age > 0.3).astype(np.float32)}
+
+
+def test_layers_in_int8_without_metadata():
+    """The graph of a model in INT8 is read node by node as well, codes included."""
+    rows = rows_of_numbers()
+    rk = shortlist.Ranker.train(NUMBERS, rows, threads=1)
+    made, _ = rk.quantize(rows, max_drop=1, mode="static", trials=1)
+    assert [layer.precision for layer in made.layers] == ["int8"] * 3
+    model = shortlist.onnx.export(made)
+    del model.metadata_props[:]
+    again = shortlist.onnx.load(model, NUMBERS, rows)
+    assert again.layers == made.layers
+    np.testing.assert_allclose(again.predict(rows), made.predict(rows), rtol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["transB", "Transpose"])
+def test_weights_in_codes_may_lie_the_other_way(how):
+    rows = rows_of_numbers()
+    rk = shortlist.Ranker.train(NUMBERS, rows, threads=1)
+    made, _ = rk.quantize(rows, max_drop=1, mode="static", trials=1)
+    model = shortlist.onnx.export(made)
+    del model.metadata_props[:]
+    codes = next(tensor for tensor in model.graph.initializer if tensor.name == "dense.1.codes")
+    codes.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(numpy_helper.to_array(codes).T), codes.name))
+    nodes = {node.name: (i, node) for i, node in enumerate(model.graph.node)}
+    nodes["dense.1.weight"][1].attribute[0].i = 0
+    at, layer = nodes["dense.1"]
+    if how == "transB":
+        layer.attribute.append(helper.make_attribute("transB", 1))
+    else:
+        layer.input[1] = "turned"
+        model.graph.node.insert(at, helper.make_node("Transpose", ["dense.1.weight"], ["turned"], perm=[1, 0]))
+    assert np.median(np.abs(run(model, shortlist.onnx.inputs(rk, rows)) - made.predict(rows))) < 1e-5
+    again = shortlist.onnx.load(model, NUMBERS, rows)
+    assert again.layers == made.layers
+    np.testing.assert_allclose(again.predict(rows), made.predict(rows), rtol=1e-6)
+
+
+class Rows:
+    """Rows to calibrate on, as ONNX Runtime reads them."""
+
+    def __init__(self, inputs):
+        self.left = [inputs]
+
+    def get_next(self):
+        return self.left.pop() if self.left else None
+
+
+def by_onnxruntime(ranker, rows, tmp_path, **options):
+    """The ranker's graph as ONNX Runtime's tool quantises it, and the scores that it gives."""
+    tool = pytest.importorskip("onnxruntime.quantization")
+    inputs = shortlist.onnx.inputs(ranker, rows)
+    shortlist.onnx.export(ranker, tmp_path / "f32.onnx")
+    for name in ("activation_type", "weight_type"):
+        options[name] = getattr(tool.QuantType, options.get(name, "QInt8"))
+    tool.quantize_static(
+        tmp_path / "f32.onnx", tmp_path / "qdq.onnx", Rows(inputs), quant_format=tool.QuantFormat.QDQ, **options
+    )
+    model = onnx.load(tmp_path / "qdq.onnx")
+    del model.metadata_props[:]
+    return model, run(model, inputs)
+
+
+def logits(scores):
+    return np.log(scores / (1 - scores))
+
+
+# The tool puts the ReLU behind a layer into the codes of its outputs.
+CODED = {"op_types_to_quantize": ["Gemm", "Relu"]}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"per_channel": True, "activation_type": "QUInt8"},
+        {"per_channel": True, "activation_type": "QInt8"},
+        {"per_channel": False, "activation_type": "QUInt8"},
+        {"activation_type": "QInt8", "extra_options": {"ActivationSymmetric": True}},
+        {"activation_type": "QUInt8", "weight_type": "QUInt8", "extra_options": {"WeightSymmetric": True}},
+    ],
+)
+def test_graphs_that_onnxruntime_quantised(options, tmp_path):
+    rows = rows_of_numbers()
+    rk = shortlist.Ranker.train(NUMBERS, rows, threads=1)
+    model, expected = by_onnxruntime(rk, rows, tmp_path, **CODED, **options)
+    again = shortlist.onnx.load(model, NUMBERS, rows)
+    assert [layer.precision for layer in again.layers] == ["int8"] * 3
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    shift = 128 if options["activation_type"] == "QInt8" else 0
+    for layer, name in zip(again.layers, ("deep_inputs", "dense.0.active", "dense.1.active")):
+        name = next(found for found in arrays if found.endswith("_scale") and found.startswith(name))
+        assert layer.scale == arrays[name]
+        assert layer.zero == int(arrays[name.replace("_scale", "_zero_point")]) + shift
+    # The graph puts the last layer's outputs into codes, too, and cuts them off at the first and the last code.
+    step = float(arrays["dense.2_scale"])
+    inside = (expected > expected.min()) & (expected < expected.max())
+    found = logits(again.predict(rows)) - logits(expected)
+    assert inside.mean() > 0.95 and np.abs(found[inside]).max() <= 0.51 * step
+    assert np.abs(logits(rk.predict(rows)) - logits(expected))[inside].max() > 0.6 * step
+
+
+def test_graphs_that_onnxruntime_quantised_as_a_whole(data, tmp_path):
+    """Codes of gathered rows, sums and scores are passed over; the layers keep theirs."""
+    features = [feature for feature in spec()["features"] if feature["type"] != "multi"]
+    whole = spec(features=features, deep={"hidden": [16, 8]})
+    rk = shortlist.Ranker.train(whole, data, threads=1)
+    model, expected = by_onnxruntime(rk, data, tmp_path, per_channel=True, activation_type="QUInt8")
+    again = shortlist.onnx.load(model, whole, data)
+    assert [layer.precision for layer in again.layers] == ["int8"] * 3
+    assert np.abs(again.predict(data) - expected).max() < 0.02
+    assert shortlist.onnx.load(shortlist.onnx.export(again)).to_bytes() == again.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "options, layers, says",
+    [
+        ({"nodes_to_exclude": ["dense.1"]}, ["int8", "f32", "int8"], "weights are not in codes"),
+        ({"activation_type": "QUInt16"}, ["f32"] * 3, "not in codes of 8 bits"),
+        ({"weight_type": "QInt16"}, ["f32"] * 3, "whole numbers from -128 to 127"),
+    ],
+)
+def test_layers_that_ours_cannot_hold_are_read_as_floats(options, layers, says, tmp_path, caplog):
+    rows = rows_of_numbers()
+    rk = shortlist.Ranker.train(NUMBERS, rows, threads=1)
+    model, expected = by_onnxruntime(rk, rows, tmp_path, **CODED, **{"activation_type": "QUInt8", **options})
+    caplog.clear()
+    again = shortlist.onnx.load(model, NUMBERS, rows)
+    assert [layer.precision for layer in again.layers] == layers
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warned) == layers.count("f32") and all(says in message for message in warned)
+    assert np.abs(again.predict(rows) - expected).max() < 0.02
+
+
+def test_an_activation_behind_the_last_layer_is_refused():
+    model = edited(by_names, lambda made: relu_at_the_end(made))
+    with pytest.raises(ValueError, match="relu behind its deep part's last layer"):
+        shortlist.onnx.load(model, FOREIGN, foreign_data())
+
+
+def relu_at_the_end(made):
+    """A ReLU on the deep part's output, in front of the sum."""
+    at = next(i for i, node in enumerate(made.nodes) if node.output[0] == "A2")
+    made.nodes[at].output[0] = "A3"
+    made.nodes.insert(at + 1, helper.make_node("Relu", ["A3"], ["A2"], name="the_node"))
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_layers_in_bf16_cast_their_inputs(activation, data):
+    rk = shortlist.Ranker.train(spec(deep={"hidden": [16, 8], "activation": activation}), data, threads=1)
+    made, _ = rk.quantize(data, max_drop=1, mode="bf16", trials=1)
+    assert [layer.precision for layer in made.layers[:2]] == ["bf16"] * 2
+    model = shortlist.onnx.export(made)
+    onnx.checker.check_model(model, full_check=True)
+    scores, expected = run(model, shortlist.onnx.inputs(made, data)), made.predict(data)
+    # A tie of bf16 that is rounded the other way is a step of 1/256 of one input.
+    assert np.median(np.abs(scores - expected)) < 1e-6
+    assert np.abs(scores - expected).max() < 2e-3
+    assert np.abs(rk.predict(data) - expected).max() > 1e-5
+    again = shortlist.onnx.load(model)
+    assert again.layers == made.layers and again.to_bytes() == made.to_bytes()
+
+
+def test_codes_stand_in_for_a_relu(data):
+    """ONNX Runtime's quantiser leaves a Relu out where the codes behind it have no zero but the lowest."""
+    numbers = spec(features=[{"name": "age", "type": "numeric"}], deep={"hidden": [4, 3]}, wide=None)
     rk = shortlist.Ranker.train(numbers, data, threads=1)
     made, _ = rk.quantize(data, max_drop=1, mode="static", trials=1)
     model = shortlist.onnx.export(made)
     del model.metadata_props[:]
+    passed = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Relu"}
+    assert len(passed) == 2
+    for node in [node for node in model.graph.node if node.op_type == "Relu"]:
+        model.graph.node.remove(node)
+    for node in model.graph.node:
+        node.input[:] = [passed.get(name, name) for name in node.input]
     again = shortlist.onnx.load(model, numbers, data)
     for name, array in made.tensors().items():
         if name.endswith(".weight"):
             np.testing.assert_allclose(again.tensors()[name], array, rtol=1e-6)
+    # Codes that keep what is below 0 stand for none.
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.UINT8:
+            tensor.CopyFrom(numpy_helper.from_array(np.uint8(7), tensor.name))
+    with pytest.raises(ValueError, match="activations are none"):
+        shortlist.onnx.load(model, numbers, data)
 
 
 def test_layers_ranged_by_rows_are_exported_as_floats(data):
@@ -423,6 +604,24 @@ def test_a_model_of_pytorchs_exporter():
         torch.onnx.export(net, (cats, nums), file, dynamo=False, dynamic_axes=free, **names)
     rk = shortlist.onnx.load(onnx.load_model_from_string(file.getvalue()), FOREIGN, d)
     np.testing.assert_allclose(rk.predict(d), expected, atol=1e-5)
+
+
+def test_a_spec_may_leave_its_parts_away():
+    plain = {"label": {"column": "y"}, "features": [{"name": "x", "type": "numeric"}, {"name": "c", "type": "categorical"}]}
+    rows = {"x": np.arange(40.0), "c": ["a", "b"] * 20, "y": [0, 1] * 20}
+    rk = shortlist.Ranker.create(plain, rows)
+    scores = run(shortlist.onnx.export(rk), shortlist.onnx.inputs(rk, rows))
+    np.testing.assert_allclose(scores, rk.predict(rows), atol=1e-6)
+
+
+def test_a_file_of_another_kind_is_named(tmp_path):
+    for name in ("rows.csv", "spec.json", "model.onnx"):
+        path = tmp_path / name
+        path.write_bytes(b"age,label\n1,2\n")
+        with pytest.raises(ValueError, match=f"{name}: not an ONNX model"):
+            shortlist.onnx.load(path)
+    with pytest.raises(FileNotFoundError, match="none.onnx"):
+        shortlist.onnx.load(tmp_path / "none.onnx")
 
 
 def test_what_is_missing_is_named():

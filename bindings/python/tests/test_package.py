@@ -106,15 +106,20 @@ def test_types_ship():
     assert (folder / "py.typed").exists() and (folder / "_core.pyi").exists()
 
 
-def mypy(tmp_path, text):
+def mypy(tmp_path, text, *what):
     pytest.importorskip("mypy")
     (tmp_path / "usage.py").write_text(text)
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "usage.py"]
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), *(what or ["usage.py"])]
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
 
 def test_a_typed_program_passes_strict_checking(tmp_path):
     done = mypy(tmp_path, USAGE)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_package_passes_strict_checking(tmp_path):
+    done = mypy(tmp_path, "", "-p", "shortlist")
     assert done.returncode == 0, done.stdout
 
 

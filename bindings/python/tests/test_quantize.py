@@ -51,6 +51,18 @@ def test_the_fastest_within_the_bound(ranker, rows):
     assert np.abs(made.predict(rows) - ranker.predict(rows)).mean() < 0.02
 
 
+@pytest.mark.parametrize("name, error", [(3, TypeError), (b"user", TypeError), ("\ud800", ValueError),
+                                         ("us\0er", ValueError)])
+def test_names_are_texts(ranker, rows, name, error):
+    """What is no text raises TypeError, and a text that no column can have raises ValueError."""
+    with pytest.raises(error):
+        ranker.quantize(rows, metric="ndcg", group=name, max_drop=0.5, trials=1)
+    with pytest.raises(error):
+        ranker.evaluate(rows, group=name)
+    with pytest.raises(error):
+        ranker.quantize(rows, keep=[name], max_drop=0.5, trials=1)
+
+
 def test_files_and_pickles(ranker, rows, tmp_path):
     made, _ = ranker.quantize(rows, max_drop=0.5, trials=1)
     made.save(tmp_path / "m.slr")
@@ -68,10 +80,28 @@ def test_strategies_and_kept_layers(ranker, rows, strategy):
     assert all(trial.precisions[1] == "f32" for trial in report.trials)
 
 
+def test_the_bayesian_strategy_is_seeded(ranker, rows):
+    found = [ranker.quantize(rows, strategy="bayesian", max_drop=1e-6, trials=8, seed=seed)[1] for seed in (1, 1, 2)]
+    assert 1 <= len(found[0].trials) <= 8
+    assert found[0].trials == found[1].trials
+    assert all(report.within == (report.drop <= 1e-6) and not report.proved for report in found)
+
+
 def test_dynamic_and_groups(ranker, rows):
     made, report = ranker.quantize(rows, mode="dynamic", metric="ndcg", group="user", k=5, max_drop=0.5, relative=True)
     assert report.within
-    assert all(layer.precision != "int8" for layer in made.layers)
+    assert all(layer.precision in ("f32", "int8-dynamic") for layer in made.layers)
+
+
+def test_bf16(ranker, rows):
+    made, report = ranker.quantize(rows, mode="bf16", max_drop=0.001)
+    assert report.within and report.proved and 0.5 < report.cost < 0.65
+    assert [layer.precision for layer in made.layers] == ["bf16"] * 3
+    assert all(layer.weight_scales is None for layer in made.layers)
+    assert made.layers[1].bytes == 24 * 16 * 2 + 16 * 4
+    assert np.abs(made.predict(rows) - ranker.predict(rows)).max() < 0.02
+    again = pickle.loads(pickle.dumps(made))
+    assert again.layers == made.layers and (again.predict(rows) == made.predict(rows)).all()
 
 
 def test_tables_in_codes(ranker, rows):
@@ -94,9 +124,47 @@ def test_what_is_refused(ranker, rows):
         ranker.quantize(rows, keep=["dense.3"])
     with pytest.raises(TypeError, match="keep"):
         ranker.quantize(rows, keep="dense.0")
-    for wrong in ({"metric": "ndcg"}, {"mode": "qat"}, {"strategy": "random"}, {"calibration": "kl"},
-                  {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}):
+    for wrong in ({"metric": "ndcg"}, {"mode": "trained"}, {"strategy": "random"}, {"calibration": "kl"},
+                  {"max_drop": -1}, {"quantile": 1.0}, {"rows": 0}, {"ranges": "known", "mode": "qat"}, {"epochs": 3},
+                  {"soft": 0}, {"mode": "qat", "strategy": "basic"}, {"mode": "qat", "symmetric": True}):
         with pytest.raises(ValueError):
             ranker.quantize(rows, **wrong)
     with pytest.raises(KeyError):
         ranker.quantize(rows, metric="ndcg", group="nothing")
+
+
+def test_layers_train_in_int8(rows, tmp_path):
+    held_out = clicks(seed=2)
+    exact = shortlist.Ranker.train(SPEC, rows, epochs=3, seed=1)
+    assert exact.report.layers == "f32" and exact.report.ranges is None
+    for ranges in ("observed", "learned"):
+        made = shortlist.Ranker.train(SPEC, rows, held_out, epochs=3, seed=1, layers="int8", ranges=ranges,
+                                      keep=["dense.1"])
+        assert (made.report.layers, made.report.ranges) == ("int8", ranges)
+        assert [layer.precision for layer in made.layers] == ["int8", "f32", "int8"]
+        assert made.evaluate(held_out).auc == pytest.approx(made.report.valid_auc, abs=1e-5)
+        assert made.report.valid_auc > exact.evaluate(held_out).auc - 0.01
+    made.save(tmp_path / "m.slr")
+    assert (shortlist.Ranker.open(tmp_path / "m.slr").predict(rows) == made.predict(rows)).all()
+    with pytest.raises(ValueError, match="ranges are of layers"):
+        shortlist.Ranker.train(SPEC, rows, ranges="learned")
+    with pytest.raises(ValueError, match="layers"):
+        shortlist.Ranker.train(SPEC, rows, layers="int4")
+    with pytest.raises(KeyError, match="dense.7"):
+        shortlist.Ranker.train(SPEC, rows, layers="int8", keep=["dense.7"])
+
+
+@pytest.mark.parametrize("ranges", ["observed", "learned"])
+def test_quantised_by_training(rows, ranges):
+    held_out, told = clicks(seed=2), []
+    exact = shortlist.Ranker.train(SPEC, rows, epochs=3, seed=1)
+    made, report = exact.quantize(rows, held_out, mode="qat", ranges=ranges, epochs=1, max_drop=0.01,
+                                  progress=lambda done, total: told.append((done, total)))
+    assert report.within and report.rows == N and report.cost < 0.6 and len(report.trials) == 1
+    assert report.base_value == pytest.approx(exact.evaluate(held_out).auc, abs=1e-9)
+    assert report.value == pytest.approx(made.evaluate(held_out).auc, abs=1e-9)
+    assert report.trials[0].calibrations == (None, None, None)
+    assert all(layer.precision == "int8" for layer in made.layers)
+    assert told[-1][0] == told[-1][1] > 0
+    with pytest.raises(ValueError, match="quantised"):
+        made.quantize(rows, mode="qat")

@@ -428,7 +428,8 @@ def test_python_runs_while_a_ranker_works(counter, data, tmp_path):
     scores = np.empty((10_000, 1), np.float32)
     core, text, name = rk._core, rk.spec_text, os.fsencode(tmp_path / "m.slr")
     options = {"threads": 1, "epochs": 1, "seed": 1, "checkpoint": None, "checkpoint_steps": 0, "resume": False,
-               "init": None, "teacher": None, "temperature": 2.0, "soft": 0.7, "rate_scale": 1.0, "precision": 0, "loss_scale": 0.0}
+               "init": None, "teacher": None, "temperature": 2.0, "soft": 0.7, "rate_scale": 1.0, "precision": 0, "loss_scale": 0.0,
+               "layers": 0, "ranges": 0, "keep": []}
     cuts = {"units": 0.5, "multiply_adds": 0.0, "weights": 0.0, "weights_end": 0.5, "criterion": 0, "per_layer": False,
             "multiple": 1, "rows": 0}
     calls = {

@@ -1,9 +1,22 @@
 #include "errors.hpp"
 
+#include <cstring>
+
 Outcome::Outcome(sl_status code) : status(code), message(code == SL_OK ? "" : sl_last_error()) {}
 
 void check(const Outcome &outcome) {
     if (outcome.status != SL_OK) raise(outcome.status, outcome.message);
+}
+
+const char *text_of(nb::handle value, const char *name) {
+    if (value.is_none()) return nullptr;
+    if (!PyUnicode_Check(value.ptr())) throw nb::type_error((std::string(name) + " must be a text").c_str());
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+    if (!text) throw nb::python_error();
+    if (std::strlen(text) != static_cast<size_t>(size))
+        throw nb::value_error((std::string(name) + " holds a NUL character").c_str());
+    return text;
 }
 
 void raise(sl_status status, const std::string &message) {

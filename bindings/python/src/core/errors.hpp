@@ -21,5 +21,9 @@ struct Outcome {
 // Raises the outcome's exception; returns if it is SL_OK. Needs the GIL.
 void check(const Outcome &outcome);
 
+// The characters of a str, which has to outlive them; null for None. Raises TypeError for another type, and ValueError
+// for what is no C string.
+const char *text_of(nb::handle value, const char *name);
+
 // Raises the exception of a status with a message of this module's own. Needs the GIL.
 [[noreturn]] void raise(sl_status status, const std::string &message);

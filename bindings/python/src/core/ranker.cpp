@@ -8,7 +8,6 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 namespace {
 
@@ -42,6 +41,24 @@ struct Trials {
         auto *trials = static_cast<Trials *>(self);
         trials->progress.guarded([&] { trials->found.append(dict_of(*trial)); });
     }
+};
+
+// Names of layers that stay floats, in a list of Python's.
+class Kept {
+  public:
+    // The list has to outlive it.
+    explicit Kept(nb::handle list) {
+        for (nb::handle name : nb::cast<nb::list>(list))
+            pointers_.push_back(text_of(name, "a layer's name in keep"));
+    }
+
+    template <class Params> void attach(Params &params) const {
+        params.keep = pointers_.data();
+        params.keep_count = pointers_.size();
+    }
+
+  private:
+    std::vector<const char *> pointers_;
 };
 
 struct FreeRanker {
@@ -90,6 +107,8 @@ static sl_train_params train_params(nb::dict options) {
     params.temperature = nb::cast<double>(options["temperature"]);
     params.soft = nb::cast<double>(options["soft"]);
     params.rate_scale = nb::cast<double>(options["rate_scale"]);
+    params.layers = static_cast<sl_train_layers>(nb::cast<int>(options["layers"]));
+    params.ranges = static_cast<sl_train_ranges>(nb::cast<int>(options["ranges"]));
     return params;
 }
 
@@ -143,7 +162,9 @@ nb::tuple Ranker::train(nb::str spec, nb::handle rows, nb::handle valid, nb::dic
     Progress progress(function);
     Lookup find(lookup, progress);
     Epochs epochs(on_epoch, progress);
+    Kept kept(options["keep"]);
     sl_train_params params = train_params(options);
+    kept.attach(params);
     find.attach(params);
     epochs.attach(params);
     progress.attach(params);
@@ -327,7 +348,7 @@ nb::dict Ranker::evaluate(nb::handle rows, nb::handle group, size_t k, size_t th
     sl_evaluate_params params;
     sl_evaluate_params_init(&params);
     params.threads = batch_threads(threads);
-    params.group = group.is_none() ? nullptr : nb::borrow<nb::str>(group).c_str();
+    params.group = text_of(group, "group");
     params.ndcg_k = k;
     find.attach(params);
     progress.attach(params);
@@ -349,15 +370,11 @@ nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, n
     Progress progress(function);
     Lookup find(lookup, progress);
     Trials trials{nb::list(), progress};
-    std::vector<std::string> names = nb::cast<std::vector<std::string>>(options["keep"]);
-    std::vector<const char *> kept;
-    for (const std::string &name : names)
-        kept.push_back(name.c_str());
-    nb::object group = options["group"];
+    Kept kept(options["keep"]);
+    nb::object group = options["group"], training = options["training"];
     sl_quantize_params how;
     sl_quantize_params_init(&how);
-    how.keep = kept.data();
-    how.keep_count = kept.size();
+    kept.attach(how);
     how.calibration = static_cast<sl_calibration>(nb::cast<int>(options["calibration"]));
     how.quantile = nb::cast<double>(options["quantile"]);
     how.symmetric = nb::cast<bool>(options["symmetric"]);
@@ -372,17 +389,24 @@ nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, n
     params.max_drop = nb::cast<double>(options["max_drop"]);
     params.relative = nb::cast<bool>(options["relative"]);
     params.measure = static_cast<sl_measure>(nb::cast<int>(options["measure"]));
-    params.group = group.is_none() ? nullptr : nb::borrow<nb::str>(group).c_str();
+    params.group = text_of(group, "group");
     params.ndcg_k = nb::cast<size_t>(options["k"]);
     params.strategy = static_cast<sl_strategy>(nb::cast<int>(options["strategy"]));
     params.leave_static = nb::cast<bool>(options["leave_static"]);
     params.leave_dynamic = nb::cast<bool>(options["leave_dynamic"]);
+    params.leave_bf16 = nb::cast<bool>(options["leave_bf16"]);
     params.trials = nb::cast<size_t>(options["trials"]);
     params.timeout_s = nb::cast<double>(options["timeout"]);
     params.threads = batch_threads(nb::cast<size_t>(options["threads"]));
     params.trial = Trials::take;
     params.trial_ctx = &trials;
     progress.attach(params);
+    sl_train_params trained{};
+    if (!training.is_none()) {
+        trained = train_params(nb::borrow<nb::dict>(training));
+        progress.attach(trained);
+        params.training = &trained;
+    }
     sl_precision_search_report report{};
     report.struct_size = sizeof report;
     sl_ranker *made = nullptr;
@@ -481,6 +505,37 @@ Ranker *Ranker::with_tensors(nb::dict tensors) {
     return new Ranker(made);
 }
 
+Ranker *Ranker::with_layers(nb::list layers) {
+    std::vector<std::unique_ptr<Flat<int8_t>>> codes;
+    std::vector<std::unique_ptr<Flat<float>>> scales;
+    std::vector<sl_quantized_layer> given;
+    for (nb::handle item : layers) {
+        nb::tuple layer = nb::cast<nb::tuple>(item);
+        sl_quantized_layer to{};
+        to.precision = static_cast<sl_precision>(nb::cast<int>(layer[0]));
+        if (nb::len(layer) > 1) {
+            sl_layer_info info{};
+            info.struct_size = sizeof info;
+            ::check(Outcome(sl_ranker_get_layer(handle_, given.size(), &info)));
+            to.scale = nb::cast<float>(layer[1]);
+            to.zero = nb::cast<int>(layer[2]);
+            codes.push_back(std::make_unique<Flat<int8_t>>(layer[3], info.in * info.out));
+            scales.push_back(std::make_unique<Flat<float>>(layer[4], info.out));
+            to.codes = codes.back()->data();
+            to.weight_scales = scales.back()->data();
+        }
+        given.push_back(to);
+    }
+    sl_ranker *made = nullptr;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_ranker_with_layers(handle_, given.data(), given.size(), &made));
+    }
+    ::check(outcome);
+    return new Ranker(made);
+}
+
 void define_ranker(nb::module_ &m) {
     nb::class_<Ranker>(m, "Ranker")
         .def_static("train", &Ranker::train, nb::arg("spec"), nb::arg("rows"), nb::arg("valid").none(),
@@ -509,5 +564,6 @@ void define_ranker(nb::module_ &m) {
         .def("features", &Ranker::features)
         .def("embeddings", &Ranker::embeddings)
         .def_static("tensors", &Ranker::tensors, nb::arg("ranker"))
-        .def("with_tensors", &Ranker::with_tensors, nb::arg("tensors"));
+        .def("with_tensors", &Ranker::with_tensors, nb::arg("tensors"))
+        .def("with_layers", &Ranker::with_layers, nb::arg("layers"));
 }

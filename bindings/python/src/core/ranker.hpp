@@ -7,7 +7,8 @@
 class Ranker {
   public:
     // options: threads, epochs, seed, checkpoint (bytes or None), checkpoint_steps, resume, init and teacher (a Ranker
-    // or None), temperature, soft, rate_scale. Gives the model and the report of its training.
+    // or None), temperature, soft, rate_scale, layers and ranges (numbers), keep (names; of train alone). Gives the
+    // model and the report of its training.
     static nb::tuple train(nb::str spec, nb::handle rows, nb::handle valid, nb::dict options, nb::handle lookup,
                            nb::handle progress, nb::handle on_epoch);
     // cuts: the fields of sl_prune_params; options as above. Gives the smaller model and the report.
@@ -33,8 +34,8 @@ class Ranker {
                          nb::handle scores_out);
     nb::dict evaluate(nb::handle rows, nb::handle group, size_t k, size_t threads, nb::handle lookup,
                       nb::handle progress);
-    // options: those of shortlist.Ranker.quantize as the library's fields, keep a list of names. Gives the model, the
-    // report, and the trials.
+    // options: those of shortlist.Ranker.quantize as the library's fields, keep a list of names, training the options
+    // of train or None. Gives the model, the report, and the trials.
     nb::tuple quantize(nb::handle rows, nb::handle eval, nb::dict options, nb::handle lookup, nb::handle progress);
     nb::list layers();
     nb::dict info();
@@ -45,6 +46,8 @@ class Ranker {
     static nb::dict tensors(nb::handle self);
     // tensors: contiguous (rows, columns) float32 arrays by name.
     Ranker *with_tensors(nb::dict tensors);
+    // layers: for each, its precision's number, and of INT8 scale, zero, codes (in, out) and weight scales (out,).
+    Ranker *with_layers(nb::list layers);
 
     sl_ranker *handle() const {
         return handle_;

@@ -119,7 +119,7 @@ Recommender::Recommender(nb::handle index, nb::handle ranker, nb::handle items, 
     params.threads = batch_threads(threads);
     params.missing_score = missing_score;
     params.verify = verify;
-    params.group = group.is_none() ? nullptr : nb::borrow<nb::str>(group).c_str();
+    params.group = text_of(group, "group");
     sl_ranker *model = ranker_of(ranker);
     sl_items *table = items_of(items);
     in_use_ = items.is_none() ? nullptr : &nb::cast<Items &>(items);

@@ -45,6 +45,9 @@ nb::dict dict_of(const sl_train_report &report) {
     out["emulated"] = report.emulated != 0;
     out["loss_scale"] = report.precision == SL_TRAIN_FP16 ? nb::object(nb::float_(report.loss_scale)) : nb::none();
     out["skipped_steps"] = report.skipped_steps;
+    bool int8 = report.layers == SL_TRAIN_LAYERS_INT8;
+    out["layers"] = int8 ? "int8" : "f32";
+    out["ranges"] = !int8 ? nb::none() : nb::object(nb::str(report.ranges ? "learned" : "observed"));
     return out;
 }
 
@@ -155,7 +158,7 @@ nb::dict dict_of(const sl_ranker_info &info) {
     return out;
 }
 
-static const char *const precisions[] = {"f32", "int8", "int8-dynamic"};
+static const char *const precisions[] = {"f32", "int8", "int8-dynamic", "bf16"};
 static const char *const calibrations[] = {"minmax", "quantile", "entropy", "mse"};
 
 nb::dict dict_of(const sl_layer_info &layer) {
@@ -183,7 +186,7 @@ nb::dict dict_of(const sl_trial &trial) {
     nb::dict out;
     nb::list layers, ranges;
     for (size_t l = 0; l < trial.layers; l++) {
-        bool known = trial.precisions[l] == SL_PRECISION_INT8;
+        bool known = trial.precisions[l] == SL_PRECISION_INT8 && trial.calibrations;
         layers.append(precisions[trial.precisions[l]]);
         ranges.append(known ? nb::object(nb::str(calibrations[trial.calibrations[l]])) : nb::none());
     }
@@ -193,6 +196,7 @@ nb::dict dict_of(const sl_trial &trial) {
     out["drop"] = trial.drop;
     out["cost"] = trial.cost;
     out["within"] = trial.within != 0;
+    out["error"] = trial.error;
     return out;
 }
 

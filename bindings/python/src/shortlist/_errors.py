@@ -6,14 +6,14 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
     from ._index import CheckReport, StrPath
     from ._items import ItemsCheckReport
     from ._ranker import RankerCheckReport
 
-    Report = CheckReport | ItemsCheckReport | RankerCheckReport | None
+    Report = Union[CheckReport, ItemsCheckReport, RankerCheckReport, None]
 
 
 class Error(Exception):

@@ -21,7 +21,7 @@ from ._index import Index, StrPath
 from ._progress import Progress, shown
 
 _MEASURES = {"default": 0, "auc": 1, "logloss": 2, "ndcg": 3, "rmse": 4}
-_STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3}
+_STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3, "bayesian": 4}
 _TABLES = {"f32": 0, "i8": 1, "i4": 2}
 _CALIBRATIONS = {"minmax": 0, "quantile": 1, "entropy": 2, "mse": 3}
 
@@ -42,6 +42,19 @@ def _precision_number(precision: Precision | None) -> int:
     if precision not in _PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(_PRECISIONS)}, or None, not {precision!r}")
     return 1 + _PRECISIONS.index(precision)
+
+
+Ranges = Literal["observed", "learned"]
+"""How layers in INT8 that train get the ranges of their inputs and the scales of their weights."""
+
+_RANGES = {"observed": 0, "learned": 1}
+_LAYERS = {"f32": 0, "int8": 1}
+
+
+def _names(keep: Sequence[str]) -> list[str]:
+    if isinstance(keep, str):
+        raise TypeError("keep must be a list of layers' names, not one text")
+    return list(keep)
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,7 @@ class TrainReport:
     emulated: whether the products were of rounded numbers, in f32, because the machine lacks the instructions.
     loss_scale: under fp16, the scale at the end; else None.
     skipped_steps: under fp16, steps whose gradients overflowed, those before a resumption too.
+    layers, ranges: the dense layers' numbers, and how those of INT8 were ranged; None for "f32".
     """
 
     rows: int
@@ -94,6 +108,8 @@ class TrainReport:
     emulated: bool
     loss_scale: float | None
     skipped_steps: int
+    layers: Literal["f32", "int8"]
+    ranges: Ranges | None
 
 
 @dataclass(frozen=True)
@@ -242,20 +258,33 @@ class Layer:
 
     scale, zero: an input x has the code zero + x / scale, from 0 to 255; 0 where the precision is not "int8".
     low, high: what codes 0 and 255 stand for.
-    weight_scales: one an output; None in float32.
+    weight_scales: one an output; None in "f32" and "bf16".
     bytes: bytes in a file.
     """
 
     name: str
     inputs: int
     outputs: int
-    precision: Literal["f32", "int8", "int8-dynamic"]
+    precision: Literal["f32", "int8", "int8-dynamic", "bf16"]
     scale: float
     zero: int
     low: float
     high: float
     weight_scales: tuple[float, ...] | None
     bytes: int
+
+
+_LAYER_PRECISIONS = ("f32", "int8", "int8-dynamic", "bf16")
+
+
+class GivenLayer(NamedTuple):
+    """A dense layer in numbers that another tool found. codes: (in, out) int8, weight_scales: (out,), of "int8"."""
+
+    precision: Literal["f32", "int8", "bf16"]
+    scale: float = 0.0
+    zero: int = 0
+    codes: npt.NDArray[np.int8] | None = None
+    weight_scales: npt.NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -266,6 +295,7 @@ class Trial:
     value, drop: the metric, and how much worse than float32 it is.
     cost: modelled time of the dense layers over that of float32.
     within: whether the drop is within the bound.
+    error: root mean squared difference of the logits from those of float32; NaN for layers that were trained.
     """
 
     precisions: tuple[str, ...]
@@ -274,6 +304,7 @@ class Trial:
     drop: float
     cost: float
     within: bool
+    error: float
 
 
 @dataclass(frozen=True)
@@ -367,7 +398,12 @@ def _train_options(
     resume: bool,
     precision: Precision | None = None,
     loss_scale: float | None = None,
+    layers: str = "f32",
+    ranges: str | None = None,
+    keep: Sequence[str] = (),
 ) -> dict[str, Any]:
+    if layers != "int8" and ranges is not None:
+        raise ValueError('ranges are of layers="int8"')
     return {
         "threads": count("threads", threads),
         "epochs": 0 if epochs is None else count("epochs", epochs),
@@ -377,6 +413,9 @@ def _train_options(
         "resume": bool(resume),
         "precision": _precision_number(precision),
         "loss_scale": 0.0 if loss_scale is None else float(loss_scale),
+        "layers": choice("layers", layers, _LAYERS),
+        "ranges": choice("ranges", "observed" if ranges is None else ranges, _RANGES),
+        "keep": _names(keep),
     }
 
 
@@ -475,6 +514,9 @@ class Ranker:
         temperature: float = 2,
         soft: float = 0.7,
         rate_scale: float = 1,
+        layers: Literal["f32", "int8"] = "f32",
+        ranges: Ranges | None = None,
+        keep: Sequence[str] = (),
         lookup: Lookup | None = None,
         progress: Progress = False,
         on_epoch: Callable[[Epoch], object] | None = None,
@@ -493,12 +535,17 @@ class Ranker:
             faster than f32. None: f32, or the checkpoint's. The report tells what was taken.
         loss_scale: for fp16, a scale from 1 to 2**24 that never changes. None adapts it: 65536 at first, halved when
             gradients overflow (the step is skipped), doubled after 2,000 good steps.
-        init: model to begin with, with its weights and with its features as they were fitted. The spec has the same
-        label, features and layers; None is the model's own.
+        init: model to begin with: its weights and its fitted features. The spec has the same label, features and
+            layers. With init, spec None takes the model's own.
         teacher: model of the same loss and classes whose scores are learned too (arXiv 1503.02531).
-        temperature: divides the logits of both models in the soft loss.
+        temperature: divides the logits of both models in the soft loss; 0.001 to 1000.
         soft: share of the teacher's loss, 0 to 1. With 1, data needs no labels.
         rate_scale: multiplies the spec's rates.
+        layers: "int8" trains the dense layers as the INT8 layers that the model then has (arXiv 1712.05877). With init
+            they are in INT8 from the first step, else after a tenth of the steps.
+        ranges: of INT8 layers. "observed" (also None) is a moving average of each mini-batch's extremes. "learned"
+            trains them with the weights (arXiv 1902.08153).
+        keep: names of layers that stay float32, such as "dense.0".
         lookup: vectors for vector features whose column holds ids: a function of (feature, id), or an Index.
         progress: True shows a bar. A function is called with (done, total) rows and cancels by returning True.
         on_epoch: function called with every Epoch. An exception from the function ends the training.
@@ -513,7 +560,9 @@ class Ranker:
             text = init.spec_text
         else:
             raise TypeError("spec is None; give a spec, or a model to begin with as init")
-        options = _train_options(threads, epochs, seed, checkpoint, checkpoint_steps, resume, precision, loss_scale)
+        options = _train_options(
+            threads, epochs, seed, checkpoint, checkpoint_steps, resume, precision, loss_scale, layers, ranges, keep
+        )
         options |= _teaching(init, teacher, temperature, soft, rate_scale)
         rows = source(data, text)
         held_out = None if valid is None else source(valid, text)
@@ -557,14 +606,14 @@ class Ranker:
     ) -> Ranker:
         """Makes a smaller model of this one, and trains it on with the rows of data by this model's spec.
 
-        data: rows to measure units and to train with. None trains nothing, and units go by the criterion "norm".
+        data: rows to measure units and to train with. None trains nothing, and units then need criterion "norm".
         units: share of the hidden units to cut. The layers become narrower, and so faster.
         multiply_adds: in place of units: cuts units until at least this share of the layers' multiply-adds is gone.
         weights: share of the layers' weights to set to 0, the smallest first, while training (arXiv 1710.01878). They
-        stay 0. The layers are not faster by it.
+            stay 0. The layers are not faster by it.
         weights_end: share of the steps after which all of these are 0.
-        criterion: "taylor" cuts units without which the loss changes least, to first order (arXiv 1906.10771); "norm"
-        those with the smallest weights.
+        criterion: "taylor" cuts units without which the loss changes least, to first order (arXiv 1906.10771). "norm"
+            cuts those with the smallest weights.
         per_layer: cuts the same share of each layer, not the least important of all.
         multiple: widths are rounded up to multiples of it.
         rows: training rows that "taylor" looks at; 0: all.
@@ -683,8 +732,8 @@ class Ranker:
         metric: Literal["default", "auc", "logloss", "ndcg", "rmse"] = "default",
         group: str | None = None,
         k: int = 10,
-        mode: Literal["auto", "static", "dynamic"] = "auto",
-        strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse"] = "exhaustive",
+        mode: Literal["auto", "static", "dynamic", "bf16", "qat"] = "auto",
+        strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse", "bayesian"] = "exhaustive",
         calibration: Literal["minmax", "quantile", "entropy", "mse"] = "mse",
         quantile: float = 1e-4,
         symmetric: bool = False,
@@ -695,44 +744,67 @@ class Ranker:
         keep: Sequence[str] = (),
         trials: int = 0,
         timeout: float = 0.0,
+        epochs: int = 2,
+        rate_scale: float = 0.03,
+        soft: float = 0.5,
+        ranges: Ranges = "observed",
         threads: int = 0,
         lookup: Lookup | None = None,
         progress: Progress = False,
     ) -> Quantized:
-        """Finds the fastest INT8 layers within an accuracy bound (docs/internals/precision.md).
+        """Finds the fastest INT8 and bf16 layers within an accuracy bound (docs/internals/precision.md).
 
         data: rows to calibrate on, with the label's column.
-        eval: rows to measure on, which the model was not trained on; None: data.
-        max_drop: how much worse than this model the metric may be; relative: as a share of its value.
+        eval: rows to measure on. Give rows that the model was not trained on. None: data.
+        max_drop: how much worse than this model the metric may be. relative: max_drop is a share of this model's
+            value.
         metric: "default" is AUC, or logloss of several classes, or RMSE under squared loss. "ndcg", at k, needs group.
-        mode: ranges of inputs by calibration ("static"), by each row's own values ("dynamic"), or either a layer.
-        strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result. The
-        others begin with all layers in INT8 of the one calibration, and take layers back to float32.
-        calibration, quantile, symmetric: how ranges of inputs are found.
+        mode: precisions that a layer may have. "static" is INT8 with ranges of inputs by calibration. "dynamic" is
+            INT8 with each row's own range. "bf16" is bf16 alone. "auto" allows all of these. "qat" makes one choice:
+            it trains this model on with its layers in INT8, on data's labels, by its own spec.
+        strategy: "exhaustive" judges all choices, the fastest first, with every calibration, and proves its result.
+            "bayesian" judges the choice of the largest expected improvement, with every calibration, by the seed.
+            "accuracy-aware", "basic" and "mse" begin with all layers in INT8 of the one calibration, under "bf16" in
+            bf16. They take layers back to float32.
+        calibration: the range of inputs that "accuracy-aware", "basic" and "mse" take. "mse" also chooses scales of
+            weights by squared error, those of "dynamic" layers under every strategy.
+        quantile: the share of inputs that calibration by "quantile" leaves out. symmetric: ranges have 0 in their
+            middle.
         bias_correction: whether biases make up for the mean error of each output.
         tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits.
-        rows, seed: how many rows calibration draws, and which.
+        rows, seed: how many rows calibration draws, and which. Memory holds the inputs of all layers for these rows.
+            "qat" begins its ranges on 4,096 rows instead. The seed is also that of "bayesian" and of the training of
+            "qat", where 0 takes the spec's.
         keep: names of layers that stay float32, such as "dense.0".
-        trials, timeout: most trials, and most seconds; 0: any.
-        progress: a function is called with (done, 0) trials and cancels by returning True.
+        trials, timeout: most trials, and most seconds. 0 sets no limit, but "bayesian" ends after 100 trials. It takes
+            1,000 at most.
+        epochs, rate_scale, ranges: of "qat", as of ``train``.
+        soft: of "qat", the share of the loss that compares with this model's own scores. The labels have the rest.
+        progress: a function is called with (done, 0) trials, under "qat" with (done, total) rows. It cancels by
+            returning True.
 
         Where no choice is within the bound, the model of the least drop is returned, and ``report.within`` is False.
-        ValueError for rows that give no range or no metric, and for a model that is quantised already. KeyError for an
-        unknown layer or column.
+        ValueError for rows that give no range or no metric, for a model that is quantised already, and for arguments of
+        "qat" with another mode or the reverse. KeyError for an unknown layer or column.
         """
-        if isinstance(keep, str):
-            raise TypeError("keep must be a list of layers' names, not one text")
-        names = {"auto": (False, False), "static": (False, True), "dynamic": (True, False)}
-        if mode not in names:
-            raise ValueError(f"mode is {mode!r}; it must be one of {', '.join(names)}")
-        options = {
+        modes = ("static", "dynamic", "bf16")
+        if mode not in ("auto", "qat", *modes):
+            raise ValueError(f"mode is {mode!r}; it must be one of auto, {', '.join(modes)}, qat")
+        if mode != "qat" and (epochs, rate_scale, soft, ranges) != (2, 0.03, 0.5, "observed"):
+            raise ValueError("epochs, rate_scale, soft and ranges are of mode='qat'")
+        searched = (strategy, calibration, quantile, symmetric, bias_correction, trials, timeout)
+        if mode == "qat" and searched != ("exhaustive", "mse", 1e-4, False, True, 0, 0):
+            raise ValueError(
+                "mode='qat' trains one choice, and searches for none; leave out strategy, calibration, quantile, "
+                "symmetric, bias_correction, trials and timeout"
+            )
+        options: dict[str, Any] = {
             "max_drop": float(max_drop),
             "relative": bool(relative),
             "measure": choice("metric", metric, _MEASURES),
             "group": group,
             "k": count("k", k),
-            "leave_static": names[mode][0],
-            "leave_dynamic": names[mode][1],
+            **{f"leave_{name}": mode not in ("auto", "qat", name) for name in modes},
             "strategy": choice("strategy", strategy, _STRATEGIES),
             "calibration": choice("calibration", calibration, _CALIBRATIONS),
             "quantile": float(quantile),
@@ -741,14 +813,18 @@ class Ranker:
             "tables": choice("tables", tables, _TABLES),
             "rows": count("rows", rows),
             "seed": count("seed", seed, 2**64),
-            "keep": list(keep),
+            "keep": _names(keep),
             "trials": count("trials", trials),
             "timeout": float(timeout),
             "threads": count("threads", threads),
+            "training": None,
         }
+        if mode == "qat":
+            training = _train_options(threads, epochs, seed, None, 0, False, layers="int8", ranges=ranges)
+            options["training"] = training | _teaching(None, self if soft > 0 else None, 2, soft, rate_scale)
         given = source(data, self.spec_text, group=None if eval is not None else group)
         measured = None if eval is None else source(eval, self.spec_text, group=group)
-        with shown(progress, "judging", "trials") as tell:
+        with shown(progress, *(("training", "rows") if mode == "qat" else ("judging", "trials"))) as tell:
             core, report, judged = self._core.quantize(given, measured, options, _finder(lookup), tell)
         found = QuantizeReport(**report, trials=tuple(Trial(**trial) for trial in judged))
         return Quantized(Ranker._of(core), found)
@@ -852,12 +928,24 @@ class Ranker:
     def with_tensors(self, tensors: Mapping[str, npt.ArrayLike]) -> Ranker:
         """A model of the same features with the given weights, vectors as (n,) or (1, n); those not given are this
         one's. KeyError where it has no tensor of that name, ValueError for another shape or a number not finite.
-        An embedding in codes that is given becomes floats."""
+        An embedding in codes that is given becomes floats, and so does a layer in INT8 whose weight or bias is given."""
         given = {name: np.atleast_2d(np.ascontiguousarray(array, np.float32)) for name, array in tensors.items()}
         for name, array in given.items():
             if array.ndim != 2:
                 raise ValueError(f"tensor {name!r} has shape {array.shape}; it must be (rows, columns)")
         return Ranker._of(self._core.with_tensors(given))
+
+    def _with_layers(self, layers: Sequence[GivenLayer]) -> Ranker:
+        """This model of floats with its dense layers in the given numbers."""
+        given: list[tuple[Any, ...]] = []
+        for layer in layers:
+            number = _LAYER_PRECISIONS.index(layer.precision)
+            if layer.codes is None or layer.weight_scales is None:
+                given.append((number,))
+                continue
+            codes, scales = np.ascontiguousarray(layer.codes), np.ascontiguousarray(layer.weight_scales)
+            given.append((number, layer.scale, layer.zero, codes, scales))
+        return Ranker._of(self._core.with_layers(given))
 
     def __repr__(self) -> str:
         info = self._info

@@ -151,8 +151,16 @@ class _Writer:
             graph.add("DequantizeLinear", f"{name}.weight", *given, axis=1),
         )
 
+    def rounded(self, layer: int, value: str) -> tuple[str, str]:
+        """A layer's inputs rounded to bfloat16, and its weights, which are such numbers, as float32."""
+        name = f"dense.{layer}"
+        half = self.graph.add("Cast", f"{name}.rounded", value, to=TensorProto.BFLOAT16)
+        inputs = self.graph.add("Cast", f"{name}.inputs", half, to=TensorProto.FLOAT)
+        return inputs, self.tensor(f"{name}.weight")
+
     def activation(self, layer: int, value: str) -> str:
-        graph, kind, name = self.graph, self.spec["deep"].get("activation", "relu"), f"dense.{layer}.active"
+        kind = (self.spec.get("deep") or {}).get("activation", "relu")  # a spec may leave the key away
+        graph, name = self.graph, f"dense.{layer}.active"
         if kind == "none":
             return value
         if kind in ("relu", "tanh"):
@@ -172,6 +180,8 @@ class _Writer:
         for layer in range(self.info.layers):
             if self.layers[layer].precision == "int8":
                 value, weight = self.quantised(layer, value)
+            elif self.layers[layer].precision == "bf16":
+                value, weight = self.rounded(layer, value)
             else:
                 weight = self.tensor(f"dense.{layer}.weight")
             value = self.graph.add("Gemm", f"dense.{layer}", value, weight, self.tensor(f"dense.{layer}.bias"))
@@ -220,7 +230,8 @@ def export(ranker: Ranker, path: StrPath | None = None) -> Any:
 
     A layer in INT8 has QuantizeLinear and DequantizeLinear around its inputs, and its weights as codes: scores are those
     of Ranker.predict within a step of the codes. Layers in "int8-dynamic" are exported as floats, because ONNX ranges a
-    whole batch where Shortlist ranges a row. Embedding tables in codes are exported decoded.
+    whole batch where Shortlist ranges a row. A layer in "bf16" casts its inputs to bfloat16 and back; its weights are
+    float32. Embedding tables in codes are exported decoded.
 
     ``inputs`` makes the inputs of data. Vocabularies and statistics, which turn columns into these numbers, are no part
     of the graph. They are in the metadata, for ``load``.

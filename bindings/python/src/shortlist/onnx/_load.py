@@ -11,12 +11,33 @@ from onnx import numpy_helper
 
 from .._columns import Data, Spec
 from .._index import StrPath
-from .._ranker import Feature, Lookup, Ranker
+from .._ranker import Feature, GivenLayer, Lookup, Ranker
 from . import _meta
-from ._values import Array, Layers, Part, Ref, Total
-from ._walk import total_of
+from ._values import Array, Coding, Layers, Part, Ref, Total
+from ._walk import log, total_of
 
 _FINAL = {"logistic": "Sigmoid", "multiclass": "Softmax", "squared": None}
+
+
+_FLOATS = GivenLayer("f32")
+
+
+def _given(name: str, coding: Coding) -> GivenLayer:
+    """The layer in INT8 that a graph's codes say, exactly; else a layer of floats, and the log says why."""
+    found, codes = coding
+    if found is None and codes is None:
+        return _FLOATS
+    if found is None or codes is None:
+        why = "its inputs are not in codes of 8 bits" if codes is not None else "its weights are not in codes"
+    elif codes.scales.shape[0] != 1:
+        why = "its weights have a scale for each input"
+    elif codes.numbers.min(initial=0) < -128 or codes.numbers.max(initial=0) > 127:
+        why = "its weights are not whole numbers from -128 to 127 times a scale"
+    else:
+        scales = np.broadcast_to(codes.scales[0], (codes.numbers.shape[1],)).astype(np.float32)
+        return GivenLayer("int8", found.scale, found.zero, codes.numbers.astype(np.int8), scales)
+    log.warning("layer %s is read as floats: %s", name, why)
+    return _FLOATS
 
 
 class _Weights:
@@ -30,6 +51,7 @@ class _Weights:
         self.wide = np.zeros((self.info.wide_size, self.info.outputs), np.float32)
         self.wide_seen: set[str] = set()
         self.matrix: dict[bool, str] = {}
+        self.layers: list[GivenLayer] = []
         for feature in self.features:
             if feature.form == "bag":
                 raise ValueError(
@@ -93,7 +115,11 @@ class _Weights:
         kind = wanted.get("activation", "relu")
         if any(active != kind for active in deep.active):
             raise ValueError(f"the graph's activations are {', '.join(deep.active)}; the spec's is {kind}")
+        if len(deep.active) >= len(deep.layers):
+            raise ValueError(f"the graph has {deep.active[-1]} behind its deep part's last layer")
         weight, given = deep.layers[0][0], 0
+        codes = deep.codings[0].weights
+        numbers = np.zeros((info.deep_inputs, weight.shape[1]), np.int64)
         first = np.zeros((info.deep_inputs, weight.shape[1]), np.float32)
         filled = np.zeros(info.deep_inputs, np.bool_)
         for part in deep.parts:
@@ -108,6 +134,8 @@ class _Weights:
                     )
                 self.put(str(feature.tensor), self.rows(part, feature, deep.parts))
             first[at : at + width] += weight[given : given + width]
+            if codes is not None:
+                numbers[at : at + width] += codes.numbers[given : given + width]
             filled[at : at + width] = True
             given += width
         if given != len(weight):
@@ -117,6 +145,10 @@ class _Weights:
             raise ValueError(f"the graph's deep part lacks the spec's {', '.join(lacking) or 'indicator columns'}")
         for i, (matrix, bias) in enumerate([(first, deep.layers[0][1]), *deep.layers[1:]]):
             self.found[f"dense.{i}.weight"], self.found[f"dense.{i}.bias"] = matrix, bias
+        if codes is not None:
+            codes = codes._replace(numbers=numbers)
+        codings = (deep.codings[0]._replace(weights=codes), *deep.codings[1:])
+        self.layers = [_given(f"dense.{i}", coding) for i, coding in enumerate(codings)]
 
     def wide_rows(self, feature: Feature, first: int, rows: Array) -> None:
         if feature.wide_at is None:
@@ -161,8 +193,26 @@ class _Weights:
             self.found["wide"] = self.wide
 
 
-def _own(base: Ranker, graph: Any) -> dict[str, Array]:
-    """The weights of a graph of our own, by their names."""
+def _own_layers(base: Ranker, graph: Any, arrays: dict[str, Array]) -> list[GivenLayer]:
+    """The layers of a graph of our own, whose codes and casts have names."""
+    nodes = {node.name for node in graph.node}
+    layers = []
+    for i in range(base.info.layers):
+        name = f"dense.{i}"
+        if f"{name}.codes" in arrays:
+            scale, zero = (arrays[f"{name}.{part}"].item() for part in ("scale", "zero"))
+            layers.append(GivenLayer("int8", scale, zero, arrays[f"{name}.codes"], arrays[f"{name}.scales"]))
+        else:
+            layers.append(GivenLayer("bf16") if f"{name}.rounded" in nodes else _FLOATS)
+    return layers
+
+
+def _with_layers(ranker: Ranker, layers: list[GivenLayer]) -> Ranker:
+    return ranker if all(layer.precision == "f32" for layer in layers) else ranker._with_layers(layers)
+
+
+def _own(base: Ranker, graph: Any) -> Ranker:
+    """The ranker of a graph of our own, whose weights have names."""
     arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     for name in [name for name in arrays if name.endswith(".codes")]:
         layer = name.removesuffix(".codes")
@@ -181,7 +231,16 @@ def _own(base: Ranker, graph: Any) -> dict[str, Array]:
             wide[feature.wide_at : feature.wide_at + len(rows)] = rows
     for name in tensors:
         found[name] = wide if name == "wide" else arrays[name]
-    return found
+    return _with_layers(base.with_tensors(found), _own_layers(base, graph, arrays))
+
+
+def _read(path: str) -> Any:
+    try:
+        return onnx.load_model(path)
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path}: not an ONNX model; name a file that export or another maker wrote: {error}") from error
 
 
 def load(
@@ -198,8 +257,11 @@ def load(
     in Ranker.create. The graph of such a model is read as follows:
     - deep part: Gather of embeddings, Concat, Gemm or MatMul and Add, Relu, Tanh or Gelu;
     - wide part: Gather and ReduceSum, and a Gemm over numbers;
-    - layers in INT8: QuantizeLinear and DequantizeLinear. They are read as floats, with the weights that the codes stand
-      for; Ranker.quantize makes codes of them again;
+    - layers in INT8: QuantizeLinear and DequantizeLinear around the inputs, and DequantizeLinear behind the weights. They
+      become layers in INT8 with the graph's scales and zero points. Inputs may be of u8 or s8. Weights may be of either,
+      if with their zero point taken off they are from -128 to 127, with one scale or one an output. Other layers are
+      read as floats, with the weights that the codes stand for, and the logger "shortlist.onnx" warns of each. Codes
+      between layers whose zero is the lowest one stand for a Relu. Codes of other values are passed over;
     - end: the sum of the parts, and Sigmoid (logistic loss), Softmax (multiclass) or nothing (squared).
 
     An input's name tells the feature of its column, if the name is a feature's. Otherwise the column's number in a
@@ -209,9 +271,9 @@ def load(
     unseen values, which come first, are zeros. So a model may be trained elsewhere on data from Ranker.encode, and be
     brought here.
 
-    ValueError naming the node that is not understood, or the feature that does not fit.
+    ValueError naming the node that is not understood, the feature that does not fit, or a file that is no ONNX model.
     """
-    proto = onnx.load_model(os.fsdecode(model)) if isinstance(model, (str, bytes, os.PathLike)) else model
+    proto = _read(os.fsdecode(model)) if isinstance(model, (str, bytes, os.PathLike)) else model
     meta = {prop.key: prop.value for prop in proto.metadata_props}
     if spec is None:
         if _meta.MODEL not in meta:
@@ -219,7 +281,7 @@ def load(
                 "this model was not exported by Shortlist; give the spec of its features, and data to fit them"
             )
         base = _meta.restore(meta[_meta.MODEL])
-        return base.with_tensors(_own(base, proto.graph))
+        return _own(base, proto.graph)
     if data is None:
         raise ValueError("a spec needs data, which statistics and vocabularies are fitted to")
     base = Ranker.create(spec, data, lookup=lookup)
@@ -231,4 +293,4 @@ def load(
         )
     weights = _Weights(base)
     weights.add_total(total)
-    return base.with_tensors(weights.found)
+    return _with_layers(base.with_tensors(weights.found), weights.layers)

@@ -19,12 +19,32 @@ class Ref(NamedTuple):
     shift: int = 0
 
 
+class Codes(NamedTuple):
+    """Whole numbers that stand for an array: numbers * scales. numbers: with the zero point taken off, of the array's
+    shape; scales: of as many axes, each of the array's length or 1."""
+
+    numbers: Array
+    scales: Array
+
+    def turned(self) -> Codes:
+        return Codes(self.numbers.T, self.scales.T)
+
+
+class Range(NamedTuple):
+    """The codes of an activation, as bytes from 0 to 255: x has the code zero + x / scale."""
+
+    scale: float
+    zero: int
+
+
 @dataclass(frozen=True, eq=False)
 class Const:
-    """An array that does not depend on the inputs; name: of the initializer it came from."""
+    """An array that does not depend on the inputs; name: of the initializer it came from; codes: what it was
+    dequantised from."""
 
     array: Array
     name: str
+    codes: Codes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +85,22 @@ class Row:
     parts: tuple[Part, ...]
 
 
+class Coding(NamedTuple):
+    """The codes of a layer: of its inputs, and of its weights. None: it has none."""
+
+    range: Range | None
+    weights: Codes | None
+
+
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """(N, out): a row led through layers, (in, out) and (out,) each; an activation for each, but perhaps the last."""
+    """(N, out): a row led through layers, (in, out) and (out,) each; an activation for each, but perhaps the last.
+    codings: one a layer."""
 
     parts: tuple[Part, ...]
     layers: tuple[tuple[Array, Array], ...]
     active: tuple[str, ...] = ()
+    codings: tuple[Coding, ...] = ()
 
     def open(self) -> bool:
         return len(self.active) < len(self.layers)
@@ -87,4 +116,15 @@ class Total:
     final: str | None = None
 
 
-Value = Union[Const, Sizes, Columns, Looked, Row, Layers, Total]
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A value that went through QuantizeLinear. range: None for codes that are no bytes; cuts: whether no code stands
+    for a number below 0; node: its name."""
+
+    value: Union[Columns, Looked, Row, Layers, Total]
+    range: Range | None
+    cuts: bool
+    node: str
+
+
+Value = Union[Const, Sizes, Columns, Looked, Row, Layers, Total, Coded]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any, Callable, Sequence
 
@@ -9,12 +10,17 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from ._values import Array, Columns, Const, Layers, Looked, Part, Ref, Row, Sizes, Total, Value
+from ._values import Array, Coded, Codes, Coding, Columns, Const, Layers, Looked, Part, Range, Ref, Row, Sizes, Total, Value
+
+log = logging.getLogger("shortlist.onnx")
 
 
 class _Misfit(Exception):
     """The reason why a node is not understood."""
 
+
+# The lowest codes of the types that QuantizeLinear makes.
+_LOWEST = {"uint8": 0, "int8": -128, "uint16": 0, "int16": -32768}
 
 Node = Any
 Rule = Callable[["_Walk", Node, Sequence[Value]], Value]
@@ -100,9 +106,9 @@ class _Walk:
             (array,) = ReferenceEvaluator(node).run(None, {})
             return [Const(np.asarray(array), node.output[0])]
         if values and all(isinstance(value, Const) for value in values):
-            feeds = {name: value.array for name, value in zip(node.input, values)}  # type: ignore[union-attr]
-            made = ReferenceEvaluator(node).run(None, feeds)
-            return [Const(np.asarray(array), name) for name, array in zip(node.output, made)]
+            return _constants(node, values)  # type: ignore[arg-type]
+        if node.op_type not in _TAKES_CODES:
+            values = [_decoded(node, value) for value in values]
         if node.op_type == "Split":
             return _split(node, values)
         rule = _RULES.get(node.op_type)
@@ -115,6 +121,65 @@ class _Walk:
 
 def _same(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
     return values[0]
+
+
+def _constants(node: Node, values: Sequence[Const]) -> list[Value]:
+    """The value that a node makes of constants. Codes that weights were dequantised from are remembered."""
+    feeds = {name: value.array for name, value in zip(node.input, values)}
+    made = [np.asarray(array) for array in ReferenceEvaluator(node).run(None, feeds)]
+    codes = None
+    if node.op_type == "DequantizeLinear":
+        codes = _codes(made[0].ndim, int(_attributes(node).get("axis", 1)), *[value.array for value in values])
+    elif node.op_type == "Transpose" and values[0].codes and made[0].ndim == 2:
+        turns = list(_attributes(node).get("perm", [1, 0])) == [1, 0]
+        codes = values[0].codes.turned() if turns else values[0].codes
+    elif node.op_type == "Identity":
+        codes = values[0].codes
+    return [Const(array, name, codes) for name, array in zip(node.output, made)]
+
+
+def _codes(rank: int, axis: int, codes: Array, scale: Array, zero: Array | None = None) -> Codes | None:
+    if scale.ndim > 1 or rank < 1:
+        return None  # in blocks
+    shape = [1] * rank
+    shape[axis if scale.size > 1 else 0] = scale.size
+    zeros = np.zeros(1, np.int64) if zero is None else np.asarray(zero, np.int64)
+    zeros = zeros.reshape(shape) if zeros.size > 1 else zeros
+    return Codes(codes.astype(np.int64) - zeros, np.asarray(scale, np.float32).reshape(shape))
+
+
+def _decoded(node: Node, value: Value) -> Value:
+    """The value without its codes, which only layers in INT8 have a place for."""
+    if not isinstance(value, Coded):
+        return value
+    log.info("the codes of node %r lead to node %r (%s), which takes floats", value.node, node.name, node.op_type)
+    return value.value
+
+
+def _quantize(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
+    value = _decoded(node, values[0])
+    scale, zero = values[1], values[2] if len(values) > 2 else Const(np.zeros((), np.uint8), "")
+    if isinstance(value, (Const, Sizes, Coded)) or not isinstance(scale, Const) or not isinstance(zero, Const):
+        raise _Misfit("the scale and the zero point of an activation must be constants")
+    kind, one = str(zero.array.dtype), scale.array.size == 1 and zero.array.size == 1
+    found, cuts = None, bool(kind in _LOWEST and (zero.array == _LOWEST[kind]).all())
+    if one and kind in ("uint8", "int8") and not _attributes(node).get("output_dtype"):
+        found = Range(float(np.ravel(scale.array)[0]), int(np.ravel(zero.array)[0]) - _LOWEST[kind])
+    return Coded(value, found, cuts, node.name or node.output[0])
+
+
+def _dequantize(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
+    """Takes codes back by the numbers that made them: then inputs have gone through their codes, and nothing else."""
+    value, scale = values[0], values[1]
+    zero = values[2] if len(values) > 2 else Const(np.zeros((), np.uint8), "")
+    if not isinstance(value, Coded) or not isinstance(scale, Const) or not isinstance(zero, Const):
+        raise _Misfit("what it reads is not made by QuantizeLinear")
+    if value.range is None:
+        return value
+    same = scale.array.size == 1 and float(np.ravel(scale.array)[0]) == value.range.scale
+    if not same or int(np.ravel(zero.array)[0]) - _LOWEST.get(str(zero.array.dtype), 0) != value.range.zero:
+        raise _Misfit("its scale and zero point are not those of the codes that it reads")
+    return value
 
 
 def _gather(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
@@ -252,11 +317,16 @@ def _reduce_sum(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
     raise _Misfit("only rows of tables are summed, over the columns that chose them")
 
 
-def _through(value: Value, weight: Array, bias: Array) -> Layers:
+def _through(value: Value, weight: Array, bias: Array, codes: Codes | None) -> Layers:
+    found, kind = None, "none"
+    if isinstance(value, Coded):
+        # Codes without a place for what is below 0 stand for a ReLU, which quantisers leave out then.
+        found, kind, value = value.range, "relu" if value.cuts else "none", value.value
+    coding = Coding(found, codes)
     if isinstance(value, Layers):
-        active = (*value.active, "none") if value.open() else value.active
-        return Layers(value.parts, (*value.layers, (weight, bias)), active)
-    return Layers(_as_row(value).parts, ((weight, bias),))
+        active = (*value.active, kind) if value.open() else value.active
+        return Layers(value.parts, (*value.layers, (weight, bias)), active, (*value.codings, coding))
+    return Layers(_as_row(value).parts, ((weight, bias),), (), (coding,))
 
 
 def _layer(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
@@ -264,13 +334,15 @@ def _layer(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
     if len(values) < 2 or not isinstance(values[1], Const) or values[1].array.ndim != 2 or settings.get("transA"):
         raise _Misfit("a layer's weights must be a constant matrix on the right")
     weight = values[1].array.T if settings.get("transB") else values[1].array
+    codes = values[1].codes if settings.get("alpha", 1.0) == 1.0 else None
+    codes = codes.turned() if codes and settings.get("transB") else codes
     weight = np.asarray(weight * np.float32(settings.get("alpha", 1.0)), np.float32)
     bias: Array = np.zeros(weight.shape[1], np.float32)
     if len(values) > 2 and not isinstance(values[2], Sizes):
         if not isinstance(values[2], Const):
             raise _Misfit("a layer's bias must be a constant")
         bias = bias + np.ravel(values[2].array) * np.float32(settings.get("beta", 1.0))
-    return _through(values[0], weight, bias)
+    return _through(values[0], weight, bias, codes)
 
 
 def _activate(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
@@ -290,7 +362,9 @@ def _finish(walk: _Walk, node: Node, values: Sequence[Value]) -> Value:
 
 
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(("Identity", "Dropout", "Shape", "QuantizeLinear", "DequantizeLinear"), _same),
+    **dict.fromkeys(("Identity", "Dropout", "Shape"), _same),
+    "QuantizeLinear": _quantize,
+    "DequantizeLinear": _dequantize,
     **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape),
     **dict.fromkeys(("Add", "Sum"), _add),
     **dict.fromkeys(("Gemm", "MatMul"), _layer),
@@ -304,6 +378,10 @@ _RULES: dict[str, Rule] = {
 }
 
 
+# Nodes that what went through codes passes, or that keep the codes' numbers. Others take floats.
+_TAKES_CODES = {"QuantizeLinear", "DequantizeLinear", "Gemm", "MatMul", "Identity"}
+
+
 def total_of(graph: Any) -> Total:
     """The parts that the first output of a graph is made of. ValueError names a node that is not understood."""
     walk = _Walk(graph)
@@ -312,6 +390,6 @@ def total_of(graph: Any) -> Total:
     if value is None:
         raise ValueError(f"output {name!r} is made by no node")
     try:
-        return _as_total(value)
+        return _as_total(value.value if isinstance(value, Coded) else value)
     except _Misfit as misfit:
         raise ValueError(f"output {name!r} is not that of a wide & deep model: {misfit}") from None
