@@ -29,8 +29,8 @@ typedef struct search_state {
     sl_index *index;
     sl_index_stats stats;
     vectors *queries;
-    element type;     /* type in which the queries are read */
-    results *results; /* NULL: print the results */
+    element type;      /* type in which the queries are read */
+    results *results;  /* NULL: print the results */
     sl_filter *filter; /* NULL: none */
     double search_s;
     sl_search_stats counts;
