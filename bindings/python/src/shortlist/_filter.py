@@ -115,10 +115,8 @@ class Filter:
         if mask is not None and bits is not None:
             raise ValueError("mask and bits are both given; give one")
         words = _words("mask", mask, np.bool_) if bits is None else _words("bits", bits, np.uint8)
-        accept = allow if callable(allow) else None
-        self._core = _core.Filter(
-            index._core, *words, *_ids("allow", None if accept else allow), *_ids("exclude", exclude), accept
-        )
+        accept, ids = (allow, None) if callable(allow) else (None, allow)
+        self._core = _core.Filter(index._core, *words, *_ids("allow", ids), *_ids("exclude", exclude), accept)
 
     def refresh(self) -> None:
         """Brings the filter up to date with the index. A function is asked again about each id."""
