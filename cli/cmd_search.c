@@ -29,9 +29,9 @@ typedef struct search_state {
     sl_index *index;
     sl_index_stats stats;
     vectors *queries;
-    element type;     /* type in which the queries are read */
-    results *results; /* NULL: print the results */
-    id_filter filter;
+    element type;      /* type in which the queries are read */
+    results *results;  /* NULL: print the results */
+    sl_filter *filter; /* NULL: none */
     double search_s;
     sl_search_stats counts;
 } search_state;
@@ -81,6 +81,9 @@ static int search_block(search_state *state, const sl_search_params *params, siz
     state->counts.results += counts.results;
     state->counts.evaluations += counts.evaluations;
     state->counts.expansions += counts.expansions;
+    state->counts.exact += counts.exact;
+    state->counts.partitions += counts.partitions;
+    state->counts.walks += counts.walks;
     return take_found(state, first, count, ids, scores);
 }
 
@@ -127,6 +130,12 @@ static int print_result(const search_state *state, const sl_search_params *param
         if (state->options->recall.count) json_real(&json, "target", state->options->recall.values[0]);
         json_count(&json, "threads", thread_count(state->options->threads));
         json_count(&json, "results", state->counts.results);
+        if (state->filter) {
+            json_count(&json, "allowed", sl_filter_count(state->filter));
+            json_count(&json, "exact", state->counts.exact);
+            json_count(&json, "partitions", state->counts.partitions);
+            json_count(&json, "walks", state->counts.walks);
+        }
         json_real(&json, "search_s", state->search_s);
         json_real(&json, "qps", rate);
         json_real(&json, "evaluations", evaluations);
@@ -176,8 +185,8 @@ static int search(search_state *state) {
     sl_search_params params;
     sl_search_params_init(&params);
     int status = options->output ? results_check(options->output, options->scores, inputs) : EXIT_DONE;
-    if (status == EXIT_DONE && options->filter) status = id_filter_read(options->filter, &state->filter);
     if (status == EXIT_DONE) status = open_index(state->index_path, how, &state->index, &state->stats);
+    if (status == EXIT_DONE && options->filter) status = id_filter_read(options->filter, state->index, &state->filter);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX)
@@ -190,8 +199,7 @@ static int search(search_state *state) {
         status = results_create(options->output, options->scores, state->queries->n, options->k, &state->results);
     if (status != EXIT_DONE) return status;
     params.threads = options->threads;
-    params.accept = options->filter ? id_filter_accept : NULL;
-    params.accept_ctx = &state->filter;
+    params.filter = state->filter;
     status = search_blocks(state, &params);
     if (status != EXIT_DONE || !options->output) return status;
     status = results_commit(state->results);
@@ -215,7 +223,7 @@ static int run_search(const command *self, int argc, char **argv) {
     int status = search(&state);
     results_discard(state.results);
     vectors_close(state.queries);
-    free(state.filter.ids);
+    sl_filter_free(state.filter);
     sl_index_free(state.index);
     return status;
 }
@@ -231,8 +239,8 @@ static const option search_table[] = {
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(search_options, scores),
      "The neighbours' scores, in the same shape, NaN where a neighbour is missing; .fbin, .fvecs or .npy."},
     {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(search_options, filter),
-     "Find none but these ids: a .npy or .ibin file of one column of whole numbers. Ids that INDEX lacks do no harm. A "
-     "filter that few of the nearest pass may leave fewer than -k."},
+     "Find none but these ids: a .npy or .ibin file of one column of whole numbers. Ids that INDEX lacks do no harm. "
+     "Fewer than -k are found only where fewer are allowed."},
     {0, "ef", OPTION_COUNT, "N", 0, offsetof(search_options, ef),
      "Candidates kept while the graph is walked (default 64, or -k where that is more). More find more of the true "
      "neighbours in more time."},

@@ -28,13 +28,16 @@ int ids_check_distinct(const char *path, const uint64_t *ids, size_t n) {
     return status;
 }
 
-int id_filter_read(const char *path, id_filter *out) {
-    int status = vectors_read_ids(path, NULL, &out->count, &out->ids);
-    if (status == EXIT_DONE) qsort(out->ids, out->count, sizeof *out->ids, compare_ids);
+int id_filter_read(const char *path, sl_index *index, sl_filter **out) {
+    sl_filter_params params;
+    uint64_t *ids = NULL;
+    sl_filter_params_init(&params);
+    int status = vectors_read_ids(path, NULL, &params.allow_count, &ids);
+    params.allow = ids;
+    if (status == EXIT_DONE) {
+        sl_status made = sl_filter_create(index, &params, out);
+        if (made != SL_OK) status = report_status(path, made);
+    }
+    free(ids);
     return status;
-}
-
-int id_filter_accept(void *ctx, uint64_t id) {
-    const id_filter *filter = ctx;
-    return bsearch(&id, filter->ids, filter->count, sizeof id, compare_ids) != NULL;
 }

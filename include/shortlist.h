@@ -301,6 +301,57 @@ typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 /* From so many queries a thread on, a batch call with a recall uses sl_tuned.probes, else sl_tuned.probes_one. */
 #define SL_SCAN_LEAST 256u
 
+/* ---- Filters
+ *
+ * A filter is the set of vectors that searches may return. Ids are looked up once, when the filter is made or
+ * refreshed. A filter takes an eighth of a byte a vector. The index must outlive it. Deleted vectors are never allowed.
+ * Vectors that were added after the filter was made are allowed from the next refresh on.
+ *
+ * Threads: any number of searches may use a filter at once. sl_filter_refresh and sl_filter_free need it alone. */
+typedef struct sl_filter sl_filter;
+
+typedef struct sl_filter_params {
+    size_t struct_size;
+    /* An id is allowed where all that is given allows it. NULL allows all ids. */
+    const uint64_t *bits; /* (bits_count + 63) / 64 words; bit i % 64 of word i / 64 is that of id i; ids from
+                             bits_count on are not allowed */
+    size_t bits_count;
+    const uint64_t *allow; /* ids that are allowed; ids that the index lacks are passed over */
+    size_t allow_count;
+    const uint64_t *exclude; /* ids that are not allowed; likewise */
+    size_t exclude_count;
+    sl_accept_fn accept; /* returns nonzero for an id that is allowed; called once an id, on the calling thread, when
+                            the filter is made and at each refresh */
+    void *accept_ctx;
+    const sl_allocator *allocator;
+} sl_filter_params;
+SL_API void sl_filter_params_init_sized(sl_filter_params *params, size_t struct_size);
+#define sl_filter_params_init(params) sl_filter_params_init_sized((params), sizeof *(params))
+
+/* Makes a filter. The filter copies bits and lists. Errors: SL_EINVAL (a list or bitmap that is NULL and counts ids),
+ * SL_ENOMEM. */
+SL_API SL_MUST_USE sl_status sl_filter_create(sl_index *index, const sl_filter_params *params, sl_filter **out);
+/* Brings the filter up to date with the index: after an add, a save or a tuning, which may renumber vectors. On failure
+ * the filter stays as it was. Errors: SL_ENOMEM. */
+SL_API SL_MUST_USE sl_status sl_filter_refresh(sl_filter *filter);
+SL_API void sl_filter_free(sl_filter *filter);
+/* Counts the vectors that the filter allows now. */
+SL_API size_t sl_filter_count(const sl_filter *filter);
+
+/* How a search with a filter finds its candidates (docs/internals/filters.md).
+ *   AUTO        by the least cost: from the number allowed, and the share allowed near the query
+ *   EXACT       compares with all allowed vectors
+ *   PARTITIONS  compares with the allowed vectors of the nearest partitions, until few of the k best are likely missed
+ *   WALK        walks the graph, and leaves out what is not allowed
+ * PARTITIONS serves COSINE and L2, and indexes with partitions that hold three quarters of the vectors. Elsewhere EXACT
+ * takes its place. */
+typedef enum sl_filter_strategy {
+    SL_FILTER_AUTO = 0,
+    SL_FILTER_EXACT = 1,
+    SL_FILTER_PARTITIONS = 2,
+    SL_FILTER_WALK = 3
+} sl_filter_strategy;
+
 typedef struct sl_search_params {
     size_t struct_size;
     size_t ef;      /* candidates kept on layer 0, without deleted ones; 1 to SL_MAX_EF, default 64; raised to k */
@@ -331,15 +382,20 @@ typedef struct sl_search_params {
     /* Above 0: partitions come from this many nearest groups of some 16, or up to a quarter more. The same recall takes
      * more probes. 0, or no groups in the index: from all. */
     size_t groups;
+    /* Vectors that may be returned; NULL: all. Together with accept or accept_bits, all must agree. min(k, allowed)
+     * results are found, whatever the strategy. */
+    const sl_filter *filter;
+    sl_filter_strategy strategy; /* of searches with `filter`; default AUTO */
 } sl_search_params;
 
 SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_size);
 #define sl_search_params_init(params) sl_search_params_init_sized((params), sizeof *(params))
 
 typedef struct sl_search_stats {
-    size_t results;     /* written before the fill */
-    size_t evaluations; /* distances over codes, centroids included */
-    size_t expansions;  /* nodes whose links were read */
+    size_t results;                  /* written before the fill */
+    size_t evaluations;              /* distances over codes, centroids included */
+    size_t expansions;               /* nodes whose links were read */
+    size_t exact, partitions, walks; /* queries with a filter that ended with each strategy */
 } sl_search_stats;
 
 /* Scratch of searches, for any number of queries, one thread at a time. The index must outlive its searchers, which see

@@ -63,7 +63,7 @@ size_t sl_recall_room(size_t candidates, size_t ef) {
     sl_search_params_init(&search);
     search.ef = ef;
     search.accept = accept;
-    return sl_filter_room(&search, candidates);
+    return sl_accept_room(&search, candidates);
 }
 
 sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_request *request,

@@ -180,6 +180,7 @@ static void adopt(sl_order *order) {
     if (dead) sl_array_put(&index->graph, SL_ARRAY_DEAD, order->dead, 1);
     order->dead = dead;
     index->ordered = index->graph.n;
+    index->graph.numbering++;
 }
 
 void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {

@@ -14,6 +14,6 @@ sl_status sl_index_accepts(const sl_index *index, sl_dtype dtype);
 size_t sl_index_list_ids(const sl_index *index, uint64_t *ids, size_t room);
 
 /* The max_ef of a searcher for these parameters. A filter gets room for walks that have to look further. */
-size_t sl_filter_room(const sl_search_params *params, size_t k);
+size_t sl_accept_room(const sl_search_params *params, size_t k);
 
 #endif

@@ -5,8 +5,8 @@
 #include "hnsw/graph/vectors.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/place/replicas.h"
+#include "hnsw/search/accept.h"
 #include "hnsw/search/accessors.h"
-#include "hnsw/search/filter.h"
 #include "hnsw/search/partition_scan.h"
 #include "hnsw/search/searcher_pool.h"
 #include "hnsw/search/searcher_state.h"
@@ -113,7 +113,7 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     batch.searchers = several ? several : &alone;
     sl_status status = SL_OK;
     int scans = nq / batch.threads >= SL_SCAN_FEW && sl_scan_serves(graph, &mine);
-    size_t room = scans ? sl_rerank_count(graph, k, &mine) : sl_filter_room(&mine, k);
+    size_t room = scans ? sl_rerank_count(graph, k, &mine) : sl_accept_room(&mine, k);
     if (room > SL_MAX_EF) room = SL_MAX_EF;
     for (size_t t = 0; t < batch.threads && status == SL_OK; t++)
         status = sl_searcher_pool_take(index, room, &batch.searchers[t]);

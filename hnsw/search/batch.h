@@ -32,6 +32,9 @@ static inline void sl_search_stats_add(sl_search_stats *sum, const sl_search_sta
     sum->results += part->results;
     sum->evaluations += part->evaluations;
     sum->expansions += part->expansions;
+    sum->exact += part->exact;
+    sum->partitions += part->partitions;
+    sum->walks += part->walks;
 }
 
 #endif

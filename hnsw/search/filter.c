@@ -1,45 +1,253 @@
 #include "hnsw/search/filter.h"
 
-#include "hnsw/search/accessors.h"
+#include "base/params.h"
+#include "hnsw/graph/ids.h"
+#include "hnsw/graph/view.h"
 
-/* How much further than asked a search with a filter looks. Work stays bounded whatever the filter says. */
-enum { FURTHER = 8, LEAST = 1024 };
+#include <string.h>
 
-sl_status sl_filter_check(const sl_search_params *params) {
-    if (!params->accept_bits && params->accept_bits_count)
-        return sl_fail(SL_EINVAL, "accept_bits is NULL, accept_bits_count %zu; give the bitmap, or 0",
-                       params->accept_bits_count);
+/* Ids are looked up in a bitmap over ids where that takes at most so many bits a node, else in the map of ids. */
+enum { BITS_A_NODE = 32 };
+
+void sl_filter_params_init_sized(sl_filter_params *params, size_t struct_size) {
+    const sl_filter_params mine = {.struct_size = sizeof mine};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+static size_t words_of(size_t bits) {
+    return (bits + 63) / 64;
+}
+
+static int bit_at(const uint64_t *bits, uint64_t at) {
+    return bits[at / 64] >> (at % 64) & 1;
+}
+
+static void put(uint64_t *bits, uint64_t at, int value) {
+    uint64_t bit = (uint64_t)1 << (at % 64);
+    bits[at / 64] = value ? bits[at / 64] | bit : bits[at / 64] & ~bit;
+}
+
+/* Allocates zeros. */
+static sl_status make_bits(const sl_allocator *allocator, size_t bits, uint64_t **out) {
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, words_of(bits) * sizeof **out, &block));
+    memset(block, 0, words_of(bits) * sizeof **out);
+    *out = block;
     return SL_OK;
 }
 
-/* The bitmap is asked first: that costs less. */
-static int accepted(const sl_search_params *params, uint64_t id) {
-    if (params->accept_bits && (id >= params->accept_bits_count || !(params->accept_bits[id / 64] >> (id % 64) & 1)))
-        return 0;
-    return !params->accept || params->accept(params->accept_ctx, id) != 0;
+static void free_bits(const sl_allocator *allocator, uint64_t *bits, size_t count) {
+    sl_mem_free(allocator, bits, words_of(count) * sizeof *bits);
 }
 
-void sl_filter_pool(const sl_graph *graph, const sl_search_params *params, sl_pool *pool) {
-    size_t kept = 0;
-    for (size_t i = 0; i < pool->size; i++)
-        if (accepted(params, sl_id_of(graph, sl_pool_id(pool->keys[i])))) pool->keys[kept++] = pool->keys[i];
-    pool->size = kept;
+static void set_free(const sl_allocator *allocator, sl_filter_set *set) {
+    free_bits(allocator, set->bits, set->n);
+    sl_mem_free(allocator, set->by_partition, set->partitions * sizeof *set->by_partition);
+    *set = (sl_filter_set){0};
 }
 
-void sl_filter_undeleted(const sl_graph *graph, sl_pool *pool) {
-    size_t kept = 0;
-    for (size_t i = 0; i < pool->size; i++)
-        if (!sl_is_dead(graph, sl_pool_id(pool->keys[i]))) pool->keys[kept++] = pool->keys[i];
-    pool->size = kept;
+/* ---------------------------------------------------------------------------------------------------------------
+ * From ids to nodes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A set that is being made, over the graph as it is now. */
+typedef struct making {
+    sl_filter *filter;
+    const sl_graph *graph;
+    sl_filter_set set;
+} making;
+
+/* Keeps the nodes whose ids have a bit, or those whose ids have none. Ids from `count` on have none. */
+static void keep_by_bits(const making *m, const uint64_t *bits, uint64_t count, int having) {
+    for (size_t node = 0; node < m->set.n; node++) {
+        uint64_t id = sl_id_of(m->graph, (uint32_t)node);
+        if ((id < count && bit_at(bits, id)) != having) put(m->set.bits, node, 0);
+    }
 }
 
-int sl_filter_enough(size_t kept, size_t seen, size_t k, size_t wanted) {
-    return kept >= wanted || (kept >= k && kept >= seen - seen / 4);
+/* Looks the ids up one by one. The set has none of them where `having` is set. */
+static sl_status keep_by_map(const making *m, const uint64_t *ids, size_t count, int having) {
+    for (size_t i = 0; i < count; i++) {
+        uint32_t node;
+        sl_status status = sl_id_find(m->filter->index, ids[i], &node);
+        if (status == SL_OK && node < m->set.n) put(m->set.bits, node, having);
+        if (status != SL_OK && status != SL_ENOTFOUND) return status;
+    }
+    return SL_OK;
 }
 
-size_t sl_filter_room(const sl_search_params *params, size_t k) {
-    size_t ef = params->ef > k ? params->ef : k;
-    if (!sl_filter_given(params)) return ef;
-    size_t room = FURTHER * ef > LEAST ? FURTHER * ef : LEAST;
-    return room < SL_MAX_EF ? room : SL_MAX_EF;
+/* Keeps the nodes whose ids are listed, or those whose ids are not. */
+static sl_status keep_listed(const making *m, const uint64_t *ids, size_t count, int having) {
+    const sl_allocator *allocator = &m->filter->allocator;
+    uint64_t most = m->graph->next_id, *bits;
+    /* A pass over all nodes costs a few of the map's look-ups a hundred nodes. */
+    if (count < m->set.n / 16 || most / BITS_A_NODE > m->set.n) {
+        if (having) memset(m->set.bits, 0, words_of(m->set.n) * sizeof *m->set.bits);
+        return keep_by_map(m, ids, count, having);
+    }
+    SL_TRY(make_bits(allocator, (size_t)most, &bits));
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] < most) put(bits, ids[i], 1);
+    keep_by_bits(m, bits, most, having);
+    free_bits(allocator, bits, (size_t)most);
+    return SL_OK;
+}
+
+static void keep_accepted(const making *m) {
+    const sl_filter_params *source = &m->filter->source;
+    for (size_t node = 0; node < m->set.n; node++)
+        if (bit_at(m->set.bits, node) && !sl_is_dead(m->graph, node) &&
+            !source->accept(source->accept_ctx, sl_id_of(m->graph, (uint32_t)node)))
+            put(m->set.bits, node, 0);
+}
+
+static sl_status keep_allowed(const making *m) {
+    const sl_filter_params *source = &m->filter->source;
+    if (source->allow) SL_TRY(keep_listed(m, source->allow, source->allow_count, 1));
+    if (source->bits) keep_by_bits(m, source->bits, source->bits_count, 1);
+    if (source->exclude) SL_TRY(keep_listed(m, source->exclude, source->exclude_count, 0));
+    if (source->accept) keep_accepted(m);
+    return SL_OK;
+}
+
+static void count_bits(sl_filter_set *set, const sl_graph *graph) {
+    const sl_allowed all = {.bits = set->bits, .n = set->n};
+    set->count = sl_allowed_count(&all, (sl_range){0, set->n});
+    for (size_t p = 0; p < set->partitions; p++)
+        set->by_partition[p] = (uint32_t)sl_allowed_count(&all, sl_partition_nodes(&graph->partitions, p, set->n));
+}
+
+static sl_status set_make(sl_filter *filter, const sl_graph *graph, sl_filter_set *out) {
+    const sl_allocator *allocator = &filter->allocator;
+    making m = {.filter = filter, .graph = graph, .set = {.numbering = graph->numbering, .n = graph->n}};
+    void *block;
+    sl_status status;
+    SL_TRY_GOTO(make_bits(allocator, m.set.n, &m.set.bits), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, graph->partitions.count * sizeof(uint32_t), &block), fail);
+    m.set.by_partition = block;
+    m.set.partitions = graph->partitions.count;
+    memset(m.set.bits, 0xff, m.set.n / 64 * sizeof *m.set.bits);
+    if (m.set.n % 64) m.set.bits[m.set.n / 64] = ~(~(uint64_t)0 << (m.set.n % 64));
+    SL_TRY_GOTO(keep_allowed(&m), fail);
+    count_bits(&m.set, graph);
+    *out = m.set;
+    return SL_OK;
+fail:
+    set_free(allocator, &m.set);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The handle
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status check_given(const sl_filter_params *params) {
+    if (!params->bits && params->bits_count)
+        return sl_fail(SL_EINVAL, "bits is NULL, bits_count %zu; give the bitmap, or 0", params->bits_count);
+    if (!params->allow && params->allow_count)
+        return sl_fail(SL_EINVAL, "allow is NULL, allow_count %zu; give the ids, or 0", params->allow_count);
+    if (!params->exclude && params->exclude_count)
+        return sl_fail(SL_EINVAL, "exclude is NULL, exclude_count %zu; give the ids, or 0", params->exclude_count);
+    return SL_OK;
+}
+
+/* Puts a copy in place of what the caller gave. NULL stays NULL. */
+static sl_status own(const sl_allocator *allocator, const uint64_t **words, size_t count) {
+    const uint64_t *given = *words;
+    void *block;
+    *words = NULL;
+    if (!given) return SL_OK;
+    SL_TRY(sl_mem_alloc(allocator, (count ? count : 1) * sizeof *given, &block));
+    if (count) memcpy(block, given, count * sizeof *given);
+    *words = block;
+    return SL_OK;
+}
+
+static void disown(const sl_allocator *allocator, const uint64_t *words, size_t count) {
+    if (words) sl_mem_free(allocator, (void *)(uintptr_t)words, (count ? count : 1) * sizeof *words);
+}
+
+static sl_status own_source(sl_filter *filter, const sl_filter_params *given) {
+    const sl_allocator *allocator = &filter->allocator;
+    filter->source = *given;
+    filter->source.bits = filter->source.allow = filter->source.exclude = NULL;
+    const uint64_t *bits = given->bits, *allow = given->allow, *exclude = given->exclude;
+    SL_TRY(own(allocator, &bits, words_of(given->bits_count)));
+    filter->source.bits = bits;
+    SL_TRY(own(allocator, &allow, given->allow_count));
+    filter->source.allow = allow;
+    SL_TRY(own(allocator, &exclude, given->exclude_count));
+    filter->source.exclude = exclude;
+    return SL_OK;
+}
+
+sl_status sl_filter_refresh(sl_filter *filter) {
+    if (!filter) return sl_fail(SL_EINVAL, "filter is NULL");
+    sl_graph view;
+    sl_filter_set made;
+    SL_TRY(set_make(filter, sl_view_of(filter->index, &view), &made));
+    set_free(&filter->allocator, &filter->set);
+    filter->set = made;
+    return SL_OK;
+}
+
+sl_status sl_filter_create(sl_index *index, const sl_filter_params *params, sl_filter **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    sl_filter_params mine;
+    sl_filter_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_filter_params_init"));
+    SL_TRY(check_given(&mine));
+    sl_allocator allocator = mine.allocator ? sl_allocator_of(mine.allocator) : index->graph.allocator;
+    void *block;
+    SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_filter), &block));
+    sl_filter *filter = block;
+    *filter = (sl_filter){.allocator = allocator, .index = index};
+    sl_status status;
+    SL_TRY_GOTO(own_source(filter, &mine), fail);
+    SL_TRY_GOTO(sl_filter_refresh(filter), fail);
+    *out = filter;
+    return SL_OK;
+fail:
+    sl_filter_free(filter);
+    return status;
+}
+
+void sl_filter_free(sl_filter *filter) {
+    if (!filter) return;
+    sl_allocator allocator = filter->allocator;
+    const sl_filter_params *source = &filter->source;
+    disown(&allocator, source->bits, words_of(source->bits_count));
+    disown(&allocator, source->allow, source->allow_count);
+    disown(&allocator, source->exclude, source->exclude_count);
+    set_free(&allocator, &filter->set);
+    sl_mem_free(&allocator, filter, sizeof *filter);
+}
+
+size_t sl_filter_count(const sl_filter *filter) {
+    if (!filter) return 0;
+    sl_graph view;
+    const sl_allowed allowed = sl_filter_allowed(filter, sl_view_of(filter->index, &view));
+    return sl_allowed_count(&allowed, (sl_range){0, allowed.n});
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What searches ask
+ * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_filter_check(const sl_filter *filter, const sl_index *index, const sl_graph *graph) {
+    if (filter->index != index)
+        return sl_fail(SL_EINVAL, "the filter was made of another index handle; make one of this");
+    if (filter->set.numbering != graph->numbering)
+        return sl_fail(SL_EINVAL, "the index was renumbered after the filter was made; call sl_filter_refresh");
+    return SL_OK;
+}
+
+sl_allowed sl_filter_allowed(const sl_filter *filter, const sl_graph *graph) {
+    sl_allowed allowed = sl_allowed_all(graph);
+    allowed.bits = filter->set.bits;
+    if (filter->set.n < allowed.n) allowed.n = filter->set.n;
+    allowed.count = filter->set.count;
+    return allowed;
 }

@@ -1,33 +1,30 @@
-/* Ids that a search may return: what the caller's callback and bitmap say. They are asked about a walk's pool when the
- * walk has ended. The walk itself passes all nodes, since the nodes that may not be returned hold the graph together.
- */
+/* Filters as sets of nodes: what sl_filter_create makes. */
 #ifndef SL_HNSW_SEARCH_FILTER_H
 #define SL_HNSW_SEARCH_FILTER_H
 
-#include "hnsw/graph/index.h"
-#include "hnsw/search/pool.h"
+#include "hnsw/search/allowed.h"
 
-static inline int sl_filter_given(const sl_search_params *params) {
-    return params->accept != NULL || params->accept_bits != NULL;
-}
+/* The bits, and how many of them lie in each partition. */
+typedef struct sl_filter_set {
+    uint64_t numbering; /* sl_graph.numbering that the nodes' numbers are of */
+    uint64_t *bits;     /* a bit a node, n of them */
+    size_t n, count;
+    uint32_t *by_partition; /* set bits of each partition */
+    size_t partitions;
+} sl_filter_set;
 
-/* Tells whether a walk may end by sl_search_params.stop. The stop relies on the distance of the k-th best. With a
- * filter that distance is not known. With more than a few deleted nodes it mostly is not known either: see sl_widen. */
-static inline int sl_filter_stops(const sl_graph *graph, const sl_search_params *params) {
-    return !sl_filter_given(params) && graph->dead_count <= graph->n / 64;
-}
+struct sl_filter {
+    sl_allocator allocator;
+    sl_index *index;
+    sl_filter_params source; /* its lists and bits are the filter's own */
+    sl_filter_set set;
+};
 
-/* Returns SL_EINVAL for a bitmap that is NULL and counts ids. */
-sl_status sl_filter_check(const sl_search_params *params);
+/* Tells whether a search of the graph may use the filter. Errors: SL_EINVAL (a filter of another index, or from before
+ * the nodes were renumbered). */
+sl_status sl_filter_check(const sl_filter *filter, const sl_index *index, const sl_graph *graph);
 
-/* Takes nodes whose ids are not accepted out of the pool; the others keep their order. */
-void sl_filter_pool(const sl_graph *graph, const sl_search_params *params, sl_pool *pool);
-
-/* Takes deleted nodes out of the pool; the others keep their order. */
-void sl_filter_undeleted(const sl_graph *graph, sl_pool *pool);
-
-/* Tells whether `kept` of a pool of `seen` give k results as good as a search without a filter gives. As many as such a
- * search would rank (`wanted`, at least k) do. So do k, where the filter took away a quarter at most. */
-int sl_filter_enough(size_t kept, size_t seen, size_t k, size_t wanted);
+/* The nodes that the filter allows in a search of the graph. */
+sl_allowed sl_filter_allowed(const sl_filter *filter, const sl_graph *graph);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/failure.h"
 #include "hnsw/place/dram_copy.h"
+#include "hnsw/search/accept.h"
 #include "hnsw/search/sweep_memory.h"
 #include "hnsw/search/walk.h"
 
@@ -18,7 +19,7 @@ int sl_scan_serves(const sl_graph *graph, const sl_search_params *params) {
     sl_codes codes = sl_codec_of_walks(graph)->codes;
     /* A scan reads more deleted nodes than others, where most are deleted. */
     return params->probes && graph->n && graph->partitions.count && graph->kernels->tile.scan &&
-           (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !params->accept && !params->accept_bits &&
+           (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !sl_accept_given(params) &&
            graph->dead_count <= graph->n / 2;
 }
 

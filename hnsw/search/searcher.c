@@ -5,7 +5,8 @@
 #include "distance/codec/vector_check.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/replicas.h"
-#include "hnsw/search/filter.h"
+#include "hnsw/search/accept.h"
+#include "hnsw/search/filtered.h"
 #include "hnsw/search/partition_probe.h"
 #include "hnsw/search/partition_scan.h"
 #include "hnsw/search/settings.h"
@@ -113,7 +114,9 @@ sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const
     if (params->ef == 0 || params->ef > SL_MAX_EF)
         return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
     if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
-    SL_TRY(sl_filter_check(params));
+    SL_TRY(sl_accept_check(params));
+    if ((unsigned)params->strategy > SL_FILTER_WALK)
+        return sl_fail(SL_EINVAL, "strategy %d is unknown", (int)params->strategy);
     return sl_codec_accepts(&graph->codec, dtype);
 }
 
@@ -146,6 +149,36 @@ static void look_anew(sl_searcher *searcher) {
     sl_view_follow(searcher->of, searcher->view);
 }
 
+static sl_status find_allowed(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                              const sl_search_params *params) {
+    const sl_graph *graph = searcher->graph;
+    sl_filtered filtered = {.walk = &searcher->walk,
+                            .params = params,
+                            .query = query,
+                            .dtype = dtype,
+                            .k = k,
+                            .ranked = sl_rerank_count(graph, k, params),
+                            .deepest = searcher->deepest};
+    SL_TRY(start_scratch(searcher));
+    filtered.start_scratch = searcher->start_scratch;
+    SL_TRY(sl_searcher_scratch(searcher, sl_nearest_scratch(graph, k), &filtered.scratch));
+    return sl_filtered_find(&filtered, &searcher->used);
+}
+
+static sl_status find_any(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                          const sl_search_params *params) {
+    const sl_graph *graph = searcher->graph;
+    sl_walk *walk = &searcher->walk;
+    int scans = sl_scan_serves(graph, params);
+    if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
+    /* A scan may find too little where much is deleted. */
+    if (scans && (walk->pool.size >= k || !graph->dead_count)) return SL_OK;
+    SL_TRY(start_scratch(searcher));
+    sl_range near = sl_start_near(walk, query, dtype, searcher->start_scratch);
+    sl_widen(walk, k, params, sl_rerank_count(graph, k, params), searcher->deepest, near);
+    return SL_OK;
+}
+
 /* Searches the index as it was looked at last. */
 static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                      const sl_search_params *params) {
@@ -157,16 +190,14 @@ static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, s
     take_copies(walk);
     walk->evaluations = walk->expansions = 0;
     walk->pool.size = 0;
+    searcher->used = SL_FILTER_AUTO;
+    if (params->filter) SL_TRY(sl_filter_check(params->filter, searcher->of, graph));
     if (graph->n) {
         sl_walk_ask(walk, query, dtype, SL_ASK_BOTH);
-        int scans = sl_scan_serves(graph, params);
-        if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
-        /* A scan may find too little where much is deleted. */
-        if (!scans || (walk->pool.size < k && graph->dead_count)) {
-            SL_TRY(start_scratch(searcher));
-            sl_range near = sl_start_near(walk, query, dtype, searcher->start_scratch);
-            sl_widen(walk, k, params, sl_rerank_count(graph, k, params), searcher->deepest, near);
-        }
+        if (params->filter)
+            SL_TRY(find_allowed(searcher, query, dtype, k, params));
+        else
+            SL_TRY(find_any(searcher, query, dtype, k, params));
     }
     sl_rank(searcher, query, k, params);
     return SL_OK;
@@ -207,6 +238,9 @@ size_t sl_searcher_results(const sl_searcher *searcher) {
 void sl_searcher_count(const sl_searcher *searcher, sl_search_stats *stats) {
     stats->evaluations += searcher->walk.evaluations;
     stats->expansions += searcher->walk.expansions;
+    stats->exact += searcher->used == SL_FILTER_EXACT;
+    stats->partitions += searcher->used == SL_FILTER_PARTITIONS;
+    stats->walks += searcher->used == SL_FILTER_WALK;
 }
 
 void sl_searcher_add_stats(const sl_searcher *searcher, sl_search_stats *stats) {

@@ -19,6 +19,7 @@ struct sl_searcher {
     size_t scratch_size;
     void *start_scratch; /* of sl_start_near; apart from `scratch`, since a batch that scans may walk too */
     size_t start_scratch_size;
+    sl_filter_strategy used; /* of the last search, if it had a filter; else AUTO */
 };
 
 /* rank.c: makes the pool's best the results. They are scored anew where the index has more of their vectors than the

@@ -2,7 +2,7 @@
 
 #include "base/params.h"
 #include "hnsw/graph/view.h"
-#include "hnsw/search/filter.h"
+#include "hnsw/search/accept.h"
 #include "hnsw/search/partition_scan.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ static sl_status find(const sl_graph *graph, size_t k, double recall, const sl_s
 /* Tells whether a search takes the record's stop: the stop relies on the distance of the k-th best, for this k and
  * among all nodes. */
 static int takes_stop(const sl_graph *graph, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
-    return record->stop > 0 && k == record->k && sl_filter_stops(graph, params);
+    return record->stop > 0 && k == record->k && sl_accept_stops(graph, params);
 }
 
 sl_status sl_settings_apply(const sl_graph *graph, size_t k, size_t queries, sl_search_params *params) {

@@ -2,8 +2,8 @@
 
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/search/accept.h"
 #include "hnsw/search/feed.h"
-#include "hnsw/search/filter.h"
 
 /* A search among nodes, some of which may be deleted. Its ef counts the others. */
 typedef struct sl_widening {
@@ -47,7 +47,7 @@ static void look(sl_widening *gathering, size_t ef, int all) {
     sl_walk_layer(walk, 0, gathering->start, depth);
     sl_pool_finish(&walk->pool, depth);
     gathering->whole = walk->pool.size < depth;
-    sl_filter_undeleted(graph, &walk->pool);
+    sl_pool_undeleted(graph, &walk->pool);
 }
 
 /* Makes a walk that may end early. The k-th best that counts must not be deleted, but the walk goes by the last that
@@ -65,7 +65,7 @@ static int stops_rightly(sl_widening *gathering, size_t ef) {
     walk->stop = 0;
     float near = sl_pool_near(pool);
     sl_pool_finish(pool, depth);
-    sl_filter_undeleted(graph, pool);
+    sl_pool_undeleted(graph, pool);
     for (size_t i = 0; i < pool->size; i++)
         noted += sl_pool_score(pool->keys[i]) >= near;
     return noted >= needed && pool->size >= gathering->k;
@@ -78,12 +78,12 @@ static void gather_undeleted(sl_widening *gathering, size_t ef) {
     const sl_graph *graph = gathering->walk->graph;
     sl_pool *pool = &gathering->walk->pool;
     const size_t wanted = gathering->wanted, deepest = gathering->deepest;
-    if (params->stop > 0 && sl_filter_stops(graph, params) && stops_rightly(gathering, ef)) return;
+    if (params->stop > 0 && sl_accept_stops(graph, params) && stops_rightly(gathering, ef)) return;
     for (int all = 0;;) {
         look(gathering, ef, all);
         size_t undeleted = pool->size;
-        if (sl_filter_given(params)) sl_filter_pool(graph, params, pool);
-        if (gathering->whole || sl_filter_enough(pool->size, ef, gathering->k, wanted)) return;
+        if (sl_accept_given(params)) sl_accept_pool(graph, params, pool);
+        if (gathering->whole || sl_accept_enough(pool->size, ef, gathering->k, wanted)) return;
         if (undeleted >= wanted && ef >= deepest) return;
         if (undeleted < wanted && depth_for(graph, ef) == SL_MAX_EF)
             all = 1;
@@ -102,18 +102,18 @@ static void gather_any(sl_widening *gathering, size_t ef) {
      * deleted than it did before. */
     if (ef > walk->depth && sl_walk_deepen(walk, ef) != SL_OK) ef = walk->depth;
     /* The walk does not know the k-th best of what a filter leaves. */
-    walk->stop = sl_filter_given(params) ? 0 : (float)params->stop;
+    walk->stop = sl_accept_given(params) ? 0 : (float)params->stop;
     walk->near = gathering->k;
     sl_walk_layer(walk, 0, gathering->start, ef);
-    if (!sl_filter_given(params)) {
+    if (!sl_accept_given(params)) {
         sl_pool_finish(&walk->pool, wanted);
         return;
     }
     for (;;) {
         sl_pool_finish(&walk->pool, ef);
         size_t seen = walk->pool.size;
-        sl_filter_pool(walk->graph, params, &walk->pool);
-        if (sl_filter_enough(walk->pool.size, seen, gathering->k, wanted)) return;
+        sl_accept_pool(walk->graph, params, &walk->pool);
+        if (sl_accept_enough(walk->pool.size, seen, gathering->k, wanted)) return;
         if (seen < ef || ef >= deepest) return;
         ef = ef < deepest / 2 ? 2 * ef : deepest;
         sl_walk_layer(walk, 0, gathering->start, ef);

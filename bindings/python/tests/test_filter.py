@@ -58,3 +58,65 @@ def test_the_core_checks_a_filters_length(ready, q):
     ):
         with pytest.raises(ValueError, match="length"):
             ready._core.search(q, f32, 3, 10, 0, 0.0, 0.0, 0, 0, 1, wrong, ids, scores)
+
+
+def test_a_filter_is_made_once(ready, x, q):
+    ids = allowed_ids(x)
+    mask = as_bits(ids, len(x))
+    truth, _ = shortlist.exact(x[ids], q, k=5, metric="cosine")
+    filters = [
+        shortlist.Filter(ready, ids),
+        shortlist.Filter(ready, ids.tolist()),
+        shortlist.Filter(ready, mask=mask),
+        shortlist.Filter(ready, bits=np.packbits(mask, bitorder="little")),
+        shortlist.Filter(ready, lambda number: number % 7 == 3),
+        shortlist.Filter(ready, exclude=np.flatnonzero(~mask)),
+        shortlist.Filter(ready, np.arange(len(x)), mask=mask, exclude=np.flatnonzero(~mask)),
+    ]
+    for made in filters:
+        assert len(made) == len(ids)
+        for threads in (1, 2):
+            found, scores = ready.search(q, k=5, ef=400, filter=made, threads=threads)
+            assert np.isin(found, ids).all() and np.isfinite(scores).all()
+            assert (found == ids[truth]).mean() > 0.95
+
+
+def test_bytes_are_ids_or_bits_as_they_are_named(ready):
+    assert len(shortlist.Filter(ready, np.array([0, 1, 3], np.uint8))) == 3
+    assert len(shortlist.Filter(ready, bits=np.array([0b1011], np.uint8))) == 3
+
+
+def test_a_filter_takes_in_what_was_added(x, q):
+    index = shortlist.Index(dim=x.shape[1])
+    index.add(x[:500])
+    made = shortlist.Filter(index, lambda number: number >= 400)
+    assert len(made) == 100
+    index.add(x[500:700])
+    assert len(made) == 100
+    made.refresh()
+    assert len(made) == 300
+    index.delete(np.arange(400, 450))
+    assert len(made) == 250
+    found, _ = index.search(q, k=5, filter=made)
+    assert (found >= 450).all()
+
+
+def test_filters_that_cannot_be_made(ready, x, q):
+    def fails(number):
+        raise RuntimeError(f"about {number}")
+
+    with pytest.raises(RuntimeError, match="about"):
+        shortlist.Filter(ready, fails)
+    for wrong in ({"mask": np.ones(3)}, {"bits": np.ones(3)}, {"mask": [True], "bits": np.zeros(1, np.uint8)}):
+        with pytest.raises(ValueError, match="mask|bits"):
+            shortlist.Filter(ready, **wrong)
+    with pytest.raises(ValueError, match="ids"):
+        shortlist.Filter(ready, [-1])
+    other = shortlist.Index(dim=x.shape[1])
+    other.add(x[:50])
+    with pytest.raises(ValueError, match="another index"):
+        other.search(q, filter=shortlist.Filter(ready, [1]))
+    made = shortlist.Filter(other, [1])
+    other.close()
+    with pytest.raises(ValueError, match="closed"):
+        made.refresh()

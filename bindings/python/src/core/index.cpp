@@ -1,6 +1,7 @@
 #include "index.hpp"
 
 #include "filter.hpp"
+#include "node_filter.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -123,7 +124,10 @@ void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t reran
     params.groups = groups;
     params.threads = threads;
     std::optional<Filter> accepted;
-    if (!filter.is_none()) accepted.emplace(nb::borrow<nb::dict>(filter));
+    if (nb::isinstance<NodeFilter>(filter))
+        params.filter = nb::cast<NodeFilter &>(filter).handle();
+    else if (!filter.is_none())
+        accepted.emplace(nb::borrow<nb::dict>(filter));
     if (accepted) accepted->attach(params);
     search_in({q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride()}, k, params, ids.data(), scores.data());
 }

@@ -18,7 +18,8 @@ class Index {
 
     void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
     void remove(nb::handle ids, size_t n);
-    // Fills ids_out and scores_out, (nq, k) each. filter: a dict as filter.hpp has it, or None.
+    // Fills ids_out and scores_out, (nq, k) each. filter: a Filter, a dict as filter.hpp has it, or
+    // None.
     // recall above 0: searches by the settings tuned for it, and ignores ef, rerank, stop, probes and groups.
     void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
                 size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,

@@ -23,6 +23,7 @@ from . import _core
 from ._arrays import NO_ID
 from ._errors import Error
 from ._exact import exact
+from ._filter import Filter
 from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open, snapshot
 from ._items import Items, ItemsCheckReport
 from ._ranker import (
@@ -54,6 +55,7 @@ __all__ = [
     "Epoch",
     "Error",
     "Feature",
+    "Filter",
     "Index",
     "IndexStats",
     "Items",

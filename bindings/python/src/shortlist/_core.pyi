@@ -81,7 +81,7 @@ class Index:
         probes: int,
         groups: int,
         threads: int,
-        filter: dict[str, Any] | None,
+        filter: dict[str, Any] | Filter | None,
         ids_out: object,
         scores_out: object,
     ) -> None: ...
@@ -123,6 +123,21 @@ class Index:
     def size(self) -> int: ...
     @property
     def closed(self) -> bool: ...
+
+class Filter:
+    def __init__(
+        self,
+        index: Index,
+        bits: object | None,
+        bits_count: int,
+        allow: object | None,
+        allow_count: int,
+        exclude: object | None,
+        exclude_count: int,
+        accept: Callable[[int], object] | None,
+    ) -> None: ...
+    def refresh(self) -> None: ...
+    def count(self) -> int: ...
 
 class Table:
     def __init__(self, rows: int, columns: list[tuple[Any, ...]]) -> None: ...

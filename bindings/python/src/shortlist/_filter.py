@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Callable, Union
 
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
 from ._arrays import Ids, id_array, unmasked
+
+if TYPE_CHECKING:
+    from ._index import Index
 
 Exclude = Union[npt.NDArray[Any], Sequence[npt.ArrayLike], tuple[npt.ArrayLike, npt.ArrayLike]]
 
@@ -58,3 +62,65 @@ def exclusions(exclude: Exclude | None, n: int, one: bool) -> tuple[npt.NDArray[
     start = np.zeros(n + 1, np.int64)
     np.cumsum([array.size for array in arrays], out=start[1:])
     return start, np.concatenate(arrays) if arrays else np.zeros(0, np.uint64)
+
+
+def _ids(what: str, given: npt.ArrayLike | None) -> tuple[Ids | None, int]:
+    if given is None:
+        return None, 0
+    array = np.asarray(unmasked(what, given))
+    ids = id_array(array).reshape(-1) if array.size else np.zeros(0, np.uint64)
+    return ids, ids.size
+
+
+def _words(what: str, bits: npt.ArrayLike | None, dtype: type[np.generic]) -> tuple[npt.NDArray[np.uint64] | None, int]:
+    """A boolean array, or packed bits, as words and a number of bits."""
+    if bits is None:
+        return None, 0
+    if np.asarray(bits).dtype != dtype:
+        raise ValueError(f"{what} is an array of {np.asarray(bits).dtype}; it must be of {dtype.__name__}")
+    found = filter_of(what, bits)
+    return found["bits"], found["bits_count"]
+
+
+class Filter:
+    """The vectors of an index that searches may find, looked up once.
+
+    index: the index. The filter serves no other.
+    allow: the ids that may be found: an array of ids, or a function of an id that tells whether it is allowed. Ids that
+        the index lacks are passed over. None allows all.
+    mask: a boolean array over ids. Ids beyond its end are not allowed.
+    bits: as mask, packed into uint8, lowest bit first, as by np.packbits(..., bitorder="little"). Not with mask.
+    exclude: ids that may not be found.
+
+    An id is allowed where all that is given allows it. Deleted vectors are never allowed. ``refresh`` takes in vectors
+    that were added later. A search raises ValueError where the index was renumbered since: after an add, a save or a
+    tuning.
+
+    len(filter) is the number of vectors that are allowed now.
+
+    Threads: searches may share a filter. A refresh waits for them.
+    """
+
+    __slots__ = ("__weakref__", "_core")
+
+    def __init__(
+        self,
+        index: Index,
+        allow: npt.ArrayLike | Callable[[int], object] | None = None,
+        *,
+        mask: npt.ArrayLike | None = None,
+        bits: npt.ArrayLike | None = None,
+        exclude: npt.ArrayLike | None = None,
+    ) -> None:
+        if mask is not None and bits is not None:
+            raise ValueError("mask and bits are both given; give one")
+        words = _words("mask", mask, np.bool_) if bits is None else _words("bits", bits, np.uint8)
+        accept, ids = (allow, None) if callable(allow) else (None, allow)
+        self._core = _core.Filter(index._core, *words, *_ids("allow", ids), *_ids("exclude", exclude), accept)
+
+    def refresh(self) -> None:
+        """Brings the filter up to date with the index. A function is asked again about each id."""
+        self._core.refresh()
+
+    def __len__(self) -> int:
+        return self._core.count()

@@ -26,7 +26,7 @@ from ._arrays import (
     share,
 )
 from ._errors import Error, checked
-from ._filter import filter_of
+from ._filter import Filter, filter_of
 from ._progress import Progress, shown
 
 Metric = Literal["ip", "cosine", "l2"]
@@ -376,7 +376,7 @@ class Index:
         ef: int = 64,
         threads: int = 1,
         rerank: int = 0,
-        filter: npt.ArrayLike | None = None,
+        filter: Filter | npt.ArrayLike | None = None,
         recall: float | None = None,
         stop: float = 0.0,
         probes: int = 0,
@@ -388,7 +388,7 @@ class Index:
         ef: candidates kept while searching. A larger ef finds better and takes longer. ef is raised to k where smaller.
         threads: threads over the queries; 0 for all cores.
         rerank: number of the ef candidates that the finer copy re-ranks; 0: the library chooses.
-        filter: the ids that may be found. A boolean array is over ids; ids beyond its end may not be found. uint8 holds
+        filter: a Filter of this index, or the ids that may be found. A boolean array is over ids; ids beyond its end may not be found. uint8 holds
             packed bits, lowest first, as by np.packbits(..., bitorder="little"). An array of other whole numbers holds
             the ids themselves.
         recall: the share of the true k nearest to find. Settings that ``tune`` stored for this recall replace ef,
@@ -426,7 +426,7 @@ class Index:
             count("probes", probes),
             count("groups", groups),
             count("threads", threads),
-            None if filter is None else filter_of("filter", filter),
+            filter._core if isinstance(filter, Filter) else None if filter is None else filter_of("filter", filter),
             ids,
             scores,
         )

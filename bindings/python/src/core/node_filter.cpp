@@ -1,0 +1,82 @@
+#include "node_filter.hpp"
+
+#include "buffer.hpp"
+
+#include <optional>
+
+int NodeFilter::accept(void *self, uint64_t id) {
+    auto *filter = static_cast<NodeFilter *>(self);
+    bool allowed = false;
+    filter->asking_->guarded([&] { allowed = nb::cast<bool>(nb::bool_(filter->accept_(id))); });
+    return allowed;
+}
+
+// Runs work() under the index's gate, and raises what the callable raised.
+template <class Work> void NodeFilter::run(Access access, Work work) {
+    Progress asking{nb::none()};
+    asking_ = &asking;
+    Outcome outcome = index_.use(access, work);
+    asking_ = nullptr;
+    asking.check(outcome);
+}
+
+NodeFilter::NodeFilter(nb::handle index, nb::handle bits, size_t bits_count, nb::handle allow, size_t allow_count,
+                       nb::handle exclude, size_t exclude_count, nb::handle accept)
+    : index_object_(nb::borrow(index)), accept_(nb::borrow(accept)), index_(nb::cast<Index &>(index)),
+      index_handle_(index_.handle()) {
+    std::optional<Flat<const uint64_t>> words, allowed, excluded;
+    sl_filter_params params;
+    sl_filter_params_init(&params);
+    static const uint64_t none = 0;
+    if (!bits.is_none()) {
+        words.emplace(bits, bits_count / 64 + (bits_count % 64 != 0));
+        params.bits = bits_count ? words->data() : &none;
+        params.bits_count = bits_count;
+    }
+    if (!allow.is_none()) {
+        allowed.emplace(allow, allow_count);
+        params.allow = allow_count ? allowed->data() : &none;
+        params.allow_count = allow_count;
+    }
+    if (!exclude.is_none()) {
+        excluded.emplace(exclude, exclude_count);
+        params.exclude = exclude_count ? excluded->data() : &none;
+        params.exclude_count = exclude_count;
+    }
+    if (!accept.is_none()) {
+        params.accept = NodeFilter::accept;
+        params.accept_ctx = this;
+    }
+    try {
+        run(Access::shared, [&] { return Outcome(sl_filter_create(index_handle_.get(), &params, &handle_)); });
+    } catch (...) {
+        sl_filter_free(handle_);
+        throw;
+    }
+}
+
+NodeFilter::~NodeFilter() {
+    sl_filter_free(handle_);
+}
+
+void NodeFilter::refresh() {
+    run(Access::exclusive, [&] { return Outcome(sl_filter_refresh(handle_)); });
+}
+
+size_t NodeFilter::count() {
+    size_t found = 0;
+    run(Access::shared, [&] {
+        found = sl_filter_count(handle_);
+        return Outcome(SL_OK);
+    });
+    return found;
+}
+
+void define_filter(nb::module_ &m) {
+    nb::class_<NodeFilter>(m, "Filter")
+        .def(nb::init<nb::handle, nb::handle, size_t, nb::handle, size_t, nb::handle, size_t, nb::handle>(),
+             nb::arg("index"), nb::arg("bits").none(), nb::arg("bits_count"), nb::arg("allow").none(),
+             nb::arg("allow_count"), nb::arg("exclude").none(), nb::arg("exclude_count"), nb::arg("accept").none())
+        .def("refresh", &NodeFilter::refresh)
+        .def("count", &NodeFilter::count);
+}

@@ -1,0 +1,37 @@
+// A filter handle of the library as Python's objects hold it: the vectors of one index that searches may return.
+#pragma once
+
+#include "index.hpp"
+
+class NodeFilter {
+  public:
+    // index: an Index. bits: packed words (uint64) over the ids below bits_count, or None. allow, exclude: ids (uint64)
+    // and how many, or None. accept: a callable of an id, or None; it is kept, and asked again at each refresh.
+    NodeFilter(nb::handle index, nb::handle bits, size_t bits_count, nb::handle allow, size_t allow_count,
+               nb::handle exclude, size_t exclude_count, nb::handle accept);
+    ~NodeFilter();
+    NodeFilter(const NodeFilter &) = delete;
+    NodeFilter &operator=(const NodeFilter &) = delete;
+
+    void refresh();
+    // The vectors that are allowed now.
+    size_t count();
+
+    // For searches of the index, whose gate they have passed for reading: refreshes need it alone.
+    const sl_filter *handle() const {
+        return handle_;
+    }
+
+  private:
+    // Asks the callable with the GIL. An exception refuses all that follow, and is raised after the call.
+    static int accept(void *self, uint64_t id);
+    template <class Work> void run(Access access, Work work);
+
+    nb::object index_object_, accept_; // keep alive
+    Index &index_;
+    std::shared_ptr<sl_index> index_handle_;
+    sl_filter *handle_ = nullptr;
+    Progress *asking_ = nullptr; // holds the exception of a call at work
+};
+
+void define_filter(nb::module_ &m);

@@ -1,0 +1,515 @@
+/* Filters as handles: what they allow, what each strategy finds, and what a search costs. */
+#include "base/random.h"
+#include "tests/support/check_main.h"
+#include "tests/support/clusters.h"
+#include "tests/support/faults.h"
+#include "tests/support/indexes.h"
+#include "tests/support/sanitized.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Enough for partitions. */
+enum { N = 6000, DIM = 24, Q = 40, K = 10, STEP = 3, WORDS = (STEP * N + 63) / 64 };
+
+static float *x; /* N vectors, and Q queries behind them */
+static const float *queries;
+static char allowed[N]; /* rows */
+static uint64_t listed[N], bits[WORDS];
+
+/* Ids are neither nodes nor rows. */
+static uint64_t id_of(size_t row) {
+    return STEP * (N - 1 - row);
+}
+
+static size_t row_of(uint64_t id) {
+    return N - 1 - id / STEP;
+}
+
+static void set_up(void) {
+    x = clusters_make(N + Q, DIM, 0.3, 21);
+    queries = x + N * DIM;
+}
+
+static void tear_down(void) {
+    free(x);
+}
+
+static sl_index *make_of(sl_metric metric, sl_codes codes, size_t n, const sl_allocator *allocator) {
+    sl_index_params params;
+    indexes_params(&params, DIM, metric);
+    params.codes = codes;
+    params.allocator = allocator;
+    for (size_t i = 0; i < n; i++)
+        listed[i] = id_of(i);
+    return indexes_make(&params, x, SL_F32, n, listed, 1);
+}
+
+static sl_index *make(sl_metric metric, sl_codes codes) {
+    return make_of(metric, codes, N, NULL);
+}
+
+/* Allows one row in `every`; 0: none. Fills `listed` and `bits`, and returns how many. */
+static size_t allow_every(size_t every) {
+    size_t count = 0;
+    memset(bits, 0, sizeof bits);
+    for (size_t row = 0; row < N; row++) {
+        allowed[row] = every && sl_random_at(7, row) % every == 0;
+        if (!allowed[row]) continue;
+        listed[count++] = id_of(row);
+        bits[id_of(row) / 64] |= UINT64_C(1) << (id_of(row) % 64);
+    }
+    return count;
+}
+
+static float dot(const float *a, const float *b) {
+    float sum = 0;
+    for (size_t d = 0; d < DIM; d++)
+        sum += a[d] * b[d];
+    return sum;
+}
+
+/* Allows the rows on one side of a plane: for the queries on the other side, what is near is refused. */
+static size_t allow_side(float side) {
+    size_t count = 0;
+    for (size_t row = 0; row < N; row++) {
+        allowed[row] = dot(x + row * DIM, x) * side > 0;
+        if (allowed[row]) listed[count++] = id_of(row);
+    }
+    return count;
+}
+
+static sl_filter *filter_of(sl_index *index, size_t count) {
+    sl_filter_params params;
+    sl_filter *filter;
+    sl_filter_params_init(&params);
+    params.allow = listed;
+    params.allow_count = count;
+    ck_ok(sl_filter_create(index, &params, &filter));
+    return filter;
+}
+
+static void params_of(sl_search_params *params, const sl_filter *filter, sl_filter_strategy strategy) {
+    sl_search_params_init(params);
+    params->filter = filter;
+    params->strategy = strategy;
+}
+
+/* The nearest K of each query among the rows that are allowed; filled up with SL_NO_ID. */
+static void truth(sl_metric metric, uint64_t *ids) {
+    float *kept = malloc(N * DIM * sizeof *kept);
+    size_t *rows = malloc(N * sizeof *rows), count = 0;
+    for (size_t row = 0; row < N; row++) {
+        if (!allowed[row]) continue;
+        memcpy(kept + count * DIM, x + row * DIM, DIM * sizeof *kept);
+        rows[count++] = row;
+    }
+    indexes_exact(metric, DIM, (vector_rows){kept, SL_F32, count}, (vector_rows){queries, SL_F32, Q}, K, ids);
+    for (size_t i = 0; i < Q * K; i++)
+        if (ids[i] != SL_NO_ID) ids[i] = id_of(rows[ids[i]]);
+    free(kept);
+    free(rows);
+}
+
+/* Every result is allowed, none is there twice, and there are as many as can be. */
+static void expect_lawful(const uint64_t *ids, const float *scores, size_t allowed_count) {
+    size_t found = 0;
+    for (size_t i = 0; i < Q * K; i++) {
+        ck_assert_int_eq(isnan(scores[i]) != 0, ids[i] == SL_NO_ID);
+        if (ids[i] == SL_NO_ID) continue;
+        ck_assert(i % K == 0 || ids[i - 1] != SL_NO_ID);
+        ck_assert(allowed[row_of(ids[i])]);
+        for (size_t j = i / K * K; j < i; j++)
+            ck_assert_uint_ne(ids[j], ids[i]);
+        found++;
+    }
+    ck_assert_uint_eq(found, Q * (allowed_count < K ? allowed_count : K));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What a filter allows
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static int even_row(void *ctx, uint64_t id) {
+    ++*(size_t *)ctx;
+    return row_of(id) % 2 == 0;
+}
+
+/* One row in 3 by a bitmap or a list, without every fifth, and even: alone and together. */
+START_TEST(all_that_is_given_must_agree) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
+    static uint64_t fifth[N / 5 + 2];
+    allow_every(3);
+    for (size_t i = 0; i < N / 5; i++)
+        fifth[i] = id_of(5 * i);
+    fifth[N / 5] = SL_NO_ID;
+    fifth[N / 5 + 1] = STEP * N + 1; /* no id of the index */
+    for (int given = 0; given < 16; given++) {
+        size_t asked = 0, count = allow_every(3), wanted = 0;
+        sl_filter_params params;
+        sl_filter *filter;
+        sl_filter_params_init(&params);
+        if (given & 1) params.bits = bits, params.bits_count = STEP * N;
+        if (given & 2) params.allow = listed, params.allow_count = count;
+        if (given & 4) params.exclude = fifth, params.exclude_count = N / 5 + 2;
+        if (given & 8) params.accept = even_row, params.accept_ctx = &asked;
+        ck_ok(sl_filter_create(index, &params, &filter));
+        for (size_t row = 0; row < N; row++)
+            wanted += (!(given & 3) || allowed[row]) && (!(given & 4) || row % 5) && (!(given & 8) || row % 2 == 0);
+        ck_assert_uint_eq(sl_filter_count(filter), wanted);
+        ck_assert_uint_le(asked, N);
+        sl_filter_free(filter);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* A short list is looked up id by id, a long one by a bitmap: both allow the same. */
+START_TEST(lists_of_any_length) {
+    sl_index *index = make(SL_METRIC_L2, SL_CODES_I8);
+    const size_t every[] = {1, 2, 17, 100, 0};
+    for (size_t e = 0; e < sizeof every / sizeof *every; e++) {
+        size_t count = allow_every(every[e]);
+        sl_filter *allow = filter_of(index, count), *exclude;
+        sl_filter_params params;
+        sl_filter_params_init(&params);
+        params.exclude = listed;
+        params.exclude_count = count;
+        ck_ok(sl_filter_create(index, &params, &exclude));
+        ck_assert_uint_eq(sl_filter_count(allow), count);
+        ck_assert_uint_eq(sl_filter_count(exclude), N - count);
+        sl_filter_free(allow);
+        sl_filter_free(exclude);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What is found
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static const size_t shares[] = {1, 2, 10, 100, 1000, 0};
+enum { SHARES = sizeof shares / sizeof *shares };
+
+START_TEST(every_strategy_finds_what_there_is) {
+    if (!stands_for_others(_i)) return;
+    const sl_metric metric = (sl_metric)(_i % 3);
+    sl_index *index = make(metric, _i / 3 ? SL_CODES_I4 : SL_CODES_F32);
+    static uint64_t wanted[Q * K], ids[Q * K];
+    static float scores[Q * K];
+    for (size_t s = 0; s < SHARES; s++) {
+        size_t count = allow_every(shares[s]);
+        sl_filter *filter = filter_of(index, count);
+        truth(metric, wanted);
+        for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_WALK; strategy++) {
+            sl_search_params params;
+            sl_search_stats stats;
+            params_of(&params, filter, (sl_filter_strategy)strategy);
+            ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &stats));
+            expect_lawful(ids, scores, count);
+            ck_assert_uint_eq(stats.exact + stats.partitions + stats.walks, Q);
+            if (strategy == SL_FILTER_EXACT) ck_assert_uint_eq(stats.exact, Q);
+            if (strategy == SL_FILTER_EXACT && _i / 3 == 0) ck_assert_mem_eq(ids, wanted, sizeof ids);
+            if (strategy == SL_FILTER_PARTITIONS && metric != SL_METRIC_IP) ck_assert_uint_eq(stats.partitions, Q);
+            double recall = indexes_recall(ids, wanted, Q, K);
+            ck_assert_msg(count == 0 || recall > 0.85, "strategy %d, one in %zu: recall %g", strategy, shares[s],
+                          recall);
+        }
+        sl_filter_free(filter);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* Queries on both sides of a plane, one side of which is refused. */
+START_TEST(what_is_near_may_be_refused) {
+    const sl_metric metric = _i ? SL_METRIC_L2 : SL_METRIC_COSINE;
+    sl_index *index = make(metric, SL_CODES_I8);
+    static uint64_t wanted[Q * K], ids[Q * K];
+    static float scores[Q * K];
+    for (float side = -1; side < 2; side += 2) {
+        size_t count = allow_side(side);
+        sl_filter *filter = filter_of(index, count);
+        truth(metric, wanted);
+        for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_PARTITIONS; strategy++) {
+            sl_search_params params;
+            params_of(&params, filter, (sl_filter_strategy)strategy);
+            ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, NULL));
+            expect_lawful(ids, scores, count);
+            double recall = indexes_recall(ids, wanted, Q, K);
+            ck_assert_msg(recall > 0.9, "side %g, strategy %d: recall %g", (double)side, strategy, recall);
+        }
+        sl_filter_free(filter);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* A search asks late what the filter does not know. */
+START_TEST(a_callback_beside_a_filter) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_F32);
+    static uint64_t wanted[Q * K], ids[Q * K];
+    static float scores[Q * K];
+    size_t count = allow_every(4), both = 0;
+    sl_filter *filter = filter_of(index, count);
+    for (size_t row = 0; row < N; row++)
+        if (row % 2) allowed[row] = 0;
+    for (size_t row = 0; row < N; row++)
+        both += allowed[row] != 0;
+    truth(SL_METRIC_COSINE, wanted);
+    for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_WALK; strategy++) {
+        size_t asked = 0;
+        sl_search_params params;
+        params_of(&params, filter, (sl_filter_strategy)strategy);
+        params.accept = even_row;
+        params.accept_ctx = &asked;
+        ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, NULL));
+        expect_lawful(ids, scores, both);
+        ck_assert_uint_gt(asked, 0);
+        if (strategy == SL_FILTER_EXACT) ck_assert_mem_eq(ids, wanted, sizeof ids);
+    }
+    sl_filter_free(filter);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Many threads, and one query at a time, find what one thread finds. */
+START_TEST(threads_share_a_filter) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
+    static uint64_t one[Q * K], four[Q * K], single[K];
+    for (size_t s = 0; s < SHARES; s++) {
+        sl_filter *filter = filter_of(index, allow_every(shares[s]));
+        sl_search_params params;
+        sl_search_stats alone, together;
+        params_of(&params, filter, SL_FILTER_AUTO);
+        ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, one, NULL, &alone));
+        params.threads = 4;
+        ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, four, NULL, &together));
+        ck_assert_mem_eq(one, four, sizeof one);
+        ck_assert_mem_eq(&alone, &together, sizeof alone);
+        for (size_t q = 0; q < Q; q++) {
+            ck_ok(sl_index_search(index, queries + q * DIM, SL_F32, 1, 0, K, &params, single, NULL, NULL));
+            ck_assert_mem_eq(single, one + q * K, sizeof single);
+        }
+        sl_filter_free(filter);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What it costs
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* EXACT compares with what is allowed. PARTITIONS compares with less than that, and with the centroids. AUTO takes no
+ * more than a few times as many as EXACT, whatever is allowed, and as few as EXACT where little is. */
+START_TEST(work_is_bounded) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
+    sl_index_stats about = {.struct_size = sizeof about};
+    static uint64_t ids[Q * K];
+    ck_ok(sl_index_get_stats(index, &about));
+    ck_assert_uint_gt(about.partitions, 10);
+    for (size_t s = 0; s < SHARES; s++) {
+        size_t count = allow_every(shares[s]), evaluations[4];
+        sl_filter *filter = filter_of(index, count);
+        for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_WALK; strategy++) {
+            sl_search_params params;
+            sl_search_stats stats;
+            params_of(&params, filter, (sl_filter_strategy)strategy);
+            ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, &stats));
+            evaluations[strategy] = stats.evaluations;
+        }
+        ck_assert_uint_eq(evaluations[SL_FILTER_EXACT], Q * count);
+        ck_assert_uint_le(evaluations[SL_FILTER_PARTITIONS], Q * (count + about.partitions));
+        if (shares[s] == 1) ck_assert_uint_lt(evaluations[SL_FILTER_PARTITIONS], Q * count / 2);
+        if (shares[s] >= 100 || shares[s] == 0) ck_assert_uint_eq(evaluations[SL_FILTER_AUTO], Q * count);
+        ck_assert_uint_le(evaluations[SL_FILTER_AUTO], Q * (count + 3 * about.partitions));
+        sl_filter_free(filter);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * An index that changes, and bad input
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Half of what is allowed, then all of it. */
+START_TEST(deleted_vectors_are_not_allowed) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
+    static uint64_t ids[Q * K];
+    static float scores[Q * K];
+    size_t count = allow_every(10), deleted = 0;
+    sl_filter *filter = filter_of(index, count);
+    for (size_t to = count / 2; deleted < count; to = count) {
+        ck_ok(sl_index_delete(index, listed + deleted, to - deleted));
+        for (; deleted < to; deleted++)
+            allowed[row_of(listed[deleted])] = 0;
+        ck_assert_uint_eq(sl_filter_count(filter), count - deleted);
+        for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_WALK; strategy++) {
+            sl_search_params params;
+            params_of(&params, filter, (sl_filter_strategy)strategy);
+            ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, NULL));
+            expect_lawful(ids, scores, count - deleted);
+        }
+    }
+    sl_filter_free(filter);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Vectors added later are allowed after a refresh, and so are all after the nodes got other numbers. */
+START_TEST(a_refresh_sees_what_was_added) {
+    const size_t first = N - 400;
+    sl_index *index = make_of(SL_METRIC_COSINE, SL_CODES_I8, first, NULL);
+    size_t before = 0, count = allow_every(5);
+    sl_filter *filter = filter_of(index, count);
+    for (size_t row = 0; row < first; row++)
+        before += allowed[row] != 0;
+    ck_assert_uint_eq(sl_filter_count(filter), before);
+    for (size_t i = first; i < N; i++)
+        listed[i] = id_of(i);
+    ck_ok(sl_index_add(index, x + first * DIM, SL_F32, N - first, 0, listed + first, NULL));
+    ck_assert_uint_eq(sl_filter_count(filter), before);
+    ck_ok(sl_filter_refresh(filter));
+    ck_assert_uint_eq(sl_filter_count(filter), count);
+    sl_filter_free(filter);
+    sl_index_free(index);
+}
+END_TEST
+
+START_TEST(renumbered_nodes_want_a_refresh) {
+    sl_index *index = make_of(SL_METRIC_COSINE, SL_CODES_I8, N / 3, NULL);
+    static uint64_t ids[Q * K];
+    size_t count = allow_every(2);
+    sl_filter *filter = filter_of(index, count);
+    sl_search_params params;
+    params_of(&params, filter, SL_FILTER_AUTO);
+    for (size_t i = N / 3; i < N; i++)
+        listed[i] = id_of(i);
+    ck_ok(sl_index_add(index, x + N / 3 * DIM, SL_F32, N - N / 3, 0, listed + N / 3, NULL));
+    ck_fails(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL), SL_EINVAL,
+             "sl_filter_refresh");
+    ck_ok(sl_filter_refresh(filter));
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL));
+    for (size_t i = 0; i < Q * K; i++)
+        ck_assert(allowed[row_of(ids[i])]);
+    sl_filter_free(filter);
+    sl_index_free(index);
+}
+END_TEST
+
+START_TEST(bad_input_is_refused) {
+    sl_index *index = make_of(SL_METRIC_COSINE, SL_CODES_I8, 100, NULL),
+             *other = make_of(SL_METRIC_L2, SL_CODES_I8, 100, NULL);
+    sl_filter *filter = filter_of(index, 100), *none = filter;
+    uint64_t ids[K];
+    sl_filter_params given;
+    sl_search_params params;
+    params_of(&params, filter, SL_FILTER_AUTO);
+    ck_fails(sl_index_search(other, queries, SL_F32, 1, 0, K, &params, ids, NULL, NULL), SL_EINVAL, "another index");
+    params.strategy = (sl_filter_strategy)9;
+    ck_fails(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, NULL, NULL), SL_EINVAL, "strategy");
+    sl_filter_params_init(&given);
+    given.bits_count = 1;
+    ck_fails(sl_filter_create(index, &given, &none), SL_EINVAL, "bits is NULL");
+    ck_assert_ptr_null(none);
+    sl_filter_params_init(&given);
+    given.allow_count = 1;
+    ck_fails(sl_filter_create(index, &given, &none), SL_EINVAL, "allow is NULL");
+    sl_filter_params_init(&given);
+    given.exclude_count = 1;
+    ck_fails(sl_filter_create(index, &given, &none), SL_EINVAL, "exclude is NULL");
+    ck_fails(sl_filter_create(NULL, NULL, &none), SL_EINVAL, "index is NULL");
+    ck_fails(sl_filter_create(index, NULL, NULL), SL_EINVAL, "out is NULL");
+    ck_fails(sl_filter_refresh(NULL), SL_EINVAL, "filter is NULL");
+    ck_assert_uint_eq(sl_filter_count(NULL), 0);
+    sl_filter_free(NULL);
+    sl_filter_free(filter);
+    sl_index_free(index);
+    sl_index_free(other);
+}
+END_TEST
+
+/* An index without a vector, and filters of no list. */
+START_TEST(empty_ones) {
+    sl_index_params of;
+    sl_index *index;
+    indexes_params(&of, DIM, SL_METRIC_COSINE);
+    ck_ok(sl_index_create(&of, &index));
+    sl_filter *filter;
+    sl_search_params params;
+    uint64_t ids[K];
+    ck_ok(sl_filter_create(index, NULL, &filter));
+    ck_assert_uint_eq(sl_filter_count(filter), 0);
+    params_of(&params, filter, SL_FILTER_AUTO);
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, NULL, NULL));
+    ck_assert(ids[0] == SL_NO_ID);
+    ck_ok(indexes_add(index, x, SL_F32, 50, NULL));
+    ck_ok(sl_filter_refresh(filter));
+    ck_assert_uint_eq(sl_filter_count(filter), 50);
+    sl_filter_free(filter);
+    sl_index_free(index);
+}
+END_TEST
+
+/* A refresh that runs out of memory leaves the filter as it was. */
+START_TEST(every_allocation_fails_once) {
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
+    size_t count = allow_every(2);
+    sl_filter_params params;
+    sl_filter_params_init(&params);
+    params.allow = listed;
+    params.allow_count = count;
+    params.bits = bits;
+    params.bits_count = STEP * N;
+    params.allocator = &memory.allocator;
+    sl_filter *filter = NULL;
+    size_t fails = 0;
+    for (sl_status status = SL_ENOMEM; status != SL_OK; fails++) {
+        memory.calls = 0;
+        memory.fail_at = fails + 1;
+        status = sl_filter_create(index, &params, &filter);
+        memory.fail_at = 0;
+        if (status == SL_OK) break;
+        ck_assert_int_eq(status, SL_ENOMEM);
+        ck_assert_ptr_null(filter);
+        ck_assert_uint_eq(memory.live_blocks, 0);
+    }
+    ck_assert_uint_ge(fails, 5);
+    for (size_t at = 1; at <= 3; at++) {
+        memory.calls = 0;
+        memory.fail_at = at;
+        ck_assert_int_eq(sl_filter_refresh(filter), SL_ENOMEM);
+        memory.fail_at = 0;
+        ck_assert_uint_eq(sl_filter_count(filter), count);
+    }
+    sl_filter_free(filter);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+    sl_index_free(index);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("filter"), *threads = tcase_create("threads");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(threads, set_up, tear_down);
+    tcase_add_test(tests, all_that_is_given_must_agree);
+    tcase_add_test(tests, lists_of_any_length);
+    tcase_add_loop_test(tests, every_strategy_finds_what_there_is, 0, 6);
+    tcase_add_loop_test(tests, what_is_near_may_be_refused, 0, 2);
+    tcase_add_test(tests, a_callback_beside_a_filter);
+    tcase_add_test(tests, work_is_bounded);
+    tcase_add_test(tests, deleted_vectors_are_not_allowed);
+    tcase_add_test(tests, a_refresh_sees_what_was_added);
+    tcase_add_test(tests, renumbered_nodes_want_a_refresh);
+    tcase_add_test(tests, bad_input_is_refused);
+    tcase_add_test(tests, empty_ones);
+    tcase_add_test(tests, every_allocation_fails_once);
+    tcase_add_test(threads, threads_share_a_filter);
+    return check_main("filter", (TCase *[]){tests, threads}, 2);
+}
