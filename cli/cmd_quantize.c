@@ -32,6 +32,7 @@ typedef struct quantize_options {
 typedef struct trial_row {
     double value, drop, cost, error;
     int within;
+    sl_table_type tables;
     char layers[160];
 } trial_row;
 
@@ -51,6 +52,7 @@ typedef struct quantize_state {
 } quantize_state;
 
 static const char *const calibration_names[] = {"minmax", "quantile", "entropy", "mse"};
+static const char *const table_names[] = {"f32", "i8", "i4"};
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Trials
@@ -85,7 +87,8 @@ static void take_trial(void *ctx, const sl_trial *trial) {
                        .drop = trial->drop,
                        .cost = trial->cost,
                        .error = trial->error,
-                       .within = trial->within};
+                       .within = trial->within,
+                       .tables = trial->tables};
     write_layers(trial, row->layers, sizeof row->layers);
 }
 
@@ -188,6 +191,7 @@ static void print_json(const quantize_state *state) {
     json_real(&json, "cost", report->cost);
     json_flag(&json, "within", report->within);
     json_flag(&json, "proved", report->proved);
+    json_text(&json, "tables", table_names[report->tables]);
     if (report->blame != SIZE_MAX) {
         sl_layer_info layer = {.struct_size = sizeof layer};
         if (sl_ranker_get_layer(state->made, report->blame, &layer) == SL_OK) json_text(&json, "blame", layer.name);
@@ -206,6 +210,7 @@ static void print_json(const quantize_state *state) {
         const trial_row *row = &state->trials[i];
         json_open_object(&json, NULL);
         json_text(&json, "layers", row->layers);
+        json_text(&json, "tables", table_names[row->tables]);
         json_real(&json, "value", row->value);
         json_real(&json, "drop", row->drop);
         json_real(&json, "cost", row->cost);
@@ -229,16 +234,21 @@ static int comes_before(const trial_row *a, const trial_row *b) {
     return a->within ? a->error < b->error : a->drop < b->drop;
 }
 
-/* The text tells up to 24 trials. For more, it tells one trial for each cost. --json tells all trials. */
+/* The text tells up to 24 trials. For more, it tells one trial for each cost and type of tables. --json tells all. */
 static int is_told(const quantize_state *state, size_t trial) {
     const trial_row *row = &state->trials[trial];
     if (state->trial_count <= 24) return 1;
     for (size_t i = 0; i < state->trial_count; i++) {
         const trial_row *other = &state->trials[i];
-        if (other->cost != row->cost) continue;
+        if (other->cost != row->cost || other->tables != row->tables) continue;
         if (comes_before(other, row) || (!comes_before(row, other) && i < trial)) return 0;
     }
     return 1;
+}
+
+static void print_trial(const trial_row *row) {
+    printf("  %8.3f %9.5f %8.5f  %-6s  %-6s  %s\n", row->cost, row->drop, row->error, row->within ? "yes" : "no",
+           table_names[row->tables], row->layers);
 }
 
 static void print_text(const quantize_state *state) {
@@ -246,16 +256,14 @@ static void print_text(const quantize_state *state) {
     sl_layer_info layer = {.struct_size = sizeof layer};
     printf("%zu trial%s on %zu rows in %.1f s; F32 has %.5f\n\n", report->trials, report->trials == 1 ? "" : "s",
            report->rows, report->seconds, report->base_value);
-    printf("  %8s %9s %8s  %-6s  %s\n", "cost", "drop", "error", "within", "layers");
+    printf("  %8s %9s %8s  %-6s  %-6s  %s\n", "cost", "drop", "error", "within", "tables", "layers");
     for (size_t i = 0; i < state->trial_count; i++)
-        if (is_told(state, i))
-            printf("  %8.3f %9.5f %8.5f  %-6s  %s\n", state->trials[i].cost, state->trials[i].drop,
-                   state->trials[i].error, state->trials[i].within ? "yes" : "no", state->trials[i].layers);
+        if (is_told(state, i)) print_trial(&state->trials[i]);
     char error[48] = "rows too few for a standard error";
     if (isfinite(report->drop_error)) snprintf(error, sizeof error, "standard error %.5f", report->drop_error);
-    printf("\n%s: %.5f, %.5f %s than F32 (%s), at %.3f of the dense layers' time\n",
+    printf("\n%s: %.5f, %.5f %s than F32 (%s), at %.3f of the dense layers' time, tables in %s\n",
            report->within ? state->options->output : "the best found", report->value, fabs(report->drop),
-           report->drop < 0 ? "better" : "worse", error, report->cost);
+           report->drop < 0 ? "better" : "worse", error, report->cost, table_names[report->tables]);
     if (report->within && state->options->mode == MODE_QAT)
         printf("%llu bytes, of %llu\n", (unsigned long long)file_size(state->options->output),
                (unsigned long long)file_size(state->model_path));
@@ -327,7 +335,8 @@ static int check_usage(const quantize_options *options) {
 static int run_quantize(const command *self, int argc, char **argv) {
     sl_quantize_params defaults;
     sl_quantize_params_init(&defaults);
-    quantize_options options = {.calibration = -1,
+    quantize_options options = {.tables = SL_TABLE_AUTO,
+                                .calibration = -1,
                                 .rows = defaults.rows,
                                 .k = 10,
                                 .max_drop = -1,
@@ -398,8 +407,10 @@ static const option quantize_table[] = {
     {0, "symmetric", OPTION_FLAG, NULL, 0, offsetof(quantize_options, symmetric), "Ranges have 0 in their middle."},
     {0, "no-bias-correction", OPTION_FLAG, NULL, 0, offsetof(quantize_options, no_bias_correction),
      "Biases stay as they are."},
-    {0, "tables", OPTION_WORD, "f32|i8|i4", 0, offsetof(quantize_options, tables),
-     "Embedding tables: as they are (default), or in codes of 8 or 4 bits with a scale and an offset a row."},
+    {0, "tables", OPTION_WORD, "f32|i8|i4|auto", 0, offsetof(quantize_options, tables),
+     "Embedding tables: as they are (f32), or in codes of 8 or 4 bits with a scale and an offset a row. auto (default) "
+     "judges all three with every choice of the layers, and takes the smallest where costs are equal. Under qat, auto "
+     "is f32."},
     {0, "rows", OPTION_COUNT, "N", 0, offsetof(quantize_options, rows),
      "Rows to calibrate on (default 4096). qat begins its ranges on 4096 rows, whatever N is."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed),

@@ -364,8 +364,9 @@ SL_API SL_MUST_USE sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_
 SL_API SL_MUST_USE sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors, size_t count,
                                                     sl_ranker **out);
 
-/* How an embedding table is kept: as floats, or a row in codes of 8 or 4 bits with a scale and an offset. */
-typedef enum sl_table_type { SL_TABLE_F32 = 0, SL_TABLE_I8 = 1, SL_TABLE_I4 = 2 } sl_table_type;
+/* How an embedding table is kept: as floats, or a row in codes of 8 or 4 bits with a scale and an offset. No table is
+ * AUTO, which asks a search for the type. */
+typedef enum sl_table_type { SL_TABLE_F32 = 0, SL_TABLE_I8 = 1, SL_TABLE_I4 = 2, SL_TABLE_AUTO = 3 } sl_table_type;
 typedef struct sl_embedding_info {
     size_t struct_size;
     const char *tensor; /* "embedding.NAME" */
@@ -425,9 +426,9 @@ typedef struct sl_quantize_params {
     double quantile;            /* of QUANTILE: the share left out, from 0 to below 1; default 0.0001 */
     int symmetric;              /* nonzero: the middle code stands for 0. Default 0: any code may */
     int bias_correction;        /* nonzero (default): biases make up for the mean error of each output */
-    sl_table_type tables;       /* of all embedding tables; default SL_TABLE_F32: as they are */
-    size_t rows;                /* drawn to calibrate on; default 4096. Memory holds all layers' inputs of them */
-    uint64_t seed;              /* of the draw */
+    sl_table_type tables; /* of all embedding tables; default SL_TABLE_F32: as they are. AUTO: the search's alone */
+    size_t rows;          /* drawn to calibrate on; default 4096. Memory holds all layers' inputs of them */
+    uint64_t seed;        /* of the draw */
     sl_lookup_fn lookup;
     void *lookup_ctx;
     const sl_allocator *allocator;
@@ -494,6 +495,7 @@ typedef struct sl_trial {
     double cost;                        /* modelled time of the dense layers over that of F32 */
     int within;                         /* nonzero: drop is at most max_drop */
     double error;                       /* root mean squared difference of logits from F32's; NaN under training */
+    sl_table_type tables;               /* of all embedding tables */
 } sl_trial;
 typedef void (*sl_trial_fn)(void *ctx, const sl_trial *trial);
 
@@ -501,7 +503,8 @@ typedef struct sl_precision_search_params {
     size_t struct_size;
     const sl_quantize_params *quantize; /* keep, symmetric, quantile, bias_correction, tables, rows, seed, lookup,
                                            allocator. Its calibration is that of ACCURACY_AWARE, BASIC and MSE, and
-                                           scales the weights of INT8_DYNAMIC layers. NULL: defaults */
+                                           scales the weights of INT8_DYNAMIC layers. Tables AUTO: of every type,
+                                           I4 where costs are equal. NULL: defaults, but tables AUTO */
     double max_drop;                    /* default 0.0005 */
     int relative;                       /* nonzero: max_drop is a share of the measure of F32 */
     sl_measure measure;
@@ -539,6 +542,7 @@ typedef struct sl_precision_search_report {
     size_t blame;      /* layer whose codes alone cost most; SIZE_MAX where within, or with `training` */
     double blame_drop; /* what they cost */
     double seconds;
+    sl_table_type tables; /* of the model made */
 } sl_precision_search_report;
 
 /* Finds the fastest precisions within an accuracy bound. With eval NULL, accuracy is measured on `rows`. If no choice

@@ -1,12 +1,12 @@
 /* The search for the fastest precisions within an accuracy bound. docs/internals/precision.md describes it. */
-#include "base/params.h"
+#include "ranker/precision_search.h"
+
 #include "ranker/quantise_aware.h"
 #include "ranker/search_bayesian.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Options of a layer: one for floats, one in bf16, one dynamic, and one a calibration. */
 enum { FLOATS, BF16, DYNAMIC, STATIC, CALIBRATIONS = SL_CALIBRATION_MSE + 1 };
@@ -17,7 +17,8 @@ enum { PRECISIONS = 4 };
 static const double int8_share = 0.26, bf16_share = 0.5, take_cost = 0.5, range_cost = 0.5;
 
 typedef struct search {
-    const sl_precision_search_params *params;
+    const sl_search_job *job;
+    const sl_precision_search_params *params; /* of the job; so is `quantize` */
     sl_quantize_params quantize;
     const sl_ranker *ranker;
     sl_allocator allocator;
@@ -28,21 +29,16 @@ typedef struct search {
     size_t static_options; /* calibrations that are tried of a layer, from the best on */
     int kept[SL_MAX_LAYERS];
     sl_progress progress;
-    struct timespec start;
     size_t trials;
     double base_value;
+    double least_cost; /* of all choices; 0 where the strategy does not tell */
     /* the best so far: within the bound at the lowest cost, else of the least drop */
     size_t best[SL_MAX_LAYERS];
     double best_value, best_drop, best_cost, best_error;
     int has_best, best_within;
 } search;
 
-void sl_precision_search_params_init_sized(sl_precision_search_params *params, size_t struct_size) {
-    const sl_precision_search_params mine = {.struct_size = sizeof mine, .max_drop = 0.0005, .ndcg_k = 10};
-    sl_params_defaults(params, struct_size, &mine, sizeof mine);
-}
-
-static double seconds_since(const struct timespec *start) {
+double sl_search_seconds(const struct timespec *start) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) * 1e-9;
@@ -158,7 +154,8 @@ static int note_trial(search *s, const size_t *options, const sl_verdict *found)
                       .value = found->value,
                       .drop = drop_of(s, found->value),
                       .cost = share_of(s, options),
-                      .error = found->error};
+                      .error = found->error,
+                      .tables = s->quantize.tables};
     trial.within = trial.drop <= s->params->max_drop;
     for (size_t l = 0; l < s->layers; l++) {
         precisions[l] = precision_of(options[l]);
@@ -179,10 +176,14 @@ static int note_trial(search *s, const size_t *options, const sl_verdict *found)
     return trial.within && is_faster;
 }
 
+int sl_search_is_over(const sl_search_job *job, size_t trials) {
+    const sl_precision_search_params *params = job->params;
+    return (params->trials && trials >= params->trials) ||
+           (params->timeout_s > 0 && sl_search_seconds(&job->start) >= params->timeout_s);
+}
+
 static int is_over(const search *s) {
-    const sl_precision_search_params *params = s->params;
-    return (params->trials && s->trials >= params->trials) ||
-           (params->timeout_s > 0 && seconds_since(&s->start) >= params->timeout_s);
+    return sl_search_is_over(s->job, s->trials);
 }
 
 static sl_status check_value(const search *s, double value) {
@@ -296,6 +297,10 @@ static sl_status search_all(search *s, int *proved) {
     size_t count = list_precisions(s, all, list), i = 0;
     int within = 0;
     sl_status status = SL_OK;
+    double whole = (double)sl_net_multiply_adds(&s->ranker->shape);
+    if (count) s->least_cost = list[0].cost / whole;
+    while (count && list[count - 1].cost / whole >= s->job->below)
+        count--;
     /* Equal costs are judged together, so that the best of them is taken. */
     for (; i < count && status == SL_OK && !(i && is_over(s)); i++) {
         if (within && list[i].cost > list[i - 1].cost) break;
@@ -427,6 +432,7 @@ static sl_status search_greedy(search *s) {
     int within;
     for (size_t l = 0; l < s->layers; l++)
         options[l] = first_option(s, l);
+    s->least_cost = share_of(s, options);
     SL_TRY(try_and_note(s, options, &drop, &within));
     if (s->params->strategy == SL_STRATEGY_ACCURACY_AWARE) return search_aware(s, options, within);
     if (s->params->strategy == SL_STRATEGY_BASIC) return search_basic(s, options, drop, within);
@@ -458,7 +464,7 @@ static int bayesian_is_over(void *ctx) {
 static sl_status search_bayesian(search *s) {
     sl_bayesian problem = {.layers = s->layers,
                            .bound = s->params->max_drop,
-                           .trials = s->params->trials ? s->params->trials : SL_BAYESIAN_TRIALS,
+                           .trials = s->params->trials ? s->params->trials - s->trials : SL_BAYESIAN_TRIALS,
                            .seed = s->quantize.seed,
                            .cost = bayesian_cost,
                            .distance = bayesian_distance,
@@ -481,26 +487,6 @@ static sl_measure measure_of(const sl_ranker *ranker, sl_measure asked) {
     if (asked != SL_MEASURE_DEFAULT) return asked;
     sl_loss loss = ranker->features->spec->loss;
     return loss == SL_LOSS_LOGISTIC ? SL_MEASURE_AUC : loss == SL_LOSS_SQUARED ? SL_MEASURE_RMSE : SL_MEASURE_LOGLOSS;
-}
-
-static sl_status check_search(const sl_precision_search_params *params) {
-    if (!(params->max_drop >= 0) || isinf(params->max_drop))
-        return sl_fail(SL_EINVAL, "max_drop is %g; give 0 or more", params->max_drop);
-    if (!(params->timeout_s >= 0)) return sl_fail(SL_EINVAL, "timeout_s is %g; give 0 or more", params->timeout_s);
-    if ((unsigned)params->measure > SL_MEASURE_RMSE)
-        return sl_fail(SL_EINVAL, "measure %d is none of sl_measure", (int)params->measure);
-    if ((unsigned)params->strategy > SL_STRATEGY_BAYESIAN)
-        return sl_fail(SL_EINVAL, "strategy %d is none of sl_strategy", (int)params->strategy);
-    if (params->strategy == SL_STRATEGY_BAYESIAN && params->trials > SL_BAYESIAN_MOST_TRIALS)
-        return sl_fail(SL_EINVAL,
-                       "%zu trials are too many for the Bayesian strategy; give %d at most, or search "
-                       "exhaustively",
-                       params->trials, SL_BAYESIAN_MOST_TRIALS);
-    if (params->leave_static && params->leave_dynamic && params->leave_bf16)
-        return sl_fail(SL_EINVAL, "leave_static, leave_dynamic and leave_bf16 leave no precision but F32");
-    if (params->measure == SL_MEASURE_NDCG && !params->group)
-        return sl_fail(SL_EINVAL, "NDCG needs groups; name their column");
-    return SL_OK;
 }
 
 /* As many calibrations a layer as keep the combinations of one choice of precisions few. */
@@ -633,7 +619,7 @@ static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows
     report->cost = s->best_cost;
     report->within = s->best_within;
     if (s->params->relative) report->drop_error /= fabs(s->base_value);
-    report->seconds = seconds_since(&s->start);
+    report->seconds = sl_search_seconds(&s->job->start);
     return SL_OK;
 }
 
@@ -651,50 +637,39 @@ static sl_status run(search *s, const sl_ranker *given, const sl_rows *rows, con
     else
         SL_TRY(search_greedy(s));
     report->trials = s->trials;
+    if (!s->has_best && s->job->below <= 1) return SL_OK;
     SL_TRY(conclude(s, report, out));
-    report->seconds = seconds_since(&s->start);
+    report->seconds = sl_search_seconds(&s->job->start);
     return sl_progress_end(&s->progress);
 }
 
-sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *rows, const sl_rows *eval,
-                                     const sl_precision_search_params *params, sl_ranker **out,
-                                     sl_precision_search_report *report) {
-    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
-    *out = NULL;
-    if (!ranker || !rows) return sl_fail(SL_EINVAL, "ranker or rows is NULL");
-    sl_precision_search_params mine;
-    sl_precision_search_report found = {.struct_size = sizeof found, .blame = SIZE_MAX};
-    sl_precision_search_params_init(&mine);
-    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_precision_search_params_init"));
-    if (report) SL_TRY(sl_params_check_out(report, "sl_precision_search_report"));
-    SL_TRY(check_search(&mine));
-    search s = {.params = &mine, .layers = ranker->shape.layers};
-    sl_layer_choice choices[SL_MAX_LAYERS];
+sl_status sl_search_precisions(const sl_search_job *job, sl_ranker **out, sl_precision_search_report *report,
+                               int *is_least) {
+    const sl_precision_search_params *params = job->params;
+    const sl_ranker *ranker = job->ranker;
+    search s = {.job = job, .params = params, .quantize = job->quantize, .layers = ranker->shape.layers};
     sl_ranker *smaller;
-    sl_quantize_params_init(&s.quantize);
-    SL_TRY(sl_params_in(&s.quantize, sizeof s.quantize, mine.quantize, "sl_quantize_params_init"));
-    SL_TRY(sl_layer_choices(ranker, &s.quantize, choices));
+    *out = NULL;
     /* Tables that train are floats, and get their codes at the end. */
-    SL_TRY(sl_ranker_with_table_type(ranker, mine.training ? SL_TABLE_F32 : s.quantize.tables, &smaller));
+    SL_TRY(sl_ranker_with_table_type(ranker, params->training ? SL_TABLE_F32 : s.quantize.tables, &smaller));
     s.ranker = smaller ? smaller : ranker;
-    clock_gettime(CLOCK_MONOTONIC, &s.start);
+    s.trials = job->trials;
     s.allocator = sl_allocator_of(s.quantize.allocator);
     s.judge = (sl_judge){.allocator = s.allocator,
                          .ranker = s.ranker,
-                         .measure = measure_of(ranker, mine.measure),
-                         .ndcg_k = mine.ndcg_k,
-                         .threads = sl_thread_count(mine.threads)};
-    sl_progress_start(&s.progress, mine.progress, mine.progress_ctx, 0);
-    sl_status status =
-        mine.training ? run_aware(&s, ranker, rows, eval, &found, out) : run(&s, ranker, rows, eval, &found, out);
+                         .measure = measure_of(ranker, params->measure),
+                         .ndcg_k = params->ndcg_k,
+                         .threads = sl_thread_count(params->threads)};
+    sl_progress_start(&s.progress, params->progress, params->progress_ctx, 0);
+    sl_status status = params->training ? run_aware(&s, ranker, job->rows, job->eval, report, out)
+                                        : run(&s, ranker, job->rows, job->eval, report, out);
+    *is_least = report->within && report->cost <= s.least_cost;
     sl_judge_free(&s.judge);
     if (s.base.ranker) sl_judge_free(&s.base);
     sl_calibrated_free(&s.calibrated);
     sl_ranker_free(smaller);
-    if (status != SL_OK) {
-        sl_ranker_free(*out);
-        *out = NULL;
-    }
-    if (report) sl_params_out(report, &found, sizeof found);
+    if (status == SL_OK) return SL_OK;
+    sl_ranker_free(*out);
+    *out = NULL;
     return status;
 }

@@ -46,7 +46,7 @@ static sl_status check_params(const sl_quantize_params *params) {
         return sl_fail(SL_EINVAL, "calibration %d is none of sl_calibration", (int)params->calibration);
     if (!(params->quantile >= 0 && params->quantile < 1))
         return sl_fail(SL_EINVAL, "quantile is %g; give a share from 0 to below 1", params->quantile);
-    if ((unsigned)params->tables > SL_TABLE_I4)
+    if ((unsigned)params->tables > SL_TABLE_AUTO)
         return sl_fail(SL_EINVAL, "tables is %d, which is none of sl_table_type", (int)params->tables);
     if (params->rows == 0) return sl_fail(SL_EINVAL, "rows is 0; calibration needs one row at least");
     if (params->keep_count && !params->keep)
@@ -219,6 +219,8 @@ sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows, const
     sl_layer_choice choices[SL_MAX_LAYERS];
     sl_ranker *smaller;
     SL_TRY(sl_layer_choices(ranker, &mine, choices));
+    if (mine.tables == SL_TABLE_AUTO)
+        return sl_fail(SL_EINVAL, "tables is AUTO, which sl_ranker_search_precision alone takes; name a type");
     SL_TRY(sl_ranker_with_table_type(ranker, mine.tables, &smaller));
     if (keeps_floats(&ranker->shape, choices)) {
         *out = smaller;

@@ -76,7 +76,7 @@ class Table:
     def ours(self, failed):
         """By name: every mode, all layers in it; what is fastest within the bound; and that with tables in codes."""
         ways = {mode: lambda mode=mode: self.in_mode(mode) for mode in self.command.modes()}
-        ways["auto"] = lambda: self.quantised("auto")[0]
+        ways["auto"] = lambda: self.quantised("auto", "--tables", "f32")[0]
         for kind in ("i8", "i4"):
             ways[f"auto-tables-{kind}"] = lambda kind=kind: self.quantised(f"auto-tables-{kind}", "--tables", kind)[0]
         made = {"shortlist/f32": self.f32}
@@ -133,7 +133,7 @@ def tune(chosen, failed):
     models, truth = {"shortlist/f32": table.f32}, labels(table.spec, table.tuning)
     took, more = {}, {}
     start = time.perf_counter()
-    models["shortlist/auto"], said = table.quantised("auto")
+    models["shortlist/auto"], said = table.quantised("auto", "--tables", "f32")
     took["shortlist/auto"] = time.perf_counter() - start
     more["shortlist/auto"] = {key: said[key] for key in ("proved", "trials", "seconds", "drop", "drop_error")}
     try:

@@ -87,7 +87,7 @@ class Seed:
         self.call("train", spec, self.train, "-o", exact)
         found = {"f32": self.auc(exact)}
         for way, words in WAYS.items():
-            self.call("quantize", exact, "--data", self.train, "-o", other, *words)
+            self.call("quantize", exact, "--data", self.train, "-o", other, "--tables", "f32", *words)
             found[way] = self.auc(other)
         self.call("train", spec, self.train, "-o", other, "--init", exact, "--teacher", exact, *ON)
         found["f32, trained on likewise"] = self.auc(other)

@@ -70,6 +70,15 @@ class Quantize(RankingTest):
                           "logloss", "--max-drop", 0.5, "--trials", 1)
         self.assertIn("rows too few for a standard error", out)
 
+    def test_tables_of_every_type_are_judged(self):
+        told = self.quantize("--max-drop", 0.5)
+        self.assertEqual((told["tables"], {row["tables"] for row in told["table"]}), ("i4", {"i4"}))
+        self.assertIn("i4", self.run_ok("info", "q.slr"))
+        told = self.quantize("--max-drop", 0.5, "--tables", "f32", out="f.slr")
+        self.assertEqual({told["tables"], *(row["tables"] for row in told["table"])}, {"f32"})
+        out = self.run_ok("quantize", "m.slr", "--data", "clicks.csv", "-o", "q.slr", "--max-drop", 0.5, "--trials", 1)
+        self.assertRegex(out, "tables in i4\n")
+
     def test_tables_in_codes(self):
         self.quantize("--tables", "i4", "--max-drop", 0.5, "--trials", 1)
         self.assertIn(" i4 ", self.run_ok("info", "q.slr"))
@@ -88,7 +97,7 @@ class Quantize(RankingTest):
         self.by_own_order()
         for strategy in ("accuracy-aware", "basic", "mse"):
             done = self.start("quantize", "m.slr", "--data", "clicks.csv", "--eval", "own.csv", "-o", "q.slr", "--mode",
-                              "bf16", "--strategy", strategy, "--max-drop", 0, "--json")
+                              "bf16", "--strategy", strategy, "--max-drop", 0, "--tables", "f32", "--json")
             told = json.loads(done.stdout)
             self.assertEqual(done.returncode, 0 if told["within"] else 1, done.stderr)
             self.assertEqual(told["table"][0]["layers"], "bf16 bf16 bf16")

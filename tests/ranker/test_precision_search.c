@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* OPTIONS of a layer: f32, bf16, int8-dynamic, and int8 by four calibrations. */
-enum { ROWS = 300, OPTIONS = 7, MOST_TRIALS = OPTIONS * OPTIONS * OPTIONS, MOST_LAYERS = 3 };
+enum { ROWS = 300, OPTIONS = 7, MOST_CHOICES = OPTIONS * OPTIONS * OPTIONS, MOST_LAYERS = 3 };
+enum { TYPES = 3, MOST_TRIALS = TYPES * MOST_CHOICES };
 
 #define CLICK "\"column\": \"click\""
 #define VALUE "\"column\": \"value\", \"loss\": \"squared\""
@@ -67,12 +68,14 @@ typedef struct trials {
         sl_calibration calibrations[MOST_LAYERS];
         double drop, cost, error;
         int within;
+        sl_table_type tables;
     } of[MOST_TRIALS];
 } trials;
 
 static void take(void *ctx, const sl_trial *trial) {
     trials *all = ctx;
     ck_assert_uint_lt(all->count, MOST_TRIALS);
+    ck_assert_uint_eq(trial->number, all->count + 1);
     struct one_trial *one = &all->of[all->count++];
     all->layers = trial->layers;
     memcpy(one->precisions, trial->precisions, trial->layers * sizeof *trial->precisions);
@@ -81,11 +84,16 @@ static void take(void *ctx, const sl_trial *trial) {
     one->cost = trial->cost;
     one->error = trial->error;
     one->within = trial->within;
+    one->tables = trial->tables;
 }
 
+/* Tables stay floats: most tests look at the layers alone. */
 static sl_precision_search_params within(double max_drop) {
+    static sl_quantize_params floats;
     sl_precision_search_params params;
+    sl_quantize_params_init(&floats);
     sl_precision_search_params_init(&params);
+    params.quantize = &floats;
     params.max_drop = max_drop;
     params.threads = 1;
     return params;
@@ -180,7 +188,7 @@ START_TEST(no_faster_choice_is_within) {
     sl_precision_search_report report = search(model, &params, &made);
     sl_ranker_free(made);
     ck_assert(!report.within && report.proved);
-    ck_assert_uint_eq(all.count, (model->shape.layers == 2 ? MOST_TRIALS / OPTIONS : MOST_TRIALS) - 1);
+    ck_assert_uint_eq(all.count, (model->shape.layers == 2 ? MOST_CHOICES / OPTIONS : MOST_CHOICES) - 1);
     check_drops(model, &all);
     for (size_t i = 0; i < all.count; i += all.count / 5) {
         params = within(all.of[i].drop);
@@ -199,7 +207,6 @@ START_TEST(no_faster_choice_is_within) {
 }
 END_TEST
 
-/* The same model of any number of threads. */
 /* Some choice of equal cost has better luck on these labels, and worse logits. */
 START_TEST(the_nearest_of_equal_cost_is_taken) {
     static trials all;
@@ -220,6 +227,60 @@ START_TEST(the_nearest_of_equal_cost_is_taken) {
     }
     ck_assert(nearest && report.drop == nearest->drop);
     ck_assert(luckiest < nearest->drop);
+    sl_ranker_free(model);
+}
+END_TEST
+
+/* What a search with tables of every type must end with: the lowest cost within the bound, then the fewest bits a
+ * table, then the nearest logits. */
+static const struct one_trial *best_of_all_types(const trials *all, double bound) {
+    static const int order[] = {[SL_TABLE_I4] = 0, [SL_TABLE_I8] = 1, [SL_TABLE_F32] = 2};
+    const struct one_trial *best = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct one_trial *one = &all->of[i];
+        if (one->drop > bound || one->cost >= 1) continue;
+        if (!best || one->cost < best->cost) best = one;
+        if (one->cost > best->cost || order[one->tables] > order[best->tables]) continue;
+        if (order[one->tables] < order[best->tables] || one->error < best->error) best = one;
+    }
+    return best;
+}
+
+START_TEST(tables_of_every_type_are_searched) {
+    static trials all, some;
+    sl_ranker *model = perfect(nets[0]), *made;
+    sl_precision_search_params params = within(0);
+    size_t of[TYPES] = {0}, found[TYPES] = {0};
+    all.count = 0;
+    params.quantize = NULL;
+    params.trial = take;
+    params.trial_ctx = &all;
+    sl_precision_search_report report = search(model, &params, &made);
+    sl_ranker_free(made);
+    ck_assert(!report.within && report.proved);
+    ck_assert_uint_eq(report.trials, all.count);
+    for (size_t i = 0; i < all.count; i++)
+        of[all.of[i].tables]++;
+    for (size_t t = 0; t < TYPES; t++)
+        ck_assert_uint_eq(of[t], MOST_CHOICES / OPTIONS - 1);
+    params.trial_ctx = &some;
+    for (size_t i = 0; i < all.count; i++) {
+        const struct one_trial *best = best_of_all_types(&all, all.of[i].drop);
+        params.max_drop = all.of[i].drop;
+        some.count = 0;
+        report = search(model, &params, &made);
+        sl_ranker_free(made);
+        ck_assert(report.within == (best != NULL) && report.proved);
+        if (!best) continue;
+        ck_assert_double_eq(report.cost, best->cost);
+        ck_assert_double_eq(report.drop, best->drop);
+        ck_assert_int_eq(report.tables, best->tables);
+        found[best->tables]++;
+        /* The least cost within the bound at once: no other type is looked at. */
+        if (best->cost == some.of[0].cost && best->tables == SL_TABLE_I4)
+            ck_assert_int_eq(some.of[some.count - 1].tables, SL_TABLE_I4);
+    }
+    ck_assert(found[SL_TABLE_I4] && found[SL_TABLE_I8] && found[SL_TABLE_F32]);
     sl_ranker_free(model);
 }
 END_TEST
@@ -470,5 +531,6 @@ int main(void) {
     tcase_add_checked_fixture(threads, set_up, tear_down);
     tcase_add_test(threads, threads_find_the_same);
     tcase_add_test(threads, the_nearest_of_equal_cost_is_taken);
+    tcase_add_test(threads, tables_of_every_type_are_searched);
     return check_main("precision_search", (TCase *[]){tests, threads}, 2);
 }

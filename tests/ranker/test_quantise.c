@@ -556,8 +556,12 @@ static void take_trial(void *ctx, const sl_trial *trial) {
     t->last_cost = trial->cost;
 }
 
+/* Tables stay floats, unless params say how: most tests look at the layers alone. */
 static sl_status search(const sl_ranker *ranker, sl_precision_search_params *params, told *t, sl_ranker **made,
                         sl_precision_search_report *report) {
+    static sl_quantize_params floats;
+    sl_quantize_params_init(&floats);
+    if (!params->quantize) params->quantize = &floats;
     *t = (told){.ordered = 1};
     params->trial = take_trial;
     params->trial_ctx = t;

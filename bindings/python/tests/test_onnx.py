@@ -102,7 +102,7 @@ def test_tables_in_codes_are_exported_decoded(data, tmp_path):
 @pytest.mark.parametrize("hidden, activation", [([24, 16], "relu"), ([12], "tanh")])
 def test_layers_in_int8_are_exported_as_codes(hidden, activation, data, tmp_path):
     rk = shortlist.Ranker.train(spec(deep={"hidden": hidden, "activation": activation}), data, threads=1)
-    made, _ = rk.quantize(data, max_drop=1, mode="static", trials=1)
+    made, _ = rk.quantize(data, tables="f32", max_drop=1, mode="static", trials=1)
     model = shortlist.onnx.export(made, tmp_path / "q.onnx")
     onnx.checker.check_model(model, full_check=True)
     operators = [node.op_type for node in model.graph.node]
@@ -279,7 +279,7 @@ def relu_at_the_end(made):
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_layers_in_bf16_cast_their_inputs(activation, data):
     rk = shortlist.Ranker.train(spec(deep={"hidden": [16, 8], "activation": activation}), data, threads=1)
-    made, _ = rk.quantize(data, max_drop=1, mode="bf16", trials=1)
+    made, _ = rk.quantize(data, tables="f32", max_drop=1, mode="bf16", trials=1)
     assert [layer.precision for layer in made.layers[:2]] == ["bf16"] * 2
     model = shortlist.onnx.export(made)
     onnx.checker.check_model(model, full_check=True)
@@ -296,7 +296,7 @@ def test_codes_stand_in_for_a_relu(data):
     """ONNX Runtime's quantiser leaves a Relu out where the codes behind it have no zero but the lowest."""
     numbers = spec(features=[{"name": "age", "type": "numeric"}], deep={"hidden": [4, 3]}, wide=None)
     rk = shortlist.Ranker.train(numbers, data, threads=1)
-    made, _ = rk.quantize(data, max_drop=1, mode="static", trials=1)
+    made, _ = rk.quantize(data, tables="f32", max_drop=1, mode="static", trials=1)
     model = shortlist.onnx.export(made)
     del model.metadata_props[:]
     passed = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Relu"}
@@ -319,7 +319,7 @@ def test_codes_stand_in_for_a_relu(data):
 
 def test_layers_ranged_by_rows_are_exported_as_floats(data):
     rk = shortlist.Ranker.train(spec(), data, threads=1)
-    made, _ = rk.quantize(data, max_drop=1, mode="dynamic", trials=1)
+    made, _ = rk.quantize(data, tables="f32", max_drop=1, mode="dynamic", trials=1)
     model = shortlist.onnx.export(made)
     assert "QuantizeLinear" not in [node.op_type for node in model.graph.node]
     assert np.abs(run(model, shortlist.onnx.inputs(made, data)) - made.predict(data)).mean() < 0.02

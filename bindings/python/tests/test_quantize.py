@@ -42,6 +42,7 @@ def test_the_fastest_within_the_bound(ranker, rows):
     made, report = ranker.quantize(rows, clicks(seed=2), max_drop=0.01, threads=2)
     assert report.within and report.proved and report.cost < 0.6
     assert report.rows == N and report.drop <= 0.01
+    assert report.tables in {trial.tables for trial in report.trials} == {"i4"}
     assert report.base_value == pytest.approx(ranker.evaluate(clicks(seed=2)).auc, abs=1e-6)
     assert report.value == pytest.approx(made.evaluate(clicks(seed=2)).auc, abs=1e-3)
     assert all(layer.precision == "int8" and len(layer.weight_scales) == layer.outputs for layer in made.layers)

@@ -160,6 +160,7 @@ nb::dict dict_of(const sl_ranker_info &info) {
 
 static const char *const precisions[] = {"f32", "int8", "int8-dynamic", "bf16"};
 static const char *const calibrations[] = {"minmax", "quantile", "entropy", "mse"};
+static const char *const tables[] = {"f32", "i8", "i4"};
 
 nb::dict dict_of(const sl_layer_info &layer) {
     nb::dict out;
@@ -197,6 +198,7 @@ nb::dict dict_of(const sl_trial &trial) {
     out["cost"] = trial.cost;
     out["within"] = trial.within != 0;
     out["error"] = trial.error;
+    out["tables"] = tables[trial.tables];
     return out;
 }
 
@@ -213,5 +215,6 @@ nb::dict dict_of(const sl_precision_search_report &report) {
     out["blame"] = place(report.blame);
     out["blame_drop"] = report.blame_drop;
     out["seconds"] = report.seconds;
+    out["tables"] = tables[report.tables];
     return out;
 }

@@ -22,7 +22,7 @@ from ._progress import Progress, shown
 
 _MEASURES = {"default": 0, "auc": 1, "logloss": 2, "ndcg": 3, "rmse": 4}
 _STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3, "bayesian": 4}
-_TABLES = {"f32": 0, "i8": 1, "i4": 2}
+_TABLES = {"f32": 0, "i8": 1, "i4": 2, "auto": 3}
 _CALIBRATIONS = {"minmax": 0, "quantile": 1, "entropy": 2, "mse": 3}
 
 Lookup = Union[Callable[[str, int], npt.ArrayLike], Index]
@@ -296,6 +296,7 @@ class Trial:
     cost: modelled time of the dense layers over that of float32.
     within: whether the drop is within the bound.
     error: root mean squared difference of the logits from those of float32; NaN for layers that were trained.
+    tables: type of the embedding tables.
     """
 
     precisions: tuple[str, ...]
@@ -305,6 +306,7 @@ class Trial:
     cost: float
     within: bool
     error: float
+    tables: str
 
 
 @dataclass(frozen=True)
@@ -317,6 +319,7 @@ class QuantizeReport:
     cost: modelled time of the dense layers over that of float32.
     within: whether the model is within the bound.
     proved: whether every choice of a lower cost was judged, and none is within the bound.
+    tables: type of the embedding tables.
     blame, blame_drop: where no choice is within the bound, the layer whose codes alone cost most, and what they cost.
     """
 
@@ -331,6 +334,7 @@ class QuantizeReport:
     blame: int | None
     blame_drop: float
     seconds: float
+    tables: str
     trials: tuple[Trial, ...]
 
 
@@ -738,7 +742,7 @@ class Ranker:
         quantile: float = 1e-4,
         symmetric: bool = False,
         bias_correction: bool = True,
-        tables: Literal["f32", "i8", "i4"] = "f32",
+        tables: Literal["f32", "i8", "i4", "auto"] = "auto",
         rows: int = 4096,
         seed: int = 0,
         keep: Sequence[str] = (),
@@ -771,7 +775,8 @@ class Ranker:
         quantile: the share of inputs that calibration by "quantile" leaves out. symmetric: ranges have 0 in their
             middle.
         bias_correction: whether biases make up for the mean error of each output.
-        tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits.
+        tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits. "auto" judges all three with every choice
+            of the layers, and takes the smallest where costs are equal. Under "qat", "auto" is "f32".
         rows, seed: how many rows calibration draws, and which. Memory holds the inputs of all layers for these rows.
             "qat" begins its ranges on 4,096 rows instead. The seed is also that of "bayesian" and of the training of
             "qat", where 0 takes the spec's.
