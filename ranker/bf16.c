@@ -28,37 +28,13 @@ const sl_bf16_loops *sl_bf16_get(void) {
     return table_of(sl_cpu_tier());
 }
 
-static size_t panel_of(size_t out, size_t from) {
-    const size_t panel = SL_BF16_BLOCK * SL_BF16_BLOCKS;
-    size_t left = sl_round_up(out - from, SL_BF16_BLOCK);
-    return left < panel ? left : panel;
-}
-
-static void pack(const uint16_t *numbers, sl_bf16_weights *to) {
-    const size_t panel = SL_BF16_BLOCK * SL_BF16_BLOCKS, groups = sl_bf16_groups(to->in);
-    uint16_t *at = to->numbers;
-    for (size_t from = 0; from < to->out; from += panel) {
-        size_t width = panel_of(to->out, from);
-        for (size_t i = 0; i < to->in; i++) {
-            uint16_t *group = at + i / SL_BF16_GROUP * width * SL_BF16_GROUP + i % SL_BF16_GROUP;
-            for (size_t o = from; o < to->out && o < from + width; o++)
-                group[(o - from) * SL_BF16_GROUP] = numbers[i * to->out + o];
-        }
-        at += groups * width * SL_BF16_GROUP;
-    }
-}
-
 sl_status sl_bf16_pack(const uint16_t *numbers, size_t in, size_t out, const sl_allocator *allocator,
                        sl_bf16_weights *to) {
-    size_t bytes;
+    const sl_panels panels = {in, out, SL_BF16_GROUP, sizeof *numbers};
     void *block;
     *to = (sl_bf16_weights){.in = in, .out = out};
-    if (!sl_mul(sl_bf16_groups(in) * SL_BF16_GROUP * sizeof *numbers, sl_round_up(out, SL_BF16_BLOCK), &bytes))
-        return sl_fail(SL_ENOMEM, "a layer of %zu times %zu weights does not fit the address space", in, out);
-    SL_TRY(sl_mem_alloc(allocator, bytes, &block));
+    SL_TRY(sl_panels_pack(&panels, numbers, allocator, &block, &to->bytes));
     to->numbers = block;
-    to->bytes = bytes;
-    pack(numbers, to);
     return SL_OK;
 }
 

@@ -4,19 +4,14 @@
 #ifndef SL_RANKER_BF16_H
 #define SL_RANKER_BF16_H
 
-#include "base/memory.h"
+#include "ranker/panels.h"
 
-#include <shortlist.h>
 #include <string.h>
 
 /* Two inputs of an output lie in one 32-bit lane. */
 #define SL_BF16_GROUP 2u
-/* Outputs of a block, and blocks of a panel: the outputs that one pass over a row's inputs sums. */
-#define SL_BF16_BLOCK  16u
-#define SL_BF16_BLOCKS 4u
 
-/* Weights (in, out) packed in panels of 64 outputs. A panel has its pairs of inputs one behind the other; a pair has 2
- * numbers for each output of the panel. Missing inputs and outputs are zeros. */
+/* Weights (in, out), packed in panels. */
 typedef struct sl_bf16_weights {
     size_t in, out;
     uint16_t *numbers;

@@ -9,19 +9,13 @@
 
 #include "ranker/bf16.h"
 #include "ranker/bf16_lanes.h"
+#include "ranker/panel_lanes.h"
 
-/* Numbers of a register, and registers of a block of outputs. */
+/* Numbers of a register. */
 #define LANE_NUMBERS (LANE_BITS / 16u)
-#define BLOCK_REGS   (SL_BF16_BLOCK / LANE_F)
-/* Registers of weights that a tile takes: as many as registers for its sums allow. */
-#if LANE_BITS == 512
-#define TILE_REGS 4u
-#else
-#define TILE_REGS BLOCK_REGS
-#endif
 /* Registers that one row alone takes: as many chains of sums as hide the instruction's latency. */
 #if LANE_BITS == 256
-#define ROW_REGS (BLOCK_REGS * SL_BF16_BLOCKS)
+#define ROW_REGS (BLOCK_REGS * SL_PANEL_BLOCKS)
 #else
 #define ROW_REGS TILE_REGS
 #endif
@@ -156,13 +150,11 @@ static AI void panel_outputs(const sl_bf16_product *p, const uint16_t *weights, 
 
 static void product(const sl_bf16_product *p) {
     const sl_bf16_weights *w = p->weights;
-    const size_t panel = SL_BF16_BLOCK * SL_BF16_BLOCKS, groups = sl_bf16_groups(w->in);
+    const size_t groups = sl_bf16_groups(w->in);
     const uint16_t *numbers = w->numbers;
-    for (size_t from = 0; from < w->out; from += panel) {
-        size_t left = w->out - from;
-        size_t blocks = left < panel ? (left + SL_BF16_BLOCK - 1) / SL_BF16_BLOCK : SL_BF16_BLOCKS;
-        size_t pitch = blocks * SL_BF16_BLOCK * SL_BF16_GROUP;
-        panel_outputs(p, numbers + p->first_group * pitch, pitch, from, blocks * BLOCK_REGS);
+    for (size_t from = 0; from < w->out; from += SL_PANEL_BLOCK * SL_PANEL_BLOCKS) {
+        size_t width = sl_panel_width(w->out, from), pitch = width * SL_BF16_GROUP;
+        panel_outputs(p, numbers + p->first_group * pitch, pitch, from, width / LANE_F);
         numbers += groups * pitch;
     }
 }

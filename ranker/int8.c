@@ -32,50 +32,31 @@ sl_int8_range sl_int8_range_of(float low, float high) {
     return (sl_int8_range){scale, zero > 255 ? 255 : (int32_t)(zero + 0.5f)};
 }
 
-static size_t panel_of(size_t out, size_t from) {
-    const size_t panel = SL_INT8_BLOCK * SL_INT8_BLOCKS;
-    size_t left = sl_round_up(out - from, SL_INT8_BLOCK);
-    return left < panel ? left : panel;
-}
-
-static void pack(const int8_t *codes, sl_int8_weights *to) {
-    const size_t panel = SL_INT8_BLOCK * SL_INT8_BLOCKS, groups = sl_int8_groups(to->in);
-    int8_t *at = to->codes;
-    for (size_t from = 0; from < to->out; from += panel) {
-        size_t width = panel_of(to->out, from);
-        for (size_t i = 0; i < to->in; i++) {
-            int8_t *group = at + i / SL_INT8_GROUP * width * SL_INT8_GROUP + i % SL_INT8_GROUP;
-            for (size_t o = from; o < to->out && o < from + width; o++) {
-                group[(o - from) * SL_INT8_GROUP] = codes[i * to->out + o];
-                to->column_sums[o] += codes[i * to->out + o];
-            }
-        }
-        at += groups * width * SL_INT8_GROUP;
-    }
+static void sum_columns(const int8_t *codes, sl_int8_weights *to) {
+    for (size_t i = 0; i < to->in; i++)
+        for (size_t o = 0; o < to->out; o++)
+            to->column_sums[o] += codes[i * to->out + o];
 }
 
 sl_status sl_int8_pack(const int8_t *codes, size_t in, size_t out, const sl_allocator *allocator, sl_int8_weights *to) {
-    size_t padded = sl_round_up(out, SL_INT8_BLOCK), bytes;
+    const sl_panels panels = {in, out, SL_INT8_GROUP, sizeof *codes};
     void *block;
     *to = (sl_int8_weights){.in = in, .out = out};
-    if (!sl_mul(sl_int8_pitch(in), padded, &bytes))
-        return sl_fail(SL_ENOMEM, "a layer of %zu times %zu weights does not fit the address space", in, out);
-    SL_TRY(sl_mem_alloc(allocator, bytes, &block));
+    SL_TRY(sl_panels_pack(&panels, codes, allocator, &block, &to->bytes));
     to->codes = block;
-    to->bytes = bytes;
-    sl_status status = sl_mem_alloc(allocator, padded * sizeof *to->column_sums, &block);
+    sl_status status = sl_mem_alloc(allocator, sl_round_up(out, SL_PANEL_BLOCK) * sizeof *to->column_sums, &block);
     if (status != SL_OK) {
         sl_int8_weights_free(to, allocator);
         return status;
     }
     to->column_sums = block;
-    pack(codes, to);
+    sum_columns(codes, to);
     return SL_OK;
 }
 
 void sl_int8_weights_free(sl_int8_weights *weights, const sl_allocator *allocator) {
     sl_mem_free(allocator, weights->codes, weights->bytes);
     sl_mem_free(allocator, weights->column_sums,
-                sl_round_up(weights->out, SL_INT8_BLOCK) * sizeof *weights->column_sums);
+                sl_round_up(weights->out, SL_PANEL_BLOCK) * sizeof *weights->column_sums);
     *weights = (sl_int8_weights){0};
 }

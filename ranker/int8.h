@@ -4,21 +4,15 @@
 #ifndef SL_RANKER_INT8_H
 #define SL_RANKER_INT8_H
 
-#include "base/memory.h"
-
-#include <shortlist.h>
+#include "ranker/panels.h"
 
 /* Four inputs of an output lie in one 32-bit lane. */
 #define SL_INT8_GROUP 4u
-/* Outputs of a block, and blocks of a panel: the outputs that one pass over a row's inputs sums. */
-#define SL_INT8_BLOCK  16u
-#define SL_INT8_BLOCKS 4u
 /* Inputs of a layer at most: the sum of so many products of 255 and -128 fits its 32 bits. The sum less zero * the
  * weights' sum does, too: it is one of products of -255 to 255 and the weights. */
 #define SL_INT8_MOST_INPUTS ((size_t)INT32_MAX / (255 * 128))
 
-/* Weights (in, out) packed in panels of 64 outputs. A panel has its groups of inputs one behind the other; a group has
- * 4 bytes for each output of the panel. Missing inputs and outputs are zeros. */
+/* Weights (in, out), packed in panels. */
 typedef struct sl_int8_weights {
     size_t in, out;
     int8_t *codes;

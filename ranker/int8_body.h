@@ -7,18 +7,11 @@
 #ifndef SL_RANKER_INT8_BODY_H
 #define SL_RANKER_INT8_BODY_H
 
-#include "distance/float_lanes.h"
 #include "ranker/int8.h"
+#include "ranker/panel_lanes.h"
 
-/* Bytes of a register, and registers of a block of outputs. */
+/* Bytes of a register. */
 #define LANE_BYTES (LANE_BITS / 8u)
-#define BLOCK_REGS (SL_INT8_BLOCK / LANE_F)
-/* Registers of weights that a tile takes: as many as registers for its sums allow. */
-#if LANE_BITS == 512
-#define TILE_REGS 4u
-#else
-#define TILE_REGS BLOCK_REGS
-#endif
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Lanes
@@ -153,12 +146,10 @@ static AI void strip(const sl_int8_product *p, const int8_t *weights, size_t gro
 
 static void product(const sl_int8_product *p) {
     const sl_int8_weights *w = p->weights;
-    const size_t panel = SL_INT8_BLOCK * SL_INT8_BLOCKS, groups = sl_int8_groups(w->in);
+    const size_t groups = sl_int8_groups(w->in);
     const int8_t *codes = w->codes;
-    for (size_t from = 0; from < w->out; from += panel) {
-        size_t left = w->out - from;
-        size_t blocks = left < panel ? (left + SL_INT8_BLOCK - 1) / SL_INT8_BLOCK : SL_INT8_BLOCKS;
-        size_t group_bytes = blocks * SL_INT8_BLOCK * SL_INT8_GROUP, regs = blocks * BLOCK_REGS, v = 0;
+    for (size_t from = 0; from < w->out; from += SL_PANEL_BLOCK * SL_PANEL_BLOCKS) {
+        size_t width = sl_panel_width(w->out, from), group_bytes = width * SL_INT8_GROUP, regs = width / LANE_F, v = 0;
         const int8_t *first = codes + p->first_group * group_bytes;
         for (; v + TILE_REGS <= regs; v += TILE_REGS)
             strip(p, first + v * LANE_BYTES, group_bytes, from + v * LANE_F, TILE_REGS);

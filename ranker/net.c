@@ -22,6 +22,13 @@ size_t sl_net_multiply_adds(const sl_net_shape *shape) {
     return count;
 }
 
+size_t sl_net_widest(const sl_net_shape *shape, size_t from) {
+    size_t most = 0;
+    for (size_t l = from; l <= shape->layers; l++)
+        most = shape->width[l] > most ? shape->width[l] : most;
+    return most;
+}
+
 size_t sl_net_zeros(const sl_net_shape *shape, const float *weights) {
     size_t count = 0;
     for (size_t l = 0; l < shape->layers; l++)

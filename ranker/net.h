@@ -22,6 +22,8 @@ size_t sl_net_weight_at(const sl_net_shape *shape, size_t layer); /* offsets int
 size_t sl_net_bias_at(const sl_net_shape *shape, size_t layer);
 /* Counts the layers' multiplications of a row, which are their weights without the biases. */
 size_t sl_net_multiply_adds(const sl_net_shape *shape);
+/* The largest of the widths from `from` on: of inputs and outputs of layers. */
+size_t sl_net_widest(const sl_net_shape *shape, size_t from);
 /* Counts those weights that are 0. */
 size_t sl_net_zeros(const sl_net_shape *shape, const float *weights);
 

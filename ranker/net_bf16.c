@@ -16,7 +16,7 @@ sl_status sl_bf16_layer_create(const sl_net_shape *shape, size_t number, const s
     *out = NULL;
     SL_TRY(sl_mem_alloc(allocator, sizeof(sl_bf16_layer), &block));
     sl_bf16_layer *layer = block;
-    layer->padded = sl_round_up(outputs, SL_BF16_BLOCK);
+    layer->padded = sl_round_up(outputs, SL_PANEL_BLOCK);
     layer->gives = next && next->type == SL_LAYER_BF16 && shape->activation == SL_RELU;
     SL_TRY_GOTO(sl_bf16_pack(codes->bf16, in, outputs, allocator, &layer->weights), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * layer->padded * sizeof *bias, &block), fail);
@@ -42,10 +42,8 @@ void sl_bf16_layer_free(sl_bf16_layer *layer, const sl_allocator *allocator) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 sl_status sl_bf16_run_create(const sl_net_shape *shape, size_t rows, const sl_allocator *allocator, sl_bf16_run *out) {
-    size_t widest = 0;
+    const size_t widest = sl_net_widest(shape, 0);
     *out = (sl_bf16_run){.loops = sl_bf16_get(), .rows = rows};
-    for (size_t l = 0; l <= shape->layers; l++)
-        widest = shape->width[l] > widest ? shape->width[l] : widest;
     /* A part may begin in the middle of a group, and outputs fill whole blocks. */
     out->pitch = sl_round_up(widest + SL_BF16_GROUP, SL_CACHE_LINE / sizeof **out->numbers);
     if (!sl_mul(rows, out->pitch * sizeof **out->numbers, &out->bytes))

@@ -54,7 +54,7 @@ sl_status sl_int8_layer_create(const sl_net_shape *shape, size_t number, const s
     sl_int8_layer *layer = block;
     layer->type = codes->type;
     layer->input = codes->input;
-    layer->padded = sl_round_up(shape->width[number + 1], SL_INT8_BLOCK);
+    layer->padded = sl_round_up(shape->width[number + 1], SL_PANEL_BLOCK);
     SL_TRY_GOTO(sl_int8_pack(codes->codes, shape->width[number], shape->width[number + 1], allocator, &layer->weights),
                 fail);
     SL_TRY_GOTO(make_arrays(layer, gives, allocator), fail);
@@ -82,12 +82,10 @@ sl_status sl_int8_run_create(const sl_net_shape *shape, size_t rows, const sl_al
     sl_status status;
     void *block;
     *out = (sl_int8_run){.loops = sl_int8_get(), .rows = rows};
-    size_t widest = 0;
-    for (size_t l = 0; l <= shape->layers; l++)
-        widest = shape->width[l] > widest ? shape->width[l] : widest;
+    const size_t widest = sl_net_widest(shape, 0);
     /* A part's codes begin in the middle of a group. */
     out->pitch = sl_round_up(widest + 2 * SL_INT8_GROUP, SL_CACHE_LINE);
-    out->widest = sl_round_up(widest, SL_INT8_BLOCK);
+    out->widest = sl_round_up(widest, SL_PANEL_BLOCK);
     if (!sl_mul(rows, out->pitch, &out->codes_size))
         return sl_fail(SL_ENOMEM, "codes of %zu rows do not fit the address space", rows);
     for (size_t i = 0; i < 2; i++) {

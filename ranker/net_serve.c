@@ -44,13 +44,6 @@ struct sl_net_run {
     sl_net_scratch scratch;       /* of layers that are not of floats */
 };
 
-static size_t widest(const sl_net_shape *shape, size_t from) {
-    size_t most = 0;
-    for (size_t l = from; l <= shape->layers; l++)
-        most = shape->width[l] > most ? shape->width[l] : most;
-    return most;
-}
-
 static size_t tile_rows_of(const sl_net_shape *shape) {
     size_t most = 1;
     for (size_t l = 0; l < shape->layers; l++) {
@@ -131,7 +124,7 @@ sl_status sl_net_run_create(const sl_net *net, size_t max_rows, const sl_allocat
     run->input = block;
     run->input_size = input_bytes;
     run->zeros = run->input + sl_round_up(max_rows, GRANULE) * net->shape.width[0];
-    run->tile_size = net->tile_rows * widest(&net->shape, 1) * sizeof(float);
+    run->tile_size = net->tile_rows * sl_net_widest(&net->shape, 1) * sizeof(float);
     for (size_t i = 0; i < 2; i++) {
         SL_TRY_GOTO(sl_mem_alloc(allocator, run->tile_size, &block), fail);
         run->tiles[i] = block;

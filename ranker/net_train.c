@@ -56,12 +56,10 @@ static size_t parts_bytes(const sl_net_trainer *trainer) {
 static sl_status make_buffers(sl_net_trainer *trainer) {
     const sl_net_shape *shape = &trainer->shape;
     void *block;
-    size_t widest = 0;
     for (size_t l = 0; l <= shape->layers; l++) {
         size_t bytes;
         if (!sl_mul(trainer->max_rows, shape->width[l] * sizeof(float), &bytes))
             return sl_fail(SL_ENOMEM, "batches of %zu rows do not fit; use smaller ones", trainer->max_rows);
-        widest = shape->width[l] > widest ? shape->width[l] : widest;
     }
     for (size_t l = 0; l < shape->layers; l++) {
         SL_TRY(sl_mem_alloc(&trainer->allocator, row_bytes(trainer, l), &block));
@@ -73,7 +71,7 @@ static sl_status make_buffers(sl_net_trainer *trainer) {
         SL_TRY(sl_mem_alloc(&trainer->allocator, row_bytes(trainer, l), &block));
         trainer->sums[l] = block;
     }
-    trainer->part_stride = sl_round_up(widest, SL_CACHE_LINE / sizeof(float));
+    trainer->part_stride = sl_round_up(sl_net_widest(shape, 0), SL_CACHE_LINE / sizeof(float));
     SL_TRY(sl_mem_alloc(&trainer->allocator, parts_bytes(trainer), &block));
     trainer->bias_parts = block;
     return sl_products_create(&trainer->allocator, &trainer->products);

@@ -78,7 +78,7 @@ static float rounded(float value) {
 
 static void compare_rounded(const sl_bf16_loops *loops, const layer *l, sl_bf16_product p) {
     static uint16_t out[MOST_ROWS * (MOST_OUT + 16) + GUARD];
-    size_t blocks = sl_round_up(l->packed.out, SL_BF16_BLOCK);
+    size_t blocks = sl_round_up(l->packed.out, SL_PANEL_BLOCK);
     p.dst_pitch = blocks + 16;
     memset(out, 0xa5, sizeof out);
     p.numbers = out;

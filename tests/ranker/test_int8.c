@@ -96,7 +96,7 @@ static void compare_floats(const sl_int8_loops *loops, const layer *l, sl_int8_p
 
 static void compare_codes(const sl_int8_loops *loops, const layer *l, sl_int8_product p) {
     static uint8_t out[MOST_ROWS * (MOST_OUT + 16) + GUARD];
-    size_t whole = sl_round_up(l->packed.out, SL_INT8_BLOCK);
+    size_t whole = sl_round_up(l->packed.out, SL_PANEL_BLOCK);
     p.dst_pitch = whole + 16;
     memset(out, 0xa5, sizeof out);
     p.codes = out;
@@ -197,7 +197,7 @@ START_TEST(the_longest_sums_fit) {
         int8_t weight = i & 1 ? -128 : 127;
         const int input = i & 2 ? 255 : 0, zero = i & 4 ? 255 : 0;
         const sl_int8_range own = {1, zero};
-        const float factor[SL_INT8_BLOCK] = {1}, bias[SL_INT8_BLOCK] = {0};
+        const float factor[SL_PANEL_BLOCK] = {1}, bias[SL_PANEL_BLOCK] = {0};
         int8_t *codes = malloc(in);
         uint8_t *src = calloc(sl_int8_pitch(in), 1);
         sl_int8_weights packed;
