@@ -57,9 +57,9 @@ class Table:
         self.folder.mkdir(parents=True, exist_ok=True)
         path, self.test = ours.ROOT / "examples" / "specs" / f"{spec}.json", chosen.data / folder / "test.csv"
         self.spec = json.loads(path.read_text(encoding="utf-8"))
-        self.calibration, self.tuning, self.fit = divide(chosen.data / folder / "train.csv", self.folder)
+        self.calibration, self.tuning, fit = divide(chosen.data / folder / "train.csv", self.folder)
         self.f32 = self.folder / "f32.slr"
-        self.command("train", path, self.fit, "-o", self.f32, "--threads", 1)
+        self.command("train", path, fit, "-o", self.f32, "--threads", 1)
         self.ranker = ours.read_model(self.f32)
         self.truth = labels(self.spec, self.test)
 
@@ -70,7 +70,7 @@ class Table:
 
     def in_mode(self, mode):
         path = self.folder / f"{mode}.slr"
-        self.command.quantize_all(self.f32, mode, path, self.calibration, self.fit, "--eval", self.tuning)
+        self.command.quantize_all(self.f32, mode, path, self.calibration, "--eval", self.tuning, "--tables", "f32")
         return path
 
     def ours(self, failed):

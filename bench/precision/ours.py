@@ -27,15 +27,15 @@ class Command:
     def __call__(self, *words):
         return json.loads(self.text(*words, "--json"))
 
-    def quantize_all(self, f32, mode, path, calibration, fit, *options):
-        """Puts all layers into the mode's precision, whatever that costs. The mode qat trains on the rows of `fit`, and
-        the others calibrate on those of `calibration`."""
-        rows = ("--data", fit) if mode == "qat" else ("--data", calibration, "--strategy", "basic", "--trials", 1)
-        return self("quantize", f32, *rows, "-o", path, "--mode", mode, "--max-drop", 1, *options)
+    def quantize_all(self, f32, mode, path, calibration, *options):
+        """Puts all layers into the mode's precision, whatever that costs."""
+        return self("quantize", f32, "--data", calibration, "-o", path, "--mode", mode, "--strategy", "basic", "--trials", 1,
+                    "--max-drop", 1, *options)
 
     def modes(self):
-        """The precisions of layers that quantize offers, such as static and dynamic: its --mode without auto."""
-        return self.words("quantize", "--mode")
+        """The precisions of layers that quantize offers, such as static and dynamic: its --mode without auto. qat is no
+        precision: it makes another net, which bench qat measures."""
+        return [mode for mode in self.words("quantize", "--mode") if mode != "qat"]
 
     def precisions(self):
         """The precisions that train offers, such as f32 and bf16: its --precision without auto."""

@@ -43,16 +43,14 @@ class Set:
             self.command("quantize", f32, "--data", self.calibration, "--eval", self.tuning, "-o", path, "--tables", tables,
                          "--rows", CALIBRATION, "--max-drop", MAX_DROP)
         else:
-            self.command.quantize_all(f32, layers, path, self.calibration, self.fit, "--tables", tables)
+            self.command.quantize_all(f32, layers, path, self.calibration, "--tables", tables)
         return path
 
     def measured(self, seed, failed):
         f32 = self.folder / "f32-f32.slr"
         self.command("train", self.spec, self.fit, "-o", f32, "--seed", seed)
         found = []
-        # qat trains on: bench qat measures it, beside a model of floats that trains on likewise.
-        modes = (mode for mode in self.command.modes() if mode != "qat")
-        for layers, tables in itertools.product(("f32", *modes, TUNED), CODES):
+        for layers, tables in itertools.product(("f32", *self.command.modes(), TUNED), CODES):
             for path in failed.attempt(f"table: {layers}, {tables}", lambda: self.model(layers, tables, f32)).values():
                 found.append({"layers": layers, "tables": tables, "bytes": path.stat().st_size,
                               "auc": self.command("evaluate", path, self.test)["auc"]})

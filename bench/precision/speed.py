@@ -71,7 +71,8 @@ class Net:
     def quantised(self, mode, log):
         """All layers in the mode's precision, whatever it costs in accuracy."""
         path = self.folder / f"{mode}.slr"
-        self.command.quantize_all(self.f32, mode, path, self.calibration, log / "train.tsv", "--eval", log / "test.tsv")
+        self.command.quantize_all(self.f32, mode, path, self.calibration, "--eval", log / "test.tsv",
+                                  "--tables", "f32")
         return path
 
     def inputs(self, rows):
