@@ -3,7 +3,6 @@
 #include "base/random.h"
 #include "ranker/train_step.h"
 #include "tests/support/check_main.h"
-#include "tests/support/faults.h"
 #include "tests/support/indexes.h"
 #include "tests/support/planted.h"
 #include "tests/support/scratch.h"
@@ -437,34 +436,14 @@ START_TEST(what_means_nothing_is_refused) {
 END_TEST
 
 /* Every allocation fails in turn; nothing is lost. */
-static void check_memory(const char *spec, sl_train_params params) {
-    planted fewer;
-    planted_make(&fewer, 60, 4);
-    fault_allocator faults;
-    fault_allocator_init(&faults, 0);
-    params.allocator = &faults.allocator;
-    sl_status status = SL_ENOMEM;
-    for (size_t fail_at = 1; status != SL_OK; fail_at++) {
-        sl_ranker *ranker;
-        faults.calls = 0;
-        faults.fail_at = fail_at;
-        status = sl_ranker_train(spec, &fewer.source, NULL, &params, &ranker, NULL);
-        ck_assert_msg(status == SL_OK || status == SL_ENOMEM, "allocation %zu: %s", fail_at, sl_last_error());
-        sl_ranker_free(ranker);
-        ck_assert_msg(faults.live_blocks == 0, "allocation %zu: %zu blocks are lost", fail_at, faults.live_blocks);
-        ck_assert_uint_lt(fail_at, 5000);
-    }
-    planted_free(&fewer);
-}
-
 START_TEST(memory_may_fail_anywhere) {
     char spec[PLANTED_SPEC];
     sl_ranker *teacher = teacher_of(KIND);
     planted_spec(spec, KIND, WIDE, "\"hidden\": [32, 16]", "\"epochs\": 1, \"batch\": 32", "");
-    check_memory(spec, taught(teacher, 2, 1));
+    planted_check_memory(spec, taught(teacher, 2, 1));
     sl_train_params params = taught(teacher, 2, 0.5);
     params.init = teacher;
-    check_memory(spec, params);
+    planted_check_memory(spec, params);
     sl_ranker_free(teacher);
 }
 END_TEST

@@ -3,7 +3,6 @@
 #include "ranker/net.h"
 #include "ranker/train_precision.h"
 #include "tests/support/check_main.h"
-#include "tests/support/faults.h"
 #include "tests/support/planted.h"
 #include "tests/support/scratch.h"
 
@@ -419,26 +418,9 @@ END_TEST
 
 /* Every allocation fails in turn, those of the rounded operands too. */
 START_TEST(memory_may_fail_anywhere) {
-    planted few;
     char spec[PLANTED_SPEC];
-    fault_allocator faults;
-    planted_make(&few, 120, 3);
     planted_spec(spec, CLICK, NULL, DEEP, "\"epochs\": 1, \"batch\": 50, \"validation\": 0.3", "");
-    sl_train_params params = in_precision(precisions[1 + _i]);
-    fault_allocator_init(&faults, 0);
-    params.allocator = &faults.allocator;
-    sl_status status = SL_ENOMEM;
-    for (size_t fail_at = 1; status != SL_OK; fail_at++) {
-        sl_ranker *ranker;
-        faults.calls = 0;
-        faults.fail_at = fail_at;
-        status = sl_ranker_train(spec, &few.source, NULL, &params, &ranker, NULL);
-        ck_assert_msg(status == SL_OK || status == SL_ENOMEM, "allocation %zu: %s", fail_at, sl_last_error());
-        sl_ranker_free(ranker);
-        ck_assert_uint_eq(faults.live_blocks, 0);
-        ck_assert_uint_lt(fail_at, 5000);
-    }
-    planted_free(&few);
+    planted_check_memory(spec, in_precision(precisions[1 + _i]));
 }
 END_TEST
 

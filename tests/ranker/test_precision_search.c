@@ -3,6 +3,7 @@
 #include "ranker/judge.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
+#include "tests/support/indexes.h"
 #include "tests/support/planted.h"
 
 #include <math.h>
@@ -26,27 +27,18 @@ static void tear_down(void) {
     planted_free(&rows);
 }
 
-static void ok(sl_status status) {
-    ck_assert_msg(status == SL_OK, "%s", sl_last_error());
-}
-
-static void fails(sl_status status, sl_status wanted, const char *word) {
-    ck_assert_int_eq(status, wanted);
-    ck_assert_msg(strstr(sl_last_error(), word) != NULL, "'%s' is not in: %s", word, sl_last_error());
-}
-
 static sl_ranker *make(const char *label, const char *deep) {
     char spec[PLANTED_SPEC];
     sl_ranker *made;
     planted_spec(spec, label, NULL, deep, "\"epochs\": 1", "");
-    ok(sl_ranker_create(spec, &rows.source, NULL, &made));
+    ck_ok(sl_ranker_create(spec, &rows.source, NULL, &made));
     return made;
 }
 
 static void predict(const sl_ranker *ranker, float *scores) {
     sl_predictor *predictor;
-    ok(sl_predictor_create(ranker, NULL, &predictor));
-    ok(sl_predictor_predict(predictor, &rows.table, scores));
+    ck_ok(sl_predictor_create(ranker, NULL, &predictor));
+    ck_ok(sl_predictor_predict(predictor, &rows.table, scores));
     sl_predictor_free(predictor);
 }
 
@@ -102,7 +94,7 @@ static sl_precision_search_params within(double max_drop) {
 static sl_precision_search_report search(const sl_ranker *model, const sl_precision_search_params *params,
                                          sl_ranker **made) {
     sl_precision_search_report report = {.struct_size = sizeof report};
-    ok(sl_ranker_search_precision(model, &rows.source, NULL, params, made, &report));
+    ck_ok(sl_ranker_search_precision(model, &rows.source, NULL, params, made, &report));
     return report;
 }
 
@@ -111,7 +103,7 @@ static double rmse_of(const sl_ranker *ranker) {
     sl_evaluate_params params;
     sl_evaluate_params_init(&params);
     params.threads = 1;
-    ok(sl_ranker_evaluate(ranker, &rows.source, &params, &metrics));
+    ck_ok(sl_ranker_evaluate(ranker, &rows.source, &params, &metrics));
     return metrics.rmse;
 }
 
@@ -126,8 +118,8 @@ static double made_alone(const sl_ranker *model, const sl_calibrated *calibrated
         choices[l] = (sl_layer_choice){.type = (sl_layer_type)trial->precisions[l], .bias_correction = 1};
         choices[l].rule = sl_range_rule_of(methods[trial->calibrations[l]], 0);
     }
-    ok(sl_quantise_layers(model, calibrated, choices, &allocator, &coded));
-    ok(sl_ranker_with_coded(model, &coded, &allocator, &made));
+    ck_ok(sl_quantise_layers(model, calibrated, choices, &allocator, &coded));
+    ck_ok(sl_ranker_with_coded(model, &coded, &allocator, &made));
     double rmse = rmse_of(made);
     sl_ranker_free(made);
     return rmse;
@@ -141,9 +133,9 @@ static void check_drops(const sl_ranker *model, const trials *all) {
     sl_rows_buffer drawn = {.allocator = allocator};
     sl_encoded view;
     sl_calibrated calibrated;
-    ok(sl_draw_rows(model->features, &rows.source, &draw, &drawn));
+    ck_ok(sl_draw_rows(model->features, &rows.source, &draw, &drawn));
     sl_rows_buffer_view(&drawn, &view);
-    ok(sl_calibrate(model, &view, &allocator, &calibrated));
+    ck_ok(sl_calibrate(model, &view, &allocator, &calibrated));
     double base = rmse_of(model);
     for (size_t i = 0; i < all->count; i++) {
         double drop = i % 3 ? all->of[i].drop : made_alone(model, &calibrated, &all->of[i]) - base;
@@ -312,22 +304,22 @@ START_TEST(parts_of_a_set_are_the_set) {
     fault_allocator_init(&memory, 0);
     sl_judge judge = {.allocator = memory.allocator, .ranker = model, .measure = SL_MEASURE_LOGLOSS, .threads = 1};
     judge.ndcg_k = 10;
-    ok(sl_judge_read(&judge, &rows.source, NULL, NULL, NULL));
+    ck_ok(sl_judge_read(&judge, &rows.source, NULL, NULL, NULL));
     for (size_t l = 0; l < model->shape.layers; l++) {
         set.counts[l] = OPTIONS;
         for (size_t o = 0; o < OPTIONS; o++) {
             const sl_layer_type type = o % 2 ? SL_LAYER_INT8_DYNAMIC : SL_LAYER_F32;
             set.options[l][o] = o;
-            ok(sl_judge_add(&judge, NULL, l, &(sl_layer_choice){.type = type}));
+            ck_ok(sl_judge_add(&judge, NULL, l, &(sl_layer_choice){.type = type}));
         }
     }
     sl_progress_start(&silent, NULL, NULL, 0);
-    ok(sl_judge_measure(&judge, &set, &silent, whole));
+    ck_ok(sl_judge_measure(&judge, &set, &silent, whole));
     ck_assert_uint_ge(memory.largest, ALL * ROWS * sizeof(float));
     for (size_t most = 1; most < ALL * ROWS; most *= 7) {
         judge.most_scores = most;
         memory.largest = 0;
-        ok(sl_judge_measure(&judge, &set, &silent, parts));
+        ck_ok(sl_judge_measure(&judge, &set, &silent, parts));
         ck_assert_uint_lt(memory.largest, ALL * ROWS * sizeof(float));
         for (size_t i = 0; i < ALL; i++)
             ck_assert(whole[i].value == parts[i].value && isnan(parts[i].error));
@@ -354,7 +346,8 @@ START_TEST(slower_layers_are_no_result) {
     params.leave_static = 1;
     for (int strategy = SL_STRATEGY_EXHAUSTIVE; strategy <= SL_STRATEGY_MSE; strategy++) {
         params.strategy = (sl_strategy)strategy;
-        fails(sl_ranker_search_precision(model, &rows.source, NULL, &params, &made, NULL), SL_EINVAL, "none is faster");
+        ck_fails(sl_ranker_search_precision(model, &rows.source, NULL, &params, &made, NULL), SL_EINVAL,
+                 "none is faster");
         ck_assert_ptr_null(made);
     }
     sl_ranker_free(model);
@@ -389,7 +382,8 @@ START_TEST(rows_that_change_are_refused) {
     sl_quantize_params_init(&how);
     how.tables = SL_TABLE_I8;
     params.quantize = &how;
-    fails(sl_ranker_search_precision(model, &rows.source, &fewer, &params, &made, NULL), SL_EVALUE, "another reading");
+    ck_fails(sl_ranker_search_precision(model, &rows.source, &fewer, &params, &made, NULL), SL_EVALUE,
+             "another reading");
     ck_assert_ptr_null(made);
     sl_ranker_free(model);
 }
@@ -419,10 +413,10 @@ START_TEST(no_share_of_nothing) {
     for (uint64_t seed = 1; metrics.auc != 0; seed++) {
         if (seed > 1) planted_free(&two);
         planted_make(&two, 2, seed);
-        ok(sl_ranker_evaluate(model, &two.source, NULL, &metrics));
+        ck_ok(sl_ranker_evaluate(model, &two.source, NULL, &metrics));
     }
-    fails(sl_ranker_search_precision(model, &rows.source, &two.source, &params, &made, NULL), SL_EINVAL,
-          "without relative");
+    ck_fails(sl_ranker_search_precision(model, &rows.source, &two.source, &params, &made, NULL), SL_EINVAL,
+             "without relative");
     ck_assert_ptr_null(made);
     planted_free(&two);
     sl_ranker_free(model);
@@ -460,7 +454,7 @@ static sl_ranker *embedded(void) {
         for (size_t i = 0; i < count; i++)
             values[i] = 30 * tensor.data[i];
         tensor.data = values;
-        ok(sl_ranker_with_tensors(model, &tensor, 1, &made));
+        ck_ok(sl_ranker_with_tensors(model, &tensor, 1, &made));
         free(values);
         sl_ranker_free(model);
         model = made;
@@ -501,7 +495,7 @@ START_TEST(one_block_has_no_error) {
     params.measure = SL_MEASURE_LOGLOSS;
     planted_make(&one, 1, 3);
     sl_precision_search_report report = {.struct_size = sizeof report};
-    ok(sl_ranker_search_precision(model, &rows.source, &one.source, &params, &made, &report));
+    ck_ok(sl_ranker_search_precision(model, &rows.source, &one.source, &params, &made, &report));
     ck_assert(isnan(report.drop_error));
     sl_ranker_free(made);
     planted_free(&one);
@@ -509,7 +503,7 @@ START_TEST(one_block_has_no_error) {
     for (size_t r = 0; r < 50; r++)
         one.a[r] = 7;
     params.group = "a";
-    ok(sl_ranker_search_precision(model, &rows.source, &one.source, &params, &made, &report));
+    ck_ok(sl_ranker_search_precision(model, &rows.source, &one.source, &params, &made, &report));
     ck_assert(isnan(report.drop_error));
     sl_ranker_free(made);
     planted_free(&one);

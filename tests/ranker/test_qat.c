@@ -3,7 +3,6 @@
 #include "ranker/checkpoint.h"
 #include "ranker/net_fake.h"
 #include "tests/support/check_main.h"
-#include "tests/support/faults.h"
 #include "tests/support/hostile.h"
 #include "tests/support/indexes.h"
 #include "tests/support/net_reference.h"
@@ -838,25 +837,8 @@ END_TEST
 /* Every allocation fails in turn; nothing is lost. */
 START_TEST(memory_may_fail_anywhere) {
     char spec[PLANTED_SPEC];
-    planted fewer;
-    fault_allocator faults;
-    sl_train_params params = in_int8(SL_TRAIN_RANGES_LEARNED);
-    sl_status status = SL_ENOMEM;
-    planted_make(&fewer, 60, 4);
     planted_spec(spec, CLICK, WIDE, "\"hidden\": [8]", "\"epochs\": 1, \"batch\": 32", "");
-    fault_allocator_init(&faults, 0);
-    params.allocator = &faults.allocator;
-    for (size_t fail_at = 1; status != SL_OK; fail_at++) {
-        sl_ranker *ranker;
-        faults.calls = 0;
-        faults.fail_at = fail_at;
-        status = sl_ranker_train(spec, &fewer.source, NULL, &params, &ranker, NULL);
-        ck_assert_msg(status == SL_OK || status == SL_ENOMEM, "allocation %zu: %s", fail_at, sl_last_error());
-        sl_ranker_free(ranker);
-        ck_assert_msg(faults.live_blocks == 0, "allocation %zu: %zu blocks are lost", fail_at, faults.live_blocks);
-        ck_assert_uint_lt(fail_at, 5000);
-    }
-    planted_free(&fewer);
+    planted_check_memory(spec, in_int8(SL_TRAIN_RANGES_LEARNED));
 }
 END_TEST
 

@@ -5,6 +5,7 @@
 #include "ranker/quantise.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
+#include "tests/support/indexes.h"
 #include "tests/support/planted.h"
 #include "tests/support/scratch.h"
 
@@ -36,19 +37,10 @@ static void tear_down(void) {
     planted_free(&rows);
 }
 
-static void ok(sl_status status) {
-    ck_assert_msg(status == SL_OK, "%s", sl_last_error());
-}
-
-static void fails(sl_status status, sl_status wanted, const char *word) {
-    ck_assert_int_eq(status, wanted);
-    ck_assert_msg(strstr(sl_last_error(), word) != NULL, "'%s' is not in: %s", word, sl_last_error());
-}
-
 static void predict(const sl_ranker *ranker, float *scores) {
     sl_predictor *predictor;
-    ok(sl_predictor_create(ranker, NULL, &predictor));
-    ok(sl_predictor_predict(predictor, &rows.table, scores));
+    ck_ok(sl_predictor_create(ranker, NULL, &predictor));
+    ck_ok(sl_predictor_predict(predictor, &rows.table, scores));
     sl_predictor_free(predictor);
 }
 
@@ -64,7 +56,7 @@ static sl_ranker *changed(const sl_ranker *base, const char *name,
         for (size_t i = 0; i < count; i++)
             values[i] = change(tensor.data[i], i, tensor.columns);
         tensor.data = values;
-        ok(sl_ranker_with_tensors(base, &tensor, 1, &made));
+        ck_ok(sl_ranker_with_tensors(base, &tensor, 1, &made));
         free(values);
         break;
     }
@@ -84,7 +76,7 @@ START_TEST(scores_stay_near) {
     params.precision = _i < 4 ? SL_PRECISION_INT8 : _i < 6 ? SL_PRECISION_INT8_DYNAMIC : SL_PRECISION_BF16;
     params.calibration = (sl_calibration)(_i % 4);
     params.symmetric = _i == 5;
-    ok(sl_ranker_quantize(model, &rows.source, &params, &made));
+    ck_ok(sl_ranker_quantize(model, &rows.source, &params, &made));
     predict(model, exact);
     predict(made, coded);
     double worst = 0, moved = 0;
@@ -97,7 +89,7 @@ START_TEST(scores_stay_near) {
     ck_assert_double_gt(moved, ROWS / 2);
     for (size_t l = 0; l < LAYERS; l++) {
         sl_layer_info layer = {.struct_size = sizeof layer};
-        ok(sl_ranker_get_layer(made, l, &layer));
+        ck_ok(sl_ranker_get_layer(made, l, &layer));
         ck_assert_int_eq(layer.precision, params.precision);
         ck_assert((layer.weight_scales == NULL) == (params.precision == SL_PRECISION_BF16));
         if (params.precision == SL_PRECISION_INT8) {
@@ -115,10 +107,10 @@ START_TEST(layers_are_kept) {
     sl_quantize_params_init(&params);
     params.keep = (const char *const[]){"dense.0", "dense.3"};
     params.keep_count = 2;
-    ok(sl_ranker_quantize(model, &rows.source, &params, &made));
+    ck_ok(sl_ranker_quantize(model, &rows.source, &params, &made));
     for (size_t l = 0; l < LAYERS; l++) {
         sl_layer_info layer = {.struct_size = sizeof layer};
-        ok(sl_ranker_get_layer(made, l, &layer));
+        ck_ok(sl_ranker_get_layer(made, l, &layer));
         ck_assert_int_eq(layer.precision, l % 3 ? SL_PRECISION_INT8 : SL_PRECISION_F32);
     }
     sl_ranker_free(made);
@@ -141,12 +133,12 @@ START_TEST(given_layers_become_floats) {
     sl_quantize_params_init(&params);
     params.layers =
         (const sl_precision[]){SL_PRECISION_INT8, SL_PRECISION_F32, SL_PRECISION_INT8_DYNAMIC, SL_PRECISION_INT8};
-    ok(sl_ranker_quantize(model, &rows.source, &params, &coded));
+    ck_ok(sl_ranker_quantize(model, &rows.source, &params, &coded));
     for (size_t i = 0; i < 3; i++) {
         made = changed(coded, names[i], same);
         for (size_t l = 0; l < LAYERS; l++) {
             sl_layer_info layer = {.struct_size = sizeof layer};
-            ok(sl_ranker_get_layer(made, l, &layer));
+            ck_ok(sl_ranker_get_layer(made, l, &layer));
             ck_assert_int_eq(layer.precision, l == layers[i] ? SL_PRECISION_F32 : params.layers[l]);
             if (layer.weight_scales)
                 ck_assert_mem_eq(layer.weight_scales, coded->coded.layers[l].scales, layer.out * sizeof(float));
@@ -184,9 +176,9 @@ START_TEST(biases_make_up_for_the_mean) {
     params.keep = (const char *const[]){"dense.0", "dense.1", "dense.2"};
     params.keep_count = 3;
     params.rows = ROWS;
-    ok(sl_ranker_quantize(rough, &rows.source, &params, &with));
+    ck_ok(sl_ranker_quantize(rough, &rows.source, &params, &with));
     params.bias_correction = 0;
-    ok(sl_ranker_quantize(rough, &rows.source, &params, &without));
+    ck_ok(sl_ranker_quantize(rough, &rows.source, &params, &without));
     double exact = mean_value(rough);
     ck_assert_double_lt(fabs(mean_value(with) - exact), 0.1 * fabs(mean_value(without) - exact));
     sl_ranker_free(squared);
@@ -204,7 +196,7 @@ START_TEST(rows_are_drawn) {
         for (size_t i = 0; i < 3; i++) {
             const sl_draw draw = {.rows = n, .seed = i / 2};
             drawn[i] = (sl_rows_buffer){.allocator = allocator};
-            ok(sl_draw_rows(model->features, &rows.source, &draw, &drawn[i]));
+            ck_ok(sl_draw_rows(model->features, &rows.source, &draw, &drawn[i]));
             ck_assert_uint_eq(drawn[i].rows, n < ROWS ? n : ROWS);
         }
         size_t width = model->features->dense_width * drawn[0].rows * sizeof(float);
@@ -247,40 +239,40 @@ START_TEST(bad_calls_are_refused) {
     sl_ranker *made, *other;
     planted none;
     sl_quantize_params_init(&params);
-    fails(sl_ranker_quantize(NULL, &rows.source, NULL, &made), SL_EINVAL, "NULL");
-    fails(sl_ranker_quantize(model, NULL, NULL, &made), SL_EINVAL, "rows is NULL");
+    ck_fails(sl_ranker_quantize(NULL, &rows.source, NULL, &made), SL_EINVAL, "NULL");
+    ck_fails(sl_ranker_quantize(model, NULL, NULL, &made), SL_EINVAL, "rows is NULL");
     params.keep = (const char *const[]){"dense.4"};
     params.keep_count = 1;
-    fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_ENOTFOUND, "dense.0 to dense.3");
+    ck_fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_ENOTFOUND, "dense.0 to dense.3");
     params.keep = (const char *const[]){"dense.3", "dense.0", "dense.1", "dense.2"};
     params.keep_count = 4;
-    fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "every layer stays F32");
+    ck_fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "every layer stays F32");
     params.keep_count = 0;
     params.rows = 0;
-    fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "rows is 0");
+    ck_fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "rows is 0");
     params.rows = 10;
     params.quantile = 1;
-    fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "quantile is 1");
+    ck_fails(sl_ranker_quantize(model, &rows.source, &params, &made), SL_EINVAL, "quantile is 1");
     planted_make(&none, 0, 1);
-    fails(sl_ranker_quantize(model, &none.source, NULL, &made), SL_EINVAL, "no rows");
+    ck_fails(sl_ranker_quantize(model, &none.source, NULL, &made), SL_EINVAL, "no rows");
     planted_free(&none);
-    ok(sl_ranker_quantize(model, &rows.source, NULL, &other));
-    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "quantised already");
+    ck_ok(sl_ranker_quantize(model, &rows.source, NULL, &other));
+    ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "quantised already");
     sl_ranker_free(other);
     other = make(CLICK, "", NULL);
-    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "no deep part");
+    ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "no deep part");
     sl_ranker_free(other);
     other = changed(model, "dense.0.weight", huge);
-    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "not finite");
+    ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "not finite");
     sl_ranker_free(other);
     /* Inputs and weights of the last layer are floats, and their products are not. */
     sl_ranker *higher = changed(model, "dense.2.weight", raised);
     other = changed(higher, "dense.3.weight", raised);
-    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "dense.3 in INT8");
+    ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "dense.3 in INT8");
     sl_ranker_free(higher);
     sl_ranker_free(other);
     other = changed(model, "dense.0.bias", below);
-    fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "layer dense.1 are 0");
+    ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "layer dense.1 are 0");
     ck_assert_ptr_null(made);
     sl_ranker_free(other);
 }
@@ -292,14 +284,14 @@ START_TEST(bf16_needs_no_rows) {
     sl_ranker *made, *again, *other;
     sl_quantize_params_init(&params);
     params.precision = SL_PRECISION_BF16;
-    ok(sl_ranker_quantize(model, NULL, &params, &made));
-    ok(sl_ranker_quantize(model, &rows.source, &params, &again));
+    ck_ok(sl_ranker_quantize(model, NULL, &params, &made));
+    ck_ok(sl_ranker_quantize(model, &rows.source, &params, &again));
     ck_assert_uint_eq(made->coded.size, again->coded.size);
     ck_assert_mem_eq(made->coded.block, again->coded.block, made->coded.size);
     for (size_t t = 0;; t++) {
         sl_tensor base, tensor;
         if (sl_ranker_get_tensor(model, t, &base) != SL_OK) break;
-        ok(sl_ranker_get_tensor(made, t, &tensor));
+        ck_ok(sl_ranker_get_tensor(made, t, &tensor));
         int rounds = strncmp(base.name, "dense.", 6) == 0 && strstr(base.name, "weight");
         for (size_t i = 0; i < base.rows * base.columns; i++) {
             float off = fabsf(base.data[i] - tensor.data[i]);
@@ -307,12 +299,12 @@ START_TEST(bf16_needs_no_rows) {
         }
     }
     sl_layer_info layer = {.struct_size = sizeof layer};
-    ok(sl_ranker_get_layer(made, 1, &layer));
+    ck_ok(sl_ranker_get_layer(made, 1, &layer));
     ck_assert_uint_eq(layer.bytes, 24 * 16 * 2 + 16 * 4);
     sl_ranker_free(made);
     sl_ranker_free(again);
     other = changed(model, "dense.1.weight", beyond);
-    fails(sl_ranker_quantize(other, NULL, &params, &made), SL_EVALUE, "dense.1 are too large for bf16");
+    ck_fails(sl_ranker_quantize(other, NULL, &params, &made), SL_EVALUE, "dense.1 are too large for bf16");
     sl_ranker_free(other);
 }
 END_TEST
@@ -322,9 +314,9 @@ START_TEST(dynamic_needs_no_rows) {
     sl_ranker *made;
     sl_quantize_params_init(&params);
     params.precision = SL_PRECISION_INT8_DYNAMIC;
-    fails(sl_ranker_quantize(model, NULL, &params, &made), SL_EINVAL, "rows is NULL");
+    ck_fails(sl_ranker_quantize(model, NULL, &params, &made), SL_EINVAL, "rows is NULL");
     params.bias_correction = 0;
-    ok(sl_ranker_quantize(model, NULL, &params, &made));
+    ck_ok(sl_ranker_quantize(model, NULL, &params, &made));
     sl_ranker_free(made);
 }
 END_TEST
@@ -373,16 +365,16 @@ START_TEST(given_layers_are_kept) {
     sl_quantize_params_init(&params);
     params.layers = layers;
     params.bias_correction = 0;
-    ok(sl_ranker_quantize(base, &rows.source, &params, &made));
+    ck_ok(sl_ranker_quantize(base, &rows.source, &params, &made));
     given_of(made, given);
-    ok(sl_ranker_with_layers(base, given, LAYERS, &again));
+    ck_ok(sl_ranker_with_layers(base, given, LAYERS, &again));
     ck_assert_uint_eq(again->coded.size, made->coded.size);
     ck_assert_mem_eq(again->coded.block, made->coded.block, made->coded.size);
     sl_ranker_free(again);
-    fails(sl_ranker_with_layers(made, given, LAYERS, &again), SL_EINVAL, "quantised already");
-    fails(sl_ranker_with_layers(base, given, LAYERS - 1, &again), SL_EINVAL, "3 layers for a model of 4");
-    fails(sl_ranker_with_layers(NULL, given, LAYERS, &again), SL_EINVAL, "NULL");
-    fails(sl_ranker_with_layers(base, NULL, LAYERS, &again), SL_EINVAL, "NULL");
+    ck_fails(sl_ranker_with_layers(made, given, LAYERS, &again), SL_EINVAL, "quantised already");
+    ck_fails(sl_ranker_with_layers(base, given, LAYERS - 1, &again), SL_EINVAL, "3 layers for a model of 4");
+    ck_fails(sl_ranker_with_layers(NULL, given, LAYERS, &again), SL_EINVAL, "NULL");
+    ck_fails(sl_ranker_with_layers(base, NULL, LAYERS, &again), SL_EINVAL, "NULL");
     ck_assert_ptr_null(again);
     sl_ranker_free(made);
     sl_ranker_free(base);
@@ -394,7 +386,7 @@ START_TEST(given_layers_are_not_trusted) {
     static float scales[24];
     sl_quantized_layer given[LAYERS];
     sl_ranker *made, *again;
-    ok(sl_ranker_quantize(model, &rows.source, NULL, &made));
+    ck_ok(sl_ranker_quantize(model, &rows.source, NULL, &made));
     for (size_t i = 0; i < 14; i++) {
         given_of(made, given);
         memcpy(scales, given[0].weight_scales, sizeof scales);
@@ -422,7 +414,7 @@ static int is_read(const sl_ranker *made, size_t at, const void *change, size_t 
     sl_allocator allocator = sl_allocator_of(NULL);
     void *block;
     sl_coded read;
-    ok(sl_mem_alloc(&allocator, made->coded.size, &block));
+    ck_ok(sl_mem_alloc(&allocator, made->coded.size, &block));
     memcpy(block, made->coded.block, made->coded.size);
     memcpy((uint8_t *)block + at, change, size);
     sl_status status = sl_coded_read(&made->shape, block, made->coded.size, &allocator, &read);
@@ -442,7 +434,7 @@ START_TEST(blocks_are_not_trusted) {
     sl_ranker *made;
     sl_coded read;
     void *block;
-    ok(sl_ranker_quantize(model, &rows.source, NULL, &made));
+    ck_ok(sl_ranker_quantize(model, &rows.source, NULL, &made));
     const sl_coded_layer parts = sl_coded_layer_of(&made->coded, &made->shape, 1);
     const size_t record = sizeof(sl_coded_record), range = record + offsetof(sl_coded_record, scale);
     const size_t scales = (size_t)((uint8_t *)parts.scales - made->coded.block);
@@ -461,7 +453,7 @@ START_TEST(blocks_are_not_trusted) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         ck_assert_msg(!is_read(made, record, &types[i], sizeof *types), "type %zu", i);
     ck_assert(!is_read(made, record + offsetof(sl_coded_record, reserved), &one, sizeof one));
-    ok(sl_mem_alloc(&allocator, 40, &block));
+    ck_ok(sl_mem_alloc(&allocator, 40, &block));
     ck_assert_int_eq(sl_coded_read(&made->shape, block, 40, &allocator, &read), SL_ECORRUPT);
     sl_ranker_free(made);
 }
@@ -473,14 +465,14 @@ START_TEST(bf16_blocks_are_not_trusted) {
     sl_ranker *made;
     sl_quantize_params_init(&params);
     params.precision = SL_PRECISION_BF16;
-    ok(sl_ranker_quantize(model, NULL, &params, &made));
+    ck_ok(sl_ranker_quantize(model, NULL, &params, &made));
     const sl_coded *sound = &made->coded;
     const sl_coded_layer parts = sl_coded_layer_of(sound, &made->shape, 1);
     for (size_t i = 0; i < 7; i++) {
         uint8_t *block;
         sl_coded read;
         size_t size = sound->size;
-        ok(sl_mem_alloc(&allocator, size, (void **)&block));
+        ck_ok(sl_mem_alloc(&allocator, size, (void **)&block));
         memcpy(block, sound->block, size);
         sl_coded_record *record = (sl_coded_record *)(void *)block + 1;
         uint16_t *weights = (uint16_t *)(void *)(block + ((uint8_t *)parts.bf16 - sound->block));
@@ -505,13 +497,13 @@ START_TEST(layers_are_not_too_wide) {
         const sl_net_shape shape = {.layers = 1, .width = {SL_INT8_MOST_INPUTS + more, 1}};
         const sl_layer_type type = SL_LAYER_INT8_DYNAMIC;
         sl_coded made, read;
-        ok(sl_coded_create(&shape, &type, NULL, &allocator, &made));
+        ck_ok(sl_coded_create(&shape, &type, NULL, &allocator, &made));
         *sl_coded_layer_of(&made, &shape, 0).scales = 1;
         sl_status status = sl_coded_read(&shape, made.block, made.size, &allocator, &read);
         if (more)
-            fails(status, SL_ECORRUPT, "more inputs");
+            ck_fails(status, SL_ECORRUPT, "more inputs");
         else
-            ok(status);
+            ck_ok(status);
         sl_coded_free(&read, &allocator);
     }
 }
@@ -572,7 +564,7 @@ static sl_status search(const sl_ranker *ranker, sl_precision_search_params *par
 
 static double auc_of(const sl_ranker *ranker) {
     sl_metrics metrics = {.struct_size = sizeof metrics};
-    ok(sl_ranker_evaluate(ranker, &rows.source, NULL, &metrics));
+    ck_ok(sl_ranker_evaluate(ranker, &rows.source, NULL, &metrics));
     return metrics.auc;
 }
 
@@ -600,7 +592,7 @@ START_TEST(the_search_keeps_its_bound) {
     told t;
     sl_precision_search_params_init(&params);
     params.max_drop = 0.01;
-    ok(search(model, &params, &t, &made, &report));
+    ck_ok(search(model, &params, &t, &made, &report));
     ck_assert(report.within && report.proved && t.ordered);
     ck_assert_uint_eq(report.trials, t.trials);
     ck_assert_uint_eq(report.rows, ROWS);
@@ -630,11 +622,11 @@ START_TEST(a_sensitive_layer_stays) {
         params.strategy = (sl_strategy)strategy;
         params.leave_dynamic = params.leave_bf16 = 1;
         params.max_drop = 0.001;
-        ok(search(ranker, &params, &t, &made, &report));
+        ck_ok(search(ranker, &params, &t, &made, &report));
         ck_assert_int_eq(report.within, 1);
         ck_assert_double_eq(report.cost, t.least_cost);
         sl_layer_info layer = {.struct_size = sizeof layer};
-        ok(sl_ranker_get_layer(made, 1, &layer));
+        ck_ok(sl_ranker_get_layer(made, 1, &layer));
         ck_assert_int_eq(layer.precision, SL_PRECISION_F32);
         if (strategy == SL_STRATEGY_EXHAUSTIVE) {
             least = report.cost;
@@ -660,19 +652,19 @@ START_TEST(bf16_is_between_the_two) {
         params.leave_dynamic = 1;
         params.leave_static = only;
         params.max_drop = 0.001;
-        ok(search(ranker, &params, &t, &made, &report));
+        ck_ok(search(ranker, &params, &t, &made, &report));
         ck_assert(report.within && report.proved && t.ordered);
         ck_assert_double_eq_tol(report.value, auc_of(made), 1e-4);
-        ok(sl_ranker_get_layer(made, 1, &layer));
+        ck_ok(sl_ranker_get_layer(made, 1, &layer));
         ck_assert_int_eq(layer.precision, SL_PRECISION_BF16);
-        ok(sl_ranker_get_layer(made, 0, &layer));
+        ck_ok(sl_ranker_get_layer(made, 0, &layer));
         ck_assert_int_eq(layer.precision, only ? SL_PRECISION_BF16 : SL_PRECISION_INT8);
         seen[only] = report.cost;
         sl_ranker_free(made);
     }
     params.leave_bf16 = 1;
     params.leave_static = 0;
-    ok(search(ranker, &params, &t, &made, &report));
+    ck_ok(search(ranker, &params, &t, &made, &report));
     floats = report.cost;
     ck_assert(seen[0] < seen[1] && seen[0] < floats && seen[1] < 0.6);
     sl_ranker_free(made);
@@ -691,11 +683,11 @@ START_TEST(greedy_strategies_begin_with_bf16) {
         params.strategy = (sl_strategy)strategy;
         params.leave_static = params.leave_dynamic = 1;
         params.max_drop = 0.1;
-        ok(search(model, &params, &t, &made, &report));
+        ck_ok(search(model, &params, &t, &made, &report));
         ck_assert(report.within && t.trials == 1);
         for (size_t l = 0; l < LAYERS; l++) {
             sl_layer_info layer = {.struct_size = sizeof layer};
-            ok(sl_ranker_get_layer(made, l, &layer));
+            ck_ok(sl_ranker_get_layer(made, l, &layer));
             ck_assert_int_eq(layer.precision, SL_PRECISION_BF16);
         }
         sl_ranker_free(made);
@@ -725,7 +717,7 @@ START_TEST(the_bayesian_strategy) {
     told t;
     sl_precision_search_params_init(&params);
     params.max_drop = 0.001;
-    ok(search(ranker, &params, &t, &made, &report));
+    ck_ok(search(ranker, &params, &t, &made, &report));
     least = report.cost;
     sl_ranker_free(made);
     for (size_t i = 0; i < 4; i++) {
@@ -739,7 +731,7 @@ START_TEST(the_bayesian_strategy) {
         params.trial_ctx = &courses[i];
         courses[i] = (course){0};
         report.struct_size = sizeof report;
-        ok(sl_ranker_search_precision(ranker, &rows.source, NULL, &params, &made, &report));
+        ck_ok(sl_ranker_search_precision(ranker, &rows.source, NULL, &params, &made, &report));
         ck_assert(report.within && !report.proved);
         ck_assert_uint_eq(report.trials, courses[i].trials);
         ck_assert_uint_le(report.trials, params.trials ? params.trials : 30);
@@ -750,7 +742,7 @@ START_TEST(the_bayesian_strategy) {
     ck_assert_mem_eq(&courses[0], &courses[1], sizeof courses[0]);
     ck_assert(memcmp(courses[0].costs, courses[2].costs, sizeof courses[0].costs) != 0);
     params.trials = 1001;
-    fails(sl_ranker_search_precision(ranker, &rows.source, NULL, &params, &made, NULL), SL_EINVAL, "1000 at most");
+    ck_fails(sl_ranker_search_precision(ranker, &rows.source, NULL, &params, &made, NULL), SL_EINVAL, "1000 at most");
     sl_ranker_free(ranker);
 }
 END_TEST
@@ -768,7 +760,7 @@ START_TEST(what_no_choice_reaches) {
     params.quantize = &how;
     params.max_drop = 0;
     params.leave_dynamic = params.leave_bf16 = 1;
-    ok(search(ranker, &params, &t, &made, &report));
+    ck_ok(search(ranker, &params, &t, &made, &report));
     ck_assert(!report.within && report.proved);
     ck_assert_uint_eq(report.blame, 1);
     ck_assert_double_gt(report.blame_drop, 0.001);
@@ -786,7 +778,7 @@ START_TEST(searches_end_early) {
     sl_precision_search_params_init(&params);
     params.trials = 1;
     params.max_drop = 0;
-    ok(search(ranker, &params, &t, &made, &report));
+    ck_ok(search(ranker, &params, &t, &made, &report));
     ck_assert(!report.proved && !report.within);
     sl_ranker_free(made);
     sl_ranker_free(ranker);
@@ -807,15 +799,15 @@ START_TEST(tables_in_codes) {
         sl_precision_search_params_init(&params);
         params.quantize = &how;
         params.max_drop = 0.1;
-        ok(search(model, &params, &t, &made, &report));
+        ck_ok(search(model, &params, &t, &made, &report));
         ck_assert_double_eq_tol(report.base_value, auc_of(model), 1e-6);
         ck_assert_double_eq_tol(report.value, auc_of(made), 1e-4);
-        ok(sl_ranker_get_embedding(made, 0, &table));
+        ck_ok(sl_ranker_get_embedding(made, 0, &table));
         ck_assert_int_eq(table.type, type);
         sl_ranker_free(made);
         how.precision = SL_PRECISION_F32;
-        ok(sl_ranker_quantize(model, NULL, &how, &made));
-        ok(sl_ranker_get_embedding(made, 0, &table));
+        ck_ok(sl_ranker_quantize(model, NULL, &how, &made));
+        ck_ok(sl_ranker_get_embedding(made, 0, &table));
         ck_assert_int_eq(table.type, type);
         sl_ranker_free(made);
     }
@@ -834,24 +826,24 @@ START_TEST(measures) {
         params.max_drop = 0.1;
         params.relative = 1;
         params.group = "a";
-        ok(search(model, &params, &t, &made, &report));
+        ck_ok(search(model, &params, &t, &made, &report));
         ck_assert(report.within && isfinite(report.value));
         sl_ranker_free(made);
     }
     params.measure = SL_MEASURE_NDCG;
     params.group = NULL;
-    fails(search(model, &params, &t, &made, &report), SL_EINVAL, "groups");
+    ck_fails(search(model, &params, &t, &made, &report), SL_EINVAL, "groups");
     params.group = "nothing";
-    fails(search(model, &params, &t, &made, &report), SL_ENOTFOUND, "nothing");
+    ck_fails(search(model, &params, &t, &made, &report), SL_ENOTFOUND, "nothing");
     params.max_drop = -1;
-    fails(search(model, &params, &t, &made, &report), SL_EINVAL, "max_drop");
+    ck_fails(search(model, &params, &t, &made, &report), SL_EINVAL, "max_drop");
     sl_precision_search_params_init(&params);
     params.leave_static = params.leave_dynamic = params.leave_bf16 = 1;
-    fails(search(model, &params, &t, &made, &report), SL_EINVAL, "leave");
+    ck_fails(search(model, &params, &t, &made, &report), SL_EINVAL, "leave");
     sl_ranker *squared = make("\"column\": \"value\", \"loss\": \"squared\"", NULL, "\"hidden\": [24, 16, 8]");
     sl_precision_search_params_init(&params);
     params.measure = SL_MEASURE_AUC;
-    fails(search(squared, &params, &t, &made, &report), SL_EINVAL, "no AUC");
+    ck_fails(search(squared, &params, &t, &made, &report), SL_EINVAL, "no AUC");
     sl_ranker_free(squared);
 }
 END_TEST

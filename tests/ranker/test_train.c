@@ -2,7 +2,6 @@
 #include "base/random.h"
 #include "ranker/train_step.h"
 #include "tests/support/check_main.h"
-#include "tests/support/faults.h"
 #include "tests/support/planted.h"
 #include "tests/support/scratch.h"
 
@@ -607,28 +606,10 @@ END_TEST
 /* Every allocation fails in turn; nothing is lost, and the calls after it work. */
 START_TEST(memory_may_fail_anywhere) {
     char spec[PLANTED_SPEC];
-    planted few;
-    planted_make(&few, 120, 3);
     planted_spec(spec, CLICK, WIDE, DEEP, "\"epochs\": 1, \"batch\": 50, \"validation\": 0.3", "");
     sl_train_params params = planted_one_thread();
-    fault_allocator faults;
-    fault_allocator_init(&faults, 0);
-    params.allocator = &faults.allocator;
     params.checkpoint = place.path;
-    sl_status status = SL_ENOMEM;
-    size_t fail_at = 1;
-    for (; status != SL_OK; fail_at++) {
-        sl_ranker *ranker;
-        faults.calls = 0;
-        faults.fail_at = fail_at;
-        status = sl_ranker_train(spec, &few.source, NULL, &params, &ranker, NULL);
-        ck_assert_msg(status == SL_OK || status == SL_ENOMEM, "allocation %zu: %s", fail_at, sl_last_error());
-        sl_ranker_free(ranker);
-        ck_assert_msg(faults.live_blocks == 0, "allocation %zu: %zu blocks are lost", fail_at, faults.live_blocks);
-        ck_assert_uint_lt(fail_at, 5000);
-    }
-    ck_assert_uint_gt(fail_at, 30);
-    planted_free(&few);
+    planted_check_memory(spec, params);
 }
 END_TEST
 

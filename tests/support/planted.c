@@ -1,6 +1,7 @@
 #include "tests/support/planted.h"
 
 #include "base/random.h"
+#include "tests/support/faults.h"
 
 #include <check.h>
 #include <math.h>
@@ -123,4 +124,26 @@ sl_train_params planted_one_thread(void) {
     sl_train_params_init(&params);
     params.threads = 1;
     return params;
+}
+
+void planted_check_memory(const char *spec, sl_train_params params) {
+    planted few;
+    fault_allocator faults;
+    sl_status status = SL_ENOMEM;
+    size_t fail_at = 1;
+    planted_make(&few, 120, 3);
+    fault_allocator_init(&faults, 0);
+    params.allocator = &faults.allocator;
+    for (; status != SL_OK; fail_at++) {
+        sl_ranker *ranker;
+        faults.calls = 0;
+        faults.fail_at = fail_at;
+        status = sl_ranker_train(spec, &few.source, NULL, &params, &ranker, NULL);
+        ck_assert_msg(status == SL_OK || status == SL_ENOMEM, "allocation %zu: %s", fail_at, sl_last_error());
+        sl_ranker_free(ranker);
+        ck_assert_msg(faults.live_blocks == 0, "allocation %zu: %zu blocks are lost", fail_at, faults.live_blocks);
+        ck_assert_uint_lt(fail_at, 5000);
+    }
+    ck_assert_uint_gt(fail_at, 30);
+    planted_free(&few);
 }

@@ -36,4 +36,8 @@ void planted_spec(char out[PLANTED_SPEC], const char *label, const char *wide, c
 /* The defaults of a training, on one thread: its numbers are the same in every run. */
 sl_train_params planted_one_thread(void);
 
+/* Trains on 120 planted rows with every allocation failing in turn: SL_ENOMEM and nothing lost, until none fails. The
+ * training makes more than 30. */
+void planted_check_memory(const char *spec, sl_train_params params);
+
 #endif
