@@ -27,25 +27,10 @@ static void tear_down(void) {
     planted_free(&rows);
 }
 
-static sl_ranker *make(const char *label, const char *deep) {
-    char spec[PLANTED_SPEC];
-    sl_ranker *made;
-    planted_spec(spec, label, NULL, deep, "\"epochs\": 1", "");
-    ck_ok(sl_ranker_create(spec, &rows.source, NULL, &made));
-    return made;
-}
-
-static void predict(const sl_ranker *ranker, float *scores) {
-    sl_predictor *predictor;
-    ck_ok(sl_predictor_create(ranker, NULL, &predictor));
-    ck_ok(sl_predictor_predict(predictor, &rows.table, scores));
-    sl_predictor_free(predictor);
-}
-
 /* A model whose labels are its own scores: every choice of codes is worse than F32. */
 static sl_ranker *perfect(const char *deep) {
-    sl_ranker *model = make(VALUE, deep);
-    predict(model, rows.value);
+    sl_ranker *model = planted_ranker(&rows, VALUE, NULL, deep);
+    planted_predict(&rows, model, rows.value);
     return model;
 }
 
@@ -202,7 +187,7 @@ END_TEST
 /* Some choice of equal cost has better luck on these labels, and worse logits. */
 START_TEST(the_nearest_of_equal_cost_is_taken) {
     static trials all;
-    sl_ranker *model = make(CLICK, nets[1]), *made;
+    sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]), *made;
     sl_precision_search_params params = within(1);
     const struct one_trial *nearest = NULL;
     double luckiest = INFINITY;
@@ -296,7 +281,7 @@ END_TEST
 /* Few scores kept at a time are the same scores, and little memory. */
 START_TEST(parts_of_a_set_are_the_set) {
     enum { OPTIONS = 3, ALL = OPTIONS * OPTIONS * OPTIONS };
-    sl_ranker *model = make(CLICK, nets[1]);
+    sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]);
     fault_allocator memory;
     sl_verdict whole[ALL], parts[ALL];
     sl_choice_set set;
@@ -336,7 +321,7 @@ END_TEST
 
 /* One output: coding the inputs takes longer than it saves. */
 START_TEST(slower_layers_are_no_result) {
-    sl_ranker *model = make(CLICK, "\"hidden\": [1]"), *made;
+    sl_ranker *model = planted_ranker(&rows, CLICK, NULL, "\"hidden\": [1]"), *made;
     sl_precision_search_params params = within(1);
     sl_quantize_params how;
     sl_quantize_params_init(&how);
@@ -374,7 +359,7 @@ static sl_status shrink_rewind(void *ctx) {
 }
 
 START_TEST(rows_that_change_are_refused) {
-    sl_ranker *model = make(CLICK, nets[1]), *made;
+    sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]), *made;
     shrinking source = {&rows.source, 0};
     const sl_rows fewer = {sizeof fewer, &source, shrink_next, shrink_rewind};
     sl_precision_search_params params = within(1);
@@ -390,7 +375,7 @@ START_TEST(rows_that_change_are_refused) {
 END_TEST
 
 START_TEST(a_search_tries_something) {
-    sl_ranker *model = make(CLICK, nets[1]), *made;
+    sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]), *made;
     for (int strategy = SL_STRATEGY_EXHAUSTIVE; strategy <= SL_STRATEGY_MSE; strategy++) {
         sl_precision_search_params params = within(1);
         params.strategy = (sl_strategy)strategy;
@@ -405,7 +390,7 @@ END_TEST
 
 /* Two rows in the wrong order have an AUC of 0. */
 START_TEST(no_share_of_nothing) {
-    sl_ranker *model = make(CLICK, nets[0]), *made;
+    sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[0]), *made;
     sl_precision_search_params params = within(0.1);
     sl_metrics metrics = {.struct_size = sizeof metrics, .auc = 1};
     planted two;
@@ -431,8 +416,8 @@ END_TEST
 static double error_of_mean(const sl_ranker *first, const sl_ranker *second) {
     static float a[ROWS], b[ROWS];
     double sum = 0, squares = 0;
-    predict(first, a);
-    predict(second, b);
+    planted_predict(&rows, first, a);
+    planted_predict(&rows, second, b);
     for (size_t r = 0; r < ROWS; r++) {
         double p = (double)a[r], q = (double)b[r];
         double difference = rows.click[r] > 0 ? log(p / q) : log((1 - p) / (1 - q));
@@ -444,7 +429,7 @@ static double error_of_mean(const sl_ranker *first, const sl_ranker *second) {
 
 /* A model whose embeddings are so large that their codes tell. */
 static sl_ranker *embedded(void) {
-    sl_ranker *model = make(CLICK, nets[1]), *made;
+    sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]), *made;
     sl_tensor tensor;
     for (size_t t = 0; sl_ranker_get_tensor(model, t, &tensor) == SL_OK; t++) {
         if (strncmp(tensor.name, "embedding.", 10) != 0) continue;
@@ -489,7 +474,7 @@ END_TEST
 
 /* One row, or one group, is in one block: nothing can be left out. */
 START_TEST(one_block_has_no_error) {
-    sl_ranker *model = make(CLICK, nets[1]), *made;
+    sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]), *made;
     sl_precision_search_params params = within(1);
     planted one;
     params.measure = SL_MEASURE_LOGLOSS;

@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "tests/support/faults.h"
+#include "tests/support/indexes.h"
 
 #include <check.h>
 #include <math.h>
@@ -117,6 +118,40 @@ void planted_spec(char out[PLANTED_SPEC], const char *label, const char *wide, c
                           label, wide ? "{" : "null", wide ? wide : "", wide ? "}" : "", deep ? "{" : "null",
                           deep ? deep : "", deep ? "}" : "", train, *extra ? ", " : "", extra);
     ck_assert_int_lt(length, PLANTED_SPEC);
+}
+
+sl_ranker *planted_ranker(const planted *p, const char *label, const char *wide, const char *deep) {
+    char spec[PLANTED_SPEC];
+    sl_ranker *made;
+    planted_spec(spec, label, wide, deep, "\"epochs\": 1", "");
+    ck_ok(sl_ranker_create(spec, &p->source, NULL, &made));
+    return made;
+}
+
+void planted_predict(const planted *p, const sl_ranker *ranker, float *scores) {
+    sl_predictor *predictor;
+    ck_ok(sl_predictor_create(ranker, NULL, &predictor));
+    ck_ok(sl_predictor_predict(predictor, &p->table, scores));
+    sl_predictor_free(predictor);
+}
+
+sl_ranker *planted_changed(const sl_ranker *base, const char *name,
+                           float (*change)(float value, size_t i, size_t columns)) {
+    sl_ranker *made = NULL;
+    sl_tensor tensor;
+    for (size_t t = 0; sl_ranker_get_tensor(base, t, &tensor) == SL_OK; t++) {
+        if (strcmp(tensor.name, name) != 0) continue;
+        size_t count = tensor.rows * tensor.columns;
+        float *values = malloc(count * sizeof *values);
+        for (size_t i = 0; i < count; i++)
+            values[i] = change(tensor.data[i], i, tensor.columns);
+        tensor.data = values;
+        ck_ok(sl_ranker_with_tensors(base, &tensor, 1, &made));
+        free(values);
+        break;
+    }
+    ck_assert_ptr_nonnull(made);
+    return made;
 }
 
 sl_train_params planted_one_thread(void) {

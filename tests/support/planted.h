@@ -33,6 +33,14 @@ void planted_free(planted *p);
 void planted_spec(char out[PLANTED_SPEC], const char *label, const char *wide, const char *deep, const char *train,
                   const char *extra);
 
+/* An untrained model of the rows, over the parts that planted_spec takes. */
+sl_ranker *planted_ranker(const planted *p, const char *label, const char *wide, const char *deep);
+/* A model's scores of the rows. */
+void planted_predict(const planted *p, const sl_ranker *ranker, float *scores);
+/* A copy of a model with a tensor's values put through a function of their number. */
+sl_ranker *planted_changed(const sl_ranker *base, const char *tensor,
+                           float (*change)(float value, size_t i, size_t columns));
+
 /* The defaults of a training, on one thread: its numbers are the same in every run. */
 sl_train_params planted_one_thread(void);
 
