@@ -1,96 +1,33 @@
 /* Searches with a filter: what is found is what comparing with every accepted vector finds, and work stays bounded. */
-#include "base/random.h"
 #include "hnsw/search/searcher.h"
+#include "tests/hnsw/search/allowed_rows.h"
 #include "tests/support/check_main.h"
-#include "tests/support/clusters.h"
-#include "tests/support/indexes.h"
 #include "tests/support/sanitized.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 6000, DIM = 32, Q = 60, K = 10, STEP = 3, WORDS = (STEP * N + 63) / 64 };
-
-static float *x; /* N vectors, and Q queries behind them */
-static const float *queries;
-static uint64_t bits[WORDS];
 static uint64_t asked; /* by the callback; atomic */
 
-/* Ids are neither nodes nor rows. */
-static uint64_t id_of(size_t row) {
-    return STEP * (N - 1 - row);
-}
-
-static size_t row_of(uint64_t id) {
-    return N - 1 - id / STEP;
-}
-
 static void set_up(void) {
-    x = clusters_make(N + Q, DIM, 0.3, 21);
-    queries = x + N * DIM;
-    memset(bits, 0, sizeof bits);
+    rows_set_up();
     asked = 0;
 }
 
-static void tear_down(void) {
-    free(x);
-}
-
 static sl_index *make(sl_metric metric, sl_codes codes, sl_refine refine) {
-    uint64_t *ids = malloc(N * sizeof *ids);
-    for (size_t i = 0; i < N; i++)
-        ids[i] = id_of(i);
-    sl_index_params params;
-    indexes_params(&params, DIM, metric);
-    params.codes = codes;
-    params.refine = refine;
-    sl_index *index = indexes_make(&params, x, SL_F32, N, ids, 1);
-    free(ids);
-    return index;
-}
-
-static int bit(uint64_t id) {
-    return bits[id / 64] >> (id % 64) & 1;
-}
-
-/* Accepts one row in `every` of those that `which` leaves; every 0 accepts none. Returns how many. */
-static size_t accept_every(size_t every, uint64_t which) {
-    size_t count = 0;
-    memset(bits, 0, sizeof bits);
-    for (size_t row = 0; row < N && every; row++) {
-        if (sl_random_at(which, row) % every) continue;
-        bits[id_of(row) / 64] |= UINT64_C(1) << (id_of(row) % 64);
-        count++;
-    }
-    return count;
+    return index_of(metric, codes, refine, N);
 }
 
 static int accept_by_bit(void *ctx, uint64_t id) {
     (void)ctx;
     __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
-    return bit(id) ? -1 : 0; /* any number but 0 is a yes */
+    return is_allowed(id) ? -1 : 0; /* any number but 0 is a yes */
 }
 
 static int even_row(void *ctx, uint64_t id) {
     (void)ctx;
     return row_of(id) % 2 == 0;
-}
-
-/* The nearest K of each query among the rows that bits accept; filled up with SL_NO_ID. */
-static void truth(sl_metric metric, uint64_t *ids) {
-    float *kept = malloc(N * DIM * sizeof *kept);
-    size_t *rows = malloc(N * sizeof *rows), count = 0;
-    for (size_t row = 0; row < N; row++) {
-        if (!bit(id_of(row))) continue;
-        memcpy(kept + count * DIM, x + row * DIM, DIM * sizeof *kept);
-        rows[count++] = row;
-    }
-    indexes_exact(metric, DIM, (vector_rows){kept, SL_F32, count}, (vector_rows){queries, SL_F32, Q}, K, ids);
-    for (size_t i = 0; i < Q * K; i++)
-        if (ids[i] != SL_NO_ID) ids[i] = id_of(rows[ids[i]]);
-    free(kept);
-    free(rows);
 }
 
 static void params_of(sl_search_params *params, size_t ef, int by_bits, int by_call) {
@@ -99,22 +36,6 @@ static void params_of(sl_search_params *params, size_t ef, int by_bits, int by_c
     params->accept_bits = by_bits ? bits : NULL;
     params->accept_bits_count = by_bits ? STEP * N : 0;
     params->accept = by_call ? accept_by_bit : NULL;
-}
-
-/* Every result is accepted, none is there twice, the fill comes last. */
-static size_t expect_lawful(const uint64_t *ids, const float *scores) {
-    size_t found = 0;
-    for (size_t i = 0; i < Q * K; i++) {
-        ck_assert_int_eq(isnan(scores[i]) != 0, ids[i] == SL_NO_ID);
-        if (ids[i] == SL_NO_ID) continue;
-        ck_assert(i % K == 0 || ids[i - 1] != SL_NO_ID);
-        ck_assert_uint_lt(ids[i], STEP * N);
-        ck_assert(bit(ids[i]));
-        for (size_t j = i / K * K; j < i; j++)
-            ck_assert_uint_ne(ids[j], ids[i]);
-        found++;
-    }
-    return found;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -131,7 +52,7 @@ START_TEST(all_that_is_accepted_is_found) {
     static uint64_t wanted[Q * K], ids[Q * K];
     static float scores[Q * K];
     for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
-        size_t accepted = accept_every(shares[s], 7);
+        size_t accepted = allow_every(shares[s], 7);
         truth(metric, wanted);
         for (int way = 1; way < 4; way++) {
             sl_search_params params;
@@ -157,7 +78,7 @@ START_TEST(a_filter_costs_no_recall) {
     static float scores[Q * K];
     sl_search_params params;
     sl_search_stats plain, stats;
-    accept_every(1, 7);
+    allow_every(1, 7);
     truth(SL_METRIC_COSINE, wanted);
     sl_search_params_init(&params);
     params.ef = 16;
@@ -165,7 +86,7 @@ START_TEST(a_filter_costs_no_recall) {
     double unfiltered = indexes_recall(ids, wanted, Q, K);
     ck_assert(unfiltered > 0.7 && unfiltered < 1);
     for (size_t share = 1; share <= 64; share *= 2) {
-        accept_every(share, 8);
+        allow_every(share, 8);
         truth(SL_METRIC_COSINE, wanted);
         params_of(&params, 16, 1, 0);
         ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &stats));
@@ -183,7 +104,7 @@ START_TEST(bitmap_and_callback_must_agree) {
     sl_index *index = make(SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE);
     static uint64_t wanted[Q * K], ids[Q * K];
     static float scores[Q * K];
-    accept_every(3, 9);
+    allow_every(3, 9);
     sl_search_params params;
     params_of(&params, 500, 1, 0);
     params.accept = even_row;
@@ -239,7 +160,7 @@ START_TEST(threads_filter_alike) {
     static uint64_t one[Q * K], four[Q * K];
     static float scores[Q * K];
     sl_search_stats alone, together;
-    accept_every(50, 10);
+    allow_every(50, 10);
     sl_search_params params;
     params_of(&params, 64, 1, 1);
     ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, one, scores, &alone));
@@ -307,7 +228,7 @@ START_TEST(slight_filters_cost_one_walk) {
     sl_search_stats plain, stats;
     params_of(&params, 64, 0, 0);
     ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, NULL, &plain));
-    accept_every(1, 0);
+    allow_every(1, 0);
     for (size_t i = 0; i < K; i++)
         bits[ids[i] / 64] &= ~(UINT64_C(1) << (ids[i] % 64));
     params_of(&params, 64, 1, 1);
@@ -333,7 +254,7 @@ START_TEST(found_where_it_lies) {
     sl_index *index = make((sl_metric)_i, SL_CODES_I8, SL_REFINE_F32);
     uint64_t ids[K];
     float scores[K];
-    accept_every(4, 11);
+    allow_every(4, 11);
     sl_search_params params;
     params_of(&params, 64, 1, 0);
     sl_searcher *searcher;
@@ -372,7 +293,7 @@ END_TEST
 
 int main(void) {
     TCase *tests = tcase_create("accept");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, set_up, rows_tear_down);
     tcase_add_loop_test(tests, all_that_is_accepted_is_found, 0, 6);
     tcase_add_loop_test(tests, a_filter_costs_no_recall, 0, 2);
     tcase_add_test(tests, bitmap_and_callback_must_agree);
@@ -382,7 +303,7 @@ int main(void) {
     tcase_add_loop_test(tests, found_where_it_lies, 0, 3);
     tcase_add_test(tests, empty_indexes_are_filtered_too);
     TCase *threads = tcase_create("threads");
-    tcase_add_checked_fixture(threads, set_up, tear_down);
+    tcase_add_checked_fixture(threads, set_up, rows_tear_down);
     tcase_add_test(threads, threads_filter_alike);
     return check_main("accept", (TCase *[]){tests, threads}, 2);
 }

@@ -1,66 +1,31 @@
 /* Filters as handles: what they allow, what each strategy finds, and what a search costs. */
-#include "base/random.h"
+#include "tests/hnsw/search/allowed_rows.h"
 #include "tests/support/check_main.h"
-#include "tests/support/clusters.h"
 #include "tests/support/faults.h"
-#include "tests/support/indexes.h"
 #include "tests/support/sanitized.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Enough for partitions. */
-enum { N = 6000, DIM = 24, Q = 40, K = 10, STEP = 3, WORDS = (STEP * N + 63) / 64 };
-
-static float *x; /* N vectors, and Q queries behind them */
-static const float *queries;
-static char allowed[N]; /* rows */
-static uint64_t listed[N], bits[WORDS];
-
-/* Ids are neither nodes nor rows. */
-static uint64_t id_of(size_t row) {
-    return STEP * (N - 1 - row);
-}
-
-static size_t row_of(uint64_t id) {
-    return N - 1 - id / STEP;
-}
-
-static void set_up(void) {
-    x = clusters_make(N + Q, DIM, 0.3, 21);
-    queries = x + N * DIM;
-}
-
-static void tear_down(void) {
-    free(x);
-}
-
-static sl_index *make_of(sl_metric metric, sl_codes codes, size_t n, const sl_allocator *allocator) {
-    sl_index_params params;
-    indexes_params(&params, DIM, metric);
-    params.codes = codes;
-    params.allocator = allocator;
-    for (size_t i = 0; i < n; i++)
-        listed[i] = id_of(i);
-    return indexes_make(&params, x, SL_F32, n, listed, 1);
-}
+static uint64_t listed[N];
 
 static sl_index *make(sl_metric metric, sl_codes codes) {
-    return make_of(metric, codes, N, NULL);
+    return index_of(metric, codes, SL_REFINE_NONE, N);
 }
 
-/* Allows one row in `every`; 0: none. Fills `listed` and `bits`, and returns how many. */
-static size_t allow_every(size_t every) {
+/* Fills `listed` with the ids that are allowed, and returns how many there are. */
+static size_t list_allowed(void) {
     size_t count = 0;
-    memset(bits, 0, sizeof bits);
-    for (size_t row = 0; row < N; row++) {
-        allowed[row] = every && sl_random_at(7, row) % every == 0;
-        if (!allowed[row]) continue;
-        listed[count++] = id_of(row);
-        bits[id_of(row) / 64] |= UINT64_C(1) << (id_of(row) % 64);
-    }
+    for (size_t row = 0; row < N; row++)
+        if (is_allowed(id_of(row))) listed[count++] = id_of(row);
     return count;
+}
+
+/* Allows and lists one row in `every`. */
+static size_t list_every(size_t every) {
+    allow_every(every, 7);
+    return list_allowed();
 }
 
 static float dot(const float *a, const float *b) {
@@ -71,13 +36,10 @@ static float dot(const float *a, const float *b) {
 }
 
 /* Allows the rows on one side of a plane: for the queries on the other side, what is near is refused. */
-static size_t allow_side(float side) {
-    size_t count = 0;
-    for (size_t row = 0; row < N; row++) {
-        allowed[row] = dot(x + row * DIM, x) * side > 0;
-        if (allowed[row]) listed[count++] = id_of(row);
-    }
-    return count;
+static size_t list_side(float side) {
+    for (size_t row = 0; row < N; row++)
+        allow(row, dot(x + row * DIM, x) * side > 0);
+    return list_allowed();
 }
 
 static sl_filter *filter_of(sl_index *index, size_t count) {
@@ -96,35 +58,9 @@ static void params_of(sl_search_params *params, const sl_filter *filter, sl_filt
     params->strategy = strategy;
 }
 
-/* The nearest K of each query among the rows that are allowed; filled up with SL_NO_ID. */
-static void truth(sl_metric metric, uint64_t *ids) {
-    float *kept = malloc(N * DIM * sizeof *kept);
-    size_t *rows = malloc(N * sizeof *rows), count = 0;
-    for (size_t row = 0; row < N; row++) {
-        if (!allowed[row]) continue;
-        memcpy(kept + count * DIM, x + row * DIM, DIM * sizeof *kept);
-        rows[count++] = row;
-    }
-    indexes_exact(metric, DIM, (vector_rows){kept, SL_F32, count}, (vector_rows){queries, SL_F32, Q}, K, ids);
-    for (size_t i = 0; i < Q * K; i++)
-        if (ids[i] != SL_NO_ID) ids[i] = id_of(rows[ids[i]]);
-    free(kept);
-    free(rows);
-}
-
-/* Every result is allowed, none is there twice, and there are as many as can be. */
-static void expect_lawful(const uint64_t *ids, const float *scores, size_t allowed_count) {
-    size_t found = 0;
-    for (size_t i = 0; i < Q * K; i++) {
-        ck_assert_int_eq(isnan(scores[i]) != 0, ids[i] == SL_NO_ID);
-        if (ids[i] == SL_NO_ID) continue;
-        ck_assert(i % K == 0 || ids[i - 1] != SL_NO_ID);
-        ck_assert(allowed[row_of(ids[i])]);
-        for (size_t j = i / K * K; j < i; j++)
-            ck_assert_uint_ne(ids[j], ids[i]);
-        found++;
-    }
-    ck_assert_uint_eq(found, Q * (allowed_count < K ? allowed_count : K));
+/* Results are lawful, and there are as many as can be. */
+static void expect_all(const uint64_t *ids, const float *scores, size_t count) {
+    ck_assert_uint_eq(expect_lawful(ids, scores), Q * (count < K ? count : K));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -140,13 +76,13 @@ static int even_row(void *ctx, uint64_t id) {
 START_TEST(all_that_is_given_must_agree) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
     static uint64_t fifth[N / 5 + 2];
-    allow_every(3);
+    list_every(3);
     for (size_t i = 0; i < N / 5; i++)
         fifth[i] = id_of(5 * i);
     fifth[N / 5] = SL_NO_ID;
     fifth[N / 5 + 1] = STEP * N + 1; /* no id of the index */
     for (int given = 0; given < 16; given++) {
-        size_t asked = 0, count = allow_every(3), wanted = 0;
+        size_t asked = 0, count = list_every(3), wanted = 0;
         sl_filter_params params;
         sl_filter *filter;
         sl_filter_params_init(&params);
@@ -156,7 +92,8 @@ START_TEST(all_that_is_given_must_agree) {
         if (given & 8) params.accept = even_row, params.accept_ctx = &asked;
         ck_ok(sl_filter_create(index, &params, &filter));
         for (size_t row = 0; row < N; row++)
-            wanted += (!(given & 3) || allowed[row]) && (!(given & 4) || row % 5) && (!(given & 8) || row % 2 == 0);
+            wanted +=
+                (!(given & 3) || is_allowed(id_of(row))) && (!(given & 4) || row % 5) && (!(given & 8) || row % 2 == 0);
         ck_assert_uint_eq(sl_filter_count(filter), wanted);
         ck_assert_uint_le(asked, N);
         sl_filter_free(filter);
@@ -170,7 +107,7 @@ START_TEST(lists_of_any_length) {
     sl_index *index = make(SL_METRIC_L2, SL_CODES_I8);
     const size_t every[] = {1, 2, 17, 100, 0};
     for (size_t e = 0; e < sizeof every / sizeof *every; e++) {
-        size_t count = allow_every(every[e]);
+        size_t count = list_every(every[e]);
         sl_filter *allow = filter_of(index, count), *exclude;
         sl_filter_params params;
         sl_filter_params_init(&params);
@@ -200,7 +137,7 @@ START_TEST(every_strategy_finds_what_there_is) {
     static uint64_t wanted[Q * K], ids[Q * K];
     static float scores[Q * K];
     for (size_t s = 0; s < SHARES; s++) {
-        size_t count = allow_every(shares[s]);
+        size_t count = list_every(shares[s]);
         sl_filter *filter = filter_of(index, count);
         truth(metric, wanted);
         for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_WALK; strategy++) {
@@ -208,7 +145,7 @@ START_TEST(every_strategy_finds_what_there_is) {
             sl_search_stats stats;
             params_of(&params, filter, (sl_filter_strategy)strategy);
             ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &stats));
-            expect_lawful(ids, scores, count);
+            expect_all(ids, scores, count);
             ck_assert_uint_eq(stats.exact + stats.partitions + stats.walks, Q);
             if (strategy == SL_FILTER_EXACT) ck_assert_uint_eq(stats.exact, Q);
             if (strategy == SL_FILTER_EXACT && _i / 3 == 0) ck_assert_mem_eq(ids, wanted, sizeof ids);
@@ -230,14 +167,14 @@ START_TEST(what_is_near_may_be_refused) {
     static uint64_t wanted[Q * K], ids[Q * K];
     static float scores[Q * K];
     for (float side = -1; side < 2; side += 2) {
-        size_t count = allow_side(side);
+        size_t count = list_side(side);
         sl_filter *filter = filter_of(index, count);
         truth(metric, wanted);
         for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_PARTITIONS; strategy++) {
             sl_search_params params;
             params_of(&params, filter, (sl_filter_strategy)strategy);
             ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, NULL));
-            expect_lawful(ids, scores, count);
+            expect_all(ids, scores, count);
             double recall = indexes_recall(ids, wanted, Q, K);
             ck_assert_msg(recall > 0.9, "side %g, strategy %d: recall %g", (double)side, strategy, recall);
         }
@@ -252,12 +189,12 @@ START_TEST(a_callback_beside_a_filter) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_F32);
     static uint64_t wanted[Q * K], ids[Q * K];
     static float scores[Q * K];
-    size_t count = allow_every(4), both = 0;
+    size_t count = list_every(4), both = 0;
     sl_filter *filter = filter_of(index, count);
     for (size_t row = 0; row < N; row++)
-        if (row % 2) allowed[row] = 0;
+        if (row % 2) allow(row, 0);
     for (size_t row = 0; row < N; row++)
-        both += allowed[row] != 0;
+        both += is_allowed(id_of(row)) != 0;
     truth(SL_METRIC_COSINE, wanted);
     for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_WALK; strategy++) {
         size_t asked = 0;
@@ -266,7 +203,7 @@ START_TEST(a_callback_beside_a_filter) {
         params.accept = even_row;
         params.accept_ctx = &asked;
         ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, NULL));
-        expect_lawful(ids, scores, both);
+        expect_all(ids, scores, both);
         ck_assert_uint_gt(asked, 0);
         if (strategy == SL_FILTER_EXACT) ck_assert_mem_eq(ids, wanted, sizeof ids);
     }
@@ -280,7 +217,7 @@ START_TEST(threads_share_a_filter) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
     static uint64_t one[Q * K], four[Q * K], single[K];
     for (size_t s = 0; s < SHARES; s++) {
-        sl_filter *filter = filter_of(index, allow_every(shares[s]));
+        sl_filter *filter = filter_of(index, list_every(shares[s]));
         sl_search_params params;
         sl_search_stats alone, together;
         params_of(&params, filter, SL_FILTER_AUTO);
@@ -312,7 +249,7 @@ START_TEST(work_is_bounded) {
     ck_ok(sl_index_get_stats(index, &about));
     ck_assert_uint_gt(about.partitions, 10);
     for (size_t s = 0; s < SHARES; s++) {
-        size_t count = allow_every(shares[s]), evaluations[4];
+        size_t count = list_every(shares[s]), evaluations[4];
         sl_filter *filter = filter_of(index, count);
         for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_WALK; strategy++) {
             sl_search_params params;
@@ -341,18 +278,18 @@ START_TEST(deleted_vectors_are_not_allowed) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
     static uint64_t ids[Q * K];
     static float scores[Q * K];
-    size_t count = allow_every(10), deleted = 0;
+    size_t count = list_every(10), deleted = 0;
     sl_filter *filter = filter_of(index, count);
     for (size_t to = count / 2; deleted < count; to = count) {
         ck_ok(sl_index_delete(index, listed + deleted, to - deleted));
         for (; deleted < to; deleted++)
-            allowed[row_of(listed[deleted])] = 0;
+            allow(row_of(listed[deleted]), 0);
         ck_assert_uint_eq(sl_filter_count(filter), count - deleted);
         for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_WALK; strategy++) {
             sl_search_params params;
             params_of(&params, filter, (sl_filter_strategy)strategy);
             ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, NULL));
-            expect_lawful(ids, scores, count - deleted);
+            expect_all(ids, scores, count - deleted);
         }
     }
     sl_filter_free(filter);
@@ -363,11 +300,11 @@ END_TEST
 /* Vectors added later are allowed after a refresh, and so are all after the nodes got other numbers. */
 START_TEST(a_refresh_sees_what_was_added) {
     const size_t first = N - 400;
-    sl_index *index = make_of(SL_METRIC_COSINE, SL_CODES_I8, first, NULL);
-    size_t before = 0, count = allow_every(5);
+    sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, first);
+    size_t before = 0, count = list_every(5);
     sl_filter *filter = filter_of(index, count);
     for (size_t row = 0; row < first; row++)
-        before += allowed[row] != 0;
+        before += is_allowed(id_of(row)) != 0;
     ck_assert_uint_eq(sl_filter_count(filter), before);
     for (size_t i = first; i < N; i++)
         listed[i] = id_of(i);
@@ -381,9 +318,9 @@ START_TEST(a_refresh_sees_what_was_added) {
 END_TEST
 
 START_TEST(renumbered_nodes_want_a_refresh) {
-    sl_index *index = make_of(SL_METRIC_COSINE, SL_CODES_I8, N / 3, NULL);
+    sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, N / 3);
     static uint64_t ids[Q * K];
-    size_t count = allow_every(2);
+    size_t count = list_every(2);
     sl_filter *filter = filter_of(index, count);
     sl_search_params params;
     params_of(&params, filter, SL_FILTER_AUTO);
@@ -395,15 +332,15 @@ START_TEST(renumbered_nodes_want_a_refresh) {
     ck_ok(sl_filter_refresh(filter));
     ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL));
     for (size_t i = 0; i < Q * K; i++)
-        ck_assert(allowed[row_of(ids[i])]);
+        ck_assert(is_allowed(ids[i]));
     sl_filter_free(filter);
     sl_index_free(index);
 }
 END_TEST
 
 START_TEST(bad_input_is_refused) {
-    sl_index *index = make_of(SL_METRIC_COSINE, SL_CODES_I8, 100, NULL),
-             *other = make_of(SL_METRIC_L2, SL_CODES_I8, 100, NULL);
+    sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, 100),
+             *other = index_of(SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE, 100);
     sl_filter *filter = filter_of(index, 100), *none = filter;
     uint64_t ids[K];
     sl_filter_params given;
@@ -460,7 +397,7 @@ START_TEST(every_allocation_fails_once) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
-    size_t count = allow_every(2);
+    size_t count = list_every(2);
     sl_filter_params params;
     sl_filter_params_init(&params);
     params.allow = listed;
@@ -496,8 +433,8 @@ END_TEST
 
 int main(void) {
     TCase *tests = tcase_create("filter"), *threads = tcase_create("threads");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_checked_fixture(threads, set_up, tear_down);
+    tcase_add_checked_fixture(tests, rows_set_up, rows_tear_down);
+    tcase_add_checked_fixture(threads, rows_set_up, rows_tear_down);
     tcase_add_test(tests, all_that_is_given_must_agree);
     tcase_add_test(tests, lists_of_any_length);
     tcase_add_loop_test(tests, every_strategy_finds_what_there_is, 0, 6);

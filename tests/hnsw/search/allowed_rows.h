@@ -1,0 +1,34 @@
+/* Rows, queries, ids and an allowed part of the rows, for tests of searches with a filter. There are enough rows for
+ * partitions. Ids are neither nodes nor rows. */
+#ifndef SL_TESTS_ALLOWED_ROWS_H
+#define SL_TESTS_ALLOWED_ROWS_H
+
+#include "tests/support/indexes.h"
+
+enum { N = 6000, DIM = 32, Q = 60, K = 10, STEP = 3, WORDS = (STEP * N + 63) / 64 };
+
+extern float *x; /* N vectors, and Q queries behind them */
+extern const float *queries;
+extern uint64_t bits[WORDS]; /* a bit an id: what is allowed */
+
+/* A checked fixture: nothing is allowed. */
+void rows_set_up(void);
+void rows_tear_down(void);
+
+uint64_t id_of(size_t row);
+size_t row_of(uint64_t id);
+
+/* An index of the first n rows. */
+sl_index *index_of(sl_metric metric, sl_codes codes, sl_refine refine, size_t n);
+
+int is_allowed(uint64_t id);
+void allow(size_t row, int allowed);
+/* Allows one row in `every` of those that `which` leaves; every 0: none. Returns how many. */
+size_t allow_every(size_t every, uint64_t which);
+
+/* The nearest K of each query among the allowed rows; filled up with SL_NO_ID. */
+void truth(sl_metric metric, uint64_t *ids);
+/* Every result is allowed, none is there twice, the fill comes last. Returns how many were found. */
+size_t expect_lawful(const uint64_t *ids, const float *scores);
+
+#endif
