@@ -1,10 +1,35 @@
 """Facts that every comparison tells of itself: the machine, the commit, and how a set of rounds is summed up."""
 
+import argparse
 import os
 import pathlib
 import platform
 import statistics
 import subprocess
+import sys
+
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def options_of(bench, *parts):
+    """The options that comparisons share: folders, and one of the parts alone. Each adds its own."""
+    parser = argparse.ArgumentParser(prog=f"./dev bench {bench}")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help=argparse.SUPPRESS)
+    parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data", help="folder of the data sets")
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results", help="folder of the record")
+    if parts:
+        parser.add_argument("--only", choices=parts, help="measure one part anew, keep the others")
+    return parser
+
+
+def output_of(bench, *words):
+    """The output of a program that takes one thread. A failure ends the run."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode != 0:
+        sys.exit(f"bench {bench}: this failed: {' '.join(map(str, words))}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def commit():

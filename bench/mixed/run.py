@@ -1,31 +1,23 @@
 """Measures training in bf16 and fp16 beside f32; see docs/internals/bench.md."""
 
-import argparse
 import datetime
 import json
-import os
 import pathlib
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import report  # noqa: E402
-from setting import commit, machine  # noqa: E402
+from setting import commit, machine, options_of, output_of  # noqa: E402
 
 PRECISIONS = ("f32", "bf16", "fp16")
 
 
 def options():
-    parser = argparse.ArgumentParser(prog="./dev bench mixed")
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help=argparse.SUPPRESS)
-    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"), help="folder of the data sets")
-    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("bench/results"),
-                        help="where mixed.json goes")
+    parser = options_of("mixed", "steps", "seeds")
     parser.add_argument("--rounds", type=int, default=200, help="of steps; the precisions take turns")
     parser.add_argument("--seeds", type=int, default=10, help="of trainings on Adult")
-    parser.add_argument("--only", choices=("steps", "seeds"), help="measure one part anew, keep the other")
     parser.add_argument("--quick", action="store_true", help="20 rounds and 2 seeds")
     chosen = parser.parse_args()
     if chosen.quick:
@@ -33,21 +25,13 @@ def options():
     return chosen
 
 
-def run(command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"})
-    if done.returncode != 0:
-        sys.exit(f"bench mixed: this failed: {' '.join(map(str, command))}")
-    return done.stdout
-
-
 def steps(chosen, work):
     """Criteo's shape, 845-1024-512-256-1, in mini-batches of 512, on one thread."""
     spec = work / "criteo.json"
     shape = json.loads((HERE.parent / "rank" / "criteo.json").read_text())
     spec.write_text(json.dumps({**shape, "train": {"epochs": 1, "batch": 512, "validation": 0}}))
-    printed = run([chosen.build / "bench" / "mixed" / "bench_mixed", spec,
-                   chosen.data / "clicks-50000-1" / "train.tsv", chosen.rounds, *PRECISIONS])
+    printed = output_of("mixed", chosen.build / "bench" / "mixed" / "bench_mixed", spec,
+                        chosen.data / "clicks-50000-1" / "train.tsv", chosen.rounds, *PRECISIONS)
     return [json.loads(line) for line in printed.splitlines()]
 
 
@@ -56,10 +40,10 @@ def seeds(chosen, work):
     program, data = chosen.build / "shortlist", chosen.data / "adult"
     for seed in range(1, chosen.seeds + 1):
         for precision in PRECISIONS:
-            trained = json.loads(run([program, "train", HERE.parents[1] / "examples" / "specs" / "adult.json",
-                                      data / "train.csv", "-o", model, "--seed", seed, "--precision", precision,
-                                      "--threads", 1, "--json"]))
-            judged = json.loads(run([program, "evaluate", model, data / "test.csv", "--json"]))
+            trained = json.loads(output_of("mixed", program, "train", HERE.parents[1] / "examples" / "specs" / "adult.json",
+                                           data / "train.csv", "-o", model, "--seed", seed, "--precision", precision,
+                                           "--threads", 1, "--json"))
+            judged = json.loads(output_of("mixed", program, "evaluate", model, data / "test.csv", "--json"))
             events.append({"event": "seed", "seed": seed, "precision": precision, "emulated": trained["emulated"],
                            "auc": judged["auc"], "logloss": judged["logloss"], "epochs": trained["epochs"],
                            "skipped_steps": trained["skipped_steps"]})

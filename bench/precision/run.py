@@ -1,6 +1,5 @@
 """Measures precisions of a model beside other libraries; see docs/internals/bench.md."""
 
-import argparse
 import datetime
 import json
 import os
@@ -17,25 +16,20 @@ import report  # noqa: E402
 import sets  # noqa: E402
 import speed  # noqa: E402
 import training  # noqa: E402
-from setting import commit, machine  # noqa: E402
+from setting import commit, machine, options_of  # noqa: E402
 
 PARTS = {"speed": speed.measure, "accuracy": accuracy.measure, "tuner": accuracy.tune, "training": training.measure,
          "table": sets.measure}
 
 
 def options():
-    parser = argparse.ArgumentParser(prog="./dev bench precision")
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help=argparse.SUPPRESS)
-    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"), help="folder of the data sets")
-    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("bench/results"),
-                        help="where precision.json and precision.svg go")
+    parser = options_of("precision", *PARTS)
     parser.add_argument("--rounds", type=int, default=21, help="of times, all contenders taking turns")
     parser.add_argument("--calibration", type=int, default=4096, help="rows that the peers' tools see")
     parser.add_argument("--training-rounds", type=int, default=5, help="of trainings")
     parser.add_argument("--seconds", type=float, default=3, help="of PyTorch's training in a round")
     parser.add_argument("--compiled", action="store_true", help="also try torch.compile, which takes minutes")
     parser.add_argument("--seeds", type=int, default=5, help="trainings of each set of the table, at most")
-    parser.add_argument("--only", choices=PARTS, help="measure one part anew, keep the others")
     parser.add_argument("--quick", action="store_true", help="few rounds, rows and seeds")
     chosen = parser.parse_args()
     if chosen.quick:

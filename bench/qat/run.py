@@ -4,21 +4,18 @@ A model of floats learns the training rows of each set. Every way makes its INT8
 measured once, on the test rows. A drop is the AUC of floats less that of the INT8 model of the same seed.
 """
 
-import argparse
 import concurrent.futures
 import datetime
 import json
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from setting import commit, fact, machine, span, spread, verdicts  # noqa: E402
+from setting import commit, fact, machine, options_of, output_of, span, spread, verdicts  # noqa: E402
 
 SETS = {"adult": "adult", "movielens_like": "movielens100k"}
 # Choices of calibration are judged on training rows: the fastest within a bound, or all layers in INT8 whatever the drop.
@@ -39,27 +36,15 @@ STEPS = ("f32", "int8-observed", "int8-learned")
 
 
 def options():
-    parser = argparse.ArgumentParser(prog="./dev bench qat")
-    parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data", help="folder of the data sets")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help=argparse.SUPPRESS)
-    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results", help="where qat.json goes")
+    parser = options_of("qat", "accuracy", "steps")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=200, help="of steps; the ways take turns")
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time")
-    parser.add_argument("--only", choices=("accuracy", "steps"), help="measure one part anew, keep the other")
     parser.add_argument("--quick", action="store_true", help="1 seed and 20 rounds")
     chosen = parser.parse_args()
     if chosen.quick:
         chosen.seeds, chosen.rounds = 1, 20
     return chosen
-
-
-def run(*words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"})
-    if done.returncode:
-        sys.exit(f"bench qat: {' '.join(map(str, words))}: {done.stderr.strip()}")
-    return done.stdout
 
 
 class Seed:
@@ -70,7 +55,7 @@ class Seed:
         self.train, self.test = (chosen.data / SETS[name] / f"{part}.csv" for part in ("train", "test"))
 
     def call(self, *words):
-        return json.loads(run(self.program, *words, "--json"))
+        return json.loads(output_of("qat", self.program, *words, "--json"))
 
     def auc(self, model):
         return self.call("evaluate", model, self.test)["auc"]
@@ -115,7 +100,7 @@ def steps(chosen):
         spec = pathlib.Path(folder) / "criteo.json"
         shape = json.loads((ROOT / "bench" / "rank" / "criteo.json").read_text(encoding="utf-8"))
         spec.write_text(json.dumps({**shape, "train": {"epochs": 1, "batch": 512, "validation": 0}}), encoding="utf-8")
-        printed = run(chosen.build / "bench" / "mixed" / "bench_mixed", spec,
+        printed = output_of("qat", chosen.build / "bench" / "mixed" / "bench_mixed", spec,
                       chosen.data / "clicks-50000-1" / "train.tsv", chosen.rounds, *STEPS)
     rounds = {}
     for line in printed.splitlines():

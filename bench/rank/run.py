@@ -1,6 +1,5 @@
 """Measures training beside PyTorch, serving beside ONNX Runtime, and the whole funnel; see docs/internals/bench.md."""
 
-import argparse
 import datetime
 import json
 import pathlib
@@ -13,7 +12,7 @@ import onnxruntime  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 from beside_torch import Training, run  # noqa: E402
-from setting import commit, machine  # noqa: E402
+from setting import commit, machine, options_of  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHAPES = ("criteo", "small")
@@ -21,14 +20,9 @@ ITEMS = 200_000  # of item_parts: more than a cache holds
 
 
 def options():
-    parser = argparse.ArgumentParser(prog="./dev bench rank")
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help=argparse.SUPPRESS)
-    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("data"), help="folder of the data sets")
-    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("bench/results"),
-                        help="where rank.json and rank.svg go")
+    parser = options_of("rank", *PARTS)
     parser.add_argument("--rounds", type=int, default=5, help="of each comparison, the two sides taking turns")
     parser.add_argument("--seconds", type=float, default=3, help="of PyTorch's training in a round")
-    parser.add_argument("--only", choices=("train", "serve", "items", "funnel"), help="measure one part anew, keep the others")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, and training on Adult's shape alone")
     chosen = parser.parse_args()
     if chosen.quick:

@@ -1,17 +1,15 @@
 """Embedding tables in codes beside floats: AUC lost on Adult, bytes, and time of a prediction."""
 
-import argparse
 import datetime
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from setting import commit, fact, machine, spread, verdicts  # noqa: E402
+from setting import commit, fact, machine, options_of, output_of, spread, verdicts  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = ROOT / "build" / "bench" / "tables" / "bench_tables"
@@ -21,10 +19,7 @@ CODES = (("i8", "minmax"), ("i8", "mse"), ("i4", "minmax"), ("i4", "mse"))
 
 
 def options():
-    parser = argparse.ArgumentParser(prog="./dev bench tables")
-    parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data", help="folder of the data sets")
-    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results",
-                        help="where tables.json goes")
+    parser = options_of("tables")
     parser.add_argument("--seeds", type=int, default=5, help="trainings of each width")
     parser.add_argument("--rounds", type=int, default=21, help="rounds of each shape")
     parser.add_argument("--quick", action="store_true", help="one seed, 5 rounds")
@@ -35,10 +30,7 @@ def options():
 
 
 def run(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"bench tables: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+    return json.loads(output_of("tables", PROGRAM, *arguments))
 
 
 def trained(chosen, dim):
