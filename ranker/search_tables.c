@@ -58,8 +58,8 @@ static void take(result *best, const sl_precision_search_report *found, sl_ranke
     best->report.trials = trials;
 }
 
-/* Searches with tables of every type, the smallest first. Of equal costs the smaller tables stay. A search looks for
- * lower costs than those before alone, and none is made where no cost is lower. */
+/* Searches with tables of every type, the smallest first. A search looks for lower costs than those before alone, so
+ * that the smaller tables stay where costs are equal. It ends at the lowest cost of all. */
 static sl_status search_types(sl_search_job *job, const sl_table_type *types, size_t count, result *best) {
     for (size_t i = 0; i < count && (!i || !sl_search_is_over(job, job->trials)); i++) {
         sl_precision_search_report found = {.struct_size = sizeof found, .blame = SIZE_MAX, .tables = types[i]};
@@ -80,7 +80,7 @@ static sl_status search_all_types(sl_search_job *job, result *best) {
     static const sl_table_type all[] = {SL_TABLE_I4, SL_TABLE_I8, SL_TABLE_F32};
     const sl_table_type given = job->quantize.tables, floats = SL_TABLE_F32;
     if (given != SL_TABLE_AUTO) return search_types(job, &given, 1, best);
-    /* What trains on is compared as it was trained. */
+    /* A model that trains has tables of floats. */
     if (job->params->training || !job->ranker->features->table_count) return search_types(job, &floats, 1, best);
     return search_types(job, all, sizeof all / sizeof *all, best);
 }

@@ -29,8 +29,10 @@ typedef struct contender {
     char about[64]; /* the library's version, or the precision that it has chosen */
 } contender;
 
-/* How our own net is given its inputs: as one matrix of all inputs; as the user's inputs beside the items' parts of the
- * first layer, computed ahead, in one of three types; or as encoded features of the whole model. */
+/* The inputs of our own contenders.
+ *   NET      one matrix of all inputs of the net
+ *   PARTS    the user's inputs, and the items' parts of the first layer, computed ahead; so PARTS_BF16 and PARTS_I8
+ *   MODEL    encoded features of the whole model */
 typedef enum our_form { OUR_NET, OUR_PARTS, OUR_PARTS_BF16, OUR_PARTS_I8, OUR_MODEL } our_form;
 
 /* Arrays by form: one of all inputs; the user's (1 row) and the items'; those of the exported graph: dense, ids, and

@@ -10,9 +10,9 @@
  *                                             onnxruntime, openvino, openvino-PRECISION
  *   library onnxruntime|openvino FILE         before the first contender of it
  * All contenders have the same outputs: N floats. In each round each takes a turn of CALLS calls behind one that is not
- * timed; every call has the next set. Prints one JSON object: of each contender the times of a call in microseconds, a
- * round each, by the processor's time of the process (us) and by the wall clock (wall_us), and how far its outputs are
- * from those of the first contender.
+ * timed; every call has the next set. Prints one JSON object. A contender has two times of a call in microseconds for
+ * each round: us by the processor's time of the process, wall_us by the wall clock. It also has the distance of its
+ * outputs from those of the first contender.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "../rank/shapes.h"

@@ -59,7 +59,7 @@ def net_graph(layers, form, user):
 
 
 class Failures(dict):
-    """What could not be made, and why."""
+    """The contenders that could not be made, and the reasons."""
 
     def attempt(self, name, make, key=None):
         """Gives {key or name: what make() gives}, or nothing and notes the reason."""
@@ -74,7 +74,7 @@ left_out = set()  # peers that bench_precision was built without
 
 
 def there(peer, failed):
-    """Whether a peer takes part."""
+    """Tells whether a peer takes part."""
     try:
         if peer in left_out:
             raise ImportError("bench_precision was built without its header")
@@ -175,7 +175,7 @@ F32 = "openvino/f32"
 
 
 def kind(name):
-    """What bench_precision calls a contender of this name."""
+    """The kind of bench_precision for a contender of this name."""
     return "openvino-f32" if name == F32 else name.split("/")[0]
 
 
@@ -204,7 +204,7 @@ def onnxruntime_scores(path, inputs):
 
 
 def libraries():
-    """Where the peers' libraries for C lie, of those that take part."""
+    """The files of the C libraries of the peers that take part."""
     found = {}
     for peer, pattern in (("onnxruntime", "capi/libonnxruntime.so.*"), ("openvino", "libs/libopenvino_c.so*")):
         if there(peer, {}):
@@ -213,7 +213,7 @@ def libraries():
 
 
 def versions():
-    """Of the packages that are there."""
+    """The versions of the packages that are there."""
     found = {}
     for name in ("onnxruntime", "openvino", "nncf", "torch", "onnx"):
         try:

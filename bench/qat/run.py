@@ -28,7 +28,7 @@ WAYS = {
     "qat observed, labels alone": (*QAT, "--ranges", "observed", "--soft", 0),
     "qat learned, labels alone": (*QAT, "--ranges", "learned", "--soft", 0),
 }
-# What the same training on does to a model of floats: the defaults of --mode qat.
+# A model of floats that trains on likewise, by the defaults of --mode qat.
 ON = ("--epochs", 2, "--rate-scale", 0.03, "--soft", 0.5)
 SCRATCH = {"from scratch, observed": "observed", "from scratch, learned": "learned"}
 BOUNDS = {"static tuned": 0.0005, "qat observed": 0.0003, "qat learned": 0.0003}

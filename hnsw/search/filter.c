@@ -233,7 +233,7 @@ size_t sl_filter_count(const sl_filter *filter) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What searches ask
+ * Questions of searches
  * ------------------------------------------------------------------------------------------------------------- */
 
 sl_status sl_filter_check(const sl_filter *filter, const sl_index *index, const sl_graph *graph) {

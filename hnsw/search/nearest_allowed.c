@@ -34,7 +34,7 @@ typedef struct seek {
     const sl_partitions *partitions;
     sl_scorer scorer;
 
-    /* Of partitions. */
+    /* The order of partitions. */
     float *scores;
     uint8_t *classes;
     uint32_t *order;      /* those with allowed nodes, by class */

@@ -7,7 +7,7 @@
 #include "hnsw/search/filter.h"
 #include "hnsw/search/walk.h"
 
-/* What is looked for. */
+/* The results that are looked for. */
 typedef struct sl_wanted {
     size_t k;
     size_t keep;   /* candidates that are left in the pool, at least k; the walk has room for as many */

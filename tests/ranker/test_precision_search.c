@@ -208,8 +208,8 @@ START_TEST(the_nearest_of_equal_cost_is_taken) {
 }
 END_TEST
 
-/* What a search with tables of every type must end with: the lowest cost within the bound, then the fewest bits a
- * table, then the nearest logits. */
+/* The trial that a search with tables of every type must end with: the lowest cost within the bound, then the fewest
+ * bits a table, then the nearest logits. */
 static const struct one_trial *best_of_all_types(const trials *all, double bound) {
     static const int order[] = {[SL_TABLE_I4] = 0, [SL_TABLE_I8] = 1, [SL_TABLE_F32] = 2};
     const struct one_trial *best = NULL;

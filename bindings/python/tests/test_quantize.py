@@ -55,7 +55,7 @@ def test_the_fastest_within_the_bound(ranker, rows):
 @pytest.mark.parametrize("name, error", [(3, TypeError), (b"user", TypeError), ("\ud800", ValueError),
                                          ("us\0er", ValueError)])
 def test_names_are_texts(ranker, rows, name, error):
-    """What is no text raises TypeError, and a text that no column can have raises ValueError."""
+    """A group or a name that is no text raises TypeError. A text that no column can have raises ValueError."""
     with pytest.raises(error):
         ranker.quantize(rows, metric="ndcg", group=name, max_drop=0.5, trials=1)
     with pytest.raises(error):
