@@ -231,7 +231,7 @@ typedef struct sl_numa_ops {
 
 /* An HNSW graph over codes (arXiv 1603.09320).
  * Threads: any number may search at once, each with its own searcher or by batch calls. check and get calls are safe
- * beside searches. add, delete, drop_damaged, reserve, tune, save, sync and free need the handle to themselves.
+ * beside searches. add, delete, set, drop_damaged, reserve, tune, save, sync and free need the handle to themselves.
  * fork(): a child may search every handle, and change an index in memory. Batch calls of a child use one thread if the
  * parent's used several. SL_EBUSY refuses a child that changes the file of a writable or exclusive handle, or saves or
  * checks a writable handle: it opens that file itself.
@@ -259,6 +259,7 @@ typedef struct sl_index_params {
     const sl_numa_ops *numa_ops;
     sl_clip clip;      /* default SL_CLIP_AUTO; codes F32, and I8 and I16 of integers, take no other */
     double clip_share; /* of SL_CLIP_QUANTILE: 0 to 0.5, default 0.01. Times dim, rounded: elements beyond */
+    int tags, keys;    /* nonzero: each vector has a tag word, or a key, of 64 bits */
 } sl_index_params;
 
 SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_size);
@@ -277,6 +278,7 @@ typedef struct sl_add_params {
     size_t threads;
     sl_progress_fn progress;
     void *progress_ctx;
+    const uint64_t *tags, *keys; /* n words each, for an index that has them; NULL: zeros */
 } sl_add_params;
 
 SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
@@ -295,6 +297,19 @@ SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, 
  * Errors: SL_ENOTFOUND (names an id absent, deleted before, or given twice), SL_EREADONLY; for a file written in place
  * SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
+
+/* Replaces the tag words, or the keys, of n ids, all or nothing. The last word counts of an id given twice. In a file
+ * written in place the words are durable from the next sync on, as adds are; written directly in persistent memory,
+ * each word at once. Filters have the words of when they were made or refreshed.
+ * Errors: SL_EINVAL (an index without tags, or keys), SL_ENOTFOUND (names the id), SL_EREADONLY; for a file written in
+ * place SL_ENOSPC and SL_EIO. */
+SL_API SL_MUST_USE sl_status sl_index_set_tags(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *tags);
+SL_API SL_MUST_USE sl_status sl_index_set_keys(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *keys);
+
+/* Gives the tag words, or the keys, of n ids. Errors: SL_EINVAL (an index without them), SL_ENOTFOUND (names the id).
+ */
+SL_API SL_MUST_USE sl_status sl_index_get_tags(sl_index *index, const uint64_t *ids, size_t n, uint64_t *tags);
+SL_API SL_MUST_USE sl_status sl_index_get_keys(sl_index *index, const uint64_t *ids, size_t n, uint64_t *keys);
 
 typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 
@@ -451,6 +466,8 @@ typedef struct sl_index_stats {
     size_t groups;
     sl_clip clip;      /* AUTO also where what was asked for is the codes' own */
     double clip_share; /* of QUANTILE; else 0 */
+    int tags, keys;    /* 1: the index has them */
+    uint64_t bytes_tags, bytes_keys;
 } sl_index_stats;
 
 SL_API SL_MUST_USE sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out);
@@ -527,7 +544,7 @@ typedef struct sl_plan {
     uint64_t bytes_links;
     uint64_t bytes_ids; /* of ids from 0 */
     uint64_t bytes_refine;
-    uint64_t bytes_layer0;          /* all above */
+    uint64_t bytes_layer0;          /* all above, with tags and keys */
     uint64_t bytes_upper;           /* expected: levels are drawn */
     uint64_t bytes_upper_deviation; /* its standard deviation, at most */
     uint64_t bytes_projection;      /* of coarse rows */
@@ -537,6 +554,7 @@ typedef struct sl_plan {
     uint64_t record_bytes;          /* of a record in SL_LAYOUT_RECORDS */
     uint64_t bytes_in_records;      /* of the file in that layout, without room */
     uint64_t bytes_tier;            /* of these, what a tier in DRAM copies */
+    uint64_t bytes_tags, bytes_keys;
 } sl_plan;
 
 /* Tells what n vectors of these parameters will take. Errors: as of sl_index_create; SL_ELIMIT (n). */

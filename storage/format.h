@@ -42,7 +42,9 @@ typedef enum sl_section_kind {
     SL_SECTION_RECORDS = 29, /* n records of record_pitch bytes, in place of CODES, or of I4 codes without COARSE of
                                 REST, and of LINKS, IDS and SUMS: see hnsw/graph/record.h */
     SL_SECTION_GROUP_STARTS = 30, /* as 12 and 13, of partitions in the place of nodes; not required */
-    SL_SECTION_GROUP_ROWS = 31
+    SL_SECTION_GROUP_ROWS = 31,
+    SL_SECTION_TAGS = 34, /* n uint64: each node's tag word; absent in an index without tags */
+    SL_SECTION_KEYS = 35  /* n uint64: each node's key; absent in an index without keys */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {

@@ -14,6 +14,7 @@
 #include "hnsw/graph/links.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/sums.h"
+#include "hnsw/graph/tags.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/place/replicas.h"
@@ -129,6 +130,8 @@ static void encode_rows(sl_build *build) {
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = 0; i < build->n; i++)
         encode_row(build, i, sl_thread_number());
+    sl_words_put(&build->index->graph, SL_ARRAY_TAGS, build->first, build->n, build->tags);
+    sl_words_put(&build->index->graph, SL_ARRAY_KEYS, build->first, build->n, build->keys);
     if (build->index->writer) sl_links_clear(&build->index->graph, build->first, build->n);
     touch_nodes(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
@@ -231,6 +234,8 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     sl_add_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
     SL_TRY(sl_index_writable(index));
+    SL_TRY(sl_words_check(&index->graph, SL_ARRAY_TAGS, mine.tags != NULL));
+    SL_TRY(sl_words_check(&index->graph, SL_ARRAY_KEYS, mine.keys != NULL));
     if (n == 0) return SL_OK;
     SL_TRY(check_input(&index->graph, vectors, dtype, n, stride));
     sl_build build = {.index = index,
@@ -239,6 +244,8 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
                       .n = n,
                       .stride = stride ? stride : index->graph.codec.dim * sl_dtype_size(dtype),
                       .first = index->graph.n,
+                      .tags = mine.tags,
+                      .keys = mine.keys,
                       .threads = sl_thread_count(mine.threads)};
     if (build.threads > n) build.threads = n;
     SL_TRY(check_rows(&build));

@@ -12,7 +12,8 @@ typedef struct sl_build {
     sl_index *index;
     const uint8_t *vectors;
     sl_dtype dtype;
-    size_t n, stride, first; /* rows given, bytes between them, node of the first */
+    size_t n, stride, first;     /* rows given, bytes between them, node of the first */
+    const uint64_t *tags, *keys; /* n words each; NULL: zeros */
     size_t threads;
     sl_insert *inserts; /* one a thread */
     float *floats;      /* dim a thread */

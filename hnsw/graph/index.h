@@ -63,6 +63,7 @@ struct sl_graph {
     sl_codec codec;        /* the codec of layer 0's rows, with their base */
     sl_coarse coarse;      /* the codec of coarse rows, which codes I4 may have for walks; pitch 0: none */
     sl_codec refine_codec; /* the codec of refine rows in I16 */
+    int has_tags, has_keys;
 
     /* Arrays, and the room in them. */
     size_t capacity; /* nodes that the arrays have room for */
@@ -254,6 +255,14 @@ static inline uint64_t sl_id_of(const sl_graph *graph, uint32_t node) {
 static inline void sl_id_prefetch(const sl_graph *graph, uint32_t node) {
     const sl_array *ids = &graph->arrays[SL_ARRAY_IDS];
     if (ids->width) sl_prefetch(ids->at + (size_t)node * ids->step, ids->width);
+}
+
+/* A node's tag word and key. The index has tags, or keys. */
+static inline uint64_t sl_tag_of(const sl_graph *graph, uint32_t node) {
+    return ((const uint64_t *)(const void *)graph->arrays[SL_ARRAY_TAGS].at)[node];
+}
+static inline uint64_t sl_key_of(const sl_graph *graph, uint32_t node) {
+    return ((const uint64_t *)(const void *)graph->arrays[SL_ARRAY_KEYS].at)[node];
 }
 
 /* The marks of deleted nodes: bit node % 64 of word node / 64. Bits from n on are 0. NULL before the first delete. */

@@ -53,6 +53,8 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
                                   .m0 = 2 * params->m,
                                   .ef_construction = params->ef_construction,
                                   .seed = params->seed,
+                                  .has_tags = params->tags != 0,
+                                  .has_keys = params->keys != 0,
                                   .place = SL_PLACE_DRAM},
                         .layer0 = allocator,
                         .log = params->log,

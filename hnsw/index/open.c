@@ -19,8 +19,10 @@ void sl_open_params_init_sized(sl_open_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Takes parameters from a header. sl_index_new checks most of them; this function checks the others. */
-static sl_status params_from(const sl_file_header *header, const sl_open_params *open, sl_index_params *params) {
+/* Takes parameters from a file's header and sections. sl_index_new checks most of them; this function checks the
+ * others. */
+static sl_status params_from(const sl_store *store, const sl_open_params *open, sl_index_params *params) {
+    const sl_file_header *header = &store->header;
     sl_index_params_init(params);
     params->dim = header->dim;
     params->metric = (sl_metric)header->metric;
@@ -32,6 +34,8 @@ static sl_status params_from(const sl_file_header *header, const sl_open_params 
     params->seed = header->seed;
     params->clip = (sl_clip)header->clip;
     params->clip_share = header->clip_share;
+    params->tags = sl_store_section(store, SL_SECTION_TAGS) != NULL;
+    params->keys = sl_store_section(store, SL_SECTION_KEYS) != NULL;
     params->allocator = open->allocator;
     params->log = open->log;
     params->log_ctx = open->log_ctx;
@@ -359,7 +363,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     sl_index_params params;
     sl_index *index;
     int held = -1;
-    sl_status status = params_from(&store->header, open, &params);
+    sl_status status = params_from(store, open, &params);
     if (status != SL_OK) return sl_fail_in(status, "%s", store->path);
     status = sl_index_new(&params, &index);
     if (status == SL_ENOMEM) return status;

@@ -47,6 +47,8 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .room = index->writer || index->published ? graph->capacity : 0,
                            .clip = sl_codec_of_walks(graph)->clip.clip,
                            .clip_share = sl_codec_of_walks(graph)->clip.share,
+                           .tags = graph->has_tags,
+                           .keys = graph->has_keys,
                            .layout = graph->record.pitch ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
     sl_describe_own(graph, &file);
     for (size_t i = 0; i < file.count; i++)

@@ -17,6 +17,7 @@ enum {
     START = 150,
     THREADS = 3,
     MANY = 60,
+    TAGGED = 9,
     SECTOR = 512,
     WORD = 8,
     DATA = 0,
@@ -306,10 +307,14 @@ static void find(const crash_record *record, const sl_index *index, uint64_t *id
     indexes_search(index, (vector_rows){queries, SL_F32, CRASH_QUERIES}, CRASH_K, 40, ids, NULL);
 }
 
-static void mark(crash_record *record, const sl_index *index, size_t begun) {
+static void mark(crash_record *record, sl_index *index, size_t begun) {
     crash_mark *here = &record->marks[record->mark_count++];
     sl_index_stats stats = indexes_stats(index);
-    *here = (crash_mark){begun, record->count, stats.n + stats.deleted, stats.deleted, {0}};
+    *here = (crash_mark){begun, record->count, stats.n + stats.deleted, stats.deleted, {0}, NULL};
+    here->tags = calloc(here->nodes, sizeof *here->tags);
+    ck_assert_ptr_nonnull(here->tags);
+    for (uint64_t id = here->deleted; id < here->nodes; id++)
+        ck_ok(sl_index_get_tags(index, &id, 1, &here->tags[id]));
     find(record, index, here->ids);
 }
 
@@ -325,6 +330,7 @@ static sl_index *make_first(const crash_record *record) {
     params.ef_construction = 20;
     params.codes = record->codes;
     params.refine = record->codes == SL_CODES_I8 ? SL_REFINE_BF16 : SL_REFINE_NONE;
+    params.tags = 1;
     return indexes_make(&params, record->vectors, SL_F32, START, NULL, 1);
 }
 
@@ -345,10 +351,25 @@ static size_t rows_of(const crash_record *record, size_t step) {
 static void add_some(const crash_record *record, sl_index *index, size_t step) {
     const crash_mark *last = &record->marks[record->mark_count - 1];
     const float *rows = record->vectors + last->nodes * CRASH_DIM;
+    uint64_t tags[MANY];
+    for (size_t i = 0; i < MANY; i++)
+        tags[i] = sl_random_at(step, i);
     sl_add_params params;
     sl_add_params_init(&params);
+    params.tags = tags;
     params.threads = rows_of(record, step) == MANY ? THREADS : 1;
     ck_ok(sl_index_add(index, rows, SL_F32, rows_of(record, step), 0, NULL, &params));
+}
+
+/* Sets the tags of ids all over the index that stay in it. */
+static void set_some(const crash_record *record, sl_index *index) {
+    const crash_mark *last = &record->marks[record->mark_count - 1];
+    uint64_t ids[TAGGED], tags[TAGGED];
+    for (size_t i = 0; i < TAGGED; i++) {
+        ids[i] = last->nodes - 1 - i * (last->nodes - last->deleted - 2) / TAGGED;
+        tags[i] = sl_random_at(record->mark_count, MANY + i);
+    }
+    ck_ok(sl_index_set_tags(index, ids, TAGGED, tags));
 }
 
 static void write_in_place(crash_record *record, const char *path, size_t steps) {
@@ -366,6 +387,7 @@ static void write_in_place(crash_record *record, const char *path, size_t steps)
     for (size_t step = 0; step < steps; step++) {
         const crash_mark *last = &record->marks[record->mark_count - 1];
         const uint64_t gone[] = {last->deleted, last->deleted + 1};
+        set_some(record, index);
         if (step % 4 == 3)
             ck_ok(sl_index_delete(index, gone, 2));
         else
@@ -384,6 +406,7 @@ static void save_again_and_again(crash_record *record, sl_index *index, const ch
     sl_file_ops ops = recording(record);
     mark(record, index, 0);
     for (size_t step = 0; step < steps; step++) {
+        set_some(record, index);
         add_some(record, index, step);
         size_t begun = record->count;
         save(record, index, path, &ops);
@@ -461,6 +484,7 @@ static void recover(crash_record *record, const char *folder, const char *path, 
     ck_assert_uint_eq(record->marks[0].nodes, lost.nodes);
     ck_assert_uint_eq(record->marks[0].deleted, lost.deleted);
     ck_assert_mem_eq(record->marks[0].ids, lost.ids, sizeof lost.ids);
+    ck_assert_mem_eq(record->marks[0].tags, lost.tags, lost.nodes * sizeof *lost.tags);
     crash_free(&of);
 }
 
@@ -487,6 +511,8 @@ void crash_free(crash_record *record) {
     for (size_t i = 0; i < record->count; i++)
         free(record->ops[i].data);
     free(record->ops);
+    for (size_t i = 0; i < record->mark_count; i++)
+        free(record->marks[i].tags);
     free(record->marks);
     for (int i = 0; i < INITIAL; i++)
         free(record->initial[i].bytes);
@@ -514,6 +540,18 @@ static int same_vectors(const crash_record *record, sl_index *index, const crash
             float off = got[i] - record->vectors[id * CRASH_DIM + i];
             if (!(off * off < 0.01F)) return 0;
         }
+    }
+    return 1;
+}
+
+/* Written directly, tags count at once: the next sync's may be there. Ids below `maybe` may be deleted already. */
+static int same_tags(const crash_record *record, sl_index *index, size_t at, size_t maybe) {
+    const crash_mark *mark = &record->marks[at];
+    const crash_mark *next = record->way == CRASH_DIRECT && at + 1 < record->mark_count ? mark + 1 : mark;
+    for (uint64_t id = maybe; id < mark->nodes; id++) {
+        uint64_t tag;
+        if (sl_index_get_tags(index, &id, 1, &tag) != SL_OK) return 0;
+        if (tag != mark->tags[id] && tag != next->tags[id]) return 0;
     }
     return 1;
 }
@@ -598,6 +636,7 @@ static int examine(crash_record *record, const char *path, sl_place place, int w
         WRONG("has %zu records of %zu looked at", report.records_checked, report.n + report.deleted);
     if (maybe == stats.deleted && !finds_enough(record, at, ids)) WRONG("finds other vectors than after sync %zu", at);
     if (!same_vectors(record, index, &record->marks[at], maybe)) WRONG("has lost or changed vectors of sync %zu", at);
+    if (!same_tags(record, index, at, maybe)) WRONG("has other tags than sync %zu left", at);
     found = (int)at;
 done:
     sl_index_free(index);

@@ -38,6 +38,7 @@ typedef struct crash_mark {
     size_t begun, ended;   /* ops before the sync was called, and when it returned */
     size_t nodes, deleted; /* vectors that were added, and how many of them were deleted since: the first, by id */
     uint64_t ids[CRASH_QUERIES * CRASH_K]; /* what searches find */
+    uint64_t *tags;                        /* by id, of those that are not deleted */
 } crash_mark;
 
 typedef struct crash_file {
@@ -66,15 +67,15 @@ typedef struct crash_record {
 } crash_record;
 
 /* Runs the workload in this folder, which is empty again afterwards, on an index of these codes. The workload adds
- * vectors in different sizes and, in place, sometimes deletes some. Each change is synced or saved. The log is emptied
- * time and again. Failures end the test. */
+ * vectors in different sizes and, in place, sometimes deletes some. Beside each change it sets some tags. Each change
+ * is synced or saved. The log is emptied time and again. Failures end the test. */
 void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie, sl_codes codes);
 void crash_free(crash_record *record);
 
 /* Makes the crash image of this number, opens it, and checks it. The image must open and pass `check`. It must hold the
- * vectors that one sync left, no earlier one than was acknowledged, and find what that sync found. Recovering again
- * must change nothing. Written directly, an add that a crash cut short is linked anew, and may then find others, as
- * near. Returns 1, or 0 with what is wrong in `why` (256 bytes). */
+ * vectors and tags that one sync left, no earlier one than was acknowledged, and find what that sync found. Recovering
+ * again must change nothing. Written directly, an add that a crash cut short is linked anew, and may then find others,
+ * as near. Returns 1, or 0 with what is wrong in `why` (256 bytes). */
 int crash_try(crash_record *record, uint64_t number, const char *folder, char *why);
 
 #endif

@@ -1,0 +1,87 @@
+#include "hnsw/graph/tags.h"
+
+#include "hnsw/graph/ids.h"
+
+#include <string.h>
+
+static const char *name_of(sl_array_kind kind) {
+    return kind == SL_ARRAY_TAGS ? "tags" : "keys";
+}
+
+sl_status sl_words_check(const sl_graph *graph, sl_array_kind kind, int given) {
+    if (!given || sl_has(graph, kind)) return SL_OK;
+    return sl_fail(SL_EINVAL, "the index has no %s; make it anew with sl_index_params.%s set", name_of(kind),
+                   name_of(kind));
+}
+
+static uint64_t *words_at(const sl_graph *graph, sl_array_kind kind) {
+    return (uint64_t *)(void *)graph->arrays[kind].at;
+}
+
+void sl_words_put(const sl_graph *graph, sl_array_kind kind, size_t first, size_t n, const uint64_t *words) {
+    if (!sl_has(graph, kind) || n == 0) return;
+    uint64_t *to = words_at(graph, kind) + first;
+    if (words)
+        memcpy(to, words, n * sizeof *to);
+    else
+        memset(to, 0, n * sizeof *to);
+}
+
+static sl_status check_call(const sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n,
+                            const uint64_t *words) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    if (n && (!ids || !words)) return sl_fail(SL_EINVAL, "ids or %s is NULL", name_of(kind));
+    return sl_words_check(&index->graph, kind, 1);
+}
+
+/* Nothing can fail once the first word is stored. */
+static sl_status set_words(sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n, const uint64_t *words) {
+    SL_TRY(check_call(index, kind, ids, n, words));
+    SL_TRY(sl_index_writable(index));
+    if (n == 0) return SL_OK;
+    const sl_allocator *allocator = &index->graph.allocator;
+    uint64_t *all = words_at(&index->graph, kind);
+    void *block;
+    if (index->writer) SL_TRY(sl_writable_reserve(index->writer, all, index->graph.n * sizeof *all));
+    SL_TRY(sl_mem_alloc(allocator, n * sizeof(uint32_t), &block));
+    uint32_t *nodes = block;
+    sl_status status = SL_OK;
+    for (size_t i = 0; i < n && status == SL_OK; i++) {
+        status = sl_id_find(index, ids[i], &nodes[i]);
+        if (status != SL_OK) sl_fail_in(status, "number %zu; no %s were set", i, name_of(kind));
+    }
+    for (size_t i = 0; i < n && status == SL_OK; i++) {
+        __atomic_store_n(&all[nodes[i]], words[i], __ATOMIC_RELAXED);
+        sl_index_touch(index, &all[nodes[i]], sizeof *all);
+    }
+    sl_index_fence(index);
+    sl_mem_free(allocator, nodes, n * sizeof *nodes);
+    return status;
+}
+
+static sl_status get_words(sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n, uint64_t *words) {
+    SL_TRY(check_call(index, kind, ids, n, words));
+    for (size_t i = 0; i < n; i++) {
+        uint32_t node;
+        sl_status status = sl_id_find(index, ids[i], &node);
+        if (status != SL_OK) return sl_fail_in(status, "number %zu", i);
+        words[i] = __atomic_load_n(&words_at(&index->graph, kind)[node], __ATOMIC_RELAXED);
+    }
+    return SL_OK;
+}
+
+sl_status sl_index_set_tags(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *tags) {
+    return set_words(index, SL_ARRAY_TAGS, ids, n, tags);
+}
+
+sl_status sl_index_set_keys(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *keys) {
+    return set_words(index, SL_ARRAY_KEYS, ids, n, keys);
+}
+
+sl_status sl_index_get_tags(sl_index *index, const uint64_t *ids, size_t n, uint64_t *tags) {
+    return get_words(index, SL_ARRAY_TAGS, ids, n, tags);
+}
+
+sl_status sl_index_get_keys(sl_index *index, const uint64_t *ids, size_t n, uint64_t *keys) {
+    return get_words(index, SL_ARRAY_KEYS, ids, n, keys);
+}
