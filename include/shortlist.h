@@ -230,8 +230,9 @@ typedef struct sl_numa_ops {
 /* ---- Index */
 
 /* An HNSW graph over codes (arXiv 1603.09320).
- * Threads: any number may search at once, each with its own searcher or by batch calls. check and get calls are safe
- * beside searches. add, delete, set, drop_damaged, reserve, tune, save, sync and free need the handle to themselves.
+ * Threads: any number may search at once, each with its own searcher or by batch calls. check, get, contains and ids
+ * calls are safe beside searches. Calls of add, delete, set, drop_damaged, reserve, tune, save, sync and free need the
+ * handle to themselves.
  * fork(): a child may search every handle, and change an index in memory. Batch calls of a child use one thread if the
  * parent's used several. SL_EBUSY refuses a child that changes the file of a writable or exclusive handle, or saves or
  * checks a writable handle: it opens that file itself.
@@ -562,6 +563,15 @@ SL_API SL_MUST_USE sl_status sl_index_plan(const sl_index_params *params, uint64
 
 /* Vectors, without deleted ones. */
 SL_API size_t sl_index_size(const sl_index *index);
+
+/* Tells whether a vector has the id and is not deleted: *found is 1 or 0. The first call on an index with ids of its
+ * own makes a map of them. */
+SL_API SL_MUST_USE sl_status sl_index_contains(sl_index *index, uint64_t id, int *found);
+
+/* Lists the ids of the vectors that are not deleted, each once. *count is their number, `ids` gets the first `room` of
+ * them and may be NULL for none. They are in the order in which the vectors lie. An add, a save or a tuning may change
+ * that order. */
+SL_API SL_MUST_USE sl_status sl_index_ids(const sl_index *index, uint64_t *ids, size_t room, size_t *count);
 
 /* Types of file, told by their first bytes. */
 typedef enum sl_file_kind { SL_FILE_INDEX = 0, SL_FILE_RANKER = 1, SL_FILE_ITEMS = 2 } sl_file_kind;

@@ -115,8 +115,10 @@ static sl_status list_make(const sl_prepare_params *params, int from_index, item
     SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->ids, &block));
     list->ids = block;
     if (!body) {
-        /* The room bounds the list: a damaged file may mark fewer deleted vectors than it counts. */
-        if (from_index) list->n = sl_index_list_ids(params->index, list->ids, list->room);
+        if (!from_index) return SL_OK;
+        SL_TRY(sl_index_ids(params->index, list->ids, list->room, &list->n));
+        /* A damaged file may mark fewer deleted vectors than it counts. */
+        if (list->n > list->room) list->n = list->room;
         return SL_OK;
     }
     SL_TRY(sl_mem_alloc(params->allocator, list->room * sizeof *list->refs, &block));

@@ -75,14 +75,11 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
     return SL_OK;
 }
 
-static sl_status find_in(const sl_index *index, uint64_t id, uint32_t *node) {
-    if (sl_has(&index->graph, SL_ARRAY_IDS))
-        *node = index->id_map.entries[map_at(&index->graph, &index->id_map, id)];
-    else
-        *node = id < index->graph.n ? (uint32_t)id : SL_NONE;
-    if (*node != SL_NONE && !sl_is_dead(&index->graph, *node)) return SL_OK;
-    return sl_fail(SL_ENOTFOUND, "id %llu is not in the index; give ids that were added and not deleted",
-                   (unsigned long long)id);
+/* Returns the node that has the id and is not deleted, or SL_NONE. */
+static uint32_t find_in(const sl_index *index, uint64_t id) {
+    uint32_t node = id < index->graph.n ? (uint32_t)id : SL_NONE;
+    if (sl_has(&index->graph, SL_ARRAY_IDS)) node = index->id_map.entries[map_at(&index->graph, &index->id_map, id)];
+    return node != SL_NONE && !sl_is_dead(&index->graph, node) ? node : SL_NONE;
 }
 
 /* Finds an id in a file that another process writes. Nodes published since the last look-up go into the map first.
@@ -96,7 +93,7 @@ static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
     if (!map->entries || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
     for (; status == SL_OK && map->nodes < n; map->nodes++)
         (void)map_put(&index->graph, map, sl_id_of(&index->graph, (uint32_t)map->nodes), (uint32_t)map->nodes);
-    if (status == SL_OK) status = find_in(index, id, node);
+    if (status == SL_OK) *node = find_in(index, id);
     sl_spin_unlock(&map->lock);
     return status;
 }
@@ -111,10 +108,37 @@ static sl_status map_need(sl_index *index) {
     return status;
 }
 
-sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
+sl_status sl_id_look(sl_index *index, uint64_t id, uint32_t *node) {
     if (index->published) return find_following(index, id, node);
     SL_TRY(map_need(index));
-    return find_in(index, id, node);
+    *node = find_in(index, id);
+    return SL_OK;
+}
+
+sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
+    SL_TRY(sl_id_look(index, id, node));
+    if (*node != SL_NONE) return SL_OK;
+    return sl_fail(SL_ENOTFOUND, "id %llu is not in the index; give ids that were added and not deleted",
+                   (unsigned long long)id);
+}
+
+sl_status sl_index_contains(sl_index *index, uint64_t id, int *found) {
+    uint32_t node;
+    if (!index || !found) return sl_fail(SL_EINVAL, "index or found is NULL");
+    SL_TRY(sl_id_look(index, id, &node));
+    *found = node != SL_NONE;
+    return SL_OK;
+}
+
+sl_status sl_index_ids(const sl_index *index, uint64_t *ids, size_t room, size_t *count) {
+    if (!index || !count || (room && !ids)) return sl_fail(SL_EINVAL, "index, ids or count is NULL");
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
+    size_t found = 0;
+    for (size_t node = 0; (node = sl_next_undeleted(graph, node)) < graph->n; node++, found++)
+        if (found < room) ids[found] = sl_id_of(graph, (uint32_t)node);
+    *count = found;
+    return SL_OK;
 }
 
 /* Tells whether every node's id, with the n new ones, is the node's number. The index then keeps no ids. */

@@ -4,8 +4,10 @@
 
 #include "hnsw/graph/index.h"
 
-/* Finds the node that has the id and is not deleted. The first call makes the map.
- * Errors: SL_ENOTFOUND, SL_ENOMEM. Threads: any number of readers. */
+/* Finds the node that has the id and is not deleted; SL_NONE: there is none. The first call makes the map.
+ * Errors: SL_ENOMEM. Threads: any number of readers. */
+sl_status sl_id_look(sl_index *index, uint64_t id, uint32_t *node);
+/* The same, where the id must be there. Errors: SL_ENOTFOUND names the id; SL_ENOMEM. */
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
 
 /* Gives ids to the n nodes that follow the last node. An id of a deleted node is free.

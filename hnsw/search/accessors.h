@@ -8,11 +8,6 @@
 /* Tells whether queries and vectors may have this element type. Errors: SL_ETYPE. */
 sl_status sl_index_accepts(const sl_index *index, sl_dtype dtype);
 
-/* Writes the ids of the vectors that are not deleted, in the order of their nodes.
- * Parameters: ids has room for `room` ids; vectors beyond are left out.
- * Returns the number of ids. */
-size_t sl_index_list_ids(const sl_index *index, uint64_t *ids, size_t room);
-
 /* The max_ef of a searcher for these parameters. A filter gets room for walks that have to look further. */
 size_t sl_accept_room(const sl_search_params *params, size_t k);
 

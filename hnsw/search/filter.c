@@ -69,9 +69,8 @@ static void keep_by_bits(const making *m, const uint64_t *bits, uint64_t count, 
 static sl_status keep_by_map(const making *m, const uint64_t *ids, size_t count, int having) {
     for (size_t i = 0; i < count; i++) {
         uint32_t node;
-        sl_status status = sl_id_find(m->filter->index, ids[i], &node);
-        if (status == SL_OK && node < m->set.n) put(m->set.bits, node, having);
-        if (status != SL_OK && status != SL_ENOTFOUND) return status;
+        SL_TRY(sl_id_look(m->filter->index, ids[i], &node));
+        if (node < m->set.n) put(m->set.bits, node, having);
     }
     return SL_OK;
 }

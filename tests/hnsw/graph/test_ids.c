@@ -282,6 +282,60 @@ START_TEST(integers_come_back_exactly) {
 }
 END_TEST
 
+static int has(uint64_t id) {
+    int found = 2;
+    ck_ok(sl_index_contains(idx, id, &found));
+    return found;
+}
+
+/* The list has each of n ids that are multiples of `step`, but for one, and nothing else. */
+static void expect_listed(size_t n, uint64_t step, uint64_t but) {
+    uint64_t ids[N + 1], sum = 0, wanted = 0;
+    size_t count;
+    ck_ok(sl_index_ids(idx, NULL, 0, &count));
+    ck_assert_uint_eq(count, sl_index_size(idx));
+    ck_ok(sl_index_ids(idx, ids, N + 1, &count));
+    ck_assert_uint_eq(count, sl_index_size(idx));
+    for (size_t i = 0; i < n; i++)
+        wanted += i * step == but ? 0 : i * step;
+    for (size_t i = 0; i < count; i++) {
+        ck_assert(has(ids[i]));
+        ck_assert_uint_ne(ids[i], but);
+        sum += ids[i];
+    }
+    ck_assert_uint_eq(sum, wanted);
+}
+
+/* Ids that count up, and ids of a user's own, which have a map. */
+START_TEST(ids_are_told_and_listed) {
+    const uint64_t step = _i ? (uint64_t)1 << 40 : 1, gone = 7 * step;
+    uint64_t ids[N];
+    size_t count = 5;
+    for (size_t i = 0; i < N; i++)
+        ids[i] = i * step;
+    ck_assert(!has(0));
+    ck_ok(sl_index_ids(idx, ids, 0, &count));
+    ck_assert_uint_eq(count, 0);
+    ck_ok(indexes_add(idx, x, SL_F32, N, ids));
+    ck_assert(has(0) && has(gone) && has((N - 1) * step));
+    ck_assert(!has(N * step) && !has(SL_NO_ID) && (step == 1 || !has(1)));
+    ck_assert_str_eq(sl_last_error(), "");
+    ck_ok(sl_index_delete(idx, &gone, 1));
+    ck_assert(!has(gone));
+    expect_listed(N, step, gone);
+    ck_ok(indexes_add(idx, x, SL_F32, 1, &gone));
+    ck_assert(has(gone));
+    uint64_t few[] = {SL_NO_ID, SL_NO_ID, SL_NO_ID};
+    ck_ok(sl_index_ids(idx, few, 2, &count));
+    ck_assert_uint_eq(count, N);
+    ck_assert(has(few[0]) && has(few[1]) && few[2] == SL_NO_ID);
+    ck_fails(sl_index_ids(idx, NULL, 1, &count), SL_EINVAL, "NULL");
+    ck_fails(sl_index_ids(NULL, few, 2, &count), SL_EINVAL, "NULL");
+    ck_fails(sl_index_contains(idx, 0, NULL), SL_EINVAL, "NULL");
+    ck_fails(sl_index_contains(NULL, 0, &(int){0}), SL_EINVAL, "NULL");
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("ids");
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -292,6 +346,7 @@ int main(void) {
     tcase_add_test(tests, cancelled_ids_leave_no_trace);
     tcase_add_loop_test(tests, ids_outlive_the_order_of_nodes, 0, 2);
     tcase_add_test(tests, unknown_ids_are_named);
+    tcase_add_loop_test(tests, ids_are_told_and_listed, 0, 2);
     tcase_add_loop_test(tests, floats_come_back, 0, sizeof tiers / sizeof *tiers);
     tcase_add_loop_test(tests, integers_come_back_exactly, 0, 3);
     return check_main("ids", &tests, 1);

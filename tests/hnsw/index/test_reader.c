@@ -231,7 +231,8 @@ START_TEST(ids_of_a_followed_file_are_listed) {
     ck_assert_ptr_nonnull(ids);
     ck_ok(sl_index_delete(writer, &gone, 1));
     ck_ok(add_and_sync(writer, start, more));
-    size_t count = sl_index_list_ids(reader, ids, start + more);
+    size_t count;
+    ck_ok(sl_index_ids(reader, ids, start + more, &count));
     ck_assert_uint_eq(count, sl_index_size(reader));
     ck_assert_uint_eq(count, start + more - 1);
     for (size_t i = 0; i < count; i++)

@@ -34,6 +34,9 @@ class Index {
     // A dict for each setting that the index stores. "limit" None: the target was reached.
     nb::list tuned();
     void get(nb::handle ids, size_t n, int dtype, nb::handle out);
+    bool contains(uint64_t id);
+    // Fills ids_out, which has room for that many ids. Returns how many there are.
+    size_t list(nb::handle ids_out, size_t room);
     // room above 0 makes a file that can be opened for writing in place.
     void save(nb::bytes path, size_t room, int layout, nb::handle progress);
     // Makes the changes of an index that is written in place durable.

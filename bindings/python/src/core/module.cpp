@@ -91,6 +91,8 @@ NB_MODULE(_core, m) {
              nb::arg("progress").none())
         .def("tuned", &Index::tuned)
         .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
+        .def("contains", &Index::contains, nb::arg("id"))
+        .def("list", &Index::list, nb::arg("ids_out"), nb::arg("room"))
         .def("save", &Index::save, nb::arg("path"), nb::arg("room"), nb::arg("layout"), nb::arg("progress").none())
         .def("sync", &Index::sync)
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import operator
 import os
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, TypedDict, Union
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from . import _core
 from ._arrays import (
     INTEGER,
+    NO_ID,
     Ids,
     Scores,
     amount,
@@ -506,6 +508,25 @@ class Index:
         dtype = self._dtype if self._dtype in INTEGER else "f32"
         self._core.get(labels, labels.size, _core.DTYPES[dtype], out)
         return out.reshape((*labels.shape, self._dim))
+
+    def ids(self) -> Ids:
+        """The ids of all vectors, deleted ones left out: (n,) of uint64.
+
+        The ids are in the order in which the vectors lie. ``add``, ``save`` and ``tune`` may change that order.
+        """
+        # Another process may add to the file meanwhile.
+        room = len(self)
+        while True:
+            out = np.empty(room, np.uint64)
+            found = self._core.list(out, room)
+            if found <= room:
+                return out[:found]
+            room = found
+
+    def __contains__(self, id: object) -> bool:
+        """Tells whether a vector has the id and is not deleted. TypeError where id is no whole number."""
+        number = operator.index(id)  # type: ignore[arg-type]
+        return 0 <= number < NO_ID and self._core.contains(number)
 
     def save(self, path: StrPath, progress: Progress = False, room: int = 0, layout: Layout = "arrays") -> None:
         """Writes the index to path. Afterwards path holds the whole index; on an exception it holds its old content.
