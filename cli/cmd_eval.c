@@ -10,25 +10,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checks the truth by a handle of its own. The ids that the handle reads into memory are not measured. */
-static int check_truth(const eval_state *state) {
+/* Reads the filter's ids in rising order, and counts the vectors that it allows. */
+static int read_filter(eval_state *state, sl_index *index, truth_filter *out, uint64_t **ids) {
+    sl_filter *filter = NULL;
+    out->path = state->options->filter;
+    int status = vectors_read_ids(out->path, NULL, &out->n, ids);
+    if (status == EXIT_DONE) status = id_filter_read(out->path, index, &filter);
+    if (status != EXIT_DONE) return status;
+    out->ids = *ids;
+    qsort(*ids, out->n, sizeof **ids, compare_ids);
+    state->allowed = sl_filter_count(filter);
+    sl_filter_free(filter);
+    if (state->allowed) return EXIT_DONE;
+    return report_failure("%s: none of its ids is in %s; give ids that the index holds", out->path, state->index_path);
+}
+
+/* Loads and checks the truth: of what the filter allows, if there is one. */
+static int load_rows(eval_state *state, sl_index *index) {
+    truth_filter filter;
+    uint64_t *ids = NULL;
+    size_t *wanted = &state->task.wanted;
+    *wanted = state->options->k;
+    int status = state->options->filter ? read_filter(state, index, &filter, &ids) : EXIT_DONE;
+    if (ids && state->allowed < *wanted) *wanted = state->allowed;
+    if (status == EXIT_DONE)
+        status = truth_load(state->truth_path, state->queries, *wanted, ids ? &filter : NULL, &state->truth);
+    if (status == EXIT_DONE)
+        status = truth_check_ids(state->truth_path, state->index_path, index, state->truth, state->queries->n, *wanted);
+    free(ids);
+    return status;
+}
+
+/* Loads the truth in the task's form: each row in rising order. A handle of its own checks it: the ids that this handle
+ * reads into memory are not measured. */
+static int load_truth(eval_state *state) {
     sl_index *index;
     sl_index_stats stats;
     int status = open_index(state->index_path, (opening){.place = SL_PLACE_MAP, .tier = SL_TIER_NONE}, &index, &stats);
     if (status != EXIT_DONE) return status;
-    status = truth_check_ids(state->truth_path, state->index_path, index, state->truth, state->queries->n,
-                             state->options->k);
+    status = load_rows(state, index);
     sl_index_free(index);
-    return status;
-}
-
-/* Loads the truth in the task's form: each row in rising order. */
-static int load_truth(eval_state *state) {
-    size_t k = state->options->k;
-    int status = truth_load(state->truth_path, state->queries, k, &state->truth);
-    if (status == EXIT_DONE) status = check_truth(state);
+    size_t wanted = state->task.wanted;
     for (size_t q = 0; status == EXIT_DONE && q < state->queries->n; q++)
-        qsort(state->truth + q * k, k, sizeof *state->truth, compare_ids);
+        qsort(state->truth + q * wanted, wanted, sizeof *state->truth, compare_ids);
     return status;
 }
 
@@ -95,6 +119,7 @@ static int prepare_task(eval_state *state) {
     task->prefault = options->prefault;
     task->tier = (sl_tier)options->tier;
     task->k = options->k;
+    task->filter = options->filter;
     task->truth = state->truth;
     task->threads = options->threads;
     task->procs = options->procs.values;
@@ -106,7 +131,7 @@ static int prepare_task(eval_state *state) {
 
 static int eval(eval_state *state) {
     const eval_options *options = state->options;
-    const char *const inputs[] = {state->index_path, state->queries_path, state->truth_path, NULL};
+    const char *const inputs[] = {state->index_path, state->queries_path, state->truth_path, options->filter, NULL};
     int status = options->plot ? output_check(options->plot, inputs) : EXIT_DONE;
     /* With --procs, processes open the index for themselves. This handle then only tells the facts of the index. */
     int copies = runs_alone(options) && options->tier != SL_TIER_DRAM;
@@ -157,6 +182,13 @@ static const option eval_table[] = {
      "stored in the index are measured. Without stored settings, or with --rerank, the command finds and measures the "
      "smallest ef that reaches the recall on these queries. Points passed on the way are printed above, measured by "
      "one pass each. A recall is given up where searching twice and four times as deep finds nothing more."},
+    {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(eval_options, filter),
+     "Find none but these ids, as 'shortlist search --filter'. The true neighbours are then the first -k ids of a row "
+     "of "
+     "TRUTH.ibin that are among these, or all that INDEX has of these where they are fewer. A row that holds fewer is "
+     "refused: 'shortlist truth --filter' makes a truth that holds enough. Also told: how many vectors are allowed, "
+     "and "
+     "how many queries ended with each strategy."},
     OPTION_THREADS(eval_options, "Threads that ask, each one query at a time (default 1)."),
     {0, "procs", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, procs),
      "Processes, each of --threads threads, each opening the index for itself and asking all queries. They start "
@@ -188,8 +220,9 @@ const command command_eval = {
     .name = "eval",
     .summary = "measure recall and speed against ground truth",
     .synopsis =
-        "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--threads N] [--procs LIST] "
-        "[--pin LIST] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--prefault] [--tier auto|none|dram] "
+        "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--filter FILE] [--threads N] "
+        "[--procs LIST] [--pin LIST] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--prefault] [--tier "
+        "auto|none|dram] "
         "[--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
     .description =
         "At each depth asks every query, one a call. Prints recall, queries a second, the 50th, 99th and 99.9th "
@@ -205,6 +238,7 @@ const command command_eval = {
         "Vector files are " VECTORS_READ_ENDINGS
         ". From an .hdf5 file the dataset test gives QUERIES and neighbors the truth.\n",
     .examples = "shortlist eval base.sl queries.fbin truth.ibin -k 10\n"
+                "shortlist eval base.sl queries.fbin truth.ibin -k 10 --filter in-stock.npy\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --recall 0.9,0.95,0.99 --pin 1 --json\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --procs 1,8 --plot eval.svg\n",
     .operands = operands,

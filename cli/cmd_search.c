@@ -3,6 +3,7 @@
 #include "cli/ids.h"
 #include "cli/progress.h"
 #include "cli/results.h"
+#include "cli/searched.h"
 #include "cli/system.h"
 #include "cli/vectors.h"
 
@@ -78,12 +79,7 @@ static int search_block(search_state *state, const sl_search_params *params, siz
                                        params, ids, scores, &counts);
     state->search_s += now_seconds() - start;
     if (status != SL_OK) return report_rows(state->queries_path, first, status);
-    state->counts.results += counts.results;
-    state->counts.evaluations += counts.evaluations;
-    state->counts.expansions += counts.expansions;
-    state->counts.exact += counts.exact;
-    state->counts.partitions += counts.partitions;
-    state->counts.walks += counts.walks;
+    searched_add(&state->counts, &counts);
     return take_found(state, first, count, ids, scores);
 }
 
@@ -132,9 +128,7 @@ static int print_result(const search_state *state, const sl_search_params *param
         json_count(&json, "results", state->counts.results);
         if (state->filter) {
             json_count(&json, "allowed", sl_filter_count(state->filter));
-            json_count(&json, "exact", state->counts.exact);
-            json_count(&json, "partitions", state->counts.partitions);
-            json_count(&json, "walks", state->counts.walks);
+            json_strategies(&json, &state->counts);
         }
         json_real(&json, "search_s", state->search_s);
         json_real(&json, "qps", rate);

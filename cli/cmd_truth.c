@@ -7,11 +7,12 @@
 #include "cli/vectors.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define BLOCK_SIZE ((size_t)64 << 20)
 
 typedef struct truth_options {
-    const char *output, *scores, *ids;
+    const char *output, *scores, *ids, *filter;
     int metric;
     size_t k, threads;
     int progress, json;
@@ -22,7 +23,11 @@ typedef struct truth_state {
     const char *base_path, *queries_path;
     vectors *base, *queries;
     uint64_t *base_ids; /* one id a row of the base; NULL: ids are row numbers */
-    element type;       /* type in which both files are read */
+    uint64_t *allowed;  /* ids in rising order, the only ones to compare with; NULL: all */
+    size_t allowed_count;
+    uint64_t *rows; /* with allowed: the base's rows that were compared with, in order; else NULL */
+    size_t compared;
+    element type; /* type in which both files are read */
     sl_exact *exact;
     progress progress;
     double scan_s;
@@ -45,11 +50,48 @@ static int create(truth_state *state) {
     return status == SL_OK ? EXIT_DONE : report_status(state->queries_path, status);
 }
 
+/* Tells whether the filter allows a row of the base. */
+static int is_allowed(const truth_state *state, size_t row) {
+    uint64_t id = state->base_ids ? state->base_ids[row] : row;
+    return bsearch(&id, state->allowed, state->allowed_count, sizeof id, compare_ids) != NULL;
+}
+
+/* Moves the block's allowed rows to its front and notes which rows they are. Returns how many there are. */
+static size_t keep_allowed(truth_state *state, char *block, size_t first, size_t count, size_t row) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_allowed(state, first + i)) continue;
+        if (kept != i) memcpy(block + kept * row, block + i * row, row);
+        state->rows[state->compared + kept++] = first + i;
+    }
+    return kept;
+}
+
+/* Names the first of the rows that cannot be compared with, by its place in the base. */
+static int report_row(const truth_state *state, const char *block, size_t count, size_t row, sl_status failed) {
+    sl_status status = failed;
+    size_t i = 0;
+    if (!state->rows || failed != SL_EVALUE) return report_rows(state->base_path, state->compared, failed);
+    while (i < count && (status = sl_exact_scan(state->exact, block + i * row, 1, 0, 0)) == SL_OK)
+        i++;
+    return report_rows(state->base_path, i < count ? state->rows[state->compared + i] : 0, status);
+}
+
+/* Compares with the block's rows, or with those of them that are allowed. */
+static int scan_block(truth_state *state, char *block, size_t first, size_t count, size_t row) {
+    size_t kept = state->allowed ? keep_allowed(state, block, first, count, row) : count;
+    progress_part(&state->progress, first, count);
+    sl_status status = kept ? sl_exact_scan(state->exact, block, kept, 0, state->compared) : SL_OK;
+    if (status != SL_OK) return report_row(state, block, kept, row, status);
+    state->compared += kept;
+    return EXIT_DONE;
+}
+
 static int scan(truth_state *state) {
     size_t row = state->base->dim * element_size(state->type), n = state->base->n;
     size_t block_rows = row < BLOCK_SIZE ? BLOCK_SIZE / row : 1;
     if (block_rows > n) block_rows = n;
-    void *block = allocate(block_rows, row);
+    char *block = allocate(block_rows, row);
     if (!block) return EXIT_FAILED;
     int result = EXIT_DONE;
     double start = now_seconds();
@@ -57,10 +99,7 @@ static int scan(truth_state *state) {
     for (size_t first = 0; result == EXIT_DONE && first < n; first += block_rows) {
         size_t count = n - first < block_rows ? n - first : block_rows;
         result = vectors_read(state->base, first, count, state->type, 0, block);
-        if (result != EXIT_DONE) break;
-        progress_part(&state->progress, first, count);
-        sl_status status = sl_exact_scan(state->exact, block, count, 0, first);
-        if (status != SL_OK) result = report_rows(state->base_path, first, status);
+        if (result == EXIT_DONE) result = scan_block(state, block, first, count, row);
     }
     progress_end(&state->progress, result == EXIT_DONE);
     state->scan_s = now_seconds() - start;
@@ -68,11 +107,13 @@ static int scan(truth_state *state) {
     return result;
 }
 
-/* Turns the row numbers of the scan into the ids that an index of the base has. */
+/* Turns the numbers of the rows that were compared with into the ids that an index of the base has. */
 static void name_rows(const truth_state *state, uint64_t *found, size_t count) {
-    if (!state->base_ids) return;
-    for (size_t i = 0; i < count; i++)
-        if (found[i] != SL_NO_ID) found[i] = state->base_ids[found[i]];
+    for (size_t i = 0; i < count; i++) {
+        if (found[i] == SL_NO_ID) continue;
+        if (state->rows) found[i] = state->rows[found[i]];
+        if (state->base_ids) found[i] = state->base_ids[found[i]];
+    }
 }
 
 static int write_results(const truth_state *state) {
@@ -99,7 +140,7 @@ static int write_results(const truth_state *state) {
 }
 
 static int print_result(const truth_state *state) {
-    double pairs = (double)state->base->n * (double)state->queries->n;
+    double pairs = (double)state->compared * (double)state->queries->n;
     double rate = state->scan_s > 0 ? pairs / state->scan_s : 0;
     if (state->options->json) {
         json json;
@@ -114,11 +155,13 @@ static int print_result(const truth_state *state) {
         json_real(&json, "scan_s", state->scan_s);
         json_real(&json, "pairs_per_s", rate);
         json_text(&json, "ids", state->options->ids);
+        json_text(&json, "filter", state->options->filter);
+        json_count(&json, "compared", state->compared);
         json_text(&json, "output", state->options->output);
         json_end(&json);
     } else
         printf("%s: the %zu nearest of %zu vectors for %zu queries, %s; %.1f s, %.3g pairs/s\n", state->options->output,
-               state->options->k, state->base->n, state->queries->n, sl_metric_name((sl_metric)state->options->metric),
+               state->options->k, state->compared, state->queries->n, sl_metric_name((sl_metric)state->options->metric),
                state->scan_s, rate);
     return report_stdout();
 }
@@ -133,10 +176,21 @@ static int load_ids(truth_state *state) {
     return status == EXIT_DONE ? results_check_ids(options->output, state->base_ids, n) : status;
 }
 
+/* Reads the filter, in rising order. */
+static int load_filter(truth_state *state) {
+    const char *path = state->options->filter;
+    if (!path) return EXIT_DONE;
+    int status = vectors_read_ids(path, NULL, &state->allowed_count, &state->allowed);
+    if (status != EXIT_DONE) return status;
+    qsort(state->allowed, state->allowed_count, sizeof *state->allowed, compare_ids);
+    state->rows = allocate(state->base->n, sizeof *state->rows);
+    return state->rows ? EXIT_DONE : EXIT_FAILED;
+}
+
 static int truth(truth_state *state) {
     const truth_options *options = state->options;
     element query_type;
-    const char *const inputs[] = {state->base_path, state->queries_path, options->ids, NULL};
+    const char *const inputs[] = {state->base_path, state->queries_path, options->ids, options->filter, NULL};
     int status = results_check(options->output, options->scores, inputs);
     if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
@@ -145,6 +199,7 @@ static int truth(truth_state *state) {
     if (status == EXIT_DONE)
         status = vectors_match_type(state->queries, element_dtype(state->base->type), state->base_path, &query_type);
     if (status == EXIT_DONE) status = load_ids(state);
+    if (status == EXIT_DONE) status = load_filter(state);
     if (status != EXIT_DONE) return status;
     /* Two types that match but differ are both floating-point, and f32 holds either. */
     state->type = element_of_dtype(element_dtype(state->base->type));
@@ -165,6 +220,8 @@ static int run_truth(const command *self, int argc, char **argv) {
     vectors_close(state.base);
     vectors_close(state.queries);
     free(state.base_ids);
+    free(state.allowed);
+    free(state.rows);
     return status;
 }
 
@@ -180,6 +237,11 @@ static const option truth_table[] = {
      "The ids of the vectors of BASE, the file that 'shortlist build --ids' took: a .npy or .ibin file of one column "
      "of whole numbers. Without --ids the truth is of row numbers. Row numbers are the ids of an index that was built "
      "without --ids."},
+    {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(truth_options, filter),
+     "Compare with the vectors of these ids alone: a .npy or .ibin file of one column of whole numbers. Where fewer "
+     "than "
+     "-k are left, the rows are filled up with -1, or 2^64-1 in a .npy file. 'shortlist eval --filter' takes the "
+     "truth."},
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(truth_options, scores),
      "The neighbours' scores, in the same shape; .fbin, .fvecs or .npy."},
     OPTION_THREADS(truth_options, "Threads to scan with; 0 (default) takes all."),
@@ -191,8 +253,8 @@ const command command_truth = {
     .name = "truth",
     .summary = "find the true neighbours by comparing everything",
     .synopsis =
-        "shortlist truth BASE QUERIES -k N --metric ip|cosine|l2 -o TRUTH.ibin [--ids FILE] [--scores FILE.fbin] "
-        "[--threads N] [--progress] [--json]",
+        "shortlist truth BASE QUERIES -k N --metric ip|cosine|l2 -o TRUTH.ibin [--ids FILE] [--filter FILE] [--scores "
+        "FILE.fbin] [--threads N] [--progress] [--json]",
     .description =
         "Compares each query with each vector of BASE, and writes the row numbers of the -k nearest. BASE is read in "
         "blocks and need not fit in memory. Equal scores are ordered by row number, so the result is the same on every "

@@ -33,7 +33,8 @@ static int load(tune_state *state, element *type) {
     if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->stats.dim, state->index_path);
     if (status == EXIT_DONE) status = vectors_match_type(state->queries, state->stats.dtype, state->index_path, type);
     if (status != EXIT_DONE) return status;
-    if (state->truth_path) status = truth_load(state->truth_path, state->queries, state->options->k, &state->truth);
+    if (state->truth_path)
+        status = truth_load(state->truth_path, state->queries, state->options->k, NULL, &state->truth);
     if (status == EXIT_DONE && state->truth)
         status = truth_check_ids(state->truth_path, state->index_path, state->index, state->truth, state->queries->n,
                                  state->options->k);

@@ -21,7 +21,9 @@ typedef struct eval_task {
     sl_dtype dtype;
     size_t nq, row; /* row: bytes of one query */
     size_t k;
-    const uint64_t *truth; /* (nq, k): each row the ids of the true k nearest, in rising order */
+    const char *filter;    /* file of the ids that may be found; NULL: all */
+    const uint64_t *truth; /* (nq, wanted): each row the ids of the true nearest, in rising order */
+    size_t wanted;         /* k, or as many as the filter allows where these are fewer */
     size_t threads;        /* of a process */
     const size_t *procs;   /* numbers of processes to measure side by side */
     size_t groups;         /* entries of procs; one entry of 1: this process measures alone */
@@ -35,6 +37,7 @@ typedef struct eval_setting {
     size_t probes;     /* of a batch */
     size_t probes_one; /* of one query a call */
     size_t groups;     /* groups among whose partitions the probes are chosen; 0: all partitions */
+    double recall;     /* above 0: the library takes stored settings for it, as a search with a filter needs */
 } eval_setting;
 
 /* Figures of a group of processes, or of this one. */
@@ -61,10 +64,10 @@ typedef struct eval_group {
 
 typedef struct eval_point {
     eval_setting setting;
-    double recall;       /* share of the true k among the returned, mean over the queries */
-    double batch_recall; /* the same for the batch call */
-    double evaluations;  /* distances computed a query, one query a call, mean */
-    eval_group *groups;  /* task->groups entries, to be freed; NULL before the first measurement */
+    double recall;          /* share of the true k among the returned, mean over the queries */
+    double batch_recall;    /* the same for the batch call */
+    sl_search_stats counts; /* of all queries, one query a call */
+    eval_group *groups;     /* task->groups entries, to be freed; NULL before the first measurement */
 } eval_point;
 
 /* The point's figures, which are the last group's. */
@@ -72,7 +75,8 @@ const double *eval_figures(const eval_task *task, const eval_point *point);
 
 /* A pass by one process. */
 typedef struct eval_pass {
-    double recall, evaluations;
+    double recall;
+    sl_search_stats counts;
     size_t asked;         /* queries answered while no process had run out of queries */
     int64_t began, ended; /* of these queries, as now_ns() */
 } eval_pass;
@@ -87,9 +91,9 @@ typedef struct eval_gate {
 /* A pass over the task's queries in this process. */
 typedef struct eval_threads eval_threads;
 
-/* Makes the threads. `first_thread`: number of the first one, for pinning. Returns an exit status; *out is NULL on
- * failure. */
-int eval_threads_create(const eval_task *task, const sl_index *index, size_t first_thread, eval_threads **out);
+/* Makes the threads, and the task's filter. `first_thread`: number of the first one, for pinning. Returns an exit
+ * status; *out is NULL on failure. */
+int eval_threads_create(const eval_task *task, sl_index *index, size_t first_thread, eval_threads **out);
 void eval_threads_free(eval_threads *threads);
 
 /* Makes a pass with one query a call, once all processes have come to the gate. `latencies`: microseconds, one entry
@@ -119,7 +123,7 @@ pid_t eval_procs_id(const eval_procs *procs, size_t number);
 typedef struct eval_runner eval_runner;
 
 /* Makes a runner. `index`: used if the task asks for this process alone; may be NULL otherwise. */
-int eval_runner_create(const eval_task *task, const sl_index *index, eval_runner **out);
+int eval_runner_create(const eval_task *task, sl_index *index, eval_runner **out);
 void eval_runner_free(eval_runner *runner);
 
 /* Finds the place of layer 0: of `index`, or as the first process has it. Returns an exit status. */
@@ -146,7 +150,8 @@ size_t eval_runner_memory(eval_runner *runner, eval_memory *out);
 /* Printing. */
 void eval_json_point(json *json, const eval_task *task, const eval_point *point);
 void eval_json_memory(json *json, const eval_memory *memory, size_t count);
-void eval_print_heading(size_t k);
+/* With a filter, each point also tells its strategies. */
+void eval_print_heading(const eval_task *task);
 void eval_print_point(const eval_task *task, const eval_point *point);
 /* Prints a table of the points' groups, if there are several. */
 void eval_print_groups(const eval_task *task, const eval_point *points, size_t count);

@@ -51,7 +51,7 @@ static int share(eval_runner *runner) {
     return EXIT_DONE;
 }
 
-int eval_runner_create(const eval_task *task, const sl_index *index, eval_runner **out) {
+int eval_runner_create(const eval_task *task, sl_index *index, eval_runner **out) {
     *out = NULL;
     eval_runner *runner = allocate(1, sizeof *runner);
     if (!runner) return EXIT_FAILED;
@@ -107,7 +107,7 @@ static int measure_group(eval_runner *runner, size_t procs, int batch, double *o
     if (status != EXIT_DONE) return status;
     /* Every process asked the same queries. */
     point->recall = runner->passes->recall;
-    point->evaluations = runner->passes->evaluations;
+    point->counts = runner->passes->counts;
     figures[EVAL_QPS] = joint_rate(runner->passes, procs);
     for (size_t i = 0; i < procs; i++) {
         const eval_pass *pass = &runner->passes[i];

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/eval.h"
+#include "cli/searched.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,6 +38,11 @@ static int has_groups(const eval_task *task) {
     return task->groups > 1 || task->procs[0] > 1;
 }
 
+/* Distances computed a query. */
+static double evaluations_of(const eval_task *task, const eval_point *point) {
+    return (double)point->counts.evaluations / (double)task->nq;
+}
+
 void eval_json_point(json *json, const eval_task *task, const eval_point *point) {
     json_count(json, "ef", point->setting.ef);
     json_count(json, "rerank", point->setting.rerank);
@@ -47,7 +53,9 @@ void eval_json_point(json *json, const eval_task *task, const eval_point *point)
     json_real(json, "recall", point->recall);
     json_real(json, "batch_recall", point->batch_recall);
     json_figures(json, eval_figures(task, point));
-    json_real(json, "evaluations", point->evaluations);
+    json_real(json, "evaluations", evaluations_of(task, point));
+    json_count(json, "results", point->counts.results);
+    if (task->filter) json_strategies(json, &point->counts);
     if (!has_groups(task)) return;
     json_open_array(json, "procs");
     for (size_t i = 0; i < task->groups; i++)
@@ -70,11 +78,11 @@ void eval_json_memory(json *json, const eval_memory *memory, size_t count) {
     json_close_array(json);
 }
 
-void eval_print_heading(size_t k) {
+void eval_print_heading(const eval_task *task) {
     char heading[32];
-    snprintf(heading, sizeof heading, "recall@%zu", k);
-    printf("%7s  %9s  %10s  %10s  %10s  %9s  %9s  %9s  %11s\n", "ef", heading, "queries/s", "in batch/s", "its recall",
-           "p50 us", "p99 us", "p99.9 us", "evaluations");
+    snprintf(heading, sizeof heading, "recall@%zu", task->k);
+    printf("%7s  %9s  %10s  %10s  %10s  %9s  %9s  %9s  %11s%s\n", "ef", heading, "queries/s", "in batch/s",
+           "its recall", "p50 us", "p99 us", "p99.9 us", "evaluations", task->filter ? "  strategies" : "");
 }
 
 /* "-" stands for a figure that was not measured. */
@@ -94,8 +102,13 @@ void eval_print_point(const eval_task *task, const eval_point *point) {
         printf("  %10s", "-");
     else
         printf("  %10.4f", point->batch_recall);
-    printf("  %9.1f  %9.1f  %9.1f  %11.0f\n", figures[EVAL_P50], figures[EVAL_P99], figures[EVAL_P999],
-           point->evaluations);
+    printf("  %9.1f  %9.1f  %9.1f  %11.0f", figures[EVAL_P50], figures[EVAL_P99], figures[EVAL_P999],
+           evaluations_of(task, point));
+    if (task->filter) {
+        fputs("  ", stdout);
+        print_strategies(&point->counts);
+    }
+    putchar('\n');
 }
 
 static void print_ratio(const eval_ratio *ratio) {

@@ -11,7 +11,7 @@
 typedef struct eval_options {
     count_list ef, pin, procs;
     fraction_list recall;
-    const char *plot;
+    const char *plot, *filter;
     size_t k, rerank, threads, repeat;
     int place; /* -1: DRAM for one process, the mapped file for several */
     numa_choice numa;
@@ -35,6 +35,7 @@ typedef struct eval_state {
     vectors *queries;
     void *rows;
     uint64_t *truth;
+    size_t allowed; /* vectors that --filter allows */
     eval_task task;
     eval_runner *runner;
     progress progress;

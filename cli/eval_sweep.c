@@ -16,12 +16,14 @@ int compare_settings(eval_setting a, eval_setting b) {
     int by_probes = (a.probes > b.probes) - (a.probes < b.probes);
     int by_one = (a.probes_one > b.probes_one) - (a.probes_one < b.probes_one);
     int by_groups = (a.groups > b.groups) - (a.groups < b.groups);
+    int by_recall = (a.recall > b.recall) - (a.recall < b.recall);
     return by_ef       ? by_ef
            : by_rerank ? by_rerank
            : by_stop   ? by_stop
            : by_probes ? by_probes
            : by_one    ? by_one
-                       : by_groups;
+           : by_groups ? by_groups
+                       : by_recall;
 }
 
 /* The point of this setting, measured if it is new; `repeat` as for eval_measure. NULL, reported: failure. */
@@ -104,8 +106,11 @@ static int find_setting(eval_state *state, double recall, eval_setting *out, int
     *is_tuned = !state->options->rerank &&
                 sl_index_find_tuned(state->index, state->options->k, recall, &tuned) == SL_OK &&
                 tuned.ef <= largest_ef(state);
-    *out = *is_tuned ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups}
-                     : own_setting(state, 0);
+    *out = *is_tuned
+               ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups, 0}
+               : own_setting(state, 0);
+    /* Not all stored settings serve a filter, so that the library chooses among them. */
+    if (*is_tuned && state->options->filter) *out = (eval_setting){.ef = tuned.ef_alone, .recall = recall};
     /* A search that is given the recall does the same. */
     if (state->task.nq / thread_count(state->task.threads) < SL_SCAN_LEAST) out->probes = out->probes_one;
     return *is_tuned ? EXIT_DONE : find_ef(state, recall, &out->ef);

@@ -23,6 +23,10 @@ static void print_json(const eval_state *state) {
     json_index(&json, &state->stats);
     json_text(&json, "place", sl_place_name(state->task.place));
     json_count(&json, "k", options->k);
+    if (options->filter) {
+        json_text(&json, "filter", options->filter);
+        json_count(&json, "allowed", state->allowed);
+    }
     json_count(&json, "queries", state->task.nq);
     json_count(&json, "threads", options->threads);
     json_count(&json, "procs", most_procs(options));
@@ -74,9 +78,12 @@ static void print_text(const eval_state *state) {
     print_index(&state->stats);
     printf("%zu queries, ", state->task.nq);
     print_procs(&options->procs);
-    printf(" of %zu thread%s, index in %s, tier %s\n\n", options->threads, options->threads == 1 ? "" : "s",
+    printf(" of %zu thread%s, index in %s, tier %s\n", options->threads, options->threads == 1 ? "" : "s",
            state->task.place == SL_PLACE_DRAM ? "memory" : "its mapped file", state->stats.isa);
-    eval_print_heading(options->k);
+    if (options->filter)
+        printf("filter %s: %zu of %zu vectors are allowed\n", options->filter, state->allowed, state->stats.n);
+    putchar('\n');
+    eval_print_heading(&state->task);
     for (size_t i = 0; i < state->count; i++)
         if (is_own(state, &state->points[i])) eval_print_point(&state->task, &state->points[i]);
     for (size_t i = 0; i < options->recall.count; i++) {
@@ -101,7 +108,7 @@ static void warn_of_truth(const eval_state *state) {
     double best = 0;
     for (size_t i = 0; i < state->count; i++)
         if (state->points[i].recall > best) best = state->points[i].recall;
-    if (truth_is_strange(best, state->options->k, state->stats.n))
+    if (truth_is_strange(best, state->task.wanted, state->options->filter ? state->allowed : state->stats.n))
         report_warning("%s: recall is %.4f at most, which is chance: its ids are not those of %s for these queries and "
                        "this metric; of an index with ids of its own make the truth with 'shortlist truth --ids'",
                        state->truth_path, best, state->index_path);

@@ -1,6 +1,8 @@
 #include "cli/eval.h"
 
+#include "cli/ids.h"
 #include "cli/report.h"
+#include "cli/searched.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,14 +19,15 @@ typedef struct worker {
     sl_searcher *searcher;
     int64_t began, ended;
     size_t asked; /* valid until then */
-    size_t evaluations;
+    sl_search_stats counts;
 } worker;
 
 enum { GO_WAIT, GO_RUN, GO_STOP };
 
 struct eval_threads {
     const eval_task *task;
-    const sl_index *index;
+    sl_index *index;
+    sl_filter *filter; /* NULL: none */
     pid_t parent;
     uint64_t *ids; /* (nq, k) of the last pass */
     size_t *cpus;  /* one a worker; NULL: not pinned */
@@ -64,6 +67,8 @@ static sl_search_params search_params(const eval_threads *threads) {
     params.stop = threads->setting.stop;
     params.probes = threads->latencies ? threads->setting.probes_one : threads->setting.probes;
     params.groups = threads->setting.groups;
+    params.recall = threads->setting.recall;
+    params.filter = threads->filter;
     params.threads = threads->task->threads;
     return params;
 }
@@ -105,7 +110,7 @@ static void ask(worker *worker) {
             break;
         }
         asked++;
-        worker->evaluations += stats.evaluations;
+        searched_add(&worker->counts, &stats);
         int64_t after = now_ns();
         threads->latencies[q] = (float)(after - before) * 1e-3f;
         before = after;
@@ -123,7 +128,8 @@ static void *run_worker(void *argument) {
     while (atomic_load_explicit(go, memory_order_acquire) == GO_WAIT)
         sched_yield();
     worker->began = worker->ended = 0;
-    worker->asked = worker->evaluations = 0;
+    worker->asked = 0;
+    worker->counts = (sl_search_stats){0};
     if (pinned && atomic_load(go) == GO_RUN) ask(worker);
     return NULL;
 }
@@ -132,6 +138,7 @@ void eval_threads_free(eval_threads *threads) {
     if (!threads) return;
     for (size_t i = 0; threads->workers && i < threads->task->threads; i++)
         sl_searcher_free(threads->workers[i].searcher);
+    sl_filter_free(threads->filter);
     free(threads->workers);
     free(threads->cpus);
     free(threads->ids);
@@ -158,7 +165,7 @@ static int create_workers(eval_threads *threads, size_t first_thread) {
     return EXIT_DONE;
 }
 
-int eval_threads_create(const eval_task *task, const sl_index *index, size_t first_thread, eval_threads **out) {
+int eval_threads_create(const eval_task *task, sl_index *index, size_t first_thread, eval_threads **out) {
     *out = NULL;
     eval_threads *threads = allocate(1, sizeof *threads);
     if (!threads) return EXIT_FAILED;
@@ -167,11 +174,18 @@ int eval_threads_create(const eval_task *task, const sl_index *index, size_t fir
     threads->parent = getppid();
     threads->ids = allocate(task->nq, task->k * sizeof *threads->ids);
     int status = threads->ids ? create_workers(threads, first_thread) : EXIT_FAILED;
+    if (status == EXIT_DONE && task->filter) status = id_filter_read(task->filter, index, &threads->filter);
     if (status == EXIT_DONE)
         *out = threads;
     else
         eval_threads_free(threads);
     return status;
+}
+
+/* A search with a filter may walk deeper than ef: as deep as sl_index_search lets it. */
+static size_t room_beside_filter(size_t ef) {
+    size_t room = 8 * ef < 1024 ? 1024 : 8 * ef;
+    return room < SL_MAX_EF ? room : SL_MAX_EF;
 }
 
 /* Makes searchers for walks as deep as this, and for somewhat deeper ones, so that few are made while a depth is
@@ -180,6 +194,7 @@ static int make_room(eval_threads *threads, size_t ef) {
     const eval_task *task = threads->task;
     if (ef <= threads->room) return EXIT_DONE;
     size_t room = ef < SL_MAX_EF / 2 ? ef + ef / 2 : SL_MAX_EF;
+    if (threads->filter) room = room_beside_filter(ef);
     threads->room = 0;
     for (size_t i = 0; i < task->threads; i++) {
         sl_searcher **searcher = &threads->workers[i].searcher;
@@ -211,8 +226,8 @@ static double recall_of(const eval_threads *threads) {
     size_t hits = 0;
     for (size_t q = 0; q < task->nq; q++)
         for (size_t i = 0; i < task->k; i++)
-            hits += (size_t)contains(task->truth + q * task->k, task->k, threads->ids[q * task->k + i]);
-    return (double)hits / ((double)task->nq * (double)task->k);
+            hits += (size_t)contains(task->truth + q * task->wanted, task->wanted, threads->ids[q * task->k + i]);
+    return (double)hits / ((double)task->nq * (double)task->wanted);
 }
 
 /* Runs the workers, and this thread as the first of them. Returns once all have ended. */
@@ -257,7 +272,7 @@ static int run_batch(eval_threads *threads, eval_pass *pass) {
     pass->ended = now_ns();
     if (status != SL_OK) return report_status(task->queries_path, status);
     pass->asked = task->nq;
-    pass->evaluations = (double)stats.evaluations;
+    pass->counts = stats;
     return EXIT_DONE;
 }
 
@@ -271,7 +286,7 @@ static int run_single(eval_threads *threads, eval_pass *pass) {
     for (size_t i = 0; i < threads->task->threads; i++) {
         const worker *worker = &threads->workers[i];
         pass->asked += worker->asked;
-        pass->evaluations += (double)worker->evaluations;
+        searched_add(&pass->counts, &worker->counts);
         if (worker->began < pass->began) pass->began = worker->began;
         if (worker->ended > pass->ended) pass->ended = worker->ended;
     }
@@ -288,6 +303,5 @@ int eval_threads_pass(eval_threads *threads, eval_setting setting, eval_gate *ga
     int status = latencies ? run_single(threads, pass) : run_batch(threads, pass);
     if (status != EXIT_DONE) return status;
     pass->recall = recall_of(threads);
-    pass->evaluations /= (double)threads->task->nq;
     return EXIT_DONE;
 }

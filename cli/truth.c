@@ -1,5 +1,6 @@
 #include "cli/truth.h"
 
+#include "cli/ids.h"
 #include "cli/report.h"
 #include "cli/system.h"
 
@@ -21,21 +22,37 @@ static int check_shape(const vectors *file, const vectors *queries, size_t k) {
     return EXIT_DONE;
 }
 
-static int take_rows(const vectors *file, const uint64_t *rows, size_t k, uint64_t *out) {
+/* Tells whether an entry of a row is no id. Widening a narrower file keeps the sign of -1. */
+static int is_missing(const vectors *file, uint64_t id) {
+    return id == SL_NO_ID || (file->type != ELEMENT_U64 && id > INT64_MAX);
+}
+
+static int is_allowed(const truth_filter *filter, uint64_t id) {
+    return !filter || bsearch(&id, filter->ids, filter->n, sizeof id, compare_ids) != NULL;
+}
+
+static int report_short(const vectors *file, size_t q, size_t found, size_t k, const truth_filter *filter) {
+    if (filter)
+        return report_failure("%s, row %zu: %zu of its neighbours are in %s, %zu are needed; make the truth with "
+                              "'shortlist truth --filter %s'",
+                              file->path, q, found, filter->path, k, filter->path);
+    return report_failure("%s, row %zu: only %zu neighbours, -k is %zu; make the truth for this -k again, or ask for "
+                          "fewer",
+                          file->path, q, found, k);
+}
+
+static int take_rows(const vectors *file, const uint64_t *rows, size_t k, const truth_filter *filter, uint64_t *out) {
     for (size_t q = 0; q < file->n; q++) {
-        uint64_t *row = out + q * k;
-        memcpy(row, rows + q * file->dim, k * sizeof *row);
-        for (size_t i = 0; i < k; i++)
-            /* -1 marks a missing neighbour. Widening a narrower file keeps the sign. */
-            if (row[i] == SL_NO_ID || (file->type != ELEMENT_U64 && row[i] > INT64_MAX))
-                return report_failure("%s, row %zu: only %zu neighbours, -k is %zu; make the truth for this -k again, "
-                                      "or ask for fewer",
-                                      file->path, q, i, k);
+        const uint64_t *row = rows + q * file->dim;
+        size_t found = 0;
+        for (size_t i = 0; i < file->dim && found < k && !is_missing(file, row[i]); i++)
+            if (is_allowed(filter, row[i])) out[q * k + found++] = row[i];
+        if (found < k) return report_short(file, q, found, k, filter);
     }
     return EXIT_DONE;
 }
 
-int truth_load(const char *path, const vectors *queries, size_t k, uint64_t **out) {
+int truth_load(const char *path, const vectors *queries, size_t k, const truth_filter *filter, uint64_t **out) {
     vectors *file;
     uint64_t *rows = NULL, *ids = NULL;
     *out = NULL;
@@ -45,7 +62,7 @@ int truth_load(const char *path, const vectors *queries, size_t k, uint64_t **ou
     if (status == EXIT_DONE) {
         rows = vectors_read_all(file, file->type == ELEMENT_U64 ? ELEMENT_U64 : ELEMENT_I64);
         ids = rows ? allocate(file->n, k * sizeof *ids) : NULL;
-        status = ids ? take_rows(file, rows, k, ids) : EXIT_FAILED;
+        status = ids ? take_rows(file, rows, k, filter, ids) : EXIT_FAILED;
     }
     free(rows);
     vectors_close(file);

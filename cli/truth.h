@@ -4,9 +4,17 @@
 
 #include "cli/vectors.h"
 
-/* Reads the file's first k columns as (queries->n, k) ids, allocated, to be freed. Reports a file without ids, with
- * another number of rows than queries, or with fewer than k neighbours of one. Returns an exit status. */
-int truth_load(const char *path, const vectors *queries, size_t k, uint64_t **out);
+/* Ids of which a truth counts alone, from a file: `n` in rising order. */
+typedef struct truth_filter {
+    const char *path;
+    const uint64_t *ids;
+    size_t n;
+} truth_filter;
+
+/* Reads each row's first k ids, of those in `filter` (NULL: of all), as (queries->n, k) ids, allocated, to be freed.
+ * Reports a file without ids, with another number of rows than queries, or with fewer than k such neighbours of one.
+ * Returns an exit status. */
+int truth_load(const char *path, const vectors *queries, size_t k, const truth_filter *filter, uint64_t **out);
 
 /* Reports an id of the truth, (nq, k), that the index lacks, and row numbers that may have been taken for ids. Reads
  * the index's ids into its memory, unless the index numbers its vectors. */

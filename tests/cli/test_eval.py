@@ -6,7 +6,7 @@ import unittest
 import xml.etree.ElementTree
 
 from harness import decode
-from indexed import N, QUERIES, Indexed
+from indexed import BASE, N, QUERIES, Indexed
 
 
 class Eval(Indexed):
@@ -152,6 +152,74 @@ class Eval(Indexed):
             self.assertIn(word, words)
         for circle in root.iter(svg + "circle"):
             self.assertTrue(76 <= float(circle.get("cx")) <= 696 and 48 <= float(circle.get("cy")) <= 422)
+
+    def filtered(self, ids, *options, truth="truth.ibin"):
+        self.vectors("ids.ibin", [[i] for i in ids])
+        return self.run_json("eval", "x.sl", "queries.fbin", truth, "-k", 10, "--filter", "ids.ibin", *options)
+
+    def test_filter(self):
+        """The truth of what is allowed is made, or lies in a truth of all that is deep enough."""
+        allowed = list(range(0, N, 7))
+        self.truth(k=N)
+        deep = self.filtered(allowed + [N + 5], "--ef", "10,80")
+        self.assertEqual((deep["allowed"], deep["filter"]), (len(allowed), "ids.ibin"))
+        self.run_ok("truth", "base.fbin", "queries.fbin", "-k", 10, "--metric", "cosine", "--filter", "ids.ibin", "-o",
+                    "made.ibin")
+        self.run_ok("search", "x.sl", "queries.fbin", "-k", 10, "--ef", 80, "--filter", "ids.ibin", "-o", "found.ibin")
+        rows = [decode(self.path(name))[0] for name in ("truth.ibin", "made.ibin", "found.ibin")]
+        self.assertEqual([[i for i in row if i % 7 == 0][:10] for row in rows[0]], [list(row) for row in rows[1]])
+        recall = sum(len(set(a) & set(b)) for a, b in zip(rows[1], rows[2])) / (10 * QUERIES)
+        made = self.filtered(allowed, "--ef", "10,80", truth="made.ibin")
+        for told in (made, deep):
+            point = told["points"][1]
+            self.assertAlmostEqual(point["recall"], recall, places=9)
+            self.assertEqual(point["exact"] + point["partitions"] + point["walks"], QUERIES)
+            self.assertEqual(point["results"], 10 * QUERIES)
+        for options in (("--threads", 2), self.processes("2")):
+            self.assertEqual(self.filtered(allowed, "--ef", "10,80", *options)["points"][1]["recall"], recall)
+        out = self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", 10, "--filter", "ids.ibin")
+        self.assertRegex(out, rf"filter ids.ibin: {len(allowed)} of {N} vectors are allowed\n")
+        self.assertRegex(out, rf"evaluations  strategies\n.*  exact {QUERIES}\n")
+
+    def test_filter_of_few(self):
+        """Fewer than k are allowed: all of them are the truth."""
+        self.vectors("ids.ibin", [[3], [300], [N + 1]])
+        self.run_ok("truth", "base.fbin", "queries.fbin", "-k", 10, "--metric", "cosine", "--filter", "ids.ibin", "-o",
+                    "made.ibin")
+        self.assertEqual({tuple(sorted(row)) for row in decode(self.path("made.ibin"))[0]}, {(-1,) * 8 + (3, 300)})
+        told = self.filtered([3, 300, N + 1], truth="made.ibin")
+        self.assertEqual((told["allowed"], told["points"][0]["recall"]), (2, 1))
+        self.assertEqual(told["points"][0]["results"], 2 * QUERIES)
+
+    def test_filter_that_does_not_fit(self):
+        self.vectors("ids.ibin", [[i] for i in range(0, N, 7)])
+        bad = ("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--filter")
+        self.run_bad(1, *bad, "ids.ibin", says=["truth.ibin, row 0", "10 are needed", "truth --filter ids.ibin"])
+        self.vectors("none.ibin", [[N], [N + 1]])
+        self.run_bad(1, *bad, "none.ibin", says=["none.ibin", "none of its ids"])
+        self.run_bad(1, *bad, "queries.fbin", says=["one column"])
+        self.run_bad(1, *bad, "absent.ibin", says=["absent.ibin"])
+
+    def test_truth_of_a_filter(self):
+        """Rows are named by their place in the base, and ids of the vectors' own are what the filter holds."""
+        broken = [list(row) for row in BASE]
+        broken[14][3] = math.nan
+        self.vectors("broken.fbin", broken)
+        self.vectors("ids.ibin", [[i] for i in range(0, N, 7)])
+        of = ("-k", 10, "--metric", "cosine", "--filter", "ids.ibin", "-o", "made.ibin")
+        self.run_bad(1, "truth", "broken.fbin", "queries.fbin", *of, says=["broken.fbin", "row 14"])
+        self.vectors("own.ibin", [[10 * i] for i in range(N)])
+        self.run_ok("truth", "base.fbin", "queries.fbin", "--ids", "own.ibin", *of)
+        told = self.run_json("truth", "base.fbin", "queries.fbin", "--ids", "own.ibin", *of)
+        self.assertEqual((told["n"], told["compared"]), (N, len(range(0, N, 70))))
+        self.assertTrue(all(i % 70 == 0 for row in decode(self.path("made.ibin"))[0] for i in row if i >= 0))
+
+    def test_filter_with_tuned_settings(self):
+        self.run_ok("tune", "x.sl", "base.fbin", "-k", 10, "--recall", 0.9)
+        self.truth(k=N)
+        told = self.filtered(range(0, N, 2), "--recall", "0.9", "--repeat", 1)
+        self.assertTrue(told["at"][0]["tuned"])
+        self.assertGreaterEqual(told["at"][0]["recall"], 0.9)
 
     def test_truth_that_does_not_fit(self):
         truth = decode(self.path("truth.ibin"))[0]
