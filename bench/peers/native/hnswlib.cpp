@@ -8,6 +8,17 @@
 
 namespace {
 
+class Allowed : public hnswlib::BaseFilterFunctor {
+  public:
+    explicit Allowed(const std::vector<uint64_t> &bits) : bits_(bits) {}
+    bool operator()(hnswlib::labeltype id) override {
+        return bits_[id / 64] >> id % 64 & 1;
+    }
+
+  private:
+    std::vector<uint64_t> bits_;
+};
+
 class Hnswlib : public Peer {
   public:
     explicit Hnswlib(const Opening &opening) : k_(opening.k) {
@@ -24,17 +35,22 @@ class Hnswlib : public Peer {
     }
 
     size_t search(const void *query, uint64_t *ids) override {
-        auto found = graph_->searchKnn(query, k_);
+        auto found = graph_->searchKnn(query, k_, allowed_.get());
         const size_t count = found.size();
         for (size_t i = count; i-- > 0; found.pop())
             ids[i] = found.top().second;
         return count;
     }
 
+    void allow(const std::vector<uint64_t> &bits) override {
+        allowed_ = bits.empty() ? nullptr : std::make_unique<Allowed>(bits);
+    }
+
   private:
     size_t k_;
     std::unique_ptr<hnswlib::SpaceInterface<float>> space_;
     std::unique_ptr<hnswlib::HierarchicalNSW<float>> graph_;
+    std::unique_ptr<Allowed> allowed_;
 };
 
 } // namespace

@@ -24,6 +24,10 @@ class Peer {
     virtual void set(const std::vector<double> &values) = 0;
     // Writes up to k ids and returns how many. Throws std::exception, as all of these do.
     virtual size_t search(const void *query, uint64_t *ids) = 0;
+    // From here on searches return ids whose bit is set: bit i % 64 of word i / 64 is that of id i. No words: all ids.
+    virtual void allow(const std::vector<uint64_t> &bits);
+    // What the library counted since the last call: members of a JSON object, a comma before each.
+    virtual std::string counted();
 };
 
 std::unique_ptr<Peer> open_peer(const Opening &opening);
