@@ -321,7 +321,8 @@ typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
  *
  * A filter is the set of vectors that searches may return. Ids are looked up once, when the filter is made or
  * refreshed. A filter takes an eighth of a byte a vector. The index must outlive it. Deleted vectors are never allowed.
- * Vectors that were added after the filter was made are allowed from the next refresh on.
+ * The next refresh allows vectors that were added after the filter was made. Searches go by the tags and keys of the
+ * last refresh too.
  *
  * Threads: any number of searches may use a filter at once. sl_filter_refresh and sl_filter_free need it alone. */
 typedef struct sl_filter sl_filter;
@@ -340,15 +341,21 @@ typedef struct sl_filter_params {
                             the filter is made and at each refresh */
     void *accept_ctx;
     const sl_allocator *allocator;
+    /* Of an index with tags: words with a bit of any_tags, all bits of all_tags and no bit of none_tags are allowed. A
+     * mask of 0 (default) asks nothing. */
+    uint64_t any_tags, all_tags, none_tags;
+    /* Of an index with keys: keys from key_min to key_max are allowed, both included. From 0 to UINT64_MAX (default):
+     * asks nothing. */
+    uint64_t key_min, key_max;
 } sl_filter_params;
 SL_API void sl_filter_params_init_sized(sl_filter_params *params, size_t struct_size);
 #define sl_filter_params_init(params) sl_filter_params_init_sized((params), sizeof *(params))
 
-/* Makes a filter. The filter copies bits and lists. Errors: SL_EINVAL (a list or bitmap that is NULL and counts ids),
- * SL_ENOMEM. */
+/* Makes a filter. The filter copies bits and lists. Errors: SL_EINVAL (a list or bitmap that is NULL and counts ids;
+ * masks for an index without tags, or a range without keys; key_min above key_max), SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_filter_create(sl_index *index, const sl_filter_params *params, sl_filter **out);
-/* Brings the filter up to date with the index: after an add, a save or a tuning, which may renumber vectors. On failure
- * the filter stays as it was. Errors: SL_ENOMEM. */
+/* Brings the filter up to date with the index: after an add, a save or a tuning, which may renumber vectors, and after
+ * tags or keys were set. On failure the filter stays as it was. Errors: SL_ENOMEM. */
 SL_API SL_MUST_USE sl_status sl_filter_refresh(sl_filter *filter);
 SL_API void sl_filter_free(sl_filter *filter);
 /* Counts the vectors that the filter allows now. */

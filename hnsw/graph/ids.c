@@ -6,6 +6,11 @@
 
 #include <string.h>
 
+/* Places of the map and ids are asked for so many ids ahead, so that memory serves several look-ups at a time. */
+enum { AHEAD_PLACE = 32, AHEAD_ID = 16 };
+/* Ids that are looked up in one hold of the lock. */
+enum { HELD = 4096 };
+
 /* The load is at most a half, so that probing stays short. */
 static size_t map_size_for(size_t n) {
     size_t size = 64;
@@ -16,6 +21,16 @@ static size_t map_size_for(size_t n) {
 
 static size_t map_place(const sl_id_map *map, uint64_t id) {
     return (size_t)sl_random_at(id, 0) & (map->size - 1);
+}
+
+static void prefetch_place(const sl_id_map *map, uint64_t id) {
+    sl_prefetch(&map->entries[map_place(map, id)], sizeof *map->entries);
+}
+
+/* Asks for the id that a look-up compares with first. The place is in the cache. */
+static void prefetch_id(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
+    const uint32_t node = map->entries[map_place(map, id)];
+    if (node != SL_NONE) sl_id_prefetch(graph, node);
 }
 
 /* The place of an id, or the empty place where the id belongs. */
@@ -50,8 +65,11 @@ static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_
     SL_TRY(sl_mem_alloc(&graph->allocator, map->size * sizeof(uint32_t), &entries));
     map->entries = entries;
     memset(entries, 0xff, map->size * sizeof(uint32_t));
-    for (size_t node = sl_next_undeleted(graph, 0); node < n; node = sl_next_undeleted(graph, node + 1))
+    for (size_t node = sl_next_undeleted(graph, 0); node < n; node = sl_next_undeleted(graph, node + 1)) {
+        if (node + AHEAD_PLACE < n) prefetch_place(map, sl_id_of(graph, (uint32_t)(node + AHEAD_PLACE)));
+        if (node + AHEAD_ID < n) prefetch_id(graph, map, sl_id_of(graph, (uint32_t)(node + AHEAD_ID)));
         *twice += map_put(graph, map, sl_id_of(graph, (uint32_t)node), (uint32_t)node) != SL_NONE;
+    }
     return SL_OK;
 }
 
@@ -82,9 +100,18 @@ static uint32_t find_in(const sl_index *index, uint64_t id) {
     return node != SL_NONE && !sl_is_dead(&index->graph, node) ? node : SL_NONE;
 }
 
-/* Finds an id in a file that another process writes. Nodes published since the last look-up go into the map first.
+static void find_all_in(const sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes) {
+    const sl_id_map *map = &index->id_map;
+    for (size_t i = 0; i < n; i++) {
+        if (map->entries && i + AHEAD_PLACE < n) prefetch_place(map, ids[i + AHEAD_PLACE]);
+        if (map->entries && i + AHEAD_ID < n) prefetch_id(&index->graph, map, ids[i + AHEAD_ID]);
+        nodes[i] = find_in(index, ids[i]);
+    }
+}
+
+/* Finds ids in a file that another process writes. Nodes published since the last look-up go into the map first.
  * Filling may move the map, so one thread at a time is here. */
-static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
+static sl_status find_following(sl_index *index, const uint64_t *ids, size_t count, uint32_t *nodes) {
     sl_graph view;
     sl_id_map *map = &index->id_map;
     size_t n = sl_view_of(index, &view)->n;
@@ -93,7 +120,7 @@ static sl_status find_following(sl_index *index, uint64_t id, uint32_t *node) {
     if (!map->entries || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
     for (; status == SL_OK && map->nodes < n; map->nodes++)
         (void)map_put(&index->graph, map, sl_id_of(&index->graph, (uint32_t)map->nodes), (uint32_t)map->nodes);
-    if (status == SL_OK) *node = find_in(index, id);
+    if (status == SL_OK) find_all_in(index, ids, count, nodes);
     sl_spin_unlock(&map->lock);
     return status;
 }
@@ -108,11 +135,19 @@ static sl_status map_need(sl_index *index) {
     return status;
 }
 
-sl_status sl_id_look(sl_index *index, uint64_t id, uint32_t *node) {
-    if (index->published) return find_following(index, id, node);
-    SL_TRY(map_need(index));
-    *node = find_in(index, id);
+sl_status sl_ids_find(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes) {
+    if (!index->published) {
+        SL_TRY(map_need(index));
+        find_all_in(index, ids, n, nodes);
+        return SL_OK;
+    }
+    for (size_t done = 0; done < n; done += HELD)
+        SL_TRY(find_following(index, ids + done, n - done < HELD ? n - done : HELD, nodes + done));
     return SL_OK;
+}
+
+sl_status sl_id_look(sl_index *index, uint64_t id, uint32_t *node) {
+    return sl_ids_find(index, &id, 1, node);
 }
 
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {

@@ -34,39 +34,48 @@ static sl_status check_call(const sl_index *index, sl_array_kind kind, const uin
     return sl_words_check(&index->graph, kind, 1);
 }
 
-/* Nothing can fail once the first word is stored. */
+/* The nodes of n ids, in memory that the caller frees. Errors: SL_ENOTFOUND names the first id that is not there. */
+static sl_status find_nodes(sl_index *index, const uint64_t *ids, size_t n, uint32_t **out) {
+    const sl_allocator *allocator = &index->graph.allocator;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, n * sizeof **out, &block));
+    *out = block;
+    sl_status status = sl_ids_find(index, ids, n, *out);
+    for (size_t i = 0; i < n && status == SL_OK; i++)
+        if ((*out)[i] == SL_NONE && (status = sl_id_find(index, ids[i], &(*out)[i])) != SL_OK)
+            sl_fail_in(status, "number %zu", i);
+    if (status != SL_OK) sl_mem_free(allocator, block, n * sizeof **out);
+    return status;
+}
+
 static sl_status set_words(sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n, const uint64_t *words) {
     SL_TRY(check_call(index, kind, ids, n, words));
     SL_TRY(sl_index_writable(index));
     if (n == 0) return SL_OK;
-    const sl_allocator *allocator = &index->graph.allocator;
     uint64_t *all = words_at(&index->graph, kind);
-    void *block;
+    uint32_t *nodes;
     if (index->writer) SL_TRY(sl_writable_reserve(index->writer, all, index->graph.n * sizeof *all));
-    SL_TRY(sl_mem_alloc(allocator, n * sizeof(uint32_t), &block));
-    uint32_t *nodes = block;
-    sl_status status = SL_OK;
-    for (size_t i = 0; i < n && status == SL_OK; i++) {
-        status = sl_id_find(index, ids[i], &nodes[i]);
-        if (status != SL_OK) sl_fail_in(status, "number %zu; no %s were set", i, name_of(kind));
-    }
-    for (size_t i = 0; i < n && status == SL_OK; i++) {
+    sl_status status = find_nodes(index, ids, n, &nodes);
+    if (status != SL_OK) return sl_fail_in(status, "no %s were set", name_of(kind));
+    /* Nothing can fail from here on. */
+    for (size_t i = 0; i < n; i++) {
         __atomic_store_n(&all[nodes[i]], words[i], __ATOMIC_RELAXED);
         sl_index_touch(index, &all[nodes[i]], sizeof *all);
     }
     sl_index_fence(index);
-    sl_mem_free(allocator, nodes, n * sizeof *nodes);
-    return status;
+    sl_mem_free(&index->graph.allocator, nodes, n * sizeof *nodes);
+    return SL_OK;
 }
 
 static sl_status get_words(sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n, uint64_t *words) {
     SL_TRY(check_call(index, kind, ids, n, words));
-    for (size_t i = 0; i < n; i++) {
-        uint32_t node;
-        sl_status status = sl_id_find(index, ids[i], &node);
-        if (status != SL_OK) return sl_fail_in(status, "number %zu", i);
-        words[i] = __atomic_load_n(&words_at(&index->graph, kind)[node], __ATOMIC_RELAXED);
-    }
+    if (n == 0) return SL_OK;
+    const uint64_t *all = words_at(&index->graph, kind);
+    uint32_t *nodes;
+    SL_TRY(find_nodes(index, ids, n, &nodes));
+    for (size_t i = 0; i < n; i++)
+        words[i] = __atomic_load_n(&all[nodes[i]], __ATOMIC_RELAXED);
+    sl_mem_free(&index->graph.allocator, nodes, n * sizeof *nodes);
     return SL_OK;
 }
 

@@ -1,17 +1,23 @@
 #include "hnsw/search/filter.h"
 
 #include "base/params.h"
-#include "hnsw/graph/ids.h"
+#include "hnsw/graph/tags.h"
 #include "hnsw/graph/view.h"
+#include "hnsw/search/listed.h"
 
 #include <string.h>
 
-/* Ids are looked up in a bitmap over ids where that takes at most so many bits a node, else in the map of ids. */
-enum { BITS_A_NODE = 32 };
-
 void sl_filter_params_init_sized(sl_filter_params *params, size_t struct_size) {
-    const sl_filter_params mine = {.struct_size = sizeof mine};
+    const sl_filter_params mine = {.struct_size = sizeof mine, .key_max = UINT64_MAX};
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+static int asks_tags(const sl_filter_params *params) {
+    return (params->any_tags | params->all_tags | params->none_tags) != 0;
+}
+
+static int asks_keys(const sl_filter_params *params) {
+    return params->key_min != 0 || params->key_max != UINT64_MAX;
 }
 
 static size_t words_of(size_t bits) {
@@ -20,11 +26,6 @@ static size_t words_of(size_t bits) {
 
 static int bit_at(const uint64_t *bits, uint64_t at) {
     return bits[at / 64] >> (at % 64) & 1;
-}
-
-static void put(uint64_t *bits, uint64_t at, int value) {
-    uint64_t bit = (uint64_t)1 << (at % 64);
-    bits[at / 64] = value ? bits[at / 64] | bit : bits[at / 64] & ~bit;
 }
 
 /* Allocates zeros. */
@@ -57,39 +58,57 @@ typedef struct making {
     sl_filter_set set;
 } making;
 
-/* Keeps the nodes whose ids have a bit, or those whose ids have none. Ids from `count` on have none. */
-static void keep_by_bits(const making *m, const uint64_t *bits, uint64_t count, int having) {
-    for (size_t node = 0; node < m->set.n; node++) {
-        uint64_t id = sl_id_of(m->graph, (uint32_t)node);
-        if ((id < count && bit_at(bits, id)) != having) put(m->set.bits, node, 0);
-    }
-}
-
-/* Looks the ids up one by one. The set has none of them where `having` is set. */
-static sl_status keep_by_map(const making *m, const uint64_t *ids, size_t count, int having) {
-    for (size_t i = 0; i < count; i++) {
-        uint32_t node;
-        SL_TRY(sl_id_look(m->filter->index, ids[i], &node));
-        if (node < m->set.n) put(m->set.bits, node, having);
-    }
-    return SL_OK;
+/* Keeps the nodes that have a bit, or those that have none. */
+static void keep(const making *m, const uint64_t *nodes, int having) {
+    const uint64_t flip = having ? 0 : ~(uint64_t)0;
+    for (size_t i = 0; i < words_of(m->set.n); i++)
+        m->set.bits[i] &= nodes[i] ^ flip;
 }
 
 /* Keeps the nodes whose ids are listed, or those whose ids are not. */
 static sl_status keep_listed(const making *m, const uint64_t *ids, size_t count, int having) {
     const sl_allocator *allocator = &m->filter->allocator;
-    uint64_t most = m->graph->next_id, *bits;
-    /* A pass over all nodes costs a few of the map's look-ups a hundred nodes. */
-    if (count < m->set.n / 16 || most / BITS_A_NODE > m->set.n) {
-        if (having) memset(m->set.bits, 0, words_of(m->set.n) * sizeof *m->set.bits);
-        return keep_by_map(m, ids, count, having);
-    }
-    SL_TRY(make_bits(allocator, (size_t)most, &bits));
-    for (size_t i = 0; i < count; i++)
-        if (ids[i] < most) put(bits, ids[i], 1);
-    keep_by_bits(m, bits, most, having);
-    free_bits(allocator, bits, (size_t)most);
+    uint64_t *nodes;
+    SL_TRY(make_bits(allocator, m->set.n, &nodes));
+    sl_status status = sl_listed_nodes(m->filter->index, m->graph, allocator, ids, count, nodes);
+    if (status == SL_OK) keep(m, nodes, having);
+    free_bits(allocator, nodes, m->set.n);
+    return status;
+}
+
+static sl_status keep_by_bits(const making *m, const uint64_t *bits, size_t count) {
+    const sl_allocator *allocator = &m->filter->allocator;
+    uint64_t *nodes;
+    SL_TRY(make_bits(allocator, m->set.n, &nodes));
+    sl_bitmap_nodes(m->graph, bits, count, nodes);
+    keep(m, nodes, 1);
+    free_bits(allocator, nodes, m->set.n);
     return SL_OK;
+}
+
+/* These have no branch, since words pass in no order that a processor could foresee. */
+static int tags_pass(const sl_filter_params *source, uint64_t tags) {
+    return ((tags & source->all_tags) == source->all_tags) & ((tags & source->none_tags) == 0) &
+           ((source->any_tags == 0) | ((tags & source->any_tags) != 0));
+}
+
+static int key_passes(const sl_filter_params *source, uint64_t key) {
+    return (key >= source->key_min) & (key <= source->key_max);
+}
+
+/* Keeps the nodes whose tags and keys pass. */
+static void keep_by_words(const making *m) {
+    const sl_filter_params *source = &m->filter->source;
+    const int tags = asks_tags(source), keys = asks_keys(source);
+    for (size_t first = 0; first < m->set.n && (tags || keys); first += 64) {
+        const size_t end = m->set.n - first < 64 ? m->set.n - first : 64;
+        uint64_t tagged = 0, keyed = 0;
+        for (size_t i = 0; i < end && tags; i++)
+            tagged |= (uint64_t)tags_pass(source, sl_tag_of(m->graph, (uint32_t)(first + i))) << i;
+        for (size_t i = 0; i < end && keys; i++)
+            keyed |= (uint64_t)key_passes(source, sl_key_of(m->graph, (uint32_t)(first + i))) << i;
+        m->set.bits[first / 64] &= (tags ? tagged : keyed) & (keys ? keyed : tagged);
+    }
 }
 
 static void keep_accepted(const making *m) {
@@ -97,13 +116,14 @@ static void keep_accepted(const making *m) {
     for (size_t node = 0; node < m->set.n; node++)
         if (bit_at(m->set.bits, node) && !sl_is_dead(m->graph, node) &&
             !source->accept(source->accept_ctx, sl_id_of(m->graph, (uint32_t)node)))
-            put(m->set.bits, node, 0);
+            m->set.bits[node / 64] &= ~((uint64_t)1 << (node % 64));
 }
 
 static sl_status keep_allowed(const making *m) {
     const sl_filter_params *source = &m->filter->source;
+    keep_by_words(m);
     if (source->allow) SL_TRY(keep_listed(m, source->allow, source->allow_count, 1));
-    if (source->bits) keep_by_bits(m, source->bits, source->bits_count, 1);
+    if (source->bits) SL_TRY(keep_by_bits(m, source->bits, source->bits_count));
     if (source->exclude) SL_TRY(keep_listed(m, source->exclude, source->exclude_count, 0));
     if (source->accept) keep_accepted(m);
     return SL_OK;
@@ -140,14 +160,18 @@ fail:
  * The handle
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status check_given(const sl_filter_params *params) {
+static sl_status check_given(const sl_graph *graph, const sl_filter_params *params) {
     if (!params->bits && params->bits_count)
         return sl_fail(SL_EINVAL, "bits is NULL, bits_count %zu; give the bitmap, or 0", params->bits_count);
     if (!params->allow && params->allow_count)
         return sl_fail(SL_EINVAL, "allow is NULL, allow_count %zu; give the ids, or 0", params->allow_count);
     if (!params->exclude && params->exclude_count)
         return sl_fail(SL_EINVAL, "exclude is NULL, exclude_count %zu; give the ids, or 0", params->exclude_count);
-    return SL_OK;
+    if (params->key_min > params->key_max)
+        return sl_fail(SL_EINVAL, "key_min is %llu, above key_max, %llu; give the lower one as key_min",
+                       (unsigned long long)params->key_min, (unsigned long long)params->key_max);
+    SL_TRY(sl_words_check(graph, SL_ARRAY_TAGS, asks_tags(params)));
+    return sl_words_check(graph, SL_ARRAY_KEYS, asks_keys(params));
 }
 
 /* Puts a copy in place of what the caller gave. NULL stays NULL. */
@@ -197,7 +221,7 @@ sl_status sl_filter_create(sl_index *index, const sl_filter_params *params, sl_f
     sl_filter_params mine;
     sl_filter_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_filter_params_init"));
-    SL_TRY(check_given(&mine));
+    SL_TRY(check_given(&index->graph, &mine));
     sl_allocator allocator = mine.allocator ? sl_allocator_of(mine.allocator) : index->graph.allocator;
     void *block;
     SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_filter), &block));

@@ -255,8 +255,8 @@ END_TEST
 START_TEST(all_or_nothing) {
     sl_index *index = make(&kinds[0]);
     const uint64_t some[] = {ids[3], ids[2], 1, ids[1]}, to[] = {1, 2, 3, 4}, twice[] = {ids[3], ids[3]};
-    ck_fails(sl_index_set_tags(index, some, 4, to), SL_ENOTFOUND, "number 2; no tags were set: id 1 is not");
-    ck_fails(sl_index_set_keys(index, some, 4, to), SL_ENOTFOUND, "number 2; no keys were set: id 1 is not");
+    ck_fails(sl_index_set_tags(index, some, 4, to), SL_ENOTFOUND, "no tags were set: number 2: id 1 is not");
+    ck_fails(sl_index_set_keys(index, some, 4, to), SL_ENOTFOUND, "no keys were set: number 2: id 1 is not");
     expect_words(index, N);
     ck_fails(sl_index_get_keys(index, some, 4, got), SL_ENOTFOUND, "number 2: id 1 is not");
     ck_ok(sl_index_set_tags(index, twice, 2, to));
