@@ -174,7 +174,7 @@ END_TEST
 /* Masks of none, one, several and all bits, with bits in two masks, and ranges of one key, of few and of most. */
 START_TEST(masks_and_ranges) {
     sl_index *index = make(1);
-    const uint64_t masks[] = {0, 1, UINT64_C(1) << 63, 0x30, UINT64_MAX};
+    const uint64_t masks[] = {0, 1, 0x30, UINT64_MAX};
     const uint64_t ranges[][2] = {
         {0, UINT64_MAX}, {keys[5], keys[5]}, {0, 0}, {UINT64_MAX, UINT64_MAX}, {1000, UINT64_MAX / 2}};
     enum { MASKS = sizeof masks / sizeof *masks, RANGES = sizeof ranges / sizeof *ranges };
@@ -187,14 +187,14 @@ START_TEST(masks_and_ranges) {
         params.none_tags = masks[i / MASKS / MASKS % MASKS];
         params.key_min = ranges[i / MASKS / MASKS / MASKS][0];
         params.key_max = ranges[i / MASKS / MASKS / MASKS][1];
-        if (i % 3 == 1) params.allow = list, params.allow_count = count;
-        if (i % 3 == 2) params.exclude = list, params.exclude_count = count;
+        if (i % 9 == 1) params.allow = list, params.allow_count = count;
+        if (i % 9 == 2) params.exclude = list, params.exclude_count = count;
         sl_filter *filter = filter_of(index, &params);
         expect_nodes(filter, &index->graph);
         some += sl_filter_count(filter) > 0 && sl_filter_count(filter) < N;
         sl_filter_free(filter);
     }
-    ck_assert_uint_gt(some, 100);
+    ck_assert_uint_gt(some, 50);
     sl_index_free(index);
 }
 END_TEST
