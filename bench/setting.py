@@ -75,3 +75,11 @@ def fact(name, target, reached, more_is_better):
 def verdicts(facts):
     return [f"{'reached' if t['met'] else 'MISSED':8} {t['name']:58} target {t['bound']:8} {t['target']:<5g} "
             f"reached {t['reached']:.3f}" for t in facts]
+
+
+def between(text, name, tables):
+    """text with what stands between the marks of that name replaced."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        sys.exit(f"bench: the file has to hold the line '{begin}' and after it '{end}', each once")
+    return text[:text.index(begin) + len(begin)] + "\n" + tables + "\n" + text[text.index(end):]

@@ -1,4 +1,5 @@
-"""Ratios, targets and tables of ./dev bench filters. report.py RECORD... prints the tables of records in Markdown."""
+"""Ratios, targets and tables of ./dev bench filters. report.py RECORD... prints the tables of records in Markdown, and
+report.py --write puts those of bench/results between the marks of docs/internals/filters.md."""
 
 import json
 import pathlib
@@ -7,7 +8,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from setting import fact, span, spread, verdicts  # noqa: E402
+from setting import ROOT, between, fact, span, spread, verdicts  # noqa: E402
 
 OURS, UNFILTERED, EXACT, SCAN, TUNED = "auto", "unfiltered", "exact", "scan", "recall=0.95"
 FORCED_MOST, UNFILTERED_MOST, SCAN_MOST, CONSTANT_US, PEERS_LEAST = 1.25, 4, 1.25, 5, 2
@@ -175,6 +176,19 @@ def markdown(record):
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
+def write(root):
+    tables = [markdown(json.loads(path.read_text())) for path in sorted(root.glob("bench/results/filters-*.json"))
+              if not path.stem.endswith("-part")]
+    page = root / "docs/internals/filters.md"
+    page.write_text(between(page.read_text(), "filters", "\n\n".join(tables)))
+
+
+def main():
+    if sys.argv[1:] == ["--write"]:
+        return write(ROOT)
     for path in sys.argv[1:]:
         print(markdown(json.loads(pathlib.Path(path).read_text())) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import engines  # noqa: E402
 import records  # noqa: E402
 import report  # noqa: E402
+from setting import between  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = "bench/results"
@@ -171,14 +172,6 @@ def newest(found):
     if not fitting:
         sys.exit(f"bench peers: {RESULTS} has no record of {FRONT_SET}, which {FRONT} is to show")
     return max(fitting, key=lambda one: one[1]["date"])
-
-
-def between(text, name, tables):
-    """text with what stands between the marks of that name replaced."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-        sys.exit(f"bench peers: the file has to hold the line '{begin}' and after it '{end}', each once")
-    return text[:text.index(begin) + len(begin)] + "\n" + tables + "\n" + text[text.index(end):]
 
 
 def write(root):
