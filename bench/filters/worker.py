@@ -47,8 +47,6 @@ class Faiss:
 class Scan:
     """Rows of what is allowed, copied once a filter: a product of matrices, and the best of each row."""
 
-    batch = 100
-
     def __init__(self, path, metric, k):
         self.rows, self.k, self.metric = matrix(path), k, metric
         if metric == "cosine":
@@ -58,6 +56,7 @@ class Scan:
         flags = numpy.unpackbits(words.view(numpy.uint8), bitorder="little")[:len(self.rows)]
         self.ids = numpy.flatnonzero(flags) if len(words) else numpy.arange(len(self.rows))
         self.allowed = numpy.ascontiguousarray(self.rows[self.ids])
+        self.batch = 100 if len(self.ids) < 20000 else 10  # so that a pass can end early where it takes long
         self.half_norms = (self.allowed ** 2).sum(axis=1) / 2 if self.metric == "l2" else None
 
     def set(self, _):
