@@ -1,4 +1,4 @@
-"""The cells: how many vectors a filter allows, where the queries lie beside them, and the true neighbours among them."""
+"""The cells: how many vectors a filter allows, where the queries lie beside them, the true neighbours among them."""
 
 import dataclasses
 import pathlib

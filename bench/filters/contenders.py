@@ -113,11 +113,12 @@ def built(chosen, data, key):
     return found
 
 
-def peers(chosen, data, key, log):
-    """An entry for each peer, and the scan."""
-    queries = next(iter((chosen.work / data.name).glob("*/prepared.fbin")))
+def peers(chosen, data, files, key, log):
+    """An entry for each peer, and the scan. `files`: of any cell."""
+    _, queries, _ = files
     worker = [sys.executable, HERE / "worker.py", chosen.cpu, K]
-    entries = [Entry("scan", Process([*worker, "scan", data.base_path, data.metric], log("scan"), True, chosen.clock), kind="scan")]
+    scan = Process([*worker, "scan", data.base_path, data.metric], log("scan"), True, chosen.clock)
+    entries = [Entry("scan", scan, kind="scan")]
     for name, (library, folder, ladder) in (built(chosen, data, key).items() if chosen.peers else ()):
         if library == "faiss":
             command = [*worker, "faiss", folder / "index.faiss"]
@@ -129,9 +130,10 @@ def peers(chosen, data, key, log):
     return entries
 
 
-def ours(chosen, data, index, log):
-    """An entry for each strategy that the program names, for the library's own choice, and for no filter."""
-    queries = next(iter((chosen.work / data.name).glob("*/raw.fbin")))
+def ours(chosen, data, index, files, log):
+    """An entry for each strategy that the program names, for the library's own choice, and for no filter. `files`: of
+    any cell."""
+    queries, _, _ = files
     command = [chosen.native / "native_filters", index, queries, data.metric, chosen.cpu, K]
     unfiltered, filtered = (Process(command, log(name), False, chosen.clock) for name in ("unfiltered", "ours"))
     names = list(filtered.measure(0, False, (K, 0, 0))["strategies"])

@@ -13,6 +13,7 @@ from setting import ROOT, between, fact, span, spread, verdicts  # noqa: E402
 OURS, UNFILTERED, EXACT, SCAN, TUNED = "auto", "unfiltered", "exact", "scan", "recall=0.95"
 FORCED_MOST, UNFILTERED_MOST, SCAN_MOST, CONSTANT_US, PEERS_LEAST = 1.25, 4, 1.25, 5, 2
 EXCLUDED_MOST, MAKING_MOST_MS = 1.10, 25
+TUNED_LEAST = 0.93  # 100 queries tell a recall to 0.02
 
 
 def times(rounds, name):
@@ -87,7 +88,7 @@ def costs(lines):
 def cell_facts(cell):
     name, found = cell["name"], cell["ratios"]
     facts = [fact(f"{name}: recall", 0.95, entry(cell, OURS)["recall"], True),
-             fact(f"{name}: recall where 0.95 is asked for", 0.95, entry(cell, TUNED)["recall"], True),
+             fact(f"{name}: recall where 0.95 is asked for", TUNED_LEAST, entry(cell, TUNED)["recall"], True),
              fact(f"{name}: results a query", cell["wanted"], entry(cell, OURS)["results"], True)]
     if excludes(cell):
         return facts + [fact(f"{name}: over no filter", EXCLUDED_MOST, found["unfiltered"]["median"], False)]
@@ -162,8 +163,9 @@ def table(record):
 
 def markdown(record):
     """The table for docs/internals/filters.md."""
-    lines = [f"| {record['data']['name']}, {record['data']['rows']:,} vectors | µs (recall) | Comparisons | Strategy | "
-             "Over the cheapest forced | Over no filter | Over a scan of the allowed | Best peer | Peer over ours |",
+    lines = [f"| {record['data']['name']}, {record['data']['rows']:,} vectors | "
+             "µs (recall) | Comparisons | Strategy | Over the cheapest forced | Over no filter | "
+             "Over a scan of the allowed | Best peer | Peer over ours |",
              "|---|---:|---:|---|---:|---:|---:|---|---:|"]
     for cell in record["cells"]:
         ours, of = entry(cell, OURS), cell["ratios"]

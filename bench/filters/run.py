@@ -63,12 +63,11 @@ def turns(chosen, entries, choices):
     return rounds
 
 
-def measure(chosen, data, cell, folder, entries):
+def measure(chosen, data, cell, files, entries):
     """The settings of a cell, and its rounds."""
-    files = cells.write(data, cell, folder / cell.name.replace(" ", "-"))
     for process in dict.fromkeys(entry.process for entry in entries):
         filtered = any(entry.filtered for entry in entries if entry.process is process)
-        process.cell([path.resolve() for path in files], filtered)
+        process.cell(files, filtered)
     choices = {entry.name: entry.cheapest(cell) for entry in entries}
     rounds = turns(chosen, entries, choices)
     row = report.row({"name": cell.name, "share": cell.share, "kind": cell.kind, "allowed": len(cell.allowed),
@@ -89,21 +88,24 @@ def run(chosen, name):
     data = Data(chosen.data / name)
     every = cells.make(data, chosen.shares, chosen.kinds)
     folder = chosen.work / data.name
-    for cell in every:
-        cells.write(data, cell, folder / cell.name.replace(" ", "-"))
+    files = [cells.write(data, cell, (folder / cell.name.replace(" ", "-")).resolve()) for cell in every]
     index = our_index(chosen, data)
     if chosen.prepare:
         contenders.built(chosen, data, data.checksum())
         return None
-    entries = contenders.ours(chosen, data, index, lambda of: folder / f"{of.replace(' ', '-')}.log")
-    entries += contenders.peers(chosen, data, data.checksum(), lambda of: folder / f"{of.replace(' ', '-')}.log")
+
+    def log(of):
+        return folder / f"{of.replace(' ', '-')}.log"
+
+    entries = contenders.ours(chosen, data, index, files[0], log)
+    entries += contenders.peers(chosen, data, files[0], data.checksum(), log)
     about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": commit(),
              "machine": machine(), "data": {"name": data.name, "metric": data.metric, "rows": data.count,
                                             "dim": data.dim},
              "parameters": {"k": cells.K, "target": contenders.TARGET, "codes": chosen.codes, "rounds": chosen.rounds,
-                            "seconds": chosen.seconds, "clock": chosen.clock, "cpu": chosen.cpu, "queries": cells.QUERIES,
-                            "slow_us": contenders.SLOW_US, "peers": contenders.versions()}}
-    rows = [measure(chosen, data, cell, folder, entries) for cell in every]
+                            "seconds": chosen.seconds, "clock": chosen.clock, "cpu": chosen.cpu,
+                            "queries": cells.QUERIES, "slow_us": contenders.SLOW_US, "peers": contenders.versions()}}
+    rows = [measure(chosen, data, cell, of, entries) for cell, of in zip(every, files)]
     for process in dict.fromkeys(entry.process for entry in entries):
         process.stop()
     return {**about, "cells": rows, "costs": costs(chosen, index)}
