@@ -226,5 +226,5 @@ void sl_row4_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, s
     *out = (sl_query_code){.code = low,
                            .offset = (LEVELS - 1) * sum,
                            .scale = sl_field_get(row, codec->rows.factor),
-                           .bias_scale = codec->rows.bias ? 1 : 0};
+                           .bias_scale = codec->metric == SL_METRIC_L2 ? 1 : 0};
 }

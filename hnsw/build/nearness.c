@@ -3,6 +3,8 @@
 #include "distance/codec/encode.h"
 #include "hnsw/search/score_block.h"
 
+#include <math.h>
+
 /* A row is asked for so many rows before it is scored. */
 enum { AHEAD = 4 };
 
@@ -26,11 +28,12 @@ void sl_nearness_set(sl_nearness *nearness, uint32_t node) {
 
 void sl_nearness_many(sl_nearness *nearness, const uint32_t *nodes, size_t n, float *out) {
     const sl_graph *graph = nearness->graph;
-    const sl_codec *codec = &graph->codec;
-    const sl_scorer scorer = sl_scorer_of(graph->kernels, codec, &nearness->query, AHEAD);
+    const sl_scorer scorer = sl_scorer_of(graph->kernels, &graph->codec, &nearness->query, AHEAD);
     sl_score_block(&scorer, nodes, n, n, out);
-    /* Rows carry their length under L2, and rows of I4 under IP too. Under COSINE it is 1. */
-    if (codec->codes == SL_CODES_I4) return;
-    for (size_t i = 0; i < n && codec->metric == SL_METRIC_IP; i++)
-        out[i] -= 0.5f * sl_row_norm2(codec, sl_row(graph, nodes[i]));
+}
+
+float sl_nearness_unit(const sl_graph *graph, uint32_t node) {
+    if (graph->codec.metric != SL_METRIC_IP) return 1;
+    float norm2 = sl_row_norm2(&graph->codec, sl_row(graph, node));
+    return norm2 > 0 ? 1 / sqrtf(norm2) : 0;
 }

@@ -20,9 +20,12 @@ void sl_nearness_free(sl_nearness *nearness);
 /* Makes ready the vector that others are compared with. */
 void sl_nearness_set(sl_nearness *nearness, uint32_t node);
 
-/* Sets out[i] to the nearness of nodes[i] to it; larger is nearer. The geometry is that of choosing links: the angle
- * under COSINE, and Euclidean distance otherwise. That holds under IP too, since the product would link everything to
- * the longest vectors. Values compare with others of the same sl_nearness_set, and with no others. */
+/* Sets out[i] to the nearness of nodes[i] to it; larger is nearer: the inner product under IP, the angle under COSINE,
+ * Euclidean distance under L2. Values compare with others of the same sl_nearness_set, and with no others. */
 void sl_nearness_many(sl_nearness *nearness, const uint32_t *nodes, size_t n, float *out);
+
+/* Returns what its nearness to `node` is multiplied by, to tell which of several nodes lie in its direction: 1 over the
+ * node's length under IP. A node without length has 0. Returns 1 under other metrics. */
+float sl_nearness_unit(const sl_graph *graph, uint32_t node);
 
 #endif

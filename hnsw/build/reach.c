@@ -64,9 +64,9 @@ size_t sl_reach_run(sl_reach *reach) {
     return reach->tail;
 }
 
-/* Makes `from` link to `to`, in a free place, or over a link by which no node was reached first. Such a link leaves
- * all reached nodes reached. Returns 0 where `from` has neither. */
-static int attach(sl_reach *reach, const sl_insert *insert, uint32_t from, uint32_t to) {
+/* Makes `from` link to `to` in a free place. Otherwise, if `replaces` says so, over a link by which no node was reached
+ * first: such a link leaves all reached nodes reached. Returns 0 where `from` has no place. */
+static int attach(sl_reach *reach, const sl_insert *insert, uint32_t from, uint32_t to, int replaces) {
     const sl_graph *graph = reach->graph;
     size_t first = (size_t)from * graph->m0, place = SIZE_MAX;
     uint32_t *links = sl_links(graph, from);
@@ -76,7 +76,7 @@ static int attach(sl_reach *reach, const sl_insert *insert, uint32_t from, uint3
             break;
         }
         /* The last such link is taken: lists are written best first. */
-        if (!(reach->tree[(first + i) / 64] >> ((first + i) % 64) & 1)) place = i;
+        if (replaces && !(reach->tree[(first + i) / 64] >> ((first + i) % 64) & 1)) place = i;
     }
     if (place == SIZE_MAX) return 0;
     sl_link_store(links + place, to);
@@ -88,20 +88,24 @@ static int attach(sl_reach *reach, const sl_insert *insert, uint32_t from, uint3
 
 /* Attaches a node to one nearby: a search finds it. The search's walk starts on a reached node and ends on reached
  * ones, unless it began below the upper layers. Failing that, any reached node with a place to spare will do. A tree
- * has fewer edges than nodes, so that there always is one. */
+ * has fewer edges than nodes, so that there always is one.
+ * Under IP many short vectors are in no list. The walk finds long ones, whose links all searches go by: links to short
+ * vectors do not take their places. */
 static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
     const sl_graph *graph = reach->graph;
     sl_walk *walk = &insert->walk;
+    int replaces = graph->codec.metric != SL_METRIC_IP;
     sl_walk_ask_node(walk, node);
     sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(graph), 0)), graph->ef_construction);
     sl_pool_finish(&walk->pool, graph->ef_construction);
     sl_pool_sort(&walk->pool);
     for (size_t i = 0; i < walk->pool.size; i++) {
         uint32_t near = sl_pool_id(walk->pool.keys[i]);
-        if (near != node && sl_reach_has(reach, near) && attach(reach, insert, near, node)) return;
+        if (near != node && sl_reach_has(reach, near) && attach(reach, insert, near, node, replaces)) return;
     }
-    for (size_t i = reach->tail; i-- > 0;)
-        if (attach(reach, insert, reach->queue[i], node)) return;
+    for (; replaces < 2; replaces++)
+        for (size_t i = reach->tail; i-- > 0;)
+            if (attach(reach, insert, reach->queue[i], node, replaces)) return;
 }
 
 size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {

@@ -9,12 +9,13 @@ sl_status sl_select_init(sl_select *select, const sl_graph *graph, size_t most) 
     const sl_allocator *allocator = &graph->allocator;
     sl_status status = sl_nearness_init(&select->nearness, graph);
     select->nodes = sl_mem_array(allocator, 2 * most, sizeof *select->nodes, &status);
-    select->scores = sl_mem_array(allocator, most, sizeof *select->scores, &status);
+    select->scores = sl_mem_array(allocator, 2 * most, sizeof *select->scores, &status);
     if (status != SL_OK) {
         sl_select_free(select);
         return status;
     }
     select->chosen = select->nodes + most;
+    select->units = select->scores + most;
     return SL_OK;
 }
 
@@ -22,7 +23,7 @@ void sl_select_free(sl_select *select) {
     const sl_graph *graph = select->graph;
     if (!graph) return;
     sl_mem_free(&graph->allocator, select->nodes, 2 * select->most * sizeof(uint32_t));
-    sl_mem_free(&graph->allocator, select->scores, select->most * sizeof(float));
+    sl_mem_free(&graph->allocator, select->scores, 2 * select->most * sizeof(float));
     sl_nearness_free(&select->nearness);
     select->graph = NULL;
 }
@@ -52,15 +53,16 @@ static void sort_candidates(sl_select *select) {
 
 /* Tells whether a candidate is nearer to one already chosen than to the base. The first few of those chosen cover half
  * the candidates, so that the chosen are looked at some at a time. */
-static int is_covered(sl_select *select, uint32_t candidate, uint32_t base) {
+static int is_covered(sl_select *select, uint32_t candidate, uint32_t base, float base_unit) {
     float to_base, pairs[SOME];
     sl_nearness_set(&select->nearness, candidate);
     sl_nearness_many(&select->nearness, &base, 1, &to_base);
+    to_base *= base_unit;
     for (size_t first = 0; first < select->chosen_count; first += SOME) {
         size_t count = select->chosen_count - first < SOME ? select->chosen_count - first : SOME;
         sl_nearness_many(&select->nearness, select->chosen + first, count, pairs);
         for (size_t i = 0; i < count; i++)
-            if (pairs[i] > to_base) return 1;
+            if (pairs[i] * select->units[first + i] > to_base) return 1;
     }
     return 0;
 }
@@ -68,6 +70,7 @@ static int is_covered(sl_select *select, uint32_t candidate, uint32_t base) {
 void sl_select_run(sl_select *select, uint32_t base, size_t limit) {
     uint32_t copies[MOST_COPIES];
     size_t copy_count = 0, most_copies = limit / 2 < MOST_COPIES ? limit / 2 : MOST_COPIES;
+    float base_unit = sl_nearness_unit(select->graph, base);
     select->chosen_count = 0;
     sl_nearness_set(&select->nearness, base);
     sl_nearness_many(&select->nearness, select->nodes, select->count, select->scores);
@@ -75,7 +78,8 @@ void sl_select_run(sl_select *select, uint32_t base, size_t limit) {
     for (size_t i = 0; i < select->count && select->chosen_count + copy_count < limit; i++) {
         if (is_copy(select->graph, base, select->nodes[i])) {
             if (copy_count < most_copies) copies[copy_count++] = select->nodes[i];
-        } else if (!is_covered(select, select->nodes[i], base)) {
+        } else if (!is_covered(select, select->nodes[i], base, base_unit)) {
+            select->units[select->chosen_count] = sl_nearness_unit(select->graph, select->nodes[i]);
             select->chosen[select->chosen_count++] = select->nodes[i];
         }
     }
