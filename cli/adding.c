@@ -1,8 +1,11 @@
 #include "cli/adding.h"
 
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/system.h"
+
+#include <stdlib.h>
 
 /* Adding is spread over the cores within a block, so a block is large. Two blocks would not make reading faster. */
 #define BLOCK_SIZE ((size_t)256 << 20)
@@ -15,6 +18,30 @@ int adding_prepare(adding *adding, size_t most, size_t *bytes) {
     if (bytes) *bytes = adding->block_rows * row;
     adding->block = allocate(adding->block_rows, row);
     return adding->block ? EXIT_DONE : EXIT_FAILED;
+}
+
+int adding_check_output(const char *output, const char *base_path, const char *ids, const adding_words *words) {
+    const char *const given[] = {base_path, ids, words->tags, words->keys};
+    const char *inputs[sizeof given / sizeof *given + 1] = {NULL};
+    for (size_t i = 0, count = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i]) inputs[count++] = given[i];
+    return output_check(output, inputs);
+}
+
+int adding_read_words(adding *adding, const char *base_path, const adding_words *words) {
+    size_t n = adding->base->n;
+    int status = EXIT_DONE;
+    if (words->tags) status = vectors_read_column(words->tags, "tags", base_path, &n, &adding->tags);
+    if (status == EXIT_DONE && words->keys)
+        status = vectors_read_column(words->keys, "keys", base_path, &n, &adding->keys);
+    return status;
+}
+
+void adding_free(adding *adding) {
+    free(adding->block);
+    free(adding->tags);
+    free(adding->keys);
+    vectors_close(adding->base);
 }
 
 int adding_run(adding *adding, const char *what) {
@@ -34,6 +61,8 @@ int adding_run(adding *adding, const char *what) {
         if (result != EXIT_DONE) break;
         double read = now_seconds();
         progress_part(&progress, first, count);
+        params.tags = adding->tags ? adding->tags + first : NULL;
+        params.keys = adding->keys ? adding->keys + first : NULL;
         sl_status status = sl_index_add(adding->index, adding->block, element_dtype(adding->type), count, 0,
                                         adding->ids ? adding->ids + first : NULL, &params);
         adding->read_s += read - start;

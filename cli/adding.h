@@ -11,6 +11,8 @@ typedef struct adding {
     vectors *base;
     element type;        /* type in which the base is read */
     const uint64_t *ids; /* one id a row, or NULL */
+    /* One a row, or NULL: to be freed by adding_free. */
+    uint64_t *tags, *keys;
     size_t threads;
     int progress; /* --progress */
     /* Reports that the rows from `first` on were refused. Returns an exit status. */
@@ -24,6 +26,33 @@ typedef struct adding {
 /* Makes the block by which the base is read. `most`: its largest size in bytes; 0: the usual size. *bytes, which may
  * be NULL, gets its size. Returns an exit status. */
 int adding_prepare(adding *adding, size_t most, size_t *bytes);
+
+/* Paths of files of one whole number a row; NULL: none. */
+typedef struct adding_words {
+    const char *tags, *keys;
+} adding_words;
+
+#define OPTION_TAGS(type)                                                                                              \
+    {                                                                                                                  \
+        0, "tags", OPTION_TEXT, "FILE", 0, offsetof(type, words.tags),                                                 \
+            "One tag word of 64 bits a vector: a .npy or .ibin file of one column of whole numbers. 'shortlist "       \
+            "search' finds vectors by masks of tags."                                                                  \
+    }
+#define OPTION_KEYS(type)                                                                                              \
+    {                                                                                                                  \
+        0, "keys", OPTION_TEXT, "FILE", 0, offsetof(type, words.keys),                                                 \
+            "One key of 64 bits a vector, such as a price or a time: a file as of --tags. 'shortlist search' finds "   \
+            "vectors by a range of keys."                                                                              \
+    }
+
+/* Refuses an output that is one of the files read. Returns an exit status. */
+int adding_check_output(const char *output, const char *base_path, const char *ids, const adding_words *words);
+
+/* Reads the tags and keys of the rows of the base, which lies at base_path. Returns an exit status. */
+int adding_read_words(adding *adding, const char *base_path, const adding_words *words);
+
+/* Frees the block, the tags and the keys, and closes the base. */
+void adding_free(adding *adding);
 
 /* Adds all rows; `what` is the stage's name: "building". Returns an exit status. */
 int adding_run(adding *adding, const char *what);

@@ -7,6 +7,7 @@
 
 typedef struct add_options {
     const char *ids;
+    adding_words words;
     size_t threads, wait;
     int progress, json;
 } add_options;
@@ -36,7 +37,19 @@ static int load(add_state *state) {
     size_t n = adding->base->n;
     if (ids) status = vectors_read_ids(ids, state->base_path, &n, &state->ids);
     adding->ids = state->ids;
+    if (status == EXIT_DONE) status = adding_read_words(adding, state->base_path, &state->options->words);
     return status == EXIT_DONE ? adding_prepare(adding, 0, NULL) : status;
+}
+
+/* This check comes before the work. */
+static int check_words(const add_state *state) {
+    const adding_words *words = &state->options->words;
+    const char *missing = words->tags && !state->stats.tags   ? "tags"
+                          : words->keys && !state->stats.keys ? "keys"
+                                                              : NULL;
+    if (!missing) return EXIT_DONE;
+    return report_failure("%s: has no %s; build it again with --%s, or leave --%s out", state->index_path, missing,
+                          missing, missing);
 }
 
 /* Reserves room for all rows at once. Growing step by step takes up to twice the needed memory. */
@@ -75,10 +88,11 @@ static int print_result(const add_state *state) {
 
 static int add(add_state *state) {
     const add_options *options = state->options;
-    int status = output_check(state->index_path, (const char *const[]){state->base_path, options->ids, NULL});
+    int status = adding_check_output(state->index_path, state->base_path, options->ids, &options->words);
     if (status == EXIT_DONE)
         status = open_to_change((changing){state->index_path, SL_PLACE_DRAM, options->wait, options->progress},
                                 &state->adding.index, &state->stats);
+    if (status == EXIT_DONE) status = check_words(state);
     if (status == EXIT_DONE) status = load(state);
     if (status == EXIT_DONE) status = reserve(state);
     if (status == EXIT_DONE) status = adding_run(&state->adding, "adding");
@@ -98,9 +112,8 @@ static int run_add(const command *self, int argc, char **argv) {
     state.adding.refused_ctx = &state;
     int status = add(&state);
     sl_index_free(state.adding.index);
-    free(state.adding.block);
+    adding_free(&state.adding);
     free(state.ids);
-    vectors_close(state.adding.base);
     return status;
 }
 
@@ -109,6 +122,8 @@ static const char *const operands[] = {"INDEX", "BASE", NULL};
 static const option add_table[] = {{0, "ids", OPTION_TEXT, "FILE", 0, offsetof(add_options, ids),
                                     "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it "
                                     "ids go on from the largest one that there has been in INDEX."},
+                                   OPTION_TAGS(add_options),
+                                   OPTION_KEYS(add_options),
                                    OPTION_THREADS(add_options, "Threads to add with; 0 (default) takes all."),
                                    OPTION_WAIT(add_options),
                                    OPTION_PROGRESS(add_options),
@@ -118,12 +133,14 @@ static const option add_table[] = {{0, "ids", OPTION_TEXT, "FILE", 0, offsetof(a
 const command command_add = {
     .name = "add",
     .summary = "add a file of vectors to an index",
-    .synopsis = "shortlist add INDEX BASE [--ids FILE] [--threads N] [--wait SECONDS] [--progress] [--json]",
+    .synopsis = "shortlist add INDEX BASE [--ids FILE] [--tags FILE] [--keys FILE] [--threads N] [--wait SECONDS] "
+                "[--progress] [--json]",
     .description =
         "Adds the vectors of BASE to INDEX: all of them or none. BASE must have INDEX's dimension and type. An INDEX "
         "that was built with --room is changed in its file. Others who have it open find the new vectors from their "
         "next search on. Any other INDEX is read into memory, and the new whole takes its place. An id that is in the "
-        "index is refused. A deleted id may be given again. Settings that 'shortlist tune' stored stay.\n"
+        "index is refused. A deleted id may be given again. Without --tags and --keys an INDEX "
+        "that has them gets zeros. Settings that 'shortlist tune' stored stay.\n"
         "BASE is a file of type " VECTORS_READ_ENDINGS
         ". From an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n",
     .examples = "shortlist add base.sl more.fbin\n"

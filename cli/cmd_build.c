@@ -9,6 +9,7 @@
 
 typedef struct build_options {
     const char *output, *ids;
+    adding_words words;
     int metric, codes, refine, place, layout; /* codes -1: the input's */
     numa_choice numa;
     clip_choice clip;
@@ -51,6 +52,8 @@ static int prepare_index(build_state *state) {
     params.m = options->m;
     params.ef_construction = options->ef_build;
     params.seed = options->seed;
+    params.tags = options->words.tags != NULL;
+    params.keys = options->words.keys != NULL;
     params.numa = options->numa.policy;
     params.numa_node = options->numa.node;
     params.log = report_log(&params.log_ctx);
@@ -153,13 +156,14 @@ static int build(build_state *state) {
     adding *adding = &state->adding;
     int status = check_settings(options);
     if (status == EXIT_DONE)
-        status = output_check(options->output, (const char *const[]){state->base_path, options->ids, NULL});
+        status = adding_check_output(options->output, state->base_path, options->ids, &options->words);
     if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &adding->base);
     if (status != EXIT_DONE) return status;
     adding->type = element_of_dtype(element_dtype(adding->base->type));
     size_t n = adding->base->n;
     if (options->ids) status = vectors_read_ids(options->ids, state->base_path, &n, &state->ids);
     adding->ids = state->ids;
+    if (status == EXIT_DONE) status = adding_read_words(adding, state->base_path, &options->words);
     if (status == EXIT_DONE) status = check_room(state);
     if (status == EXIT_DONE) status = prepare_block(state);
     if (status == EXIT_DONE) status = prepare_index(state);
@@ -187,9 +191,8 @@ static int run_build(const command *self, int argc, char **argv) {
     state.adding.refused_ctx = &state;
     int status = build(&state);
     sl_index_free(state.adding.index);
-    free(state.adding.block);
+    adding_free(&state.adding);
     free(state.ids);
-    vectors_close(state.adding.base);
     return status;
 }
 
@@ -224,6 +227,8 @@ static const option build_table[] = {
     {0, "ids", OPTION_TEXT, "FILE", 0, offsetof(build_options, ids),
      "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it vectors are numbered from 0 in "
      "their order."},
+    OPTION_TAGS(build_options),
+    OPTION_KEYS(build_options),
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(build_options, seed), "Seed of the nodes' levels (default 1)."},
     {0, "room", OPTION_COUNT, "N", 0, offsetof(build_options, room),
      "Make a file with room for N vectors in all. 'shortlist add' and 'shortlist delete' change the file in place, "
@@ -246,7 +251,7 @@ const command command_build = {
     .summary = "build an index from a file of vectors",
     .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32|i4] [--refine "
                 "none|f32|bf16|i16] [--clip auto|minmax|mse|quantile[:SHARE]] [--m N] [--ef-build N] [--threads N] "
-                "[--ids FILE] [--seed N] [--room N] [--layout "
+                "[--ids FILE] [--tags FILE] [--keys FILE] [--seed N] [--room N] [--layout "
                 "arrays|records] "
                 "[--max-memory BYTES] "
                 "[--place dram] [--numa interleave|bind:N|local] [--progress] [--json]",

@@ -28,11 +28,12 @@ static int take_numa(const sl_index *index, const char *path, const info_options
 
 static int print_index_info(const char *path, const sl_index *index, const sl_index_stats *stats,
                             const info_options *options) {
-    static const char *const names[] = {"codes", "links", "ids", "upper layers", "refine", "partitions"};
-    static const char *const keys[] = {"bytes_codes", "bytes_links",  "bytes_ids",
-                                       "bytes_upper", "bytes_refine", "bytes_partitions"};
-    const uint64_t bytes[] = {stats->bytes_codes, stats->bytes_links,  stats->bytes_ids,
-                              stats->bytes_upper, stats->bytes_refine, stats->bytes_partitions};
+    static const char *const names[] = {"codes",  "links", "ids",  "upper layers",
+                                        "refine", "tags",  "keys", "partitions"};
+    static const char *const keys[] = {"bytes_codes",  "bytes_links", "bytes_ids",  "bytes_upper",
+                                       "bytes_refine", "bytes_tags",  "bytes_keys", "bytes_partitions"};
+    const uint64_t bytes[] = {stats->bytes_codes,  stats->bytes_links, stats->bytes_ids,  stats->bytes_upper,
+                              stats->bytes_refine, stats->bytes_tags,  stats->bytes_keys, stats->bytes_partitions};
     const size_t parts = sizeof bytes / sizeof *bytes;
     sl_index_numa numa;
     sl_index_storage storage = {.struct_size = sizeof storage};
@@ -48,6 +49,8 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
         json_count(&json, "max_level", stats->max_level);
         for (size_t i = 0; i < parts; i++)
             json_count(&json, keys[i], bytes[i]);
+        json_flag(&json, "tags", stats->tags);
+        json_flag(&json, "keys", stats->keys);
         json_count(&json, "partitions", stats->partitions);
         json_count(&json, "groups", stats->groups);
         json_real(&json, "quant_error_mean", stats->quant_error_mean);
@@ -302,6 +305,8 @@ static const option info_table[] = {
     {0, "refine", OPTION_WORD, "none|f32|bf16|i16", 0, offsetof(info_options, planned.refine),
      "With --plan, as of build."},
     {0, "m", OPTION_COUNT, "N", 0, offsetof(info_options, planned.m), "With --plan, as of build (default 16)."},
+    {0, "tags", OPTION_FLAG, NULL, 0, offsetof(info_options, planned.tags), "With --plan: each vector has a tag word."},
+    {0, "keys", OPTION_FLAG, NULL, 0, offsetof(info_options, planned.keys), "With --plan: each vector has a key."},
     {'o', "output", OPTION_TEXT, "INDEX", 0, offsetof(info_options, planned.output),
      "With --plan: path of the future file; its folder is asked for its free space (default: the current one)."},
     OPTION_JSON(info_options),
@@ -313,7 +318,7 @@ const command command_info = {
     .synopsis = "shortlist info FILE [--spec] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--tier "
                 "auto|none|dram] [--json]; shortlist info --plan --dim N --n N [--codes i8|i16|f32|i4] [--refine "
                 "none|f32|bf16|i16] [--m N] [--metric "
-                "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [-o INDEX] [--json]",
+                "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [--tags] [--keys] [-o INDEX] [--json]",
     .description =
         "An index: prints how many vectors it holds, how many are deleted, how they are kept, the size of each part, "
         "and the settings that 'shortlist tune' stored. Only the file's header is read, whatever the file's size; "

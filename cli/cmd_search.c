@@ -15,7 +15,8 @@
 #define BLOCK_RESULTS ((size_t)8 << 20)
 
 typedef struct search_options {
-    const char *output, *scores, *filter;
+    const char *output, *scores;
+    filter_choice filter;
     fraction_list recall;
     double stop; /* below 0: not given */
     size_t k, ef, rerank, probes, groups, threads;
@@ -149,7 +150,7 @@ static int take_settings(const search_state *state, sl_search_params *params) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
         sl_status status = sl_index_find_tuned(state->index, options->k, options->recall.values[0], &tuned);
         if (status != SL_OK) return report_status(state->index_path, status);
-        if (options->filter) { /* not all settings serve a filter, so the library chooses among them */
+        if (state->filter) { /* not all settings serve a filter, so the library chooses among them */
             params->recall = options->recall.values[0];
             params->ef = tuned.ef_alone;
             return EXIT_DONE;
@@ -173,14 +174,15 @@ static int take_settings(const search_state *state, sl_search_params *params) {
 
 static int search(search_state *state) {
     const search_options *options = state->options;
-    const char *const inputs[] = {state->index_path, state->queries_path, options->filter, NULL};
+    const char *const inputs[] = {state->index_path, state->queries_path, options->filter.path, NULL};
     const opening how = {(sl_place)options->place, options->numa, options->prefault, (sl_tier)options->tier,
                          options->progress};
     sl_search_params params;
     sl_search_params_init(&params);
     int status = options->output ? results_check(options->output, options->scores, inputs) : EXIT_DONE;
     if (status == EXIT_DONE) status = open_index(state->index_path, how, &state->index, &state->stats);
-    if (status == EXIT_DONE && options->filter) status = id_filter_read(options->filter, state->index, &state->filter);
+    if (status == EXIT_DONE && filter_is_asked(&options->filter))
+        status = filter_make(&options->filter, state->index_path, state->index, &state->filter);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX)
@@ -202,7 +204,7 @@ static int search(search_state *state) {
 }
 
 static int run_search(const command *self, int argc, char **argv) {
-    search_options options = {.ef = SIZE_MAX, .stop = -1, .place = SL_PLACE_MAP};
+    search_options options = {.filter = FILTER_CHOICE_ALL, .ef = SIZE_MAX, .stop = -1, .place = SL_PLACE_MAP};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (options.recall.count > 1) return report_usage("--recall takes one number");
@@ -212,7 +214,10 @@ static int run_search(const command *self, int argc, char **argv) {
     if (options.recall.count && options.probes) return report_usage("--probes and --recall exclude one another");
     if (options.groups && !options.probes) return report_usage("--groups goes with --probes");
     if (options.scores && !options.output) return report_usage("--scores goes with --output");
-    if (options.filter && options.probes) return report_usage("--probes and --filter exclude one another");
+    if (filter_is_asked(&options.filter) && options.probes)
+        return report_usage("--probes and %s exclude one another", options.filter.path ? "--filter" : "masks or keys");
+    if (options.filter.key_min > options.filter.key_max)
+        return report_usage("--key-min is above --key-max; give the lower key as --key-min");
     search_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1]};
     int status = search(&state);
     results_discard(state.results);
@@ -232,9 +237,10 @@ static const option search_table[] = {
      "neighbour is missing; .npy holds 64-bit ids and 2^64-1 there."},
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(search_options, scores),
      "The neighbours' scores, in the same shape, NaN where a neighbour is missing; .fbin, .fvecs or .npy."},
-    {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(search_options, filter),
+    {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(search_options, filter.path),
      "Find none but these ids: a .npy or .ibin file of one column of whole numbers. Ids that INDEX lacks do no harm. "
      "Fewer than -k are found only where fewer are allowed."},
+    OPTION_FILTER_WORDS(search_options),
     {0, "ef", OPTION_COUNT, "N", 0, offsetof(search_options, ef),
      "Candidates kept while the graph is walked (default 64, or -k where that is more). More find more of the true "
      "neighbours in more time."},
@@ -271,7 +277,8 @@ const command command_search = {
     .name = "search",
     .summary = "find the nearest neighbours of a file of queries",
     .synopsis =
-        "shortlist search INDEX QUERIES -k N [-o OUT.ibin [--scores FILE.fbin]] [--filter FILE] [--ef N | --recall R] "
+        "shortlist search INDEX QUERIES -k N [-o OUT.ibin [--scores FILE.fbin]] [--filter FILE] "
+        "[--any-tags MASK] [--all-tags MASK] [--none-tags MASK] [--key-min KEY] [--key-max KEY] [--ef N | --recall R] "
         "[--rerank N] [--stop X] [--probes N [--groups N]] [--threads N] [--place dram|map|pmem] [--numa "
         "interleave|bind:N|local] "
         "[--prefault] [--tier auto|none|dram] [--progress] [--json]",

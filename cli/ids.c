@@ -28,16 +28,45 @@ int ids_check_distinct(const char *path, const uint64_t *ids, size_t n) {
     return status;
 }
 
-int id_filter_read(const char *path, sl_index *index, sl_filter **out) {
+int filter_is_asked(const filter_choice *choice) {
+    return choice->path || choice->any_tags || choice->all_tags || choice->none_tags || choice->key_min ||
+           choice->key_max != UINT64_MAX;
+}
+
+/* Reports tags or keys that are asked for, where the index has none. */
+static int check_words(const filter_choice *choice, const char *index_path, const sl_index *index) {
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    sl_status status = sl_index_get_stats(index, &stats);
+    if (status != SL_OK) return report_status(index_path, status);
+    if ((choice->any_tags || choice->all_tags || choice->none_tags) && !stats.tags)
+        return report_failure("%s: has no tags to go by; build it again with --tags", index_path);
+    if ((choice->key_min || choice->key_max != UINT64_MAX) && !stats.keys)
+        return report_failure("%s: has no keys to go by; build it again with --keys", index_path);
+    return EXIT_DONE;
+}
+
+int filter_make(const filter_choice *choice, const char *index_path, sl_index *index, sl_filter **out) {
     sl_filter_params params;
     uint64_t *ids = NULL;
     sl_filter_params_init(&params);
-    int status = vectors_read_ids(path, NULL, &params.allow_count, &ids);
+    int status = check_words(choice, index_path, index);
+    if (status == EXIT_DONE && choice->path) status = vectors_read_ids(choice->path, NULL, &params.allow_count, &ids);
     params.allow = ids;
+    params.any_tags = choice->any_tags;
+    params.all_tags = choice->all_tags;
+    params.none_tags = choice->none_tags;
+    params.key_min = choice->key_min;
+    params.key_max = choice->key_max;
     if (status == EXIT_DONE) {
         sl_status made = sl_filter_create(index, &params, out);
-        if (made != SL_OK) status = report_status(path, made);
+        if (made != SL_OK) status = report_status(index_path, made);
     }
     free(ids);
     return status;
+}
+
+int id_filter_read(const char *path, sl_index *index, sl_filter **out) {
+    filter_choice choice = FILTER_CHOICE_ALL;
+    choice.path = path;
+    return filter_make(&choice, path, index, out);
 }

@@ -10,6 +10,56 @@ int compare_ids(const void *a, const void *b);
 /* Reports an id of the file that comes twice or is reserved. Returns an exit status. */
 int ids_check_distinct(const char *path, const uint64_t *ids, size_t n);
 
+/* What a search may find. */
+typedef struct filter_choice {
+    const char *path; /* a file of one column: the ids that are allowed; NULL: all */
+    uint64_t any_tags, all_tags, none_tags, key_min, key_max;
+} filter_choice;
+
+#define FILTER_CHOICE_ALL                                                                                              \
+    { .key_max = UINT64_MAX }
+
+#define OPTION_FILTER_WORDS(type)                                                                                      \
+    {0,                                                                                                                \
+     "any-tags",                                                                                                       \
+     OPTION_U64,                                                                                                       \
+     "MASK",                                                                                                           \
+     0,                                                                                                                \
+     offsetof(type, filter.any_tags),                                                                                  \
+     "Find none but vectors with a tag of this mask: a number in decimal, or 0x and hexadecimal digits. Of an INDEX "  \
+     "that was built with --tags."},                                                                                   \
+        {0,                                                                                                            \
+         "all-tags",                                                                                                   \
+         OPTION_U64,                                                                                                   \
+         "MASK",                                                                                                       \
+         0,                                                                                                            \
+         offsetof(type, filter.all_tags),                                                                              \
+         "Find none but vectors with all tags of this mask."},                                                         \
+        {0,                                                                                                            \
+         "none-tags",                                                                                                  \
+         OPTION_U64,                                                                                                   \
+         "MASK",                                                                                                       \
+         0,                                                                                                            \
+         offsetof(type, filter.none_tags),                                                                             \
+         "Find none but vectors without any tag of this mask."},                                                       \
+        {0,                                                                                                            \
+         "key-min",                                                                                                    \
+         OPTION_U64,                                                                                                   \
+         "KEY",                                                                                                        \
+         0,                                                                                                            \
+         offsetof(type, filter.key_min),                                                                               \
+         "Find none but vectors whose key is at least this. Of an INDEX that was built with --keys."},                 \
+    {                                                                                                                  \
+        0, "key-max", OPTION_U64, "KEY", 0, offsetof(type, filter.key_max),                                            \
+            "Find none but vectors whose key is at most this. All that is given must agree."                           \
+    }
+
+/* Tells whether the choice leaves anything out. */
+int filter_is_asked(const filter_choice *choice);
+
+/* Makes a filter of the index, which lies at index_path. Returns an exit status. */
+int filter_make(const filter_choice *choice, const char *index_path, sl_index *index, sl_filter **out);
+
 /* Makes a filter of the index that allows the ids of a file of one column. Returns an exit status. */
 int id_filter_read(const char *path, sl_index *index, sl_filter **out);
 

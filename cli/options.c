@@ -61,6 +61,19 @@ static int parse_whole(const char *text, size_t *value) {
     return 1;
 }
 
+/* Reads a whole number of 64 bits, in decimal or after 0x in hexadecimal. */
+static int parse_u64(const char *text, uint64_t *value) {
+    const int hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    const char *digits = hexadecimal ? text + 2 : text;
+    char *stop;
+    if (!(hexadecimal ? isxdigit((unsigned char)*digits) : isdigit((unsigned char)*digits))) return 0;
+    errno = 0;
+    unsigned long long number = strtoull(digits, &stop, hexadecimal ? 16 : 10);
+    if (errno || *stop || number > UINT64_MAX) return 0;
+    *value = number;
+    return 1;
+}
+
 static int parse_bytes(const char *text, size_t *value) {
     static const char units[] = "KMGT";
     char *stop;
@@ -139,6 +152,8 @@ static const char *expected(option_kind kind) {
         return "auto, minmax, mse, or quantile:SHARE with a share of 0 to 0.5";
     case OPTION_COUNT:
         return "a whole number";
+    case OPTION_U64:
+        return "a whole number from 0 to 2^64 - 1, in decimal or as 0x and hexadecimal digits";
     case OPTION_CPUS:
         return "a whole number, 8192 at most";
     case OPTION_BYTES:
@@ -171,6 +186,9 @@ static int store(const option *option, const char *text, char *values) {
         break;
     case OPTION_CPUS:
         fits = parse_whole(text, field) && *(size_t *)field <= SL_MAX_CPUS;
+        break;
+    case OPTION_U64:
+        fits = parse_u64(text, field);
         break;
     case OPTION_BYTES:
         fits = parse_bytes(text, field);

@@ -31,6 +31,7 @@ typedef enum option_kind {
     OPTION_TEXT,     /* const char *                any text */
     OPTION_COUNT,    /* size_t                      1000, or 4e9 */
     OPTION_CPUS,     /* size_t                      a number of threads, up to SL_MAX_CPUS */
+    OPTION_U64,      /* uint64_t                    18446744073709551615, or 0xff */
     OPTION_BYTES,    /* size_t                      1000, 64K, 16M, 4G, 1T: powers of 1024 */
     OPTION_WORD,     /* int                         one of the words in `argument`; their order is their values */
     OPTION_COUNTS,   /* count_list                  16,32,64 */

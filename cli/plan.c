@@ -46,7 +46,7 @@ typedef struct part {
     const char *note;
 } part;
 
-enum { PLAN_PARTS = 9 };
+enum { PLAN_PARTS = 11 };
 
 static void list_parts(const sl_plan *plan, part *out) {
     const part parts[PLAN_PARTS] = {
@@ -56,6 +56,8 @@ static void list_parts(const sl_plan *plan, part *out) {
         {"bytes_links", "links", plan->bytes_links, ""},
         {"bytes_ids", "ids", plan->bytes_ids, ""},
         {"bytes_refine", "refine", plan->bytes_refine, ""},
+        {"bytes_tags", "tags", plan->bytes_tags, ""},
+        {"bytes_keys", "keys", plan->bytes_keys, ""},
         {"bytes_upper", "upper layers", plan->bytes_upper, ", expected"},
         {"bytes_projection", "projection", plan->bytes_projection, ""},
         {"bytes_partitions", "partitions", plan->bytes_partitions, ", at most"},
@@ -174,6 +176,8 @@ int print_plan(const plan_options *options, int as_json) {
     params.codes = index_codes(options->codes, params.dtype);
     params.refine = (sl_refine)options->refine;
     params.m = options->m;
+    params.tags = options->tags;
+    params.keys = options->keys;
     if (params.ef_construction < params.m) params.ef_construction = params.m;
     sl_status status = sl_index_plan(&params, options->n, &plan);
     if (status == SL_OK) status = sl_system_query(&system);

@@ -7,7 +7,8 @@
 typedef struct plan_options {
     size_t dim, n, m;
     int metric, dtype, codes, refine; /* dtype in the order of sl_dtype; codes -1: the input's */
-    const char *output;               /* where its file would be; NULL: in the current folder */
+    int tags, keys;
+    const char *output; /* where its file would be; NULL: in the current folder */
 } plan_options;
 
 /* Tells the bytes of such an index in each place, and whether this machine has them. Returns an exit status. */

@@ -308,16 +308,20 @@ int vectors_match_type(const vectors *vectors, sl_dtype dtype, const char *owner
 }
 
 int vectors_read_ids(const char *path, const char *base, size_t *n, uint64_t **out) {
+    return vectors_read_column(path, "ids", base, n, out);
+}
+
+int vectors_read_column(const char *path, const char *what, const char *base, size_t *n, uint64_t **out) {
     vectors *file;
     *out = NULL;
     int status = vectors_open(path, VECTORS_BASE, &file);
     if (status != EXIT_DONE) return status;
     if (file->dim != 1 || element_is_float(file->type))
-        status = report_failure("%s: holds %zu %s a row; ids are one column of whole numbers, as .npy or .ibin", path,
-                                file->dim, element_name(file->type));
+        status = report_failure("%s: holds %zu %s a row; %s are one column of whole numbers, as .npy or .ibin", path,
+                                file->dim, element_name(file->type), what);
     else if (base && file->n != *n)
-        status =
-            report_failure("%s: holds %zu ids for the %zu vectors of %s; give one a vector", path, file->n, *n, base);
+        status = report_failure("%s: holds %zu %s for the %zu vectors of %s; give one a vector", path, file->n, what,
+                                *n, base);
     else if (!(*out = vectors_read_all(file, ELEMENT_U64)))
         status = EXIT_FAILED;
     *n = file->n;

@@ -45,6 +45,9 @@ int vectors_match_type(const vectors *vectors, sl_dtype dtype, const char *owner
  * to. NULL: *n gets the number of ids. Returns an exit status; *out is NULL on failure. */
 int vectors_read_ids(const char *path, const char *base, size_t *n, uint64_t **out);
 
+/* The same of another column of whole numbers, one a vector of `base`. `what` names it in messages: "tags". */
+int vectors_read_column(const char *path, const char *what, const char *base, size_t *n, uint64_t **out);
+
 /* A file that is being written. Its element type follows from the ending; for .npy the caller chooses it. */
 typedef struct vectors_writer vectors_writer;
 

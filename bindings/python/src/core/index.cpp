@@ -24,7 +24,7 @@ Index::Index(sl_index *handle) : handle_(handle, sl_index_free), size_(sl_index_
 }
 
 Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, int clip, double clip_share, size_t m,
-                     size_t ef_construction, uint64_t seed, int numa, size_t numa_node) {
+                     size_t ef_construction, uint64_t seed, int numa, size_t numa_node, bool tags, bool keys) {
     sl_index_params params;
     sl_index_params_init(&params);
     params.dim = dim;
@@ -39,6 +39,8 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, i
     params.seed = seed;
     params.numa = static_cast<sl_numa_policy>(numa);
     params.numa_node = numa_node;
+    params.tags = tags;
+    params.keys = keys;
     sl_index *handle = nullptr;
     ::check(Outcome(sl_index_create(&params, &handle)));
     return new Index(handle);
@@ -82,13 +84,18 @@ size_t Index::size() {
     return size_;
 }
 
-void Index::add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle function) {
+void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, size_t threads,
+                nb::handle function) {
     Rows x(rows, static_cast<sl_dtype>(dtype), dim_);
-    std::optional<Flat<const uint64_t>> labels;
+    std::optional<Flat<const uint64_t>> labels, tag_words, key_words;
     if (!ids.is_none()) labels.emplace(ids, x.count());
+    if (!tags.is_none()) tag_words.emplace(tags, x.count());
+    if (!keys.is_none()) key_words.emplace(keys, x.count());
     Progress progress(function);
     sl_add_params params;
     sl_add_params_init(&params);
+    params.tags = tag_words ? tag_words->data() : nullptr;
+    params.keys = key_words ? key_words->data() : nullptr;
     params.threads = batch_threads(threads);
     progress.attach(params);
     progress.check(use(Access::exclusive, [&] {
@@ -105,6 +112,21 @@ void Index::remove(nb::handle ids, size_t n) {
         Outcome outcome(sl_index_delete(handle_.get(), labels.data(), n));
         size_ = sl_index_size(handle_.get());
         return outcome;
+    }));
+}
+
+void Index::set_words(bool keys, nb::handle ids, size_t n, nb::handle words) {
+    Flat<const uint64_t> labels(ids, n), to(words, n);
+    ::check(use(Access::exclusive, [&] {
+        return Outcome((keys ? sl_index_set_keys : sl_index_set_tags)(handle_.get(), labels.data(), n, to.data()));
+    }));
+}
+
+void Index::get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out) {
+    Flat<const uint64_t> labels(ids, n);
+    Flat<uint64_t> out(words_out, n, true);
+    ::check(use(Access::shared, [&] {
+        return Outcome((keys ? sl_index_get_keys : sl_index_get_tags)(handle_.get(), labels.data(), n, out.data()));
     }));
 }
 
@@ -321,6 +343,10 @@ nb::dict Index::stats() {
     out["bytes_ids"] = stats.bytes_ids;
     out["bytes_upper"] = stats.bytes_upper;
     out["bytes_refine"] = stats.bytes_refine;
+    out["tags"] = stats.tags != 0;
+    out["keys"] = stats.keys != 0;
+    out["bytes_tags"] = stats.bytes_tags;
+    out["bytes_keys"] = stats.bytes_keys;
     out["bytes_partitions"] = stats.bytes_partitions;
     out["partitions"] = stats.partitions;
     out["groups"] = stats.groups;

@@ -10,13 +10,19 @@
 class Index {
   public:
     static Index *create(size_t dim, int metric, int dtype, int codes, int refine, int clip, double clip_share,
-                         size_t m, size_t ef_construction, uint64_t seed, int numa, size_t numa_node);
+                         size_t m, size_t ef_construction, uint64_t seed, int numa, size_t numa_node, bool tags,
+                         bool keys);
     static Index *open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier, size_t threads,
                        bool exclusive, double wait);
     Index(const Index &) = delete;
     Index &operator=(const Index &) = delete;
 
-    void add(nb::handle rows, int dtype, nb::handle ids, size_t threads, nb::handle progress);
+    // ids, tags, keys: uint64, one a row, or None.
+    void add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, size_t threads,
+             nb::handle progress);
+    // words: uint64, one an id. They are tags, or keys where `keys` is true.
+    void set_words(bool keys, nb::handle ids, size_t n, nb::handle words);
+    void get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out);
     void remove(nb::handle ids, size_t n);
     // Fills ids_out and scores_out, (nq, k) each. filter: a Filter, a dict as filter.hpp has it, or
     // None.

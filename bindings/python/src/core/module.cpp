@@ -74,11 +74,11 @@ NB_MODULE(_core, m) {
     nb::class_<Index>(m, "Index")
         .def_static("create", &Index::create, nb::arg("dim"), nb::arg("metric"), nb::arg("dtype"), nb::arg("codes"),
                     nb::arg("refine"), nb::arg("clip"), nb::arg("clip_share"), nb::arg("m"), nb::arg("ef_construction"),
-                    nb::arg("seed"), nb::arg("numa"), nb::arg("numa_node"))
+                    nb::arg("seed"), nb::arg("numa"), nb::arg("numa_node"), nb::arg("tags"), nb::arg("keys"))
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("writable"), nb::arg("numa"),
                     nb::arg("numa_node"), nb::arg("tier"), nb::arg("threads"), nb::arg("exclusive"), nb::arg("wait"))
-        .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("threads"),
-             nb::arg("progress").none())
+        .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("tags").none(),
+             nb::arg("keys").none(), nb::arg("threads"), nb::arg("progress").none())
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
              nb::arg("rerank"), nb::arg("recall"), nb::arg("stop"), nb::arg("probes"), nb::arg("groups"),
@@ -91,6 +91,8 @@ NB_MODULE(_core, m) {
              nb::arg("progress").none())
         .def("tuned", &Index::tuned)
         .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
+        .def("set_words", &Index::set_words, nb::arg("keys"), nb::arg("ids"), nb::arg("n"), nb::arg("words"))
+        .def("get_words", &Index::get_words, nb::arg("keys"), nb::arg("ids"), nb::arg("n"), nb::arg("words_out"))
         .def("contains", &Index::contains, nb::arg("id"))
         .def("list", &Index::list, nb::arg("ids_out"), nb::arg("room"))
         .def("save", &Index::save, nb::arg("path"), nb::arg("room"), nb::arg("layout"), nb::arg("progress").none())

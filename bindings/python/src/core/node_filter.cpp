@@ -2,6 +2,8 @@
 
 #include "buffer.hpp"
 
+#include <nanobind/stl/array.h>
+
 #include <optional>
 
 int NodeFilter::accept(void *self, uint64_t id) {
@@ -21,7 +23,8 @@ template <class Work> void NodeFilter::run(Access access, Work work) {
 }
 
 NodeFilter::NodeFilter(nb::handle index, nb::handle bits, size_t bits_count, nb::handle allow, size_t allow_count,
-                       nb::handle exclude, size_t exclude_count, nb::handle accept)
+                       nb::handle exclude, size_t exclude_count, nb::handle accept, std::array<uint64_t, 3> masks,
+                       std::array<uint64_t, 2> keys)
     : index_object_(nb::borrow(index)), accept_(nb::borrow(accept)), index_(nb::cast<Index &>(index)),
       index_handle_(index_.handle()) {
     std::optional<Flat<const uint64_t>> words, allowed, excluded;
@@ -47,6 +50,11 @@ NodeFilter::NodeFilter(nb::handle index, nb::handle bits, size_t bits_count, nb:
         params.accept = NodeFilter::accept;
         params.accept_ctx = this;
     }
+    params.any_tags = masks[0];
+    params.all_tags = masks[1];
+    params.none_tags = masks[2];
+    params.key_min = keys[0];
+    params.key_max = keys[1];
     try {
         run(Access::shared, [&] { return Outcome(sl_filter_create(index_handle_.get(), &params, &handle_)); });
     } catch (...) {
@@ -74,9 +82,11 @@ size_t NodeFilter::count() {
 
 void define_filter(nb::module_ &m) {
     nb::class_<NodeFilter>(m, "Filter")
-        .def(nb::init<nb::handle, nb::handle, size_t, nb::handle, size_t, nb::handle, size_t, nb::handle>(),
+        .def(nb::init<nb::handle, nb::handle, size_t, nb::handle, size_t, nb::handle, size_t, nb::handle,
+                      std::array<uint64_t, 3>, std::array<uint64_t, 2>>(),
              nb::arg("index"), nb::arg("bits").none(), nb::arg("bits_count"), nb::arg("allow").none(),
-             nb::arg("allow_count"), nb::arg("exclude").none(), nb::arg("exclude_count"), nb::arg("accept").none())
+             nb::arg("allow_count"), nb::arg("exclude").none(), nb::arg("exclude_count"), nb::arg("accept").none(),
+             nb::arg("masks"), nb::arg("keys"))
         .def("refresh", &NodeFilter::refresh)
         .def("count", &NodeFilter::count);
 }

@@ -3,12 +3,16 @@
 
 #include "index.hpp"
 
+#include <array>
+
 class NodeFilter {
   public:
     // index: an Index. bits: packed words (uint64) over the ids below bits_count, or None. allow, exclude: ids (uint64)
-    // and how many, or None. accept: a callable of an id, or None; it is kept, and asked again at each refresh.
+    // and how many, or None. masks: any, all and none of the tags; 0 asks nothing. keys: the least and the largest.
+    // accept: a callable of an id, or None; it is kept, and asked again at each refresh.
     NodeFilter(nb::handle index, nb::handle bits, size_t bits_count, nb::handle allow, size_t allow_count,
-               nb::handle exclude, size_t exclude_count, nb::handle accept);
+               nb::handle exclude, size_t exclude_count, nb::handle accept, std::array<uint64_t, 3> masks,
+               std::array<uint64_t, 2> keys);
     ~NodeFilter();
     NodeFilter(const NodeFilter &) = delete;
     NodeFilter &operator=(const NodeFilter &) = delete;

@@ -177,29 +177,49 @@ def results(n: int, k: int) -> tuple[Ids, Scores]:
     return np.empty((n, k), np.uint64), np.empty((n, k), np.float32)
 
 
-def id_array(ids: npt.ArrayLike) -> Ids:
-    """Ids as a contiguous array of uint64, of the shape given."""
-    ids = unmasked("ids", ids)
+def id_array(ids: npt.ArrayLike, what: str = "ids", most: int = 2**64 - 2) -> Ids:
+    """Ids, or other numbers up to `most`, as a contiguous array of uint64, of the shape given."""
+    ids = unmasked(what, ids)
     if not isinstance(ids, np.ndarray):
         # Whole numbers over 2**63 beside smaller ones have no common type of numpy's; as objects they keep their value.
         ids = np.asarray(ids, dtype=None if hasattr(ids, "__array__") else object)
     if ids.dtype.kind == "O":
-        return _id_array_of_objects(ids)
+        return _id_array_of_objects(ids, what, most)
     if ids.dtype.kind not in "iu":
-        raise ValueError(f"ids hold {ids.dtype}; they must be whole numbers")
+        raise ValueError(f"{what} hold {ids.dtype}; they must be whole numbers")
     if ids.dtype.kind == "i" and ids.size and ids.min() < 0:
-        raise ValueError(f"ids hold {ids.min()}; an id must be from 0 to 2**64 - 2")
+        raise ValueError(f"{what} hold {ids.min()}; {_range(what, most)}")
     return np.ascontiguousarray(ids, dtype=np.uint64).reshape(ids.shape)
 
 
-def _id_array_of_objects(ids: npt.NDArray[np.object_]) -> Ids:
+def _range(what: str, most: int) -> str:
+    return f"{'an id' if what == 'ids' else 'each'} must be from 0 to 2**64 - {2**64 - most}"
+
+
+def _id_array_of_objects(ids: npt.NDArray[np.object_], what: str, most: int) -> Ids:
     out = np.empty(ids.shape, np.uint64)
     for place, value in enumerate(ids.ravel().tolist()):
         try:
             number = operator.index(value)
         except TypeError:
-            raise ValueError(f"ids hold {value!r}; they must be whole numbers") from None
+            raise ValueError(f"{what} hold {value!r}; they must be whole numbers") from None
         if not 0 <= number < 2**64:
-            raise ValueError(f"ids hold {number}; an id must be from 0 to 2**64 - 2")
+            raise ValueError(f"{what} hold {number}; {_range(what, most)}")
         out.flat[place] = number
     return out
+
+
+def one_or_many(ids: npt.ArrayLike) -> Ids:
+    """One id, or (n,) of them."""
+    labels = id_array(ids)
+    if labels.ndim > 1:
+        raise ValueError(f"ids have shape {labels.shape}; they must be one id or (n,)")
+    return labels
+
+
+def words(what: str, given: npt.ArrayLike, n: int, of: str) -> npt.NDArray[np.uint64]:
+    """One whole number of 64 bits for each of n."""
+    array = id_array(unmasked(what, given), what, 2**64 - 1)
+    if array.ndim > 1 or array.size != n:
+        raise ValueError(f"{what} have shape {array.shape}, but there are {n} {of}")
+    return array

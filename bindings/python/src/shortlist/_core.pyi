@@ -66,8 +66,17 @@ class Index:
         wait: float,
     ) -> Index: ...
     def add(
-        self, rows: object, dtype: int, ids: object | None, threads: int, progress: ProgressFunction | None
+        self,
+        rows: object,
+        dtype: int,
+        ids: object | None,
+        tags: object | None,
+        keys: object | None,
+        threads: int,
+        progress: ProgressFunction | None,
     ) -> None: ...
+    def set_words(self, keys: bool, ids: object, n: int, words: object) -> None: ...
+    def get_words(self, keys: bool, ids: object, n: int, words_out: object) -> None: ...
     def delete(self, ids: object, n: int) -> None: ...
     def search(
         self,
@@ -137,6 +146,8 @@ class Filter:
         exclude: object | None,
         exclude_count: int,
         accept: Callable[[int], object] | None,
+        masks: tuple[int, int, int],
+        keys: tuple[int, int],
     ) -> None: ...
     def refresh(self) -> None: ...
     def count(self) -> int: ...

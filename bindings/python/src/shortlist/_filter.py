@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import Ids, id_array, unmasked
+from ._arrays import Ids, count, id_array, unmasked
 
 if TYPE_CHECKING:
     from ._index import Index
@@ -82,6 +82,18 @@ def _words(what: str, bits: npt.ArrayLike | None, dtype: type[np.generic]) -> tu
     return found["bits"], found["bits_count"]
 
 
+def _key_range(keys: tuple[int | None, int | None] | None) -> tuple[int, int]:
+    if keys is None:
+        return 0, 2**64 - 1
+    if len(keys) != 2:
+        raise ValueError(f"keys has {len(keys)} entries; it must be (lo, hi)")
+    low, high = keys
+    return (
+        0 if low is None else count("keys[0]", low, 2**64),
+        2**64 - 1 if high is None else count("keys[1]", high, 2**64),
+    )
+
+
 class Filter:
     """The vectors of an index that searches may find, looked up once.
 
@@ -91,9 +103,13 @@ class Filter:
     mask: a boolean array over ids. Ids beyond its end are not allowed.
     bits: as mask, packed into uint8, lowest bit first, as by np.packbits(..., bitorder="little"). Not with mask.
     exclude: ids that may not be found.
+    any_tags, all_tags, none_tags: masks over the tags of an index that has them. A vector's tag word must have a bit of
+        any_tags, all bits of all_tags, and no bit of none_tags. A mask of 0 asks nothing.
+    keys: (lo, hi): the least and the largest key that may be found, for an index that has keys. None as either leaves
+        that end open.
 
     An id is allowed where all that is given allows it. Deleted vectors are never allowed. ``refresh`` takes in vectors
-    that were added later. A search raises ValueError where the index was renumbered since: after an add, a save or a
+    that were added later, and tags and keys that were set. Until then the filter goes by those it was made with. A search raises ValueError where the index was renumbered since: after an add, a save or a
     tuning.
 
     len(filter) is the number of vectors that are allowed now.
@@ -111,12 +127,23 @@ class Filter:
         mask: npt.ArrayLike | None = None,
         bits: npt.ArrayLike | None = None,
         exclude: npt.ArrayLike | None = None,
+        any_tags: int = 0,
+        all_tags: int = 0,
+        none_tags: int = 0,
+        keys: tuple[int | None, int | None] | None = None,
     ) -> None:
         if mask is not None and bits is not None:
             raise ValueError("mask and bits are both given; give one")
         words = _words("mask", mask, np.bool_) if bits is None else _words("bits", bits, np.uint8)
         accept, ids = (allow, None) if callable(allow) else (None, allow)
-        self._core = _core.Filter(index._core, *words, *_ids("allow", ids), *_ids("exclude", exclude), accept)
+        masks = (
+            count("any_tags", any_tags, 2**64),
+            count("all_tags", all_tags, 2**64),
+            count("none_tags", none_tags, 2**64),
+        )
+        self._core = _core.Filter(
+            index._core, *words, *_ids("allow", ids), *_ids("exclude", exclude), accept, masks, _key_range(keys)
+        )
 
     def refresh(self) -> None:
         """Brings the filter up to date with the index. A function is asked again about each id."""

@@ -23,9 +23,11 @@ from ._arrays import (
     dtype_name,
     id_array,
     numa_policy,
+    one_or_many,
     results,
     rows,
     share,
+    words,
 )
 from ._errors import Error, checked
 from ._filter import Filter, filter_of
@@ -65,6 +67,10 @@ class IndexStats(TypedDict):
     bytes_ids: int
     bytes_upper: int
     bytes_refine: int
+    tags: bool
+    keys: bool
+    bytes_tags: int
+    bytes_keys: int
     bytes_partitions: int
     partitions: int
     groups: int
@@ -232,6 +238,8 @@ class Index:
         squared error among ten. "quantile": the share clip_share of its elements, 0 to 0.5, lies beyond. "auto":
         "minmax" for codes "i8" and "i16", "mse" for the 4 bits of "i4". Vectors that are not quantised take only
         "auto". Vectors added later have the same.
+    tags: whether each vector has a tag word of 64 bits. A Filter may ask for bits of it.
+    keys: whether each vector has a key, a whole number from 0 to 2**64 - 1. A Filter may ask for a range of keys.
 
     Threads: an index may be used from several threads. Searches run beside each other. A change of the index runs
     alone. Calls wait for their turn, with the GIL released.
@@ -258,6 +266,8 @@ class Index:
         numa: str | None = None,
         clip: Clip = "auto",
         clip_share: float = 0.01,
+        tags: bool = False,
+        keys: bool = False,
     ) -> None:
         element = dtype_name(dtype)
         policy, node = numa_policy(numa)
@@ -274,6 +284,8 @@ class Index:
             seed=count("seed", seed, 2**64),
             numa=policy,
             numa_node=node,
+            tags=bool(tags),
+            keys=bool(keys),
         )
         self._adopt(core, read_only=False)
 
@@ -323,7 +335,13 @@ class Index:
         return self._core.closed
 
     def add(
-        self, x: npt.ArrayLike, ids: npt.ArrayLike | None = None, threads: int = 0, progress: Progress = False
+        self,
+        x: npt.ArrayLike,
+        ids: npt.ArrayLike | None = None,
+        threads: int = 0,
+        progress: Progress = False,
+        tags: npt.ArrayLike | None = None,
+        keys: npt.ArrayLike | None = None,
     ) -> None:
         """Adds the rows of x, an (n, dim) array.
 
@@ -332,6 +350,7 @@ class Index:
         threads: 0 for all cores.
         progress: True shows a bar (tqdm where installed). A function is called with (done, total) and cancels by
             returning True.
+        tags, keys: n whole numbers from 0 to 2**64 - 1 each, for an index that has them. None gives zeros.
 
         All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. ValueError where a vector has NaN or
         infinity, or is zero under cosine, and where an id is taken.
@@ -343,8 +362,12 @@ class Index:
             labels = id_array(ids)
             if labels.shape != (len(array),):
                 raise ValueError(f"ids have shape {labels.shape}, but x has {len(array)} rows")
+        tag_words = None if tags is None else words("tags", tags, len(array), "rows in x")
+        key_words = None if keys is None else words("keys", keys, len(array), "rows in x")
         with shown(progress, "adding", "vectors") as tell:
-            self._core.add(array, _core.DTYPES[dtype], labels, count("threads", threads), tell)
+            self._core.add(
+                array, _core.DTYPES[dtype], labels, tag_words, key_words, count("threads", threads), tell
+            )
 
     def delete(self, ids: npt.ArrayLike) -> None:
         """Deletes the vectors of these ids: one, or (n,) of them. No later search returns them, and the ids may be
@@ -358,10 +381,46 @@ class Index:
         the id.
         """
         self._refuse_where_read_only("delete")
-        labels = id_array(ids)
-        if labels.ndim > 1:
-            raise ValueError(f"ids have shape {labels.shape}; they must be one id or (n,)")
+        labels = one_or_many(ids)
         self._core.delete(labels, labels.size)
+
+    def set_tags(self, ids: npt.ArrayLike, tags: npt.ArrayLike) -> None:
+        """Replaces the tag words of these ids: one, or (n,) of them.
+
+        tags: as many whole numbers from 0 to 2**64 - 1. The last one counts of an id that comes twice.
+
+        All or nothing: KeyError where an id is not in the index. ValueError where the index was made without tags. In a
+        file that is written in place, ``sync`` makes the tags durable. A Filter has the tags of when it was made or
+        refreshed.
+        """
+        self._set_words("tags", ids, tags)
+
+    def set_keys(self, ids: npt.ArrayLike, keys: npt.ArrayLike) -> None:
+        """Replaces the keys of these ids, as ``set_tags`` does the tags."""
+        self._set_words("keys", ids, keys)
+
+    def get_tags(self, ids: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+        """The tag words of ids: (n,) of uint64 for n of them, () for one.
+
+        KeyError where an id is not in the index. ValueError where the index was made without tags.
+        """
+        return self._get_words("tags", ids)
+
+    def get_keys(self, ids: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+        """The keys of ids, as ``get_tags`` gives the tags."""
+        return self._get_words("keys", ids)
+
+    def _set_words(self, what: str, ids: npt.ArrayLike, given: npt.ArrayLike) -> None:
+        self._refuse_where_read_only(f"set {what}")
+        labels = one_or_many(ids)
+        array = words(what, given, labels.size, "ids")
+        self._core.set_words(what == "keys", labels, labels.size, array)
+
+    def _get_words(self, what: str, ids: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+        labels = one_or_many(ids)
+        out = np.empty(labels.shape, np.uint64)
+        self._core.get_words(what == "keys", labels, labels.size, out)
+        return out
 
     def _refuse_where_read_only(self, call: str) -> None:
         if self._read_only:
@@ -501,9 +560,7 @@ class Index:
         codes "f32" and refine "f32"; otherwise they are the best reconstruction held. KeyError where an id is not in
         the index.
         """
-        labels = id_array(ids)
-        if labels.ndim > 1:
-            raise ValueError(f"ids have shape {labels.shape}; they must be one id or (n,)")
+        labels = one_or_many(ids)
         out = np.empty((labels.size, self._dim), INTEGER.get(self._dtype, np.float32))
         dtype = self._dtype if self._dtype in INTEGER else "f32"
         self._core.get(labels, labels.size, _core.DTYPES[dtype], out)
