@@ -32,7 +32,6 @@ static int bit_at(const uint64_t *bits, uint64_t at) {
 static sl_status make_bits(const sl_allocator *allocator, size_t bits, uint64_t **out) {
     void *block;
     SL_TRY(sl_mem_alloc(allocator, words_of(bits) * sizeof **out, &block));
-    memset(block, 0, words_of(bits) * sizeof **out);
     *out = block;
     return SL_OK;
 }
@@ -48,7 +47,7 @@ static void set_free(const sl_allocator *allocator, sl_filter_set *set) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * From ids to nodes
+ * From ids, tags and keys to nodes
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* A set that is being made, over the graph as it is now. */
@@ -96,18 +95,26 @@ static int key_passes(const sl_filter_params *source, uint64_t key) {
     return (key >= source->key_min) & (key <= source->key_max);
 }
 
-/* Keeps the nodes whose tags and keys pass. */
-static void keep_by_words(const making *m) {
-    const sl_filter_params *source = &m->filter->source;
-    const int tags = asks_tags(source), keys = asks_keys(source);
-    for (size_t first = 0; first < m->set.n && (tags || keys); first += 64) {
-        const size_t end = m->set.n - first < 64 ? m->set.n - first : 64;
-        uint64_t tagged = 0, keyed = 0;
-        for (size_t i = 0; i < end && tags; i++)
-            tagged |= (uint64_t)tags_pass(source, sl_tag_of(m->graph, (uint32_t)(first + i))) << i;
-        for (size_t i = 0; i < end && keys; i++)
-            keyed |= (uint64_t)key_passes(source, sl_key_of(m->graph, (uint32_t)(first + i))) << i;
-        m->set.bits[first / 64] &= (tags ? tagged : keyed) & (keys ? keyed : tagged);
+/* Nodes of the word of bits that begins at node `first`. */
+static size_t nodes_in_word(const making *m, size_t first) {
+    return m->set.n - first < 64 ? m->set.n - first : 64;
+}
+
+static void keep_tagged(const making *m) {
+    for (size_t first = 0; first < m->set.n; first += 64) {
+        uint64_t word = 0;
+        for (size_t i = 0; i < nodes_in_word(m, first); i++)
+            word |= (uint64_t)tags_pass(&m->filter->source, sl_tag_of(m->graph, (uint32_t)(first + i))) << i;
+        m->set.bits[first / 64] &= word;
+    }
+}
+
+static void keep_keyed(const making *m) {
+    for (size_t first = 0; first < m->set.n; first += 64) {
+        uint64_t word = 0;
+        for (size_t i = 0; i < nodes_in_word(m, first); i++)
+            word |= (uint64_t)key_passes(&m->filter->source, sl_key_of(m->graph, (uint32_t)(first + i))) << i;
+        m->set.bits[first / 64] &= word;
     }
 }
 
@@ -121,7 +128,8 @@ static void keep_accepted(const making *m) {
 
 static sl_status keep_allowed(const making *m) {
     const sl_filter_params *source = &m->filter->source;
-    keep_by_words(m);
+    if (asks_tags(source)) keep_tagged(m);
+    if (asks_keys(source)) keep_keyed(m);
     if (source->allow) SL_TRY(keep_listed(m, source->allow, source->allow_count, 1));
     if (source->bits) SL_TRY(keep_by_bits(m, source->bits, source->bits_count));
     if (source->exclude) SL_TRY(keep_listed(m, source->exclude, source->exclude_count, 0));
@@ -180,7 +188,7 @@ static sl_status own(const sl_allocator *allocator, const uint64_t **words, size
     void *block;
     *words = NULL;
     if (!given) return SL_OK;
-    SL_TRY(sl_mem_alloc(allocator, (count ? count : 1) * sizeof *given, &block));
+    SL_TRY(sl_mem_take(allocator, (count ? count : 1) * sizeof *given, &block));
     if (count) memcpy(block, given, count * sizeof *given);
     *words = block;
     return SL_OK;

@@ -66,6 +66,8 @@ void hostile_build(int number, const char *path) {
     params.refine = kind->refine;
     params.m = kind->m;
     params.ef_construction = 40;
+    params.tags = number % 2;
+    params.keys = number % 4 == 0;
     sl_index *index;
     demand(sl_index_create(&params, &index) == SL_OK, "an index is made");
     const void *vectors = kind->dtype == SL_U8 ? (const void *)bytes : floats;
@@ -238,6 +240,23 @@ static void add_and_save(sl_index *index, const sl_index_stats *stats, const cha
     demand(status == SL_OK || *sl_last_error(), "a save that fails says why");
 }
 
+/* A filter of what there is to go by, and a word set. */
+static void filter_and_set(sl_index *index, const sl_index_stats *stats) {
+    const uint64_t ids[] = {8, 0, UINT64_MAX - 2, 3}, word = 5;
+    sl_filter_params params;
+    sl_filter *filter;
+    sl_filter_params_init(&params);
+    params.exclude = ids;
+    params.exclude_count = 4;
+    if (stats->tags) params.none_tags = 1;
+    if (stats->keys) params.key_max = 9;
+    demand(sl_filter_create(index, &params, &filter) == SL_OK, "a filter is made");
+    demand(sl_filter_count(filter) <= stats->n + stats->deleted, "a filter allows what is there");
+    sl_filter_free(filter);
+    sl_status status = sl_index_set_tags(index, ids, 1, &word);
+    demand(status == SL_OK || *sl_last_error(), "tags that are not set are refused with a reason");
+}
+
 /* Again, with what the walk reads in DRAM: from the first search on or from one of them, and then by all. */
 static void use_tier(const char *path) {
     sl_open_params params;
@@ -273,6 +292,7 @@ static void use_to_write(const char *path) {
     sl_index_stats stats = {.struct_size = sizeof stats};
     demand(sl_index_get_stats(index, &stats) == SL_OK, "what opened can be described");
     search(index, &stats);
+    filter_and_set(index, &stats);
     add(index, &stats);
     delete_some(index);
     demand(sl_index_get_stats(index, &stats) == SL_OK, "what was changed can be described");
@@ -305,6 +325,7 @@ sl_status hostile_use(const char *path, size_t file_size, sl_place place, const 
     demand(sl_index_get_stats(index, &stats) == SL_OK, "what opened can be described");
     demand(stats.n == sl_index_size(index), "its size is the number of its vectors");
     search(index, &stats);
+    filter_and_set(index, &stats);
     check(index);
     if (place == SL_PLACE_DRAM) add_and_save(index, &stats, save_path);
     demand(sl_index_get_stats(index, &stats) == SL_OK, "what was changed can be described");
