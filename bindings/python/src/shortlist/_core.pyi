@@ -52,6 +52,8 @@ class Index:
         seed: int,
         numa: int,
         numa_node: int,
+        tags: bool,
+        keys: bool,
     ) -> Index: ...
     @staticmethod
     def open(
