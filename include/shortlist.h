@@ -409,6 +409,10 @@ typedef struct sl_search_params {
      * results are found, whatever the strategy. */
     const sl_filter *filter;
     sl_filter_strategy strategy; /* of searches with `filter`; default AUTO */
+    /* Above 0: at most so many of the k results have one key, in an index with keys. 1 gives k groups, each by its best
+     * vector. The search goes on until k results are found, or all that is allowed was compared. A walk finds them:
+     * stop, probes and groups do not count, and of strategies EXACT and WALK do. 0 (default): keys do not count. */
+    size_t group_size;
 } sl_search_params;
 
 SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_size);
@@ -434,7 +438,8 @@ SL_API void sl_searcher_free(sl_searcher *searcher);
  * scan that re-ranks more than max_ef.
  * A filter applies before re-ranking. While too few are left, the walk repeats with ef doubled, up to max_ef. Fewer
  * than k results, or none, are SL_OK.
- * Errors: SL_EINVAL (also max(k, ef) above max_ef), SL_ENOTFOUND (no settings for this recall), SL_ETYPE, SL_EVALUE. */
+ * Errors: SL_EINVAL (also max(k, ef) above max_ef, or a group_size without keys), SL_ENOTFOUND (no settings for this
+ * recall), SL_ETYPE, SL_EVALUE. */
 SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                                                 const sl_search_params *params, uint64_t *ids, float *scores,
                                                 sl_search_stats *stats);
@@ -444,6 +449,32 @@ SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const voi
 SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                              size_t stride, size_t k, const sl_search_params *params, uint64_t *ids,
                                              float *scores, sl_search_stats *stats);
+
+/* ---- Iterators
+ *
+ * An iterator gives the results of one query page by page, the nearest first. A page costs what is left of a search for
+ * all results so far: the walk goes on from where it stopped. An iterator has a searcher of its own, and some 16 bytes
+ * more for each vector that it has met.
+ *
+ * Threads: one at a time uses an iterator; others may search and iterate meanwhile. */
+typedef struct sl_iterator sl_iterator;
+
+/* Makes an iterator and copies the query. The index must outlive it, and so must what params point to. A page is as
+ * good as a search for all results so far with params' ef and rerank. params' accept, accept_bits, filter and strategy
+ * EXACT or WALK count too; no other field does.
+ * Errors: SL_EINVAL (also a recall: give ef), SL_ETYPE, SL_EVALUE. */
+SL_API SL_MUST_USE sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype dtype,
+                                                const sl_search_params *params, sl_iterator **out);
+/* Finds the k nearest vectors that no earlier call has given, best first. A vector that an earlier page has missed
+ * comes in a later one, and may be nearer than that page's last. Every vector that is allowed and not deleted comes
+ * once. *got is their number. It is less than k where none is left. ids and scores have k entries, filled up with
+ * SL_NO_ID and NaN. scores, got and stats may be NULL. stats has the work of this call.
+ * Vectors that are deleted between two calls do not come. After an add, or a save or tuning that renumbers vectors,
+ * this handle's iterators return SL_EINVAL and can only be freed.
+ * Errors: SL_ENOMEM, after which the call may be repeated. */
+SL_API SL_MUST_USE sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores,
+                                              size_t *got, sl_search_stats *stats);
+SL_API void sl_iterator_free(sl_iterator *iterator);
 
 /* Gives the vectors of n ids as dense rows of SL_F32, or of an integer index's own type. Rows are exact for integers,
  * codes F32 and refine F32, else the best reconstruction held. Errors: SL_ENOTFOUND (names the id), SL_ETYPE. */

@@ -46,7 +46,7 @@ int sl_accept_enough(size_t kept, size_t seen, size_t k, size_t wanted) {
 
 size_t sl_accept_room(const sl_search_params *params, size_t k) {
     size_t ef = params->ef > k ? params->ef : k;
-    if (!sl_accept_given(params)) return ef;
+    if (!sl_accept_given(params) && !params->group_size) return ef;
     size_t room = FURTHER * ef > LEAST ? FURTHER * ef : LEAST;
     return room < SL_MAX_EF ? room : SL_MAX_EF;
 }

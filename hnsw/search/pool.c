@@ -53,6 +53,28 @@ void sl_pool_free(sl_pool *pool, const sl_allocator *allocator, size_t max_limit
     *pool = (sl_pool){0};
 }
 
+sl_status sl_pool_grow(sl_pool *pool, const sl_allocator *allocator, size_t max_limit, size_t more) {
+    sl_pool grown;
+    const sl_candidates *from = &pool->all;
+    SL_TRY(sl_pool_init(&grown, allocator, pool->kernels, more));
+    memcpy(grown.all.scores, from->scores, places_for(max_limit) * sizeof(float));
+    memcpy(grown.all.open, from->open, places_for(max_limit) * sizeof(float));
+    memcpy(grown.all.ids, from->ids, places_for(max_limit) * sizeof(uint32_t));
+    memcpy(grown.all.tops, from->tops, tops_for(max_limit) * sizeof(float));
+    memcpy(grown.all.peaks, from->peaks, peaks_for(max_limit) * sizeof(float));
+    memcpy(grown.all.near, from->near, sizeof from->near);
+    grown.all.count = from->count;
+    grown.all.floor = from->floor;
+    grown.all.near_count = from->near_count;
+    grown.limit = more;
+    grown.room = 2 * more + SPARE;
+    grown.expanded = pool->expanded;
+    grown.popped = pool->popped;
+    sl_pool_free(pool, allocator, max_limit);
+    *pool = grown;
+    return SL_OK;
+}
+
 void sl_pool_start(sl_pool *pool, size_t limit, size_t near_limit) {
     pool->limit = limit;
     pool->room = 2 * limit + SPARE;

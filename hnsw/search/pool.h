@@ -37,6 +37,10 @@ sl_status sl_pool_init(sl_pool *pool, const sl_allocator *allocator, const sl_ca
                        size_t max_limit);
 void sl_pool_free(sl_pool *pool, const sl_allocator *allocator, size_t max_limit);
 
+/* Makes room for a limit of `more` in place of `max_limit`. The candidates stay, and the limit becomes `more`; keys are
+ * lost. On failure nothing is changed. */
+sl_status sl_pool_grow(sl_pool *pool, const sl_allocator *allocator, size_t max_limit, size_t more);
+
 /* Empties the pool. near_limit 0: nobody will ask for sl_pool_near. An id is offered at most once in a walk. */
 void sl_pool_start(sl_pool *pool, size_t limit, size_t near_limit);
 
@@ -78,12 +82,19 @@ static inline float sl_pool_near(const sl_pool *pool) {
     return pool->all.near[pool->all.near_count - 1];
 }
 
+/* Returns the place of the best unexpanded candidate, which counts as expanded from then on; SL_NO_PLACE where there is
+ * none. */
+static inline size_t sl_pool_next(sl_pool *pool) {
+    size_t place = pool->kernels->best(&pool->all);
+    if (place != SL_NO_PLACE) pool->popped = pool->all.scores[place];
+    return place;
+}
+
 /* Returns the best unexpanded candidate, which counts as expanded from then on; SL_POOL_NONE where `limit` better ones
  * are known. */
 static inline uint32_t sl_pool_pop(sl_pool *pool) {
-    size_t place = pool->kernels->best(&pool->all);
+    size_t place = sl_pool_next(pool);
     if (place == SL_NO_PLACE) return SL_POOL_NONE;
-    pool->popped = pool->all.scores[place];
     if (pool->expanded++ >= pool->limit &&
         pool->kernels->at_least(pool->all.scores, pool->all.count, pool->popped) > pool->limit)
         return SL_POOL_NONE;

@@ -7,6 +7,7 @@
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/accept.h"
 #include "hnsw/search/filtered.h"
+#include "hnsw/search/grouped.h"
 #include "hnsw/search/partition_probe.h"
 #include "hnsw/search/partition_scan.h"
 #include "hnsw/search/settings.h"
@@ -49,6 +50,7 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     searcher->of = index;
     searcher->graph = &index->graph;
     searcher->deepest = max_ef;
+    searcher->stream.allocator = index->graph.allocator;
     sl_status status;
     if (index->published) {
         SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, sizeof *searcher->view, &block), fail);
@@ -80,6 +82,7 @@ void sl_searcher_free(sl_searcher *searcher) {
     sl_mem_free(&allocator, searcher->candidate, searcher->graph->codec.dim * sizeof(float));
     sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
     sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
+    sl_stream_free(&searcher->stream);
     sl_walk_free(&searcher->walk);
     sl_mem_free(&allocator, searcher->view, sizeof *searcher->view);
     sl_mem_free(&allocator, searcher, sizeof *searcher);
@@ -117,6 +120,10 @@ sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const
     SL_TRY(sl_accept_check(params));
     if ((unsigned)params->strategy > SL_FILTER_WALK)
         return sl_fail(SL_EINVAL, "strategy %d is unknown", (int)params->strategy);
+    if (params->group_size && !sl_has(graph, SL_ARRAY_KEYS))
+        return sl_fail(SL_EINVAL,
+                       "group_size is %zu, and the index has no keys to group by; make it with sl_index_params.keys",
+                       params->group_size);
     return sl_codec_accepts(&graph->codec, dtype);
 }
 
@@ -141,8 +148,7 @@ static sl_status probe(sl_searcher *searcher, const void *query, sl_dtype dtype,
     return SL_OK;
 }
 
-/* Looks at the index anew: the file says what it holds, and the handle what it is tuned for. */
-static void look_anew(sl_searcher *searcher) {
+void sl_searcher_look(sl_searcher *searcher) {
     if (!searcher->view) return;
     searcher->view->tuned = searcher->of->graph.tuned;
     searcher->view->tuned_count = searcher->of->graph.tuned_count;
@@ -179,9 +185,8 @@ static sl_status find_any(sl_searcher *searcher, const void *query, sl_dtype dty
     return SL_OK;
 }
 
-/* Searches the index as it was looked at last. */
-static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
-                     const sl_search_params *params) {
+sl_status sl_searcher_prepare(sl_searcher *searcher, const void *query, sl_dtype dtype,
+                              const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
     sl_walk *walk = &searcher->walk;
     SL_TRY(sl_vector_check(graph->codec.metric, dtype, query, graph->codec.dim));
@@ -192,20 +197,34 @@ static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, s
     walk->pool.size = 0;
     searcher->used = SL_FILTER_AUTO;
     if (params->filter) SL_TRY(sl_filter_check(params->filter, searcher->of, graph));
-    if (graph->n) {
-        sl_walk_ask(walk, query, dtype, SL_ASK_BOTH);
-        if (params->filter)
-            SL_TRY(find_allowed(searcher, query, dtype, k, params));
-        else
-            SL_TRY(find_any(searcher, query, dtype, k, params));
-    }
+    if (graph->n) sl_walk_ask(walk, query, dtype, SL_ASK_BOTH);
+    return SL_OK;
+}
+
+sl_status sl_searcher_stream(sl_searcher *searcher, const void *query, sl_dtype dtype, const sl_search_params *params) {
+    sl_walk *walk = &searcher->walk;
+    SL_TRY(start_scratch(searcher));
+    sl_range start = sl_start_near(walk, query, dtype, searcher->start_scratch);
+    if (start.first >= start.end) start = sl_walk_from(sl_walk_descend(walk, sl_entry_in(walk->graph, walk->upper), 0));
+    return sl_stream_begin(&searcher->stream, walk, params, start);
+}
+
+/* Searches the index as it was looked at last. */
+static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                     const sl_search_params *params) {
+    SL_TRY(sl_searcher_prepare(searcher, query, dtype, params));
+    if (searcher->graph->n && params->group_size) return sl_grouped_find(searcher, query, dtype, k, params);
+    if (searcher->graph->n && params->filter)
+        SL_TRY(find_allowed(searcher, query, dtype, k, params));
+    else if (searcher->graph->n)
+        SL_TRY(find_any(searcher, query, dtype, k, params));
     sl_rank(searcher, query, k, params);
     return SL_OK;
 }
 
 sl_status sl_searcher_run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                           const sl_search_params *params) {
-    look_anew(searcher);
+    sl_searcher_look(searcher);
     return run(searcher, query, dtype, k, params);
 }
 
@@ -265,7 +284,7 @@ sl_status sl_search_params_read(const sl_graph *graph, size_t nq, size_t k, cons
 sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                            const sl_search_params *params, sl_found *found, sl_search_stats *stats) {
     sl_search_params mine;
-    look_anew(searcher);
+    sl_searcher_look(searcher);
     SL_TRY(sl_search_params_read(searcher->graph, 1, k, params, &mine));
     SL_TRY(sl_search_check(searcher->graph, dtype, k, &mine));
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)

@@ -3,8 +3,9 @@
 #include "hnsw/search/searcher.h"
 
 /* SLOTS calls at once find a searcher each; further calls make their own. Searchers for an ef above MOST_EF are not
- * kept: they are large, and making one is little beside their searches. */
-enum { SLOTS = 8, LEAST_EF = 64, MOST_EF = 2048 };
+ * kept: they are large, and making one is little beside their searches. Walks of iterators and among deleted nodes make
+ * searchers deeper, and those up to MOST_DEPTH are kept. */
+enum { SLOTS = 8, LEAST_EF = 64, MOST_EF = 2048, MOST_DEPTH = 16384 };
 
 struct sl_searcher_pool {
     sl_searcher *slots[SLOTS];
@@ -50,9 +51,13 @@ sl_status sl_searcher_pool_take(const sl_index *index, size_t max_ef, sl_searche
     return SL_OK;
 }
 
+static int is_kept(const sl_searcher *searcher) {
+    return sl_searcher_room(searcher) <= MOST_EF && sl_searcher_depth(searcher) <= MOST_DEPTH;
+}
+
 void sl_searcher_pool_give(const sl_index *index, sl_searcher *searcher) {
     sl_searcher **slots = index->searchers->slots;
-    for (size_t i = 0; searcher && i < SLOTS && sl_searcher_depth(searcher) <= MOST_EF; i++) {
+    for (size_t i = 0; searcher && i < SLOTS && is_kept(searcher); i++) {
         sl_searcher *none = NULL;
         if (__atomic_compare_exchange_n(&slots[i], &none, searcher, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
     }

@@ -3,7 +3,7 @@
 #define SL_HNSW_SEARCH_SEARCHER_STATE_H
 
 #include "hnsw/search/searcher.h"
-#include "hnsw/search/walk.h"
+#include "hnsw/search/stream.h"
 
 struct sl_searcher {
     const sl_index *of; /* the handle that the searcher was made of */
@@ -11,6 +11,7 @@ struct sl_searcher {
     sl_graph *view; /* of an index that follows a file: the index as it was when the last search began, and what `graph`
                        points to; else NULL */
     sl_walk walk;
+    sl_stream stream; /* of searches that go on */
     size_t
         deepest; /* how far a search with a filter goes: max_ef, or less in a searcher that is lent to several calls */
     sl_top top;  /* max_ef entries */
@@ -25,6 +26,14 @@ struct sl_searcher {
 /* rank.c: makes the pool's best the results. They are scored anew where the index has more of their vectors than the
  * walk saw. */
 void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params);
+
+/* searcher.c: looks at the index anew: the file says what it holds, and the handle what it is tuned for. */
+void sl_searcher_look(sl_searcher *searcher);
+/* searcher.c: makes the searcher ready for a search of the index as it was looked at last. Checks the query and the
+ * filter, and asks the walk. */
+sl_status sl_searcher_prepare(sl_searcher *searcher, const void *query, sl_dtype dtype, const sl_search_params *params);
+/* searcher.c: begins the stream of the query that the searcher is ready for. The index is not empty. */
+sl_status sl_searcher_stream(sl_searcher *searcher, const void *query, sl_dtype dtype, const sl_search_params *params);
 
 /* searcher.c: reads the parameters of searches for nq queries into `mine`, with the settings for the recall where one
  * was asked for. */

@@ -54,4 +54,14 @@ static inline void sl_top_sort(sl_top *top) {
     }
 }
 
+/* Merges sorted entries into sorted entries. There is room for all. */
+static inline void sl_top_merge(sl_top *into, const sl_top_entry *more, size_t count) {
+    size_t a = into->size, b = count, at = a + b;
+    into->size = at;
+    while (b > 0) {
+        int first = a > 0 && sl_top_worse(into->entries[a - 1], more[b - 1]);
+        into->entries[--at] = first ? into->entries[--a] : more[--b];
+    }
+}
+
 #endif

@@ -20,10 +20,7 @@ enum { STEP = 16, LINES = 16 };
 /* Kernels store whole registers, beyond the end of what they write. */
 enum { PAD = 16 };
 
-/* Candidates that are expanded at once. A turn begins by waiting for the end of the turn before, and a second
- * candidate adds no wait. It is chosen before the first one's neighbours are known, which costs a few evaluations. */
-enum { WIDE = 2 };
-_Static_assert(WIDE * 2 * SL_MAX_M <= SL_POOL_TURN, "a turn's candidates fit the pool's room");
+_Static_assert(SL_WALK_WIDE * 2 * SL_MAX_M <= SL_POOL_TURN, "a turn's candidates fit the pool's room");
 _Static_assert(SL_NO_LINK == SL_NONE, "what ends a list");
 
 static int has_coarse(const sl_graph *graph) {
@@ -45,7 +42,7 @@ sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef) {
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
-    size_t covers = graph->capacity > graph->n ? graph->capacity : graph->n, row = WIDE * graph->m0 + PAD;
+    size_t covers = graph->capacity > graph->n ? graph->capacity : graph->n, row = SL_WALK_WIDE * graph->m0 + PAD;
     SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef + SL_PARTITION_ROWS, row), fail);
     SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, &graph->kernels->walk, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * row * sizeof(uint32_t), &block), fail);
@@ -67,7 +64,7 @@ void sl_walk_free(sl_walk *walk) {
     if (!graph) return;
     sl_visited_free(&walk->visited, allocator);
     sl_pool_free(&walk->pool, allocator, walk->depth);
-    sl_mem_free(allocator, walk->nodes, 3 * (WIDE * graph->m0 + PAD) * sizeof(uint32_t));
+    sl_mem_free(allocator, walk->nodes, 3 * (SL_WALK_WIDE * graph->m0 + PAD) * sizeof(uint32_t));
     sl_mem_free(allocator, walk->query_buffer, query_bytes(graph));
     sl_mem_free(allocator, walk->floats, 2 * graph->codec.dim * sizeof(float));
     walk->graph = NULL;
@@ -81,6 +78,12 @@ sl_status sl_walk_deepen(sl_walk *walk, size_t depth) {
     sl_pool_free(&walk->pool, &walk->allocator, walk->depth);
     walk->pool = deeper;
     walk->depth = depth;
+    return SL_OK;
+}
+
+sl_status sl_walk_grow(sl_walk *walk) {
+    SL_TRY(sl_pool_grow(&walk->pool, &walk->allocator, walk->depth, 2 * walk->depth));
+    walk->depth *= 2;
     return SL_OK;
 }
 
@@ -158,11 +161,6 @@ void sl_walk_ask_node(sl_walk *walk, uint32_t node) {
         sl_row_as_query(&graph->codec, sl_row(graph, node), walk->query_buffer, &walk->query);
     }
 }
-
-typedef struct sl_ids {
-    uint32_t *ids;
-    size_t count;
-} sl_ids;
 
 static inline void prefetch_links(const sl_layer *layer, uint32_t id) {
     if (layer->level == 0) sl_prefetch(sl_layer_links(layer, id), layer->degree * sizeof(uint32_t));
@@ -328,32 +326,51 @@ static int is_too_far(const sl_walk *walk) {
     return origin - popped > (farthest > 0 ? farthest : 0);
 }
 
+/* One of three steps, each a turn behind the one before, so that a step reads what was asked for a turn ago. The caller
+ * has chosen candidates, and asked for their links. Here the links of those chosen before are read, and the rows they
+ * lead to asked for. The rows asked for before are scored. */
+static inline int take_turn(sl_walk *walk, const sl_layer *layer, sl_walk_turn *turn, const uint32_t *next,
+                            size_t wide) {
+    sl_ids found = {sl_visited_place(&walk->visited), 0};
+    for (size_t i = 0; i < turn->count; i++)
+        found.count += collect(walk, layer, turn->chosen[i], found.ids + found.count);
+    take(walk, layer, turn->waiting, found);
+    if (!wide && !turn->count && !turn->waiting.count) return 0;
+    memcpy(turn->chosen, next, sizeof turn->chosen);
+    turn->count = wide;
+    turn->waiting = found;
+    return 1;
+}
+
 void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
     sl_layer layer = sl_layer_in(walk->graph, walk->upper, level);
     sl_visited_clear(&walk->visited);
     sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->near : 0);
     if (start.first >= layer.count) return;
     seed(walk, &layer, start);
-
-    /* Three steps, each a turn behind the one before, so that a step reads what was asked for a turn ago. Candidates
-     * are chosen, and their links asked for. The links of those chosen before are read, and the rows they lead to
-     * asked for. The rows asked for before are scored. */
-    uint32_t chosen[WIDE], next[WIDE];
-    size_t count = 0;
-    sl_ids waiting = nothing(walk);
-    for (;;) {
-        size_t wide = 0;
-        while (wide < WIDE && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
+    uint32_t next[SL_WALK_WIDE];
+    sl_walk_turn turn = {.waiting = nothing(walk)};
+    size_t wide;
+    do {
+        wide = 0;
+        while (wide < SL_WALK_WIDE && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
             if (walk->stop > 0 && is_too_far(walk)) break;
             prefetch_links(&layer, next[wide++]);
         }
-        sl_ids found = {sl_visited_place(&walk->visited), 0};
-        for (size_t i = 0; i < count; i++)
-            found.count += collect(walk, &layer, chosen[i], found.ids + found.count);
-        take(walk, &layer, waiting, found);
-        if (!wide && !count && !waiting.count) break;
-        memcpy(chosen, next, sizeof chosen);
-        count = wide;
-        waiting = found;
-    }
+    } while (take_turn(walk, &layer, &turn, next, wide));
+}
+
+void sl_walk_begin(sl_walk *walk, sl_range start, size_t ef, sl_walk_turn *turn) {
+    const sl_layer layer = sl_layer_in(walk->graph, walk->upper, 0);
+    *turn = (sl_walk_turn){.waiting = nothing(walk)};
+    sl_visited_clear(&walk->visited);
+    sl_pool_start(&walk->pool, ef, 0);
+    if (start.first < layer.count) seed(walk, &layer, start);
+}
+
+int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, size_t wide) {
+    const sl_layer layer = sl_layer_in(walk->graph, walk->upper, 0);
+    for (size_t i = 0; i < wide; i++)
+        prefetch_links(&layer, next[i]);
+    return take_turn(walk, &layer, turn, next, wide);
 }

@@ -43,6 +43,9 @@ void sl_walk_free(sl_walk *walk);
  * stays, so that they seldom need one. */
 sl_status sl_walk_deepen(sl_walk *walk, size_t depth);
 
+/* Makes room for twice as many candidates. Those there are stay. On failure nothing is changed. */
+sl_status sl_walk_grow(sl_walk *walk);
+
 /* Returns the codec of the index's codes, with its rows where the walk reads them. */
 static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
     const sl_graph *graph = walk->graph;
@@ -76,5 +79,30 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level);
  * layer 0 the walk starts from the entry point too. An ef as large as the index then finds all that can be reached
  * from there. */
 void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef);
+
+/* Candidates that are expanded at once. A turn begins by waiting for the end of the turn before, and a second candidate
+ * adds no wait. It is chosen before the first one's neighbours are known, which costs a few evaluations. */
+enum { SL_WALK_WIDE = 2 };
+
+/* Ids in the walk's memory. */
+typedef struct sl_ids {
+    uint32_t *ids;
+    size_t count;
+} sl_ids;
+
+/* What a walk has under way between two turns. */
+typedef struct sl_walk_turn {
+    uint32_t chosen[SL_WALK_WIDE]; /* candidates whose links the next turn reads */
+    size_t count;
+    sl_ids waiting; /* ids that the next turn scores */
+} sl_walk_turn;
+
+/* A walk of layer 0 whose candidates the caller chooses, turn by turn. sl_walk_begin does what sl_walk_layer does
+ * before its first turn. The caller keeps room in the pool for all that the next two turns may bring. */
+void sl_walk_begin(sl_walk *walk, sl_range start, size_t ef, sl_walk_turn *turn);
+
+/* Takes one turn. `next`: the candidates that the caller has chosen for the turn after, SL_WALK_WIDE at most.
+ * Returns 0 where nothing is under way. */
+int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, size_t wide);
 
 #endif

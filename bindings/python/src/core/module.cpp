@@ -3,6 +3,7 @@
 #include "exact.hpp"
 #include "index.hpp"
 #include "items.hpp"
+#include "iterator.hpp"
 #include "node_filter.hpp"
 #include "ranker.hpp"
 #include "recommender.hpp"
@@ -105,6 +106,7 @@ NB_MODULE(_core, m) {
         .def_prop_ro("size", &Index::size)
         .def_prop_ro("closed", &Index::closed);
     define_filter(m);
+    define_iterator(m);
     define_sources(m);
     define_ranker(m);
     define_items(m);

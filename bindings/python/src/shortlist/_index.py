@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import operator
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, TypedDict, Union
 
@@ -211,6 +212,24 @@ class CheckReport:
     pages_checked: int
     bad_pages: int
     unverified: bool
+
+
+def _as_core(filter: Filter | npt.ArrayLike | None) -> _core.Filter | dict[str, Any] | None:
+    """A filter as the core takes it."""
+    if filter is None or isinstance(filter, Filter):
+        return None if filter is None else filter._core
+    return filter_of("filter", filter)
+
+
+def _pages(core: _core.Iterator, page: int) -> Iterator[tuple[Ids, Scores]]:
+    """The pages that have results."""
+    while True:
+        ids, scores = results(1, page)
+        got = core.next(page, ids, scores)
+        if got:
+            yield ids[0, :got], scores[0, :got]
+        if got < page:
+            return
 
 
 class Index:
@@ -487,11 +506,48 @@ class Index:
             count("probes", probes),
             count("groups", groups),
             count("threads", threads),
-            filter._core if isinstance(filter, Filter) else None if filter is None else filter_of("filter", filter),
+            _as_core(filter),
             ids,
             scores,
         )
         return (ids[0], scores[0]) if one else (ids, scores)
+
+    def iterate(
+        self,
+        q: npt.ArrayLike,
+        page: int = 10,
+        ef: int = 64,
+        rerank: int = 0,
+        filter: Filter | npt.ArrayLike | None = None,
+    ) -> Iterator[tuple[Ids, Scores]]:
+        """The results of one query, page by page, the nearest first: pairs of ids (uint64) and scores (float32).
+
+        q: one query (dim,).
+        page: results a page. The last page may have fewer.
+        ef, rerank, filter: as in ``search``. A page is as good as a search for all results so far.
+
+        Each vector that may be found comes once, and in the end all have come. A page costs what is left of a search
+        for all results so far. Within a page the best comes first. A vector that an earlier page has missed comes in a
+        later one, and may be nearer than that page's last.
+
+        Vectors that are deleted meanwhile do not come. After an add, a save or a tuning by this index, the next page
+        may raise ValueError: iterate anew.
+
+            for ids, scores in ix.iterate(q):
+                chosen += [i for i in ids if is_wanted(i)]
+                if len(chosen) >= 20:
+                    break
+        """
+        array, dtype, one = rows("q", q, self._dim, self._dtype, allow_one=True)
+        if not one:
+            raise ValueError(f"q has shape {np.shape(q)}; it must be one query ({self._dim},)")
+        wanted = count("page", page)
+        if not 0 < wanted <= _core.MAX_EF:
+            raise ValueError(f"page is {wanted}; it must be 1 to {_core.MAX_EF}")
+        core = _core.Iterator(
+            self._core, array, _core.DTYPES[dtype], count("ef", ef), count("rerank", rerank), _as_core(filter)
+        )
+        return _pages(core, wanted)
 
     def tune(
         self,

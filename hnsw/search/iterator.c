@@ -1,0 +1,183 @@
+#include "hnsw/search/searcher_pool.h"
+#include "hnsw/search/searcher_state.h"
+
+#include "base/params.h"
+#include "hnsw/search/filter.h"
+
+#include <math.h>
+
+struct sl_iterator {
+    const sl_index *index;
+    sl_allocator allocator;
+    sl_searcher *searcher;
+    sl_search_params params;
+    void *query;
+    size_t query_bytes;
+    sl_dtype dtype;
+    size_t n; /* the index as it was when the iterator was made */
+    uint64_t numbering;
+    sl_top ranked;        /* results that no page has had yet, best first; k is the room */
+    size_t taken;         /* candidates that were ranked, of which those in `ranked` wait */
+    sl_search_stats told; /* work that the caller knows of */
+};
+
+static sl_status read_params(const sl_graph *graph, sl_dtype dtype, const sl_search_params *given,
+                             sl_search_params *mine) {
+    sl_search_params_init(mine);
+    SL_TRY(sl_params_in(mine, sizeof *mine, given, "sl_search_params_init"));
+    if (mine->recall != 0)
+        return sl_fail(SL_EINVAL, "recall is %g, and an iterator has no k that it was tuned for; give ef",
+                       mine->recall);
+    if (mine->group_size)
+        return sl_fail(SL_EINVAL, "group_size is %zu, and an iterator has no groups; give 0", mine->group_size);
+    return sl_search_check(graph, dtype, 1, mine);
+}
+
+static sl_status begin(sl_iterator *iterator, const void *query) {
+    const sl_index *index = iterator->index;
+    void *block;
+    SL_TRY(sl_mem_alloc(&iterator->allocator, iterator->query_bytes, &block));
+    memcpy(block, query, iterator->query_bytes);
+    iterator->query = block;
+    SL_TRY(sl_searcher_pool_take(index, iterator->params.ef, &iterator->searcher));
+    sl_searcher *searcher = iterator->searcher;
+    sl_searcher_look(searcher);
+    SL_TRY(sl_searcher_prepare(searcher, iterator->query, iterator->dtype, &iterator->params));
+    iterator->n = searcher->graph->n;
+    iterator->numbering = searcher->graph->numbering;
+    if (!iterator->n) return SL_OK;
+    return sl_searcher_stream(searcher, iterator->query, iterator->dtype, &iterator->params);
+}
+
+sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype dtype, const sl_search_params *params,
+                             sl_iterator **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!index || !query) return sl_fail(SL_EINVAL, "index or query is NULL");
+    sl_search_params mine;
+    SL_TRY(read_params(&index->graph, dtype, params, &mine));
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_iterator), &block));
+    sl_iterator *iterator = block;
+    *iterator = (sl_iterator){.index = index,
+                              .allocator = index->graph.allocator,
+                              .params = mine,
+                              .query_bytes = index->graph.codec.dim * sl_dtype_size(dtype),
+                              .dtype = dtype};
+    sl_status status = begin(iterator, query);
+    if (status != SL_OK) {
+        sl_iterator_free(iterator);
+        return status;
+    }
+    *out = iterator;
+    return SL_OK;
+}
+
+void sl_iterator_free(sl_iterator *iterator) {
+    if (!iterator) return;
+    sl_allocator allocator = iterator->allocator;
+    if (iterator->searcher) sl_stream_end_query(&iterator->searcher->stream);
+    sl_searcher_pool_give(iterator->index, iterator->searcher);
+    sl_mem_free(&allocator, iterator->ranked.entries, iterator->ranked.k * sizeof(sl_top_entry));
+    sl_mem_free(&allocator, iterator->query, iterator->query_bytes);
+    sl_mem_free(&allocator, iterator, sizeof *iterator);
+}
+
+/* A handle that follows a file has a view, which stays. */
+static sl_status check_unchanged(const sl_iterator *iterator) {
+    const sl_graph *graph = iterator->searcher->graph;
+    if (graph->n == iterator->n && graph->numbering == iterator->numbering) return SL_OK;
+    return sl_fail(SL_EINVAL, "the index was %s after the iterator was made; make another",
+                   graph->n == iterator->n ? "renumbered" : "added to");
+}
+
+/* Ranks up to `most` candidates of the stream. */
+static sl_status rank_more(sl_iterator *iterator, size_t most) {
+    sl_searcher *searcher = iterator->searcher;
+    sl_top *ranked = &iterator->ranked;
+    if (most > searcher->stream.count) most = searcher->stream.count;
+    void *block = ranked->entries;
+    SL_TRY(sl_mem_grow(&iterator->allocator, &block, &ranked->k, ranked->size + most, sizeof(sl_top_entry)));
+    ranked->entries = block;
+    for (size_t some; most; most -= some) {
+        sl_found found;
+        some = most < searcher->walk.max_ef ? most : searcher->walk.max_ef;
+        iterator->taken += sl_stream_take(&searcher->stream, &searcher->walk, some);
+        sl_searcher_rerank(searcher, iterator->query, some, some, &found);
+        sl_top_merge(ranked, found.nodes, found.count);
+    }
+    return SL_OK;
+}
+
+/* Leaves out results that were deleted since the walk met them. */
+static void leave_deleted(sl_iterator *iterator) {
+    sl_top *ranked = &iterator->ranked;
+    size_t kept = 0;
+    for (size_t i = 0; i < ranked->size; i++)
+        if (!sl_is_dead(iterator->searcher->graph, ranked->entries[i].id)) ranked->entries[kept++] = ranked->entries[i];
+    ranked->size = kept;
+}
+
+/* Looks and ranks as a search for all results so far and k more does. Tells whether that found anything. */
+static sl_status look_further(sl_iterator *iterator, size_t k, int *found) {
+    sl_searcher *searcher = iterator->searcher;
+    const sl_search_params *params = &iterator->params;
+    const size_t before = iterator->taken, total = before - iterator->ranked.size + k;
+    size_t ef = params->ef > total ? params->ef : total;
+    size_t wanted = sl_rerank_count(searcher->graph, total, params);
+    if (wanted > ef) wanted = ef;
+    SL_TRY(sl_stream_gather(&searcher->stream, &searcher->walk, ef > before ? ef - before : 0));
+    SL_TRY(rank_more(iterator, wanted > before ? wanted - before : 0));
+    *found = iterator->taken > before;
+    return SL_OK;
+}
+
+/* Ranks what a page needs. Nothing is given away where that fails. */
+static sl_status prepare_page(sl_iterator *iterator, size_t k) {
+    const sl_searcher *searcher = iterator->searcher;
+    int found = 1;
+    if (iterator->params.filter) SL_TRY(sl_filter_check(iterator->params.filter, searcher->of, searcher->graph));
+    leave_deleted(iterator);
+    do {
+        SL_TRY(look_further(iterator, k, &found));
+        leave_deleted(iterator);
+    } while (found && iterator->ranked.size < k);
+    return SL_OK;
+}
+
+/* Moves up to k results into a page, and fills it up. Returns how many results it has. */
+static size_t fill_page(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores) {
+    const sl_graph *graph = iterator->searcher->graph;
+    sl_top *ranked = &iterator->ranked;
+    size_t got = k < ranked->size ? k : ranked->size;
+    for (size_t i = 0; i < k; i++) {
+        ids[i] = i < got ? sl_id_of(graph, (uint32_t)ranked->entries[i].id) : SL_NO_ID;
+        if (scores) scores[i] = i < got ? sl_score_of(graph, ranked->entries[i].score) : NAN;
+    }
+    ranked->size -= got;
+    if (ranked->size) memmove(ranked->entries, ranked->entries + got, ranked->size * sizeof *ranked->entries);
+    return got;
+}
+
+/* Tells of the work since it was told last. */
+static void tell_work(sl_iterator *iterator, size_t got, sl_search_stats *stats) {
+    sl_search_stats sum = {0};
+    sl_searcher_count(iterator->searcher, &sum);
+    *stats = sum;
+    stats->results = got;
+    stats->evaluations -= iterator->told.evaluations;
+    stats->expansions -= iterator->told.expansions;
+    iterator->told = sum;
+}
+
+sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores, size_t *got,
+                           sl_search_stats *stats) {
+    if (!iterator || !ids) return sl_fail(SL_EINVAL, "iterator or ids is NULL");
+    if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
+    SL_TRY(check_unchanged(iterator));
+    if (iterator->n) SL_TRY(prepare_page(iterator, k));
+    size_t page = fill_page(iterator, k, ids, scores);
+    if (got) *got = page;
+    if (stats) tell_work(iterator, page, stats);
+    return SL_OK;
+}
