@@ -366,8 +366,8 @@ SL_API size_t sl_filter_count(const sl_filter *filter);
  *   EXACT       compares with all allowed vectors
  *   PARTITIONS  compares with the allowed vectors of the nearest partitions, until few of the k best are likely missed
  *   WALK        walks the graph, and leaves out what is not allowed
- * PARTITIONS serves COSINE and L2, and indexes with partitions that hold three quarters of the vectors. Elsewhere EXACT
- * takes its place. */
+ * PARTITIONS serves indexes with partitions that hold three quarters of the vectors. Elsewhere EXACT takes its place.
+ */
 typedef enum sl_filter_strategy {
     SL_FILTER_AUTO = 0,
     SL_FILTER_EXACT = 1,

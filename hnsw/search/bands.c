@@ -45,9 +45,8 @@ static float middle_score(const sl_kernels *kernels, const sl_partitions *partit
     return least;
 }
 
-/* How many bands of a partition score at least `least`, but for rounding: those before the first band that is too
- * short. The partition itself scores `score`; both scores are above 0. */
-static size_t bands_above(const uint8_t *bands, float score, float least) {
+/* Those before the first band that is too short. */
+size_t sl_bands_above(const uint8_t *bands, float score, float least) {
     float shortest = 255 * (least / score) - 0.5f;
     int whole = shortest > 0 ? (int)shortest : 0;
     unsigned above = 0; /* gcc 12 miscounts in bytes */
@@ -70,7 +69,7 @@ static void choose_bands(const sl_kernels *kernels, const sl_partitions *partiti
         float score = nearest->scores[i];
         if (!whole && !(score >= least)) continue;
         size_t bands = SL_PARTITION_BANDS;
-        if (!whole) bands = bands_above(partitions->bands + (size_t)p * SL_PARTITION_BANDS, score, least);
+        if (!whole) bands = sl_bands_above(partitions->bands + (size_t)p * SL_PARTITION_BANDS, score, least);
         nearest->ids[kept] = (uint32_t)((p + 1) * SL_PARTITION_BANDS - bands);
         nearest->scores[kept++] = score;
     }

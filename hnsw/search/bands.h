@@ -16,6 +16,10 @@ size_t sl_bands_partitions(const sl_partitions *partitions, size_t probes);
 /* Words of scratch that sl_bands_choose takes. */
 size_t sl_bands_scratch(const sl_partitions *partitions);
 
+/* Counts the first bands of a partition that may score `least` or more, but for rounding; at least one. `bands`: the
+ * partition's lengths. `score`: the partition's own. Both scores are above 0. */
+size_t sl_bands_above(const uint8_t *bands, float score, float least);
+
 /* Replaces the partitions in `nearest`, none of whose scores is NaN, by band prefixes: see sl_partition_prefix. A band
  * prefix of the nearest partition comes first: what it holds sets a threshold that little else passes. The others are
  * in no order. Without bands `probes` partitions are left, or up to a quarter more. With bands a query comes to the

@@ -22,11 +22,12 @@ static size_t rest_of(const sl_graph *graph) {
     return rest.end - rest.first;
 }
 
-/* Tells whether partitions can be looked at until few of the best are missed. Under IP a node's score depends on its
- * length more than on its centroid's score. */
+/* Tells whether partitions can be looked at until few of the best are missed. Under IP that takes their bands: a node's
+ * score depends on its length more than on its centroid's score. */
 static int has_partitions(const sl_filtered *of) {
     const sl_graph *graph = of->walk->graph;
-    return graph->codec.metric != SL_METRIC_IP && graph->partitions.count &&
+    const sl_partitions *partitions = &graph->partitions;
+    return (graph->codec.metric != SL_METRIC_IP || partitions->band_bits) && partitions->count &&
            graph->partitions.count == of->params->filter->set.partitions && rest_of(graph) <= graph->n / 4;
 }
 

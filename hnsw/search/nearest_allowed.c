@@ -1,5 +1,6 @@
 #include "hnsw/search/nearest_allowed.h"
 
+#include "hnsw/search/bands.h"
 #include "hnsw/search/score_block.h"
 #include "hnsw/search/topk.h"
 
@@ -17,6 +18,14 @@ enum { SOME = 64, BELIEVED = 32 };
 enum { AHEAD = 16 };
 /* Places for a block that is filled by words of the bitmap. */
 enum { ROOM = SL_SCORE_BLOCK + 64 };
+
+/* Under IP, the part of the k-th best score that a search looks down to. With PART_MISSED of the k best to be missed it
+ * is PART, and PART_A_FOLD more for e times as many. */
+#define PART        0.75
+#define PART_MISSED 0.01
+#define PART_A_FOLD 0.062
+#define STEP        0.8f
+#define LAST        1e-3f
 
 /* How far scores of nodes lie from those of their centroids, in units of the query's distance from the centroid under
  * L2. Cosine has no unit. */
@@ -271,6 +280,48 @@ static void look_at_partitions(seek *s) {
     }
 }
 
+/* Looks at the bands that may score `least` or more, or at all where that is 0. s->classes counts the bands of each
+ * partition that were looked at before. */
+static void look_down_to(seek *s, float least) {
+    const sl_partitions *partitions = s->partitions;
+    for (size_t i = 0; i < s->count; i++) {
+        uint32_t p = s->order[i];
+        size_t bands = SL_PARTITION_BANDS, done = s->classes[p];
+        if (!(s->scores[p] >= least) && least > 0) continue;
+        if (least > 0) bands = sl_bands_above(partitions->bands + (size_t)p * SL_PARTITION_BANDS, s->scores[p], least);
+        if (bands <= done) continue;
+        sl_range nodes = sl_partition_nodes(partitions, p, s->walk->graph->n);
+        size_t count = nodes.end - nodes.first;
+        nodes.end = nodes.first + sl_partition_banded(count, bands);
+        nodes.first += sl_partition_banded(count, done);
+        look_at(s, nodes, 0, 0);
+        s->classes[p] = (uint8_t)bands;
+    }
+    if (s->waiting) score_waiting(s, 0);
+}
+
+/* The part of the k-th best score that the rest must be able to reach, to be looked at. The score of a centroid is what
+ * the best vectors there are likely to have; some have more. */
+static float part_of_best(const seek *s) {
+    double part = PART + PART_A_FOLD * log(s->wanted->missed / (double)s->wanted->k / PART_MISSED);
+    return part > 0 ? (float)part : 0;
+}
+
+/* Looks at what may score high first: under IP a partition's nodes lie by falling length, in bands. The score that is
+ * looked down to falls by STEP a turn, until it is a part of the k-th best. At LAST of the best it falls to nothing. */
+static void look_at_bands(seek *s) {
+    const float part = part_of_best(s), last = -s->near * LAST;
+    float least = -s->near;
+    memset(s->classes, 0, s->partitions->count);
+    for (;;) {
+        int all = least <= last;
+        look_down_to(s, all ? 0 : least);
+        float enough = s->best.size == s->wanted->k ? (float)s->best.entries[0].score * part : 0;
+        if (all || least <= enough) return;
+        least = least * STEP > enough ? least * STEP : enough;
+    }
+}
+
 /* Divides the scratch, and encodes the query over centroids. */
 static void begin(seek *s, const void *query, sl_dtype dtype, uint8_t *scratch, sl_query_code *code) {
     const sl_graph *graph = s->walk->graph;
@@ -305,6 +356,9 @@ void sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const voi
     sl_pool_start(&walk->pool, wanted->keep, 0);
     look_at(&s, sl_partition_rest(s.partitions, graph->n), 0, 0);
     if (s.waiting) score_waiting(&s, 0);
-    look_at_partitions(&s);
+    if (graph->codec.metric == SL_METRIC_IP)
+        look_at_bands(&s);
+    else
+        look_at_partitions(&s);
     sl_pool_finish(&walk->pool, wanted->keep);
 }
