@@ -19,7 +19,7 @@ typedef struct search_options {
     filter_choice filter;
     fraction_list recall;
     double stop; /* below 0: not given */
-    size_t k, ef, rerank, probes, groups, threads;
+    size_t k, ef, rerank, probes, groups, group_size, threads;
     int place, progress, json;
     numa_choice numa;
     int prefault, tier;
@@ -124,6 +124,7 @@ static int print_result(const search_state *state, const sl_search_params *param
         json_real(&json, "stop", params->stop);
         json_count(&json, "probes", params->probes);
         json_count(&json, "groups", params->groups);
+        if (params->group_size) json_count(&json, "group_size", params->group_size);
         if (state->options->recall.count) json_real(&json, "target", state->options->recall.values[0]);
         json_count(&json, "threads", thread_count(state->options->threads));
         json_count(&json, "results", state->counts.results);
@@ -150,7 +151,7 @@ static int take_settings(const search_state *state, sl_search_params *params) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
         sl_status status = sl_index_find_tuned(state->index, options->k, options->recall.values[0], &tuned);
         if (status != SL_OK) return report_status(state->index_path, status);
-        if (state->filter) { /* not all settings serve a filter, so the library chooses among them */
+        if (state->filter || options->group_size) { /* not all settings serve: the library chooses among them */
             params->recall = options->recall.values[0];
             params->ef = tuned.ef_alone;
             return EXIT_DONE;
@@ -181,6 +182,8 @@ static int search(search_state *state) {
     sl_search_params_init(&params);
     int status = options->output ? results_check(options->output, options->scores, inputs) : EXIT_DONE;
     if (status == EXIT_DONE) status = open_index(state->index_path, how, &state->index, &state->stats);
+    if (status == EXIT_DONE && options->group_size && !state->stats.keys)
+        status = report_failure("%s: has no keys to group by; build it again with --keys", state->index_path);
     if (status == EXIT_DONE && filter_is_asked(&options->filter))
         status = filter_make(&options->filter, state->index_path, state->index, &state->filter);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
@@ -196,6 +199,7 @@ static int search(search_state *state) {
     if (status != EXIT_DONE) return status;
     params.threads = options->threads;
     params.filter = state->filter;
+    params.group_size = options->group_size;
     status = search_blocks(state, &params);
     if (status != EXIT_DONE || !options->output) return status;
     status = results_commit(state->results);
@@ -213,6 +217,7 @@ static int run_search(const command *self, int argc, char **argv) {
     if (options.recall.count && options.stop >= 0) return report_usage("--stop and --recall exclude one another");
     if (options.recall.count && options.probes) return report_usage("--probes and --recall exclude one another");
     if (options.groups && !options.probes) return report_usage("--groups goes with --probes");
+    if (options.group_size && options.probes) return report_usage("--probes and --group-size exclude one another");
     if (options.scores && !options.output) return report_usage("--scores goes with --output");
     if (filter_is_asked(&options.filter) && options.probes)
         return report_usage("--probes and %s exclude one another", options.filter.path ? "--filter" : "masks or keys");
@@ -262,6 +267,9 @@ static const option search_table[] = {
     {0, "groups", OPTION_COUNT, "N", 0, offsetof(search_options, groups),
      "Choose the --probes partitions from the N groups nearest to the query, of some 16 partitions each, instead of "
      "from all (0, default). Groups are faster from a million vectors on."},
+    {0, "group-size", OPTION_COUNT, "N", 0, offsetof(search_options, group_size),
+     "Find at most N neighbours of one key, in an INDEX with keys; 1 finds the best of each of -k keys. 0 (default) "
+     "finds any."},
     OPTION_THREADS(search_options, "Threads to search with; 0 (default) takes all."),
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(search_options, place),
      "Copy the index into memory (dram), map its file (map, default) or map it from persistent memory (pmem). A copy "
@@ -279,7 +287,8 @@ const command command_search = {
     .synopsis =
         "shortlist search INDEX QUERIES -k N [-o OUT.ibin [--scores FILE.fbin]] [--filter FILE] "
         "[--any-tags MASK] [--all-tags MASK] [--none-tags MASK] [--key-min KEY] [--key-max KEY] [--ef N | --recall R] "
-        "[--rerank N] [--stop X] [--probes N [--groups N]] [--threads N] [--place dram|map|pmem] [--numa "
+        "[--rerank N] [--stop X] [--probes N [--groups N]] [--group-size N] [--threads N] [--place dram|map|pmem] "
+        "[--numa "
         "interleave|bind:N|local] "
         "[--prefault] [--tier auto|none|dram] [--progress] [--json]",
     .description =

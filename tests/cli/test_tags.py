@@ -81,12 +81,27 @@ class Tags(CommandTest):
                                       "out.ibin"))
         self.assertEqual((told["allowed"], told["results"]), (0, 0))
 
+    def test_a_few_of_each_key(self):
+        self.column("sevenths.npy", [i % 7 for i in range(N)])
+        self.build("--keys", "sevenths.npy")
+        for size in (1, 3):
+            for line in self.run_ok("search", "x.sl", "queries.fbin", "-k", N, "--group-size", size,
+                                    "--json").splitlines():
+                self.assertEqual(sorted(i % 7 for i in json.loads(line)["ids"]), sorted(size * list(range(7))))
+        self.column("some.npy", [14, 28])
+        self.assertEqual(self.found("--group-size", 2, "--filter", "some.npy"), [14, 28])
+        told = json.loads(self.run_ok("search", "x.sl", "queries.fbin", "-k", 9, "--group-size", 1, "--json", "-o",
+                                      "out.ibin"))
+        self.assertEqual((told["group_size"], told["results"]), (1, 7 * len(ASKED)))
+
     def test_bad_input(self):
         ask = ("search", "x.sl", "queries.fbin", "-k", 5)
         self.build()
         self.assertFalse(self.run_json("info", "x.sl")["tags"])
         self.run_bad(1, *ask, "--any-tags", 1, says=["x.sl: has no tags", "--tags"])
         self.run_bad(1, *ask, "--key-min", 1, says=["x.sl: has no keys", "--keys"])
+        self.run_bad(1, *ask, "--group-size", 1, says=["x.sl: has no keys", "--keys"])
+        self.run_bad(2, *ask, "--group-size", 1, "--probes", 2, says=["--probes and --group-size"])
         self.run_bad(1, "add", "x.sl", "more.fbin", "--tags", "tags.npy", says=["x.sl: has no tags"])
         for mask in ("-1", "0x", "1e3", "ten", 2**64, "0x1" + 16 * "0", "1 "):
             self.run_bad(2, *ask, "--all-tags", mask, says=["--all-tags is", "2^64 - 1"])

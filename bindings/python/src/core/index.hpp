@@ -29,7 +29,7 @@ class Index {
     // recall above 0: searches by the settings tuned for it, and ignores ef, rerank, stop, probes and groups.
     void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
                 size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
-                nb::handle scores_out);
+                nb::handle scores_out, size_t group_size);
     // Searches without a filter: arrays of ids and scores. q must be a NumPy array that the library can read, and the
     // rest numbers in their ranges. Otherwise returns None, and Python converts or refuses the arguments.
     nb::object search_as_is(nb::handle q, nb::handle k, nb::handle ef, nb::handle threads, nb::handle rerank,

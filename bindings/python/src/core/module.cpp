@@ -83,7 +83,8 @@ NB_MODULE(_core, m) {
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
              nb::arg("rerank"), nb::arg("recall"), nb::arg("stop"), nb::arg("probes"), nb::arg("groups"),
-             nb::arg("threads"), nb::arg("filter").none(), nb::arg("ids_out"), nb::arg("scores_out"))
+             nb::arg("threads"), nb::arg("filter").none(), nb::arg("ids_out"), nb::arg("scores_out"),
+             nb::arg("group_size") = 0)
         .def("search_as_is", &Index::search_as_is, nb::arg("q").none(), nb::arg("k").none(), nb::arg("ef").none(),
              nb::arg("threads").none(), nb::arg("rerank").none(), nb::arg("recall").none(), nb::arg("stop").none(),
              nb::arg("probes").none(), nb::arg("groups").none())

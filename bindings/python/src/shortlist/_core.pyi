@@ -95,6 +95,7 @@ class Index:
         filter: dict[str, Any] | Filter | None,
         ids_out: object,
         scores_out: object,
+        group_size: int = 0,
     ) -> None: ...
     def search_as_is(
         self,

@@ -461,6 +461,7 @@ class Index:
         stop: float = 0.0,
         probes: int = 0,
         groups: int = 0,
+        group_size: int = 0,
     ) -> tuple[Ids, Scores]:
         """The k nearest of each query, best first: ids (uint64) and scores (float32).
 
@@ -483,10 +484,13 @@ class Index:
             Not with a filter.
         groups: above 0, the partitions are chosen from this many groups, the nearest ones, of some 16 partitions each.
             0: partitions are chosen from all. Groups are faster from a million vectors on.
+        group_size: above 0, at most this many results have one key, in an index with keys. 1 gives the best vector of
+            each of k keys. The search goes on until k results are found or all were compared. stop, probes and groups
+            do not count. ValueError where the index has no keys.
 
         A row with fewer than k results is filled with the id NO_ID and the score NaN.
         """
-        if filter is None:
+        if filter is None and not group_size:
             found = self._core.search_as_is(q, k, ef, threads, rerank, recall, stop, probes, groups)
             if found is not None:
                 return found
@@ -509,6 +513,7 @@ class Index:
             _as_core(filter),
             ids,
             scores,
+            count("group_size", group_size),
         )
         return (ids[0], scores[0]) if one else (ids, scores)
 
