@@ -42,6 +42,11 @@ static inline uint32_t *sl_visited_place(sl_visited *visited) {
     return visited->list + visited->count;
 }
 
+/* Tells whether an id is marked. */
+static inline int sl_visited_has(const sl_visited *visited, uint32_t id) {
+    return visited->words[id & visited->mask] >> (id >> visited->shift & 31) & 1;
+}
+
 /* Marks an id. Returns whether it was marked before. */
 static inline int sl_visited_mark(sl_visited *visited, uint32_t id) {
     uint32_t *word = &visited->words[id & visited->mask], before = *word;

@@ -413,6 +413,10 @@ typedef struct sl_search_params {
      * vector. The search goes on until k results are found, or all that is allowed was compared. A walk finds them:
      * stop, probes and groups do not count, and of strategies EXACT and WALK do. 0 (default): keys do not count. */
     size_t group_size;
+    /* With has_threshold nonzero: results of a worse score are left out, and the row is filled up. A score equal to the
+     * threshold stays. Errors: SL_EINVAL (NaN). */
+    int has_threshold;
+    double threshold;
 } sl_search_params;
 
 SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_size);
@@ -475,6 +479,51 @@ SL_API SL_MUST_USE sl_status sl_iterator_create(const sl_index *index, const voi
 SL_API SL_MUST_USE sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores,
                                               size_t *got, sl_search_stats *stats);
 SL_API void sl_iterator_free(sl_iterator *iterator);
+
+/* Finds the k nearest of n stored vectors, named by their ids, each without the vector itself. The query is the vector
+ * as sl_index_get gives it. k is below SL_MAX_EF. The rest is as of sl_index_search: a filter may refuse the vector
+ * itself or not. Errors: SL_ENOTFOUND (names the id), those of sl_index_search. */
+SL_API SL_MUST_USE sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, size_t k,
+                                                 const sl_search_params *params, uint64_t *out_ids, float *scores,
+                                                 sl_search_stats *stats);
+
+/* ---- Range search */
+
+typedef struct sl_range_params {
+    size_t struct_size;
+    int exact; /* nonzero: compares with all vectors that may be returned. 0 (default): walks, and may miss some */
+    size_t ef; /* of the walk to the query's neighbourhood, without `exact`; 1 to SL_MAX_EF, default 64 */
+    const sl_filter *filter; /* vectors that may be returned; NULL: all */
+    size_t threads;          /* over queries, as progress; default 1 */
+    sl_progress_fn progress;
+    void *progress_ctx;
+    /* The walk goes on from vectors up to 1 + slack times as far as the radius, and more find more of what is within
+     * it. IP: from a score that is less by up to slack times the radius's magnitude. 0 or more, default 0.01. */
+    double slack;
+} sl_range_params;
+
+SL_API void sl_range_params_init_sized(sl_range_params *params, size_t struct_size);
+#define sl_range_params_init(params) sl_range_params_init_sized((params), sizeof *(params))
+
+/* Receives a vector within the radius of query `query`. Nonzero ends that query. Calls for one query come one after
+ * another on one thread, in no order of scores. With several threads, calls for different queries come at once. The
+ * function must not change the index. */
+typedef int (*sl_range_fn)(void *ctx, size_t query, uint64_t id, float score);
+
+/* Finds all vectors within a score of each of nq queries: score >= radius under IP and COSINE, score <= radius under
+ * L2. Scores are those that a search gives. There may be any number of results. They are handed to fn while the search
+ * goes on. An infinite radius is that of all vectors, or of none.
+ *
+ * Without `exact`, a walk finds the query's neighbourhood and goes on from all that it meets within the radius, and a
+ * little beyond. It compares with all vectors that are left once that costs less. Vectors that none of these link to
+ * are missed (docs/internals/questions.md).
+ * stats may be NULL: `results` counts calls of fn, `exact` the queries that were compared with all vectors, `walks` the
+ * others.
+ * Errors: SL_EINVAL (also a radius of NaN, and a filter as of a search), SL_ETYPE, SL_EVALUE, SL_ECANCELED. They name
+ * the query; fn may have received results. A query that fn ended is no error. */
+SL_API SL_MUST_USE sl_status sl_index_range(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
+                                            size_t stride, double radius, const sl_range_params *params, sl_range_fn fn,
+                                            void *ctx, sl_search_stats *stats);
 
 /* Gives the vectors of n ids as dense rows of SL_F32, or of an integer index's own type. Rows are exact for integers,
  * codes F32 and refine F32, else the best reconstruction held. Errors: SL_ENOTFOUND (names the id), SL_ETYPE. */

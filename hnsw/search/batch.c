@@ -16,10 +16,11 @@ void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *search
     sl_searcher_write(searcher, k, batch->nodes, batch->ids + i * k, batch->scores ? batch->scores + i * k : NULL);
 }
 
-static sl_status batch_row(sl_query_batch *batch, size_t i, size_t thread) {
-    sl_searcher *searcher = batch->searchers[thread];
+static sl_status batch_row(sl_query_batch *batch, size_t i, sl_searcher *searcher, sl_search_stats *sum) {
+    if (batch->answer) return batch->answer(batch, i, searcher, sum);
     SL_TRY(sl_searcher_run(searcher, sl_query_batch_query(batch, i), batch->dtype, batch->k, batch->params));
     sl_query_batch_write(batch, searcher, i);
+    sl_searcher_add_stats(searcher, sum);
     return SL_OK;
 }
 
@@ -27,11 +28,8 @@ static sl_status batch_row(sl_query_batch *batch, size_t i, size_t thread) {
  * grown. `bad` keeps the first query that failed. */
 static void batch_step(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum, sl_failure *bad) {
     if (sl_progress_cancelled(&batch->progress)) return;
-    sl_status status = batch_row(batch, i, thread);
-    if (status == SL_OK)
-        sl_searcher_add_stats(batch->searchers[thread], sum);
-    else
-        sl_failure_keep(bad, i, status);
+    sl_status status = batch_row(batch, i, batch->searchers[thread], sum);
+    if (status != SL_OK) sl_failure_keep(bad, i, status);
     sl_progress_step(&batch->progress, 1);
 }
 
@@ -56,7 +54,7 @@ static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
     const sl_codec *codec = &batch->graph->codec;
     for (size_t i = 0; i < batch->nq; i++) {
         sl_status status = sl_vector_check(codec->metric, batch->dtype, sl_query_batch_query(batch, i), codec->dim);
-        if (status != SL_OK) return sl_fail_in(status, "query %zu", i);
+        if (status != SL_OK) return sl_fail_in(status, "query %zu", batch->first + i);
     }
     sl_search_stats sum = {0};
     SL_TRY(sl_scan_run(batch, &sum));
@@ -65,7 +63,7 @@ static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
     return SL_OK;
 }
 
-static sl_status batch_run(sl_query_batch *batch, sl_search_stats *stats) {
+static sl_status batch_walk(sl_query_batch *batch, sl_search_stats *stats) {
     sl_failure bad;
     sl_search_stats sum = {0};
     sl_failure_init(&bad);
@@ -75,10 +73,33 @@ static sl_status batch_run(sl_query_batch *batch, sl_search_stats *stats) {
     else
         for (size_t i = 0; i < batch->nq; i++)
             batch_step(batch, i, 0, &sum, &bad);
-    if (bad.status != SL_OK) return sl_fail_in(sl_failure_pass(&bad), "query %zu", bad.at);
+    if (bad.status != SL_OK) return sl_fail_in(sl_failure_pass(&bad), "query %zu", batch->first + bad.at);
     SL_TRY(sl_progress_end(&batch->progress));
     if (stats) *stats = sum;
     return SL_OK;
+}
+
+sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_search_stats *stats) {
+    const sl_graph *graph = batch->graph;
+    const sl_search_params *params = batch->params;
+    sl_searcher *alone = NULL;
+    void *several = NULL;
+    sl_replicas_make(index);
+    if (batch->threads > 1)
+        SL_TRY(sl_mem_alloc(&graph->allocator, batch->threads * sizeof *batch->searchers, &several));
+    batch->searchers = several ? several : &alone;
+    sl_status status = SL_OK;
+    int scans = !batch->answer && batch->nq / batch->threads >= SL_SCAN_FEW && sl_scan_serves(graph, params);
+    size_t room = batch->answer ? batch->room : sl_accept_room(params, batch->k);
+    if (scans) room = sl_rerank_count(graph, batch->k, params);
+    if (room > SL_MAX_EF) room = SL_MAX_EF;
+    for (size_t t = 0; t < batch->threads && status == SL_OK; t++)
+        status = sl_searcher_pool_take(index, room, &batch->searchers[t]);
+    if (status == SL_OK) status = scans ? batch_scan(batch, stats) : batch_walk(batch, stats);
+    for (size_t t = 0; t < batch->threads; t++)
+        sl_searcher_pool_give(index, batch->searchers[t]);
+    sl_mem_free(&graph->allocator, several, batch->threads * sizeof *batch->searchers);
+    return status;
 }
 
 sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t stride,
@@ -96,7 +117,7 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     SL_TRY(sl_check_stride(queries, dtype, graph->codec.dim, stride));
     sl_query_batch batch = {.graph = graph,
                             .numa = index->numa,
-                            .threads = sl_search_threads(nq, &mine),
+                            .threads = sl_search_threads(nq, mine.threads),
                             .queries = queries,
                             .dtype = dtype,
                             .nq = nq,
@@ -106,20 +127,5 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
                             .ids = ids,
                             .scores = scores};
     sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, nq);
-    sl_replicas_make(index);
-    sl_searcher *alone = NULL;
-    void *several = NULL;
-    if (batch.threads > 1) SL_TRY(sl_mem_alloc(&graph->allocator, batch.threads * sizeof *batch.searchers, &several));
-    batch.searchers = several ? several : &alone;
-    sl_status status = SL_OK;
-    int scans = nq / batch.threads >= SL_SCAN_FEW && sl_scan_serves(graph, &mine);
-    size_t room = scans ? sl_rerank_count(graph, k, &mine) : sl_accept_room(&mine, k);
-    if (room > SL_MAX_EF) room = SL_MAX_EF;
-    for (size_t t = 0; t < batch.threads && status == SL_OK; t++)
-        status = sl_searcher_pool_take(index, room, &batch.searchers[t]);
-    if (status == SL_OK) status = scans ? batch_scan(&batch, stats) : batch_run(&batch, stats);
-    for (size_t t = 0; t < batch.threads; t++)
-        sl_searcher_pool_give(index, batch.searchers[t]);
-    sl_mem_free(&graph->allocator, several, batch.threads * sizeof *batch.searchers);
-    return status;
+    return sl_query_batch_run(index, &batch, stats);
 }

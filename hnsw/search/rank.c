@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-enum { BLOCK = 256 };
-
 /* Codes of 8 bits, or 4, put few true neighbours further behind than this; a projection in 4 bits puts more there. */
 size_t sl_rerank_count(const sl_graph *graph, size_t k, const sl_search_params *params) {
     size_t own = sl_has(graph, SL_ARRAY_COARSE) ? 3 * k + 10 : k + k / 2 + 10;
@@ -53,40 +51,64 @@ static double result_score(const sl_searcher *searcher, float score) {
     return below > 0 ? 0 : below;
 }
 
-/* Ranks by all bits: the walk saw 4 bits of I4 codes. The rest beside them, or the rows that coarse rows stand for,
+/* Scores by all bits: the walk saw 4 bits of I4 codes. The rest beside them, or the rows that coarse rows stand for,
  * order the best of what it found. */
-static void rank_by_all_bits(sl_searcher *searcher, size_t count) {
-    const sl_graph *graph = searcher->graph;
-    const sl_codec *codec = sl_walk_codec(&searcher->walk);
-    const sl_pool *pool = &searcher->walk.pool;
-    uint32_t nodes[BLOCK];
-    float scores[BLOCK];
-    const sl_code_rows *finer = codec->rest.pitch ? &codec->rest : &codec->rows;
+static void score_by_all_bits(const sl_searcher *searcher, const uint32_t *nodes, size_t count, double *out) {
+    float scores[SL_RESULT_BLOCK];
+    sl_score4(searcher->graph->kernels, sl_walk_codec(&searcher->walk), &searcher->walk.query4, nodes, count, scores);
     for (size_t i = 0; i < count; i++)
-        sl_prefetch(finer->base + (size_t)sl_pool_id(pool->keys[i]) * finer->pitch, finer->size);
-    for (size_t done = 0, some; done < count; done += some) {
-        some = count - done < BLOCK ? count - done : BLOCK;
-        for (size_t i = 0; i < some; i++) {
-            nodes[i] = sl_pool_id(pool->keys[done + i]);
-            sl_id_prefetch(graph, nodes[i]);
-        }
-        sl_score4(graph->kernels, codec, &searcher->walk.query4, nodes, some, scores);
-        for (size_t i = 0; i < some; i++)
-            sl_top_push(&searcher->top, result_score(searcher, scores[i]), nodes[i]);
-    }
+        out[i] = result_score(searcher, scores[i]);
 }
 
-/* Ranks by finer data, or in exact integers. */
-static void rank_one_by_one(sl_searcher *searcher, const void *query, size_t count) {
+/* Tells whether nodes are scored one by one, by finer data or in exact integers. */
+static int is_scored_singly(const sl_graph *graph) {
+    return sl_has(graph, SL_ARRAY_REFINE) || graph->codec.codes == SL_CODES_F32 || graph->codec.dtype != SL_F32;
+}
+
+static int is_scored_anew(const sl_graph *graph) {
+    return is_scored_singly(graph) || graph->codes == SL_CODES_I4;
+}
+
+void sl_result_ask(const sl_searcher *searcher, uint32_t node) {
     const sl_graph *graph = searcher->graph;
+    const sl_codec *codec = sl_walk_codec(&searcher->walk);
+    const sl_code_rows *finer = codec->rest.pitch ? &codec->rest : &codec->rows;
+    if (!is_scored_anew(graph)) return;
+    if (sl_has(graph, SL_ARRAY_REFINE))
+        sl_refine_prefetch(graph, node);
+    else if (!is_scored_singly(graph))
+        sl_prefetch(finer->base + (size_t)node * finer->pitch, finer->size);
+    else if (sl_has(graph, SL_ARRAY_COARSE))
+        sl_prefetch(sl_row(graph, node), graph->codec.rows.size);
+}
+
+void sl_result_scores(const sl_searcher *searcher, const void *query, const uint32_t *nodes, const float *walked,
+                      size_t count, double *out) {
+    const sl_graph *graph = searcher->graph;
+    if (is_scored_anew(graph) && !is_scored_singly(graph)) {
+        score_by_all_bits(searcher, nodes, count, out);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i] = is_scored_anew(graph) ? rescored(searcher, nodes[i], query) : result_score(searcher, walked[i]);
+}
+
+/* Ranks the first `count` of the pool by their results' scores. */
+static void rank_anew(sl_searcher *searcher, const void *query, size_t count) {
     const sl_pool *pool = &searcher->walk.pool;
-    for (size_t i = 0; i < count && sl_has(graph, SL_ARRAY_REFINE); i++)
-        sl_refine_prefetch(graph, sl_pool_id(pool->keys[i]));
-    for (size_t i = 0; i < count && sl_has(graph, SL_ARRAY_COARSE) && !sl_has(graph, SL_ARRAY_REFINE); i++)
-        sl_prefetch(sl_row(graph, sl_pool_id(pool->keys[i])), graph->codec.rows.size);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t node = sl_pool_id(pool->keys[i]);
-        sl_top_push(&searcher->top, rescored(searcher, node, query), node);
+    uint32_t nodes[SL_RESULT_BLOCK];
+    double scores[SL_RESULT_BLOCK];
+    for (size_t i = 0; i < count; i++)
+        sl_result_ask(searcher, sl_pool_id(pool->keys[i]));
+    for (size_t done = 0, some; done < count; done += some) {
+        some = count - done < SL_RESULT_BLOCK ? count - done : SL_RESULT_BLOCK;
+        for (size_t i = 0; i < some; i++) {
+            nodes[i] = sl_pool_id(pool->keys[done + i]);
+            sl_id_prefetch(searcher->graph, nodes[i]);
+        }
+        sl_result_scores(searcher, query, nodes, NULL, some, scores);
+        for (size_t i = 0; i < some; i++)
+            sl_top_push(&searcher->top, scores[i], nodes[i]);
     }
 }
 
@@ -100,22 +122,28 @@ static void rank_as_walked(sl_searcher *searcher, size_t k) {
     }
 }
 
+/* Leaves out results that are worse than the threshold. */
+static void cut_off(sl_searcher *searcher, double threshold) {
+    sl_top *top = &searcher->top;
+    while (top->size && !sl_score_is_within(searcher->graph,
+                                            sl_score_of(searcher->graph, top->entries[top->size - 1].score), threshold))
+        top->size--;
+}
+
 /* The order in the pool matters only where not all of it is scored anew. */
 void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
     sl_pool *pool = &searcher->walk.pool;
-    int singly = sl_has(graph, SL_ARRAY_REFINE) || graph->codec.codes == SL_CODES_F32 || graph->codec.dtype != SL_F32;
-    int anew = singly || graph->codes == SL_CODES_I4;
+    int anew = is_scored_anew(graph);
     size_t count = sl_rerank_count(graph, k, params);
     if (!anew || count < pool->size) sl_pool_sort(pool);
     if (count > pool->size) count = pool->size;
     searcher->top.size = 0;
     searcher->top.k = k;
-    if (singly)
-        rank_one_by_one(searcher, query, count);
-    else if (anew)
-        rank_by_all_bits(searcher, count);
+    if (anew)
+        rank_anew(searcher, query, count);
     else
         rank_as_walked(searcher, k);
     if (anew) sl_top_sort(&searcher->top);
+    if (params->has_threshold) cut_off(searcher, params->threshold);
 }

@@ -83,6 +83,7 @@ void sl_searcher_free(sl_searcher *searcher) {
     sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
     sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
     sl_stream_free(&searcher->stream);
+    sl_within_free(&searcher->within, &allocator);
     sl_walk_free(&searcher->walk);
     sl_mem_free(&allocator, searcher->view, sizeof *searcher->view);
     sl_mem_free(&allocator, searcher, sizeof *searcher);
@@ -118,6 +119,7 @@ sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const
         return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
     if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
     SL_TRY(sl_accept_check(params));
+    if (params->has_threshold && isnan(params->threshold)) return sl_fail(SL_EINVAL, "threshold is NaN; give a score");
     if ((unsigned)params->strategy > SL_FILTER_WALK)
         return sl_fail(SL_EINVAL, "strategy %d is unknown", (int)params->strategy);
     if (params->group_size && !sl_has(graph, SL_ARRAY_KEYS))
@@ -179,8 +181,8 @@ static sl_status find_any(sl_searcher *searcher, const void *query, sl_dtype dty
     if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
     /* A scan may find too little where much is deleted. */
     if (scans && (walk->pool.size >= k || !graph->dead_count)) return SL_OK;
-    SL_TRY(start_scratch(searcher));
-    sl_range near = sl_start_near(walk, query, dtype, searcher->start_scratch);
+    sl_range near;
+    SL_TRY(sl_searcher_start(searcher, query, dtype, &near));
     sl_widen(walk, k, params, sl_rerank_count(graph, k, params), searcher->deepest, near);
     return SL_OK;
 }
@@ -198,6 +200,12 @@ sl_status sl_searcher_prepare(sl_searcher *searcher, const void *query, sl_dtype
     searcher->used = SL_FILTER_AUTO;
     if (params->filter) SL_TRY(sl_filter_check(params->filter, searcher->of, graph));
     if (graph->n) sl_walk_ask(walk, query, dtype, SL_ASK_BOTH);
+    return SL_OK;
+}
+
+sl_status sl_searcher_start(sl_searcher *searcher, const void *query, sl_dtype dtype, sl_range *near) {
+    SL_TRY(start_scratch(searcher));
+    *near = sl_start_near(&searcher->walk, query, dtype, searcher->start_scratch);
     return SL_OK;
 }
 
@@ -267,8 +275,8 @@ void sl_searcher_add_stats(const sl_searcher *searcher, sl_search_stats *stats) 
     sl_searcher_count(searcher, stats);
 }
 
-size_t sl_search_threads(size_t nq, const sl_search_params *params) {
-    size_t threads = nq > 1 ? sl_thread_count(params->threads) : 1;
+size_t sl_search_threads(size_t nq, size_t asked) {
+    size_t threads = nq > 1 ? sl_thread_count(asked) : 1;
     return threads < nq ? threads : nq > 1 ? nq : 1;
 }
 
@@ -278,7 +286,7 @@ sl_status sl_search_params_read(const sl_graph *graph, size_t nq, size_t k, cons
     sl_search_params_init(mine);
     SL_TRY(sl_params_in(mine, sizeof *mine, given, "sl_search_params_init"));
     if (mine->recall == 0) return SL_OK;
-    return sl_settings_apply(graph, k, nq / sl_search_threads(nq, mine), mine);
+    return sl_settings_apply(graph, k, nq / sl_search_threads(nq, mine->threads), mine);
 }
 
 sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,

@@ -26,6 +26,11 @@ static inline float sl_score_of(const sl_graph *graph, double score) {
     return (float)(graph->codec.metric == SL_METRIC_L2 ? 0 - score : score);
 }
 
+/* Tells whether a public score is at least as near as another. A score that is no number is not. */
+static inline int sl_score_is_within(const sl_graph *graph, float score, double radius) {
+    return graph->codec.metric == SL_METRIC_L2 ? (double)score <= radius : (double)score >= radius;
+}
+
 /* Limits how deep a search with a filter may go; the limit is at most the room that the searcher was made with. */
 void sl_searcher_limit(sl_searcher *searcher, size_t deepest);
 

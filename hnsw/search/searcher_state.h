@@ -20,6 +20,7 @@ struct sl_searcher {
     size_t scratch_size;
     void *start_scratch; /* of sl_start_near; apart from `scratch`, since a batch that scans may walk too */
     size_t start_scratch_size;
+    sl_within within;        /* of range searches */
     sl_filter_strategy used; /* of the last search, if it had a filter; else AUTO */
 };
 
@@ -35,12 +36,22 @@ sl_status sl_searcher_prepare(sl_searcher *searcher, const void *query, sl_dtype
 /* searcher.c: begins the stream of the query that the searcher is ready for. The index is not empty. */
 sl_status sl_searcher_stream(sl_searcher *searcher, const void *query, sl_dtype dtype, const sl_search_params *params);
 
+/* rank.c: gives nodes the scores that results have, larger is nearer under every metric. A score of a damaged row may
+ * be NaN. Parameters: `walked`: what the walk scored them. `count`: up to SL_RESULT_BLOCK. */
+enum { SL_RESULT_BLOCK = 256 };
+/* rank.c: asks for the memory that sl_result_scores reads. */
+void sl_result_ask(const sl_searcher *searcher, uint32_t node);
+void sl_result_scores(const sl_searcher *searcher, const void *query, const uint32_t *nodes, const float *walked,
+                      size_t count, double *out);
+
+/* searcher.c: returns where a walk for the query begins; empty: where the upper layers lead. */
+sl_status sl_searcher_start(sl_searcher *searcher, const void *query, sl_dtype dtype, sl_range *near);
 /* searcher.c: reads the parameters of searches for nq queries into `mine`, with the settings for the recall where one
  * was asked for. */
 sl_status sl_search_params_read(const sl_graph *graph, size_t nq, size_t k, const sl_search_params *given,
                                 sl_search_params *mine);
-/* searcher.c: returns how many threads search for nq queries. */
-size_t sl_search_threads(size_t nq, const sl_search_params *params);
+/* searcher.c: returns how many threads search for nq queries where `asked` were asked for. */
+size_t sl_search_threads(size_t nq, size_t asked);
 /* searcher.c: checks that a search with these parameters can be made. */
 sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const sl_search_params *params);
 /* searcher.c: writes the results of the last search, filled up to k. ids get numbers of nodes where `nodes` is set. */

@@ -282,7 +282,9 @@ static void take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next
         score_slots(walk, layer, found.ids, found.count);
     else
         score_asking(walk, found, next);
-    if (found.count) sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
+    if (!found.count) return;
+    sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
+    if (walk->within) sl_within_take(walk->within, &walk->allocator, walk->scores, found.ids, found.count);
 }
 
 /* Marks ids that the walk begins at, from *first on, as many as a turn may have. Returns the ids. *first becomes the
@@ -373,4 +375,30 @@ int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, s
     for (size_t i = 0; i < wide; i++)
         prefetch_links(&layer, next[i]);
     return take_turn(walk, &layer, turn, next, wide);
+}
+
+void sl_walk_within(sl_walk *walk, size_t count, size_t evaluations) {
+    sl_layer layer = sl_layer_in(walk->graph, walk->upper, 0);
+    sl_within *within = walk->within;
+    uint32_t chosen[SL_WALK_WIDE], next[SL_WALK_WIDE];
+    size_t chosen_count = 0;
+    sl_ids waiting = nothing(walk);
+    /* The three steps of sl_walk_layer. */
+    for (;;) {
+        size_t wide = 0;
+        if (within->count < count && walk->evaluations < evaluations)
+            while (wide < SL_WALK_WIDE && within->expanded < within->count) {
+                next[wide] = within->ids[within->expanded++];
+                prefetch_links(&layer, next[wide++]);
+            }
+        sl_ids found = {sl_visited_place(&walk->visited), 0};
+        for (size_t i = 0; i < chosen_count; i++)
+            found.count += collect(walk, &layer, chosen[i], found.ids + found.count);
+        score_asking(walk, waiting, found);
+        sl_within_take(within, &walk->allocator, walk->scores, waiting.ids, waiting.count);
+        if (!wide && !chosen_count && !waiting.count) break;
+        memcpy(chosen, next, sizeof chosen);
+        chosen_count = wide;
+        waiting = found;
+    }
 }

@@ -6,6 +6,7 @@
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/search/pool.h"
+#include "hnsw/search/within.h"
 
 typedef struct sl_walk {
     const sl_graph *graph;
@@ -31,6 +32,7 @@ typedef struct sl_walk {
      * where `near` is larger. 0: walks do not end early. */
     float stop;
     size_t near;
+    sl_within *within; /* takes all that the walk scores, unless it is NULL */
     size_t evaluations, expansions;
 } sl_walk;
 
@@ -104,5 +106,10 @@ void sl_walk_begin(sl_walk *walk, sl_range start, size_t ef, sl_walk_turn *turn)
 /* Takes one turn. `next`: the candidates that the caller has chosen for the turn after, SL_WALK_WIDE at most.
  * Returns 0 where nothing is under way. */
 int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, size_t wide);
+
+/* Goes on over layer 0 from the nodes of walk->within, the first first, and so reaches further nodes above its floor.
+ * Nodes that the last walk has seen are not scored again. Ends when all are expanded, or soon after the within has
+ * `count` nodes or the walk `evaluations`. */
+void sl_walk_within(sl_walk *walk, size_t count, size_t evaluations);
 
 #endif

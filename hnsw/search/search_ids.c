@@ -1,0 +1,115 @@
+#include "hnsw/graph/ids.h"
+#include "hnsw/graph/vectors.h"
+#include "hnsw/graph/view.h"
+#include "hnsw/search/batch.h"
+#include "hnsw/search/searcher_state.h"
+
+#include <math.h>
+
+/* Vectors that are decoded at a time, for a batch of their own. */
+enum { CHUNK = 1024 };
+
+/* A call under way. One more than k is looked for: the vector itself may be among these. */
+typedef struct asking {
+    sl_index *index;
+    const uint64_t *ids;
+    size_t k;
+    uint32_t *nodes;  /* CHUNK of each: the vectors themselves, */
+    uint8_t *vectors; /* decoded, */
+    uint64_t *found;  /* and k + 1 results of each */
+    float *scores;
+    uint64_t *out_ids; /* of the call */
+    float *out_scores;
+} asking;
+
+/* Writes row i of the call: k results without the node itself. */
+static void write_others(const asking *a, const sl_graph *graph, size_t i, size_t row, size_t *results) {
+    const uint64_t *found = a->found + row * (a->k + 1);
+    const float *scores = a->scores + row * (a->k + 1);
+    uint64_t *ids = a->out_ids + i * a->k;
+    size_t kept = 0;
+    for (size_t j = 0; j < a->k + 1 && kept < a->k && found[j] != SL_NO_ID; j++) {
+        if (found[j] == a->nodes[row]) continue;
+        ids[kept] = sl_id_of(graph, (uint32_t)found[j]);
+        if (a->out_scores) a->out_scores[i * a->k + kept] = scores[j];
+        kept++;
+    }
+    *results += kept;
+    for (; kept < a->k; kept++) {
+        ids[kept] = SL_NO_ID;
+        if (a->out_scores) a->out_scores[i * a->k + kept] = NAN;
+    }
+}
+
+/* Answers `count` ids from number `batch->first` on. */
+static sl_status ask_some(const asking *a, sl_query_batch *batch, size_t count, sl_search_stats *sum) {
+    const sl_graph *graph = batch->graph;
+    sl_search_stats stats;
+    for (size_t i = 0; i < count; i++) {
+        SL_TRY(sl_id_find(a->index, a->ids[batch->first + i], &a->nodes[i]));
+        sl_vector_of(graph, a->nodes[i], batch->dtype, a->vectors + i * batch->stride);
+    }
+    batch->nq = count;
+    SL_TRY(sl_query_batch_run(a->index, batch, &stats));
+    stats.results = 0;
+    for (size_t i = 0; i < count; i++)
+        write_others(a, graph, batch->first + i, i, &stats.results);
+    sl_search_stats_add(sum, &stats);
+    return SL_OK;
+}
+
+static sl_status ask_all(const asking *a, sl_query_batch *batch, size_t n, sl_search_stats *sum) {
+    for (batch->first = 0; batch->first < n; batch->first += CHUNK) {
+        size_t left = n - batch->first;
+        SL_TRY(ask_some(a, batch, left < CHUNK ? left : CHUNK, sum));
+    }
+    return SL_OK;
+}
+
+/* Divides a block of memory for a chunk. Returns its size, also where `block` is NULL. */
+static size_t lay_out(asking *a, size_t chunk, size_t bytes, uint8_t *block) {
+    size_t results = chunk * (a->k + 1), vectors = sl_round_up(chunk * bytes, SL_CACHE_LINE);
+    if (block) {
+        a->vectors = block;
+        a->found = (uint64_t *)(void *)(block + vectors);
+        a->scores = (float *)(void *)(a->found + results);
+        a->nodes = (uint32_t *)(void *)(a->scores + results);
+    }
+    return vectors + results * (sizeof *a->found + sizeof *a->scores) + chunk * sizeof *a->nodes;
+}
+
+sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, size_t k, const sl_search_params *params,
+                              uint64_t *out_ids, float *scores, sl_search_stats *stats) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    sl_search_params mine;
+    sl_search_stats sum = {0};
+    sl_graph view;
+    void *block;
+    const sl_graph *graph = sl_view_of(index, &view);
+    const sl_dtype own = graph->codec.dtype, dtype = sl_dtype_is_float(own) ? SL_F32 : own;
+    size_t chunk = n < CHUNK ? n : CHUNK, bytes = graph->codec.dim * sl_dtype_size(dtype);
+    if (k >= SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF - 1);
+    SL_TRY(sl_search_params_read(graph, n, k, params, &mine));
+    SL_TRY(sl_search_check(graph, dtype, k, &mine));
+    if (n && (!ids || !out_ids)) return sl_fail(SL_EINVAL, "ids or out_ids is NULL");
+    asking a = {.index = index, .ids = ids, .k = k, .out_ids = out_ids, .out_scores = scores};
+    sl_query_batch batch = {.graph = graph,
+                            .numa = index->numa,
+                            .threads = sl_search_threads(chunk, mine.threads),
+                            .dtype = dtype,
+                            .stride = bytes,
+                            .k = k + 1,
+                            .params = &mine,
+                            .nodes = 1};
+    size_t size = lay_out(&a, chunk, bytes, NULL);
+    SL_TRY(sl_mem_alloc(&graph->allocator, size, &block));
+    lay_out(&a, chunk, bytes, block);
+    batch.queries = a.vectors;
+    batch.ids = a.found;
+    batch.scores = a.scores;
+    sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, n);
+    sl_status status = ask_all(&a, &batch, n, &sum);
+    sl_mem_free(&graph->allocator, block, size);
+    if (stats && status == SL_OK) *stats = sum;
+    return status;
+}
