@@ -2,6 +2,7 @@
 
 #include "cli/ids.h"
 #include "cli/progress.h"
+#include "cli/range_row.h"
 #include "cli/results.h"
 #include "cli/searched.h"
 #include "cli/system.h"
@@ -13,6 +14,8 @@
 /* Queries read, asked and written at a time. The number keeps every core busy, and for a large k fits memory. */
 #define BLOCK_ROWS    8192
 #define BLOCK_RESULTS ((size_t)8 << 20)
+/* The same where a query may have any number of results. */
+#define BLOCK_RANGES 256
 
 typedef struct search_options {
     const char *output, *scores;
@@ -20,7 +23,8 @@ typedef struct search_options {
     fraction_list recall;
     double stop; /* below 0: not given */
     size_t k, ef, rerank, probes, groups, group_size, threads;
-    int place, progress, json;
+    score_choice threshold, radius;
+    int exact, place, progress, json;
     numa_choice numa;
     int prefault, tier;
 } search_options;
@@ -39,10 +43,8 @@ typedef struct search_state {
 } search_state;
 
 /* Prints a query and its neighbours, as text or as one JSON object a line. */
-static void print_neighbours(const search_state *state, size_t query, const uint64_t *ids, const float *scores) {
-    size_t count = 0;
-    while (count < state->options->k && ids[count] != SL_NO_ID)
-        count++;
+static void print_neighbours(const search_state *state, size_t query, const uint64_t *ids, const float *scores,
+                             size_t count) {
     if (!state->options->json) {
         printf("query %zu\n", query);
         for (size_t i = 0; i < count; i++)
@@ -65,8 +67,13 @@ static void print_neighbours(const search_state *state, size_t query, const uint
 
 static int take_found(search_state *state, size_t first, size_t count, const uint64_t *ids, const float *scores) {
     if (state->results) return results_append(state->results, ids, scores, count);
-    for (size_t i = 0; i < count; i++)
-        print_neighbours(state, first + i, ids + i * state->options->k, scores + i * state->options->k);
+    const size_t k = state->options->k;
+    for (size_t i = 0; i < count; i++) {
+        size_t found = 0;
+        while (found < k && ids[i * k + found] != SL_NO_ID)
+            found++;
+        print_neighbours(state, first + i, ids + i * k, scores + i * k, found);
+    }
     return report_stdout();
 }
 
@@ -105,6 +112,52 @@ static int search_blocks(search_state *state, sl_search_params *params) {
     free(rows);
     free(ids);
     free(scores);
+    return result;
+}
+
+/* Finds what is within the radius of a block of queries, and prints it. */
+static int range_block(search_state *state, const sl_range_params *params, size_t first, size_t count, void *vectors,
+                       range_row *rows) {
+    int result = vectors_read(state->queries, first, count, state->type, 0, vectors);
+    if (result != EXIT_DONE) return result;
+    for (size_t i = 0; i < count; i++)
+        range_row_clear(&rows[i]);
+    sl_status status = sl_index_range(state->index, vectors, element_dtype(state->type), count, 0,
+                                      state->options->radius.value, params, range_row_take, rows, NULL);
+    if (status != SL_OK) return report_rows(state->queries_path, first, status);
+    for (size_t i = 0; i < count && result == EXIT_DONE; i++) {
+        result = range_row_sort(&rows[i], state->stats.metric);
+        if (result == EXIT_DONE) print_neighbours(state, first + i, rows[i].ids, rows[i].scores, rows[i].count);
+    }
+    return result == EXIT_DONE ? report_stdout() : result;
+}
+
+static int search_ranges(search_state *state) {
+    const search_options *options = state->options;
+    size_t n = state->queries->n, block = n < BLOCK_RANGES ? n : BLOCK_RANGES;
+    void *vectors = allocate(block, state->queries->dim * element_size(state->type));
+    range_row *rows = allocate(block, sizeof *rows);
+    progress progress;
+    sl_range_params params;
+    sl_range_params_init(&params);
+    params.exact = options->exact;
+    if (options->ef != SIZE_MAX) params.ef = options->ef;
+    params.filter = state->filter;
+    params.threads = options->threads;
+    params.progress = progress_step;
+    params.progress_ctx = &progress;
+    int result = vectors && rows ? EXIT_DONE : EXIT_FAILED;
+    progress_begin(&progress, "searching", "queries", n, options->progress);
+    for (size_t first = 0; result == EXIT_DONE && first < n; first += block) {
+        size_t count = n - first < block ? n - first : block;
+        progress_part(&progress, first, count);
+        result = range_block(state, &params, first, count, vectors, rows);
+    }
+    progress_end(&progress, result == EXIT_DONE);
+    for (size_t i = 0; rows && i < block; i++)
+        range_row_free(&rows[i]);
+    free(vectors);
+    free(rows);
     return result;
 }
 
@@ -187,16 +240,20 @@ static int search(search_state *state) {
     if (status == EXIT_DONE && filter_is_asked(&options->filter))
         status = filter_make(&options->filter, state->index_path, state->index, &state->filter);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
-    if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
+    if (status == EXIT_DONE && !options->radius.given)
+        status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX)
         status = check_depth("--ef", options->ef, state->stats.n, state->index_path);
-    if (status == EXIT_DONE) status = take_settings(state, &params);
+    if (status == EXIT_DONE && !options->radius.given) status = take_settings(state, &params);
     if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->stats.dim, state->index_path);
     if (status == EXIT_DONE)
         status = vectors_match_type(state->queries, state->stats.dtype, state->index_path, &state->type);
     if (status == EXIT_DONE && options->output)
         status = results_create(options->output, options->scores, state->queries->n, options->k, &state->results);
     if (status != EXIT_DONE) return status;
+    if (options->radius.given) return search_ranges(state);
+    params.has_threshold = options->threshold.given;
+    params.threshold = options->threshold.value;
     params.threads = options->threads;
     params.filter = state->filter;
     params.group_size = options->group_size;
@@ -207,10 +264,27 @@ static int search(search_state *state) {
     return status == EXIT_DONE ? print_result(state, &params) : status;
 }
 
+/* Checks that the options go together, of a range search. */
+static int check_range(const search_options *options) {
+    if (options->exact && !options->radius.given) return report_usage("--exact goes with --radius");
+    if (!options->radius.given) return options->k == SIZE_MAX ? report_usage("-k N is missing") : EXIT_DONE;
+    if (options->k != SIZE_MAX) return report_usage("-k and --radius exclude one another");
+    if (options->output) return report_usage("--output and --radius exclude one another");
+    if (options->recall.count) return report_usage("--recall and --radius exclude one another");
+    if (options->rerank) return report_usage("--rerank and --radius exclude one another");
+    if (options->stop >= 0) return report_usage("--stop and --radius exclude one another");
+    if (options->probes) return report_usage("--probes and --radius exclude one another");
+    if (options->group_size) return report_usage("--group-size and --radius exclude one another");
+    if (options->threshold.given) return report_usage("--threshold and --radius exclude one another");
+    return EXIT_DONE;
+}
+
 static int run_search(const command *self, int argc, char **argv) {
-    search_options options = {.filter = FILTER_CHOICE_ALL, .ef = SIZE_MAX, .stop = -1, .place = SL_PLACE_MAP};
+    search_options options = {
+        .k = SIZE_MAX, .filter = FILTER_CHOICE_ALL, .ef = SIZE_MAX, .stop = -1, .place = SL_PLACE_MAP};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
+    if (check_range(&options) != EXIT_DONE) return EXIT_USAGE;
     if (options.recall.count > 1) return report_usage("--recall takes one number");
     if (options.recall.count && options.ef != SIZE_MAX) return report_usage("--ef and --recall exclude one another");
     if (options.recall.count && options.rerank) return report_usage("--rerank and --recall exclude one another");
@@ -235,7 +309,15 @@ static int run_search(const command *self, int argc, char **argv) {
 static const char *const operands[] = {"INDEX", "QUERIES", NULL};
 
 static const option search_table[] = {
-    {'k', NULL, OPTION_COUNT, "N", 1, offsetof(search_options, k), "Neighbours a query."},
+    {'k', NULL, OPTION_COUNT, "N", 0, offsetof(search_options, k), "Neighbours a query; required without --radius."},
+    {0, "radius", OPTION_SCORE, "R", 0, offsetof(search_options, radius),
+     "Print all vectors within this score of each query instead of the -k nearest: those that score at least R under "
+     "cosine and ip, at most R under l2. A walk finds them and may miss a few. --ef is the candidates kept on its way "
+     "to the query."},
+    {0, "exact", OPTION_FLAG, NULL, 0, offsetof(search_options, exact),
+     "With --radius: compare each query with all vectors, so that none is missed."},
+    {0, "threshold", OPTION_SCORE, "S", 0, offsetof(search_options, threshold),
+     "Leave out neighbours of a worse score than S: of less under cosine and ip, of more under l2."},
     {'o', "output", OPTION_TEXT, "OUT.ibin", 0, offsetof(search_options, output),
      "The neighbours' ids, best first, one row a query. Without --output they are printed with their scores, or with "
      "--json as one object a query and line: query, ids, scores. .ibin and .ivecs hold 32-bit ids and -1 where a "
@@ -285,7 +367,8 @@ const command command_search = {
     .name = "search",
     .summary = "find the nearest neighbours of a file of queries",
     .synopsis =
-        "shortlist search INDEX QUERIES -k N [-o OUT.ibin [--scores FILE.fbin]] [--filter FILE] "
+        "shortlist search INDEX QUERIES {-k N | --radius R [--exact]} [-o OUT.ibin [--scores FILE.fbin]] "
+        "[--threshold S] [--filter FILE] "
         "[--any-tags MASK] [--all-tags MASK] [--none-tags MASK] [--key-min KEY] [--key-max KEY] [--ef N | --recall R] "
         "[--rerank N] [--stop X] [--probes N [--groups N]] [--group-size N] [--threads N] [--place dram|map|pmem] "
         "[--numa "
@@ -297,7 +380,8 @@ const command command_search = {
         "be of its own. Vector files are " VECTORS_READ_ENDINGS "; of an .hdf5 file the dataset test is read.\n",
     .examples = "shortlist search base.sl queries.fbin -k 10\n"
                 "shortlist search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n"
-                "shortlist search base.sl queries.npy -k 100 --ef 400 -o found.npy --scores scores.npy\n",
+                "shortlist search base.sl queries.npy -k 100 --ef 400 -o found.npy --scores scores.npy\n"
+                "shortlist search base.sl queries.fbin --radius 0.8 --json\n",
     .operands = operands,
     .options = search_table,
     .run = run_search,

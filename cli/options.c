@@ -129,6 +129,12 @@ static int parse_real(const char *text, double *value) {
     return stop != text && !*stop && isfinite(*value);
 }
 
+static int parse_score(const char *text, score_choice *choice) {
+    choice->given = parse_real(text + (*text == '-'), &choice->value);
+    if (*text == '-') choice->value = -choice->value;
+    return choice->given;
+}
+
 static int parse_numa(const char *text, numa_choice *numa) {
     return sl_numa_parse(text, &numa->policy, &numa->node) == SL_OK;
 }
@@ -162,6 +168,8 @@ static const char *expected(option_kind kind) {
         return "whole numbers parted by commas, at most 64 of them";
     case OPTION_REAL:
         return "a number, 0 or more";
+    case OPTION_SCORE:
+        return "a number";
     case OPTION_FRACTIONS:
         return "numbers above 0 and up to 1 parted by commas, at most 64 of them";
     default:
@@ -201,6 +209,9 @@ static int store(const option *option, const char *text, char *values) {
         break;
     case OPTION_REAL:
         fits = parse_real(text, field);
+        break;
+    case OPTION_SCORE:
+        fits = parse_score(text, field);
         break;
     case OPTION_NUMA:
         fits = parse_numa(text, field);

@@ -26,6 +26,12 @@ typedef struct fraction_list {
 } fraction_list;
 
 /* Kind           field of the command's struct   given as */
+/* A score, of which any number may be one. */
+typedef struct score_choice {
+    int given;
+    double value;
+} score_choice;
+
 typedef enum option_kind {
     OPTION_FLAG,     /* int                         nothing: the field becomes 1 */
     OPTION_TEXT,     /* const char *                any text */
@@ -38,6 +44,7 @@ typedef enum option_kind {
     OPTION_REAL,     /* double                      0.25: 0 or more, negative where it is not given */
     OPTION_NUMA,     /* numa_choice                 interleave, bind:1, local */
     OPTION_CLIP,     /* clip_choice                 auto, minmax, mse, quantile, quantile:0.02 */
+    OPTION_SCORE,    /* score_choice                0.25 or -3 */
     OPTION_FRACTIONS /* fraction_list               0.9,0.95: each above 0, up to 1 */
 } option_kind;
 

@@ -492,13 +492,13 @@ SL_API SL_MUST_USE sl_status sl_index_search_ids(sl_index *index, const uint64_t
 typedef struct sl_range_params {
     size_t struct_size;
     int exact; /* nonzero: compares with all vectors that may be returned. 0 (default): walks, and may miss some */
-    size_t ef; /* of the walk to the query's neighbourhood, without `exact`; 1 to SL_MAX_EF, default 64 */
+    size_t ef; /* of the walk to the query's neighbourhood, without `exact`; 1 to SL_MAX_EF, default 128 */
     const sl_filter *filter; /* vectors that may be returned; NULL: all */
     size_t threads;          /* over queries, as progress; default 1 */
     sl_progress_fn progress;
     void *progress_ctx;
     /* The walk goes on from vectors up to 1 + slack times as far as the radius, and more find more of what is within
-     * it. IP: from a score that is less by up to slack times the radius's magnitude. 0 or more, default 0.01. */
+     * it. IP: from a score that is less by up to slack times the radius's magnitude. 0 or more, default 0.015. */
     double slack;
 } sl_range_params;
 
@@ -516,7 +516,7 @@ typedef int (*sl_range_fn)(void *ctx, size_t query, uint64_t id, float score);
  *
  * Without `exact`, a walk finds the query's neighbourhood and goes on from all that it meets within the radius, and a
  * little beyond. It compares with all vectors that are left once that costs less. Vectors that none of these link to
- * are missed (docs/internals/questions.md).
+ * are missed (docs/internals/ranges.md).
  * stats may be NULL: `results` counts calls of fn, `exact` the queries that were compared with all vectors, `walks` the
  * others.
  * Errors: SL_EINVAL (also a radius of NaN, and a filter as of a search), SL_ETYPE, SL_EVALUE, SL_ECANCELED. They name

@@ -16,10 +16,12 @@ enum { FEW = 4096 };
 enum { SCAN_GAIN = 4 };
 /* Nodes that are found before they are told. */
 enum { SOME = 256 };
+/* Nodes that a searcher keeps the memory for. */
+enum { KEPT = 1 << 17 };
 /* Nodes that tell how far the walk's scores lie from those of results, and how many standard deviations of that count.
  */
 enum { SAMPLE = 64 };
-#define DEVIATIONS 1.5
+#define DEVIATIONS 1.0
 /* Places for a block that is filled by words of the bitmap. */
 enum { ROOM = SL_SCORE_BLOCK + 64 };
 enum { AHEAD = 16 };
@@ -45,7 +47,7 @@ typedef struct ranging {
 } ranging;
 
 void sl_range_params_init_sized(sl_range_params *params, size_t struct_size) {
-    const sl_range_params mine = {.struct_size = sizeof mine, .ef = 64, .threads = 1, .slack = 0.01};
+    const sl_range_params mine = {.struct_size = sizeof mine, .ef = 128, .threads = 1, .slack = 0.015};
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
@@ -229,6 +231,7 @@ static sl_status answer(const sl_query_batch *batch, size_t i, sl_searcher *sear
     }
     stats->results += r.results;
     sl_searcher_count(searcher, stats);
+    if (searcher->within.room > KEPT) sl_within_free(&searcher->within, &graph->allocator);
     return SL_OK;
 }
 

@@ -6,15 +6,15 @@
 
 #include <math.h>
 
-/* Vectors that are decoded at a time, for a batch of their own. */
-enum { CHUNK = 1024 };
+/* Vectors that are decoded at a time, for a batch of their own, and the results of such a batch, but for a large k. */
+enum { CHUNK = 1024, RESULTS = 1 << 20 };
 
 /* A call under way. One more than k is looked for: the vector itself may be among these. */
 typedef struct asking {
     sl_index *index;
     const uint64_t *ids;
-    size_t k;
-    uint32_t *nodes;  /* CHUNK of each: the vectors themselves, */
+    size_t k, chunk;
+    uint32_t *nodes;  /* `chunk` of each: the vectors themselves, */
     uint8_t *vectors; /* decoded, */
     uint64_t *found;  /* and k + 1 results of each */
     float *scores;
@@ -59,23 +59,28 @@ static sl_status ask_some(const asking *a, sl_query_batch *batch, size_t count, 
 }
 
 static sl_status ask_all(const asking *a, sl_query_batch *batch, size_t n, sl_search_stats *sum) {
-    for (batch->first = 0; batch->first < n; batch->first += CHUNK) {
+    for (batch->first = 0; batch->first < n; batch->first += a->chunk) {
         size_t left = n - batch->first;
-        SL_TRY(ask_some(a, batch, left < CHUNK ? left : CHUNK, sum));
+        SL_TRY(ask_some(a, batch, left < a->chunk ? left : a->chunk, sum));
     }
     return SL_OK;
 }
 
 /* Divides a block of memory for a chunk. Returns its size, also where `block` is NULL. */
-static size_t lay_out(asking *a, size_t chunk, size_t bytes, uint8_t *block) {
-    size_t results = chunk * (a->k + 1), vectors = sl_round_up(chunk * bytes, SL_CACHE_LINE);
+static size_t lay_out(asking *a, size_t bytes, uint8_t *block) {
+    size_t results = a->chunk * (a->k + 1), vectors = sl_round_up(a->chunk * bytes, SL_CACHE_LINE);
     if (block) {
         a->vectors = block;
         a->found = (uint64_t *)(void *)(block + vectors);
         a->scores = (float *)(void *)(a->found + results);
         a->nodes = (uint32_t *)(void *)(a->scores + results);
     }
-    return vectors + results * (sizeof *a->found + sizeof *a->scores) + chunk * sizeof *a->nodes;
+    return vectors + results * (sizeof *a->found + sizeof *a->scores) + a->chunk * sizeof *a->nodes;
+}
+
+static size_t chunk_for(size_t n, size_t k) {
+    size_t most = RESULTS / (k + 1) < CHUNK ? RESULTS / (k + 1) : CHUNK;
+    return n < most ? n : most;
 }
 
 sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, size_t k, const sl_search_params *params,
@@ -87,23 +92,23 @@ sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, si
     void *block;
     const sl_graph *graph = sl_view_of(index, &view);
     const sl_dtype own = graph->codec.dtype, dtype = sl_dtype_is_float(own) ? SL_F32 : own;
-    size_t chunk = n < CHUNK ? n : CHUNK, bytes = graph->codec.dim * sl_dtype_size(dtype);
+    size_t bytes = graph->codec.dim * sl_dtype_size(dtype);
     if (k >= SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF - 1);
     SL_TRY(sl_search_params_read(graph, n, k, params, &mine));
     SL_TRY(sl_search_check(graph, dtype, k, &mine));
     if (n && (!ids || !out_ids)) return sl_fail(SL_EINVAL, "ids or out_ids is NULL");
-    asking a = {.index = index, .ids = ids, .k = k, .out_ids = out_ids, .out_scores = scores};
+    asking a = {.index = index, .ids = ids, .k = k, .chunk = chunk_for(n, k), .out_ids = out_ids, .out_scores = scores};
     sl_query_batch batch = {.graph = graph,
                             .numa = index->numa,
-                            .threads = sl_search_threads(chunk, mine.threads),
+                            .threads = sl_search_threads(a.chunk, mine.threads),
                             .dtype = dtype,
                             .stride = bytes,
                             .k = k + 1,
                             .params = &mine,
                             .nodes = 1};
-    size_t size = lay_out(&a, chunk, bytes, NULL);
-    SL_TRY(sl_mem_alloc(&graph->allocator, size, &block));
-    lay_out(&a, chunk, bytes, block);
+    size_t size = lay_out(&a, bytes, NULL);
+    SL_TRY(sl_mem_take(&graph->allocator, size, &block));
+    lay_out(&a, bytes, block);
     batch.queries = a.vectors;
     batch.ids = a.found;
     batch.scores = a.scores;

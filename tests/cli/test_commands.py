@@ -117,6 +117,54 @@ class OwnIds(Indexed):
                          "t.npy", says=["ids.npy", says])
 
 
+class Ranges(Indexed):
+    """search --radius and --threshold."""
+
+    def lines(self, *options):
+        return [json.loads(line) for line in self.run_ok("search", "x.sl", "queries.fbin", *options, "--json").splitlines()]
+
+    def test_what_is_within_a_radius(self):
+        for metric in ("ip", "cosine", "l2"):
+            with self.subTest(metric=metric):
+                self.build("--codes", "f32", metric=metric)
+                scores = [nearest(metric, BASE, q, N)[1] for q in ASKED]
+                radius = (scores[0][30] + scores[0][31]) / 2
+                sign = 1 if metric == "l2" else -1
+                for options in ((), ("--exact",), ("--threads", 2, "--ef", 300)):
+                    rows = self.lines("--radius", radius, *options)
+                    self.assertEqual([row["query"] for row in rows], list(range(QUERIES)))
+                    for row, all_scores, q in zip(rows, scores, ASKED):
+                        count = sum(sign * s <= sign * radius for s in all_scores)
+                        self.assertLessEqual(abs(len(row["ids"]) - count), 1)
+                        self.assertEqual(row["ids"][:5], nearest(metric, BASE, q, N)[0][:min(5, len(row["ids"]))])
+                        self.assertEqual([sign * s for s in row["scores"]], sorted(sign * s for s in row["scores"]))
+        text = self.run_ok("search", "x.sl", "queries.fbin", "--radius", radius)
+        self.assertEqual(text.count("query "), QUERIES)
+
+    def test_a_radius_and_a_threshold_below_zero(self):
+        self.build("--codes", "f32", metric="ip")
+        self.assertEqual(len(self.lines("--radius", -1000)[0]["ids"]), N)
+        self.assertEqual(self.lines("--radius=1000")[0]["ids"], [])
+        self.assertEqual(len(self.lines("-k", 10, "--threshold", -1000)[0]["ids"]), 10)
+
+    def test_a_filter_and_a_threshold(self):
+        self.build("--codes", "f32")
+        self.write("some.npy", npy([[i] for i in range(0, N, 2)], "u64"))
+        self.assertTrue(all(i % 2 == 0 for row in self.lines("--radius", 0.2, "--filter", "some.npy") for i in row["ids"]))
+        whole = self.lines("-k", 10)
+        cut = self.lines("-k", 10, "--threshold", whole[0]["scores"][4])
+        self.assertEqual(len(cut[0]["ids"]), 5)
+        for row, left in zip(whole, cut):
+            self.assertEqual(left["scores"], [s for s in row["scores"] if s >= whole[0]["scores"][4]])
+
+    def test_options_that_do_not_go_together(self):
+        for options, says in ((("--radius", 1, "-k", 3), "-k and --radius"), (("--exact", "-k", 3), "--exact goes with"),
+                              (("--radius", 1, "-o", "f.ibin"), "--output and --radius"),
+                              (("--radius", 1, "--threshold", 1), "--threshold and --radius"),
+                              (("--radius", "nan"), "--radius"), (("-k", 3, "--threshold", "x"), "--threshold")):
+            self.run_bad(2, "search", "x.sl", "queries.fbin", *options, says=[says])
+
+
 class Build(Indexed):
     def test_fields(self):
         told = self.build("--refine", "bf16", "--m", 8, "--ef-build", 60, "--threads", 2, "--seed", 5)

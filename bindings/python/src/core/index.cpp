@@ -132,7 +132,7 @@ void Index::get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out)
 
 void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
                    size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
-                   nb::handle scores_out, size_t group_size) {
+                   nb::handle scores_out, size_t group_size, nb::handle threshold) {
     Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
     Flat<uint64_t> ids(ids_out, q.count() * k, true);
     Flat<float> scores(scores_out, q.count() * k, true);
@@ -146,6 +146,8 @@ void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t reran
     params.groups = groups;
     params.group_size = group_size;
     params.threads = threads;
+    params.has_threshold = !threshold.is_none();
+    if (params.has_threshold) params.threshold = nb::cast<double>(threshold);
     std::optional<Filter> accepted;
     if (nb::isinstance<NodeFilter>(filter))
         params.filter = nb::cast<NodeFilter &>(filter).handle();

@@ -1,6 +1,68 @@
 // Questions to an index besides searches for the k nearest.
 #include "buffer.hpp"
-#include "index.hpp"
+#include "node_filter.hpp"
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+namespace {
+
+const sl_filter *handle_of(nb::handle filter) {
+    return filter.is_none() ? nullptr : nb::cast<NodeFilter &>(filter).handle();
+}
+
+struct Result {
+    uint64_t id;
+    float score;
+};
+
+// The results of a batch of queries. The library calls take for one query on one thread.
+class Ranges {
+  public:
+    Ranges(size_t queries, bool small_is_near) : rows_(queries), small_is_near_(small_is_near) {}
+
+    // Nonzero ends the query.
+    static int take(void *self, size_t query, uint64_t id, float score) {
+        auto *ranges = static_cast<Ranges *>(self);
+        try {
+            ranges->rows_[query].push_back({id, score});
+            return 0;
+        } catch (std::bad_alloc &) {
+            ranges->full_ = true;
+            return 1;
+        }
+    }
+
+    // Counts, ids and scores, the nearest first in each row. Equal scores go by their ids.
+    nb::tuple bytes() {
+        if (full_) throw std::bad_alloc();
+        std::vector<uint64_t> counts, ids;
+        std::vector<float> scores;
+        for (std::vector<Result> &row : rows_) {
+            std::sort(row.begin(), row.end(), [this](const Result &a, const Result &b) {
+                return a.score != b.score ? (a.score < b.score) == small_is_near_ : a.id < b.id;
+            });
+            counts.push_back(row.size());
+            for (const Result &result : row) {
+                ids.push_back(result.id);
+                scores.push_back(result.score);
+            }
+        }
+        return nb::make_tuple(bytes_of(counts), bytes_of(ids), bytes_of(scores));
+    }
+
+  private:
+    template <class T> static nb::bytes bytes_of(const std::vector<T> &values) {
+        return nb::bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
+    }
+
+    std::vector<std::vector<Result>> rows_;
+    bool small_is_near_;
+    std::atomic<bool> full_{false};
+};
+
+} // namespace
 
 bool Index::contains(uint64_t id) {
     int found = 0;
@@ -13,4 +75,53 @@ size_t Index::list(nb::handle ids_out, size_t room) {
     size_t count = 0;
     ::check(use(Access::shared, [&] { return Outcome(sl_index_ids(handle_.get(), ids.data(), room, &count)); }));
     return count;
+}
+
+void Index::search_ids(nb::handle ids, size_t n, size_t k, size_t ef, size_t rerank, double recall, double stop,
+                       size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
+                       nb::handle scores_out, nb::handle threshold) {
+    Flat<const uint64_t> labels(ids, n);
+    Flat<uint64_t> found(ids_out, n * k, true);
+    Flat<float> scores(scores_out, n * k, true);
+    Progress progress{nb::none()};
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.ef = ef;
+    params.rerank = rerank;
+    params.recall = recall;
+    params.stop = stop;
+    params.probes = probes;
+    params.groups = groups;
+    params.threads = n > 1 ? batch_threads(threads) : 1;
+    params.filter = handle_of(filter);
+    params.has_threshold = !threshold.is_none();
+    if (params.has_threshold) params.threshold = nb::cast<double>(threshold);
+    if (n > 1) progress.attach(params);
+    progress.check(use(Access::shared, [&] {
+        return Outcome(
+            sl_index_search_ids(handle_.get(), labels.data(), n, k, &params, found.data(), scores.data(), nullptr));
+    }));
+}
+
+nb::tuple Index::range(nb::handle rows, int dtype, double radius, bool exact, size_t ef, double slack, size_t threads,
+                       nb::handle filter) {
+    Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
+    Progress progress{nb::none()};
+    sl_index_stats stats{};
+    sl_range_params params;
+    sl_range_params_init(&params);
+    stats.struct_size = sizeof stats;
+    params.exact = exact;
+    params.ef = ef;
+    params.slack = slack;
+    params.threads = q.count() > 1 ? batch_threads(threads) : 1;
+    params.filter = handle_of(filter);
+    if (q.count() > 1) progress.attach(params);
+    ::check(use(Access::shared, [&] { return Outcome(sl_index_get_stats(handle_.get(), &stats)); }));
+    Ranges found(q.count(), stats.metric == SL_METRIC_L2);
+    progress.check(use(Access::shared, [&] {
+        return Outcome(sl_index_range(handle_.get(), q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride(),
+                                      radius, &params, Ranges::take, &found, nullptr));
+    }));
+    return found.bytes();
 }

@@ -96,7 +96,36 @@ class Index:
         ids_out: object,
         scores_out: object,
         group_size: int = 0,
+        threshold: float | None = None,
     ) -> None: ...
+    def search_ids(
+        self,
+        ids: object,
+        n: int,
+        k: int,
+        ef: int,
+        rerank: int,
+        recall: float,
+        stop: float,
+        probes: int,
+        groups: int,
+        threads: int,
+        filter: Filter | None,
+        ids_out: object,
+        scores_out: object,
+        threshold: float | None = None,
+    ) -> None: ...
+    def range(
+        self,
+        rows: object,
+        dtype: int,
+        radius: float,
+        exact: bool,
+        ef: int,
+        slack: float,
+        threads: int,
+        filter: Filter | None,
+    ) -> tuple[bytes, bytes, bytes]: ...
     def search_as_is(
         self,
         q: object,

@@ -40,6 +40,16 @@ def filter_of(what: str, accept: npt.ArrayLike | None) -> dict[str, Any]:
     return found
 
 
+def handle_of(index: Index, filter: Filter | npt.ArrayLike | Callable[[int], object] | None) -> _core.Filter | None:
+    """The handle of a filter, made here unless it is a Filter: of a boolean array over the ids, of other numbers, which
+    are the ids that may be found, or of a function of an id."""
+    if filter is None or isinstance(filter, Filter):
+        return None if filter is None else filter._core
+    if not callable(filter) and np.asarray(filter).dtype == np.bool_:
+        return Filter(index, mask=filter)._core
+    return Filter(index, allow=filter)._core
+
+
 def exclusions(exclude: Exclude | None, n: int, one: bool) -> tuple[npt.NDArray[np.int64] | None, Ids | None]:
     """Offsets and ids of the exclusions of n requests. exclude: a tuple of just these, a list of arrays, or the ids of
     one request."""

@@ -7,7 +7,7 @@ import operator
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, TypedDict, Union
+from typing import Any, Callable, Literal, NoReturn, TypedDict, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from ._arrays import (
     words,
 )
 from ._errors import Error, checked
-from ._filter import Filter, filter_of
+from ._filter import Filter, filter_of, handle_of
 from ._progress import Progress, shown
 
 Metric = Literal["ip", "cosine", "l2"]
@@ -462,6 +462,7 @@ class Index:
         probes: int = 0,
         groups: int = 0,
         group_size: int = 0,
+        threshold: float | None = None,
     ) -> tuple[Ids, Scores]:
         """The k nearest of each query, best first: ids (uint64) and scores (float32).
 
@@ -487,10 +488,11 @@ class Index:
         group_size: above 0, at most this many results have one key, in an index with keys. 1 gives the best vector of
             each of k keys. The search goes on until k results are found or all were compared. stop, probes and groups
             do not count. ValueError where the index has no keys.
+        threshold: a score. Results of a worse score are left out.
 
         A row with fewer than k results is filled with the id NO_ID and the score NaN.
         """
-        if filter is None and not group_size:
+        if filter is None and threshold is None and not group_size:
             found = self._core.search_as_is(q, k, ef, threads, rerank, recall, stop, probes, groups)
             if found is not None:
                 return found
@@ -514,6 +516,7 @@ class Index:
             ids,
             scores,
             count("group_size", group_size),
+            None if threshold is None else float(threshold),
         )
         return (ids[0], scores[0]) if one else (ids, scores)
 
@@ -553,6 +556,91 @@ class Index:
             self._core, array, _core.DTYPES[dtype], count("ef", ef), count("rerank", rerank), _as_core(filter)
         )
         return _pages(core, wanted)
+
+    def similar(
+        self,
+        ids: npt.ArrayLike,
+        k: int = 10,
+        ef: int = 64,
+        threads: int = 1,
+        rerank: int = 0,
+        filter: Filter | npt.ArrayLike | Callable[[int], object] | None = None,
+        recall: float | None = None,
+        stop: float = 0.0,
+        probes: int = 0,
+        groups: int = 0,
+        threshold: float | None = None,
+    ) -> tuple[Ids, Scores]:
+        """The k nearest of each of these stored vectors, without the vector itself: ids (uint64) and scores (float32).
+
+        ids: n ids, giving (n, k) arrays; or one id, giving (k,) arrays.
+        filter: a Filter of this index, a boolean array over the ids, the ids that may be found, or a function of an id.
+            The filter may refuse the vector itself or not.
+
+        k is below 65,536. The other arguments are those of ``search``. KeyError where an id is not in the index.
+        """
+        labels = one_or_many(ids)
+        wanted = count("k", k)
+        if wanted >= _core.MAX_EF:
+            raise ValueError(f"k is {wanted}; it must be at most {_core.MAX_EF - 1}")
+        found, scores = results(labels.size, wanted)
+        self._core.search_ids(
+            labels,
+            labels.size,
+            wanted,
+            count("ef", ef),
+            count("rerank", rerank),
+            0.0 if recall is None else share("recall", recall),
+            amount("stop", stop),
+            count("probes", probes),
+            count("groups", groups),
+            count("threads", threads),
+            handle_of(self, filter),
+            found,
+            scores,
+            None if threshold is None else float(threshold),
+        )
+        return (found, scores) if labels.ndim else (found[0], scores[0])
+
+    def range_search(
+        self,
+        q: npt.ArrayLike,
+        radius: float,
+        exact: bool = False,
+        filter: Filter | npt.ArrayLike | Callable[[int], object] | None = None,
+        threads: int = 1,
+        ef: int = 128,
+        slack: float = 0.015,
+    ) -> tuple[npt.NDArray[np.int64], Ids, Scores]:
+        """All vectors within a score of each query: lims, ids and scores.
+
+        The results of query i are ids[lims[i]:lims[i + 1]], best first, and scores in the same places. lims has nq + 1
+        numbers.
+
+        q: (nq, dim), or one query (dim,).
+        radius: the least score under "cosine" and "ip", the largest distance under "l2". Scores are those of
+            ``search``.
+        exact: True compares with all vectors. False walks, and may miss a few.
+        filter: a Filter of this index, a boolean array over the ids, the ids that may be found, or a function of an id.
+        threads: threads over the queries; 0 for all cores.
+        ef: candidates kept on the way to the query's neighbourhood.
+        slack: the walk goes on from vectors up to 1 + slack times as far as the radius. More slack misses less and
+            takes longer. Under "ip": from a score less by up to slack times the radius's magnitude.
+        """
+        array, dtype, _ = rows("q", q, self._dim, self._dtype, allow_one=True)
+        counts, ids, scores = self._core.range(
+            array,
+            _core.DTYPES[dtype],
+            float(radius),
+            bool(exact),
+            count("ef", ef),
+            amount("slack", slack),
+            count("threads", threads),
+            handle_of(self, filter),
+        )
+        lims = np.zeros(len(array) + 1, np.int64)
+        np.cumsum(np.frombuffer(counts, np.uint64), out=lims[1:], dtype=np.int64)
+        return lims, np.frombuffer(ids, np.uint64).copy(), np.frombuffer(scores, np.float32).copy()
 
     def tune(
         self,
