@@ -366,13 +366,15 @@ SL_API size_t sl_filter_count(const sl_filter *filter);
  *   EXACT       compares with all allowed vectors
  *   PARTITIONS  compares with the allowed vectors of the nearest partitions, until few of the k best are likely missed
  *   WALK        walks the graph, and leaves out what is not allowed
- * PARTITIONS serves indexes with partitions that hold three quarters of the vectors. Elsewhere EXACT takes its place.
- */
+ *   HOPS        walks from allowed vectors to allowed vectors, over one that is not where need be (arXiv 2403.04871)
+ * PARTITIONS and HOPS serve indexes with partitions that hold three quarters of the vectors. Elsewhere EXACT takes
+ * their place. */
 typedef enum sl_filter_strategy {
     SL_FILTER_AUTO = 0,
     SL_FILTER_EXACT = 1,
     SL_FILTER_PARTITIONS = 2,
-    SL_FILTER_WALK = 3
+    SL_FILTER_WALK = 3,
+    SL_FILTER_HOPS = 4
 } sl_filter_strategy;
 
 typedef struct sl_search_params {
@@ -417,6 +419,9 @@ typedef struct sl_search_params {
      * threshold stays. Errors: SL_EINVAL (NaN). */
     int has_threshold;
     double threshold;
+    /* Above 0: a query ends after so many evaluations, some hundred more at most, with what it has found by then.
+     * sl_search_stats.cut counts such queries. `probes` does not count then. */
+    size_t max_visits;
 } sl_search_params;
 
 SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_size);
@@ -426,7 +431,9 @@ typedef struct sl_search_stats {
     size_t results;                  /* written before the fill */
     size_t evaluations;              /* distances over codes, centroids included */
     size_t expansions;               /* nodes whose links were read */
-    size_t exact, partitions, walks; /* queries with a filter that ended with each strategy */
+    size_t exact, partitions, walks; /* queries with `filter` that ended with each strategy */
+    size_t hops;
+    size_t cut; /* queries that sl_search_params.max_visits ended */
 } sl_search_stats;
 
 /* Scratch of searches, for any number of queries, one thread at a time. The index must outlive its searchers, which see

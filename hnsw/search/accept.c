@@ -1,7 +1,6 @@
 #include "hnsw/search/accept.h"
 
 #include "hnsw/search/accessors.h"
-#include "hnsw/search/filter.h"
 
 /* How much further than asked a search with a filter looks. Work stays bounded whatever the filter says. */
 enum { FURTHER = 8, LEAST = 1024 };
@@ -21,22 +20,14 @@ int sl_accepts(const sl_search_params *params, uint64_t id) {
 }
 
 /* The filter is asked first: that costs least. */
-static int returns(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed, uint32_t node) {
-    return sl_is_allowed(allowed, node) && (!sl_accept_late(params) || sl_accepts(params, sl_id_of(graph, node)));
-}
-
-void sl_accept_pool(const sl_graph *graph, const sl_search_params *params, sl_pool *pool) {
-    const sl_allowed allowed = params->filter ? sl_filter_allowed(params->filter, graph) : sl_allowed_all(graph);
+void sl_accept_pool(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed, sl_pool *pool) {
+    const int late = sl_accept_late(params);
     size_t kept = 0;
-    for (size_t i = 0; i < pool->size; i++)
-        if (returns(graph, params, &allowed, sl_pool_id(pool->keys[i]))) pool->keys[kept++] = pool->keys[i];
-    pool->size = kept;
-}
-
-void sl_pool_undeleted(const sl_graph *graph, sl_pool *pool) {
-    size_t kept = 0;
-    for (size_t i = 0; i < pool->size; i++)
-        if (!sl_is_dead(graph, sl_pool_id(pool->keys[i]))) pool->keys[kept++] = pool->keys[i];
+    for (size_t i = 0; i < pool->size; i++) {
+        uint32_t node = sl_pool_id(pool->keys[i]);
+        if (sl_is_allowed(allowed, node) && (!late || sl_accepts(params, sl_id_of(graph, node))))
+            pool->keys[kept++] = pool->keys[i];
+    }
     pool->size = kept;
 }
 

@@ -4,7 +4,7 @@
 #ifndef SL_HNSW_SEARCH_ACCEPT_H
 #define SL_HNSW_SEARCH_ACCEPT_H
 
-#include "hnsw/graph/index.h"
+#include "hnsw/search/allowed.h"
 #include "hnsw/search/pool.h"
 
 /* Tells whether ids are asked about. */
@@ -29,11 +29,8 @@ static inline int sl_accept_stops(const sl_graph *graph, const sl_search_params 
 /* Returns SL_EINVAL for a bitmap that is NULL and counts ids. */
 sl_status sl_accept_check(const sl_search_params *params);
 
-/* Takes nodes whose ids are not accepted out of the pool; the others keep their order. */
-void sl_accept_pool(const sl_graph *graph, const sl_search_params *params, sl_pool *pool);
-
-/* Takes deleted nodes out of the pool; the others keep their order. */
-void sl_pool_undeleted(const sl_graph *graph, sl_pool *pool);
+/* Takes nodes that are not allowed or not accepted out of the pool; the others keep their order. */
+void sl_accept_pool(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed, sl_pool *pool);
 
 /* Tells whether `kept` of a pool of `seen` give k results as good as a search without a filter gives. As many as such a
  * search would rank (`wanted`, at least k) do. So do k, where the filter took away a quarter at most. */

@@ -8,12 +8,13 @@ typedef struct sl_allowed {
     const uint64_t *bits; /* a bit a node; NULL: all */
     const uint64_t *dead; /* marks of deleted nodes; NULL: none is deleted */
     size_t n;             /* nodes from n on are not allowed */
-    size_t count;         /* of the bits; more than are allowed where some of these are deleted */
+    size_t count;         /* at least as many as are allowed; more where bits are set for deleted nodes */
 } sl_allowed;
 
 /* All nodes of a graph that are not deleted. */
 static inline sl_allowed sl_allowed_all(const sl_graph *graph) {
-    return (sl_allowed){.dead = graph->dead_count ? sl_dead(graph) : NULL, .n = graph->n, .count = graph->n};
+    return (sl_allowed){
+        .dead = graph->dead_count ? sl_dead(graph) : NULL, .n = graph->n, .count = sl_undeleted_count(graph)};
 }
 
 static inline uint64_t sl_allowed_word(const sl_allowed *allowed, size_t word) {

@@ -48,6 +48,8 @@ static inline void sl_search_stats_add(sl_search_stats *sum, const sl_search_sta
     sum->exact += part->exact;
     sum->partitions += part->partitions;
     sum->walks += part->walks;
+    sum->hops += part->hops;
+    sum->cut += part->cut;
 }
 
 #endif

@@ -279,6 +279,6 @@ sl_allowed sl_filter_allowed(const sl_filter *filter, const sl_graph *graph) {
     sl_allowed allowed = sl_allowed_all(graph);
     allowed.bits = filter->set.bits;
     if (filter->set.n < allowed.n) allowed.n = filter->set.n;
-    allowed.count = filter->set.count;
+    if (filter->set.count < allowed.count) allowed.count = filter->set.count;
     return allowed;
 }

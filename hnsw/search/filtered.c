@@ -1,15 +1,22 @@
 #include "hnsw/search/filtered.h"
 
+#include "hnsw/search/filter.h"
 #include "hnsw/search/start.h"
 #include "hnsw/search/widen.h"
 
 /* Prices. Comparing with EXACT_ROWS vectors a partition costs as much as finding the nearest partitions and looking at
  * what is allowed there. Without partitions EXACT takes the place of walks that meet fewer than WALK_SHARE allowed. */
 enum { EXACT_ROWS = 3, WALK_ROWS = 4096 };
-/* A walk meets nodes near the query. From this share of them allowed on it costs less than PARTITIONS. The share is
+/* Comparing with so many rows, for each of ef, costs as much as HOPS. */
+enum { HOPS_ROWS = 512 };
+/* A walk meets nodes near the query. From this share of them allowed on WALK costs less than PARTITIONS. The share is
  * that of AROUND nodes on both sides of where the walk begins: numbers of near partitions follow one another. */
-#define WALK_SHARE 0.45
+#define WALK_SHARE 0.22
 enum { AROUND = 1024 };
+/* A walk that needs more than so many times ef gives way to another strategy: the share around its begin misled. */
+enum { WALK_DEEPER = 4 };
+/* The same share, where PARTITIONS does not serve. */
+#define OTHER_SHARE 0.1
 /* The share of the k best that PARTITIONS expects to miss at most. It misses up to five times as many, where queries
  * lie far from what is allowed, and so aims at a fifth of what a recall lets it miss. Without a recall that is SHARE_EF
  * / ef, and MOST_MISSED at most. */
@@ -17,81 +24,138 @@ enum { AROUND = 1024 };
 #define SHARE_EF    0.64
 #define MOST_MISSED 0.05
 
-static size_t rest_of(const sl_graph *graph) {
+/* What one search has found out. */
+typedef struct finding {
+    sl_allowed allowed;
+    sl_wanted wanted;
+    size_t ef;
+    int parts;     /* partitions can be looked at */
+    sl_range near; /* where a walk begins */
+    double share;  /* of the nodes around it that may be returned */
+} finding;
+
+static int has_partitions(const sl_filtered *of) {
+    const sl_graph *graph = of->walk->graph;
+    const sl_filter *filter = of->params->filter;
     sl_range rest = sl_partition_rest(&graph->partitions, graph->n);
-    return rest.end - rest.first;
+    return graph->partitions.count && (!filter || graph->partitions.count == filter->set.partitions) &&
+           rest.end - rest.first <= graph->n / 4;
 }
 
 /* Tells whether partitions can be looked at until few of the best are missed. Under IP that takes their bands: a node's
  * score depends on its length more than on its centroid's score. */
-static int has_partitions(const sl_filtered *of) {
+static int can_look(const sl_filtered *of, const finding *f) {
     const sl_graph *graph = of->walk->graph;
-    const sl_partitions *partitions = &graph->partitions;
-    return (graph->codec.metric != SL_METRIC_IP || partitions->band_bits) && partitions->count &&
-           graph->partitions.count == of->params->filter->set.partitions && rest_of(graph) <= graph->n / 4;
+    return f->parts && (graph->codec.metric != SL_METRIC_IP || graph->partitions.band_bits);
+}
+
+/* Tells whether comparing with all that is allowed costs least. */
+static int is_little(const sl_filtered *of, const finding *f) {
+    size_t rows = f->parts ? EXACT_ROWS * of->walk->graph->partitions.count : WALK_ROWS;
+    return f->allowed.count <= rows || f->allowed.count <= f->wanted.keep;
+}
+
+/* Returns what takes the place of WALK. HOPS asks no callback. */
+static sl_filter_strategy without_walk(const sl_filtered *of, const finding *f) {
+    if (can_look(of, f)) return SL_FILTER_PARTITIONS;
+    return !f->parts || sl_accept_late(of->params) ? SL_FILTER_EXACT : SL_FILTER_HOPS;
 }
 
 static double missed(const sl_filtered *of) {
     const sl_search_params *params = of->params;
-    double share = params->recall > 0 ? OF_RECALL * (1 - params->recall) : SHARE_EF / (double)params->ef;
+    double share =
+        params->filter && params->recall > 0 ? OF_RECALL * (1 - params->recall) : SHARE_EF / (double)params->ef;
     return (share < MOST_MISSED ? share : MOST_MISSED) * (double)of->k;
 }
 
-/* The share of nodes around `near` that are allowed. */
-static double share_near(const sl_allowed *allowed, sl_range near) {
-    if (near.first >= near.end) return (double)allowed->count / (double)(allowed->n ? allowed->n : 1);
-    near.first = near.first > AROUND ? near.first - AROUND : 0;
-    near.end = near.end + AROUND < allowed->n ? near.end + AROUND : allowed->n;
-    if (near.first >= near.end) return 0;
-    return (double)sl_allowed_count(allowed, near) / (double)(near.end - near.first);
-}
-
-/* Chooses, and finds where a walk would begin. */
-static sl_filter_strategy choose(const sl_filtered *of, const sl_allowed *allowed, size_t keep, sl_range *near,
-                                 double *share) {
-    const sl_graph *graph = of->walk->graph;
-    int parts = has_partitions(of);
-    size_t rows = parts ? EXACT_ROWS * graph->partitions.count : WALK_ROWS;
-    sl_filter_strategy wanted = of->params->strategy;
-    *share = 1;
-    if (wanted == SL_FILTER_PARTITIONS || wanted == SL_FILTER_EXACT) return parts ? wanted : SL_FILTER_EXACT;
-    if (wanted == SL_FILTER_AUTO && (allowed->count <= rows || allowed->count <= keep)) return SL_FILTER_EXACT;
-    *near = sl_start_near(of->walk, of->query, of->dtype, of->start_scratch);
-    *share = share_near(allowed, *near);
-    if (wanted == SL_FILTER_WALK || *share >= WALK_SHARE) return SL_FILTER_WALK;
-    return parts ? SL_FILTER_PARTITIONS : SL_FILTER_EXACT;
-}
-
-/* Walks with a pool that has room for what the filter takes away. Tells whether enough is left. */
-static int walk_finds(sl_filtered *of, const sl_allowed *allowed, sl_range near, double share) {
-    sl_search_params params = *of->params;
-    size_t ef = params.ef > of->k ? params.ef : of->k;
-    if (of->params->strategy == SL_FILTER_AUTO && share > 0 && share < 1) {
-        double deeper = (double)ef / share;
-        ef = deeper < (double)of->deepest ? (size_t)deeper : of->deepest > ef ? of->deepest : ef;
+/* Finds where a walk begins, and what share of the nodes around may be returned. */
+static void look_around(const sl_filtered *of, finding *f) {
+    const sl_allowed *allowed = &f->allowed;
+    f->near = sl_start_near(of->walk, of->query, of->dtype, of->scratch);
+    sl_range around = {0, allowed->n};
+    if (f->near.first < f->near.end) {
+        around.first = f->near.first > AROUND ? f->near.first - AROUND : 0;
+        around.end = f->near.end + AROUND < allowed->n ? f->near.end + AROUND : allowed->n;
+        f->share = around.first < around.end
+                       ? (double)sl_allowed_count(allowed, around) / (double)(around.end - around.first)
+                       : 0;
+    } else {
+        f->share = (double)allowed->count / (double)(allowed->n ? allowed->n : 1);
     }
-    params.ef = ef;
-    sl_widen(of->walk, of->k, &params, of->ranked, of->deepest > ef ? of->deepest : ef, near);
-    size_t left = allowed->count < of->k ? allowed->count : of->k;
-    return of->walk->pool.size >= left;
 }
 
-sl_status sl_filtered_find(sl_filtered *of, sl_filter_strategy *used) {
+static sl_filter_strategy choose(const sl_filtered *of, finding *f) {
+    const sl_filter_strategy given = of->params->filter ? of->params->strategy : SL_FILTER_AUTO;
+    f->share = 1;
+    if (given == SL_FILTER_PARTITIONS && !can_look(of, f)) return SL_FILTER_EXACT;
+    if (given == SL_FILTER_HOPS && !f->parts) return SL_FILTER_EXACT;
+    if (given != SL_FILTER_AUTO && given != SL_FILTER_WALK) return given;
+    if (of->params->filter && given == SL_FILTER_AUTO && is_little(of, f)) return SL_FILTER_EXACT;
+    look_around(of, f);
+    double least = f->parts ? WALK_SHARE : OTHER_SHARE;
+    if (given == SL_FILTER_WALK || f->share >= least) return SL_FILTER_WALK;
+    return is_little(of, f) ? SL_FILTER_EXACT : without_walk(of, f);
+}
+
+static int walk_finds(const sl_filtered *of, const finding *f) {
+    size_t deepest = f->parts && of->params->strategy == SL_FILTER_AUTO ? WALK_DEEPER * f->ef : SL_MAX_EF;
+    /* Deletions are no limit: settings are tuned for what is left. */
+    if (sl_accept_given(of->params) && of->deepest < deepest) deepest = of->deepest;
+    const sl_widening how = {.params = of->params,
+                             .allowed = &f->allowed,
+                             .k = of->k,
+                             .wanted = of->ranked,
+                             .deepest = deepest,
+                             .share = f->share,
+                             .near = f->near};
+    return sl_widen(of->walk, &how);
+}
+
+/* Walks from the best of the pool, or from near allowed nodes where it is empty. Returns whether enough were found. */
+static int hops_find(const sl_filtered *of, finding *f) {
     sl_walk *walk = of->walk;
-    const sl_allowed allowed = sl_filter_allowed(of->params->filter, walk->graph);
-    size_t keep = of->ranked < SL_MAX_EF ? of->ranked : SL_MAX_EF;
-    sl_range near = {0, 0};
-    double share;
-    SL_TRY(sl_walk_deepen(walk, keep));
-    *used = choose(of, &allowed, keep, &near, &share);
-    if (*used == SL_FILTER_WALK) {
-        if (walk_finds(of, &allowed, near, share)) return SL_OK;
-        *used = has_partitions(of) ? SL_FILTER_PARTITIONS : SL_FILTER_EXACT;
+    uint32_t seeds[SL_SEEDS + 65];
+    const sl_top best = {(sl_top_entry *)(void *)of->scratch, 0, of->k};
+    size_t count = walk->pool.size < SL_SEEDS ? walk->pool.size : SL_SEEDS;
+    sl_pool_sort(&walk->pool);
+    for (size_t i = 0; i < count; i++)
+        seeds[i] = sl_pool_id(walk->pool.keys[i]);
+    if (!count)
+        count = sl_nearest_seeds(walk, &f->allowed, f->wanted.by_partition, of->query, of->dtype,
+                                 (uint8_t *)(best.entries + of->k), seeds);
+    if (sl_walk_deepen(walk, sl_walk_allowed_depth(f->ef)) != SL_OK) return 0;
+    sl_walk_allowed(walk, &f->allowed, seeds, count, f->ef, f->wanted.keep, best);
+    if (sl_accept_late(of->params)) sl_accept_pool(walk->graph, of->params, &f->allowed, &walk->pool);
+    return walk->pool.size >= of->k || sl_walk_is_spent(walk);
+}
+
+sl_filter_strategy sl_filtered_find(sl_filtered *of) {
+    sl_walk *walk = of->walk;
+    const sl_filter *filter = of->params->filter;
+    const size_t ef = of->params->ef > of->k ? of->params->ef : of->k;
+    /* Settings are tuned for walks, which keep ef among deleted nodes too. */
+    const size_t room = sl_accept_given(of->params) ? SL_MAX_EF : ef;
+    size_t keep = of->ranked < room ? of->ranked : room;
+    if (sl_walk_deepen(walk, keep) != SL_OK) keep = walk->depth;
+    finding f = {.allowed = filter ? sl_filter_allowed(filter, walk->graph) : sl_allowed_all(walk->graph),
+                 .wanted = {.k = of->k, .keep = keep, .missed = missed(of), .most = SIZE_MAX},
+                 .ef = ef,
+                 .parts = has_partitions(of)};
+    if (filter) f.wanted.by_partition = filter->set.by_partition;
+    walk->pool.size = 0;
+    if (!f.allowed.count) return SL_FILTER_EXACT;
+    sl_filter_strategy used = choose(of, &f);
+    if (used == SL_FILTER_WALK) {
+        if (walk_finds(of, &f)) return used;
+        used = is_little(of, &f) ? SL_FILTER_EXACT : without_walk(of, &f);
     }
-    const sl_wanted wanted = {.k = of->k, .keep = keep, .missed = missed(of)};
-    if (*used == SL_FILTER_PARTITIONS)
-        sl_nearest_allowed(walk, of->params, of->query, of->dtype, &wanted, of->scratch);
-    else
-        sl_all_allowed(walk, of->params, &allowed, keep);
-    return SL_OK;
+    walk->pool.size = 0;
+    if (used == SL_FILTER_PARTITIONS) {
+        if (of->params->strategy == SL_FILTER_AUTO && !sl_accept_late(of->params)) f.wanted.most = HOPS_ROWS * f.ef;
+        if (sl_nearest_allowed(walk, of->params, &f.allowed, &f.wanted, of->query, of->dtype, of->scratch)) return used;
+        used = SL_FILTER_HOPS;
+    }
+    if (used == SL_FILTER_HOPS && hops_find(of, &f)) return used;
+    sl_all_allowed(walk, of->params, &f.allowed, keep);
+    return SL_FILTER_EXACT;
 }

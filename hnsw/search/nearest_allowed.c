@@ -1,23 +1,27 @@
 #include "hnsw/search/nearest_allowed.h"
 
 #include "hnsw/search/bands.h"
+#include "hnsw/search/partition_order.h"
 #include "hnsw/search/score_block.h"
-#include "hnsw/search/topk.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
-/* Partitions are put into classes by the scores of their centroids, and looked at class by class. Sorting costs more
- * than it gains. */
-enum { CLASSES = 128 };
 /* Nodes that are scored together, at least, while partitions have few allowed ones; and nodes from which on the spread
  * of their scores is believed. */
 enum { SOME = 64, BELIEVED = 32 };
+/* The rule that ends the look is asked again when one part in so many more nodes were scored. Asking costs as much as
+ * scoring some hundred nodes. */
+enum { ASKED = 16 };
+/* Nodes from which on the spread is learnt from a part of the nodes. */
+enum { LEARNT = 2048 };
+/* Nodes after which the look says how many it will need. */
+enum { FORESEEN = 1024 };
 /* Rows that are asked for ahead. */
 enum { AHEAD = 16 };
 /* Places for a block that is filled by words of the bitmap. */
 enum { ROOM = SL_SCORE_BLOCK + 64 };
+#define SQRT2 1.4142135623730951
 
 /* Under IP, the part of the k-th best score that a search looks down to. With PART_MISSED of the k best to be missed it
  * is PART, and PART_A_FOLD more for e times as many. */
@@ -39,17 +43,8 @@ typedef struct seek {
     const sl_search_params *params;
     const sl_wanted *wanted;
     sl_allowed allowed;
-    const uint32_t *by_partition;
-    const sl_partitions *partitions;
+    sl_partition_order order;
     sl_scorer scorer;
-
-    /* The order of partitions. */
-    float *scores;
-    uint8_t *classes;
-    uint32_t *order;      /* those with allowed nodes, by class */
-    size_t count;         /* of `order` */
-    float near, step;     /* class c begins at the farness near + c * step */
-    size_t left[CLASSES]; /* allowed nodes of each class that were not looked at */
 
     /* Nodes that wait to be scored. */
     uint32_t nodes[ROOM + SL_SCORE_BEHIND];
@@ -60,20 +55,11 @@ typedef struct seek {
     sl_top best; /* the k best scores; their ids are numbers of nodes in the order of the look */
     size_t scored;
     spread spread;
+    int foreseen; /* it was told how many nodes will be looked at */
 } seek;
 
-static size_t places(size_t count) {
-    return (count + SL_SCORE_BLOCK + SL_SCORE_BEHIND + 15) / 16 * 16;
-}
-
-static size_t query_bytes(const sl_graph *graph) {
-    return sl_round_up(sl_query_size(&graph->partitions.codec), SL_CACHE_LINE);
-}
-
 size_t sl_nearest_scratch(const sl_graph *graph, size_t k) {
-    size_t all = places(graph->partitions.count);
-    return k * sizeof(sl_top_entry) + all * (sizeof(float) + sizeof(uint32_t) + 1) + SL_CACHE_LINE +
-           query_bytes(graph) + graph->codec.dim * sizeof(float);
+    return k * sizeof(sl_top_entry) + sl_partition_order_scratch(graph);
 }
 
 /* Leaves out nodes that the search's callback or bitmap refuse, of those that the pool would take. */
@@ -97,7 +83,7 @@ void sl_all_allowed(sl_walk *walk, const sl_search_params *params, const sl_allo
     size_t count = 0;
     int asks = sl_accept_late(params);
     sl_pool_start(&walk->pool, keep, 0);
-    while (left.first < left.end || count) {
+    while ((left.first < left.end && !sl_walk_is_spent(walk)) || count) {
         count += sl_allowed_take(allowed, &left, nodes + count, ROOM - count);
         size_t some = count < SL_SCORE_BLOCK ? count : SL_SCORE_BLOCK, taken = some;
         sl_score_block(&scorer, nodes, some, count, scores);
@@ -113,75 +99,12 @@ void sl_all_allowed(sl_walk *walk, const sl_search_params *params, const sl_allo
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * The order of partitions
- * ------------------------------------------------------------------------------------------------------------- */
-
-static void score_centroids(seek *s, const sl_query_code *code) {
-    const sl_graph *graph = s->walk->graph;
-    const sl_scorer centroids = sl_scorer_of(graph->kernels, &s->partitions->codec, code, 0);
-    const size_t count = s->partitions->count;
-    for (size_t first = 0, some; first < count; first += some) {
-        some = count - first < SL_SCORE_BLOCK ? count - first : SL_SCORE_BLOCK;
-        sl_score_run(&centroids, first, some, s->nodes, s->scores + first);
-    }
-    s->walk->evaluations += count;
-}
-
-/* Under L2 the score is (|q|^2 - d^2) / 2, and those around a centroid differ by about the query's distance d from it.
- */
-static float unit_of(const sl_walk *walk, float score) {
-    if (walk->graph->codec.metric != SL_METRIC_L2) return 1;
-    float distance2 = walk->query_norm2 - 2 * score;
-    return distance2 > 0 ? sqrtf(distance2) : FLT_MIN;
-}
-
-/* The larger the farther: a distance under L2, else a score below zero. */
-static float farness_of(const sl_walk *walk, float score) {
-    return walk->graph->codec.metric == SL_METRIC_L2 ? unit_of(walk, score) : -score;
-}
-
-static float score_at(const sl_walk *walk, float farness) {
-    return walk->graph->codec.metric == SL_METRIC_L2 ? (walk->query_norm2 - farness * farness) / 2 : -farness;
-}
-
-/* Settles the bounds of the classes. A file's centroids may have scores that are no numbers: those come last. */
-static void find_classes(seek *s) {
-    float low = INFINITY, high = -INFINITY;
-    for (size_t p = 0; p < s->partitions->count; p++) {
-        float far = farness_of(s->walk, s->scores[p]);
-        if (!(fabsf(far) < INFINITY)) continue;
-        low = far < low ? far : low;
-        high = far > high ? far : high;
-    }
-    s->near = low < INFINITY ? low : 0;
-    s->step = high > low ? (high - low) / (CLASSES - 1) : 1;
-}
-
-static void order_partitions(seek *s) {
-    size_t places_of[CLASSES + 1] = {0};
-    find_classes(s);
-    const float inverse = 1 / s->step;
-    memset(s->left, 0, sizeof s->left);
-    for (size_t p = 0; p < s->partitions->count; p++) {
-        float down = (farness_of(s->walk, s->scores[p]) - s->near) * inverse;
-        size_t class = down < CLASSES - 1 ? (size_t)down : CLASSES - 1;
-        s->classes[p] = (uint8_t) class;
-        s->left[class] += s->by_partition[p];
-        places_of[class + 1] += s->by_partition[p] != 0;
-    }
-    for (size_t c = 0; c < CLASSES; c++)
-        places_of[c + 1] += places_of[c];
-    s->count = places_of[CLASSES];
-    for (size_t p = 0; p < s->partitions->count; p++)
-        if (s->by_partition[p]) s->order[places_of[s->classes[p]]++] = (uint32_t)p;
-}
-
-/* ---------------------------------------------------------------------------------------------------------------
  * When to end
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void learn_spread(seek *s) {
     float sum = 0, squares = 0, above = 0, z[ROOM];
+#pragma omp simd reduction(+ : sum)
     for (size_t i = 0; i < s->waiting; i++) {
         z[i] = (s->node_scores[i] - s->base[i]) / s->unit[i];
         sum += z[i];
@@ -189,32 +112,54 @@ static void learn_spread(seek *s) {
     s->spread.count += (double)s->waiting;
     s->spread.sum += (double)sum;
     const float mean = (float)(s->spread.sum / s->spread.count);
+#pragma omp simd reduction(+ : squares, above)
     for (size_t i = 0; i < s->waiting; i++) {
-        float over = z[i] - mean;
-        over = over > 0 ? over : 0;
+        float over = z[i] > mean ? z[i] - mean : 0;
         squares += over * over;
-        above += over > 0 ? 1.0f : 0.0f;
+        above += z[i] > mean ? 1.0f : 0.0f;
     }
     s->spread.above += (double)above;
     s->spread.squares += (double)squares;
 }
 
-/* Tells whether fewer than `missed` of the nodes that were not looked at are likely above the k-th best. Above their
- * mean scores are taken for normally distributed; below it, short vectors make a longer tail. `from`: the class of the
- * partition that was looked at last. */
-static int few_are_left(const seek *s, size_t from) {
+/* Returns how many of a class's nodes that were not looked at are likely above the k-th best. Above their mean scores
+ * are taken for normally distributed; below it, short vectors make a longer tail. `floor`: the least that such a node
+ * scores above its centroid, in units of the deviation, which the caller passes on to tell far classes. */
+static double likely_above(const seek *s, size_t class, double *floor) {
     const spread *seen = &s->spread;
-    double mean = seen->sum / seen->count, expected = 0, share = seen->above / seen->count;
-    double deviation = seen->above > 0 ? sqrt(seen->squares / seen->above) : 0, least = s->best.entries[0].score;
-    for (size_t c = from; c < CLASSES; c++) {
-        if (!s->left[c]) continue;
-        float middle = score_at(s->walk, s->near + ((float)c + 0.5f) * s->step);
-        double needed = (least - (double)middle) / (double)unit_of(s->walk, middle) - mean;
-        if (needed > 8 * deviation) break;
-        expected += (double)s->left[c] * share * erfc(needed / (deviation * 1.4142135623730951));
+    double mean = seen->sum / seen->count, share = seen->above / seen->count;
+    double deviation = seen->above > 0 ? sqrt(seen->squares / seen->above) : 0;
+    float middle = sl_partition_class_score(&s->order, s->walk, class);
+    double needed = (s->best.entries[0].score - (double)middle) / (double)sl_partition_unit(s->walk, middle) - mean;
+    *floor = needed / deviation;
+    return s->order.left[class] ? (double)s->order.left[class] * share * erfc(needed / (deviation * SQRT2)) : 0;
+}
+
+/* Classes further than so many deviations have nothing above the k-th best. */
+#define FAR 8
+
+/* Tells whether fewer than `missed` of the nodes that were not looked at are likely above the k-th best. `from`: the
+ * class of the partition that was looked at last. */
+static int few_are_left(const seek *s, size_t from) {
+    double expected = 0, floor = 0;
+    for (size_t c = from; c < SL_PARTITION_CLASSES && !(floor > FAR); c++) {
+        expected += likely_above(s, c, &floor);
         if (!(expected <= s->wanted->missed)) return 0;
     }
     return 1;
+}
+
+/* Returns how many nodes are to be looked at before few are left, if the k-th best stays as it is. */
+static size_t nodes_to_come(const seek *s, size_t from) {
+    double above[SL_PARTITION_CLASSES], floor = 0, rest = 0;
+    size_t end = from, count = 0;
+    for (; end < SL_PARTITION_CLASSES && !(floor > FAR); end++)
+        above[end] = likely_above(s, end, &floor);
+    while (end > from && (rest += above[end - 1]) <= s->wanted->missed)
+        end--;
+    for (size_t c = from; c < end; c++)
+        count += s->order.left[c];
+    return count;
 }
 
 /* Tells whether the second half of the nodes looked at gave no more of the k best than may be missed. Near neighbours
@@ -226,8 +171,15 @@ static int is_calm(const seek *s) {
     return (double)late <= s->wanted->missed;
 }
 
-static int is_enough(const seek *s, size_t from) {
-    return s->best.size == s->wanted->k && s->spread.count >= BELIEVED && is_calm(s) && few_are_left(s, from);
+/* What the look does next. */
+typedef enum verdict { GO_ON, ENOUGH, TOO_MANY } verdict;
+
+static verdict judge(seek *s, size_t from) {
+    if (s->best.size < s->wanted->k || s->spread.count < BELIEVED) return GO_ON;
+    if (is_calm(s) && few_are_left(s, from)) return ENOUGH;
+    if (s->foreseen || s->scored < FORESEEN || s->wanted->most == SIZE_MAX) return GO_ON;
+    s->foreseen = 1;
+    return nodes_to_come(s, from) > s->wanted->most ? TOO_MANY : GO_ON;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -241,7 +193,8 @@ static void score_waiting(seek *s, int learns) {
     size_t taken = s->waiting;
     sl_score_block(&s->scorer, s->nodes, s->waiting, s->waiting, scores);
     walk->evaluations += s->waiting;
-    if (learns) learn_spread(s);
+    /* The spread of all nodes changes little once many are known. */
+    if (learns && (s->spread.count < LEARNT || s->scored / SL_SCORE_BLOCK % 4 == 0)) learn_spread(s);
     if (sl_accept_late(s->params)) taken = leave_refused(walk, s->params, s->nodes, scores, taken);
     sl_pool_offer(&walk->pool, scores, s->nodes, taken);
     float least = s->best.size == s->wanted->k ? (float)s->best.entries[0].score : -INFINITY;
@@ -256,7 +209,7 @@ static void score_waiting(seek *s, int learns) {
 
 /* Lets the allowed nodes of a range wait, and scores them by blocks. */
 static void look_at(seek *s, sl_range range, float base, int learns) {
-    const float unit = unit_of(s->walk, base);
+    const float unit = sl_partition_unit(s->walk, base);
     while (range.first < range.end) {
         size_t before = s->waiting;
         s->waiting += sl_allowed_take(&s->allowed, &range, s->nodes + before, ROOM - before);
@@ -268,34 +221,43 @@ static void look_at(seek *s, sl_range range, float base, int learns) {
     }
 }
 
-static void look_at_partitions(seek *s) {
-    const size_t n = s->walk->graph->n;
-    for (size_t i = 0; i < s->count; i++) {
-        uint32_t partition = s->order[i];
-        look_at(s, sl_partition_nodes(s->partitions, partition, n), s->scores[partition], 1);
-        s->left[s->classes[partition]] -= s->by_partition[partition];
-        if (s->waiting < SOME && i + 1 < s->count) continue;
+/* Returns whether the look came to its end. */
+static int look_at_partitions(seek *s) {
+    const sl_partition_order *order = &s->order;
+    size_t asked = SOME;
+    for (size_t i = 0; i < order->count && !sl_walk_is_spent(s->walk); i++) {
+        uint32_t partition = order->order[i];
+        size_t class = order->classes[partition];
+        look_at(s, sl_partition_nodes(order->partitions, partition, order->n), order->scores[partition], 1);
+        s->order.left[class] -= sl_partition_allowed(order, partition);
+        if (s->scored + s->waiting < asked && i + 1 < order->count) continue;
         if (s->waiting) score_waiting(s, 1);
-        if (is_enough(s, s->classes[partition])) return;
+        asked = s->scored + (s->scored / ASKED > SOME ? s->scored / ASKED : SOME);
+        verdict next = judge(s, class);
+        if (next != GO_ON) return next == ENOUGH;
     }
+    if (s->waiting) score_waiting(s, 1);
+    return 1;
 }
 
-/* Looks at the bands that may score `least` or more, or at all where that is 0. s->classes counts the bands of each
+/* Looks at the bands that may score `least` or more, or at all where that is 0. order.classes counts the bands of each
  * partition that were looked at before. */
 static void look_down_to(seek *s, float least) {
-    const sl_partitions *partitions = s->partitions;
-    for (size_t i = 0; i < s->count; i++) {
-        uint32_t p = s->order[i];
-        size_t bands = SL_PARTITION_BANDS, done = s->classes[p];
-        if (!(s->scores[p] >= least) && least > 0) continue;
-        if (least > 0) bands = sl_bands_above(partitions->bands + (size_t)p * SL_PARTITION_BANDS, s->scores[p], least);
+    const sl_partition_order *order = &s->order;
+    const sl_partitions *partitions = order->partitions;
+    for (size_t i = 0; i < order->count && !sl_walk_is_spent(s->walk); i++) {
+        uint32_t p = order->order[i];
+        size_t bands = SL_PARTITION_BANDS, done = order->classes[p];
+        float score = order->scores[p];
+        if (!(score >= least) && least > 0) continue;
+        if (least > 0) bands = sl_bands_above(partitions->bands + (size_t)p * SL_PARTITION_BANDS, score, least);
         if (bands <= done) continue;
-        sl_range nodes = sl_partition_nodes(partitions, p, s->walk->graph->n);
+        sl_range nodes = sl_partition_nodes(partitions, p, order->n);
         size_t count = nodes.end - nodes.first;
         nodes.end = nodes.first + sl_partition_banded(count, bands);
         nodes.first += sl_partition_banded(count, done);
         look_at(s, nodes, 0, 0);
-        s->classes[p] = (uint8_t)bands;
+        order->classes[p] = (uint8_t)bands;
     }
     if (s->waiting) score_waiting(s, 0);
 }
@@ -310,55 +272,55 @@ static float part_of_best(const seek *s) {
 /* Looks at what may score high first: under IP a partition's nodes lie by falling length, in bands. The score that is
  * looked down to falls by STEP a turn, until it is a part of the k-th best. At LAST of the best it falls to nothing. */
 static void look_at_bands(seek *s) {
-    const float part = part_of_best(s), last = -s->near * LAST;
-    float least = -s->near;
-    memset(s->classes, 0, s->partitions->count);
+    const float part = part_of_best(s), last = -s->order.near * LAST;
+    float least = -s->order.near;
+    memset(s->order.classes, 0, s->order.partitions->count);
     for (;;) {
         int all = least <= last;
         look_down_to(s, all ? 0 : least);
         float enough = s->best.size == s->wanted->k ? (float)s->best.entries[0].score * part : 0;
-        if (all || least <= enough) return;
+        if (all || least <= enough || sl_walk_is_spent(s->walk)) return;
         least = least * STEP > enough ? least * STEP : enough;
     }
 }
 
-/* Divides the scratch, and encodes the query over centroids. */
-static void begin(seek *s, const void *query, sl_dtype dtype, uint8_t *scratch, sl_query_code *code) {
-    const sl_graph *graph = s->walk->graph;
-    size_t all = places(s->partitions->count);
-    uint8_t *buffer = scratch;
-    s->best = (sl_top){(sl_top_entry *)(void *)(buffer + query_bytes(graph)), 0, s->wanted->k};
-    s->scores = (float *)(void *)(s->best.entries + s->wanted->k);
-    s->order = (uint32_t *)(void *)(s->scores + all);
-    float *floats = (float *)(void *)(s->order + all);
-    s->classes = (uint8_t *)(floats + graph->codec.dim);
-    sl_walk_ask_partitions(s->walk, query, dtype, buffer, floats, code);
-}
-
-void sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const void *query, sl_dtype dtype,
-                        const sl_wanted *wanted, uint8_t *scratch) {
+int sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
+                       const sl_wanted *wanted, const void *query, sl_dtype dtype, uint8_t *scratch) {
     const sl_graph *graph = walk->graph;
-    sl_query_code code;
     seek s;
     s.walk = walk;
     s.params = params;
     s.wanted = wanted;
-    s.allowed = sl_filter_allowed(params->filter, graph);
-    s.by_partition = params->filter->set.by_partition;
-    s.partitions = &graph->partitions;
+    s.allowed = *allowed;
     s.scorer = sl_scorer_of(graph->kernels, walk->walked, &walk->query, AHEAD);
     s.waiting = s.scored = 0;
     s.spread = (spread){0};
+    s.foreseen = 0;
     memset(s.nodes, 0, sizeof s.nodes);
-    begin(&s, query, dtype, scratch, &code);
-    score_centroids(&s, &code);
-    order_partitions(&s);
+    s.best = (sl_top){(sl_top_entry *)(void *)scratch, 0, wanted->k};
+    s.order.allowed = wanted->by_partition;
+    sl_partition_order_make(&s.order, walk, query, dtype, (uint8_t *)(s.best.entries + wanted->k));
     sl_pool_start(&walk->pool, wanted->keep, 0);
-    look_at(&s, sl_partition_rest(s.partitions, graph->n), 0, 0);
+    look_at(&s, sl_partition_rest(&graph->partitions, graph->n), 0, 0);
     if (s.waiting) score_waiting(&s, 0);
+    int ended = 1;
     if (graph->codec.metric == SL_METRIC_IP)
         look_at_bands(&s);
     else
-        look_at_partitions(&s);
+        ended = look_at_partitions(&s);
     sl_pool_finish(&walk->pool, wanted->keep);
+    return ended;
+}
+
+size_t sl_nearest_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, const void *query,
+                        sl_dtype dtype, uint8_t *scratch, uint32_t *seeds) {
+    sl_partition_order order = {.allowed = by_partition};
+    size_t count = 0;
+    sl_partition_order_make(&order, walk, query, dtype, scratch);
+    for (size_t i = 0; i < order.count && count < SL_SEEDS; i++) {
+        sl_range range = sl_partition_nodes(order.partitions, order.order[i], order.n);
+        while (range.first < range.end && count < SL_SEEDS)
+            count += sl_allowed_take(allowed, &range, seeds + count, SL_SEEDS + 65 - count);
+    }
+    return count < SL_SEEDS ? count : SL_SEEDS;
 }

@@ -18,8 +18,8 @@ typedef struct sl_scan_work {
 int sl_scan_serves(const sl_graph *graph, const sl_search_params *params) {
     sl_codes codes = sl_codec_of_walks(graph)->codes;
     /* A scan reads more deleted nodes than others, where most are deleted. */
-    return params->probes && !params->group_size && graph->n && graph->partitions.count && graph->kernels->tile.scan &&
-           (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !sl_accept_given(params) &&
+    return params->probes && !params->group_size && !params->max_visits && graph->n && graph->partitions.count &&
+           graph->kernels->tile.scan && (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !sl_accept_given(params) &&
            graph->dead_count <= graph->n / 2;
 }
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define SL_POOL_NONE 0xffffffffu    /* no id */
-#define SL_POOL_TURN (4 * SL_MAX_M) /* two full lists */
+#define SL_POOL_TURN (5 * SL_MAX_M) /* two full lists, and some more */
 
 typedef struct sl_pool {
     const sl_candidate_kernels *kernels;

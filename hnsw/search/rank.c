@@ -123,7 +123,7 @@ static void rank_as_walked(sl_searcher *searcher, size_t k) {
 }
 
 /* Leaves out results that are worse than the threshold. */
-static void cut_off(sl_searcher *searcher, double threshold) {
+void sl_cut_off(sl_searcher *searcher, double threshold) {
     sl_top *top = &searcher->top;
     while (top->size && !sl_score_is_within(searcher->graph,
                                             sl_score_of(searcher->graph, top->entries[top->size - 1].score), threshold))
@@ -145,5 +145,5 @@ void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search
     else
         rank_as_walked(searcher, k);
     if (anew) sl_top_sort(&searcher->top);
-    if (params->has_threshold) cut_off(searcher, params->threshold);
+    if (params->has_threshold) sl_cut_off(searcher, params->threshold);
 }

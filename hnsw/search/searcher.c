@@ -6,6 +6,7 @@
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/accept.h"
+#include "hnsw/search/filter.h"
 #include "hnsw/search/filtered.h"
 #include "hnsw/search/grouped.h"
 #include "hnsw/search/partition_probe.h"
@@ -33,9 +34,12 @@ static sl_status renew(const sl_searcher *searcher, size_t size, void **block, s
     return SL_OK;
 }
 
-/* Makes room for sl_start_near; the index may have got partitions since the searcher was made. */
+/* Makes room for sl_start_near, and for searches that may not return every node. The index may have got partitions
+ * since the searcher was made. */
 static sl_status start_scratch(sl_searcher *searcher) {
     size_t size = sl_start_scratch(searcher->graph);
+    size_t nearest = sl_nearest_scratch(searcher->graph, searcher->walk.max_ef);
+    if (nearest > size) size = nearest;
     return renew(searcher, size, &searcher->start_scratch, &searcher->start_scratch_size);
 }
 
@@ -65,8 +69,8 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     uint8_t *scratch;
     if (searcher->graph->partitions.count) {
         SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_probe_scratch(searcher->graph), &scratch), fail);
-        SL_TRY_GOTO(start_scratch(searcher), fail);
     }
+    SL_TRY_GOTO(start_scratch(searcher), fail);
     sl_replicas_make(index);
     *out = searcher;
     return SL_OK;
@@ -120,7 +124,7 @@ sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const
     if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
     SL_TRY(sl_accept_check(params));
     if (params->has_threshold && isnan(params->threshold)) return sl_fail(SL_EINVAL, "threshold is NaN; give a score");
-    if ((unsigned)params->strategy > SL_FILTER_WALK)
+    if ((unsigned)params->strategy > SL_FILTER_HOPS)
         return sl_fail(SL_EINVAL, "strategy %d is unknown", (int)params->strategy);
     if (params->group_size && !sl_has(graph, SL_ARRAY_KEYS))
         return sl_fail(SL_EINVAL,
@@ -157,8 +161,9 @@ void sl_searcher_look(sl_searcher *searcher) {
     sl_view_follow(searcher->of, searcher->view);
 }
 
-static sl_status find_allowed(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
-                              const sl_search_params *params) {
+/* Finds what may be returned, where not every node may. */
+static void find_allowed(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                         const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
     sl_filtered filtered = {.walk = &searcher->walk,
                             .params = params,
@@ -166,24 +171,31 @@ static sl_status find_allowed(sl_searcher *searcher, const void *query, sl_dtype
                             .dtype = dtype,
                             .k = k,
                             .ranked = sl_rerank_count(graph, k, params),
-                            .deepest = searcher->deepest};
-    SL_TRY(start_scratch(searcher));
-    filtered.start_scratch = searcher->start_scratch;
-    SL_TRY(sl_searcher_scratch(searcher, sl_nearest_scratch(graph, k), &filtered.scratch));
-    return sl_filtered_find(&filtered, &searcher->used);
+                            .deepest = searcher->deepest,
+                            .scratch = searcher->start_scratch};
+    sl_filter_strategy used = sl_filtered_find(&filtered);
+    if (params->filter) searcher->used = used;
 }
 
-static sl_status find_any(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
-                          const sl_search_params *params) {
+static sl_status find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
+                      const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
     sl_walk *walk = &searcher->walk;
     int scans = sl_scan_serves(graph, params);
     if (scans) SL_TRY(probe(searcher, query, dtype, k, params));
     /* A scan may find too little where much is deleted. */
     if (scans && (walk->pool.size >= k || !graph->dead_count)) return SL_OK;
-    sl_range near;
-    SL_TRY(sl_searcher_start(searcher, query, dtype, &near));
-    sl_widen(walk, k, params, sl_rerank_count(graph, k, params), searcher->deepest, near);
+    SL_TRY(start_scratch(searcher));
+    if (graph->dead_count || sl_accept_given(params)) {
+        find_allowed(searcher, query, dtype, k, params);
+        return SL_OK;
+    }
+    const sl_allowed all = sl_allowed_all(graph);
+    sl_widen(walk, &(sl_widening){.params = params,
+                                  .allowed = &all,
+                                  .k = k,
+                                  .wanted = sl_rerank_count(graph, k, params),
+                                  .near = sl_start_near(walk, query, dtype, searcher->start_scratch)});
     return SL_OK;
 }
 
@@ -196,6 +208,7 @@ sl_status sl_searcher_prepare(sl_searcher *searcher, const void *query, sl_dtype
     SL_TRY(sl_visited_cover(&walk->visited, &graph->allocator, graph->n));
     take_copies(walk);
     walk->evaluations = walk->expansions = 0;
+    walk->most = params->max_visits ? params->max_visits : SIZE_MAX;
     walk->pool.size = 0;
     searcher->used = SL_FILTER_AUTO;
     if (params->filter) SL_TRY(sl_filter_check(params->filter, searcher->of, graph));
@@ -221,11 +234,12 @@ sl_status sl_searcher_stream(sl_searcher *searcher, const void *query, sl_dtype 
 static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                      const sl_search_params *params) {
     SL_TRY(sl_searcher_prepare(searcher, query, dtype, params));
-    if (searcher->graph->n && params->group_size) return sl_grouped_find(searcher, query, dtype, k, params);
-    if (searcher->graph->n && params->filter)
-        SL_TRY(find_allowed(searcher, query, dtype, k, params));
-    else if (searcher->graph->n)
-        SL_TRY(find_any(searcher, query, dtype, k, params));
+    if (searcher->graph->n && params->group_size) {
+        SL_TRY(sl_grouped_find(searcher, query, dtype, k, params));
+        if (params->has_threshold) sl_cut_off(searcher, params->threshold);
+        return SL_OK;
+    }
+    if (searcher->graph->n) SL_TRY(find(searcher, query, dtype, k, params));
     sl_rank(searcher, query, k, params);
     return SL_OK;
 }
@@ -268,6 +282,8 @@ void sl_searcher_count(const sl_searcher *searcher, sl_search_stats *stats) {
     stats->exact += searcher->used == SL_FILTER_EXACT;
     stats->partitions += searcher->used == SL_FILTER_PARTITIONS;
     stats->walks += searcher->used == SL_FILTER_WALK;
+    stats->hops += searcher->used == SL_FILTER_HOPS;
+    stats->cut += (size_t)sl_walk_is_spent(&searcher->walk);
 }
 
 void sl_searcher_add_stats(const sl_searcher *searcher, sl_search_stats *stats) {

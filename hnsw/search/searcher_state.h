@@ -46,6 +46,9 @@ void sl_result_scores(const sl_searcher *searcher, const void *query, const uint
 
 /* searcher.c: returns where a walk for the query begins; empty: where the upper layers lead. */
 sl_status sl_searcher_start(sl_searcher *searcher, const void *query, sl_dtype dtype, sl_range *near);
+/* rank.c: leaves results that are worse than the threshold out. */
+void sl_cut_off(sl_searcher *searcher, double threshold);
+
 /* searcher.c: reads the parameters of searches for nq queries into `mine`, with the settings for the recall where one
  * was asked for. */
 sl_status sl_search_params_read(const sl_graph *graph, size_t nq, size_t k, const sl_search_params *given,

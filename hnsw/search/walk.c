@@ -20,11 +20,16 @@ enum { STEP = 16, LINES = 16 };
 /* Kernels store whole registers, beyond the end of what they write. */
 enum { PAD = 16 };
 
-_Static_assert(SL_WALK_WIDE * 2 * SL_MAX_M <= SL_POOL_TURN, "a turn's candidates fit the pool's room");
+_Static_assert(SL_WALK_WIDE * 2 * SL_MAX_M + SL_WALK_MORE * SL_MAX_M <= SL_POOL_TURN, "a turn fits the pool's room");
 _Static_assert(SL_NO_LINK == SL_NONE, "what ends a list");
 
 static int has_coarse(const sl_graph *graph) {
     return sl_codec_of_walks(graph) != &graph->codec;
+}
+
+/* Ids of one turn, at most. */
+static size_t turn_of(const sl_graph *graph) {
+    return SL_WALK_WIDE * graph->m0 + SL_WALK_MORE * SL_MAX_M + PAD;
 }
 
 static size_t query_bytes(const sl_graph *graph) {
@@ -38,11 +43,12 @@ sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef) {
                       .walked = sl_codec_of_walks(graph),
                       .allocator = graph->allocator,
                       .max_ef = max_ef,
-                      .depth = max_ef};
+                      .depth = max_ef,
+                      .most = SIZE_MAX};
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
-    size_t covers = graph->capacity > graph->n ? graph->capacity : graph->n, row = SL_WALK_WIDE * graph->m0 + PAD;
+    size_t covers = graph->capacity > graph->n ? graph->capacity : graph->n, row = turn_of(graph);
     SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef + SL_PARTITION_ROWS, row), fail);
     SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, &graph->kernels->walk, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * row * sizeof(uint32_t), &block), fail);
@@ -64,7 +70,7 @@ void sl_walk_free(sl_walk *walk) {
     if (!graph) return;
     sl_visited_free(&walk->visited, allocator);
     sl_pool_free(&walk->pool, allocator, walk->depth);
-    sl_mem_free(allocator, walk->nodes, 3 * (SL_WALK_WIDE * graph->m0 + PAD) * sizeof(uint32_t));
+    sl_mem_free(allocator, walk->nodes, 3 * turn_of(graph) * sizeof(uint32_t));
     sl_mem_free(allocator, walk->query_buffer, query_bytes(graph));
     sl_mem_free(allocator, walk->floats, 2 * graph->codec.dim * sizeof(float));
     walk->graph = NULL;
@@ -162,10 +168,6 @@ void sl_walk_ask_node(sl_walk *walk, uint32_t node) {
     }
 }
 
-static inline void prefetch_links(const sl_layer *layer, uint32_t id) {
-    if (layer->level == 0) sl_prefetch(sl_layer_links(layer, id), layer->degree * sizeof(uint32_t));
-}
-
 static inline void prefetch_each(const uint8_t *rows, size_t pitch, const uint32_t *nodes, size_t n, size_t bytes) {
     for (size_t i = 0; i < n; i++)
         sl_prefetch(rows + (size_t)nodes[i] * pitch, bytes);
@@ -246,7 +248,7 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
                 }
             /* The walk below begins with these links. They come while the last neighbours here are found to be no
              * better. */
-            if (l == 1 && level == 0) prefetch_links(&bottom, upper->nodes[at]);
+            if (l == 1 && level == 0) sl_walk_prefetch_links(&bottom, upper->nodes[at]);
         }
     }
     return level ? at : upper->nodes[at];
@@ -285,6 +287,10 @@ static void take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next
     if (!found.count) return;
     sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
     if (walk->within) sl_within_take(walk->within, &walk->allocator, walk->scores, found.ids, found.count);
+}
+
+void sl_walk_take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next) {
+    take(walk, layer, found, next);
 }
 
 /* Marks ids that the walk begins at, from *first on, as many as a turn may have. Returns the ids. *first becomes the
@@ -355,9 +361,10 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
     size_t wide;
     do {
         wide = 0;
-        while (wide < SL_WALK_WIDE && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
+        while (wide < SL_WALK_WIDE && !sl_walk_is_spent(walk) &&
+               (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
             if (walk->stop > 0 && is_too_far(walk)) break;
-            prefetch_links(&layer, next[wide++]);
+            sl_walk_prefetch_links(&layer, next[wide++]);
         }
     } while (take_turn(walk, &layer, &turn, next, wide));
 }
@@ -373,7 +380,7 @@ void sl_walk_begin(sl_walk *walk, sl_range start, size_t ef, sl_walk_turn *turn)
 int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, size_t wide) {
     const sl_layer layer = sl_layer_in(walk->graph, walk->upper, 0);
     for (size_t i = 0; i < wide; i++)
-        prefetch_links(&layer, next[i]);
+        sl_walk_prefetch_links(&layer, next[i]);
     return take_turn(walk, &layer, turn, next, wide);
 }
 
@@ -389,7 +396,7 @@ void sl_walk_within(sl_walk *walk, size_t count, size_t evaluations) {
         if (within->count < count && walk->evaluations < evaluations)
             while (wide < SL_WALK_WIDE && within->expanded < within->count) {
                 next[wide] = within->ids[within->expanded++];
-                prefetch_links(&layer, next[wide++]);
+                sl_walk_prefetch_links(&layer, next[wide++]);
             }
         sl_ids found = {sl_visited_place(&walk->visited), 0};
         for (size_t i = 0; i < chosen_count; i++)

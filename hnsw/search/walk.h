@@ -2,11 +2,23 @@
 #ifndef SL_HNSW_SEARCH_WALK_H
 #define SL_HNSW_SEARCH_WALK_H
 
+#include "base/prefetch.h"
 #include "distance/codec/encode4.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/search/pool.h"
 #include "hnsw/search/within.h"
+
+/* Candidates that are expanded at once. A turn begins by waiting for the end of the turn before, and a second
+ * candidate adds no wait. It is chosen before the first one's neighbours are known, which costs a few evaluations. */
+enum { SL_WALK_WIDE = 2 };
+/* Room for ids of a turn beside the lists of what is expanded, for each of SL_MAX_M. */
+enum { SL_WALK_MORE = 1 };
+
+typedef struct sl_ids {
+    uint32_t *ids;
+    size_t count;
+} sl_ids;
 
 typedef struct sl_walk {
     const sl_graph *graph;
@@ -34,11 +46,17 @@ typedef struct sl_walk {
     size_t near;
     sl_within *within; /* takes all that the walk scores, unless it is NULL */
     size_t evaluations, expansions;
+    size_t most; /* evaluations from which on nothing more is expanded; SIZE_MAX: no bound */
 } sl_walk;
 
 /* Makes scratch for walks with an ef up to max_ef. On failure everything is freed. */
 sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef);
 void sl_walk_free(sl_walk *walk);
+
+/* Tells whether the walk may make no more evaluations. */
+static inline int sl_walk_is_spent(const sl_walk *walk) {
+    return walk->evaluations >= walk->most;
+}
 
 /* Puts a deeper pool in place of the pool and what it holds. The new pool is for walks with an ef up to `depth`, or
  * twice the depth there was. On failure nothing is changed. Walks among deleted nodes need deeper pools; the pool
@@ -82,16 +100,6 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level);
  * from there. */
 void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef);
 
-/* Candidates that are expanded at once. A turn begins by waiting for the end of the turn before, and a second candidate
- * adds no wait. It is chosen before the first one's neighbours are known, which costs a few evaluations. */
-enum { SL_WALK_WIDE = 2 };
-
-/* Ids in the walk's memory. */
-typedef struct sl_ids {
-    uint32_t *ids;
-    size_t count;
-} sl_ids;
-
 /* What a walk has under way between two turns. */
 typedef struct sl_walk_turn {
     uint32_t chosen[SL_WALK_WIDE]; /* candidates whose links the next turn reads */
@@ -111,5 +119,13 @@ int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, s
  * Nodes that the last walk has seen are not scored again. Ends when all are expanded, or soon after the within has
  * `count` nodes or the walk `evaluations`. */
 void sl_walk_within(sl_walk *walk, size_t count, size_t evaluations);
+/* Asks for a node's links on layer 0. */
+static inline void sl_walk_prefetch_links(const sl_layer *layer, uint32_t id) {
+    if (layer->level == 0) sl_prefetch(sl_layer_links(layer, id), layer->degree * sizeof(uint32_t));
+}
+
+/* A step of a walk. Scores `found` into walk->scores and offers it to the pool. Meanwhile it asks for the rows of
+ * `next`, on layer 0. */
+void sl_walk_take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next);
 
 #endif

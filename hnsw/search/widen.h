@@ -1,19 +1,22 @@
-/* Finding what a search may return, by walks, and by comparisons where little else is left. It goes on until enough
- * nodes are found that are not deleted and that a filter accepts. */
+/* Walks that find what a search may return. They go on until enough is left once the rest is taken away. */
 #ifndef SL_HNSW_SEARCH_WIDEN_H
 #define SL_HNSW_SEARCH_WIDEN_H
 
+#include "hnsw/search/allowed.h"
 #include "hnsw/search/walk.h"
 
-/* Puts the nodes that may be returned into the walk's pool, in any order. The caller has emptied the pool and asked
- * the walk. The index is not empty.
- * Parameters: `wanted`: how many nodes will be ranked. `deepest`: with a filter that leaves too few, walks go on to
- * this ef. Deleted nodes are no limit: without a filter k are found as long as k are left. `near`: walks start from
- * it; where it is empty they start where the upper layers lead. */
-void sl_widen(sl_walk *walk, size_t k, const sl_search_params *params, size_t wanted, size_t deepest, sl_range near);
+typedef struct sl_widening {
+    const sl_search_params *params;
+    const sl_allowed *allowed;
+    size_t k;
+    size_t wanted;  /* nodes that will be ranked */
+    size_t deepest; /* walks with more than ef go on to this */
+    double share;   /* of the nodes near the query that may be returned, as far as known; else 1 */
+    sl_range near;  /* walks start from it; where it is empty they start where the upper layers lead */
+} sl_widening;
 
-/* Puts the best of all nodes that are not deleted into the walk's pool, up to `most`, without the graph. The pool has
- * room for `most`. */
-void sl_widen_all(sl_walk *walk, size_t most);
+/* Puts nodes that may be returned into the walk's pool, in any order. The caller has asked the walk. The index is not
+ * empty. Returns whether they are enough. */
+int sl_widen(sl_walk *walk, const sl_widening *how);
 
 #endif

@@ -92,7 +92,9 @@ START_TEST(a_filter_costs_no_recall) {
         ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &stats));
         expect_lawful(ids, scores);
         double recall = indexes_recall(ids, wanted, Q, K);
-        ck_assert_msg(recall >= unfiltered, "one in %zu: recall %g, without a filter %g", share, recall, unfiltered);
+        /* A look at partitions may miss 0.64 / ef. */
+        double wanted_recall = unfiltered < 0.96 ? unfiltered : 0.96;
+        ck_assert_msg(recall >= wanted_recall - 0.005, "one in %zu: recall %g, not %g", share, recall, wanted_recall);
         if (share == 1) ck_assert_uint_eq(stats.evaluations, plain.evaluations);
         if (share > 4) ck_assert_uint_gt(stats.evaluations, plain.evaluations);
     }
@@ -176,46 +178,52 @@ START_TEST(threads_filter_alike) {
 }
 END_TEST
 
-/* A filter that accepts nothing: walks with pools of 64, 128, and so on to max_ef, each of whose ids is asked once. */
+/* A callback that accepts nothing is asked about each id of one walk, and then about each id once more. A bound on
+ * visits ends that, and the search says so. */
 START_TEST(work_is_bounded) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_F32);
     uint64_t ids[K];
     float scores[K];
     sl_search_params params;
+    sl_search_stats stats;
     params_of(&params, 64, 0, 1);
-    const struct {
-        size_t max_ef, asked;
-    } searchers[] = {{64, 64}, {65, 64 + 65}, {128, 64 + 128}, {1000, 64 + 128 + 256 + 512 + 1000}};
-    for (size_t i = 0; i < sizeof searchers / sizeof *searchers; i++) {
-        sl_searcher *searcher;
-        sl_search_stats stats, widest;
-        ck_ok(sl_searcher_create(index, searchers[i].max_ef, &searcher));
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, scores, &stats));
+    ck_assert_uint_eq(asked, 64 + N);
+    ck_assert_uint_eq(stats.results, 0);
+    ck_assert_uint_eq(stats.cut, 0);
+    for (size_t j = 0; j < K; j++)
+        ck_assert(ids[j] == SL_NO_ID && isnan(scores[j]));
+    for (size_t most = 1; most < 2 * N; most *= 4) {
         asked = 0;
-        ck_ok(sl_searcher_search(searcher, queries, SL_F32, K, &params, ids, scores, &stats));
-        ck_assert_uint_eq(asked, searchers[i].asked);
+        params.max_visits = most;
+        ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, scores, &stats));
+        ck_assert_uint_le(stats.evaluations, most + 1024);
+        ck_assert_uint_le(asked, stats.evaluations);
+        ck_assert_uint_eq(stats.cut, stats.evaluations >= most);
         ck_assert_uint_eq(stats.results, 0);
-        for (size_t j = 0; j < K; j++)
-            ck_assert(ids[j] == SL_NO_ID && isnan(scores[j]));
-        sl_search_params wide;
-        sl_search_params_init(&wide);
-        wide.ef = searchers[i].max_ef;
-        ck_ok(sl_searcher_search(searcher, queries, SL_F32, K, &wide, ids, scores, &widest));
-        ck_assert_uint_eq(stats.expansions >= widest.expansions, 1);
-        if (searchers[i].max_ef > 64) ck_assert_uint_gt(stats.expansions, widest.expansions);
-        sl_searcher_free(searcher);
     }
-    asked = 0;
-    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, scores, NULL));
-    ck_assert_uint_eq(asked, 64 + 128 + 256 + 512 + 1024);
-    params.ef = 200;
-    asked = 0;
-    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, scores, NULL));
-    ck_assert_uint_eq(asked, 200 + 400 + 800 + 1600);
-    /* All of the index in the pool: asking again would change nothing. */
-    params.ef = N + 1;
-    asked = 0;
-    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, scores, NULL));
-    ck_assert_uint_eq(asked, N);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Few are accepted, and all of them are found, however small the walk: min(k, accepted). */
+START_TEST(few_that_are_accepted_are_found) {
+    const sl_metric metric = (sl_metric)_i;
+    sl_index *index = make(metric, SL_CODES_I8, SL_REFINE_F32);
+    static uint64_t wanted[Q * K], ids[Q * K];
+    static float scores[Q * K];
+    for (size_t share = 500; share <= N / 2; share *= 2)
+        for (int by_call = 0; by_call < 2; by_call++) {
+            size_t accepted = allow_every(share, 7);
+            sl_search_params params;
+            sl_search_stats stats;
+            truth(metric, wanted);
+            params_of(&params, 16, !by_call, by_call);
+            ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, scores, &stats));
+            expect_lawful(ids, scores);
+            ck_assert_uint_eq(stats.results, Q * (accepted < K ? accepted : K));
+            if (accepted <= K) ck_assert_mem_eq(ids, wanted, sizeof ids);
+        }
     sl_index_free(index);
 }
 END_TEST
@@ -299,6 +307,7 @@ int main(void) {
     tcase_add_test(tests, bitmap_and_callback_must_agree);
     tcase_add_test(tests, bitmaps_end_where_they_say);
     tcase_add_test(tests, work_is_bounded);
+    tcase_add_loop_test(tests, few_that_are_accepted_are_found, 0, 3);
     tcase_add_test(tests, slight_filters_cost_one_walk);
     tcase_add_loop_test(tests, found_where_it_lies, 0, 3);
     tcase_add_test(tests, empty_indexes_are_filtered_too);

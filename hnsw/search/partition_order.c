@@ -1,0 +1,95 @@
+#include "hnsw/search/partition_order.h"
+
+#include "hnsw/search/score_block.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static size_t places(const sl_graph *graph) {
+    return (graph->partitions.count + SL_SCORE_BLOCK + SL_SCORE_BEHIND + 15) / 16 * 16;
+}
+
+static size_t query_bytes(const sl_graph *graph) {
+    return sl_round_up(sl_query_size(&graph->partitions.codec), SL_CACHE_LINE);
+}
+
+size_t sl_partition_order_scratch(const sl_graph *graph) {
+    return places(graph) * (sizeof(float) + sizeof(uint32_t) + 1) + query_bytes(graph) +
+           graph->codec.dim * sizeof(float);
+}
+
+static void score_centroids(sl_partition_order *order, sl_walk *walk, const sl_query_code *code) {
+    const sl_scorer centroids = sl_scorer_of(walk->graph->kernels, &order->partitions->codec, code, 0);
+    const size_t count = order->partitions->count;
+    uint32_t numbers[SL_SCORE_BLOCK + SL_SCORE_BEHIND] = {0};
+    for (size_t first = 0, some; first < count; first += some) {
+        some = count - first < SL_SCORE_BLOCK ? count - first : SL_SCORE_BLOCK;
+        sl_score_run(&centroids, first, some, numbers, order->scores + first);
+    }
+    walk->evaluations += count;
+}
+
+float sl_partition_unit(const sl_walk *walk, float score) {
+    if (walk->graph->codec.metric != SL_METRIC_L2) return 1;
+    float distance2 = walk->query_norm2 - 2 * score;
+    return distance2 > 0 ? sqrtf(distance2) : FLT_MIN;
+}
+
+/* The larger the farther: a distance under L2, else a score below zero. */
+static float farness_of(const sl_walk *walk, float score) {
+    return walk->graph->codec.metric == SL_METRIC_L2 ? sl_partition_unit(walk, score) : -score;
+}
+
+float sl_partition_class_score(const sl_partition_order *order, const sl_walk *walk, size_t class) {
+    float farness = order->near + ((float)class + 0.5f) * order->step;
+    return walk->graph->codec.metric == SL_METRIC_L2 ? (walk->query_norm2 - farness * farness) / 2 : -farness;
+}
+
+/* Settles the bounds of the classes. A file's centroids may have scores that are no numbers: those come last. */
+static void find_classes(sl_partition_order *order, const sl_walk *walk) {
+    float low = INFINITY, high = -INFINITY;
+    for (size_t p = 0; p < order->partitions->count; p++) {
+        float far = farness_of(walk, order->scores[p]);
+        if (!(fabsf(far) < INFINITY)) continue;
+        low = far < low ? far : low;
+        high = far > high ? far : high;
+    }
+    order->near = low < INFINITY ? low : 0;
+    order->step = high > low ? (high - low) / (SL_PARTITION_CLASSES - 1) : 1;
+}
+
+static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
+    size_t places_of[SL_PARTITION_CLASSES + 1] = {0};
+    find_classes(order, walk);
+    const float inverse = 1 / order->step;
+    memset(order->left, 0, sizeof order->left);
+    for (size_t p = 0; p < order->partitions->count; p++) {
+        float down = (farness_of(walk, order->scores[p]) - order->near) * inverse;
+        size_t class = down < SL_PARTITION_CLASSES - 1 ? (size_t)down : SL_PARTITION_CLASSES - 1;
+        size_t allowed = sl_partition_allowed(order, p);
+        order->classes[p] = (uint8_t) class;
+        order->left[class] += allowed;
+        places_of[class + 1] += allowed != 0;
+    }
+    for (size_t c = 0; c < SL_PARTITION_CLASSES; c++)
+        places_of[c + 1] += places_of[c];
+    order->count = places_of[SL_PARTITION_CLASSES];
+    for (size_t p = 0; p < order->partitions->count; p++)
+        if (sl_partition_allowed(order, p)) order->order[places_of[order->classes[p]]++] = (uint32_t)p;
+}
+
+void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, const void *query, sl_dtype dtype,
+                             uint8_t *scratch) {
+    const sl_graph *graph = walk->graph;
+    sl_query_code code;
+    order->partitions = &graph->partitions;
+    order->n = graph->n;
+    order->scores = (float *)(void *)(scratch + query_bytes(graph));
+    order->order = (uint32_t *)(void *)(order->scores + places(graph));
+    float *floats = (float *)(void *)(order->order + places(graph));
+    order->classes = (uint8_t *)(floats + graph->codec.dim);
+    sl_walk_ask_partitions(walk, query, dtype, scratch, floats, &code);
+    score_centroids(order, walk, &code);
+    put_in_order(order, walk);
+}

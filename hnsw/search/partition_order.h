@@ -1,0 +1,43 @@
+/* Partitions in the order in which a query looks at them: those with near centroids first. */
+#ifndef SL_HNSW_SEARCH_PARTITION_ORDER_H
+#define SL_HNSW_SEARCH_PARTITION_ORDER_H
+
+#include "hnsw/search/walk.h"
+
+/* Partitions are put into classes by the scores of their centroids. Sorting costs more than it gains. */
+enum { SL_PARTITION_CLASSES = 128 };
+
+typedef struct sl_partition_order {
+    const sl_partitions *partitions;
+    const uint32_t *allowed; /* allowed nodes of each partition; NULL: all of its nodes */
+    size_t n;                /* nodes of the graph */
+    float *scores;           /* of the centroids */
+    uint8_t *classes;
+    uint32_t *order;                   /* partitions with allowed nodes, by class */
+    size_t count;                      /* of `order` */
+    float near, step;                  /* class c begins at the farness near + c * step */
+    size_t left[SL_PARTITION_CLASSES]; /* allowed nodes of each class that were not looked at */
+} sl_partition_order;
+
+/* Bytes of scratch. */
+size_t sl_partition_order_scratch(const sl_graph *graph);
+
+/* Scores all centroids, and orders the partitions. `allowed` is given in `order`. The walk has been asked the query. */
+void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, const void *query, sl_dtype dtype,
+                             uint8_t *scratch);
+
+/* Returns how many allowed nodes a partition has. */
+static inline size_t sl_partition_allowed(const sl_partition_order *order, size_t partition) {
+    if (order->allowed) return order->allowed[partition];
+    sl_range nodes = sl_partition_nodes(order->partitions, partition, order->n);
+    return nodes.end - nodes.first;
+}
+
+/* Returns the unit of the spread of scores about a centroid with this score. Under L2 a score is (|q|^2 - d^2) / 2, and
+ * scores around a centroid differ by about the query's distance d from it. Elsewhere the unit is 1. */
+float sl_partition_unit(const sl_walk *walk, float score);
+
+/* Returns the score of centroids in the middle of a class. */
+float sl_partition_class_score(const sl_partition_order *order, const sl_walk *walk, size_t class);
+
+#endif
