@@ -9,7 +9,8 @@ static const struct {
     size_t at;
 } strategies[] = {{"exact", offsetof(sl_search_stats, exact)},
                   {"partitions", offsetof(sl_search_stats, partitions)},
-                  {"walks", offsetof(sl_search_stats, walks)}};
+                  {"walks", offsetof(sl_search_stats, walks)},
+                  {"hops", offsetof(sl_search_stats, hops)}};
 enum { STRATEGIES = sizeof strategies / sizeof *strategies };
 
 static size_t count_of(const sl_search_stats *counts, size_t strategy) {

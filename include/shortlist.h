@@ -420,7 +420,8 @@ typedef struct sl_search_params {
     int has_threshold;
     double threshold;
     /* Above 0: a query ends after so many evaluations, some hundred more at most, with what it has found by then.
-     * sl_search_stats.cut counts such queries. `probes` does not count then. */
+     * sl_search_stats.cut counts such queries. `probes` does not count then. Searches with group_size, and iterators,
+     * do not end so. */
     size_t max_visits;
 } sl_search_params;
 
@@ -445,12 +446,11 @@ SL_API SL_MUST_USE sl_status sl_searcher_create(const sl_index *index, size_t ma
 SL_API void sl_searcher_free(sl_searcher *searcher);
 
 /* Finds the k nearest of one query, best first. Outputs have k entries, filled up with SL_NO_ID and NaN. scores and
- * stats may be NULL. Takes no lock. Allocates only after the index has grown (once), among deleted vectors, or for a
- * scan that re-ranks more than max_ef.
- * A filter applies before re-ranking. While too few are left, the walk repeats with ef doubled, up to max_ef. Fewer
- * than k results, or none, are SL_OK.
- * Errors: SL_EINVAL (also max(k, ef) above max_ef, or a group_size without keys), SL_ENOTFOUND (no settings for this
- * recall), SL_ETYPE, SL_EVALUE. */
+ * stats may be NULL. Takes no lock. Allocates only after the index has grown (once), among deleted vectors, with a
+ * filter (once), or for a scan that re-ranks more than max_ef.
+ * A filter applies before re-ranking. min(k, allowed) results are found, unless max_visits ends the search. Fewer than
+ * k results, or none, are SL_OK. Errors: SL_EINVAL (also max(k, ef) above max_ef, or a group_size without keys),
+ * SL_ENOTFOUND (no settings for this recall), SL_ETYPE, SL_EVALUE. */
 SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                                                 const sl_search_params *params, uint64_t *ids, float *scores,
                                                 sl_search_stats *stats);

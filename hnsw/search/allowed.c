@@ -32,3 +32,18 @@ size_t sl_allowed_take(const sl_allowed *allowed, sl_range *range, uint32_t *nod
     range->first = next < whole.end ? next : range->end;
     return count;
 }
+
+/* Of what is listed the range has places in the list, else nodes. */
+sl_range sl_allowed_whole(const sl_allowed *allowed) {
+    return (sl_range){0, allowed->nodes ? allowed->listed : allowed->n};
+}
+
+size_t sl_allowed_next(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room) {
+    if (!allowed->nodes) return sl_allowed_take(allowed, range, nodes, room);
+    size_t count = 0;
+    for (; range->first < range->end && count < room; range->first++) {
+        nodes[count] = allowed->nodes[range->first];
+        count += (size_t)sl_is_allowed(allowed, nodes[count]);
+    }
+    return count;
+}

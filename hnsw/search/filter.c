@@ -28,6 +28,9 @@ static int bit_at(const uint64_t *bits, uint64_t at) {
     return bits[at / 64] >> (at % 64) & 1;
 }
 
+/* Nodes are listed where they are at most one in so many, which takes a quarter of the bits' memory at most. */
+enum { LISTED = 128, LISTED_AT_ONCE = 1024 };
+
 /* Allocates zeros. */
 static sl_status make_bits(const sl_allocator *allocator, size_t bits, uint64_t **out) {
     void *block;
@@ -43,6 +46,7 @@ static void free_bits(const sl_allocator *allocator, uint64_t *bits, size_t coun
 static void set_free(const sl_allocator *allocator, sl_filter_set *set) {
     free_bits(allocator, set->bits, set->n);
     sl_mem_free(allocator, set->by_partition, set->partitions * sizeof *set->by_partition);
+    sl_mem_free(allocator, set->nodes, set->count * sizeof *set->nodes);
     *set = (sl_filter_set){0};
 }
 
@@ -144,6 +148,22 @@ static void count_bits(sl_filter_set *set, const sl_graph *graph) {
         set->by_partition[p] = (uint32_t)sl_allowed_count(&all, sl_partition_nodes(&graph->partitions, p, set->n));
 }
 
+/* Lists the nodes where they are few. Reading a list costs less than looking for its bits among all. */
+static sl_status list_nodes(const sl_allocator *allocator, sl_filter_set *set) {
+    const sl_allowed all = {.bits = set->bits, .n = set->n};
+    uint32_t some[LISTED_AT_ONCE];
+    sl_range left = {0, set->n};
+    void *block;
+    if (!set->count || set->count > set->n / LISTED) return SL_OK;
+    SL_TRY(sl_mem_alloc(allocator, set->count * sizeof *set->nodes, &block));
+    set->nodes = block;
+    for (size_t done = 0, found; left.first < left.end; done += found) {
+        found = sl_allowed_take(&all, &left, some, LISTED_AT_ONCE);
+        memcpy(set->nodes + done, some, found * sizeof *some);
+    }
+    return SL_OK;
+}
+
 static sl_status set_make(sl_filter *filter, const sl_graph *graph, sl_filter_set *out) {
     const sl_allocator *allocator = &filter->allocator;
     making m = {.filter = filter, .graph = graph, .set = {.numbering = graph->numbering, .n = graph->n}};
@@ -157,6 +177,7 @@ static sl_status set_make(sl_filter *filter, const sl_graph *graph, sl_filter_se
     if (m.set.n % 64) m.set.bits[m.set.n / 64] = ~(~(uint64_t)0 << (m.set.n % 64));
     SL_TRY_GOTO(keep_allowed(&m), fail);
     count_bits(&m.set, graph);
+    SL_TRY_GOTO(list_nodes(allocator, &m.set), fail);
     *out = m.set;
     return SL_OK;
 fail:
@@ -278,6 +299,8 @@ sl_status sl_filter_check(const sl_filter *filter, const sl_index *index, const 
 sl_allowed sl_filter_allowed(const sl_filter *filter, const sl_graph *graph) {
     sl_allowed allowed = sl_allowed_all(graph);
     allowed.bits = filter->set.bits;
+    allowed.nodes = filter->set.nodes;
+    allowed.listed = filter->set.count;
     if (filter->set.n < allowed.n) allowed.n = filter->set.n;
     if (filter->set.count < allowed.count) allowed.count = filter->set.count;
     return allowed;

@@ -4,13 +4,14 @@
 
 #include "hnsw/search/allowed.h"
 
-/* The bits, and how many of them lie in each partition. */
+/* The bits, how many of them lie in each partition, and where they are few, a list of them. */
 typedef struct sl_filter_set {
     uint64_t numbering; /* sl_graph.numbering that the nodes' numbers are of */
     uint64_t *bits;     /* a bit a node, n of them */
     size_t n, count;
     uint32_t *by_partition; /* set bits of each partition */
     size_t partitions;
+    uint32_t *nodes; /* `count` of them; NULL where they are many */
 } sl_filter_set;
 
 struct sl_filter {

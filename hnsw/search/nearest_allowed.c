@@ -79,12 +79,12 @@ void sl_all_allowed(sl_walk *walk, const sl_search_params *params, const sl_allo
     const sl_scorer scorer = sl_scorer_of(walk->graph->kernels, walk->walked, &walk->query, AHEAD);
     uint32_t nodes[ROOM + SL_SCORE_BEHIND] = {0};
     float scores[ROOM + SL_SCORE_BEHIND];
-    sl_range left = {0, allowed->n};
+    sl_range left = sl_allowed_whole(allowed);
     size_t count = 0;
     int asks = sl_accept_late(params);
     sl_pool_start(&walk->pool, keep, 0);
     while ((left.first < left.end && !sl_walk_is_spent(walk)) || count) {
-        count += sl_allowed_take(allowed, &left, nodes + count, ROOM - count);
+        count += sl_allowed_next(allowed, &left, nodes + count, ROOM - count);
         size_t some = count < SL_SCORE_BLOCK ? count : SL_SCORE_BLOCK, taken = some;
         sl_score_block(&scorer, nodes, some, count, scores);
         walk->evaluations += some;
