@@ -759,6 +759,8 @@ typedef struct sl_request {
     void *accept_ctx;
     const uint64_t *accept_bits;
     size_t accept_bits_count;
+    const sl_filter *filter; /* of the recommender's index; NULL: all. With the others, all must agree. min(candidates,
+                                allowed) candidates are found */
 } sl_request;
 
 typedef struct sl_recommend_params {

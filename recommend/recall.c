@@ -76,6 +76,7 @@ sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_reque
     search.accept_ctx = request->accept_ctx;
     search.accept_bits = request->accept_bits;
     search.accept_bits_count = request->accept_bits_count;
+    search.filter = request->filter;
     if (request->exclude_count) {
         SL_TRY(exclude(recall, request->exclude, request->exclude_count));
         recall->request = request;

@@ -376,6 +376,11 @@ static int even(void *ctx, uint64_t id) {
     return id % 2 == 0;
 }
 
+static int fifth(void *ctx, uint64_t id) {
+    (void)ctx;
+    return id % 5 == 0;
+}
+
 /* Each kind of filter is obeyed, alone and with the others, and n results remain. */
 START_TEST(exclusions_are_never_returned) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_PLAIN, 1, NULL);
@@ -385,7 +390,10 @@ START_TEST(exclusions_are_never_returned) {
     const sl_recommend_params params = sizes(N, 60);
     uint64_t bits[FUNNEL_ITEMS / 64 + 1];
     memset(bits, 0xf7, sizeof bits);
-    for (unsigned filters = 0; filters < 8; filters++) {
+    sl_filter_params fifths = {.struct_size = sizeof fifths, .accept = fifth};
+    sl_filter *filter;
+    ck_ok(sl_filter_create(f.index, &fifths, &filter));
+    for (unsigned filters = 0; filters < 16; filters++) {
         uint64_t nearest[CANDIDATES], ids[N];
         sl_request request = funnel_request(&f, filters);
         indexes_search(f.index, (vector_rows){request.vector, SL_F32, 1}, CANDIDATES, EF, nearest, NULL);
@@ -398,18 +406,31 @@ START_TEST(exclusions_are_never_returned) {
             request.accept_bits = bits;
             request.accept_bits_count = 64 * (FUNNEL_ITEMS / 64 + 1);
         }
+        if (filters & 8) request.filter = filter;
         sl_recommend_stats stats;
         ck_ok(sl_session_recommend(session, &request, &params, ids, NULL, NULL, &stats));
         ck_assert_uint_eq(stats.results, N);
+        size_t allowed = 0;
+        for (size_t item = 0; item < FUNNEL_ITEMS; item++) {
+            const uint64_t id = f.ids[item];
+            int passes =
+                (!(filters & 2) || id % 2 == 0) && (!(filters & 4) || id % 8 != 3) && (!(filters & 8) || id % 5 == 0);
+            for (size_t j = 0; j < CANDIDATES && filters & 1; j++)
+                passes = passes && nearest[j] != id;
+            allowed += (size_t)passes;
+        }
+        ck_assert_uint_eq(stats.candidates, allowed < 60 ? allowed : 60);
         for (size_t i = 0; i < N; i++) {
             if (filters & 2) ck_assert_uint_eq(ids[i] % 2, 0);
             if (filters & 4) ck_assert_uint_ne(ids[i] % 8, 3);
+            if (filters & 8) ck_assert_uint_eq(ids[i] % 5, 0);
             for (size_t j = 0; j < CANDIDATES && filters & 1; j++)
                 ck_assert_uint_ne(ids[i], nearest[j]);
             for (size_t j = 0; j < i; j++)
                 ck_assert_uint_ne(ids[i], ids[j]);
         }
     }
+    sl_filter_free(filter);
     /* Excluding all ids leaves no result, which is not an error. */
     uint64_t ids[N];
     float scores[N];

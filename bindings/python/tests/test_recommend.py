@@ -190,6 +190,13 @@ def test_what_is_accepted(serving, users, vectors):
         serving.recommend(vectors, users, accept=[[True]])
 
 
+def test_a_filter_is_accepted(serving, index, users, vectors):
+    full = serving.recommend(vectors, users, n=ITEMS, candidates=ITEMS, ef=ITEMS)
+    thirds = shortlist.Filter(index, lambda id: id % 3 == 0)
+    out = serving.recommend(vectors, users, n=10, candidates=ITEMS, ef=ITEMS, accept=thirds, threads=2)
+    np.testing.assert_array_equal(out.ids, [ids[ids % 3 == 0][:10] for ids in full.ids])
+
+
 def test_no_more_than_so_many_of_a_group(index, rk, items, users, vectors):
     serving = shortlist.Recommender(index, rk, items, group="shop")
     out = serving.recommend(vectors, users, n=10, candidates=200, max_per_group=1)

@@ -1,6 +1,7 @@
 #include "recommender.hpp"
 
 #include "filter.hpp"
+#include "node_filter.hpp"
 
 namespace {
 
@@ -44,6 +45,8 @@ struct Recommender::Asked {
             if (user->rows != vectors.count()) throw nb::value_error("user features are not a row a vector");
         }
         exclude(request);
+        nb::object handle = request["filter"];
+        const sl_filter *nodes = handle.is_none() ? nullptr : nb::cast<NodeFilter &>(handle).handle();
         requests.resize(vectors.count());
         for (size_t i = 0; i < requests.size(); i++) {
             sl_request &one = requests[i];
@@ -54,6 +57,7 @@ struct Recommender::Asked {
             one.user = user;
             one.user_row = i;
             filter.attach(one);
+            one.filter = nodes;
             if (!starts) continue;
             one.exclude = excluded->data() + starts->data()[i];
             one.exclude_count = static_cast<size_t>(starts->data()[i + 1] - starts->data()[i]);

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from . import _core
 from ._arrays import Ids, Scores, count, id_array, results, rows
 from ._columns import Data, is_path, table
-from ._filter import Exclude, exclusions, filter_of
+from ._filter import Exclude, Filter, exclusions, filter_of
 from ._index import Index
 from ._items import Items
 from ._progress import Progress, shown
@@ -116,7 +116,7 @@ class Recommender:
         if features is not None and features.rows != len(array):
             raise ValueError(f"user features have {features.rows} rows for {len(array)} vectors")
         request: dict[str, Any] = {"vectors": array, "dtype": _core.DTYPES[dtype], "user": features}
-        request.update(filter_of("accept", None), exclude_start=None, exclude_ids=None)
+        request.update(filter_of("accept", None), filter=None, exclude_start=None, exclude_ids=None)
         return request, len(array), one
 
     def recommend(
@@ -127,7 +127,7 @@ class Recommender:
         candidates: int = 500,
         ef: int = 0,
         exclude: Exclude | None = None,
-        accept: npt.ArrayLike | None = None,
+        accept: Filter | npt.ArrayLike | None = None,
         max_per_group: int = 0,
         threads: int = 1,
         progress: Progress = False,
@@ -139,15 +139,19 @@ class Recommender:
         ef: ef of the search; 0: as many as candidates.
         exclude: ids not to be returned: a list of arrays, one a vector, or a tuple (offsets, ids). Vector i's ids are
             ids[offsets[i]:offsets[i + 1]] then. For one vector, exclude is its ids.
-        accept: the ids that may be returned, for all vectors: a boolean array over ids, bits packed into uint8 (lowest
-            first), or an array of other whole numbers: the ids themselves.
+        accept: the ids that may be returned, for all vectors: a Filter of the index, a boolean array over ids, bits
+            packed into uint8 (lowest first), or an array of other whole numbers: the ids themselves. As many candidates
+            are found as are allowed, up to `candidates`.
         max_per_group: most results of a group; 0 for no bound.
         threads: threads over the vectors; 0 for all cores.
         """
         if is_path(user_features):
             raise ValueError("user features are rows in memory, one a vector")
         request, size, one = self._request(vectors, user_features)
-        request.update(filter_of("accept", accept))
+        if isinstance(accept, Filter):
+            request["filter"] = accept._core
+        else:
+            request.update(filter_of("accept", accept))
         request["exclude_start"], request["exclude_ids"] = exclusions(exclude, size, one)
         wanted = count("n", n)
         limit = count("candidates", candidates)
@@ -254,7 +258,7 @@ def recommend(
     candidates: int = 500,
     ef: int = 0,
     exclude: Exclude | None = None,
-    accept: npt.ArrayLike | None = None,
+    accept: Filter | npt.ArrayLike | None = None,
     max_per_group: int = 0,
     threads: int = 1,
     progress: Progress = False,
