@@ -390,7 +390,9 @@ START_TEST(exclusions_are_never_returned) {
     const sl_recommend_params params = sizes(N, 60);
     uint64_t bits[FUNNEL_ITEMS / 64 + 1];
     memset(bits, 0xf7, sizeof bits);
-    sl_filter_params fifths = {.struct_size = sizeof fifths, .accept = fifth};
+    sl_filter_params fifths;
+    sl_filter_params_init(&fifths);
+    fifths.accept = fifth;
     sl_filter *filter;
     ck_ok(sl_filter_create(f.index, &fifths, &filter));
     for (unsigned filters = 0; filters < 16; filters++) {

@@ -33,7 +33,10 @@ def data():
 
 
 def run(model, inputs):
-    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = runtime.SessionOptions()
+    # Products of codes saturate in 16 bits on processors with AVX2 and without VNNI, unless the session asks for all bits.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     (scores,) = session.run(None, inputs)
     return scores
 
