@@ -153,6 +153,9 @@ START_TEST(every_strategy_finds_what_there_is) {
             double recall = indexes_recall(ids, wanted, Q, K);
             ck_assert_msg(count == 0 || recall > 0.85, "strategy %d, one in %zu: recall %g", strategy, shares[s],
                           recall);
+            if (strategy == SL_FILTER_HOPS && count > K) ck_assert_uint_eq(stats.hops, Q);
+            /* One in ten allowed: a vector has three such neighbours. */
+            if (strategy == SL_FILTER_HOPS && shares[s] == 10) ck_assert_double_gt(recall, 0.99);
         }
         sl_filter_free(filter);
     }
@@ -249,7 +252,7 @@ START_TEST(work_is_bounded) {
     ck_ok(sl_index_get_stats(index, &about));
     ck_assert_uint_gt(about.partitions, 10);
     for (size_t s = 0; s < SHARES; s++) {
-        size_t count = list_every(shares[s]), evaluations[4];
+        size_t count = list_every(shares[s]), evaluations[SL_FILTER_HOPS + 1];
         sl_filter *filter = filter_of(index, count);
         for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_HOPS; strategy++) {
             sl_search_params params;
