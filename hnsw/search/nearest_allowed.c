@@ -102,24 +102,39 @@ void sl_all_allowed(sl_walk *walk, const sl_search_params *params, const sl_allo
  * When to end
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* Sums are made in LANES parts, which compilers put into registers. */
+enum { LANES = 8 };
+_Static_assert(ROOM % LANES == 0, "whole lanes");
+
+static float sum_of(const float *parts) {
+    float sum = 0;
+    for (size_t lane = 0; lane < LANES; lane++)
+        sum += parts[lane];
+    return sum;
+}
+
 static void learn_spread(seek *s) {
-    float sum = 0, squares = 0, above = 0, z[ROOM];
-#pragma omp simd reduction(+ : sum)
-    for (size_t i = 0; i < s->waiting; i++) {
+    float sums[LANES] = {0}, squares[LANES] = {0}, above[LANES] = {0}, z[ROOM];
+    const size_t count = s->waiting, whole = (count + LANES - 1) / LANES * LANES;
+    for (size_t i = 0; i < count; i++)
         z[i] = (s->node_scores[i] - s->base[i]) / s->unit[i];
-        sum += z[i];
-    }
-    s->spread.count += (double)s->waiting;
-    s->spread.sum += (double)sum;
+    memset(z + count, 0, (whole - count) * sizeof *z);
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t lane = 0; lane < LANES; lane++)
+            sums[lane] += z[i + lane];
+    s->spread.count += (double)count;
+    s->spread.sum += (double)sum_of(sums);
     const float mean = (float)(s->spread.sum / s->spread.count);
-#pragma omp simd reduction(+ : squares, above)
-    for (size_t i = 0; i < s->waiting; i++) {
-        float over = z[i] > mean ? z[i] - mean : 0;
-        squares += over * over;
-        above += z[i] > mean ? 1.0f : 0.0f;
-    }
-    s->spread.above += (double)above;
-    s->spread.squares += (double)squares;
+    for (size_t i = count; i < whole; i++)
+        z[i] = mean;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t lane = 0; lane < LANES; lane++) {
+            float over = z[i + lane] > mean ? z[i + lane] - mean : 0;
+            squares[lane] += over * over;
+            above[lane] += z[i + lane] > mean ? 1.0f : 0.0f;
+        }
+    s->spread.above += (double)sum_of(above);
+    s->spread.squares += (double)sum_of(squares);
 }
 
 /* Returns how many of a class's nodes that were not looked at are likely above the k-th best. Above their mean scores
