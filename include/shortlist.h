@@ -489,7 +489,7 @@ SL_API void sl_iterator_free(sl_iterator *iterator);
 
 /* Finds the k nearest of n stored vectors, named by their ids, each without the vector itself. The query is the vector
  * as sl_index_get gives it. k is below SL_MAX_EF. The rest is as of sl_index_search: a filter may refuse the vector
- * itself or not. Errors: SL_ENOTFOUND (names the id), those of sl_index_search. */
+ * itself or not; group_size must be 0. Errors: SL_ENOTFOUND (names the id), those of sl_index_search. */
 SL_API SL_MUST_USE sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, size_t k,
                                                  const sl_search_params *params, uint64_t *out_ids, float *scores,
                                                  sl_search_stats *stats);

@@ -102,6 +102,18 @@ sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_se
     return status;
 }
 
+sl_status sl_query_batch_begin(const sl_index *index, sl_query_batch *batch, size_t threads, sl_progress_fn progress,
+                               void *progress_ctx) {
+    const size_t dim = batch->graph->codec.dim;
+    if (!batch->queries) return sl_fail(SL_EINVAL, "queries is NULL");
+    SL_TRY(sl_check_stride(batch->queries, batch->dtype, dim, batch->stride));
+    if (!batch->stride) batch->stride = dim * sl_dtype_size(batch->dtype);
+    batch->numa = index->numa;
+    batch->threads = sl_search_threads(batch->nq, threads);
+    sl_progress_start(&batch->progress, progress, progress_ctx, batch->nq);
+    return SL_OK;
+}
+
 sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t stride,
                           size_t k, const sl_search_params *params, uint64_t *ids, float *scores,
                           sl_search_stats *stats) {
@@ -113,19 +125,16 @@ sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype d
     SL_TRY(sl_search_check(graph, dtype, k, &mine));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
-    if (!queries || !ids) return sl_fail(SL_EINVAL, "queries or ids is NULL");
-    SL_TRY(sl_check_stride(queries, dtype, graph->codec.dim, stride));
+    if (!ids) return sl_fail(SL_EINVAL, "ids is NULL");
     sl_query_batch batch = {.graph = graph,
-                            .numa = index->numa,
-                            .threads = sl_search_threads(nq, mine.threads),
                             .queries = queries,
                             .dtype = dtype,
                             .nq = nq,
-                            .stride = stride ? stride : graph->codec.dim * sl_dtype_size(dtype),
+                            .stride = stride,
                             .k = k,
                             .params = &mine,
                             .ids = ids,
                             .scores = scores};
-    sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, nq);
+    SL_TRY(sl_query_batch_begin(index, &batch, mine.threads, mine.progress, mine.progress_ctx));
     return sl_query_batch_run(index, &batch, stats);
 }

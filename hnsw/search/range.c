@@ -109,9 +109,9 @@ static void compare_rest(ranging *r, float floor) {
     const sl_scorer scorer = sl_scorer_of(walk->graph->kernels, walk->walked, &walk->query, AHEAD);
     uint32_t nodes[ROOM + SL_SCORE_BEHIND] = {0};
     float scores[ROOM + SL_SCORE_BEHIND];
-    sl_range left = {0, r->allowed.n};
+    sl_range left = sl_allowed_whole(&r->allowed);
     while (left.first < left.end && !r->ended) {
-        size_t count = sl_allowed_take(&r->allowed, &left, nodes, ROOM), kept = 0;
+        size_t count = sl_allowed_next(&r->allowed, &left, nodes, ROOM), kept = 0;
         count = leave_seen(&walk->visited, nodes, count);
         sl_score_block(&scorer, nodes, count, count, scores);
         walk->evaluations += count;
@@ -258,18 +258,14 @@ sl_status sl_index_range(const sl_index *index, const void *queries, sl_dtype dt
     SL_TRY(check(graph, dtype, &question));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
-    if (!queries) return sl_fail(SL_EINVAL, "queries is NULL");
-    SL_TRY(sl_check_stride(queries, dtype, graph->codec.dim, stride));
     sl_query_batch batch = {.graph = graph,
-                            .numa = index->numa,
-                            .threads = sl_search_threads(nq, mine.threads),
                             .queries = queries,
                             .dtype = dtype,
                             .nq = nq,
-                            .stride = stride ? stride : graph->codec.dim * sl_dtype_size(dtype),
+                            .stride = stride,
                             .answer = answer,
                             .room = mine.ef,
                             .ctx = &question};
-    sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, nq);
+    SL_TRY(sl_query_batch_begin(index, &batch, mine.threads, mine.progress, mine.progress_ctx));
     return sl_query_batch_run(index, &batch, stats);
 }

@@ -96,6 +96,8 @@ sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, si
     if (k >= SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF - 1);
     SL_TRY(sl_search_params_read(graph, n, k, params, &mine));
     SL_TRY(sl_search_check(graph, dtype, k, &mine));
+    if (mine.group_size)
+        return sl_fail(SL_EINVAL, "group_size is %zu; searches by stored ids do not group: give 0", mine.group_size);
     if (n && (!ids || !out_ids)) return sl_fail(SL_EINVAL, "ids or out_ids is NULL");
     asking a = {.index = index, .ids = ids, .k = k, .chunk = chunk_for(n, k), .out_ids = out_ids, .out_scores = scores};
     sl_query_batch batch = {.graph = graph,

@@ -385,27 +385,14 @@ int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, s
 }
 
 void sl_walk_within(sl_walk *walk, size_t count, size_t evaluations) {
-    sl_layer layer = sl_layer_in(walk->graph, walk->upper, 0);
     sl_within *within = walk->within;
-    uint32_t chosen[SL_WALK_WIDE], next[SL_WALK_WIDE];
-    size_t chosen_count = 0;
-    sl_ids waiting = nothing(walk);
-    /* The three steps of sl_walk_layer. */
-    for (;;) {
-        size_t wide = 0;
+    uint32_t next[SL_WALK_WIDE];
+    sl_walk_turn turn = {.waiting = nothing(walk)};
+    size_t wide;
+    do {
+        wide = 0;
         if (within->count < count && walk->evaluations < evaluations)
-            while (wide < SL_WALK_WIDE && within->expanded < within->count) {
-                next[wide] = within->ids[within->expanded++];
-                sl_walk_prefetch_links(&layer, next[wide++]);
-            }
-        sl_ids found = {sl_visited_place(&walk->visited), 0};
-        for (size_t i = 0; i < chosen_count; i++)
-            found.count += collect(walk, &layer, chosen[i], found.ids + found.count);
-        score_asking(walk, waiting, found);
-        sl_within_take(within, &walk->allocator, walk->scores, waiting.ids, waiting.count);
-        if (!wide && !chosen_count && !waiting.count) break;
-        memcpy(chosen, next, sizeof chosen);
-        chosen_count = wide;
-        waiting = found;
-    }
+            while (wide < SL_WALK_WIDE && within->expanded < within->count)
+                next[wide++] = within->ids[within->expanded++];
+    } while (sl_walk_take_turn(walk, &turn, next, wide));
 }

@@ -14,6 +14,20 @@ import pytest
 import shortlist
 
 DIM = 32
+# Options of a search as the core takes them.
+OPTIONS = {
+    "ef": 64,
+    "threads": 1,
+    "rerank": 0,
+    "recall": 0.0,
+    "stop": 0.0,
+    "probes": 0,
+    "groups": 0,
+    "group_size": 0,
+    "threshold": None,
+    "max_visits": 0,
+    "filter": None,
+}
 
 Matrix = npt.NDArray[Any]
 

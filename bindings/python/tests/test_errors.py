@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import DIM
+from conftest import DIM, OPTIONS
 
 import shortlist
 from shortlist import _errors
@@ -143,19 +143,23 @@ def test_the_core_refuses_buffers_that_do_not_fit(ready):
     core, f32 = ready._core, shortlist._core.DTYPES["f32"]
     good = np.ones((2, DIM), np.float32)
     ids, scores = np.empty((2, 3), np.uint64), np.empty((2, 3), np.float32)
-    core.search(good, f32, 3, 10, 0, 0.0, 0.0, 0, 0, 1, None, ids, scores)
+    core.search(good, f32, 3, OPTIONS, ids, scores)
     bad_rows = [good[:, :-1], good.astype(float), np.asfortranarray(good), good[::-1], good[0], good[:, ::-1]]
     for rows in bad_rows:
         with pytest.raises(ValueError, match="contiguous rows"):
-            core.search(rows, f32, 3, 10, 0, 0.0, 0.0, 0, 0, 1, None, ids, scores)
+            core.search(rows, f32, 3, OPTIONS, ids, scores)
     for bad_ids in (ids[:1], ids.astype(np.uint32), np.empty((2, 6), np.uint64)[:, ::2]):
         with pytest.raises((ValueError, BufferError)):
-            core.search(good, f32, 3, 10, 0, 0.0, 0.0, 0, 0, 1, None, bad_ids, scores)
+            core.search(good, f32, 3, OPTIONS, bad_ids, scores)
     frozen = ids.copy()
     frozen.setflags(write=False)
     with pytest.raises((ValueError, BufferError)):
-        core.search(good, f32, 3, 10, 0, 0.0, 0.0, 0, 0, 1, None, frozen, scores)
+        core.search(good, f32, 3, OPTIONS, frozen, scores)
     with pytest.raises(TypeError):
-        core.search([1.0], f32, 3, 10, 0, 0.0, 0.0, 0, 0, 1, None, ids, scores)
+        core.search([1.0], f32, 3, OPTIONS, ids, scores)
+    with pytest.raises(KeyError):
+        core.search(good, f32, 3, {"ef": 10}, ids, scores)
+    with pytest.raises((RuntimeError, TypeError)):
+        core.search(good, f32, 3, {**OPTIONS, "filter": "all"}, ids, scores)
     with pytest.raises(ValueError):
         core.get(np.arange(3, dtype=np.uint64), 3, f32, np.empty((2, DIM), np.float32))

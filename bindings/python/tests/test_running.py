@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import DIM, clustered, forks, moves, run_together
+from conftest import DIM, OPTIONS, clustered, forks, moves, run_together
 
 import shortlist
 
@@ -100,7 +100,7 @@ def test_python_runs_while_the_library_works(counter, ready, x, q, tmp_path):
     vectors, name = np.empty((len(numbers), DIM), np.float32), os.fsencode(path)
     calls = {
         "add": lambda: shortlist.Index(dim=DIM)._core.add(x, f32, None, None, None, 1, None),
-        "search": lambda: core.search(q, f32, 10, 64, 0, 0.0, 0.0, 0, 0, 1, None, ids, scores),
+        "search": lambda: core.search(q, f32, 10, OPTIONS, ids, scores),
         "search as is": lambda: core.search_as_is(q, 10, 64, 1, 0, None, 0.0, 0, 0),
         "get": lambda: core.get(numbers, len(numbers), f32, vectors),
         "save": lambda: core.save(name, 0, 0, None),

@@ -90,3 +90,19 @@ size_t expect_lawful(const uint64_t *ids, const float *scores) {
     }
     return found;
 }
+
+const rows_kind kinds[KINDS] = {{SL_METRIC_COSINE, SL_CODES_I4, SL_REFINE_NONE},
+                                {SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_F32},
+                                {SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE},
+                                {SL_METRIC_L2, SL_CODES_F32, SL_REFINE_NONE},
+                                {SL_METRIC_IP, SL_CODES_I4, SL_REFINE_NONE}};
+
+sl_filter *filter_of_bits(sl_index *index) {
+    sl_filter_params params;
+    sl_filter *filter;
+    sl_filter_params_init(&params);
+    params.bits = bits;
+    params.bits_count = STEP * N;
+    ck_ok(sl_filter_create(index, &params, &filter));
+    return filter;
+}

@@ -21,10 +21,22 @@ size_t row_of(uint64_t id);
 /* An index of the first n rows. */
 sl_index *index_of(sl_metric metric, sl_codes codes, sl_refine refine, size_t n);
 
+/* Indexes that differ in how results are scored: by finer codes, by a copy, as walked, or by the vectors themselves. */
+typedef struct rows_kind {
+    sl_metric metric;
+    sl_codes codes;
+    sl_refine refine;
+} rows_kind;
+enum { KINDS = 5 };
+extern const rows_kind kinds[KINDS];
+
 int is_allowed(uint64_t id);
 void allow(size_t row, int allowed);
 /* Allows one row in `every` of those that `which` leaves; every 0: none. Returns how many. */
 size_t allow_every(size_t every, uint64_t which);
+
+/* A filter of what is allowed. */
+sl_filter *filter_of_bits(sl_index *index);
 
 /* The nearest K of each query among the allowed rows; filled up with SL_NO_ID. */
 void truth(sl_metric metric, uint64_t *ids);

@@ -114,16 +114,6 @@ static double expect_groups(const sl_index *index, sl_metric metric, const sl_se
     return sum ? (double)hits / (double)sum : 1;
 }
 
-static sl_filter *filter_of_bits(sl_index *index) {
-    sl_filter_params params;
-    sl_filter *filter;
-    sl_filter_params_init(&params);
-    params.bits = bits;
-    params.bits_count = STEP * N;
-    ck_ok(sl_filter_create(index, &params, &filter));
-    return filter;
-}
-
 /* ---------------------------------------------------------------------------------------------------------------
  * What is found
  * ------------------------------------------------------------------------------------------------------------- */

@@ -66,16 +66,6 @@ static size_t count_allowed(void) {
     return count;
 }
 
-static sl_filter *filter_of_bits(sl_index *index) {
-    sl_filter_params params;
-    sl_filter *filter;
-    sl_filter_params_init(&params);
-    params.bits = bits;
-    params.bits_count = STEP * N;
-    ck_ok(sl_filter_create(index, &params, &filter));
-    return filter;
-}
-
 /* ---------------------------------------------------------------------------------------------------------------
  * Pages and one search
  * ------------------------------------------------------------------------------------------------------------- */

@@ -9,18 +9,6 @@
 #include <string.h>
 
 static const sl_metric metrics[] = {SL_METRIC_COSINE, SL_METRIC_L2, SL_METRIC_IP};
-/* Indexes that differ in how results are scored: by finer codes, by a copy, as walked, or by the vectors themselves. */
-static const struct {
-    sl_metric metric;
-    sl_codes codes;
-    sl_refine refine;
-} kinds[] = {{SL_METRIC_COSINE, SL_CODES_I4, SL_REFINE_NONE},
-             {SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_F32},
-             {SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE},
-             {SL_METRIC_L2, SL_CODES_F32, SL_REFINE_NONE},
-             {SL_METRIC_IP, SL_CODES_I4, SL_REFINE_NONE}};
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
 enum { SOME = 12 }; /* of the queries */
 
 /* What one query has given: each id once. */
@@ -51,16 +39,6 @@ static void tear_down(void) {
     free(found);
     free(all);
     rows_tear_down();
-}
-
-static sl_filter *filter_of(sl_index *index) {
-    sl_filter_params params;
-    sl_filter *filter;
-    sl_filter_params_init(&params);
-    params.bits = bits;
-    params.bits_count = STEP * N;
-    ck_ok(sl_filter_create(index, &params, &filter));
-    return filter;
 }
 
 /* All that are allowed with their scores, by a search that compares and ranks all of them; in the order of nearness. */
@@ -147,7 +125,7 @@ START_TEST(what_scores_so_is_given) {
     sl_metric metric = kinds[_i].metric;
     sl_index *index = index_of(metric, kinds[_i].codes, kinds[_i].refine, N);
     allow_every(1, 0);
-    sl_filter *filter = filter_of(index); /* of list_all, whose strategy wants one */
+    sl_filter *filter = filter_of_bits(index); /* of list_all, whose strategy wants one */
     expect_ranges(index, metric, filter, 0.95);
     sl_filter_free(filter);
     sl_index_free(index);
@@ -165,12 +143,12 @@ START_TEST(filters_and_deletes_leave_out) {
     allow_every(1, 0);
     for (size_t row = 0; row < N; row++)
         if (row % 6 == 1) allow(row, 0);
-    sl_filter *filter = filter_of(index);
+    sl_filter *filter = filter_of_bits(index);
     ck_assert_uint_gt(sl_filter_count(filter), 4096);
     expect_ranges(index, metric, filter, 0.95);
     sl_filter_free(filter);
     allow_every(4, 9);
-    filter = filter_of(index);
+    filter = filter_of_bits(index);
     expect_ranges(index, metric, filter, 1);
     sl_filter_free(filter);
     /* All that are left, and none of the others. */
@@ -206,7 +184,7 @@ START_TEST(a_walk_saves_work) {
     static float scores[N];
     sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, N);
     allow_every(1, 0);
-    sl_filter *filter = filter_of(index);
+    sl_filter *filter = filter_of_bits(index);
     size_t work[2] = {0, 0};
     sl_searcher *searcher;
     ck_ok(sl_searcher_create(index, N, &searcher));
@@ -264,7 +242,7 @@ START_TEST(bad_input_is_named) {
     params.slack = NAN;
     ck_fails(sl_index_range(index, queries, SL_F32, 1, 0, 0.5, &params, take, found, NULL), SL_EINVAL, "slack is");
     params.slack = 0;
-    params.filter = filter_of(other);
+    params.filter = filter_of_bits(other);
     ck_fails(sl_index_range(index, queries, SL_F32, 1, 0, 0.5, &params, take, found, NULL), SL_EINVAL, "another index");
     sl_filter_free((sl_filter *)(uintptr_t)params.filter);
     params.filter = NULL;
@@ -285,7 +263,7 @@ START_TEST(empty_ones) {
     sl_index_free(index);
     index = index_of(SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE, 20);
     allow_every(0, 0);
-    sl_filter *filter = filter_of(index);
+    sl_filter *filter = filter_of_bits(index);
     sl_range_params params;
     sl_range_params_init(&params);
     params.filter = filter;

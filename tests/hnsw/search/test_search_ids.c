@@ -8,18 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Indexes that differ in how results are scored: by finer codes, by a copy, as walked, or by the vectors themselves. */
-static const struct {
-    sl_metric metric;
-    sl_codes codes;
-    sl_refine refine;
-} kinds[] = {{SL_METRIC_COSINE, SL_CODES_I4, SL_REFINE_NONE},
-             {SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_F32},
-             {SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE},
-             {SL_METRIC_L2, SL_CODES_F32, SL_REFINE_NONE},
-             {SL_METRIC_IP, SL_CODES_I4, SL_REFINE_NONE}};
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
 /* Rows of results: those by ids, and those of a search with their vectors. */
 static uint64_t asked[Q], by_id[Q * K], by_vector[Q * (K + 1)];
 static float scores[Q * K], vector_scores[Q * (K + 1)];

@@ -1,6 +1,6 @@
 #include "index.hpp"
 
-#include "filter.hpp"
+#include "buffer.hpp"
 #include "node_filter.hpp"
 
 #include <algorithm>
@@ -130,30 +130,11 @@ void Index::get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out)
     }));
 }
 
-void Index::search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
-                   size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
-                   nb::handle scores_out, size_t group_size, nb::handle threshold) {
+void Index::search(nb::handle rows, int dtype, size_t k, nb::dict options, nb::handle ids_out, nb::handle scores_out) {
     Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
     Flat<uint64_t> ids(ids_out, q.count() * k, true);
     Flat<float> scores(scores_out, q.count() * k, true);
-    sl_search_params params;
-    sl_search_params_init(&params);
-    params.ef = ef;
-    params.rerank = rerank;
-    params.recall = recall;
-    params.stop = stop;
-    params.probes = probes;
-    params.groups = groups;
-    params.group_size = group_size;
-    params.threads = threads;
-    params.has_threshold = !threshold.is_none();
-    if (params.has_threshold) params.threshold = nb::cast<double>(threshold);
-    std::optional<Filter> accepted;
-    if (nb::isinstance<NodeFilter>(filter))
-        params.filter = nb::cast<NodeFilter &>(filter).handle();
-    else if (!filter.is_none())
-        accepted.emplace(nb::borrow<nb::dict>(filter));
-    if (accepted) accepted->attach(params);
+    sl_search_params params = search_params_of(options);
     search_in({q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride()}, k, params, ids.data(), scores.data());
 }
 

@@ -24,16 +24,12 @@ class Index {
     void set_words(bool keys, nb::handle ids, size_t n, nb::handle words);
     void get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out);
     void remove(nb::handle ids, size_t n);
-    // Fills ids_out and scores_out, (nq, k) each. filter: a Filter, a dict as filter.hpp has it, or
-    // None. threshold: a number, or None.
-    // recall above 0: searches by the settings tuned for it, and ignores ef, rerank, stop, probes and groups.
-    void search(nb::handle rows, int dtype, size_t k, size_t ef, size_t rerank, double recall, double stop,
-                size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
-                nb::handle scores_out, size_t group_size, nb::handle threshold);
-    // The same for n stored vectors, each without itself. ids: n of them. filter: a Filter, or None.
-    void search_ids(nb::handle ids, size_t n, size_t k, size_t ef, size_t rerank, double recall, double stop,
-                    size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
-                    nb::handle scores_out, nb::handle threshold);
+    // Fills ids_out and scores_out, (nq, k) each. options: the fields of sl_search_params by name; filter is a Filter
+    // or None, and threshold a number or None. recall above 0: searches by the settings tuned for it, and ignores ef,
+    // rerank, stop, probes and groups.
+    void search(nb::handle rows, int dtype, size_t k, nb::dict options, nb::handle ids_out, nb::handle scores_out);
+    // The same for n stored vectors, each without itself. ids: n of them.
+    void search_ids(nb::handle ids, size_t n, size_t k, nb::dict options, nb::handle ids_out, nb::handle scores_out);
     // What is within the radius of each query, best first: counts (uint64), ids (uint64) and scores (float32) as
     // bytes. filter: a Filter, or None.
     nb::tuple range(nb::handle rows, int dtype, double radius, bool exact, size_t ef, double slack, size_t threads,

@@ -1,16 +1,13 @@
 #include "iterator.hpp"
 
 #include "buffer.hpp"
-#include "filter.hpp"
 #include "node_filter.hpp"
-
-#include <optional>
 
 namespace {
 
 class Iterator {
   public:
-    // index: an Index. rows: a matrix of one query. filter: as Index::search has it.
+    // index: an Index. rows: a matrix of one query. filter: a Filter, or None.
     Iterator(nb::handle index, nb::handle rows, int dtype, size_t ef, size_t rerank, nb::handle filter)
         : index_object_(nb::borrow(index)), filter_object_(nb::borrow(filter)), index_(nb::cast<Index &>(index)),
           index_handle_(index_.handle()) {
@@ -20,11 +17,7 @@ class Iterator {
         sl_search_params_init(&params);
         params.ef = ef;
         params.rerank = rerank;
-        if (nb::isinstance<NodeFilter>(filter))
-            params.filter = nb::cast<NodeFilter &>(filter).handle();
-        else if (!filter.is_none())
-            accepted_.emplace(nb::borrow<nb::dict>(filter));
-        if (accepted_) accepted_->attach(params);
+        params.filter = filter_handle(filter);
         check(index_.use(Access::shared, [&] {
             return Outcome(
                 sl_iterator_create(index_handle_.get(), query.data(), static_cast<sl_dtype>(dtype), &params, &handle_));
@@ -51,7 +44,6 @@ class Iterator {
     nb::object index_object_, filter_object_; // keep alive
     Index &index_;
     std::shared_ptr<sl_index> index_handle_;
-    std::optional<Filter> accepted_;
     sl_iterator *handle_ = nullptr;
 };
 

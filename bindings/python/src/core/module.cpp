@@ -81,14 +81,10 @@ NB_MODULE(_core, m) {
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("tags").none(),
              nb::arg("keys").none(), nb::arg("threads"), nb::arg("progress").none())
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
-        .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("ef"),
-             nb::arg("rerank"), nb::arg("recall"), nb::arg("stop"), nb::arg("probes"), nb::arg("groups"),
-             nb::arg("threads"), nb::arg("filter").none(), nb::arg("ids_out"), nb::arg("scores_out"),
-             nb::arg("group_size") = 0, nb::arg("threshold") = nb::none())
-        .def("search_ids", &Index::search_ids, nb::arg("ids"), nb::arg("n"), nb::arg("k"), nb::arg("ef"),
-             nb::arg("rerank"), nb::arg("recall"), nb::arg("stop"), nb::arg("probes"), nb::arg("groups"),
-             nb::arg("threads"), nb::arg("filter").none(), nb::arg("ids_out"), nb::arg("scores_out"),
-             nb::arg("threshold") = nb::none())
+        .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("options"),
+             nb::arg("ids_out"), nb::arg("scores_out"))
+        .def("search_ids", &Index::search_ids, nb::arg("ids"), nb::arg("n"), nb::arg("k"), nb::arg("options"),
+             nb::arg("ids_out"), nb::arg("scores_out"))
         .def("range", &Index::range, nb::arg("rows"), nb::arg("dtype"), nb::arg("radius"), nb::arg("exact"),
              nb::arg("ef"), nb::arg("slack"), nb::arg("threads"), nb::arg("filter").none())
         .def("search_as_is", &Index::search_as_is, nb::arg("q").none(), nb::arg("k").none(), nb::arg("ef").none(),

@@ -80,6 +80,25 @@ size_t NodeFilter::count() {
     return found;
 }
 
+sl_search_params search_params_of(const nb::dict &options) {
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.ef = nb::cast<size_t>(options["ef"]);
+    params.threads = nb::cast<size_t>(options["threads"]);
+    params.rerank = nb::cast<size_t>(options["rerank"]);
+    params.recall = nb::cast<double>(options["recall"]);
+    params.stop = nb::cast<double>(options["stop"]);
+    params.probes = nb::cast<size_t>(options["probes"]);
+    params.groups = nb::cast<size_t>(options["groups"]);
+    params.group_size = nb::cast<size_t>(options["group_size"]);
+    params.max_visits = nb::cast<size_t>(options["max_visits"]);
+    params.filter = filter_handle(nb::object(options["filter"]));
+    nb::object threshold = options["threshold"];
+    params.has_threshold = !threshold.is_none();
+    if (params.has_threshold) params.threshold = nb::cast<double>(threshold);
+    return params;
+}
+
 void define_filter(nb::module_ &m) {
     nb::class_<NodeFilter>(m, "Filter")
         .def(nb::init<nb::handle, nb::handle, size_t, nb::handle, size_t, nb::handle, size_t, nb::handle,

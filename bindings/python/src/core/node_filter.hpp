@@ -38,4 +38,12 @@ class NodeFilter {
     Progress *asking_ = nullptr; // holds the exception of a call at work
 };
 
+// filter: a Filter, or None.
+inline const sl_filter *filter_handle(nb::handle filter) {
+    return filter.is_none() ? nullptr : nb::cast<NodeFilter &>(filter).handle();
+}
+
+// options: as Index::search has them.
+sl_search_params search_params_of(const nb::dict &options);
+
 void define_filter(nb::module_ &m);

@@ -8,10 +8,6 @@
 
 namespace {
 
-const sl_filter *handle_of(nb::handle filter) {
-    return filter.is_none() ? nullptr : nb::cast<NodeFilter &>(filter).handle();
-}
-
 struct Result {
     uint64_t id;
     float score;
@@ -77,25 +73,14 @@ size_t Index::list(nb::handle ids_out, size_t room) {
     return count;
 }
 
-void Index::search_ids(nb::handle ids, size_t n, size_t k, size_t ef, size_t rerank, double recall, double stop,
-                       size_t probes, size_t groups, size_t threads, nb::handle filter, nb::handle ids_out,
-                       nb::handle scores_out, nb::handle threshold) {
+void Index::search_ids(nb::handle ids, size_t n, size_t k, nb::dict options, nb::handle ids_out,
+                       nb::handle scores_out) {
     Flat<const uint64_t> labels(ids, n);
     Flat<uint64_t> found(ids_out, n * k, true);
     Flat<float> scores(scores_out, n * k, true);
     Progress progress{nb::none()};
-    sl_search_params params;
-    sl_search_params_init(&params);
-    params.ef = ef;
-    params.rerank = rerank;
-    params.recall = recall;
-    params.stop = stop;
-    params.probes = probes;
-    params.groups = groups;
-    params.threads = n > 1 ? batch_threads(threads) : 1;
-    params.filter = handle_of(filter);
-    params.has_threshold = !threshold.is_none();
-    if (params.has_threshold) params.threshold = nb::cast<double>(threshold);
+    sl_search_params params = search_params_of(options);
+    params.threads = n > 1 ? batch_threads(params.threads) : 1;
     if (n > 1) progress.attach(params);
     progress.check(use(Access::shared, [&] {
         return Outcome(
@@ -115,7 +100,7 @@ nb::tuple Index::range(nb::handle rows, int dtype, double radius, bool exact, si
     params.ef = ef;
     params.slack = slack;
     params.threads = q.count() > 1 ? batch_threads(threads) : 1;
-    params.filter = handle_of(filter);
+    params.filter = filter_handle(filter);
     if (q.count() > 1) progress.attach(params);
     ::check(use(Access::shared, [&] { return Outcome(sl_index_get_stats(handle_.get(), &stats)); }));
     Ranges found(q.count(), stats.metric == SL_METRIC_L2);

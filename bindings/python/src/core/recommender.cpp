@@ -1,6 +1,5 @@
 #include "recommender.hpp"
 
-#include "filter.hpp"
 #include "node_filter.hpp"
 
 namespace {
@@ -37,16 +36,14 @@ sl_items *items_of(nb::handle object) {
 
 struct Recommender::Asked {
     Asked(const nb::dict &request, size_t dim)
-        : dtype(static_cast<sl_dtype>(nb::cast<int>(request["dtype"]))), vectors(request["vectors"], dtype, dim),
-          filter(request) {
+        : dtype(static_cast<sl_dtype>(nb::cast<int>(request["dtype"]))), vectors(request["vectors"], dtype, dim) {
         const sl_table *user = nullptr;
         if (!nb::object(request["user"]).is_none()) {
             user = nb::cast<Table &>(request["user"]).view();
             if (user->rows != vectors.count()) throw nb::value_error("user features are not a row a vector");
         }
         exclude(request);
-        nb::object handle = request["filter"];
-        const sl_filter *nodes = handle.is_none() ? nullptr : nb::cast<NodeFilter &>(handle).handle();
+        const sl_filter *nodes = filter_handle(nb::object(request["filter"]));
         requests.resize(vectors.count());
         for (size_t i = 0; i < requests.size(); i++) {
             sl_request &one = requests[i];
@@ -56,7 +53,6 @@ struct Recommender::Asked {
             one.dtype = dtype;
             one.user = user;
             one.user_row = i;
-            filter.attach(one);
             one.filter = nodes;
             if (!starts) continue;
             one.exclude = excluded->data() + starts->data()[i];
@@ -66,7 +62,6 @@ struct Recommender::Asked {
 
     sl_dtype dtype;
     Rows vectors;
-    Filter filter;
     std::optional<Flat<const int64_t>> starts;
     std::optional<Flat<const uint64_t>> excluded;
     std::vector<sl_request> requests;

@@ -18,7 +18,7 @@ class Recommender {
 
     // A request's arguments. Arrays are as in Python's Recommender, ready to be used.
     //   vectors (nq, dim) of dtype; user: a Table of nq rows, or None; exclude_start (nq + 1) and exclude_ids, or None;
-    //   bits, bits_count, allowed, allowed_count: see filter.hpp
+    //   filter: a Filter of the index, or None
     // options: n, candidates, ef, max_per_group, threads.
     nb::dict recommend(nb::dict request, nb::dict options, nb::handle ids_out, nb::handle scores_out,
                        nb::handle recall_out, nb::handle progress);

@@ -81,39 +81,10 @@ class Index:
     def get_words(self, keys: bool, ids: object, n: int, words_out: object) -> None: ...
     def delete(self, ids: object, n: int) -> None: ...
     def search(
-        self,
-        rows: object,
-        dtype: int,
-        k: int,
-        ef: int,
-        rerank: int,
-        recall: float,
-        stop: float,
-        probes: int,
-        groups: int,
-        threads: int,
-        filter: dict[str, Any] | Filter | None,
-        ids_out: object,
-        scores_out: object,
-        group_size: int = 0,
-        threshold: float | None = None,
+        self, rows: object, dtype: int, k: int, options: dict[str, Any], ids_out: object, scores_out: object
     ) -> None: ...
     def search_ids(
-        self,
-        ids: object,
-        n: int,
-        k: int,
-        ef: int,
-        rerank: int,
-        recall: float,
-        stop: float,
-        probes: int,
-        groups: int,
-        threads: int,
-        filter: Filter | None,
-        ids_out: object,
-        scores_out: object,
-        threshold: float | None = None,
+        self, ids: object, n: int, k: int, options: dict[str, Any], ids_out: object, scores_out: object
     ) -> None: ...
     def range(
         self,
@@ -186,7 +157,7 @@ class Filter:
 
 class Iterator:
     def __init__(
-        self, index: Index, rows: object, dtype: int, ef: int, rerank: int, filter: dict[str, Any] | Filter | None
+        self, index: Index, rows: object, dtype: int, ef: int, rerank: int, filter: Filter | None
     ) -> None: ...
     def next(self, k: int, ids_out: object, scores_out: object) -> int: ...
 

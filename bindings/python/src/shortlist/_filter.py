@@ -14,40 +14,8 @@ from ._arrays import Ids, count, id_array, unmasked
 if TYPE_CHECKING:
     from ._index import Index
 
+AnyFilter = Union["Filter", npt.ArrayLike, Callable[[int], object], None]
 Exclude = Union[npt.NDArray[Any], Sequence[npt.ArrayLike], tuple[npt.ArrayLike, npt.ArrayLike]]
-
-
-def filter_of(what: str, accept: npt.ArrayLike | None) -> dict[str, Any]:
-    """The ids that may be returned, as the library takes them.
-
-    accept: a boolean array over the ids; or bits packed into uint8, lowest first, as by np.packbits(...,
-        bitorder="little"); or other whole numbers: the ids themselves.
-    """
-    found: dict[str, Any] = {"bits": None, "bits_count": 0, "allowed": None, "allowed_count": 0}
-    if accept is None:
-        return found
-    array = np.asarray(unmasked(what, accept))
-    if array.ndim != 1:
-        raise ValueError(f"{what} has shape {array.shape}; it must be (n,)")
-    if array.dtype == np.bool_ or array.dtype == np.uint8:
-        bits = array if array.dtype == np.uint8 else np.packbits(array, bitorder="little")
-        words = np.zeros((len(bits) + 7) // 8, "<u8")
-        words.view(np.uint8)[: len(bits)] = bits
-        found.update(bits=words.astype(np.uint64), bits_count=array.size * (8 if array.dtype == np.uint8 else 1))
-    else:
-        allowed = np.unique(id_array(array if array.size else np.zeros(0, np.uint64)))
-        found.update(allowed=allowed, allowed_count=len(allowed))
-    return found
-
-
-def handle_of(index: Index, filter: Filter | npt.ArrayLike | Callable[[int], object] | None) -> _core.Filter | None:
-    """The handle of a filter, made here unless it is a Filter: of a boolean array over the ids, of other numbers, which
-    are the ids that may be found, or of a function of an id."""
-    if filter is None or isinstance(filter, Filter):
-        return None if filter is None else filter._core
-    if not callable(filter) and np.asarray(filter).dtype == np.bool_:
-        return Filter(index, mask=filter)._core
-    return Filter(index, allow=filter)._core
 
 
 def exclusions(exclude: Exclude | None, n: int, one: bool) -> tuple[npt.NDArray[np.int64] | None, Ids | None]:
@@ -86,10 +54,15 @@ def _words(what: str, bits: npt.ArrayLike | None, dtype: type[np.generic]) -> tu
     """A boolean array, or packed bits, as words and a number of bits."""
     if bits is None:
         return None, 0
-    if np.asarray(bits).dtype != dtype:
-        raise ValueError(f"{what} is an array of {np.asarray(bits).dtype}; it must be of {dtype.__name__}")
-    found = filter_of(what, bits)
-    return found["bits"], found["bits_count"]
+    array = np.asarray(unmasked(what, bits))
+    if array.dtype != dtype:
+        raise ValueError(f"{what} is an array of {array.dtype}; it must be of {dtype.__name__}")
+    if array.ndim != 1:
+        raise ValueError(f"{what} has shape {array.shape}; it must be (n,)")
+    packed = array if dtype is np.uint8 else np.packbits(array, bitorder="little")
+    words = np.zeros((len(packed) + 7) // 8, "<u8")
+    words.view(np.uint8)[: len(packed)] = packed
+    return words.astype(np.uint64), array.size * (8 if dtype is np.uint8 else 1)
 
 
 def _key_range(keys: tuple[int | None, int | None] | None) -> tuple[int, int]:
@@ -102,6 +75,30 @@ def _key_range(keys: tuple[int | None, int | None] | None) -> tuple[int, int]:
         0 if low is None else count("keys[0]", low, 2**64),
         2**64 - 1 if high is None else count("keys[1]", high, 2**64),
     )
+
+
+def _made(
+    index: _core.Index,
+    allow: npt.ArrayLike | Callable[[int], object] | None,
+    words: tuple[npt.NDArray[np.uint64] | None, int] = (None, 0),
+    exclude: npt.ArrayLike | None = None,
+    masks: tuple[int, int, int] = (0, 0, 0),
+    keys: tuple[int | None, int | None] | None = None,
+) -> _core.Filter:
+    accept, ids = (allow, None) if callable(allow) else (None, allow)
+    return _core.Filter(
+        index, *words, *_ids("allow", ids), *_ids("exclude", exclude), accept, masks, _key_range(keys)
+    )
+
+
+def handle_of(index: _core.Index, filter: AnyFilter, what: str = "filter") -> _core.Filter | None:
+    """The handle of a filter, the argument `what`, made here unless it is a Filter: of a boolean array over the ids, of other numbers, which
+    are the ids that may be found, or of a function of an id."""
+    if filter is None or isinstance(filter, Filter):
+        return None if filter is None else filter._core
+    if not callable(filter) and np.asarray(filter).dtype == np.bool_:
+        return _made(index, None, _words(what, filter, np.bool_))
+    return _made(index, filter)
 
 
 class Filter:
@@ -119,8 +116,8 @@ class Filter:
         that end open.
 
     An id is allowed where all that is given allows it. Deleted vectors are never allowed. ``refresh`` takes in vectors
-    that were added later, and tags and keys that were set. Until then the filter goes by those it was made with. A search raises ValueError where the index was renumbered since: after an add, a save or a
-    tuning.
+    that were added later, and tags and keys that were set. Until then the filter goes by those it was made with. A
+    search raises ValueError where the index was renumbered since: after an add, a save or a tuning.
 
     len(filter) is the number of vectors that are allowed now.
 
@@ -145,15 +142,12 @@ class Filter:
         if mask is not None and bits is not None:
             raise ValueError("mask and bits are both given; give one")
         words = _words("mask", mask, np.bool_) if bits is None else _words("bits", bits, np.uint8)
-        accept, ids = (allow, None) if callable(allow) else (None, allow)
         masks = (
             count("any_tags", any_tags, 2**64),
             count("all_tags", all_tags, 2**64),
             count("none_tags", none_tags, 2**64),
         )
-        self._core = _core.Filter(
-            index._core, *words, *_ids("allow", ids), *_ids("exclude", exclude), accept, masks, _key_range(keys)
-        )
+        self._core = _made(index._core, allow, words, exclude, masks, keys)
 
     def refresh(self) -> None:
         """Brings the filter up to date with the index. A function is asked again about each id."""

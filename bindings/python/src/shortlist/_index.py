@@ -31,7 +31,7 @@ from ._arrays import (
     words,
 )
 from ._errors import Error, checked
-from ._filter import Filter, filter_of, handle_of
+from ._filter import AnyFilter, handle_of
 from ._progress import Progress, shown
 
 Metric = Literal["ip", "cosine", "l2"]
@@ -214,11 +214,30 @@ class CheckReport:
     unverified: bool
 
 
-def _as_core(filter: Filter | npt.ArrayLike | None) -> _core.Filter | dict[str, Any] | None:
-    """A filter as the core takes it."""
-    if filter is None or isinstance(filter, Filter):
-        return None if filter is None else filter._core
-    return filter_of("filter", filter)
+def _options(
+    ef: int,
+    threads: int,
+    rerank: int,
+    recall: float | None,
+    stop: float,
+    probes: int,
+    groups: int,
+    threshold: float | None,
+    max_visits: int,
+) -> dict[str, Any]:
+    """Options of a search as the core takes them, without those of one kind of search."""
+    return {
+        "ef": count("ef", ef),
+        "threads": count("threads", threads),
+        "rerank": count("rerank", rerank),
+        "recall": 0.0 if recall is None else share("recall", recall),
+        "stop": amount("stop", stop),
+        "probes": count("probes", probes),
+        "groups": count("groups", groups),
+        "group_size": 0,
+        "threshold": None if threshold is None else float(threshold),
+        "max_visits": count("max_visits", max_visits),
+    }
 
 
 def _pages(core: _core.Iterator, page: int) -> Iterator[tuple[Ids, Scores]]:
@@ -456,13 +475,14 @@ class Index:
         ef: int = 64,
         threads: int = 1,
         rerank: int = 0,
-        filter: Filter | npt.ArrayLike | None = None,
+        filter: AnyFilter = None,
         recall: float | None = None,
         stop: float = 0.0,
         probes: int = 0,
         groups: int = 0,
         group_size: int = 0,
         threshold: float | None = None,
+        max_visits: int = 0,
     ) -> tuple[Ids, Scores]:
         """The k nearest of each query, best first: ids (uint64) and scores (float32).
 
@@ -470,9 +490,9 @@ class Index:
         ef: candidates kept while searching. A larger ef finds better and takes longer. ef is raised to k where smaller.
         threads: threads over the queries; 0 for all cores.
         rerank: number of the ef candidates that the finer copy re-ranks; 0: the library chooses.
-        filter: a Filter of this index, or the ids that may be found. A boolean array is over ids; ids beyond its end may not be found. uint8 holds
-            packed bits, lowest first, as by np.packbits(..., bitorder="little"). An array of other whole numbers holds
-            the ids themselves.
+        filter: a Filter of this index, a boolean array over ids, the ids that may be found (of any whole type), or a
+            function of an id. Ids beyond a boolean array's end may not be found. All but a Filter are looked up in each
+            call, and a function is asked about each id: make a Filter of what serves several calls.
         recall: the share of the true k nearest to find. Settings that ``tune`` stored for this recall replace ef,
             rerank, stop, probes and groups. KeyError where ``tune`` stored none.
         stop: above 0, a search also ends when the next candidate is more than 1 + stop times as far as the k-th best so
@@ -489,10 +509,12 @@ class Index:
             each of k keys. The search goes on until k results are found or all were compared. stop, probes and groups
             do not count. ValueError where the index has no keys.
         threshold: a score. Results of a worse score are left out.
+        max_visits: above 0, a query ends after so many evaluations, some hundred more at most, with what it has found by
+            then. probes does not count then. group_size is not bounded so.
 
         A row with fewer than k results is filled with the id NO_ID and the score NaN.
         """
-        if filter is None and threshold is None and not group_size:
+        if filter is None and threshold is None and not group_size and not max_visits:
             found = self._core.search_as_is(q, k, ef, threads, rerank, recall, stop, probes, groups)
             if found is not None:
                 return found
@@ -501,23 +523,9 @@ class Index:
         if wanted > _core.MAX_EF:
             raise ValueError(f"k is {wanted}; it must be at most {_core.MAX_EF}")
         ids, scores = results(len(array), wanted)
-        self._core.search(
-            array,
-            _core.DTYPES[dtype],
-            wanted,
-            count("ef", ef),
-            count("rerank", rerank),
-            0.0 if recall is None else share("recall", recall),
-            amount("stop", stop),
-            count("probes", probes),
-            count("groups", groups),
-            count("threads", threads),
-            _as_core(filter),
-            ids,
-            scores,
-            count("group_size", group_size),
-            None if threshold is None else float(threshold),
-        )
+        options = _options(ef, threads, rerank, recall, stop, probes, groups, threshold, max_visits)
+        options.update(filter=handle_of(self._core, filter), group_size=count("group_size", group_size))
+        self._core.search(array, _core.DTYPES[dtype], wanted, options, ids, scores)
         return (ids[0], scores[0]) if one else (ids, scores)
 
     def iterate(
@@ -526,7 +534,7 @@ class Index:
         page: int = 10,
         ef: int = 64,
         rerank: int = 0,
-        filter: Filter | npt.ArrayLike | None = None,
+        filter: AnyFilter = None,
     ) -> Iterator[tuple[Ids, Scores]]:
         """The results of one query, page by page, the nearest first: pairs of ids (uint64) and scores (float32).
 
@@ -553,7 +561,7 @@ class Index:
         if not 0 < wanted <= _core.MAX_EF:
             raise ValueError(f"page is {wanted}; it must be 1 to {_core.MAX_EF}")
         core = _core.Iterator(
-            self._core, array, _core.DTYPES[dtype], count("ef", ef), count("rerank", rerank), _as_core(filter)
+            self._core, array, _core.DTYPES[dtype], count("ef", ef), count("rerank", rerank), handle_of(self._core, filter)
         )
         return _pages(core, wanted)
 
@@ -564,18 +572,18 @@ class Index:
         ef: int = 64,
         threads: int = 1,
         rerank: int = 0,
-        filter: Filter | npt.ArrayLike | Callable[[int], object] | None = None,
+        filter: AnyFilter = None,
         recall: float | None = None,
         stop: float = 0.0,
         probes: int = 0,
         groups: int = 0,
         threshold: float | None = None,
+        max_visits: int = 0,
     ) -> tuple[Ids, Scores]:
         """The k nearest of each of these stored vectors, without the vector itself: ids (uint64) and scores (float32).
 
         ids: n ids, giving (n, k) arrays; or one id, giving (k,) arrays.
-        filter: a Filter of this index, a boolean array over the ids, the ids that may be found, or a function of an id.
-            The filter may refuse the vector itself or not.
+        filter: as in ``search``. It may refuse the vector itself or not.
 
         k is below 65,536. The other arguments are those of ``search``. KeyError where an id is not in the index.
         """
@@ -584,22 +592,9 @@ class Index:
         if wanted >= _core.MAX_EF:
             raise ValueError(f"k is {wanted}; it must be at most {_core.MAX_EF - 1}")
         found, scores = results(labels.size, wanted)
-        self._core.search_ids(
-            labels,
-            labels.size,
-            wanted,
-            count("ef", ef),
-            count("rerank", rerank),
-            0.0 if recall is None else share("recall", recall),
-            amount("stop", stop),
-            count("probes", probes),
-            count("groups", groups),
-            count("threads", threads),
-            handle_of(self, filter),
-            found,
-            scores,
-            None if threshold is None else float(threshold),
-        )
+        options = _options(ef, threads, rerank, recall, stop, probes, groups, threshold, max_visits)
+        options.update(filter=handle_of(self._core, filter))
+        self._core.search_ids(labels, labels.size, wanted, options, found, scores)
         return (found, scores) if labels.ndim else (found[0], scores[0])
 
     def range_search(
@@ -607,7 +602,7 @@ class Index:
         q: npt.ArrayLike,
         radius: float,
         exact: bool = False,
-        filter: Filter | npt.ArrayLike | Callable[[int], object] | None = None,
+        filter: AnyFilter = None,
         threads: int = 1,
         ef: int = 128,
         slack: float = 0.015,
@@ -636,7 +631,7 @@ class Index:
             count("ef", ef),
             amount("slack", slack),
             count("threads", threads),
-            handle_of(self, filter),
+            handle_of(self._core, filter),
         )
         lims = np.zeros(len(array) + 1, np.int64)
         np.cumsum(np.frombuffer(counts, np.uint64), out=lims[1:], dtype=np.int64)

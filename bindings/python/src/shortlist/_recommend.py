@@ -12,7 +12,7 @@ import numpy.typing as npt
 from . import _core
 from ._arrays import Ids, Scores, count, id_array, results, rows
 from ._columns import Data, is_path, table
-from ._filter import Exclude, Filter, exclusions, filter_of
+from ._filter import AnyFilter, Exclude, exclusions, handle_of
 from ._index import Index
 from ._items import Items
 from ._progress import Progress, shown
@@ -61,7 +61,7 @@ class Recommender:
     KeyError where the items lack a column of the model. ValueError where index, model and items do not fit.
     """
 
-    __slots__ = ("__weakref__", "_core", "_dim", "_dtype", "_items", "_ranker")
+    __slots__ = ("__weakref__", "_core", "_dim", "_dtype", "_index", "_items", "_ranker")
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Recommender:
         _check_parts(index, ranker, items)
         if item_part not in _PARTS:
             raise ValueError(f"item_part is {item_part!r}; it must be one of {', '.join(_PARTS)}")
-        self._dim, self._dtype = index.dim, index.dtype
+        self._dim, self._dtype, self._index = index.dim, index.dtype, index._core
         self._ranker, self._items = ranker, items
         self._core = _core.Recommender(
             index._core,
@@ -116,7 +116,7 @@ class Recommender:
         if features is not None and features.rows != len(array):
             raise ValueError(f"user features have {features.rows} rows for {len(array)} vectors")
         request: dict[str, Any] = {"vectors": array, "dtype": _core.DTYPES[dtype], "user": features}
-        request.update(filter_of("accept", None), filter=None, exclude_start=None, exclude_ids=None)
+        request.update(filter=None, exclude_start=None, exclude_ids=None)
         return request, len(array), one
 
     def recommend(
@@ -127,7 +127,7 @@ class Recommender:
         candidates: int = 500,
         ef: int = 0,
         exclude: Exclude | None = None,
-        accept: Filter | npt.ArrayLike | None = None,
+        accept: AnyFilter = None,
         max_per_group: int = 0,
         threads: int = 1,
         progress: Progress = False,
@@ -139,19 +139,15 @@ class Recommender:
         ef: ef of the search; 0: as many as candidates.
         exclude: ids not to be returned: a list of arrays, one a vector, or a tuple (offsets, ids). Vector i's ids are
             ids[offsets[i]:offsets[i + 1]] then. For one vector, exclude is its ids.
-        accept: the ids that may be returned, for all vectors: a Filter of the index, a boolean array over ids, bits
-            packed into uint8 (lowest first), or an array of other whole numbers: the ids themselves. As many candidates
-            are found as are allowed, up to `candidates`.
+        accept: what may be returned, for all vectors, as the filter of ``Index.search``. As many candidates are found as
+            are allowed, up to `candidates`.
         max_per_group: most results of a group; 0 for no bound.
         threads: threads over the vectors; 0 for all cores.
         """
         if is_path(user_features):
             raise ValueError("user features are rows in memory, one a vector")
         request, size, one = self._request(vectors, user_features)
-        if isinstance(accept, Filter):
-            request["filter"] = accept._core
-        else:
-            request.update(filter_of("accept", accept))
+        request["filter"] = handle_of(self._index, accept, "accept")
         request["exclude_start"], request["exclude_ids"] = exclusions(exclude, size, one)
         wanted = count("n", n)
         limit = count("candidates", candidates)
@@ -258,7 +254,7 @@ def recommend(
     candidates: int = 500,
     ef: int = 0,
     exclude: Exclude | None = None,
-    accept: Filter | npt.ArrayLike | None = None,
+    accept: AnyFilter = None,
     max_per_group: int = 0,
     threads: int = 1,
     progress: Progress = False,
