@@ -238,8 +238,7 @@ static const option truth_table[] = {
      "of whole numbers. Without --ids the truth is of row numbers. Row numbers are the ids of an index that was built "
      "without --ids."},
     {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(truth_options, filter),
-     "Compare with the vectors of these ids alone: a .npy or .ibin file of one column of whole numbers. Where fewer "
-     "than "
+     "Compare with the vectors of these ids alone: a .npy or .ibin file of one column of whole numbers. If fewer than "
      "-k are left, the rows are filled up with -1, or 2^64-1 in a .npy file. 'shortlist eval --filter' takes the "
      "truth."},
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(truth_options, scores),

@@ -10,7 +10,7 @@ int compare_ids(const void *a, const void *b);
 /* Reports an id of the file that comes twice or is reserved. Returns an exit status. */
 int ids_check_distinct(const char *path, const uint64_t *ids, size_t n);
 
-/* What a search may find. */
+/* The vectors that a search may find. */
 typedef struct filter_choice {
     const char *path; /* a file of one column: the ids that are allowed; NULL: all */
     uint64_t any_tags, all_tags, none_tags, key_min, key_max;
@@ -26,7 +26,7 @@ typedef struct filter_choice {
      "MASK",                                                                                                           \
      0,                                                                                                                \
      offsetof(type, filter.any_tags),                                                                                  \
-     "Find none but vectors with a tag of this mask: a number in decimal, or 0x and hexadecimal digits. Of an INDEX "  \
+     "Find none but vectors with a tag of this mask: a number in decimal, or 0x and hexadecimal digits. For an INDEX " \
      "that was built with --tags."},                                                                                   \
         {0,                                                                                                            \
          "all-tags",                                                                                                   \
@@ -48,7 +48,7 @@ typedef struct filter_choice {
          "KEY",                                                                                                        \
          0,                                                                                                            \
          offsetof(type, filter.key_min),                                                                               \
-         "Find none but vectors whose key is at least this. Of an INDEX that was built with --keys."},                 \
+         "Find none but vectors whose key is at least this. For an INDEX that was built with --keys."},                \
     {                                                                                                                  \
         0, "key-max", OPTION_U64, "KEY", 0, offsetof(type, filter.key_max),                                            \
             "Find none but vectors whose key is at most this. All that is given must agree."                           \

@@ -1,4 +1,4 @@
-/* What a range search finds for one query. */
+/* The results of a range search for one query. */
 #ifndef CLI_RANGE_ROW_H
 #define CLI_RANGE_ROW_H
 

@@ -341,10 +341,10 @@ typedef struct sl_filter_params {
                             the filter is made and at each refresh */
     void *accept_ctx;
     const sl_allocator *allocator;
-    /* Of an index with tags: words with a bit of any_tags, all bits of all_tags and no bit of none_tags are allowed. A
+    /* For an index with tags: words with a bit of any_tags, all bits of all_tags and no bit of none_tags are allowed. A
      * mask of 0 (default) asks nothing. */
     uint64_t any_tags, all_tags, none_tags;
-    /* Of an index with keys: keys from key_min to key_max are allowed, both included. From 0 to UINT64_MAX (default):
+    /* For an index with keys: keys from key_min to key_max are allowed, both included. From 0 to UINT64_MAX (default):
      * asks nothing. */
     uint64_t key_min, key_max;
 } sl_filter_params;

@@ -62,7 +62,7 @@ def recall(found, truth):
 
 
 def filled(cell):
-    """What each query should give: min(K, allowed)."""
+    """The number of results that each query should give: min(K, allowed)."""
     return len(cell.truth[0])
 
 

@@ -43,7 +43,7 @@ class Process:
         return self.worker.ask(" ".join(map(str, order)))
 
     def measure(self, seconds, ids, settings):
-        """What the program answers, and "us" a query."""
+        """The answer of the program, and "us" a query."""
         told = self.worker.ask(" ".join(map(str, [seconds, int(ids), *settings])))
         return {**told, "us": 1e6 / told[self.rate]}
 

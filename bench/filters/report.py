@@ -109,7 +109,7 @@ def facts(record):
 
 
 def strategies(of):
-    """Which strategies the queries ended with, as "walk 93 %"."""
+    """The strategies that the queries ended with, as "walk 93 %"."""
     shares = {name: share for name, share in of.get("strategies", {}).items() if share > 0}
     if list(shares.values()) == [1]:
         return next(iter(shares))

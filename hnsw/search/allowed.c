@@ -33,7 +33,7 @@ size_t sl_allowed_take(const sl_allowed *allowed, sl_range *range, uint32_t *nod
     return count;
 }
 
-/* Of what is listed the range has places in the list, else nodes. */
+/* The range has places in the list, if there is a list, else nodes. */
 sl_range sl_allowed_whole(const sl_allowed *allowed) {
     return (sl_range){0, allowed->nodes ? allowed->listed : allowed->n};
 }

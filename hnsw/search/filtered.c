@@ -24,7 +24,7 @@ enum { WALK_DEEPER = 4 };
 #define SHARE_EF    0.64
 #define MOST_MISSED 0.05
 
-/* What one search has found out. */
+/* The facts that one search has found out. */
 typedef struct finding {
     sl_allowed allowed;
     sl_wanted wanted;

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Candidates are settled to so many eighths of the depth at which the k-th result was met. What lies there is as sure
- * as what lies within ef. */
+/* Candidates are settled to so many eighths of the depth at which the k-th result was met. Candidates there are as sure
+ * as those within ef. */
 enum { EIGHTHS = 11 };
 /* The depth grows by a quarter at least, and at most to so many times, where too few results were met. */
 enum { MOST_GROWTH = 2 };

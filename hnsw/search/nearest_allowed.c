@@ -186,7 +186,7 @@ static int is_calm(const seek *s) {
     return (double)late <= s->wanted->missed;
 }
 
-/* What the look does next. */
+/* The look's next step. */
 typedef enum verdict { GO_ON, ENOUGH, TOO_MANY } verdict;
 
 static verdict judge(seek *s, size_t from) {

@@ -26,7 +26,7 @@ enum { SAMPLE = 64 };
 enum { ROOM = SL_SCORE_BLOCK + 64 };
 enum { AHEAD = 16 };
 
-/* What a range search asks of each query. */
+/* The question that a range search asks of each query. */
 typedef struct range_question {
     double radius;
     const sl_range_params *params;

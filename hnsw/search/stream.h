@@ -1,5 +1,5 @@
 /* Candidates of a query, the nearest first, as many as a caller goes on to ask for. A walk goes on from where it
- * stopped. Where that would cost more, all that it has not seen is compared. */
+ * stopped. If that would cost more, all that it has not seen is compared. */
 #ifndef SL_HNSW_SEARCH_STREAM_H
 #define SL_HNSW_SEARCH_STREAM_H
 

@@ -100,7 +100,7 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level);
  * from there. */
 void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef);
 
-/* What a walk has under way between two turns. */
+/* The work that a walk has under way between two turns. */
 typedef struct sl_walk_turn {
     uint32_t chosen[SL_WALK_WIDE]; /* candidates whose links the next turn reads */
     size_t count;

@@ -65,7 +65,7 @@ int sl_widen(sl_walk *walk, const sl_widening *how) {
         if (sl_accept_enough(walk->pool.size, only_deleted ? ef : seen, how->k, wanted) || sl_walk_is_spent(walk))
             return 1;
         if (seen < depth || depth >= deepest) return 0;
-        /* What is left tells how deep a walk must go. */
+        /* The share left tells how deep a walk must go. */
         if (depth_for(walk, (double)walk->pool.size / (double)seen, how->k, 0) > deepest) return 0;
         depth = depth < deepest / 2 ? 2 * depth : deepest;
         if (sl_walk_deepen(walk, depth) != SL_OK) return 0;

@@ -93,7 +93,7 @@ struct Found {
     std::vector<size_t> counts;
 };
 
-// What is asked, and for how long.
+// The question, and for how long it is asked.
 struct Cell {
     Queries queries;
     double most = std::numeric_limits<double>::infinity(); // seconds of a pass

@@ -26,7 +26,7 @@ class Peer {
     virtual size_t search(const void *query, uint64_t *ids) = 0;
     // From here on searches return ids whose bit is set: bit i % 64 of word i / 64 is that of id i. No words: all ids.
     virtual void allow(const std::vector<uint64_t> &bits);
-    // What the library counted since the last call: members of a JSON object, a comma before each.
+    // The counts of the library since the last call: members of a JSON object, a comma before each.
     virtual std::string counted();
 };
 

@@ -8,7 +8,7 @@
 
 namespace {
 
-// Whether an index of that element type takes the array's elements as they are, and the type it takes them as.
+// Tells whether an index of that element type takes the array's elements as they are, and the type it takes them as.
 bool taken(PyArrayObject *array, sl_dtype own, sl_dtype &dtype) {
     switch (PyArray_TYPE(array)) {
     case NPY_FLOAT32:

@@ -30,7 +30,7 @@ class Index {
     void search(nb::handle rows, int dtype, size_t k, nb::dict options, nb::handle ids_out, nb::handle scores_out);
     // The same for n stored vectors, each without itself. ids: n of them.
     void search_ids(nb::handle ids, size_t n, size_t k, nb::dict options, nb::handle ids_out, nb::handle scores_out);
-    // What is within the radius of each query, best first: counts (uint64), ids (uint64) and scores (float32) as
+    // The vectors within the radius of each query, best first: counts (uint64), ids (uint64) and scores (float32) as
     // bytes. filter: a Filter, or None.
     nb::tuple range(nb::handle rows, int dtype, double radius, bool exact, size_t ef, double slack, size_t threads,
                     nb::handle filter);

@@ -92,8 +92,8 @@ def _made(
 
 
 def handle_of(index: _core.Index, filter: AnyFilter, what: str = "filter") -> _core.Filter | None:
-    """The handle of a filter, the argument `what`, made here unless it is a Filter: of a boolean array over the ids, of other numbers, which
-    are the ids that may be found, or of a function of an id."""
+    """The handle of a filter. Unless it is a Filter, it is made here: of a boolean array over the ids, of the ids that may
+    be found, or of a function of an id. what: the argument's name, for messages."""
     if filter is None or isinstance(filter, Filter):
         return None if filter is None else filter._core
     if not callable(filter) and np.asarray(filter).dtype == np.bool_:
