@@ -79,6 +79,16 @@ static sl_status batch_walk(sl_query_batch *batch, sl_search_stats *stats) {
     return SL_OK;
 }
 
+/* What a searcher has room for. No walk goes deeper than there are nodes: thousands of small indexes keep small
+ * searchers. */
+static size_t room_of(const sl_query_batch *batch, int scans) {
+    const size_t n = batch->graph->n, ef = batch->params->ef, least = ef > batch->k ? ef : batch->k;
+    if (batch->answer) return batch->room;
+    if (scans) return sl_rerank_count(batch->graph, batch->k, batch->params);
+    size_t room = sl_accept_room(batch->params, batch->k), most = n > least ? n : least;
+    return room < most ? room : most;
+}
+
 sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_search_stats *stats) {
     const sl_graph *graph = batch->graph;
     const sl_search_params *params = batch->params;
@@ -90,8 +100,7 @@ sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_se
     batch->searchers = several ? several : &alone;
     sl_status status = SL_OK;
     int scans = !batch->answer && batch->nq / batch->threads >= SL_SCAN_FEW && sl_scan_serves(graph, params);
-    size_t room = batch->answer ? batch->room : sl_accept_room(params, batch->k);
-    if (scans) room = sl_rerank_count(graph, batch->k, params);
+    size_t room = room_of(batch, scans);
     if (room > SL_MAX_EF) room = SL_MAX_EF;
     for (size_t t = 0; t < batch->threads && status == SL_OK; t++)
         status = sl_searcher_pool_take(index, room, &batch->searchers[t]);
