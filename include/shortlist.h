@@ -423,6 +423,10 @@ typedef struct sl_search_params {
      * sl_search_stats.cut counts such queries. `probes` does not count then. Searches with group_size, and iterators,
      * do not end so. */
     size_t max_visits;
+    /* A filter a query, one entry for each query of sl_index_search, or for each id of sl_index_search_ids. An entry
+     * NULL allows all to its query. NULL (default): `filter` serves all queries. Errors: SL_EINVAL (`filter` is given
+     * too; sl_searcher_search and sl_iterator_create, whose one query has `filter`). */
+    const sl_filter *const *filters;
 } sl_search_params;
 
 SL_API void sl_search_params_init_sized(sl_search_params *params, size_t struct_size);
@@ -449,8 +453,8 @@ SL_API void sl_searcher_free(sl_searcher *searcher);
  * stats may be NULL. Takes no lock. Allocates only after the index has grown (once), among deleted vectors, with a
  * filter (once), or for a scan that re-ranks more than max_ef.
  * A filter applies before re-ranking. min(k, allowed) results are found, unless max_visits ends the search. Fewer than
- * k results, or none, are SL_OK. Errors: SL_EINVAL (also max(k, ef) above max_ef, or a group_size without keys),
- * SL_ENOTFOUND (no settings for this recall), SL_ETYPE, SL_EVALUE. */
+ * k results, or none, are SL_OK. Errors: SL_EINVAL (also max(k, ef) above max_ef, a group_size without keys, or
+ * `filters`), SL_ENOTFOUND (no settings for this recall), SL_ETYPE, SL_EVALUE. */
 SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                                                 const sl_search_params *params, uint64_t *ids, float *scores,
                                                 sl_search_stats *stats);

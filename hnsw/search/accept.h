@@ -12,9 +12,9 @@ static inline int sl_accept_late(const sl_search_params *params) {
     return params->accept != NULL || params->accept_bits != NULL;
 }
 
-/* Tells whether not every node may be returned. */
+/* Tells whether not every node may be returned, to one query of several at least. */
 static inline int sl_accept_given(const sl_search_params *params) {
-    return sl_accept_late(params) || params->filter != NULL;
+    return sl_accept_late(params) || params->filter != NULL || params->filters != NULL;
 }
 
 /* Asks the callback and the bitmap about an id. */

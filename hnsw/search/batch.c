@@ -16,9 +16,20 @@ void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *search
     sl_searcher_write(searcher, k, batch->nodes, batch->ids + i * k, batch->scores ? batch->scores + i * k : NULL);
 }
 
+/* The parameters of query i: those of the batch, or where each query has a filter, `own`. */
+static const sl_search_params *params_of(const sl_query_batch *batch, size_t i, sl_search_params *own) {
+    if (!batch->params->filters) return batch->params;
+    *own = *batch->params;
+    own->filter = own->filters[batch->first + i];
+    own->filters = NULL;
+    return own;
+}
+
 static sl_status batch_row(sl_query_batch *batch, size_t i, sl_searcher *searcher, sl_search_stats *sum) {
+    sl_search_params own;
     if (batch->answer) return batch->answer(batch, i, searcher, sum);
-    SL_TRY(sl_searcher_run(searcher, sl_query_batch_query(batch, i), batch->dtype, batch->k, batch->params));
+    const sl_search_params *params = params_of(batch, i, &own);
+    SL_TRY(sl_searcher_run(searcher, sl_query_batch_query(batch, i), batch->dtype, batch->k, params));
     sl_query_batch_write(batch, searcher, i);
     sl_searcher_add_stats(searcher, sum);
     return SL_OK;

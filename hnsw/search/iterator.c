@@ -30,6 +30,7 @@ static sl_status read_params(const sl_graph *graph, sl_dtype dtype, const sl_sea
                        mine->recall);
     if (mine->group_size)
         return sl_fail(SL_EINVAL, "group_size is %zu, and an iterator has no groups; give 0", mine->group_size);
+    SL_TRY(sl_one_query_check(mine));
     return sl_search_check(graph, dtype, 1, mine);
 }
 

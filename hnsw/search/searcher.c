@@ -117,12 +117,19 @@ void sl_searcher_write(const sl_searcher *searcher, size_t k, int nodes, uint64_
     }
 }
 
+sl_status sl_one_query_check(const sl_search_params *params) {
+    if (!params->filters) return SL_OK;
+    return sl_fail(SL_EINVAL, "filters are given to one query; give its filter as `filter`");
+}
+
 sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const sl_search_params *params) {
     if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
     if (params->ef == 0 || params->ef > SL_MAX_EF)
         return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
     if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
     SL_TRY(sl_accept_check(params));
+    if (params->filter && params->filters)
+        return sl_fail(SL_EINVAL, "filter and filters are both given; give one for all queries, or one a query");
     if (params->has_threshold && isnan(params->threshold)) return sl_fail(SL_EINVAL, "threshold is NaN; give a score");
     if ((unsigned)params->strategy > SL_FILTER_HOPS)
         return sl_fail(SL_EINVAL, "strategy %d is unknown", (int)params->strategy);
@@ -310,6 +317,7 @@ sl_status sl_searcher_find(sl_searcher *searcher, const void *query, sl_dtype dt
     sl_search_params mine;
     sl_searcher_look(searcher);
     SL_TRY(sl_search_params_read(searcher->graph, 1, k, params, &mine));
+    SL_TRY(sl_one_query_check(&mine));
     SL_TRY(sl_search_check(searcher->graph, dtype, k, &mine));
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
         return sl_fail(SL_EINVAL, "k %zu and ef %zu%s; this searcher was made for %zu: create a larger one", k, mine.ef,

@@ -57,6 +57,8 @@ sl_status sl_search_params_read(const sl_graph *graph, size_t nq, size_t k, cons
 size_t sl_search_threads(size_t nq, size_t asked);
 /* searcher.c: checks that a search with these parameters can be made. */
 sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const sl_search_params *params);
+/* searcher.c: refuses filters of several queries. */
+sl_status sl_one_query_check(const sl_search_params *params);
 /* searcher.c: writes the results of the last search, filled up to k. ids get numbers of nodes where `nodes` is set. */
 void sl_searcher_write(const sl_searcher *searcher, size_t k, int nodes, uint64_t *ids, float *scores);
 /* searcher.c: adds to stats what the last search found, evaluated and expanded. */

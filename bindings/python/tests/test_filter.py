@@ -76,6 +76,37 @@ def test_a_filter_is_made_once(ready, x, q):
             assert (found == ids[truth]).mean() > 0.95
 
 
+def test_each_query_has_its_filter(ready, x, q):
+    ids = allowed_ids(x)
+    filters = [shortlist.Filter(ready, ids), None, shortlist.Filter(ready, exclude=ids)]
+    chosen = [filters[i % 3] for i in range(len(q))]
+    for given in (chosen, tuple(chosen)):
+        found, scores = ready.search(q, k=5, filter=given, threads=2)
+        for i, one in enumerate(chosen):
+            alone = ready.search(q[i], k=5, filter=one)
+            np.testing.assert_array_equal(found[i], alone[0])
+            np.testing.assert_array_equal(scores[i], alone[1])
+    one, _ = ready.search(q[0], k=5, filter=filters[:1])
+    assert np.isin(one, ids).all()
+    labels = np.arange(len(q))
+    found, _ = ready.similar(labels, k=5, filter=chosen)
+    for i, one in enumerate(chosen):
+        np.testing.assert_array_equal(found[i], ready.similar(i, k=5, filter=one)[0])
+
+
+def test_lists_of_filters_that_cannot_be(ready, x, q):
+    made = shortlist.Filter(ready, exclude=[1])
+    for call in (ready.search, lambda _, **given: ready.similar(np.arange(len(q)), **given)):
+        with pytest.raises(ValueError, match=f"filter has 2 filters for {len(q)} queries"):
+            call(q, filter=[made, None])
+        with pytest.raises(ValueError, match=r"filter\[1\] is int"):
+            call(q, filter=[made, 3] + [None] * (len(q) - 2))
+        other = shortlist.Index(x.shape[1], "cosine")
+        other.add(x[:50])
+        with pytest.raises(ValueError, match="query 4: the filter was made of another index"):
+            call(q, filter=[made] * 4 + [shortlist.Filter(other)] + [made] * (len(q) - 5))
+
+
 def test_bytes_are_ids_or_bits_as_they_are_named(ready):
     assert len(shortlist.Filter(ready, np.array([0, 1, 3], np.uint8))) == 3
     assert len(shortlist.Filter(ready, bits=np.array([0b1011], np.uint8))) == 3

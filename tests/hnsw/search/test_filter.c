@@ -239,6 +239,77 @@ START_TEST(threads_share_a_filter) {
 }
 END_TEST
 
+/* A filter that allows much, one that allows little, and one that allows none. */
+enum { UNLIKE = 3 };
+
+static void unlike_filters(sl_index *index, sl_filter **filters) {
+    const size_t every[UNLIKE] = {2, 500, 0};
+    for (size_t i = 0; i < UNLIKE; i++)
+        filters[i] = filter_of(index, list_every(every[i]));
+}
+
+/* Each query of a batch finds what it finds alone, by its own filter, or by none. */
+START_TEST(each_query_has_its_filter) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
+    static uint64_t ids[Q * K], single[K];
+    sl_filter *unlike[UNLIKE];
+    const sl_filter *filters[Q];
+    unlike_filters(index, unlike);
+    for (size_t q = 0; q < Q; q++)
+        filters[q] = q % 4 < UNLIKE ? unlike[q % 4] : NULL;
+    for (int way = 0; way < 4; way++) {
+        sl_search_params params;
+        sl_search_stats stats, alone, sum = {0};
+        params_of(&params, NULL, SL_FILTER_AUTO);
+        params.threads = way % 2 ? 4 : 1;
+        params.probes = way / 2 ? 8 : 0; /* scans serve queries without a filter alone */
+        params.filters = filters;
+        ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, &stats));
+        params.filters = NULL;
+        for (size_t q = 0; q < Q; q++) {
+            params.filter = filters[q];
+            ck_ok(sl_index_search(index, queries + q * DIM, SL_F32, 1, 0, K, &params, single, NULL, &alone));
+            ck_assert_mem_eq(single, ids + q * K, sizeof single);
+            sum.evaluations += alone.evaluations;
+            sum.results += alone.results;
+        }
+        ck_assert_uint_eq(stats.evaluations, sum.evaluations);
+        ck_assert_uint_eq(stats.results, sum.results);
+        ck_assert_uint_eq(stats.exact + stats.partitions + stats.walks + stats.hops, Q / 4 * UNLIKE);
+    }
+    for (size_t i = 0; i < UNLIKE; i++)
+        sl_filter_free(unlike[i]);
+    sl_index_free(index);
+}
+END_TEST
+
+START_TEST(filters_that_cannot_serve_are_refused) {
+    sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, 100),
+             *other = index_of(SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE, 100);
+    sl_filter *mine = filter_of(index, 100), *strange = filter_of(other, 100);
+    const sl_filter *filters[Q] = {mine, NULL, strange};
+    sl_search_params params;
+    sl_searcher *searcher;
+    sl_iterator *iterator;
+    uint64_t ids[Q * K];
+    params_of(&params, NULL, SL_FILTER_AUTO);
+    params.filters = filters;
+    ck_fails(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL), SL_EINVAL, "query 2");
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "another index"));
+    ck_ok(sl_index_search(index, queries, SL_F32, 2, 0, K, &params, ids, NULL, NULL));
+    ck_ok(sl_searcher_create(index, 64, &searcher));
+    ck_fails(sl_searcher_search(searcher, queries, SL_F32, K, &params, ids, NULL, NULL), SL_EINVAL, "one query");
+    ck_fails(sl_iterator_create(index, queries, SL_F32, &params, &iterator), SL_EINVAL, "one query");
+    params.filter = mine;
+    ck_fails(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, NULL, NULL), SL_EINVAL, "both given");
+    sl_searcher_free(searcher);
+    sl_filter_free(mine);
+    sl_filter_free(strange);
+    sl_index_free(index);
+    sl_index_free(other);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * What it costs
  * ------------------------------------------------------------------------------------------------------------- */
@@ -443,6 +514,7 @@ int main(void) {
     tcase_add_loop_test(tests, every_strategy_finds_what_there_is, 0, 6);
     tcase_add_loop_test(tests, what_is_near_may_be_refused, 0, 3);
     tcase_add_test(tests, a_callback_beside_a_filter);
+    tcase_add_test(tests, filters_that_cannot_serve_are_refused);
     tcase_add_test(tests, work_is_bounded);
     tcase_add_test(tests, deleted_vectors_are_not_allowed);
     tcase_add_test(tests, a_refresh_sees_what_was_added);
@@ -451,5 +523,6 @@ int main(void) {
     tcase_add_test(tests, empty_ones);
     tcase_add_test(tests, every_allocation_fails_once);
     tcase_add_test(threads, threads_share_a_filter);
+    tcase_add_test(threads, each_query_has_its_filter);
     return check_main("filter", (TCase *[]){tests, threads}, 2);
 }

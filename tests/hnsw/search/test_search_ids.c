@@ -132,6 +132,40 @@ START_TEST(filters_and_deletes) {
 }
 END_TEST
 
+/* More ids than are decoded at a time, each with one of three filters, or with none. */
+START_TEST(each_id_has_its_filter) {
+    enum { MANY = 1500 };
+    sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, N);
+    static uint64_t labels[MANY], found[MANY * K];
+    static const sl_filter *filters[MANY];
+    sl_filter *thirds[3];
+    sl_search_params params;
+    sl_search_params_init(&params);
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t row = 0; row < N; row++)
+            allow(row, row % 3 == i);
+        thirds[i] = filter_of_bits(index);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        labels[i] = id_of(i);
+        filters[i] = i % 5 < 3 ? thirds[i % 5] : NULL;
+    }
+    params.filters = filters;
+    ck_ok(sl_index_search_ids(index, labels, MANY, K, &params, found, NULL, NULL));
+    for (size_t i = 0; i < MANY * K; i++) {
+        ck_assert(found[i] != SL_NO_ID && found[i] != labels[i / K]);
+        if (i / K % 5 < 3) ck_assert_uint_eq(row_of(found[i]) % 3, i / K % 5);
+    }
+    params.filters = NULL;
+    params.filter = thirds[1];
+    ck_ok(sl_index_search_ids(index, labels + 1496, 1, K, &params, by_id, NULL, NULL));
+    ck_assert_mem_eq(by_id, found + 1496 * K, K * sizeof *by_id);
+    for (size_t i = 0; i < 3; i++)
+        sl_filter_free(thirds[i]);
+    sl_index_free(index);
+}
+END_TEST
+
 /* Vectors that are the same are others nevertheless; one of them alone has none. */
 START_TEST(twins_are_others) {
     enum { TWINS = 30 };
@@ -234,6 +268,7 @@ int main(void) {
     tcase_add_loop_test(tests, others_are_found_and_rows_cut, 0, KINDS);
     tcase_add_loop_test(tests, integers_are_asked_as_they_are, 0, 3);
     tcase_add_test(tests, filters_and_deletes);
+    tcase_add_test(tests, each_id_has_its_filter);
     tcase_add_test(tests, twins_are_others);
     tcase_add_test(tests, many_ids_of_a_file);
     tcase_add_test(tests, bad_input_is_named);

@@ -134,7 +134,8 @@ void Index::search(nb::handle rows, int dtype, size_t k, nb::dict options, nb::h
     Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
     Flat<uint64_t> ids(ids_out, q.count() * k, true);
     Flat<float> scores(scores_out, q.count() * k, true);
-    sl_search_params params = search_params_of(options);
+    std::vector<const sl_filter *> filters;
+    sl_search_params params = search_params_of(options, q.count(), filters);
     search_in({q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride()}, k, params, ids.data(), scores.data());
 }
 

@@ -24,9 +24,9 @@ class Index {
     void set_words(bool keys, nb::handle ids, size_t n, nb::handle words);
     void get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out);
     void remove(nb::handle ids, size_t n);
-    // Fills ids_out and scores_out, (nq, k) each. options: the fields of sl_search_params by name; filter is a Filter
-    // or None, and threshold a number or None. recall above 0: searches by the settings tuned for it, and ignores ef,
-    // rerank, stop, probes and groups.
+    // Fills ids_out and scores_out, (nq, k) each. options: the fields of sl_search_params by name; filter is a Filter,
+    // a list with a Filter or None for each query, or None; threshold is a number or None. recall above 0: searches by
+    // the settings tuned for it, and ignores ef, rerank, stop, probes and groups.
     void search(nb::handle rows, int dtype, size_t k, nb::dict options, nb::handle ids_out, nb::handle scores_out);
     // The same for n stored vectors, each without itself. ids: n of them.
     void search_ids(nb::handle ids, size_t n, size_t k, nb::dict options, nb::handle ids_out, nb::handle scores_out);

@@ -5,6 +5,7 @@
 #include <nanobind/stl/array.h>
 
 #include <optional>
+#include <string>
 
 int NodeFilter::accept(void *self, uint64_t id) {
     auto *filter = static_cast<NodeFilter *>(self);
@@ -80,7 +81,19 @@ size_t NodeFilter::count() {
     return found;
 }
 
-sl_search_params search_params_of(const nb::dict &options) {
+// Reads a list of filters, one a query, each a Filter or None.
+static std::vector<const sl_filter *> filter_handles(const nb::list &given, size_t queries) {
+    std::vector<const sl_filter *> filters;
+    if (given.size() != queries)
+        throw nb::value_error(("filter has " + std::to_string(given.size()) + " filters for " +
+                               std::to_string(queries) + " queries; give one a query")
+                                  .c_str());
+    for (nb::handle one : given)
+        filters.push_back(filter_handle(one));
+    return filters;
+}
+
+sl_search_params search_params_of(const nb::dict &options, size_t queries, std::vector<const sl_filter *> &filters) {
     sl_search_params params;
     sl_search_params_init(&params);
     params.ef = nb::cast<size_t>(options["ef"]);
@@ -92,7 +105,13 @@ sl_search_params search_params_of(const nb::dict &options) {
     params.groups = nb::cast<size_t>(options["groups"]);
     params.group_size = nb::cast<size_t>(options["group_size"]);
     params.max_visits = nb::cast<size_t>(options["max_visits"]);
-    params.filter = filter_handle(nb::object(options["filter"]));
+    nb::object filter = options["filter"];
+    if (nb::isinstance<nb::list>(filter)) {
+        filters = filter_handles(nb::cast<nb::list>(filter), queries);
+        params.filters = filters.data();
+    } else {
+        params.filter = filter_handle(filter);
+    }
     nb::object threshold = options["threshold"];
     params.has_threshold = !threshold.is_none();
     if (params.has_threshold) params.threshold = nb::cast<double>(threshold);

@@ -4,6 +4,7 @@
 #include "index.hpp"
 
 #include <array>
+#include <vector>
 
 class NodeFilter {
   public:
@@ -43,7 +44,8 @@ inline const sl_filter *filter_handle(nb::handle filter) {
     return filter.is_none() ? nullptr : nb::cast<NodeFilter &>(filter).handle();
 }
 
-// options: as Index::search has them.
-sl_search_params search_params_of(const nb::dict &options);
+// options: as Index::search has them, for so many queries. filters: memory for the handles of a list of filters, which
+// the parameters point to.
+sl_search_params search_params_of(const nb::dict &options, size_t queries, std::vector<const sl_filter *> &filters);
 
 void define_filter(nb::module_ &m);

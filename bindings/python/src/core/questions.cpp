@@ -79,7 +79,8 @@ void Index::search_ids(nb::handle ids, size_t n, size_t k, nb::dict options, nb:
     Flat<uint64_t> found(ids_out, n * k, true);
     Flat<float> scores(scores_out, n * k, true);
     Progress progress{nb::none()};
-    sl_search_params params = search_params_of(options);
+    std::vector<const sl_filter *> filters;
+    sl_search_params params = search_params_of(options, n, filters);
     params.threads = n > 1 ? batch_threads(params.threads) : 1;
     if (n > 1) progress.attach(params);
     progress.check(use(Access::shared, [&] {

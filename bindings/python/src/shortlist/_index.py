@@ -31,7 +31,7 @@ from ._arrays import (
     words,
 )
 from ._errors import Error, checked
-from ._filter import AnyFilter, handle_of
+from ._filter import AnyFilter, AnyFilters, handle_of, handles_of
 from ._progress import Progress, shown
 
 Metric = Literal["ip", "cosine", "l2"]
@@ -475,7 +475,7 @@ class Index:
         ef: int = 64,
         threads: int = 1,
         rerank: int = 0,
-        filter: AnyFilter = None,
+        filter: AnyFilters = None,
         recall: float | None = None,
         stop: float = 0.0,
         probes: int = 0,
@@ -492,7 +492,8 @@ class Index:
         rerank: number of the ef candidates that the finer copy re-ranks; 0: the library chooses.
         filter: a Filter of this index, a boolean array over ids, the ids that may be found (of any whole type), or a
             function of an id. Ids beyond a boolean array's end may not be found. All but a Filter are looked up in each
-            call, and a function is asked about each id: make a Filter of what serves several calls.
+            call, and a function is asked about each id: make a Filter of what serves several calls. A list of Filters
+            has one a query, or None where a query has no filter.
         recall: the share of the true k nearest to find. Settings that ``tune`` stored for this recall replace ef,
             rerank, stop, probes and groups. KeyError where ``tune`` stored none.
         stop: above 0, a search also ends when the next candidate is more than 1 + stop times as far as the k-th best so
@@ -524,7 +525,7 @@ class Index:
             raise ValueError(f"k is {wanted}; it must be at most {_core.MAX_EF}")
         ids, scores = results(len(array), wanted)
         options = _options(ef, threads, rerank, recall, stop, probes, groups, threshold, max_visits)
-        options.update(filter=handle_of(self._core, filter), group_size=count("group_size", group_size))
+        options.update(filter=handles_of(self._core, filter), group_size=count("group_size", group_size))
         self._core.search(array, _core.DTYPES[dtype], wanted, options, ids, scores)
         return (ids[0], scores[0]) if one else (ids, scores)
 
@@ -572,7 +573,7 @@ class Index:
         ef: int = 64,
         threads: int = 1,
         rerank: int = 0,
-        filter: AnyFilter = None,
+        filter: AnyFilters = None,
         recall: float | None = None,
         stop: float = 0.0,
         probes: int = 0,
@@ -583,7 +584,7 @@ class Index:
         """The k nearest of each of these stored vectors, without the vector itself: ids (uint64) and scores (float32).
 
         ids: n ids, giving (n, k) arrays; or one id, giving (k,) arrays.
-        filter: as in ``search``. It may refuse the vector itself or not.
+        filter: as in ``search``. A list of Filters has one an id. A filter may refuse the vector itself or not.
 
         k is below 65,536. The other arguments are those of ``search``. KeyError where an id is not in the index.
         """
@@ -593,7 +594,7 @@ class Index:
             raise ValueError(f"k is {wanted}; it must be at most {_core.MAX_EF - 1}")
         found, scores = results(labels.size, wanted)
         options = _options(ef, threads, rerank, recall, stop, probes, groups, threshold, max_visits)
-        options.update(filter=handle_of(self._core, filter))
+        options.update(filter=handles_of(self._core, filter))
         self._core.search_ids(labels, labels.size, wanted, options, found, scores)
         return (found, scores) if labels.ndim else (found[0], scores[0])
 
