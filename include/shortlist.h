@@ -337,8 +337,9 @@ typedef struct sl_filter_params {
     size_t allow_count;
     const uint64_t *exclude; /* ids that are not allowed; likewise */
     size_t exclude_count;
-    sl_accept_fn accept; /* returns nonzero for an id that is allowed; called once an id, on the calling thread, when
-                            the filter is made and at each refresh */
+    sl_accept_fn accept; /* returns above 0 for an id that is allowed, 0 for one that is not, and below 0 to fail the
+                            call; called once an id, on the calling thread, when the filter is made and at each
+                            refresh */
     void *accept_ctx;
     const sl_allocator *allocator;
     /* For an index with tags: words with a bit of any_tags, all bits of all_tags and no bit of none_tags are allowed. A
@@ -352,10 +353,11 @@ SL_API void sl_filter_params_init_sized(sl_filter_params *params, size_t struct_
 #define sl_filter_params_init(params) sl_filter_params_init_sized((params), sizeof *(params))
 
 /* Makes a filter. The filter copies bits and lists. Errors: SL_EINVAL (a list or bitmap that is NULL and counts ids;
- * masks for an index without tags, or a range without keys; key_min above key_max), SL_ENOMEM. */
+ * masks for an index without tags, or a range without keys; key_min above key_max), SL_ENOMEM, SL_ECANCELED (accept
+ * returned below 0). */
 SL_API SL_MUST_USE sl_status sl_filter_create(sl_index *index, const sl_filter_params *params, sl_filter **out);
 /* Brings the filter up to date with the index: after an add, a save or a tuning, which may renumber vectors, and after
- * tags or keys were set. On failure the filter stays as it was. Errors: SL_ENOMEM. */
+ * tags or keys were set. On failure the filter stays as it was. Errors: SL_ENOMEM, SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_filter_refresh(sl_filter *filter);
 SL_API void sl_filter_free(sl_filter *filter);
 /* Counts the vectors that the filter allows now. */

@@ -122,12 +122,18 @@ static void keep_keyed(const making *m) {
     }
 }
 
-static void keep_accepted(const making *m) {
+static sl_status keep_accepted(const making *m) {
     const sl_filter_params *source = &m->filter->source;
-    for (size_t node = 0; node < m->set.n; node++)
-        if (bit_at(m->set.bits, node) && !sl_is_dead(m->graph, node) &&
-            !source->accept(source->accept_ctx, sl_id_of(m->graph, (uint32_t)node)))
-            m->set.bits[node / 64] &= ~((uint64_t)1 << (node % 64));
+    for (size_t node = 0; node < m->set.n; node++) {
+        if (!bit_at(m->set.bits, node) || sl_is_dead(m->graph, node)) continue;
+        const uint64_t id = sl_id_of(m->graph, (uint32_t)node);
+        const int accepted = source->accept(source->accept_ctx, id);
+        if (accepted < 0)
+            return sl_fail(SL_ECANCELED, "accept returned %d for id %llu, which ends the making of the filter",
+                           accepted, (unsigned long long)id);
+        if (!accepted) m->set.bits[node / 64] &= ~((uint64_t)1 << (node % 64));
+    }
+    return SL_OK;
 }
 
 static sl_status keep_allowed(const making *m) {
@@ -137,8 +143,7 @@ static sl_status keep_allowed(const making *m) {
     if (source->allow) SL_TRY(keep_listed(m, source->allow, source->allow_count, 1));
     if (source->bits) SL_TRY(keep_by_bits(m, source->bits, source->bits_count));
     if (source->exclude) SL_TRY(keep_listed(m, source->exclude, source->exclude_count, 0));
-    if (source->accept) keep_accepted(m);
-    return SL_OK;
+    return source->accept ? keep_accepted(m) : SL_OK;
 }
 
 static void count_bits(sl_filter_set *set, const sl_graph *graph) {

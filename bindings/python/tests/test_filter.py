@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import time
+import weakref
+
 import numpy as np
 import pytest
+from conftest import DIM, run_together
 
 import shortlist
+
+MOST = 2**64 - 1
 
 
 def allowed_ids(x):
@@ -146,3 +154,116 @@ def test_filters_that_cannot_be_made(ready, x, q):
     other.close()
     with pytest.raises(ValueError, match="closed"):
         made.refresh()
+
+
+def test_a_function_that_raises_later_changes_nothing(x, q):
+    index, raising = shortlist.Index(dim=DIM), []
+
+    def even(number):
+        if raising and number > 300:
+            raise raising[0]
+        return number % 2 == 0
+
+    index.add(x[:500])
+    made = shortlist.Filter(index, even)
+    before = index.search(q, filter=made)
+    for error in (RuntimeError("enough"), KeyboardInterrupt()):
+        raising[:] = [error]
+        with pytest.raises(type(error)):
+            made.refresh()
+        with pytest.raises(type(error)):
+            index.search(q, filter=even)
+        assert len(made) == 250
+        np.testing.assert_array_equal(index.search(q, filter=made)[0], before[0])
+    raising.clear()
+    made.refresh()
+    assert len(made) == 250
+
+
+def test_a_filter_of_the_deleted_alone(x, q):
+    index = shortlist.Index(dim=DIM)
+    index.add(x[:500])
+    made = shortlist.Filter(index, np.arange(40))
+    index.delete(np.arange(40))
+    for form in (made, np.arange(40), shortlist.Filter(index, np.arange(40)), lambda number: number < 40):
+        found, scores = index.search(q, k=3, filter=form)
+        assert (found == shortlist.NO_ID).all() and np.isnan(scores).all()
+        assert index.range_search(q[0], -2.0, filter=form)[1].size == 0
+        assert list(index.iterate(q[0], filter=form)) == []
+    assert len(made) == 0
+
+
+def test_the_largest_number_is_no_id(ready, x, q):
+    assert len(shortlist.Filter(ready, [MOST])) == 0
+    assert len(shortlist.Filter(ready, [MOST, 5])) == 1
+    assert len(shortlist.Filter(ready, exclude=np.array([MOST], np.uint64))) == len(x)
+    assert (ready.search(q, filter=np.array([MOST], np.uint64))[0] == shortlist.NO_ID).all()
+    assert MOST not in ready
+
+
+def test_a_filter_outlives_its_names(x, q):
+    """A filter keeps its index, and a search its filter."""
+    index = shortlist.Index(dim=DIM)
+    index.add(x[:500])
+    made = shortlist.Filter(index, np.arange(100))
+    gone = weakref.ref(made)
+    searches = [lambda made=made: index.search(q, filter=made) for _ in range(3)]
+    del made
+    run_together(*searches)
+    assert gone() is not None
+    searches.clear()
+    gc.collect()
+    assert gone() is None
+    alone = shortlist.Filter(index, np.arange(100))
+    del index
+    gc.collect()
+    alone.refresh()
+    assert len(alone) == 100
+
+
+def test_a_refresh_waits_for_searches(x):
+    """A filter that is being made reads the index as a search does. Meanwhile a refresh waits, of another filter too."""
+    index, begun, order = shortlist.Index(dim=DIM), threading.Event(), []
+    index.add(x[:500])
+    made = shortlist.Filter(index, np.arange(100))
+
+    def slow(number):
+        if not begun.is_set():
+            begun.set()
+            time.sleep(0.2)
+            order.append("read")
+        return True
+
+    def refresh():
+        begun.wait()
+        made.refresh()
+        order.append("refreshed")
+
+    run_together(lambda: shortlist.Filter(index, slow), refresh)
+    assert order == ["read", "refreshed"]
+
+
+def test_refreshed_while_it_is_used(x, q):
+    """What is found is what the filter allowed before or after. A function's exception is raised where it was asked."""
+    index, turn, stop = shortlist.Index(dim=DIM, tags=True), [0], threading.Event()
+    index.add(x, tags=np.arange(len(x)) % 2 + 1)
+    made = shortlist.Filter(index, any_tags=1)
+    asked = shortlist.Filter(index, lambda number: (number + turn[0]) % 2)
+
+    def search():
+        while not stop.is_set():
+            found, _ = index.search(q, k=5, filter=made)
+            assert len({*(found % 2).ravel().tolist()}) == 1
+            assert len(asked) == len(x) // 2
+
+    def refresh():
+        try:
+            for i in range(10):
+                index.set_tags(np.arange(len(x)), (np.arange(len(x)) + i) % 2 + 1)
+                made.refresh()
+                turn[0] += 1
+                asked.refresh()
+        finally:
+            stop.set()
+
+    run_together(search, search, refresh)

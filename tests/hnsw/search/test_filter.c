@@ -102,6 +102,66 @@ START_TEST(all_that_is_given_must_agree) {
 }
 END_TEST
 
+/* Lists and bitmaps that name more ids than there are, or fewer, one of them 2^64 - 1. */
+START_TEST(filters_longer_and_shorter_than_the_index) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
+    enum { LONG = 3 * STEP * N };
+    static uint64_t ones[(LONG + 63) / 64], long_list[LONG + 1];
+    memset(ones, 0xff, sizeof ones);
+    for (uint64_t i = 0; i < LONG; i++)
+        long_list[i] = i;
+    long_list[LONG] = SL_NO_ID;
+    const size_t counts[] = {0, 1, 64, STEP * 100 + 1, STEP * N, LONG};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (int by_list = 0; by_list < 2; by_list++) {
+            const size_t reached = (counts[i] + STEP - 1) / STEP, wanted = reached < N ? reached : N;
+            sl_filter_params params;
+            sl_filter *filter;
+            sl_filter_params_init(&params);
+            params.bits = by_list ? NULL : ones;
+            params.bits_count = by_list ? 0 : counts[i];
+            params.allow = by_list ? long_list : NULL;
+            params.allow_count = by_list ? counts[i] + (counts[i] == LONG) : 0;
+            ck_ok(sl_filter_create(index, &params, &filter));
+            ck_assert_uint_eq(sl_filter_count(filter), wanted);
+            sl_filter_free(filter);
+        }
+    sl_index_free(index);
+}
+END_TEST
+
+typedef struct failing {
+    size_t asked, fail_at; /* the call, counted from 1, that fails; 0: none */
+} failing;
+
+static int odd_or_fail(void *ctx, uint64_t id) {
+    failing *of = ctx;
+    return ++of->asked == of->fail_at ? -1 : row_of(id) % 2 != 0;
+}
+
+/* A callback that fails is asked no more. No filter is made of it, and one that is refreshed stays as it was. */
+START_TEST(a_callback_that_fails) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
+    failing of = {0, 100};
+    sl_filter_params params;
+    sl_filter *filter = (sl_filter *)&of;
+    sl_filter_params_init(&params);
+    params.accept = odd_or_fail;
+    params.accept_ctx = &of;
+    ck_fails(sl_filter_create(index, &params, &filter), SL_ECANCELED, "accept returned -1 for id");
+    ck_assert_ptr_null(filter);
+    ck_assert_uint_eq(of.asked, 100);
+    of = (failing){0, 0};
+    ck_ok(sl_filter_create(index, &params, &filter));
+    ck_assert_uint_eq(of.asked, N);
+    of = (failing){0, N};
+    ck_fails(sl_filter_refresh(filter), SL_ECANCELED, "accept returned -1");
+    ck_assert_uint_eq(sl_filter_count(filter), N / 2);
+    sl_filter_free(filter);
+    sl_index_free(index);
+}
+END_TEST
+
 /* A short list is looked up id by id, a long one by a bitmap: both allow the same. */
 START_TEST(lists_of_any_length) {
     sl_index *index = make(SL_METRIC_L2, SL_CODES_I8);
@@ -412,6 +472,28 @@ START_TEST(renumbered_nodes_want_a_refresh) {
 }
 END_TEST
 
+static int take_any(void *ctx, size_t query, uint64_t id, float score) {
+    (void)ctx;
+    (void)query;
+    (void)id;
+    (void)score;
+    return 0;
+}
+
+/* A filter of another index serves no kind of question. */
+static void expect_refused_elsewhere(sl_index *index, const sl_filter *filter) {
+    sl_range_params range;
+    sl_search_params params;
+    sl_iterator *iterator;
+    uint64_t ids[K], id = id_of(0);
+    params_of(&params, filter, SL_FILTER_AUTO);
+    sl_range_params_init(&range);
+    range.filter = filter;
+    ck_fails(sl_index_range(index, queries, SL_F32, 1, 0, 1, &range, take_any, NULL, NULL), SL_EINVAL, "another index");
+    ck_fails(sl_iterator_create(index, queries, SL_F32, &params, &iterator), SL_EINVAL, "another index");
+    ck_fails(sl_index_search_ids(index, &id, 1, K, &params, ids, NULL, NULL), SL_EINVAL, "another index");
+}
+
 START_TEST(bad_input_is_refused) {
     sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, 100),
              *other = index_of(SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE, 100);
@@ -421,6 +503,7 @@ START_TEST(bad_input_is_refused) {
     sl_search_params params;
     params_of(&params, filter, SL_FILTER_AUTO);
     ck_fails(sl_index_search(other, queries, SL_F32, 1, 0, K, &params, ids, NULL, NULL), SL_EINVAL, "another index");
+    expect_refused_elsewhere(other, filter);
     params.strategy = (sl_filter_strategy)9;
     ck_fails(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, NULL, NULL), SL_EINVAL, "strategy");
     sl_filter_params_init(&given);
@@ -511,6 +594,8 @@ int main(void) {
     tcase_add_checked_fixture(threads, rows_set_up, rows_tear_down);
     tcase_add_test(tests, all_that_is_given_must_agree);
     tcase_add_test(tests, lists_of_any_length);
+    tcase_add_test(tests, filters_longer_and_shorter_than_the_index);
+    tcase_add_test(tests, a_callback_that_fails);
     tcase_add_loop_test(tests, every_strategy_finds_what_there_is, 0, 6);
     tcase_add_loop_test(tests, what_is_near_may_be_refused, 0, 3);
     tcase_add_test(tests, a_callback_beside_a_filter);

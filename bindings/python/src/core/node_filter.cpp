@@ -10,16 +10,20 @@
 int NodeFilter::accept(void *self, uint64_t id) {
     auto *filter = static_cast<NodeFilter *>(self);
     bool allowed = false;
-    filter->asking_->guarded([&] { allowed = nb::cast<bool>(nb::bool_(filter->accept_(id))); });
-    return allowed;
+    bool told = filter->asking_->guarded([&] { allowed = nb::cast<bool>(nb::bool_(filter->accept_(id))); });
+    return told ? allowed : -1;
 }
 
-// Runs work() under the index's gate, and raises what the callable raised.
+// Runs work() under the index's gate, and raises what the callable raised. Other threads may wait at the gate
+// meanwhile: asking_ is that of the thread within.
 template <class Work> void NodeFilter::run(Access access, Work work) {
     Progress asking{nb::none()};
-    asking_ = &asking;
-    Outcome outcome = index_.use(access, work);
-    asking_ = nullptr;
+    Outcome outcome = index_.use(access, [&] {
+        asking_ = &asking;
+        Outcome done = work();
+        asking_ = nullptr;
+        return done;
+    });
     asking.check(outcome);
 }
 
@@ -74,10 +78,10 @@ void NodeFilter::refresh() {
 
 size_t NodeFilter::count() {
     size_t found = 0;
-    run(Access::shared, [&] {
+    check(index_.use(Access::shared, [&] {
         found = sl_filter_count(handle_);
         return Outcome(SL_OK);
-    });
+    }));
     return found;
 }
 

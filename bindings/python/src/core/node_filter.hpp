@@ -28,7 +28,7 @@ class NodeFilter {
     }
 
   private:
-    // Asks the callable with the GIL. An exception refuses all that follow, and is raised after the call.
+    // Asks the callable with the GIL. An exception ends the call, and is raised after it.
     static int accept(void *self, uint64_t id);
     template <class Work> void run(Access access, Work work);
 

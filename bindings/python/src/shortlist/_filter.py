@@ -46,8 +46,10 @@ def exclusions(exclude: Exclude | None, n: int, one: bool) -> tuple[npt.NDArray[
 def _ids(what: str, given: npt.ArrayLike | None) -> tuple[Ids | None, int]:
     if given is None:
         return None, 0
-    array = np.asarray(unmasked(what, given))
-    ids = id_array(array).reshape(-1) if array.size else np.zeros(0, np.uint64)
+    given = unmasked(what, given)
+    array = np.asarray(given)
+    # numpy makes floats of a list of ids some of which are over 2**63.
+    ids = id_array(given if array.dtype.kind == "f" else array).reshape(-1) if array.size else np.zeros(0, np.uint64)
     return ids, ids.size
 
 
@@ -164,7 +166,8 @@ class Filter:
         self._core = _made(index._core, allow, words, exclude, masks, keys)
 
     def refresh(self) -> None:
-        """Brings the filter up to date with the index. A function is asked again about each id."""
+        """Brings the filter up to date with the index. A function is asked again about each id. Where it raises, the
+        filter stays as it was."""
         self._core.refresh()
 
     def __len__(self) -> int:
