@@ -320,9 +320,10 @@ typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 /* ---- Filters
  *
  * A filter is the set of vectors that searches may return. Ids are looked up once, when the filter is made or
- * refreshed. A filter takes an eighth of a byte a vector. The index must outlive it. Deleted vectors are never allowed.
- * The next refresh allows vectors that were added after the filter was made. Searches go by the tags and keys of the
- * last refresh too.
+ * refreshed. Making a filter of 10,000 ids takes as long as some 15 searches: keep the filter of a user, or for one
+ * call give accept_bits. A filter takes an eighth of a byte a vector. The index must outlive it. Deleted vectors are
+ * never allowed. The next refresh allows vectors that were added after the filter was made. Searches go by the tags and
+ * keys of the last refresh too.
  *
  * Threads: any number of searches may use a filter at once. sl_filter_refresh and sl_filter_free need it alone. */
 typedef struct sl_filter sl_filter;

@@ -23,6 +23,9 @@ int sl_accepts(const sl_search_params *params, uint64_t id) {
 void sl_accept_pool(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed, sl_pool *pool) {
     const int late = sl_accept_late(params);
     size_t kept = 0;
+    /* A filter of one user is seldom in the cache. */
+    for (size_t i = 0; allowed->bits && i < pool->size; i++)
+        sl_prefetch(allowed->bits + sl_pool_id(pool->keys[i]) / 64, sizeof *allowed->bits);
     for (size_t i = 0; i < pool->size; i++) {
         uint32_t node = sl_pool_id(pool->keys[i]);
         if (sl_is_allowed(allowed, node) && (!late || sl_accepts(params, sl_id_of(graph, node))))

@@ -15,6 +15,9 @@ enum { HOPS_ROWS = 512 };
 enum { AROUND = 1024 };
 /* A walk that needs more than so many times ef gives way to another strategy: the share around its begin misled. */
 enum { WALK_DEEPER = 4 };
+/* So many times ef, where at most a node in RARE is refused: these may lie nearest to the query, such as what a user
+ * has seen, and all behind them is allowed. */
+enum { WALK_DEEPEST = 16, RARE = 4 };
 /* The same share, where PARTITIONS does not serve. */
 #define OTHER_SHARE 0.1
 /* The share of the k best that PARTITIONS expects to miss at most. It misses up to five times as many, where queries
@@ -98,7 +101,9 @@ static sl_filter_strategy choose(const sl_filtered *of, finding *f) {
 }
 
 static int walk_finds(const sl_filtered *of, const finding *f) {
-    size_t deepest = f->parts && of->params->strategy == SL_FILTER_AUTO ? WALK_DEEPER * f->ef : SL_MAX_EF;
+    const int rare = !sl_accept_late(of->params) && f->allowed.n - f->allowed.n / RARE <= f->allowed.count;
+    const size_t most = (rare ? WALK_DEEPEST : WALK_DEEPER) * f->ef;
+    size_t deepest = f->parts && of->params->strategy == SL_FILTER_AUTO ? most : SL_MAX_EF;
     /* Deletions are no limit: settings are tuned for what is left. */
     if (sl_accept_given(of->params) && of->deepest < deepest) deepest = of->deepest;
     const sl_widening how = {.params = of->params,
@@ -107,6 +112,7 @@ static int walk_finds(const sl_filtered *of, const finding *f) {
                              .wanted = of->ranked,
                              .deepest = deepest,
                              .share = f->share,
+                             .rare = rare,
                              .near = f->near};
     return sl_widen(of->walk, &how);
 }

@@ -121,6 +121,16 @@ void sl_pool_finish(sl_pool *pool, size_t most) {
     sl_pool_fill(pool, pool->all.scores, pool->all.ids, pool->all.count);
 }
 
+void sl_pool_narrow(sl_pool *pool, size_t most) {
+    if (pool->size <= most) return;
+    for (size_t i = 0; i < pool->size; i++) {
+        pool->all.scores[i] = sl_pool_score(pool->keys[i]);
+        pool->all.ids[i] = sl_pool_id(pool->keys[i]);
+    }
+    pool->all.count = pool->size;
+    sl_pool_finish(pool, most);
+}
+
 void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
     for (size_t i = 0; i < n; i++)
         pool->keys[i] = sl_pool_key(scores[i], ids[i]);

@@ -50,6 +50,9 @@ void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size
 /* Leaves the best, `most` or fewer, in keys, in any order. The walk is over. */
 void sl_pool_finish(sl_pool *pool, size_t most);
 
+/* The same of the keys that are left, where some were taken out since. */
+void sl_pool_narrow(sl_pool *pool, size_t most);
+
 /* Leaves candidates that no walk has found in keys, in any order. Parameters: n is at most a quarter above the limit
  * that the pool has room for. */
 void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);

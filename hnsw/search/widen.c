@@ -62,12 +62,15 @@ int sl_widen(sl_walk *walk, const sl_widening *how) {
         sl_pool_finish(&walk->pool, depth);
         size_t seen = walk->pool.size;
         sl_accept_pool(walk->graph, params, how->allowed, &walk->pool);
-        if (sl_accept_enough(walk->pool.size, only_deleted ? ef : seen, how->k, wanted) || sl_walk_is_spent(walk))
+        if (sl_accept_enough(walk->pool.size, only_deleted ? ef : seen, how->k, wanted) || sl_walk_is_spent(walk)) {
+            sl_pool_narrow(&walk->pool, wanted);
             return 1;
+        }
         if (seen < depth || depth >= deepest) return 0;
-        /* The share left tells how deep a walk must go. */
-        if (depth_for(walk, (double)walk->pool.size / (double)seen, how->k, 0) > deepest) return 0;
-        depth = depth < deepest / 2 ? 2 * depth : deepest;
+        /* The share left tells how deep a walk must go, unless few are refused: these may all lie near. */
+        size_t found = walk->pool.size, further = found ? 2 * depth : 4 * depth;
+        if (!how->rare && depth_for(walk, (double)found / (double)seen, how->k, 0) > deepest) return 0;
+        depth = further < deepest ? further : deepest;
         if (sl_walk_deepen(walk, depth) != SL_OK) return 0;
     }
 }

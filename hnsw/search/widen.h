@@ -12,6 +12,7 @@ typedef struct sl_widening {
     size_t wanted;  /* nodes that will be ranked */
     size_t deepest; /* walks with more than ef go on to this */
     double share;   /* of the nodes near the query that may be returned, as far as known; else 1 */
+    int rare;       /* few nodes of the index may not be returned */
     sl_range near;  /* walks start from it; where it is empty they start where the upper layers lead */
 } sl_widening;
 

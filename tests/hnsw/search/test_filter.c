@@ -343,6 +343,42 @@ START_TEST(each_query_has_its_filter) {
 }
 END_TEST
 
+/* What each user has seen is what lies nearest. Few are refused in all: a walk that goes on past them finds the next.
+ */
+START_TEST(the_nearest_were_seen) {
+    enum { SEEN = 100 };
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
+    static uint64_t seen[Q * SEEN], ids[Q * K], wanted[Q * K];
+    sl_filter *filters[Q];
+    const sl_filter *given[Q];
+    sl_filter_params of;
+    sl_search_params params;
+    sl_search_stats stats;
+    params_of(&params, NULL, SL_FILTER_AUTO);
+    params.ef = 400;
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, SEEN, &params, seen, NULL, NULL));
+    sl_filter_params_init(&of);
+    of.exclude_count = SEEN;
+    for (size_t q = 0; q < Q; q++) {
+        of.exclude = seen + q * SEEN;
+        ck_ok(sl_filter_create(index, &of, &filters[q]));
+        given[q] = filters[q];
+    }
+    params_of(&params, NULL, SL_FILTER_EXACT);
+    params.filters = given;
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, wanted, NULL, NULL));
+    params.strategy = SL_FILTER_AUTO;
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, &stats));
+    ck_assert_uint_eq(stats.results, Q * K);
+    ck_assert_uint_ge(stats.walks, Q - Q / 10);
+    ck_assert_uint_lt(stats.evaluations, Q * N / 2);
+    ck_assert_double_ge(indexes_recall(ids, wanted, Q, K), 0.95);
+    for (size_t q = 0; q < Q; q++)
+        sl_filter_free(filters[q]);
+    sl_index_free(index);
+}
+END_TEST
+
 START_TEST(filters_that_cannot_serve_are_refused) {
     sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, 100),
              *other = index_of(SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE, 100);
@@ -599,6 +635,7 @@ int main(void) {
     tcase_add_loop_test(tests, every_strategy_finds_what_there_is, 0, 6);
     tcase_add_loop_test(tests, what_is_near_may_be_refused, 0, 3);
     tcase_add_test(tests, a_callback_beside_a_filter);
+    tcase_add_test(tests, the_nearest_were_seen);
     tcase_add_test(tests, filters_that_cannot_serve_are_refused);
     tcase_add_test(tests, work_is_bounded);
     tcase_add_test(tests, deleted_vectors_are_not_allowed);
