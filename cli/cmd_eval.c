@@ -121,6 +121,7 @@ static int prepare_task(eval_state *state) {
     task->k = options->k;
     task->filter = options->filter;
     task->truth = state->truth;
+    task->max_visits = options->max_visits;
     task->threads = options->threads;
     task->procs = options->procs.values;
     task->groups = options->procs.count;
@@ -206,6 +207,8 @@ static const option eval_table[] = {
     OPTION_PLACE_NODES(eval_options),
     OPTION_PREFAULT(eval_options),
     OPTION_TIER(eval_options),
+    {0, "max-visits", OPTION_COUNT, "N", 0, offsetof(eval_options, max_visits),
+     "End each query after N evaluations, as 'shortlist search --max-visits'. Also told: how many queries ended so."},
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(eval_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and ef."},
     {0, "repeat", OPTION_COUNT, "N", 0, offsetof(eval_options, repeat),
@@ -223,7 +226,7 @@ const command command_eval = {
         "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--filter FILE] [--threads N] "
         "[--procs LIST] [--pin LIST] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--prefault] [--tier "
         "auto|none|dram] "
-        "[--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
+        "[--max-visits N] [--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
     .description =
         "At each depth asks every query, one a call. Prints recall, queries a second, the 50th, 99th and 99.9th "
         "percentile of a query's time, and the distances computed for a query. Then asks all queries in one call, "

@@ -22,7 +22,7 @@ typedef struct search_options {
     filter_choice filter;
     fraction_list recall;
     double stop; /* below 0: not given */
-    size_t k, ef, rerank, probes, groups, group_size, threads;
+    size_t k, ef, rerank, probes, groups, group_size, max_visits, threads;
     score_choice threshold, radius;
     int exact, place, progress, json;
     numa_choice numa;
@@ -178,6 +178,7 @@ static int print_result(const search_state *state, const sl_search_params *param
         json_count(&json, "probes", params->probes);
         json_count(&json, "groups", params->groups);
         if (params->group_size) json_count(&json, "group_size", params->group_size);
+        if (params->max_visits) json_count(&json, "cut", state->counts.cut);
         if (state->options->recall.count) json_real(&json, "target", state->options->recall.values[0]);
         json_count(&json, "threads", thread_count(state->options->threads));
         json_count(&json, "results", state->counts.results);
@@ -257,6 +258,7 @@ static int search(search_state *state) {
     params.threads = options->threads;
     params.filter = state->filter;
     params.group_size = options->group_size;
+    params.max_visits = options->max_visits;
     status = search_blocks(state, &params);
     if (status != EXIT_DONE || !options->output) return status;
     status = results_commit(state->results);
@@ -275,6 +277,7 @@ static int check_range(const search_options *options) {
     if (options->stop >= 0) return report_usage("--stop and --radius exclude one another");
     if (options->probes) return report_usage("--probes and --radius exclude one another");
     if (options->group_size) return report_usage("--group-size and --radius exclude one another");
+    if (options->max_visits) return report_usage("--max-visits and --radius exclude one another");
     if (options->threshold.given) return report_usage("--threshold and --radius exclude one another");
     return EXIT_DONE;
 }
@@ -349,6 +352,9 @@ static const option search_table[] = {
     {0, "groups", OPTION_COUNT, "N", 0, offsetof(search_options, groups),
      "Choose the --probes partitions from the N groups nearest to the query, of some 16 partitions each, instead of "
      "from all (0, default). Groups are faster from a million vectors on."},
+    {0, "max-visits", OPTION_COUNT, "N", 0, offsetof(search_options, max_visits),
+     "End a query after N evaluations, some hundred more at most, with what it has found by then. --json tells as cut "
+     "how many queries ended so. 0 (default) sets no bound."},
     {0, "group-size", OPTION_COUNT, "N", 0, offsetof(search_options, group_size),
      "Find at most N neighbours of one key, in an INDEX with keys; 1 finds the best of each of -k keys. 0 (default) "
      "finds any."},
@@ -370,7 +376,8 @@ const command command_search = {
         "shortlist search INDEX QUERIES {-k N | --radius R [--exact]} [-o OUT.ibin [--scores FILE.fbin]] "
         "[--threshold S] [--filter FILE] "
         "[--any-tags MASK] [--all-tags MASK] [--none-tags MASK] [--key-min KEY] [--key-max KEY] [--ef N | --recall R] "
-        "[--rerank N] [--stop X] [--probes N [--groups N]] [--group-size N] [--threads N] [--place dram|map|pmem] "
+        "[--rerank N] [--stop X] [--probes N [--groups N]] [--group-size N] [--max-visits N] [--threads N] [--place "
+        "dram|map|pmem] "
         "[--numa "
         "interleave|bind:N|local] "
         "[--prefault] [--tier auto|none|dram] [--progress] [--json]",

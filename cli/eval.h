@@ -24,6 +24,7 @@ typedef struct eval_task {
     const char *filter;    /* file of the ids that may be found; NULL: all */
     const uint64_t *truth; /* (nq, wanted): each row the ids of the true nearest, in rising order */
     size_t wanted;         /* k, or as many as the filter allows where these are fewer */
+    size_t max_visits;     /* as of sl_search_params */
     size_t threads;        /* of a process */
     const size_t *procs;   /* numbers of processes to measure side by side */
     size_t groups;         /* entries of procs; one entry of 1: this process measures alone */

@@ -56,6 +56,7 @@ void eval_json_point(json *json, const eval_task *task, const eval_point *point)
     json_real(json, "evaluations", evaluations_of(task, point));
     json_count(json, "results", point->counts.results);
     if (task->filter) json_strategies(json, &point->counts);
+    if (task->max_visits) json_count(json, "cut", point->counts.cut);
     if (!has_groups(task)) return;
     json_open_array(json, "procs");
     for (size_t i = 0; i < task->groups; i++)
@@ -108,6 +109,7 @@ void eval_print_point(const eval_task *task, const eval_point *point) {
         fputs("  ", stdout);
         print_strategies(&point->counts);
     }
+    if (task->max_visits) printf("  %zu cut", point->counts.cut);
     putchar('\n');
 }
 

@@ -12,7 +12,7 @@ typedef struct eval_options {
     count_list ef, pin, procs;
     fraction_list recall;
     const char *plot, *filter;
-    size_t k, rerank, threads, repeat;
+    size_t k, rerank, max_visits, threads, repeat;
     int place; /* -1: DRAM for one process, the mapped file for several */
     numa_choice numa;
     int prefault, tier;

@@ -69,6 +69,7 @@ static sl_search_params search_params(const eval_threads *threads) {
     params.groups = threads->setting.groups;
     params.recall = threads->setting.recall;
     params.filter = threads->filter;
+    params.max_visits = threads->task->max_visits;
     params.threads = threads->task->threads;
     return params;
 }

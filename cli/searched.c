@@ -21,6 +21,7 @@ void searched_add(sl_search_stats *sum, const sl_search_stats *call) {
     sum->results += call->results;
     sum->evaluations += call->evaluations;
     sum->expansions += call->expansions;
+    sum->cut += call->cut;
     for (size_t i = 0; i < STRATEGIES; i++)
         *(size_t *)(void *)((char *)sum + strategies[i].at) += count_of(call, i);
 }

@@ -423,8 +423,7 @@ typedef struct sl_search_params {
     int has_threshold;
     double threshold;
     /* Above 0: a query ends after so many evaluations, some hundred more at most, with what it has found by then.
-     * sl_search_stats.cut counts such queries. `probes` does not count then. Searches with group_size, and iterators,
-     * do not end so. */
+     * sl_search_stats.cut counts such queries. `probes` does not count then. Of an iterator, each page ends so. */
     size_t max_visits;
     /* A filter a query, one entry for each query of sl_index_search, or for each id of sl_index_search_ids. An entry
      * NULL allows all to its query. NULL (default): `filter` serves all queries. Errors: SL_EINVAL (`filter` is given
@@ -478,18 +477,18 @@ SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *
 typedef struct sl_iterator sl_iterator;
 
 /* Makes an iterator and copies the query. The index must outlive it, and so must what params point to. A page is as
- * good as a search for all results so far with params' ef and rerank. params' accept, accept_bits, filter and strategy
- * EXACT or WALK count too; no other field does.
+ * good as a search for all results so far with params' ef and rerank. params' accept, accept_bits, filter, max_visits
+ * and strategy EXACT or WALK count too; no other field does.
  * Errors: SL_EINVAL (also a recall: give ef), SL_ETYPE, SL_EVALUE. */
 SL_API SL_MUST_USE sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype dtype,
                                                 const sl_search_params *params, sl_iterator **out);
 /* Finds the k nearest vectors that no earlier call has given, best first. A vector that an earlier page has missed
  * comes in a later one, and may be nearer than that page's last. Every vector that is allowed and not deleted comes
- * once. *got is their number. It is less than k where none is left. ids and scores have k entries, filled up with
- * SL_NO_ID and NaN. scores, got and stats may be NULL. stats has the work of this call.
- * Vectors that are deleted between two calls do not come. After an add, or a save or tuning that renumbers vectors,
- * this handle's iterators return SL_EINVAL and can only be freed.
- * Errors: SL_ENOMEM, after which the call may be repeated. */
+ * once. *got is their number. It is less than k where none is left, or
+ * with stats->cut = 1 where max_visits ended the page: the next call goes on. ids and scores have k entries, filled up
+ * with SL_NO_ID and NaN. scores, got and stats may be NULL. stats has the work of this call. Vectors that are deleted
+ * between two calls do not come. After an add, or a save or tuning that renumbers vectors, this handle's iterators
+ * return SL_EINVAL and can only be freed. Errors: SL_ENOMEM, after which the call may be repeated. */
 SL_API SL_MUST_USE sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores,
                                               size_t *got, sl_search_stats *stats);
 SL_API void sl_iterator_free(sl_iterator *iterator);

@@ -136,9 +136,11 @@ static sl_status look_further(sl_iterator *iterator, size_t k, int *found) {
 /* Ranks what a page needs. Nothing is given away where that fails. */
 static sl_status prepare_page(sl_iterator *iterator, size_t k) {
     const sl_searcher *searcher = iterator->searcher;
+    sl_walk *walk = &iterator->searcher->walk;
     int found = 1;
     if (iterator->params.filter) SL_TRY(sl_filter_check(iterator->params.filter, searcher->of, searcher->graph));
     leave_deleted(iterator);
+    if (iterator->params.max_visits) walk->most = walk->evaluations + iterator->params.max_visits;
     do {
         SL_TRY(look_further(iterator, k, &found));
         leave_deleted(iterator);
@@ -161,11 +163,12 @@ static size_t fill_page(sl_iterator *iterator, size_t k, uint64_t *ids, float *s
 }
 
 /* Tells of the work since it was told last. */
-static void tell_work(sl_iterator *iterator, size_t got, sl_search_stats *stats) {
+static void tell_work(sl_iterator *iterator, size_t k, size_t got, sl_search_stats *stats) {
     sl_search_stats sum = {0};
     sl_searcher_count(iterator->searcher, &sum);
     *stats = sum;
     stats->results = got;
+    stats->cut = got < k && iterator->searcher->stream.end == SL_STREAM_CUT;
     stats->evaluations -= iterator->told.evaluations;
     stats->expansions -= iterator->told.expansions;
     iterator->told = sum;
@@ -179,6 +182,6 @@ sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float
     if (iterator->n) SL_TRY(prepare_page(iterator, k));
     size_t page = fill_page(iterator, k, ids, scores);
     if (got) *got = page;
-    if (stats) tell_work(iterator, page, stats);
+    if (stats) tell_work(iterator, k, page, stats);
     return SL_OK;
 }

@@ -104,6 +104,8 @@ size_t sl_stream_take(sl_stream *stream, sl_walk *walk, size_t most) {
 static int is_dear(const sl_stream *stream, const sl_walk *walk, size_t wanted) {
     const sl_allowed *allowed = &stream->allowed;
     sl_filter_strategy strategy = stream->params->strategy;
+    /* max_visits has no room for it. */
+    if (allowed->count > walk->most - walk->evaluations) return 0;
     if (!stream->params->filter) return WALK_PRICE * walk->evaluations >= allowed->count;
     if (strategy == SL_FILTER_EXACT || strategy == SL_FILTER_WALK) return strategy == SL_FILTER_EXACT;
     double share = (double)allowed->count / (double)(allowed->n ? allowed->n : 1);
@@ -114,6 +116,7 @@ static int is_dear(const sl_stream *stream, const sl_walk *walk, size_t wanted) 
 /* Tells how the walk goes on, where its best candidate that is not expanded has this score. */
 static sl_stream_end look_ahead(const sl_stream *stream, const sl_walk *walk, size_t wanted, float score) {
     if (is_clear(stream, wanted, score)) return SL_STREAM_CLEAR;
+    if (sl_walk_is_spent(walk)) return SL_STREAM_CUT;
     return is_dear(stream, walk, wanted) ? SL_STREAM_DEAR : SL_STREAM_OPEN;
 }
 
@@ -237,7 +240,7 @@ sl_status sl_stream_gather(sl_stream *stream, sl_walk *walk, size_t wanted) {
     if (!stream->scanned) {
         stream->end = SL_STREAM_OPEN;
         SL_TRY(walk_on(stream, walk, wanted));
-        if (stream->end == SL_STREAM_CLEAR) return SL_OK;
+        if (stream->end == SL_STREAM_CLEAR || stream->end == SL_STREAM_CUT) return SL_OK;
         SL_TRY(scan_left(stream, walk));
     }
     while (stream->rest_count && !is_clear(stream, wanted, sl_pool_score(stream->rest[0]))) {

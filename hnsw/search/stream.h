@@ -11,6 +11,7 @@ typedef enum sl_stream_end {
     SL_STREAM_OPEN,  /* it goes on */
     SL_STREAM_CLEAR, /* as many as were asked for are nearer than all that is not expanded */
     SL_STREAM_SPENT, /* all that can be reached is expanded */
+    SL_STREAM_CUT,   /* it has made as many evaluations as it may */
     SL_STREAM_DEAR   /* it has cost as much as comparing all */
 } sl_stream_end;
 
@@ -37,7 +38,8 @@ void sl_stream_end_query(sl_stream *stream);
  * as sl_walk_layer has it. `params` must stay. Errors: SL_ENOMEM. */
 sl_status sl_stream_begin(sl_stream *stream, sl_walk *walk, const sl_search_params *params, sl_range start);
 
-/* Looks until the `wanted` best of what was not taken are settled, or fewer where all there is has been seen. Asks
+/* Looks until the `wanted` best of what was not taken are settled, or fewer where all there is has been seen, or where
+ * the walk is spent. It may then go on with a larger walk->most. Asks
  * params->accept at most once about an id. Errors: SL_ENOMEM, after which the stream may go on. */
 sl_status sl_stream_gather(sl_stream *stream, sl_walk *walk, size_t wanted);
 

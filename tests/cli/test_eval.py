@@ -47,6 +47,17 @@ class Eval(Indexed):
         told = self.run_json("search", "x.sl", "queries.fbin", "-k", 10, "--ef", 30, "-o", "found.ibin")
         self.assertAlmostEqual(point["evaluations"], told["evaluations"], places=5)
 
+    def test_visits_are_bounded(self):
+        free = self.eval("--ef", 80)["points"][0]
+        bound = self.eval("--ef", 80, "--max-visits", 50)["points"][0]
+        self.assertNotIn("cut", free)
+        self.assertEqual(bound["cut"], QUERIES)
+        self.assertLess(bound["evaluations"], free["evaluations"])
+        self.assertIn("cut", self.run_ok("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--max-visits", 50))
+        told = self.run_json("search", "x.sl", "queries.fbin", "-k", 10, "--ef", 80, "--max-visits", 50, "-o", "f.ibin")
+        self.assertEqual(told["cut"], QUERIES)
+        self.assertLess(told["evaluations"], free["evaluations"])
+
     def test_defaults_cover_the_range_and_rise(self):
         points = self.eval("--repeat", 1)["points"]
         depths = [p["ef"] for p in points]

@@ -40,6 +40,12 @@ def test_filters(ready, x, q):
     assert list(ready.iterate(q[0], filter=[])) == []
 
 
+def test_visits_are_bounded(ready, x, q):
+    pages = list(ready.iterate(q[0], page=200, max_visits=200))
+    assert any(len(ids) < 200 for ids, _ in pages[:-1])
+    assert sorted(i for ids, _ in pages for i in ids.tolist()) == list(range(len(x)))
+
+
 def test_an_iterator_outlives_its_names(x, q):
     ix = shortlist.Index(dim=x.shape[1])
     ix.add(x[:500])

@@ -239,6 +239,26 @@ START_TEST(deletes_and_new_keys) {
 }
 END_TEST
 
+/* One key has nearly all: a search for 10 keys would compare with all. */
+START_TEST(visits_are_bounded) {
+    enum { MOST = 500, SPARE = 300 };
+    for (size_t row = 0; row < N; row++)
+        keys[row] = row % 1000 == 1;
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, NULL);
+    sl_search_params params;
+    sl_search_stats stats;
+    uint64_t ids[K];
+    sl_search_params_init(&params);
+    params.group_size = 1;
+    params.max_visits = MOST;
+    ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, K, &params, ids, NULL, &stats));
+    ck_assert_uint_eq(stats.cut, 1);
+    ck_assert_uint_le(stats.evaluations, MOST + SPARE);
+    ck_assert_uint_ge(stats.results, 1);
+    sl_index_free(index);
+}
+END_TEST
+
 START_TEST(bad_input_is_refused) {
     sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, 100);
     sl_search_params params;
@@ -310,6 +330,7 @@ int main(void) {
     tcase_add_test(tests, one_key_of_thousands);
     tcase_add_test(tests, different_keys_cost_nothing);
     tcase_add_test(tests, deletes_and_new_keys);
+    tcase_add_test(tests, visits_are_bounded);
     tcase_add_test(tests, bad_input_is_refused);
     tcase_add_test(tests, few_and_none);
     tcase_add_test(tests, every_allocation_fails_once);

@@ -260,6 +260,33 @@ END_TEST
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* What is deleted between two pages does not come, wherever the iterator has it. */
+/* A page has what its evaluations find. The pages that follow go on to the last vector. */
+START_TEST(visits_are_bounded) {
+    enum { MOST = 200, SPARE = 500 };
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
+    sl_search_params params;
+    sl_search_stats stats;
+    static uint64_t ids[200];
+    size_t found = 0, cut = 0;
+    sl_search_params_init(&params);
+    params.max_visits = MOST;
+    memset(given, 0, sizeof given);
+    sl_iterator *iterator = iterator_of(index, 0, &params);
+    for (size_t got = 200; got == 200 || stats.cut;) {
+        ck_ok(sl_iterator_next(iterator, 200, ids, NULL, &got, &stats));
+        cut += stats.cut;
+        for (size_t i = 0; i < got; i++)
+            ck_assert_uint_eq(++given[row_of(ids[i])], 1);
+        found += got;
+        ck_assert_uint_le(stats.evaluations, MOST + SPARE);
+    }
+    ck_assert_uint_eq(found, N);
+    ck_assert_uint_gt(cut, 3);
+    sl_iterator_free(iterator);
+    sl_index_free(index);
+}
+END_TEST
+
 START_TEST(deleted_vectors_never_come) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
     allow_all();
@@ -454,6 +481,7 @@ int main(void) {
     tcase_add_test(tests, a_selective_filter_is_exact);
     tcase_add_test(tests, callbacks_are_asked_once);
     tcase_add_test(tests, copies_and_few);
+    tcase_add_test(tests, visits_are_bounded);
     tcase_add_test(tests, deleted_vectors_never_come);
     tcase_add_test(tests, changes_are_told);
     tcase_add_test(tests, a_writer_elsewhere_disturbs_nothing);

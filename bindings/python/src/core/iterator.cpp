@@ -8,7 +8,8 @@ namespace {
 class Iterator {
   public:
     // index: an Index. rows: a matrix of one query. filter: a Filter, or None.
-    Iterator(nb::handle index, nb::handle rows, int dtype, size_t ef, size_t rerank, nb::handle filter)
+    Iterator(nb::handle index, nb::handle rows, int dtype, size_t ef, size_t rerank, nb::handle filter,
+             size_t max_visits)
         : index_object_(nb::borrow(index)), filter_object_(nb::borrow(filter)), index_(nb::cast<Index &>(index)),
           index_handle_(index_.handle()) {
         Rows query(rows, static_cast<sl_dtype>(dtype), index_.dim());
@@ -18,6 +19,7 @@ class Iterator {
         params.ef = ef;
         params.rerank = rerank;
         params.filter = filter_handle(filter);
+        params.max_visits = max_visits;
         check(index_.use(Access::shared, [&] {
             return Outcome(
                 sl_iterator_create(index_handle_.get(), query.data(), static_cast<sl_dtype>(dtype), &params, &handle_));
@@ -29,15 +31,16 @@ class Iterator {
     Iterator(const Iterator &) = delete;
     Iterator &operator=(const Iterator &) = delete;
 
-    // Fills ids_out and scores_out, k each. Returns the number of results.
-    size_t next(size_t k, nb::handle ids_out, nb::handle scores_out) {
+    // Fills ids_out and scores_out, k each. Returns the number of results, and whether max_visits ended the page.
+    nb::tuple next(size_t k, nb::handle ids_out, nb::handle scores_out) {
         Flat<uint64_t> ids(ids_out, k, true);
         Flat<float> scores(scores_out, k, true);
         size_t got = 0;
+        sl_search_stats stats{};
         check(index_.use(Access::shared, [&] {
-            return Outcome(sl_iterator_next(handle_, k, ids.data(), scores.data(), &got, nullptr));
+            return Outcome(sl_iterator_next(handle_, k, ids.data(), scores.data(), &got, &stats));
         }));
-        return got;
+        return nb::make_tuple(got, stats.cut != 0);
     }
 
   private:
@@ -51,7 +54,8 @@ class Iterator {
 
 void define_iterator(nb::module_ &m) {
     nb::class_<Iterator>(m, "Iterator")
-        .def(nb::init<nb::handle, nb::handle, int, size_t, size_t, nb::handle>(), nb::arg("index"), nb::arg("rows"),
-             nb::arg("dtype"), nb::arg("ef"), nb::arg("rerank"), nb::arg("filter").none())
+        .def(nb::init<nb::handle, nb::handle, int, size_t, size_t, nb::handle, size_t>(), nb::arg("index"),
+             nb::arg("rows"), nb::arg("dtype"), nb::arg("ef"), nb::arg("rerank"), nb::arg("filter").none(),
+             nb::arg("max_visits"))
         .def("next", &Iterator::next, nb::arg("k"), nb::arg("ids_out"), nb::arg("scores_out"));
 }

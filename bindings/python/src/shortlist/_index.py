@@ -241,13 +241,13 @@ def _options(
 
 
 def _pages(core: _core.Iterator, page: int) -> Iterator[tuple[Ids, Scores]]:
-    """The pages that have results."""
+    """The pages that have results, and those that max_visits ended."""
     while True:
         ids, scores = results(1, page)
-        got = core.next(page, ids, scores)
-        if got:
+        got, cut = core.next(page, ids, scores)
+        if got or cut:
             yield ids[0, :got], scores[0, :got]
-        if got < page:
+        if got < page and not cut:
             return
 
 
@@ -511,7 +511,7 @@ class Index:
             do not count. ValueError where the index has no keys.
         threshold: a score. Results of a worse score are left out.
         max_visits: above 0, a query ends after so many evaluations, some hundred more at most, with what it has found by
-            then. probes does not count then. group_size is not bounded so.
+            then. probes does not count then.
 
         A row with fewer than k results is filled with the id NO_ID and the score NaN.
         """
@@ -536,12 +536,15 @@ class Index:
         ef: int = 64,
         rerank: int = 0,
         filter: AnyFilter = None,
+        max_visits: int = 0,
     ) -> Iterator[tuple[Ids, Scores]]:
         """The results of one query, page by page, the nearest first: pairs of ids (uint64) and scores (float32).
 
         q: one query (dim,).
         page: results a page. The last page may have fewer.
         ef, rerank, filter: as in ``search``. A page is as good as a search for all results so far.
+        max_visits: above 0, a page ends after so many evaluations, some hundred more at most, with what it has found by
+            then, which may be nothing. The next page goes on.
 
         Each vector that may be found comes once, and in the end all have come. A page costs what is left of a search
         for all results so far. Within a page the best comes first. A vector that an earlier page has missed comes in a
@@ -562,7 +565,13 @@ class Index:
         if not 0 < wanted <= _core.MAX_EF:
             raise ValueError(f"page is {wanted}; it must be 1 to {_core.MAX_EF}")
         core = _core.Iterator(
-            self._core, array, _core.DTYPES[dtype], count("ef", ef), count("rerank", rerank), handle_of(self._core, filter)
+            self._core,
+            array,
+            _core.DTYPES[dtype],
+            count("ef", ef),
+            count("rerank", rerank),
+            handle_of(self._core, filter),
+            count("max_visits", max_visits),
         )
         return _pages(core, wanted)
 
