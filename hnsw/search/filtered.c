@@ -13,6 +13,10 @@ enum { HOPS_ROWS = 512 };
  * that of AROUND nodes on both sides of where the walk begins: numbers of near partitions follow one another. */
 #define WALK_SHARE 0.22
 enum { AROUND = 1024 };
+/* Under IP a walk goes to the longest vectors, and serves where at least LONGEST_SHARE of these are allowed. They are
+ * those of the first bands, an eighth of all, of so many partitions on both sides of where the walk begins. */
+#define LONGEST_SHARE 0.05
+enum { BESIDE = 4, LONGEST_BANDS = 10 };
 /* A walk that needs more than so many times ef gives way to another strategy: the share around its begin misled. */
 enum { WALK_DEEPER = 4 };
 /* So many times ef, where at most a node in RARE is refused: these may lie nearest to the query, such as what a user
@@ -71,6 +75,30 @@ static double missed(const sl_filtered *of) {
     return (share < MOST_MISSED ? share : MOST_MISSED) * (double)of->k;
 }
 
+/* Returns the number of the partition that holds a node, one of those that have a partition. */
+static size_t partition_of(const sl_partitions *partitions, size_t node) {
+    size_t first = 0, end = partitions->count;
+    while (end - first > 1) {
+        size_t middle = first + (end - first) / 2;
+        *(partitions->starts[middle] <= node ? &first : &end) = middle;
+    }
+    return first;
+}
+
+/* Returns the share of the longest vectors around where a walk begins that may be returned. */
+static double share_of_longest(const sl_filtered *of, const finding *f) {
+    const sl_partitions *partitions = &of->walk->graph->partitions;
+    const size_t at = partition_of(partitions, f->near.first);
+    size_t met = 0, passing = 0;
+    for (size_t p = at > BESIDE ? at - BESIDE : 0; p <= at + BESIDE && p < partitions->count; p++) {
+        sl_range longest = sl_partition_nodes(partitions, p, f->allowed.n);
+        longest.end = longest.first + sl_partition_banded(longest.end - longest.first, LONGEST_BANDS);
+        met += longest.end - longest.first;
+        passing += sl_allowed_count(&f->allowed, longest);
+    }
+    return met ? (double)passing / (double)met : 0;
+}
+
 /* Finds where a walk begins, and what share of the nodes around may be returned. */
 static void look_around(const sl_filtered *of, finding *f) {
     const sl_allowed *allowed = &f->allowed;
@@ -82,6 +110,8 @@ static void look_around(const sl_filtered *of, finding *f) {
         f->share = around.first < around.end
                        ? (double)sl_allowed_count(allowed, around) / (double)(around.end - around.first)
                        : 0;
+        if (can_look(of, f) && of->walk->graph->partitions.band_bits && share_of_longest(of, f) < LONGEST_SHARE)
+            f->share = 0;
     } else {
         f->share = (double)allowed->count / (double)(allowed->n ? allowed->n : 1);
     }

@@ -147,9 +147,46 @@ START_TEST(the_choice_is_bounded) {
 }
 END_TEST
 
+/* By inner product a walk goes to the longest vectors. Where these are refused, or deleted, AUTO does not begin with
+ * one: it takes as many evaluations as PARTITIONS, and the look for where a walk would begin. */
+START_TEST(the_longest_are_refused) {
+    enum { SHORT = N / 10 * 6, MOST = Q * 400 };
+    static uint64_t order[N];
+    static float zero[DIM];
+    float *rows = clusters_make(N + Q, DIM, 1.0, 34);
+    const float *of = rows + (size_t)N * DIM;
+    sl_index_params params;
+    indexes_params(&params, DIM, SL_METRIC_IP);
+    sl_index *index = indexes_make(&params, rows, SL_F32, N, NULL, 1);
+    indexes_exact(SL_METRIC_L2, DIM, (vector_rows){rows, SL_F32, N}, (vector_rows){zero, SL_F32, 1}, N, order);
+    sl_filter_params given;
+    sl_filter *filter;
+    sl_filter_params_init(&given);
+    given.allow = order;
+    given.allow_count = SHORT;
+    ck_ok(sl_filter_create(index, &given, &filter));
+    sl_search_stats stats[3];
+    static uint64_t ids[3][Q * K];
+    for (int i = 0; i < 3; i++) {
+        sl_search_params search;
+        sl_search_params_init(&search);
+        search.filter = i < 2 ? filter : NULL;
+        search.strategy = i == 0 ? SL_FILTER_PARTITIONS : SL_FILTER_AUTO;
+        if (i == 2) ck_ok(sl_index_delete(index, order + SHORT, N - SHORT));
+        ck_ok(sl_index_search(index, of, SL_F32, Q, 0, K, &search, ids[i], NULL, &stats[i]));
+        ck_assert_uint_le(stats[i].evaluations, stats[0].evaluations + MOST);
+        ck_assert_double_gt(indexes_recall(ids[i], ids[0], Q, K), 0.98);
+    }
+    sl_filter_free(filter);
+    sl_index_free(index);
+    free(rows);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("chosen");
     tcase_add_unchecked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, the_choice_is_bounded, 0, PLACES);
+    tcase_add_test(tests, the_longest_are_refused);
     return check_main("chosen", &tests, 1);
 }
