@@ -105,6 +105,16 @@ void sl_spin_lock(sl_spin *lock) {
             if (++tries > 64) sched_yield();
 }
 
+void sl_spin_lock_owned(sl_spin *lock) {
+    const int self = (int)getpid();
+    int holder = 0;
+    for (unsigned tries = 0;
+         !__atomic_compare_exchange_n(&lock->held, &holder, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); tries++) {
+        if (holder == self) holder = 0; /* another thread: wait until it unlocks */
+        if (tries > 64) sched_yield();
+    }
+}
+
 void sl_spin_unlock(sl_spin *lock) {
     __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
 }

@@ -39,5 +39,9 @@ typedef struct sl_spin {
 } sl_spin;
 void sl_spin_lock(sl_spin *lock);
 void sl_spin_unlock(sl_spin *lock);
+/* Locks what every process may need. A child of fork() takes the lock over from a thread of its parent, which is not
+ * there to unlock it: what the lock guards must be sound at every moment. sl_spin_unlock unlocks. A lock is locked
+ * either always or never so. */
+void sl_spin_lock_owned(sl_spin *lock);
 
 #endif

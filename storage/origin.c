@@ -152,7 +152,7 @@ static int is_claimed(const sl_origin *origin) {
 
 int sl_origin_claims(sl_origin *origin, const char *target) {
     if (!is_mine(origin, target)) return 0;
-    sl_spin_lock(&origin->lock);
+    sl_spin_lock_owned(&origin->lock);
     int claims = is_claimed(origin);
     sl_spin_unlock(&origin->lock);
     return claims;
@@ -177,7 +177,7 @@ static sl_status check_unchanged(const sl_origin *origin, const char *target, in
 
 sl_status sl_origin_check(sl_origin *origin, const char *target, int fd) {
     if (!is_mine(origin, target)) return SL_OK;
-    sl_spin_lock(&origin->lock);
+    sl_spin_lock_owned(&origin->lock);
     sl_status status = check_unchanged(origin, target, fd);
     sl_spin_unlock(&origin->lock);
     return status;
@@ -199,7 +199,7 @@ sl_status sl_successor_of(sl_origin *origin, const char *target, int fd, sl_succ
 
 void sl_successor_settle(sl_origin *origin, sl_successor *successor, sl_fingerprint print) {
     if (!successor->expected) return;
-    sl_spin_lock(&origin->lock);
+    sl_spin_lock_owned(&origin->lock);
     let_go(origin);
     origin->claim = successor->claim;
     origin->device = successor->device;

@@ -144,7 +144,7 @@ sl_status sl_reach_settle(sl_index *index) {
     if (!__atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE)) return SL_OK;
     /* A repair is written to the file itself. A child of fork() may not do that. */
     if (sl_index_is_direct(index)) SL_TRY(sl_index_writable(index));
-    sl_spin_lock(&index->settling);
+    sl_spin_lock_owned(&index->settling);
     sl_status status = __atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE) ? settle(index) : SL_OK;
     sl_spin_unlock(&index->settling);
     return status;

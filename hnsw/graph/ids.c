@@ -116,7 +116,7 @@ static sl_status find_following(sl_index *index, const uint64_t *ids, size_t cou
     sl_id_map *map = &index->id_map;
     size_t n = sl_view_of(index, &view)->n;
     sl_status status = SL_OK;
-    sl_spin_lock(&map->lock);
+    sl_spin_lock_owned(&map->lock);
     if (!map->entries || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
     for (; status == SL_OK && map->nodes < n; map->nodes++)
         (void)map_put(&index->graph, map, sl_id_of(&index->graph, (uint32_t)map->nodes), (uint32_t)map->nodes);
@@ -129,7 +129,7 @@ static sl_status find_following(sl_index *index, const uint64_t *ids, size_t cou
 static sl_status map_need(sl_index *index) {
     sl_id_map *map = &index->id_map;
     if (!sl_has(&index->graph, SL_ARRAY_IDS) || __atomic_load_n(&map->entries, __ATOMIC_ACQUIRE)) return SL_OK;
-    sl_spin_lock(&map->lock);
+    sl_spin_lock_owned(&map->lock);
     sl_status status = map->entries ? SL_OK : map_make(index, index->graph.n, index->graph.n);
     sl_spin_unlock(&map->lock);
     return status;

@@ -86,7 +86,7 @@ void sl_replicas_make(const sl_index *index) {
     if (!replicas || index->published || index->graph.upper.count == 0 ||
         __atomic_load_n(&replicas->made, __ATOMIC_ACQUIRE))
         return;
-    sl_spin_lock(&replicas->lock);
+    sl_spin_lock_owned(&replicas->lock);
     if (!replicas->made) {
         copy_to_nodes(index);
         __atomic_store_n(&replicas->made, 1, __ATOMIC_RELEASE);

@@ -93,8 +93,8 @@ static sl_status batch_walk(sl_query_batch *batch, sl_search_stats *stats) {
 /* What a searcher has room for. No walk goes deeper than there are nodes: thousands of small indexes keep small
  * searchers. */
 static size_t room_of(const sl_query_batch *batch, int scans) {
-    const size_t n = batch->graph->n, ef = batch->params->ef, least = ef > batch->k ? ef : batch->k;
     if (batch->answer) return batch->room;
+    const size_t n = batch->graph->n, ef = batch->params->ef, least = ef > batch->k ? ef : batch->k;
     if (scans) return sl_rerank_count(batch->graph, batch->k, batch->params);
     size_t room = sl_accept_room(batch->params, batch->k), most = n > least ? n : least;
     return room < most ? room : most;

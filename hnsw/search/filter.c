@@ -20,6 +20,9 @@ static int asks_keys(const sl_filter_params *params) {
     return params->key_min != 0 || params->key_max != UINT64_MAX;
 }
 
+/* Counts of ids beyond which bytes cannot be counted. */
+#define MOST (SIZE_MAX / sizeof(uint64_t))
+
 static size_t words_of(size_t bits) {
     return (bits + 63) / 64;
 }
@@ -197,6 +200,8 @@ fail:
 static sl_status check_given(const sl_graph *graph, const sl_filter_params *params) {
     if (!params->bits && params->bits_count)
         return sl_fail(SL_EINVAL, "bits is NULL, bits_count %zu; give the bitmap, or 0", params->bits_count);
+    if (params->bits_count > SIZE_MAX - 63 || params->allow_count > MOST || params->exclude_count > MOST)
+        return sl_fail(SL_ELIMIT, "bits_count, allow_count or exclude_count is beyond all memory; give what there is");
     if (!params->allow && params->allow_count)
         return sl_fail(SL_EINVAL, "allow is NULL, allow_count %zu; give the ids, or 0", params->allow_count);
     if (!params->exclude && params->exclude_count)

@@ -84,7 +84,7 @@ void sl_all_allowed(sl_walk *walk, const sl_search_params *params, const sl_allo
     int asks = sl_accept_late(params);
     sl_pool_start(&walk->pool, keep, 0);
     while ((left.first < left.end && !sl_walk_is_spent(walk)) || count) {
-        count += sl_allowed_next(allowed, &left, nodes + count, ROOM - count);
+        if (!sl_walk_is_spent(walk)) count += sl_allowed_next(allowed, &left, nodes + count, ROOM - count);
         size_t some = count < SL_SCORE_BLOCK ? count : SL_SCORE_BLOCK, taken = some;
         sl_score_block(&scorer, nodes, some, count, scores);
         walk->evaluations += some;
@@ -225,7 +225,7 @@ static void score_waiting(seek *s, int learns) {
 /* Lets the allowed nodes of a range wait, and scores them by blocks. */
 static void look_at(seek *s, sl_range range, float base, int learns) {
     const float unit = sl_partition_unit(s->walk, base);
-    while (range.first < range.end) {
+    while (range.first < range.end && !sl_walk_is_spent(s->walk)) {
         size_t before = s->waiting;
         s->waiting += sl_allowed_take(&s->allowed, &range, s->nodes + before, ROOM - before);
         for (size_t i = before; i < s->waiting; i++) {

@@ -8,6 +8,7 @@
 #include "base/params.h"
 #include "distance/codec/vector_check.h"
 
+#include <float.h>
 #include <math.h>
 
 /* Nodes from which on a walk is worth more than a comparison with all. */
@@ -167,13 +168,18 @@ static double difference(const ranging *r) {
     return mean - DEVIATIONS * sqrt(variance > 0 ? variance : 0);
 }
 
-/* The least score of the walk that a vector within the radius is likely to have, or one that leads to such. */
+/* Rounding of a walk's score, of the terms that it is the sum of. */
+#define ROUNDING (4 * FLT_EPSILON)
+
+/* The least score of the walk that a vector within the radius is likely to have, or one that leads to such. It is below
+ * the score of the query's own copies, and of vectors on the radius itself. */
 static float floor_of(const ranging *r) {
     const sl_walk *walk = &r->searcher->walk;
-    double at = walk_score(r) + difference(r);
-    double slack = r->question->params->slack, origin = (double)walk->origin;
-    if (walk->graph->codec.metric == SL_METRIC_IP) return (float)(at - slack * fabs(at));
-    return (float)(origin - (1 + slack) * (1 + slack) * (origin - at));
+    double at = walk_score(r) + difference(r), origin = (double)walk->origin;
+    double slack = r->question->params->slack, rounding = (double)ROUNDING * (fabs(origin) + fabs(at));
+    if (walk->graph->codec.metric == SL_METRIC_IP) return (float)(at - slack * fabs(at) - rounding);
+    double distance = origin - at > 0 ? origin - at : 0;
+    return (float)(origin - (1 + slack) * (1 + slack) * distance - rounding);
 }
 
 /* Goes on from what is within the radius, until that costs as much as comparing with the rest. */

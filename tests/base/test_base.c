@@ -19,6 +19,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Statuses and names
@@ -415,6 +417,28 @@ START_TEST(failed_allocations_change_nothing) {
 }
 END_TEST
 
+/* A child of fork() takes over a lock that a thread of its parent holds, and nobody else does. */
+START_TEST(a_child_takes_a_lock_over) {
+    static sl_spin lock;
+    int status;
+    sl_spin_lock_owned(&lock);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        alarm(20);
+        sl_spin_lock_owned(&lock);
+        sl_spin_unlock(&lock);
+        sl_spin_lock_owned(&lock);
+        _exit(lock.held == (int)getpid() ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ck_assert_int_eq(lock.held, (int)getpid());
+    sl_spin_unlock(&lock);
+    ck_assert_int_eq(lock.held, 0);
+}
+END_TEST
+
 START_TEST(sizes_that_do_not_fit) {
     size_t out;
     ck_assert(sl_mul(SIZE_MAX, 1, &out) && out == SIZE_MAX);
@@ -548,6 +572,7 @@ int main(void) {
     tcase_add_test(tests, crews_do_all_of_it_once);
     tcase_add_test(tests, failures_of_threads_are_passed_on);
     tcase_add_test(tests, crews_work_at_the_same_time);
+    tcase_add_test(tests, a_child_takes_a_lock_over);
     tcase_add_test(tests, sizes_that_do_not_fit);
     tcase_add_test(tests, progress_is_told_and_cancels);
     tcase_add_test(tests, random_numbers_are_pinned);

@@ -267,3 +267,23 @@ def test_refreshed_while_it_is_used(x, q):
             stop.set()
 
     run_together(search, search, refresh)
+
+
+def test_no_query_has_a_filter(ready, q):
+    expected, _ = ready.search(q[:2])
+    np.testing.assert_array_equal(ready.search(q[:2], filter=[None, None])[0], expected)
+
+
+def test_a_function_that_holds_its_filter_is_collected(x):
+    class Shop:
+        def __init__(self, index):
+            self.filter = shortlist.Filter(index, self.sells)
+
+        def sells(self, number):
+            return True
+
+    index = shortlist.Index(dim=DIM)
+    index.add(x[:100])
+    gone = [weakref.ref(Shop(index)) for _ in range(3)]
+    gc.collect()
+    assert [one() for one in gone] == [None] * 3

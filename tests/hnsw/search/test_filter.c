@@ -439,6 +439,29 @@ START_TEST(work_is_bounded) {
 }
 END_TEST
 
+/* No strategy goes on once the bound is reached: some hundred evaluations more, and the centroids. */
+START_TEST(visits_are_bounded) {
+    enum { MOST = 500 };
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
+    sl_index_stats about = {.struct_size = sizeof about};
+    static uint64_t ids[Q * K];
+    ck_ok(sl_index_get_stats(index, &about));
+    sl_filter *filter = filter_of(index, list_every(2));
+    for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_HOPS; strategy++) {
+        sl_search_params params;
+        sl_search_stats stats;
+        params_of(&params, filter, (sl_filter_strategy)strategy);
+        params.max_visits = MOST;
+        ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, &stats));
+        ck_assert_uint_le(stats.evaluations, Q * (MOST + 400 + about.partitions));
+        ck_assert_uint_le(stats.cut, Q);
+        if (strategy == SL_FILTER_EXACT) ck_assert_uint_eq(stats.cut, Q);
+    }
+    sl_filter_free(filter);
+    sl_index_free(index);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * An index that changes, and bad input
  * ------------------------------------------------------------------------------------------------------------- */
@@ -638,6 +661,7 @@ int main(void) {
     tcase_add_test(tests, the_nearest_were_seen);
     tcase_add_test(tests, filters_that_cannot_serve_are_refused);
     tcase_add_test(tests, work_is_bounded);
+    tcase_add_test(tests, visits_are_bounded);
     tcase_add_test(tests, deleted_vectors_are_not_allowed);
     tcase_add_test(tests, a_refresh_sees_what_was_added);
     tcase_add_test(tests, renumbered_nodes_want_a_refresh);

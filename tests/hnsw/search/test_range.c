@@ -180,6 +180,28 @@ START_TEST(the_radius_is_within) {
 END_TEST
 
 /* A walk for a few does less than a comparison with all, and one with a small slack less than one with a large one. */
+/* Each vector twice: a radius of the query's own score finds both, however the walk's scores are rounded. */
+START_TEST(copies_are_within_their_own_score) {
+    static float twice[2 * N * DIM];
+    sl_index_params params;
+    size_t missed = 0;
+    memcpy(twice, x, sizeof twice / 2);
+    memcpy(twice + N * DIM, x, sizeof twice / 2);
+    indexes_params(&params, DIM, kinds[_i].metric);
+    params.codes = kinds[_i].codes;
+    params.refine = kinds[_i].refine;
+    sl_index *index = indexes_make(&params, twice, SL_F32, 2 * N, NULL, 1);
+    for (size_t row = 0; row < N; row += N / 20) {
+        uint64_t ids[2];
+        float scores[2];
+        ck_ok(sl_index_search(index, x + row * DIM, SL_F32, 1, 0, 2, NULL, ids, scores, NULL));
+        missed += range(index, x + row * DIM, (double)scores[1], NULL).results < 2;
+    }
+    ck_assert_uint_le(missed, 1);
+    sl_index_free(index);
+}
+END_TEST
+
 START_TEST(a_walk_saves_work) {
     static float scores[N];
     sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, N);
@@ -377,6 +399,7 @@ int main(void) {
     tcase_add_loop_test(tests, what_scores_so_is_given, 0, KINDS);
     tcase_add_loop_test(tests, filters_and_deletes_leave_out, 0, 3);
     tcase_add_loop_test(tests, the_radius_is_within, 0, 3);
+    tcase_add_loop_test(tests, copies_are_within_their_own_score, 0, KINDS);
     tcase_add_test(tests, a_walk_saves_work);
     tcase_add_test(tests, the_function_ends_a_query);
     tcase_add_test(tests, bad_input_is_named);

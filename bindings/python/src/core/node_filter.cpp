@@ -122,8 +122,28 @@ sl_search_params search_params_of(const nb::dict &options, size_t queries, std::
     return params;
 }
 
+int NodeFilter::traverse(PyObject *self, visitproc visit, void *arg) {
+#if PY_VERSION_HEX >= 0x03090000
+    Py_VISIT(Py_TYPE(self));
+#endif
+    if (!nb::inst_ready(self)) return 0;
+    auto *filter = nb::inst_ptr<NodeFilter>(self);
+    Py_VISIT(filter->index_object_.ptr());
+    Py_VISIT(filter->accept_.ptr());
+    return 0;
+}
+
+int NodeFilter::clear(PyObject *self) {
+    // The index stays: the handle needs it until the end.
+    nb::inst_ptr<NodeFilter>(self)->accept_ = nb::none();
+    return 0;
+}
+
 void define_filter(nb::module_ &m) {
-    nb::class_<NodeFilter>(m, "Filter")
+    static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(NodeFilter::traverse)},
+                                  {Py_tp_clear, reinterpret_cast<void *>(NodeFilter::clear)},
+                                  {0, nullptr}};
+    nb::class_<NodeFilter>(m, "Filter", nb::type_slots(slots))
         .def(nb::init<nb::handle, nb::handle, size_t, nb::handle, size_t, nb::handle, size_t, nb::handle,
                       std::array<uint64_t, 3>, std::array<uint64_t, 2>>(),
              nb::arg("index"), nb::arg("bits").none(), nb::arg("bits_count"), nb::arg("allow").none(),

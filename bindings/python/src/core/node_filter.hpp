@@ -22,6 +22,10 @@ class NodeFilter {
     // The vectors that are allowed now.
     size_t count();
 
+    // For Python's collector of cycles: a callable may hold what holds the filter.
+    static int traverse(PyObject *self, visitproc visit, void *arg);
+    static int clear(PyObject *self);
+
     // For searches of the index, whose gate they have passed for reading: refreshes need it alone.
     const sl_filter *handle() const {
         return handle_;

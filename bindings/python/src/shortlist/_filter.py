@@ -106,7 +106,8 @@ def handle_of(index: _core.Index, filter: AnyFilter, what: str = "filter") -> _c
 
 def handles_of(index: _core.Index, filter: AnyFilters) -> _core.Filter | list[_core.Filter | None] | None:
     """The handle of a filter of all queries, or those of a list of filters, one a query."""
-    if not isinstance(filter, (list, tuple)) or not any(isinstance(one, Filter) for one in filter):
+    kinds = [isinstance(one, Filter) for one in filter] if isinstance(filter, (list, tuple)) else []
+    if not any(kinds) and not (kinds and all(one is None for one in cast("Sequence[object]", filter))):
         return handle_of(index, cast("AnyFilter", filter))
     for i, one in enumerate(filter):
         if one is not None and not isinstance(one, Filter):
