@@ -139,7 +139,8 @@ const command command_add = {
         "Adds the vectors of BASE to INDEX: all of them or none. BASE must have INDEX's dimension and type. An INDEX "
         "that was built with --room is changed in its file. Others who have it open find the new vectors from their "
         "next search on. Any other INDEX is read into memory, and the new whole takes its place. An id that is in the "
-        "index is refused. A deleted id may be given again. Without --tags and --keys an INDEX "
+        "index is refused; in an INDEX that was built with --multi it gets one more vector. A deleted id may be given "
+        "again. Without --tags and --keys an INDEX "
         "that has them gets zeros. Settings that 'shortlist tune' stored stay.\n"
         "BASE is a file of type " VECTORS_READ_ENDINGS
         ". From an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n",

@@ -14,7 +14,7 @@ typedef struct build_options {
     numa_choice numa;
     clip_choice clip;
     size_t m, ef_build, threads, seed, max_memory, room;
-    int progress, json;
+    int multi, progress, json;
 } build_options;
 
 typedef struct build_state {
@@ -54,6 +54,7 @@ static int prepare_index(build_state *state) {
     params.seed = options->seed;
     params.tags = options->words.tags != NULL;
     params.keys = options->words.keys != NULL;
+    params.multi = options->multi;
     params.numa = options->numa.policy;
     params.numa_node = options->numa.node;
     params.log = report_log(&params.log_ctx);
@@ -227,6 +228,9 @@ static const option build_table[] = {
     {0, "ids", OPTION_TEXT, "FILE", 0, offsetof(build_options, ids),
      "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it vectors are numbered from 0 in "
      "their order."},
+    {0, "multi", OPTION_FLAG, NULL, 0, offsetof(build_options, multi),
+     "An id may have several vectors: an id that comes again in --ids, or in a later 'shortlist add', gets one more. "
+     "A search then finds different ids, each by its best vector."},
     OPTION_TAGS(build_options),
     OPTION_KEYS(build_options),
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(build_options, seed), "Seed of the nodes' levels (default 1)."},
@@ -251,7 +255,7 @@ const command command_build = {
     .summary = "build an index from a file of vectors",
     .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32|i4] [--refine "
                 "none|f32|bf16|i16] [--clip auto|minmax|mse|quantile[:SHARE]] [--m N] [--ef-build N] [--threads N] "
-                "[--ids FILE] [--tags FILE] [--keys FILE] [--seed N] [--room N] [--layout "
+                "[--ids FILE] [--multi] [--tags FILE] [--keys FILE] [--seed N] [--room N] [--layout "
                 "arrays|records] "
                 "[--max-memory BYTES] "
                 "[--place dram] [--numa interleave|bind:N|local] [--progress] [--json]",
@@ -262,8 +266,8 @@ const command command_build = {
         "FILE.hdf5:NAME.\n"
         "Vectors of float32 and float16 are quantised. float64 is taken as float32; wider integers are taken as "
         "float32 where that is exact. Vectors of u8, i8 and i16 are kept exactly.\n"
-        "Vectors with NaN or infinity, vectors of length zero under cosine, and ids that come twice are refused. The "
-        "message names the row, counted from 0. Ctrl-C ends the build and leaves nothing behind.\n",
+        "Vectors with NaN or infinity, vectors of length zero under cosine, and without --multi ids that come twice "
+        "are refused. The message names the row, counted from 0. Ctrl-C ends the build and leaves nothing behind.\n",
     .examples = "shortlist build base.fbin -o base.sl --metric cosine\n"
                 "shortlist build base.npy -o base.sl --metric l2 --refine bf16 --m 32 --json\n"
                 "shortlist build glove.hdf5 -o glove.sl --metric cosine --ids ids.npy\n",

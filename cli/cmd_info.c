@@ -51,6 +51,7 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
             json_count(&json, keys[i], bytes[i]);
         json_flag(&json, "tags", stats->tags);
         json_flag(&json, "keys", stats->keys);
+        json_flag(&json, "multi", stats->multi);
         json_count(&json, "partitions", stats->partitions);
         json_count(&json, "groups", stats->groups);
         json_real(&json, "quant_error_mean", stats->quant_error_mean);
@@ -67,6 +68,7 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
         if (bytes[i])
             printf("  %-12s %12s  %8.1f bytes a vector\n", names[i], text_of_size(bytes[i]).text,
                    stats->n ? (double)bytes[i] / (double)stats->n : 0);
+    if (stats->multi) puts("an id may have several vectors");
     if (stats->partitions) {
         printf("%zu partitions", stats->partitions);
         if (stats->groups) printf(" in %zu groups", stats->groups);

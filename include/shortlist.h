@@ -261,6 +261,8 @@ typedef struct sl_index_params {
     sl_clip clip;      /* default SL_CLIP_AUTO; codes F32, and I8 and I16 of integers, take no other */
     double clip_share; /* of SL_CLIP_QUANTILE: 0 to 0.5, default 0.01. Times dim, rounded: elements beyond */
     int tags, keys;    /* nonzero: each vector has a tag word, or a key, of 64 bits */
+    int multi;         /* nonzero: an id may have several vectors. A search then gives k different ids, each by its best
+                          vector. 0 (default): adding an id again is SL_EEXIST */
 } sl_index_params;
 
 SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_size);
@@ -287,28 +289,29 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
 
 /* Adds n vectors of the index's dimension, all or nothing. NULL ids go on from the largest id so far plus one; the
  * first is 0. A cancelled call adds nothing; cancelled while it renumbers, it has added all and returns SL_OK.
- * Errors: SL_EVALUE (names the row), SL_EEXIST (an id twice, or already present), SL_ETYPE, SL_ELIMIT, SL_EREADONLY;
- * for a file written in place SL_ENOSPC and SL_EIO. */
+ * With sl_index_params.multi, an id that is given twice, or is already present, gets one more vector.
+ * Errors: SL_EVALUE (names the row), SL_EEXIST (an id twice, or already present; not with multi), SL_ETYPE, SL_ELIMIT,
+ * SL_EREADONLY; for a file written in place SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
-/* Deletes the vectors of n ids, all or nothing. Searches and sl_index_get do not find deleted vectors, whose ids may be
+/* Deletes all vectors of n ids, all or nothing. Searches and sl_index_get do not find deleted vectors, whose ids may be
  * added again. Deleted vectors keep their memory: build anew when they are most of the index. Searches find k vectors
  * while k are left, but take longer.
  * Errors: SL_ENOTFOUND (names an id absent, deleted before, or given twice), SL_EREADONLY; for a file written in place
  * SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
 
-/* Replaces the tag words, or the keys, of n ids, all or nothing. The last word counts of an id given twice. In a file
- * written in place the words are durable from the next sync on, as adds are; written directly in persistent memory,
- * each word at once. Filters have the words of when they were made or refreshed.
- * Errors: SL_EINVAL (an index without tags, or keys), SL_ENOTFOUND (names the id), SL_EREADONLY; for a file written in
- * place SL_ENOSPC and SL_EIO. */
+/* Replaces the tag words, or the keys, of all vectors of n ids, all or nothing. The last word counts of an id given
+ * twice. In a file written in place the words are durable from the next sync on, as adds are; written directly in
+ * persistent memory, each word at once. Filters have the words of when they were made or refreshed. Errors: SL_EINVAL
+ * (an index without tags, or keys), SL_ENOTFOUND (names the id), SL_EREADONLY; for a file written in place SL_ENOSPC
+ * and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_set_tags(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *tags);
 SL_API SL_MUST_USE sl_status sl_index_set_keys(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *keys);
 
-/* Gives the tag words, or the keys, of n ids. Errors: SL_EINVAL (an index without them), SL_ENOTFOUND (names the id).
- */
+/* Gives the tag words, or the keys, of n ids: those of any one vector where an id has several with different words.
+ * Errors: SL_EINVAL (an index without them), SL_ENOTFOUND (names the id). */
 SL_API SL_MUST_USE sl_status sl_index_get_tags(sl_index *index, const uint64_t *ids, size_t n, uint64_t *tags);
 SL_API SL_MUST_USE sl_status sl_index_get_keys(sl_index *index, const uint64_t *ids, size_t n, uint64_t *keys);
 
@@ -321,9 +324,9 @@ typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
  *
  * A filter is the set of vectors that searches may return. Ids are looked up once, when the filter is made or
  * refreshed. Making a filter of 10,000 ids takes as long as some 15 searches: keep the filter of a user, or for one
- * call give accept_bits. A filter takes an eighth of a byte a vector. The index must outlive it. Deleted vectors are
- * never allowed. The next refresh allows vectors that were added after the filter was made. Searches go by the tags and
- * keys of the last refresh too.
+ * call give accept_bits. A filter takes an eighth of a byte a vector, and an id stands for all its vectors. The index
+ * must outlive it. Deleted vectors are never allowed. The next refresh allows vectors that were added after the filter
+ * was made. Searches go by the tags and keys of the last refresh too.
  *
  * Threads: any number of searches may use a filter at once. sl_filter_refresh and sl_filter_free need it alone. */
 typedef struct sl_filter sl_filter;
@@ -339,7 +342,7 @@ typedef struct sl_filter_params {
     const uint64_t *exclude; /* ids that are not allowed; likewise */
     size_t exclude_count;
     sl_accept_fn accept; /* returns above 0 for an id that is allowed, 0 for one that is not, and below 0 to fail the
-                            call; called once an id, on the calling thread, when the filter is made and at each
+                            call; called once a vector, on the calling thread, when the filter is made and at each
                             refresh */
     void *accept_ctx;
     const sl_allocator *allocator;
@@ -388,8 +391,8 @@ typedef struct sl_search_params {
     sl_progress_fn progress;
     void *progress_ctx;
     /* Filter; both must agree where both are given. `accept` returns nonzero for an id that may be returned. Each
-     * searching thread calls `accept`, at most once a query, id and walk. `accept` must not use the searcher or change
-     * the index. */
+     * searching thread calls `accept`, at most once a query, vector and walk. `accept` must not use the searcher or
+     * change the index. */
     sl_accept_fn accept;
     void *accept_ctx;
     /* (accept_bits_count + 63) / 64 words. Bit i % 64 of word i / 64 says whether id i may. Ids from accept_bits_count
@@ -416,7 +419,8 @@ typedef struct sl_search_params {
     sl_filter_strategy strategy; /* of searches with `filter`; default AUTO */
     /* Above 0: at most so many of the k results have one key, in an index with keys. 1 gives k groups, each by its best
      * vector. The search goes on until k results are found, or all that is allowed was compared. A walk finds them:
-     * stop, probes and groups do not count, and of strategies EXACT and WALK do. 0 (default): keys do not count. */
+     * stop, probes and groups do not count, and of strategies EXACT and WALK do. 0 (default): keys do not count.
+     * Searches of an index in which ids have several vectors are such searches, with at most one result of an id. */
     size_t group_size;
     /* With has_threshold nonzero: results of a worse score are left out, and the row is filled up. A score equal to the
      * threshold stays. Errors: SL_EINVAL (NaN). */
@@ -455,6 +459,7 @@ SL_API void sl_searcher_free(sl_searcher *searcher);
 /* Finds the k nearest of one query, best first. Outputs have k entries, filled up with SL_NO_ID and NaN. scores and
  * stats may be NULL. Takes no lock. Allocates only after the index has grown (once), among deleted vectors, with a
  * filter (once), or for a scan that re-ranks more than max_ef.
+ * With sl_index_params.multi the results are k different ids, each with the score of its best vector.
  * A filter applies before re-ranking. min(k, allowed) results are found, unless max_visits ends the search. Fewer than
  * k results, or none, are SL_OK. Errors: SL_EINVAL (also max(k, ef) above max_ef, a group_size without keys, or
  * `filters`), SL_ENOTFOUND (no settings for this recall), SL_ETYPE, SL_EVALUE. */
@@ -485,18 +490,20 @@ SL_API SL_MUST_USE sl_status sl_iterator_create(const sl_index *index, const voi
                                                 const sl_search_params *params, sl_iterator **out);
 /* Finds the k nearest vectors that no earlier call has given, best first. A vector that an earlier page has missed
  * comes in a later one, and may be nearer than that page's last. Every vector that is allowed and not deleted comes
- * once. *got is their number. It is less than k where none is left, or
- * with stats->cut = 1 where max_visits ended the page: the next call goes on. ids and scores have k entries, filled up
- * with SL_NO_ID and NaN. scores, got and stats may be NULL. stats has the work of this call. Vectors that are deleted
- * between two calls do not come. After an add, or a save or tuning that renumbers vectors, this handle's iterators
- * return SL_EINVAL and can only be freed. Errors: SL_ENOMEM, after which the call may be repeated. */
+ * once; with sl_index_params.multi every id once, by its best vector. *got is their number. It is less than k where
+ * none is left, or with stats->cut = 1 where max_visits ended the page: the next call goes on. ids and scores have k
+ * entries, filled up with SL_NO_ID and NaN. scores, got and stats may be NULL. stats has the work of this call. Vectors
+ * that are deleted between two calls do not come. After an add, or a save or tuning that renumbers vectors, this
+ * handle's iterators return SL_EINVAL and can only be freed. A filter that is refreshed between two calls serves what
+ * has not been met yet. Errors: SL_ENOMEM, after which the call may be repeated. */
 SL_API SL_MUST_USE sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores,
                                               size_t *got, sl_search_stats *stats);
 SL_API void sl_iterator_free(sl_iterator *iterator);
 
 /* Finds the k nearest of n stored vectors, named by their ids, each without the vector itself. The query is the vector
  * as sl_index_get gives it. k is below SL_MAX_EF. The rest is as of sl_index_search: a filter may refuse the vector
- * itself or not; group_size must be 0. Errors: SL_ENOTFOUND (names the id), those of sl_index_search. */
+ * itself or not; group_size must be 0. Errors: SL_ENOTFOUND (names the id), SL_EUNSUPPORTED (an index of several
+ * vectors an id), those of sl_index_search. */
 SL_API SL_MUST_USE sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, size_t k,
                                                  const sl_search_params *params, uint64_t *out_ids, float *scores,
                                                  sl_search_stats *stats);
@@ -525,8 +532,8 @@ SL_API void sl_range_params_init_sized(sl_range_params *params, size_t struct_si
 typedef int (*sl_range_fn)(void *ctx, size_t query, uint64_t id, float score);
 
 /* Finds all vectors within a score of each of nq queries: score >= radius under IP and COSINE, score <= radius under
- * L2. Scores are those that a search gives. There may be any number of results. They are handed to fn while the search
- * goes on. An infinite radius is that of all vectors, or of none.
+ * L2. Scores are those that a search gives. There may be any number of results, also of one id with several vectors.
+ * They are handed to fn while the search goes on. An infinite radius is that of all vectors, or of none.
  *
  * Without `exact`, a walk finds the query's neighbourhood and goes on from all that it meets within the radius, and a
  * little beyond. It compares with all vectors that are left once that costs less. Vectors that none of these link to
@@ -540,8 +547,13 @@ SL_API SL_MUST_USE sl_status sl_index_range(const sl_index *index, const void *q
                                             void *ctx, sl_search_stats *stats);
 
 /* Gives the vectors of n ids as dense rows of SL_F32, or of an integer index's own type. Rows are exact for integers,
- * codes F32 and refine F32, else the best reconstruction held. Errors: SL_ENOTFOUND (names the id), SL_ETYPE. */
+ * codes F32 and refine F32, else the best reconstruction held. Errors: SL_ENOTFOUND (names the id), SL_ETYPE,
+ * SL_EUNSUPPORTED (an id with several vectors: sl_index_get_all gives them). */
 SL_API SL_MUST_USE sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype dtype, void *out);
+/* Gives all vectors of one id, in no order, as sl_index_get gives them. *count is their number. `out` gets the first
+ * `room` of them, and may be NULL for none. Errors: SL_ENOTFOUND, SL_ETYPE. */
+SL_API SL_MUST_USE sl_status sl_index_get_all(sl_index *index, uint64_t id, sl_dtype dtype, void *out, size_t room,
+                                              size_t *count);
 
 typedef struct sl_index_stats {
     size_t struct_size;
@@ -570,6 +582,7 @@ typedef struct sl_index_stats {
     double clip_share; /* of QUANTILE; else 0 */
     int tags, keys;    /* 1: the index has them */
     uint64_t bytes_tags, bytes_keys;
+    int multi; /* 1: an id may have several vectors; n counts vectors */
 } sl_index_stats;
 
 SL_API SL_MUST_USE sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out);
@@ -669,9 +682,9 @@ SL_API size_t sl_index_size(const sl_index *index);
  * own makes a map of them. */
 SL_API SL_MUST_USE sl_status sl_index_contains(sl_index *index, uint64_t id, int *found);
 
-/* Lists the ids of the vectors that are not deleted, each once. *count is their number, `ids` gets the first `room` of
- * them and may be NULL for none. They are in the order in which the vectors lie. An add, a save or a tuning may change
- * that order. */
+/* Lists the ids of the vectors that are not deleted, each id once. *count is their number, `ids` gets the first `room`
+ * of them and may be NULL for none. They are in the order in which the vectors lie. An add, a save or a tuning may
+ * change that order. */
 SL_API SL_MUST_USE sl_status sl_index_ids(const sl_index *index, uint64_t *ids, size_t room, size_t *count);
 
 /* Types of file, told by their first bytes. */
@@ -704,9 +717,9 @@ typedef struct sl_check_report {
     /* Nodes that layer 0 does not reach from the entry point. Neither these nor no_in_link are faults of a file that
      * has a writer, or whose writer has not linked them yet. */
     size_t unreachable;
-    size_t no_in_link;  /* nodes without a link to them, but for the entry point */
-    size_t bad_vectors; /* records whose scale or norm is not finite */
-    size_t duplicate_ids;
+    size_t no_in_link;    /* nodes without a link to them, but for the entry point */
+    size_t bad_vectors;   /* records whose scale or norm is not finite */
+    size_t duplicate_ids; /* vectors of an id that another has too; 0 where an id may have several */
     size_t min_degree, max_degree;
     double mean_degree;
     double sampled_recall;   /* recall@k of the sample, against exact search over the same codes; NaN if skipped */
@@ -896,13 +909,12 @@ typedef struct sl_tune_report {
 /* Finds for each target the cheapest settings that reach it on these queries, and stores them in place of those of the
  * same k.
  *   queries   nq rows of the index's dimension, like those to come
- *   truth     (nq, k) ids of the true k nearest, best first. NULL: found among all that sl_index_get gives. Without a
- *             refine copy, recall then does not count what codes lost
- *   report    may be NULL
- * A target out of reach is no error, and stored with its reason. Settings stay when vectors are added, and are saved
- * with the index. A mapped index is tuned in memory: save it. On failure settings are as before.
- * Errors: SL_EINVAL (also fewer than SL_TUNE_LEAST_QUERIES queries or k vectors, a neighbour twice in a row of truth,
- * truth found no better than by chance), SL_ENOTFOUND (an unknown id in truth), SL_EVALUE, SL_ETYPE, SL_ELIMIT. */
+ *   truth     (nq, k) ids of the true k nearest, different ones, best first. NULL: found among all that sl_index_get
+ * gives. Without a refine copy, recall then does not count what codes lost report    may be NULL A target out of reach
+ * is no error, and stored with its reason. Settings stay when vectors are added, and are saved with the index. A mapped
+ * index is tuned in memory: save it. On failure settings are as before. Errors: SL_EINVAL (also fewer than
+ * SL_TUNE_LEAST_QUERIES queries or k vectors, a neighbour twice in a row of truth, truth found no better than by
+ * chance), SL_ENOTFOUND (an unknown id in truth), SL_EVALUE, SL_ETYPE, SL_ELIMIT. */
 SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                            size_t stride, const uint64_t *truth, size_t k, const sl_tune_params *params,
                                            sl_tune_report *report);

@@ -44,7 +44,8 @@ typedef enum sl_section_kind {
     SL_SECTION_GROUP_STARTS = 30, /* as 12 and 13, of partitions in the place of nodes; not required */
     SL_SECTION_GROUP_ROWS = 31,
     SL_SECTION_TAGS = 34, /* n uint64: each node's tag word; absent in an index without tags */
-    SL_SECTION_KEYS = 35  /* n uint64: each node's key; absent in an index without keys */
+    SL_SECTION_KEYS = 35, /* n uint64: each node's key; absent in an index without keys */
+    SL_SECTION_MULTI = 36 /* no bytes: an id may have several vectors; absent in other indexes */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {

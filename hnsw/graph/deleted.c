@@ -67,13 +67,18 @@ static sl_status refuse(const uint64_t *ids, size_t i) {
 }
 
 /* Marks the nodes of the ids, up to the first id that is not found. An id that is given twice is not found the second
- * time. `*done` gets the number of marked nodes, and `nodes` their numbers. */
-static sl_status mark(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes, size_t *done) {
-    for (*done = 0; *done < n; ++*done) {
-        sl_status status = sl_id_find(index, ids[*done], &nodes[*done]);
-        if (status == SL_ENOTFOUND) return refuse(ids, *done);
-        if (status != SL_OK) return status;
-        sl_dead_mark(index, nodes[*done]);
+ * time. `marked` gets the marked nodes. */
+static sl_status mark(sl_index *index, const uint64_t *ids, size_t n, sl_node_list *marked) {
+    for (size_t i = 0; i < n; i++) {
+        const size_t before = marked->count;
+        sl_status status = sl_id_nodes(index, ids[i], marked);
+        if (status == SL_OK && marked->count == before) status = refuse(ids, i);
+        if (status != SL_OK) {
+            marked->count = before;
+            return status;
+        }
+        for (size_t j = before; j < marked->count; j++)
+            sl_dead_mark(index, marked->nodes[j]);
     }
     return SL_OK;
 }
@@ -82,23 +87,20 @@ sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     if (!index || (n && !ids)) return sl_fail(SL_EINVAL, "index or ids is NULL");
     SL_TRY(sl_index_writable(index));
     if (n == 0) return SL_OK;
-    const sl_allocator *allocator = &index->graph.allocator;
+    sl_node_list marked = {0};
     void *block;
-    size_t done = 0;
     if (!sl_dead(&index->graph)) {
         SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->graph.capacity), &block));
         sl_array_put(&index->graph, SL_ARRAY_DEAD, block, 1);
     }
     if (index->writer)
         SL_TRY(sl_writable_reserve(index->writer, sl_dead(&index->graph), sl_dead_bytes(index->graph.n)));
-    SL_TRY(sl_mem_alloc(allocator, n * sizeof(uint32_t), &block));
-    uint32_t *nodes = block;
     sl_publish_deleting(index);
-    sl_status status = mark(index, ids, n, nodes, &done);
-    if (status == SL_OK) index->graph.dead_count += n;
-    for (size_t i = 0; i < done && status != SL_OK; i++)
-        sl_dead_mark(index, nodes[i]);
+    sl_status status = mark(index, ids, n, &marked);
+    if (status == SL_OK) index->graph.dead_count += marked.count;
+    for (size_t i = 0; i < marked.count && status != SL_OK; i++)
+        sl_dead_mark(index, marked.nodes[i]);
     sl_publish_deleted(index);
-    sl_mem_free(allocator, nodes, n * sizeof *nodes);
+    sl_node_list_free(&marked, &index->graph.allocator);
     return status;
 }

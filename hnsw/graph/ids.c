@@ -41,19 +41,38 @@ static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     return at;
 }
 
-/* Gives an id to a node, if no undeleted node has the id. Returns the node that has the id; SL_NONE if none had. */
+/* The first node of a chain that has the id and is not deleted. Other nodes may have got other ids in a file that
+ * another process writes. */
+static uint32_t live_from(const sl_graph *graph, const sl_id_map *map, uint32_t node, uint64_t id) {
+    while (node != SL_NONE && (sl_is_dead(graph, node) || sl_id_of(graph, node) != id))
+        node = map->next ? map->next[node] : SL_NONE;
+    return node;
+}
+
+/* Gives an id to a node, if no undeleted node has the id. Returns the node that has the id; SL_NONE if none had. Where
+ * ids may have several nodes, the node is put before the others. Deleted ones before these are forgotten. */
 static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint32_t node) {
     uint32_t *entry = &map->entries[map_at(graph, map, id)];
+    if (map->next) {
+        map->next[node] = live_from(graph, map, *entry, id);
+        *entry = node;
+        return SL_NONE;
+    }
     if (*entry != SL_NONE && !sl_is_dead(graph, *entry)) return *entry;
     *entry = node;
     return SL_NONE;
 }
 
+/* The chains of an index of several vectors an id lie behind the entries. */
+static size_t map_bytes(const sl_graph *graph, size_t size) {
+    return (size + (graph->multi ? size / 2 : 0)) * sizeof(uint32_t);
+}
+
 static void map_free(sl_index *index) {
     /* Readers may be looking for a map at this moment, so a missing map is not written again. */
     if (!index->id_map.entries) return;
-    sl_mem_free(&index->graph.allocator, index->id_map.entries, index->id_map.size * sizeof(uint32_t));
-    index->id_map.entries = NULL;
+    sl_mem_free(&index->graph.allocator, index->id_map.entries, map_bytes(&index->graph, index->id_map.size));
+    index->id_map.entries = index->id_map.next = NULL;
     index->id_map.size = 0;
 }
 
@@ -62,8 +81,9 @@ static void map_free(sl_index *index) {
 static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_t room, size_t *twice) {
     void *entries;
     map->size = map_size_for(room);
-    SL_TRY(sl_mem_alloc(&graph->allocator, map->size * sizeof(uint32_t), &entries));
+    SL_TRY(sl_mem_alloc(&graph->allocator, map_bytes(graph, map->size), &entries));
     map->entries = entries;
+    map->next = graph->multi ? map->entries + map->size : NULL;
     memset(entries, 0xff, map->size * sizeof(uint32_t));
     for (size_t node = sl_next_undeleted(graph, 0); node < n; node = sl_next_undeleted(graph, node + 1)) {
         if (node + AHEAD_PLACE < n) prefetch_place(map, sl_id_of(graph, (uint32_t)(node + AHEAD_PLACE)));
@@ -76,9 +96,9 @@ static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_
 sl_status sl_ids_count_duplicates(const sl_graph *graph, size_t *duplicates) {
     sl_id_map map = {0};
     *duplicates = 0;
-    if (!sl_has(graph, SL_ARRAY_IDS)) return SL_OK;
+    if (!sl_has(graph, SL_ARRAY_IDS) || graph->multi) return SL_OK;
     SL_TRY(map_fill(graph, &map, graph->n, graph->n, duplicates));
-    sl_mem_free(&graph->allocator, map.entries, map.size * sizeof(uint32_t));
+    sl_mem_free(&graph->allocator, map.entries, map_bytes(graph, map.size));
     return SL_OK;
 }
 
@@ -88,16 +108,24 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
     SL_TRY(map_fill(&index->graph, &map, n, room, &twice));
     map_free(index);
     index->id_map.size = map.size;
+    index->id_map.next = map.next;
     index->id_map.nodes = n;
     __atomic_store_n(&index->id_map.entries, map.entries, __ATOMIC_RELEASE);
     return SL_OK;
 }
 
-/* Returns the node that has the id and is not deleted, or SL_NONE. */
+/* Returns a node that has the id and is not deleted, or SL_NONE. */
 static uint32_t find_in(const sl_index *index, uint64_t id) {
     uint32_t node = id < index->graph.n ? (uint32_t)id : SL_NONE;
     if (sl_has(&index->graph, SL_ARRAY_IDS)) node = index->id_map.entries[map_at(&index->graph, &index->id_map, id)];
+    if (index->id_map.next) return live_from(&index->graph, &index->id_map, node, id);
     return node != SL_NONE && !sl_is_dead(&index->graph, node) ? node : SL_NONE;
+}
+
+uint32_t sl_id_next(const sl_index *index, uint32_t node) {
+    const sl_id_map *map = &index->id_map;
+    if (!map->next) return SL_NONE;
+    return live_from(&index->graph, map, map->next[node], sl_id_of(&index->graph, node));
 }
 
 static void find_all_in(const sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes) {
@@ -109,19 +137,23 @@ static void find_all_in(const sl_index *index, const uint64_t *ids, size_t n, ui
     }
 }
 
-/* Finds ids in a file that another process writes. Nodes published since the last look-up go into the map first.
- * Filling may move the map, so one thread at a time is here. */
-static sl_status find_following(sl_index *index, const uint64_t *ids, size_t count, uint32_t *nodes) {
+/* Brings the map of a file that another process writes up to date: nodes published since the last look-up go into it.
+ * Filling may move the map, so one thread at a time is here: the caller holds the lock. */
+static sl_status follow(sl_index *index) {
     sl_graph view;
     sl_id_map *map = &index->id_map;
     size_t n = sl_view_of(index, &view)->n;
-    sl_status status = SL_OK;
-    sl_spin_lock_owned(&map->lock);
-    if (!map->entries || map->size < map_size_for(n)) status = map_make(index, n, n + n / 2);
-    for (; status == SL_OK && map->nodes < n; map->nodes++)
+    if (!map->entries || map->size < map_size_for(n)) SL_TRY(map_make(index, n, n + n / 2));
+    for (; map->nodes < n; map->nodes++)
         (void)map_put(&index->graph, map, sl_id_of(&index->graph, (uint32_t)map->nodes), (uint32_t)map->nodes);
+    return SL_OK;
+}
+
+static sl_status find_following(sl_index *index, const uint64_t *ids, size_t count, uint32_t *nodes) {
+    sl_spin_lock_owned(&index->id_map.lock);
+    sl_status status = follow(index);
     if (status == SL_OK) find_all_in(index, ids, count, nodes);
-    sl_spin_unlock(&map->lock);
+    sl_spin_unlock(&index->id_map.lock);
     return status;
 }
 
@@ -152,9 +184,35 @@ sl_status sl_id_look(sl_index *index, uint64_t id, uint32_t *node) {
 
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
     SL_TRY(sl_id_look(index, id, node));
-    if (*node != SL_NONE) return SL_OK;
+    return *node != SL_NONE ? SL_OK : sl_id_missing(id);
+}
+
+sl_status sl_id_missing(uint64_t id) {
     return sl_fail(SL_ENOTFOUND, "id %llu is not in the index; give ids that were added and not deleted",
                    (unsigned long long)id);
+}
+
+void sl_node_list_free(sl_node_list *list, const sl_allocator *allocator) {
+    sl_mem_free(allocator, list->nodes, list->room * sizeof *list->nodes);
+}
+
+static sl_status add_node(const sl_index *index, uint32_t node, sl_node_list *list) {
+    void *block = list->nodes;
+    SL_TRY(sl_mem_grow(&index->graph.allocator, &block, &list->room, list->count + 1, sizeof *list->nodes));
+    list->nodes = block;
+    list->nodes[list->count++] = node;
+    return SL_OK;
+}
+
+sl_status sl_id_nodes(sl_index *index, uint64_t id, sl_node_list *list) {
+    sl_status status = SL_OK;
+    if (index->published) sl_spin_lock_owned(&index->id_map.lock);
+    SL_TRY_GOTO(index->published ? follow(index) : map_need(index), done);
+    for (uint32_t node = find_in(index, id); node != SL_NONE; node = sl_id_next(index, node))
+        SL_TRY_GOTO(add_node(index, node, list), done);
+done:
+    if (index->published) sl_spin_unlock(&index->id_map.lock);
+    return status;
 }
 
 sl_status sl_index_contains(sl_index *index, uint64_t id, int *found) {
@@ -169,9 +227,16 @@ sl_status sl_index_ids(const sl_index *index, uint64_t *ids, size_t room, size_t
     if (!index || !count || (room && !ids)) return sl_fail(SL_EINVAL, "index, ids or count is NULL");
     sl_graph view;
     const sl_graph *graph = sl_view_of(index, &view);
-    size_t found = 0;
-    for (size_t node = 0; (node = sl_next_undeleted(graph, node)) < graph->n; node++, found++)
-        if (found < room) ids[found] = sl_id_of(graph, (uint32_t)node);
+    sl_id_map map = {0};
+    size_t found = 0, twice = 0;
+    if (sl_ids_repeat(graph)) SL_TRY(map_fill(graph, &map, graph->n, graph->n, &twice));
+    for (size_t node = 0; (node = sl_next_undeleted(graph, node)) < graph->n; node++) {
+        const uint64_t id = sl_id_of(graph, (uint32_t)node);
+        if (map.entries && map.entries[map_at(graph, &map, id)] != node) continue;
+        if (found < room) ids[found] = id;
+        found++;
+    }
+    sl_mem_free(&graph->allocator, map.entries, map_bytes(graph, map.size));
     *count = found;
     return SL_OK;
 }
@@ -238,7 +303,9 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
         index->graph.next_id = next;
         return SL_OK;
     }
-    if (!index->id_map.entries || index->id_map.size < map_size_for(total)) {
+    /* Where an id may have several vectors, none is looked up. */
+    const int put = index->id_map.entries || !index->graph.multi;
+    if (put && (!index->id_map.entries || index->id_map.size < map_size_for(total))) {
         /* A file may have room for a thousand times as many nodes as it has. */
         size_t room = index->graph.capacity < 2 * total ? index->graph.capacity : 2 * total;
         sl_status status = map_make(index, index->graph.n, total > room ? total : room);
@@ -249,7 +316,8 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
         if (id == SL_NO_ID)
             return refuse(index, sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i));
         *sl_id_at(&index->graph, index->graph.n + i) = id;
-        uint32_t other = map_put(&index->graph, &index->id_map, id, (uint32_t)(index->graph.n + i));
+        uint32_t other = SL_NONE;
+        if (put) other = map_put(&index->graph, &index->id_map, id, (uint32_t)(index->graph.n + i));
         if (other != SL_NONE && other >= index->graph.n)
             return refuse(index, sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", i,
                                          (unsigned long long)id, other - index->graph.n));

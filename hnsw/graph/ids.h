@@ -4,17 +4,35 @@
 
 #include "hnsw/graph/index.h"
 
-/* Finds the node that has the id and is not deleted; SL_NONE: there is none. The first call makes the map.
+/* Finds a node that has the id and is not deleted; SL_NONE: there is none. The first call makes the map.
  * Errors: SL_ENOMEM. Threads: any number of readers. */
 sl_status sl_id_look(sl_index *index, uint64_t id, uint32_t *node);
 /* The same, where the id must be there. Errors: SL_ENOTFOUND names the id; SL_ENOMEM. */
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
 
-/* Finds the nodes of n ids. nodes[i] is SL_NONE where the index lacks ids[i]. Many ids at once take a fraction of the
- * time of as many calls. Errors: SL_ENOMEM. Threads: as of sl_id_look. */
+/* Returns SL_ENOTFOUND, and names the id. */
+sl_status sl_id_missing(uint64_t id);
+
+/* Finds a node of each of n ids. nodes[i] is SL_NONE where the index lacks ids[i]. Many ids at once take a fraction of
+ * the time of as many calls. Errors: SL_ENOMEM. Threads: as of sl_id_look. */
 sl_status sl_ids_find(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes);
 
-/* Gives ids to the n nodes that follow the last node. An id of a deleted node is free.
+/* Returns another node of the same id that is not deleted; SL_NONE: there is none. Following it from what sl_id_look
+ * found gives all nodes of an id, each once. The handle must not follow a file, whose map may move. */
+uint32_t sl_id_next(const sl_index *index, uint32_t node);
+
+/* Nodes in memory that the caller frees. */
+typedef struct sl_node_list {
+    uint32_t *nodes;
+    size_t count, room;
+} sl_node_list;
+void sl_node_list_free(sl_node_list *list, const sl_allocator *allocator);
+/* Adds all nodes of an id that are not deleted. An index of one vector an id has one at most.
+ * Errors: SL_ENOMEM. Threads: as of sl_id_look. */
+sl_status sl_id_nodes(sl_index *index, uint64_t id, sl_node_list *list);
+
+/* Gives ids to the n nodes that follow the last node. An id of a deleted node is free, and in an index of several
+ * vectors an id every id is.
  * Parameters: `ids` is NULL, which continues from next_id, or has n entries.
  * Errors: SL_EEXIST names the row; SL_EINVAL, SL_ELIMIT, SL_ENOMEM. A failure changes nothing. */
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n);
@@ -28,7 +46,8 @@ void sl_ids_forget(sl_index *index);
  * Parameters: `ids` has room for `capacity` nodes, and ids for the first n. */
 void sl_ids_adopt(sl_index *index, uint64_t *ids);
 
-/* Counts nodes whose id an earlier node has too, without deleted nodes. A sound index has none. Errors: SL_ENOMEM. */
+/* Counts nodes whose id an earlier node has too, without deleted nodes. A sound index of one vector an id has none.
+ * Errors: SL_ENOMEM. */
 sl_status sl_ids_count_duplicates(const sl_graph *graph, size_t *duplicates);
 
 #endif

@@ -29,8 +29,9 @@ typedef struct sl_upper {
 
 /* The map from id to node: open addressing over the array of ids. The first look-up makes the map. */
 typedef struct sl_id_map {
-    uint32_t *entries; /* node, or SL_NONE */
-    size_t size;       /* of `entries`: a power of two */
+    uint32_t *entries; /* node, or SL_NONE; in an index of several vectors an id, the node that was put in last */
+    uint32_t *next;    /* node -> another node of the same id, or SL_NONE; NULL: no id has several vectors */
+    size_t size;       /* of `entries`: a power of two; `next` has half as many */
     size_t nodes;      /* the map holds the first `nodes` nodes */
     sl_spin lock;      /* a reader that makes the map holds it */
 } sl_id_map;
@@ -64,6 +65,7 @@ struct sl_graph {
     sl_coarse coarse;      /* the codec of coarse rows, which codes I4 may have for walks; pitch 0: none */
     sl_codec refine_codec; /* the codec of refine rows in I16 */
     int has_tags, has_keys;
+    int multi; /* an id may have several vectors */
 
     /* Arrays, and the room in them. */
     size_t capacity; /* nodes that the arrays have room for */
@@ -142,6 +144,11 @@ static inline sl_layer sl_layer_at(const sl_graph *graph, uint32_t level) {
 /* Tells whether nodes have rows of this kind. */
 static inline int sl_has(const sl_graph *graph, sl_array_kind kind) {
     return graph->arrays[kind].width != 0;
+}
+
+/* Tells whether two nodes that are not deleted may have the same id. */
+static inline int sl_ids_repeat(const sl_graph *graph) {
+    return graph->multi && sl_has(graph, SL_ARRAY_IDS);
 }
 
 /* A node's row of an array. */

@@ -34,7 +34,8 @@ static sl_status check_call(const sl_index *index, sl_array_kind kind, const uin
     return sl_words_check(&index->graph, kind, 1);
 }
 
-/* The nodes of n ids, in memory that the caller frees. Errors: SL_ENOTFOUND names the first id that is not there. */
+/* A node of each of n ids, in memory that the caller frees. Errors: SL_ENOTFOUND names the first id that is not there.
+ */
 static sl_status find_nodes(sl_index *index, const uint64_t *ids, size_t n, uint32_t **out) {
     const sl_allocator *allocator = &index->graph.allocator;
     void *block;
@@ -58,10 +59,11 @@ static sl_status set_words(sl_index *index, sl_array_kind kind, const uint64_t *
     sl_status status = find_nodes(index, ids, n, &nodes);
     if (status != SL_OK) return sl_fail_in(status, "no %s were set", name_of(kind));
     /* Nothing can fail from here on. */
-    for (size_t i = 0; i < n; i++) {
-        __atomic_store_n(&all[nodes[i]], words[i], __ATOMIC_RELAXED);
-        sl_index_touch(index, &all[nodes[i]], sizeof *all);
-    }
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t node = nodes[i]; node != SL_NONE; node = sl_id_next(index, node)) {
+            __atomic_store_n(&all[node], words[i], __ATOMIC_RELAXED);
+            sl_index_touch(index, &all[node], sizeof *all);
+        }
     sl_index_fence(index);
     sl_mem_free(&index->graph.allocator, nodes, n * sizeof *nodes);
     return SL_OK;

@@ -48,6 +48,17 @@ void sl_vector_of(const sl_graph *graph, uint32_t node, sl_dtype dtype, void *ou
         sl_decode_native(&graph->codec, sl_row(graph, node), out);
 }
 
+/* Refuses an id of several vectors, of which none is more than the others. */
+static sl_status check_alone(sl_index *index, uint64_t id) {
+    sl_node_list found = {0};
+    SL_TRY(sl_id_nodes(index, id, &found));
+    const size_t count = found.count;
+    sl_node_list_free(&found, &index->graph.allocator);
+    if (count <= 1) return SL_OK;
+    return sl_fail(SL_EUNSUPPORTED, "id %llu has %zu vectors; get them with sl_index_get_all", (unsigned long long)id,
+                   count);
+}
+
 sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype dtype, void *out) {
     if (!index || (n && (!ids || !out))) return sl_fail(SL_EINVAL, "index, ids or out is NULL");
     SL_TRY(check_type(&index->graph, dtype));
@@ -55,7 +66,22 @@ sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype 
     for (size_t i = 0; i < n; i++) {
         uint32_t node;
         SL_TRY(sl_id_find(index, ids[i], &node));
+        if (sl_ids_repeat(&index->graph)) SL_TRY(check_alone(index, ids[i]));
         sl_vector_of(&index->graph, node, dtype, (char *)out + i * bytes);
     }
     return SL_OK;
+}
+
+sl_status sl_index_get_all(sl_index *index, uint64_t id, sl_dtype dtype, void *out, size_t room, size_t *count) {
+    if (!index || !count || (room && !out)) return sl_fail(SL_EINVAL, "index, count or out is NULL");
+    SL_TRY(check_type(&index->graph, dtype));
+    const size_t bytes = index->graph.codec.dim * sl_dtype_size(dtype);
+    sl_node_list found = {0};
+    sl_status status = sl_id_nodes(index, id, &found);
+    if (status == SL_OK && !found.count) status = sl_id_missing(id);
+    for (size_t i = 0; i < found.count && i < room && status == SL_OK; i++)
+        sl_vector_of(&index->graph, found.nodes[i], dtype, (char *)out + i * bytes);
+    if (status == SL_OK) *count = found.count;
+    sl_node_list_free(&found, &index->graph.allocator);
+    return status;
 }

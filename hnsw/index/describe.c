@@ -135,6 +135,7 @@ void sl_describe(const sl_graph *graph, const sl_described_as *as, sl_descriptio
                                    .clip = (uint8_t)sl_codec_of_walks(graph)->clip.clip,
                                    .clip_share = sl_codec_of_walks(graph)->clip.share};
     put_layer0(graph, as, out);
+    if (graph->multi) put(out, SL_SECTION_MULTI, SL_SECTION_REQUIRED, NULL, 0);
     put_upper(graph, out);
     put_optional(graph, out);
 }

@@ -55,6 +55,7 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
                                   .seed = params->seed,
                                   .has_tags = params->tags != 0,
                                   .has_keys = params->keys != 0,
+                                  .multi = params->multi != 0,
                                   .place = SL_PLACE_DRAM},
                         .layer0 = allocator,
                         .log = params->log,

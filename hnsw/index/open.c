@@ -36,6 +36,7 @@ static sl_status params_from(const sl_store *store, const sl_open_params *open, 
     params->clip_share = header->clip_share;
     params->tags = sl_store_section(store, SL_SECTION_TAGS) != NULL;
     params->keys = sl_store_section(store, SL_SECTION_KEYS) != NULL;
+    params->multi = sl_store_section(store, SL_SECTION_MULTI) != NULL;
     params->allocator = open->allocator;
     params->log = open->log;
     params->log_ctx = open->log_ctx;
@@ -285,12 +286,19 @@ static sl_status check_address_space(const sl_index *index, const sl_file_header
     return SL_OK;
 }
 
+/* The section says by being there that an id may have several vectors. */
+static sl_status check_multi(const sl_index *index) {
+    const sl_file_section *section;
+    return find_section(index, SL_SECTION_MULTI, 0, &section);
+}
+
 static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
     sl_sizes sizes;
     sl_published facts;
     SL_TRY(check_address_space(index, header));
     SL_TRY(read_sizes(index, header, &facts, &sizes));
     index->graph.capacity = index->graph.place == SL_PLACE_DRAM ? sizes.has.n : sizes.room.n;
+    SL_TRY(check_multi(index));
     SL_TRY(load_layer0(index, &sizes, progress));
     SL_TRY(load_upper(index, &sizes, progress));
     SL_TRY(sl_partitions_load(index, progress));

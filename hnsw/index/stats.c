@@ -49,6 +49,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .clip_share = sl_codec_of_walks(graph)->clip.share,
                            .tags = graph->has_tags,
                            .keys = graph->has_keys,
+                           .multi = graph->multi,
                            .layout = graph->record.pitch ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
     sl_describe_own(graph, &file);
     for (size_t i = 0; i < file.count; i++)

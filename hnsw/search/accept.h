@@ -23,7 +23,8 @@ int sl_accepts(const sl_search_params *params, uint64_t id);
 /* Tells whether a walk may end by sl_search_params.stop. The stop relies on the distance of the k-th best. With a
  * filter that distance is not known. With more than a few deleted nodes it mostly is not known either: see sl_widen. */
 static inline int sl_accept_stops(const sl_graph *graph, const sl_search_params *params) {
-    return !sl_accept_given(params) && !params->group_size && graph->dead_count <= graph->n / 64;
+    return !sl_accept_given(params) && !params->group_size && !sl_ids_repeat(graph) &&
+           graph->dead_count <= graph->n / 64;
 }
 
 /* Returns SL_EINVAL for a bitmap that is NULL and counts ids. */

@@ -1,6 +1,6 @@
 #include "hnsw/search/grouped.h"
 
-#include <string.h>
+#include "hnsw/search/tally.h"
 
 /* Candidates are settled to so many eighths of the depth at which the k-th result was met. Candidates there are as sure
  * as those within ef. */
@@ -8,71 +8,62 @@ enum { EIGHTHS = 11 };
 /* The depth grows by a quarter at least, and at most to so many times, where too few results were met. */
 enum { MOST_GROWTH = 2 };
 
-/* How many candidates of each key were counted. Each key that is counted has one at least. */
-typedef struct tally {
-    uint64_t *keys;
-    size_t *counts; /* 0: a free place */
-    size_t places;  /* a power of two */
-} tally;
+/* The most that are taken of one id, and of one key; 0: any number. */
+typedef struct limits {
+    size_t id, key;
+} limits;
 
 typedef struct grouping {
     sl_searcher *searcher;
     const void *query;
-    size_t k, size; /* size: results of one key at most */
-    tally tally;
+    size_t k;
+    limits results;
+    sl_tally ids, keys; /* candidates that were taken */
     sl_top ranked;
 } grouping;
 
-static size_t places_for(size_t keys) {
-    size_t places = 16;
-    while (places < 2 * keys)
-        places *= 2;
-    return places;
-}
-
-static size_t *count_of(tally *t, uint64_t key) {
-    uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
-    size_t at = (size_t)(hash ^ hash >> 32) & (t->places - 1);
-    while (t->counts[at] && t->keys[at] != key)
-        at = (at + 1) & (t->places - 1);
-    t->keys[at] = key;
-    return &t->counts[at];
-}
-
-/* Empties the tally, and makes room for so many keys. */
-static sl_status start_tally(grouping *g, size_t keys) {
-    tally *t = &g->tally;
+/* Takes nothing of any id and key, and makes room for so many of each. */
+static sl_status start_taking(grouping *g, size_t most) {
+    const size_t places = sl_tally_places(most), bytes = sl_tally_bytes(places);
     uint8_t *scratch;
-    t->places = places_for(keys);
-    SL_TRY(sl_searcher_scratch(g->searcher, t->places * (sizeof *t->keys + sizeof *t->counts), &scratch));
-    t->keys = (uint64_t *)(void *)scratch;
-    t->counts = (size_t *)(void *)(t->keys + t->places);
-    memset(t->counts, 0, t->places * sizeof *t->counts);
+    SL_TRY(sl_searcher_scratch(g->searcher, 2 * bytes, &scratch));
+    sl_tally_start(&g->ids, scratch, places);
+    sl_tally_start(&g->keys, scratch + bytes, places);
     return SL_OK;
 }
 
-static uint64_t key_of(const grouping *g, size_t i) {
-    const sl_stream *stream = &g->searcher->stream;
-    return sl_key_of(g->searcher->graph, sl_pool_id(stream->settled[i]));
+/* Takes a candidate where that keeps to the limits. Returns whether it was taken. All that one id has is one with its
+ * first one's key. */
+static int take(grouping *g, uint32_t node, limits most) {
+    const sl_graph *graph = g->searcher->graph;
+    size_t no_id = 0, no_key = 0;
+    size_t *of_id = most.id ? sl_tally_count(&g->ids, sl_id_of(graph, node)) : &no_id;
+    size_t *of_key = most.key ? sl_tally_count(&g->keys, sl_key_of(graph, node)) : &no_key;
+    if ((most.id && *of_id >= most.id) || (most.key && *of_key >= most.key)) return 0;
+    *of_key += *of_id == 0;
+    ++*of_id;
+    return 1;
 }
 
-/* Asks for the keys of the settled candidates, which lie anywhere. */
-static void prefetch_keys(const grouping *g) {
+/* Asks for the ids and keys of the settled candidates, which lie anywhere. */
+static void prefetch_words(const grouping *g) {
     const sl_stream *stream = &g->searcher->stream;
-    for (size_t i = 0; i < stream->count; i++)
-        sl_prefetch(sl_array_row(g->searcher->graph, SL_ARRAY_KEYS, sl_pool_id(stream->settled[i])), sizeof(uint64_t));
+    const sl_graph *graph = g->searcher->graph;
+    for (size_t i = 0; i < stream->count; i++) {
+        const uint32_t node = sl_pool_id(stream->settled[i]);
+        if (g->results.id) sl_id_prefetch(graph, node);
+        if (g->results.key) sl_prefetch(sl_array_row(graph, SL_ARRAY_KEYS, node), sizeof(uint64_t));
+    }
 }
 
 /* Counts the results among the settled candidates, up to k. *depth: how many candidates hold them. */
 static sl_status count_results(grouping *g, size_t *results, size_t *depth) {
+    const sl_stream *stream = &g->searcher->stream;
     size_t i = 0;
-    SL_TRY(start_tally(g, g->k));
-    prefetch_keys(g);
-    for (*results = 0; i < g->searcher->stream.count && *results < g->k; i++) {
-        size_t *count = count_of(&g->tally, key_of(g, i));
-        *results += *count < g->size;
-        *count += *count < g->size;
-    }
+    SL_TRY(start_taking(g, g->k));
+    prefetch_words(g);
+    for (*results = 0; i < stream->count && *results < g->k; i++)
+        *results += (size_t)take(g, sl_pool_id(stream->settled[i]), g->results);
     *depth = i;
     return SL_OK;
 }
@@ -98,19 +89,18 @@ static sl_status settle_enough(grouping *g, size_t ef, size_t *depth) {
 }
 
 /* Moves those that may be results to the front of the settled candidates: those that a search for `depth` ranks, less
- * what a search for one key's results would not rank. */
+ * what a search for the results of one id, or of one key, would not rank. */
 static sl_status choose(grouping *g, const sl_search_params *params, size_t depth) {
     sl_stream *stream = &g->searcher->stream;
     size_t chosen = 0, among = sl_rerank_count(g->searcher->graph, depth, params);
     const sl_search_params own = {0};
-    size_t spare = sl_rerank_count(g->searcher->graph, g->size, &own);
+    limits spare = g->results;
+    if (spare.id) spare.id = sl_rerank_count(g->searcher->graph, spare.id, &own);
+    if (spare.key) spare.key = sl_rerank_count(g->searcher->graph, spare.key, &own);
     if (among > stream->count) among = stream->count;
-    SL_TRY(start_tally(g, among));
-    for (size_t i = 0; i < among; i++) {
-        size_t *count = count_of(&g->tally, key_of(g, i));
-        if (*count < spare) stream->settled[chosen++] = stream->settled[i];
-        *count += *count < spare;
-    }
+    SL_TRY(start_taking(g, among));
+    for (size_t i = 0; i < among; i++)
+        if (take(g, sl_pool_id(stream->settled[i]), spare)) stream->settled[chosen++] = stream->settled[i];
     stream->count = chosen;
     return SL_OK;
 }
@@ -128,15 +118,10 @@ static void rank(grouping *g) {
 
 static sl_status keep_results(grouping *g) {
     sl_top *top = &g->searcher->top;
-    SL_TRY(start_tally(g, g->k));
+    SL_TRY(start_taking(g, g->k));
     top->size = 0;
-    for (size_t i = 0; i < g->ranked.size && top->size < g->k; i++) {
-        const sl_top_entry entry = g->ranked.entries[i];
-        size_t *count = count_of(&g->tally, sl_key_of(g->searcher->graph, (uint32_t)entry.id));
-        if (*count == g->size) continue;
-        ++*count;
-        top->entries[top->size++] = entry;
-    }
+    for (size_t i = 0; i < g->ranked.size && top->size < g->k; i++)
+        if (take(g, (uint32_t)g->ranked.entries[i].id, g->results)) top->entries[top->size++] = g->ranked.entries[i];
     return SL_OK;
 }
 
@@ -159,7 +144,8 @@ static sl_status find(grouping *g, const sl_search_params *params) {
 sl_status sl_grouped_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                           const sl_search_params *params) {
     grouping g = {.searcher = searcher, .query = query, .k = k};
-    g.size = params->group_size < k ? params->group_size : k;
+    g.results.id = sl_ids_repeat(searcher->graph) ? 1 : 0;
+    g.results.key = params->group_size < k ? params->group_size : k;
     SL_TRY(sl_searcher_stream(searcher, query, dtype, params));
     sl_status status = find(&g, params);
     if (params->filter) searcher->used = searcher->stream.scanned ? SL_FILTER_EXACT : SL_FILTER_WALK;

@@ -3,6 +3,7 @@
 
 #include "base/params.h"
 #include "hnsw/search/filter.h"
+#include "hnsw/search/tally.h"
 
 #include <math.h>
 
@@ -19,7 +20,16 @@ struct sl_iterator {
     sl_top ranked;        /* results that no page has had yet, best first; k is the room */
     size_t taken;         /* candidates that were ranked, of which those in `ranked` wait */
     sl_search_stats told; /* work that the caller knows of */
+    /* Where ids have several vectors: of each id that was met, GIVEN once a page had it, else the number of the last
+     * pass over `ranked` that met it. */
+    sl_tally met;
+    size_t met_count, passes, given;
 };
+
+#define GIVEN SIZE_MAX
+
+/* Candidates are ranked to so many eighths of the depth at which a page's last id is expected, as grouped.c does. */
+enum { EIGHTHS = 11 };
 
 static sl_status read_params(const sl_graph *graph, sl_dtype dtype, const sl_search_params *given,
                              sl_search_params *mine) {
@@ -80,6 +90,7 @@ void sl_iterator_free(sl_iterator *iterator) {
     if (iterator->searcher) sl_stream_end_query(&iterator->searcher->stream);
     sl_searcher_pool_give(iterator->index, iterator->searcher);
     sl_mem_free(&allocator, iterator->ranked.entries, iterator->ranked.k * sizeof(sl_top_entry));
+    sl_mem_free(&allocator, iterator->met.keys, sl_tally_bytes(iterator->met.places));
     sl_mem_free(&allocator, iterator->query, iterator->query_bytes);
     sl_mem_free(&allocator, iterator, sizeof *iterator);
 }
@@ -119,6 +130,39 @@ static void leave_deleted(sl_iterator *iterator) {
     ranked->size = kept;
 }
 
+/* Makes room for the ids of all that is ranked. */
+static sl_status make_room_for_ids(sl_iterator *iterator) {
+    const sl_tally old = iterator->met;
+    const size_t places = sl_tally_places(iterator->met_count + iterator->ranked.size);
+    void *block;
+    if (places <= old.places) return SL_OK;
+    SL_TRY(sl_mem_take(&iterator->allocator, sl_tally_bytes(places), &block));
+    sl_tally_start(&iterator->met, block, places);
+    for (size_t i = 0; i < old.places; i++)
+        if (old.counts[i]) *sl_tally_count(&iterator->met, old.keys[i]) = old.counts[i];
+    sl_mem_free(&iterator->allocator, old.keys, sl_tally_bytes(old.places));
+    return SL_OK;
+}
+
+/* Leaves out all but the best vector of each id, and all of ids that a page has had. */
+static sl_status leave_repeated(sl_iterator *iterator) {
+    const sl_graph *graph = iterator->searcher->graph;
+    sl_top *ranked = &iterator->ranked;
+    size_t kept = 0;
+    if (!sl_ids_repeat(graph)) return SL_OK;
+    SL_TRY(make_room_for_ids(iterator));
+    iterator->passes++;
+    for (size_t i = 0; i < ranked->size; i++) {
+        size_t *met = sl_tally_count(&iterator->met, sl_id_of(graph, (uint32_t)ranked->entries[i].id));
+        if (*met == GIVEN || *met == iterator->passes) continue;
+        iterator->met_count += *met == 0;
+        *met = iterator->passes;
+        ranked->entries[kept++] = ranked->entries[i];
+    }
+    ranked->size = kept;
+    return SL_OK;
+}
+
 /* Looks and ranks as a search for all results so far and k more does. Tells whether that found anything. */
 static sl_status look_further(sl_iterator *iterator, size_t k, int *found) {
     sl_searcher *searcher = iterator->searcher;
@@ -133,6 +177,19 @@ static sl_status look_further(sl_iterator *iterator, size_t k, int *found) {
     return SL_OK;
 }
 
+/* Ranks as many more candidates as make a page's ids sure, where ids have several vectors. */
+static sl_status make_sure(sl_iterator *iterator, size_t k) {
+    sl_searcher *searcher = iterator->searcher;
+    if (!iterator->met_count) return SL_OK;
+    const double ids = (double)(iterator->given + k) / (double)iterator->met_count, taken = (double)iterator->taken;
+    const size_t sure = (size_t)(taken * ids * EIGHTHS / 8);
+    if (sure <= iterator->taken) return SL_OK;
+    SL_TRY(sl_stream_gather(&searcher->stream, &searcher->walk, sure - iterator->taken));
+    SL_TRY(rank_more(iterator, sure - iterator->taken));
+    leave_deleted(iterator);
+    return leave_repeated(iterator);
+}
+
 /* Ranks what a page needs. Nothing is given away where that fails. */
 static sl_status prepare_page(sl_iterator *iterator, size_t k) {
     const sl_searcher *searcher = iterator->searcher;
@@ -144,8 +201,9 @@ static sl_status prepare_page(sl_iterator *iterator, size_t k) {
     do {
         SL_TRY(look_further(iterator, k, &found));
         leave_deleted(iterator);
+        SL_TRY(leave_repeated(iterator));
     } while (found && iterator->ranked.size < k);
-    return SL_OK;
+    return make_sure(iterator, k);
 }
 
 /* Moves up to k results into a page, and fills it up. Returns how many results it has. */
@@ -155,8 +213,10 @@ static size_t fill_page(sl_iterator *iterator, size_t k, uint64_t *ids, float *s
     size_t got = k < ranked->size ? k : ranked->size;
     for (size_t i = 0; i < k; i++) {
         ids[i] = i < got ? sl_id_of(graph, (uint32_t)ranked->entries[i].id) : SL_NO_ID;
+        if (i < got && iterator->met_count) *sl_tally_count(&iterator->met, ids[i]) = GIVEN;
         if (scores) scores[i] = i < got ? sl_score_of(graph, ranked->entries[i].score) : NAN;
     }
+    iterator->given += got;
     ranked->size -= got;
     if (ranked->size) memmove(ranked->entries, ranked->entries + got, ranked->size * sizeof *ranked->entries);
     return got;

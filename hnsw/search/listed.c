@@ -24,6 +24,20 @@ static void set_bit(uint64_t *bits, uint64_t at, uint64_t value) {
  * By the map of ids
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* An id may have any number of nodes. */
+static sl_status by_chains(sl_index *index, const sl_graph *graph, const uint64_t *ids, size_t count, uint64_t *nodes) {
+    sl_node_list found = {0};
+    sl_status status = SL_OK;
+    for (size_t i = 0; i < count && status == SL_OK; i++) {
+        found.count = 0;
+        status = sl_id_nodes(index, ids[i], &found);
+        for (size_t j = 0; j < found.count; j++)
+            if (found.nodes[j] < graph->n) set_bit(nodes, found.nodes[j], 1);
+    }
+    sl_node_list_free(&found, &graph->allocator);
+    return status;
+}
+
 static sl_status by_map(sl_index *index, const sl_graph *graph, const uint64_t *ids, size_t count, uint64_t *nodes) {
     uint32_t found[LOOKED_UP];
     for (size_t done = 0; done < count; done += LOOKED_UP) {
@@ -159,5 +173,6 @@ sl_status sl_listed_nodes(sl_index *index, const sl_graph *graph, const sl_alloc
         if (graph->next_id / BITS_A_NODE <= graph->n) return by_bitmap(graph, allocator, ids, count, nodes);
         if (count <= TOGETHER && graph->n <= TOGETHER - count) return by_hash(graph, allocator, ids, count, nodes);
     }
+    if (sl_ids_repeat(graph)) return by_chains(index, graph, ids, count, nodes);
     return by_map(index, graph, ids, count, nodes);
 }

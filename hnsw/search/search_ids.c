@@ -93,6 +93,9 @@ sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, si
     const sl_graph *graph = sl_view_of(index, &view);
     const sl_dtype own = graph->codec.dtype, dtype = sl_dtype_is_float(own) ? SL_F32 : own;
     size_t bytes = graph->codec.dim * sl_dtype_size(dtype);
+    if (graph->multi)
+        return sl_fail(SL_EUNSUPPORTED, "ids of this index may have several vectors; take one from sl_index_get_all, "
+                                        "and search for it with a filter that excludes the id");
     if (k >= SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF - 1);
     SL_TRY(sl_search_params_read(graph, n, k, params, &mine));
     SL_TRY(sl_search_check(graph, dtype, k, &mine));

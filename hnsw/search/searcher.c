@@ -241,7 +241,7 @@ sl_status sl_searcher_stream(sl_searcher *searcher, const void *query, sl_dtype 
 static sl_status run(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                      const sl_search_params *params) {
     SL_TRY(sl_searcher_prepare(searcher, query, dtype, params));
-    if (searcher->graph->n && params->group_size) {
+    if (searcher->graph->n && (params->group_size || sl_ids_repeat(searcher->graph))) {
         SL_TRY(sl_grouped_find(searcher, query, dtype, k, params));
         if (params->has_threshold) sl_cut_off(searcher, params->threshold);
         return SL_OK;

@@ -28,6 +28,7 @@ void sl_tune_task_free(sl_tune_task *task) {
     sl_mem_free(allocator, task->tallies, task->threads * sizeof *task->tallies);
     sl_mem_free(allocator, task->hits, task->nq * sizeof *task->hits);
     sl_mem_free(allocator, task->ranks, task->threads * task->k * sizeof *task->ranks);
+    sl_mem_free(allocator, task->first_of, task->index->graph.n * sizeof *task->first_of);
     sl_mem_free(allocator, task->truth, task->nq * task->k * sizeof *task->truth);
 }
 
@@ -54,7 +55,7 @@ static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl
     const size_t k = task->k;
     size_t hits = 0;
     for (size_t place = 0; place < found->count; place++) {
-        size_t rank = sl_tune_true_rank(row, k, (uint32_t)found->nodes[place].id);
+        size_t rank = sl_tune_true_rank(row, k, sl_tune_node(task, found->nodes[place].id));
         if (rank == k) continue;
         hits++;
         /* The first j results are those of a search for j. This is a hit of that search where both numbers are below

@@ -1,5 +1,7 @@
 #include "hnsw/tune/tune.h"
 
+#include "hnsw/search/accept.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -95,6 +97,7 @@ sl_status sl_tune_stop(sl_tune *tune, size_t t, size_t depth) {
     sl_tune_task *task = &tune->task;
     sl_curve *curve = &tune->curves[task->depth_count];
     size_t ef = CAP * (size_t)record->ef, steps = 0;
+    if (!sl_accept_stops(&task->index->graph, &(sl_search_params){0})) return SL_OK;
     if (ef > task->max_ef) ef = task->max_ef;
     if ((double)ef < LEAST_CAP * record->ef) return SL_OK;
     memcpy(tune->alone, task->hits, task->nq * sizeof *task->hits);

@@ -4,6 +4,7 @@
 #include "hnsw/tune/tune.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Vectors are decoded from their rows so many bytes at a time. */
 #define BLOCK_BYTES ((size_t)1 << 20)
@@ -50,7 +51,7 @@ static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
                                 q, (unsigned long long)id);
                 goto done;
             }
-            sl_top_push(&top, -(double)node, i);
+            sl_top_push(&top, -(double)sl_tune_node(task, node), i);
         }
         SL_TRY_GOTO(take_row(task, q, &top), done);
     }
@@ -64,8 +65,9 @@ static sl_dtype exact_type(const sl_graph *graph) {
     return sl_dtype_is_float(graph->codec.dtype) ? SL_F32 : graph->codec.dtype;
 }
 
-/* Makes the scan. It keeps a copy of the queries as floats where they are of another floating-point type. */
-static sl_status make_scan(const sl_tune_task *task, sl_exact **out) {
+/* Makes a scan for the `each` nearest. It keeps a copy of the queries as floats where they are of another
+ * floating-point type. */
+static sl_status make_scan(const sl_tune_task *task, size_t each, sl_exact **out) {
     const sl_index *index = task->index;
     const size_t dim = index->graph.codec.dim;
     sl_exact_params params;
@@ -73,7 +75,7 @@ static sl_status make_scan(const sl_tune_task *task, sl_exact **out) {
     params.dim = dim;
     params.metric = index->graph.codec.metric;
     params.dtype = exact_type(&index->graph);
-    params.k = task->k;
+    params.k = each;
     params.threads = task->threads;
     params.allocator = &index->graph.allocator;
     if (params.dtype == task->dtype) return sl_exact_create(&params, task->queries, task->nq, task->stride, out);
@@ -118,25 +120,87 @@ done:
     return status;
 }
 
-static sl_status compare_everything(sl_tune_task *task, uint64_t units) {
+/* Brings the first k different nodes of each query's `each` to the front of `ids`. Returns how many the query with
+ * fewest has. Nodes of one id are one. */
+static size_t leave_different(const sl_tune_task *task, const uint32_t *nodes, size_t each, uint64_t *ids) {
+    size_t fewest = task->k;
+    for (size_t q = 0; q < task->nq; q++) {
+        const uint64_t *from = ids + q * each;
+        uint64_t *to = ids + q * task->k;
+        size_t kept = 0;
+        for (size_t i = 0; i < each && kept < task->k; i++) {
+            const uint64_t node = from[i] == SL_NO_ID ? SL_NO_ID : sl_tune_node(task, nodes[from[i]]);
+            size_t same = task->first_of && node != SL_NO_ID ? 0 : kept;
+            while (same < kept && to[same] != node)
+                same++;
+            if (same == kept && (node != SL_NO_ID || !task->first_of)) to[kept++] = node;
+        }
+        if (kept < fewest) fewest = kept;
+    }
+    return fewest;
+}
+
+/* Compares the queries with everything, and takes the first k different ones of the `each` nearest. *fewest: how many
+ * the query with fewest has; nothing is taken where they are less than k. */
+static sl_status compare(sl_tune_task *task, size_t each, uint64_t units, size_t *fewest) {
     const sl_allocator *allocator = &task->index->graph.allocator;
-    size_t all = task->nq * task->k, nodes_bytes = task->index->graph.n * sizeof(uint32_t);
+    size_t all, nodes_bytes = task->index->graph.n * sizeof(uint32_t);
     sl_exact *exact;
     void *block = NULL, *nodes = NULL;
     sl_status status;
-    SL_TRY(make_scan(task, &exact));
-    SL_TRY_GOTO(sl_mem_alloc(allocator, all * sizeof(uint64_t), &block), done);
+    if (!sl_mul(task->nq, each * sizeof(uint64_t), &all))
+        return sl_fail(SL_ENOMEM, "%zu queries with k %zu do not fit the address space", task->nq, each);
+    SL_TRY(make_scan(task, each, &exact));
+    SL_TRY_GOTO(sl_mem_alloc(allocator, all, &block), done);
     SL_TRY_GOTO(sl_mem_alloc(allocator, nodes_bytes, &nodes), done);
     SL_TRY_GOTO(scan(task, exact, nodes, units), done);
     SL_TRY_GOTO(sl_exact_results(exact, block, NULL), done);
-    uint64_t *ids = block;
-    for (size_t i = 0; i < all; i++)
-        if (ids[i] != SL_NO_ID) ids[i] = ((const uint32_t *)nodes)[ids[i]];
-    SL_TRY_GOTO(take_ids(task, ids, 1), done);
+    *fewest = leave_different(task, nodes, each, block);
+    if (*fewest == task->k) SL_TRY_GOTO(take_ids(task, block, 1), done);
 done:
     sl_mem_free(allocator, nodes, nodes_bytes);
-    sl_mem_free(allocator, block, all * sizeof(uint64_t));
+    sl_mem_free(allocator, block, all);
     sl_exact_free(exact);
+    return status;
+}
+
+/* Vectors of ids that came before make it necessary to look further than k. */
+static sl_status compare_everything(sl_tune_task *task, uint64_t units) {
+    const size_t n = sl_undeleted_count(&task->index->graph);
+    size_t each = task->k, fewest = 0;
+    SL_TRY(compare(task, each, units, &fewest));
+    while (fewest < task->k) {
+        if (each >= n)
+            return sl_fail(SL_EINVAL, "k is %zu, but the index holds %zu ids; tune for a smaller k", task->k, fewest);
+        if (each >= SL_MAX_EF)
+            return sl_fail(SL_ELIMIT, "a query has %zu ids among its %zu nearest vectors; give the truth", fewest,
+                           each);
+        each = 2 * each < SL_MAX_EF ? 2 * each : SL_MAX_EF;
+        SL_TRY(compare(task, each, 0, &fewest));
+    }
+    return SL_OK;
+}
+
+/* Lets one node stand for all of its id, where ids have several. */
+static sl_status choose_first(sl_tune_task *task) {
+    const sl_graph *graph = &task->index->graph;
+    sl_node_list found = {0};
+    sl_status status = SL_OK;
+    void *block;
+    if (!sl_ids_repeat(graph)) return SL_OK;
+    SL_TRY(sl_mem_alloc(&graph->allocator, graph->n * sizeof *task->first_of, &block));
+    task->first_of = block;
+    memset(block, 0xff, graph->n * sizeof *task->first_of);
+    for (size_t node = 0; node < graph->n && status == SL_OK; node++) {
+        if (task->first_of[node] != SL_NONE) continue;
+        task->first_of[node] = (uint32_t)node;
+        if (sl_is_dead(graph, node)) continue;
+        found.count = 0;
+        status = sl_id_nodes(task->index, sl_id_of(graph, (uint32_t)node), &found);
+        for (size_t i = 0; i < found.count; i++)
+            if (found.nodes[i] < graph->n) task->first_of[found.nodes[i]] = (uint32_t)node;
+    }
+    sl_node_list_free(&found, &graph->allocator);
     return status;
 }
 
@@ -147,6 +211,7 @@ sl_status sl_tune_truth(sl_tune_task *task, const uint64_t *ids, uint64_t units)
         return sl_fail(SL_ENOMEM, "%zu queries with k %zu do not fit the address space", task->nq, task->k);
     SL_TRY(sl_mem_alloc(&task->index->graph.allocator, bytes, &block));
     task->truth = block;
+    SL_TRY(choose_first(task));
     return ids ? take_ids(task, ids, 0) : compare_everything(task, units);
 }
 

@@ -200,7 +200,8 @@ sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, si
     SL_TRY(take_limits(&tune));
     SL_TRY(take_queries(&tune, queries, dtype, stride));
     SL_TRY(sl_reach_settle(index));
-    size_t first, depths = reranks(&index->graph) ? SL_TUNE_DEPTHS : 1;
+    /* A search for different ids ranks as many as it needs. */
+    size_t first, depths = reranks(&index->graph) && !sl_ids_repeat(&index->graph) ? SL_TUNE_DEPTHS : 1;
     tune.task.depth_count = depths;
     sl_status status = run(&tune, truth, &first);
     if (status == SL_OK && report) fill_report(&tune, first, report);

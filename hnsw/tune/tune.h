@@ -38,6 +38,7 @@ typedef struct sl_tune_task {
     size_t depths[SL_TUNE_DEPTHS]; /* rising */
     size_t depth_count;
     uint64_t *truth;         /* (nq, k) nodes above their rank, each row rising */
+    uint32_t *first_of;      /* node -> the node that stands for all of its id; NULL: each stands for itself */
     sl_searcher **searchers; /* one a thread */
     size_t threads, max_ef;
     /* Findings of the last pass, by the depth it watched. */
@@ -76,6 +77,11 @@ size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node);
 /* measure.c: makes recall, its error and the evaluations a query from sums over all queries: of hits, of squared hits,
  * and of evaluations. `at` is 0. */
 sl_tune_point sl_tune_point_of(const sl_tune_task *task, uint64_t hits, uint64_t squares, uint64_t evaluations);
+
+/* truth.c: returns the node that stands for all nodes of this node's id. */
+static inline uint32_t sl_tune_node(const sl_tune_task *task, uint64_t node) {
+    return task->first_of ? task->first_of[node] : (uint32_t)node;
+}
 
 /* truth.c: fills the task's truth from ids, best first, or by comparing everything where ids is NULL. Comparing counts
  * as `units` of the progress. Errors: SL_EINVAL, SL_ENOTFOUND, SL_EVALUE, SL_ENOMEM, SL_ECANCELED. */

@@ -1,0 +1,46 @@
+/* Counts of 64-bit keys, by hash. Each key that is counted has one at least. */
+#ifndef SL_HNSW_SEARCH_TALLY_H
+#define SL_HNSW_SEARCH_TALLY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct sl_tally {
+    uint64_t *keys;
+    size_t *counts; /* 0: a free place */
+    size_t places;  /* a power of two */
+} sl_tally;
+
+/* Returns places for so many keys. */
+static inline size_t sl_tally_places(size_t keys) {
+    size_t places = 16;
+    while (places < 2 * keys)
+        places *= 2;
+    return places;
+}
+
+/* Returns the bytes of memory that so many places take. */
+static inline size_t sl_tally_bytes(size_t places) {
+    return places * (sizeof(uint64_t) + sizeof(size_t));
+}
+
+/* Empties a tally, which lies in the caller's memory. */
+static inline void sl_tally_start(sl_tally *tally, void *memory, size_t places) {
+    tally->places = places;
+    tally->keys = memory;
+    tally->counts = (size_t *)(void *)(tally->keys + places);
+    memset(tally->counts, 0, places * sizeof *tally->counts);
+}
+
+/* The count of a key, which the caller may raise from 0 where there is room for one more. */
+static inline size_t *sl_tally_count(const sl_tally *tally, uint64_t key) {
+    uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
+    size_t at = (size_t)(hash ^ hash >> 32) & (tally->places - 1);
+    while (tally->counts[at] && tally->keys[at] != key)
+        at = (at + 1) & (tally->places - 1);
+    tally->keys[at] = key;
+    return &tally->counts[at];
+}
+
+#endif

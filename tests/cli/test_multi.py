@@ -1,0 +1,67 @@
+"""Ids of several vectors: build and add take them, a search finds different ids, delete takes all of one, info tells."""
+
+import json
+import unittest
+
+from harness import CommandTest, clustered, npy
+
+N, DIM, MORE, IDS = 300, 8, 60, 50
+BASE = clustered(N, DIM, 1)
+ADDED = clustered(MORE, DIM, 2)
+ASKED = clustered(4, DIM, 3)
+
+
+class Multi(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.vectors("base.fbin", BASE)
+        self.vectors("more.fbin", ADDED)
+        self.vectors("queries.fbin", ASKED)
+        self.ids = [7 * (i % IDS) for i in range(N)]
+        self.more = [7 * (i % (IDS + 5)) for i in range(MORE)]
+        self.column("ids.npy", self.ids)
+        self.column("more.npy", self.more)
+
+    def column(self, name, words):
+        self.write(name, npy([[word] for word in words], "u64"))
+
+    def build(self, *options):
+        return self.run_json("build", "base.fbin", "-o", "x.sl", "--metric", "l2", "--ids", "ids.npy", *options)
+
+    def expect(self, rows):
+        """rows: pairs of an id and a vector, all that the index has."""
+        left = {id for id, _ in rows}
+        k = len(left) + 3
+        for query, line in zip(ASKED, self.run_ok("search", "x.sl", "queries.fbin", "-k", k, "--json").splitlines()):
+            told = json.loads(line)
+            self.assertEqual(sorted(told["ids"]), sorted(left))
+            for id, score in zip(told["ids"], told["scores"]):
+                best = min(sum((a - b) ** 2 for a, b in zip(query, row)) for i, row in rows if i == id)
+                self.assertAlmostEqual(score, best, delta=0.02 * (1 + best))
+
+    def test_in_any_file(self):
+        for options in ((), ("--room", 500), ("--layout", "records")):
+            self.build("--multi", *options)
+            rows = list(zip(self.ids, BASE))
+            self.expect(rows)
+            self.assertTrue(self.run_json("info", "x.sl")["multi"])
+            self.assertIn("several vectors", self.run_ok("info", "x.sl"))
+            self.run_json("add", "x.sl", "more.fbin", "--ids", "more.npy")
+            rows += zip(self.more, ADDED)
+            self.expect(rows)
+            self.column("gone.npy", [0, 7])
+            self.run_json("delete", "x.sl", "--ids", "gone.npy")
+            self.expect([row for row in rows if row[0] > 7])
+            self.assertTrue(self.run_json("check", "x.sl")["ok"])
+
+    def test_one_vector_an_id(self):
+        self.run_bad(1, 
+            "build", "base.fbin", "-o", "x.sl", "--metric", "l2", "--ids", "ids.npy", says=["ids must differ"])
+        self.column("ids.npy", range(N))
+        self.build()
+        self.assertFalse(self.run_json("info", "x.sl")["multi"])
+        self.run_bad(1, "add", "x.sl", "more.fbin", "--ids", "more.npy", says=["already in the index"])
+
+
+if __name__ == "__main__":
+    unittest.main()
