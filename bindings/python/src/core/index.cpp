@@ -24,7 +24,8 @@ Index::Index(sl_index *handle) : handle_(handle, sl_index_free), size_(sl_index_
 }
 
 Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, int clip, double clip_share, size_t m,
-                     size_t ef_construction, uint64_t seed, int numa, size_t numa_node, bool tags, bool keys) {
+                     size_t ef_construction, uint64_t seed, int numa, size_t numa_node, bool tags, bool keys,
+                     bool multi) {
     sl_index_params params;
     sl_index_params_init(&params);
     params.dim = dim;
@@ -41,6 +42,7 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, i
     params.numa_node = numa_node;
     params.tags = tags;
     params.keys = keys;
+    params.multi = multi;
     sl_index *handle = nullptr;
     ::check(Outcome(sl_index_create(&params, &handle)));
     return new Index(handle);
@@ -219,6 +221,23 @@ nb::list Index::tuned() {
     return out;
 }
 
+nb::bytes Index::get_all(uint64_t id, int dtype) {
+    const size_t row = dim_ * sl_dtype_size(static_cast<sl_dtype>(dtype));
+    std::vector<char> out;
+    size_t count = 1, room = 0;
+    ::check(use(Access::shared, [&] {
+        sl_status status = SL_OK;
+        // Another process may add to the file meanwhile.
+        while (status == SL_OK && room < count) {
+            room = count;
+            out.resize(room * row);
+            status = sl_index_get_all(handle_.get(), id, static_cast<sl_dtype>(dtype), out.data(), room, &count);
+        }
+        return Outcome(status);
+    }));
+    return nb::bytes(out.data(), count * row);
+}
+
 void Index::get(nb::handle ids, size_t n, int dtype, nb::handle out) {
     Flat<const uint64_t> labels(ids, n);
     Rows vectors(out, static_cast<sl_dtype>(dtype), dim_, true);
@@ -330,6 +349,7 @@ nb::dict Index::stats() {
     out["bytes_refine"] = stats.bytes_refine;
     out["tags"] = stats.tags != 0;
     out["keys"] = stats.keys != 0;
+    out["multi"] = stats.multi != 0;
     out["bytes_tags"] = stats.bytes_tags;
     out["bytes_keys"] = stats.bytes_keys;
     out["bytes_partitions"] = stats.bytes_partitions;

@@ -11,7 +11,7 @@ class Index {
   public:
     static Index *create(size_t dim, int metric, int dtype, int codes, int refine, int clip, double clip_share,
                          size_t m, size_t ef_construction, uint64_t seed, int numa, size_t numa_node, bool tags,
-                         bool keys);
+                         bool keys, bool multi);
     static Index *open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier, size_t threads,
                        bool exclusive, double wait);
     Index(const Index &) = delete;
@@ -44,6 +44,8 @@ class Index {
     // A dict for each setting that the index stores. "limit" None: the target was reached.
     nb::list tuned();
     void get(nb::handle ids, size_t n, int dtype, nb::handle out);
+    // All vectors of one id, one behind the other.
+    nb::bytes get_all(uint64_t id, int dtype);
     bool contains(uint64_t id);
     // Fills ids_out, which has room for that many ids. Returns how many there are.
     size_t list(nb::handle ids_out, size_t room);

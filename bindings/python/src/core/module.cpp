@@ -75,7 +75,8 @@ NB_MODULE(_core, m) {
     nb::class_<Index>(m, "Index")
         .def_static("create", &Index::create, nb::arg("dim"), nb::arg("metric"), nb::arg("dtype"), nb::arg("codes"),
                     nb::arg("refine"), nb::arg("clip"), nb::arg("clip_share"), nb::arg("m"), nb::arg("ef_construction"),
-                    nb::arg("seed"), nb::arg("numa"), nb::arg("numa_node"), nb::arg("tags"), nb::arg("keys"))
+                    nb::arg("seed"), nb::arg("numa"), nb::arg("numa_node"), nb::arg("tags"), nb::arg("keys"),
+                    nb::arg("multi"))
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("writable"), nb::arg("numa"),
                     nb::arg("numa_node"), nb::arg("tier"), nb::arg("threads"), nb::arg("exclusive"), nb::arg("wait"))
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("tags").none(),
@@ -95,6 +96,7 @@ NB_MODULE(_core, m) {
              nb::arg("progress").none())
         .def("tuned", &Index::tuned)
         .def("get", &Index::get, nb::arg("ids"), nb::arg("n"), nb::arg("dtype"), nb::arg("out"))
+        .def("get_all", &Index::get_all, nb::arg("id"), nb::arg("dtype"))
         .def("set_words", &Index::set_words, nb::arg("keys"), nb::arg("ids"), nb::arg("n"), nb::arg("words"))
         .def("get_words", &Index::get_words, nb::arg("keys"), nb::arg("ids"), nb::arg("n"), nb::arg("words_out"))
         .def("contains", &Index::contains, nb::arg("id"))

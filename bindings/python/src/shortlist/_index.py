@@ -70,6 +70,7 @@ class IndexStats(TypedDict):
     bytes_refine: int
     tags: bool
     keys: bool
+    multi: bool
     bytes_tags: int
     bytes_keys: int
     bytes_partitions: int
@@ -278,6 +279,9 @@ class Index:
         "auto". Vectors added later have the same.
     tags: whether each vector has a tag word of 64 bits. A Filter may ask for bits of it.
     keys: whether each vector has a key, a whole number from 0 to 2**64 - 1. A Filter may ask for a range of keys.
+    multi: whether an id may have several vectors, such as the pictures of a product. An id that is added again then gets
+        one more vector. A search gives k different ids, each with the score of its best vector. ``len`` and
+        ``stats()["n"]`` count vectors.
 
     Threads: an index may be used from several threads. Searches run beside each other. A change of the index runs
     alone. Calls wait for their turn, with the GIL released.
@@ -306,6 +310,7 @@ class Index:
         clip_share: float = 0.01,
         tags: bool = False,
         keys: bool = False,
+        multi: bool = False,
     ) -> None:
         element = dtype_name(dtype)
         policy, node = numa_policy(numa)
@@ -324,6 +329,7 @@ class Index:
             numa_node=node,
             tags=bool(tags),
             keys=bool(keys),
+            multi=bool(multi),
         )
         self._adopt(core, read_only=False)
 
@@ -383,8 +389,8 @@ class Index:
     ) -> None:
         """Adds the rows of x, an (n, dim) array.
 
-        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index. None goes on from the largest id that there
-            has been.
+        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index, unless the index was made with multi=True.
+            None goes on from the largest id that there has been.
         threads: 0 for all cores.
         progress: True shows a bar (tqdm where installed). A function is called with (done, total) and cancels by
             returning True.
@@ -408,7 +414,7 @@ class Index:
             )
 
     def delete(self, ids: npt.ArrayLike) -> None:
-        """Deletes the vectors of these ids: one, or (n,) of them. No later search returns them, and the ids may be
+        """Deletes all vectors of these ids: one, or (n,) of them. No later search returns them, and the ids may be
         added again.
 
         A deleted vector is marked: the vector keeps its memory and its place in the graph. ``stats()["deleted"]``
@@ -423,7 +429,7 @@ class Index:
         self._core.delete(labels, labels.size)
 
     def set_tags(self, ids: npt.ArrayLike, tags: npt.ArrayLike) -> None:
-        """Replaces the tag words of these ids: one, or (n,) of them.
+        """Replaces the tag words of all vectors of these ids: one, or (n,) of them.
 
         tags: as many whole numbers from 0 to 2**64 - 1. The last one counts of an id that comes twice.
 
@@ -438,7 +444,7 @@ class Index:
         self._set_words("keys", ids, keys)
 
     def get_tags(self, ids: npt.ArrayLike) -> npt.NDArray[np.uint64]:
-        """The tag words of ids: (n,) of uint64 for n of them, () for one.
+        """The tag words of ids: (n,) of uint64 for n of them, () for one. Of an id with several vectors, that of any one.
 
         KeyError where an id is not in the index. ValueError where the index was made without tags.
         """
@@ -550,6 +556,8 @@ class Index:
         for all results so far. Within a page the best comes first. A vector that an earlier page has missed comes in a
         later one, and may be nearer than that page's last.
 
+        With multi=True each id comes once, by its best vector.
+
         Vectors that are deleted meanwhile do not come. After an add, a save or a tuning by this index, the next page
         may raise ValueError: iterate anew.
 
@@ -596,6 +604,7 @@ class Index:
         filter: as in ``search``. A list of Filters has one an id. A filter may refuse the vector itself or not.
 
         k is below 65,536. The other arguments are those of ``search``. KeyError where an id is not in the index.
+        shortlist.Error with status SL_EUNSUPPORTED where the index was made with multi=True.
         """
         labels = one_or_many(ids)
         wanted = count("k", k)
@@ -620,7 +629,7 @@ class Index:
         """All vectors within a score of each query: lims, ids and scores.
 
         The results of query i are ids[lims[i]:lims[i + 1]], best first, and scores in the same places. lims has nq + 1
-        numbers.
+        numbers. With multi=True an id comes once for each of its vectors within the radius.
 
         q: (nq, dim), or one query (dim,).
         radius: the least score under "cosine" and "ip", the largest distance under "l2". Scores are those of
@@ -712,7 +721,7 @@ class Index:
 
         The array has the index's own type where that is an integer, else float32. Vectors are exact for integer types,
         codes "f32" and refine "f32"; otherwise they are the best reconstruction held. KeyError where an id is not in
-        the index.
+        the index. shortlist.Error with status SL_EUNSUPPORTED where an id has several vectors: ``get_all`` gives them.
         """
         labels = one_or_many(ids)
         out = np.empty((labels.size, self._dim), INTEGER.get(self._dtype, np.float32))
@@ -720,8 +729,19 @@ class Index:
         self._core.get(labels, labels.size, _core.DTYPES[dtype], out)
         return out.reshape((*labels.shape, self._dim))
 
+    def get_all(self, id: int) -> npt.NDArray[Any]:
+        """All vectors of one id: (n, dim), in no order, as ``get`` gives them. KeyError where the id is not in the
+        index.
+        """
+        label = one_or_many(id)
+        if label.ndim:
+            raise ValueError(f"id has shape {label.shape}; it must be one id")
+        dtype = self._dtype if self._dtype in INTEGER else "f32"
+        found = np.frombuffer(self._core.get_all(int(label), _core.DTYPES[dtype]), INTEGER.get(self._dtype, np.float32))
+        return found.reshape((-1, self._dim)).copy()
+
     def ids(self) -> Ids:
-        """The ids of all vectors, deleted ones left out: (n,) of uint64.
+        """The ids of all vectors, deleted ones left out, each id once: (n,) of uint64.
 
         The ids are in the order in which the vectors lie. ``add``, ``save`` and ``tune`` may change that order.
         """
