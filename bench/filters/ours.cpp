@@ -17,7 +17,8 @@ const struct {
     size_t sl_search_stats::*queries;
 } strategies[] = {{"exact", &sl_search_stats::exact},
                   {"partitions", &sl_search_stats::partitions},
-                  {"walk", &sl_search_stats::walks}};
+                  {"walk", &sl_search_stats::walks},
+                  {"hops", &sl_search_stats::hops}};
 
 enum { LEAST_ROOM = 1024, ROOM = 8 }; // as sl_index_search gives walks that find too few
 
