@@ -7,9 +7,10 @@
 /* Prices. Comparing with EXACT_ROWS vectors a partition costs as much as finding the nearest partitions and looking at
  * what is allowed there. Without partitions EXACT takes the place of walks that meet fewer than WALK_SHARE allowed. */
 enum { EXACT_ROWS = 3, WALK_ROWS = 4096 };
-/* Comparing with so many rows, for each of ef, costs as much as HOPS: by partitions, and by all that is allowed. A row
- * of EXACT costs half as much as one of PARTITIONS, which asks when to end. */
-enum { HOPS_ROWS = 512, HOPS_EXACT = 768, EXACT_GAIN = 2 };
+/* Comparing with so many rows, for each of ef, costs as much as HOPS. */
+enum { HOPS_ROWS = 512 };
+/* A row of EXACT costs so much less than one of PARTITIONS, which asks when to end. */
+enum { EXACT_GAIN = 2 };
 /* A walk meets nodes near the query. From this share of them allowed on WALK costs less than PARTITIONS. The share is
  * that of AROUND nodes on both sides of where the walk begins: numbers of near partitions follow one another. */
 #define WALK_SHARE 0.22
@@ -196,8 +197,9 @@ sl_filter_strategy sl_filtered_find(sl_filtered *of) {
     if (used == SL_FILTER_PARTITIONS) {
         if (of->params->strategy == SL_FILTER_AUTO && !sl_accept_late(of->params))
             f.wanted.most = most_by_partitions(&f);
-        if (sl_nearest_allowed(walk, of->params, &f.allowed, &f.wanted, of->query, of->dtype, of->scratch)) return used;
-        used = f.allowed.count > HOPS_EXACT * f.ef ? SL_FILTER_HOPS : SL_FILTER_EXACT;
+        size_t left = sl_nearest_allowed(walk, of->params, &f.allowed, &f.wanted, of->query, of->dtype, of->scratch);
+        if (!left) return used;
+        used = left > f.allowed.count / EXACT_GAIN ? SL_FILTER_EXACT : SL_FILTER_HOPS;
     }
     if (used == SL_FILTER_HOPS && hops_find(of, &f)) return used;
     sl_all_allowed(walk, of->params, &f.allowed, keep);

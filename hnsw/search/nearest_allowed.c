@@ -15,7 +15,7 @@ enum { SOME = 64, BELIEVED = 32 };
 enum { ASKED = 16 };
 /* Nodes from which on the spread is learnt from a part of the nodes. */
 enum { LEARNT = 2048 };
-/* Nodes after which the look says how many it will need. */
+/* Nodes after which the look first says how many it will need. */
 enum { FORESEEN = 1024 };
 /* Rows that are asked for ahead. */
 enum { AHEAD = 16 };
@@ -55,7 +55,8 @@ typedef struct seek {
     sl_top best; /* the k best scores; their ids are numbers of nodes in the order of the look */
     size_t scored;
     spread spread;
-    int foreseen; /* it was told how many nodes will be looked at */
+    size_t to_come;  /* nodes that were foreseen when there were too many */
+    size_t foresees; /* nodes after which the look says how many more it will need; each time twice as many */
 } seek;
 
 size_t sl_nearest_scratch(const sl_graph *graph, size_t k) {
@@ -192,9 +193,10 @@ typedef enum verdict { GO_ON, ENOUGH, TOO_MANY } verdict;
 static verdict judge(seek *s, size_t from) {
     if (s->best.size < s->wanted->k || s->spread.count < BELIEVED) return GO_ON;
     if (is_calm(s) && few_are_left(s, from)) return ENOUGH;
-    if (s->foreseen || s->scored < FORESEEN || s->wanted->most == SIZE_MAX) return GO_ON;
-    s->foreseen = 1;
-    return nodes_to_come(s, from) > s->wanted->most ? TOO_MANY : GO_ON;
+    if (s->scored < s->foresees || s->wanted->most == SIZE_MAX) return GO_ON;
+    s->foresees = 2 * s->scored;
+    s->to_come = nodes_to_come(s, from);
+    return s->to_come > s->wanted->most || s->scored / 2 > s->wanted->most ? TOO_MANY : GO_ON;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -299,8 +301,8 @@ static void look_at_bands(seek *s) {
     }
 }
 
-int sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
-                       const sl_wanted *wanted, const void *query, sl_dtype dtype, uint8_t *scratch) {
+size_t sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
+                          const sl_wanted *wanted, const void *query, sl_dtype dtype, uint8_t *scratch) {
     const sl_graph *graph = walk->graph;
     seek s;
     s.walk = walk;
@@ -310,7 +312,7 @@ int sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const sl_a
     s.scorer = sl_scorer_of(graph->kernels, walk->walked, &walk->query, AHEAD);
     s.waiting = s.scored = 0;
     s.spread = (spread){0};
-    s.foreseen = 0;
+    s.foresees = FORESEEN;
     memset(s.nodes, 0, sizeof s.nodes);
     s.best = (sl_top){(sl_top_entry *)(void *)scratch, 0, wanted->k};
     s.order.allowed = wanted->by_partition;
@@ -319,12 +321,13 @@ int sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const sl_a
     look_at(&s, sl_partition_rest(&graph->partitions, graph->n), 0, 0);
     if (s.waiting) score_waiting(&s, 0);
     int ended = 1;
+    s.to_come = 0;
     if (graph->codec.metric == SL_METRIC_IP)
         look_at_bands(&s);
     else
         ended = look_at_partitions(&s);
     sl_pool_finish(&walk->pool, wanted->keep);
-    return ended;
+    return ended ? 0 : s.to_come ? s.to_come : 1;
 }
 
 size_t sl_nearest_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, const void *query,

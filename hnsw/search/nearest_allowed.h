@@ -12,17 +12,18 @@ typedef struct sl_wanted {
     size_t k;
     size_t keep;                  /* candidates that are left in the pool, at least k; the walk has room for as many */
     double missed;                /* of the k best, so many may be missed on average */
-    size_t most;                  /* nodes; a look that foresees more gives up */
+    size_t most;                  /* nodes; a look that foresees more, or takes twice as many, gives up */
     const uint32_t *by_partition; /* allowed nodes of each partition; NULL: all of its nodes */
 } sl_wanted;
 
 /* Bytes of scratch for a search for k. */
 size_t sl_nearest_scratch(const sl_graph *graph, size_t k);
 
-/* Leaves candidates in the walk's pool. The walk has been asked the query, and the index has partitions. Returns 0
- * where more than `most` nodes would have to be compared. The pool then has the best of the nearest partitions. */
-int sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
-                       const sl_wanted *wanted, const void *query, sl_dtype dtype, uint8_t *scratch);
+/* Leaves candidates in the walk's pool. The walk has been asked the query, and the index has partitions. Returns
+ * 0, or how many more nodes would have to be compared where they are too many. The pool then has the best of the
+ * nearest partitions. */
+size_t sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
+                          const sl_wanted *wanted, const void *query, sl_dtype dtype, uint8_t *scratch);
 
 /* Writes allowed nodes of the nearest partitions, up to SL_SEEDS. `seeds` has room for 65 more. Returns how many. */
 size_t sl_nearest_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, const void *query,
