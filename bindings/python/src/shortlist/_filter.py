@@ -106,13 +106,13 @@ def handle_of(index: _core.Index, filter: AnyFilter, what: str = "filter") -> _c
 
 def handles_of(index: _core.Index, filter: AnyFilters) -> _core.Filter | list[_core.Filter | None] | None:
     """The handle of a filter of all queries, or those of a list of filters, one a query."""
-    kinds = [isinstance(one, Filter) for one in filter] if isinstance(filter, (list, tuple)) else []
-    if not any(kinds) and not (kinds and all(one is None for one in cast("Sequence[object]", filter))):
+    listed = list(cast("Sequence[Filter | None]", filter)) if isinstance(filter, (list, tuple)) else []
+    if not any(isinstance(one, Filter) for one in listed) and not (listed and all(one is None for one in listed)):
         return handle_of(index, cast("AnyFilter", filter))
-    for i, one in enumerate(filter):
+    for i, one in enumerate(listed):
         if one is not None and not isinstance(one, Filter):
             raise ValueError(f"filter[{i}] is {type(one).__name__}; in a list of filters it must be a Filter or None")
-    return [handle_of(index, one) for one in filter]
+    return [handle_of(index, one) for one in listed]
 
 
 class Filter:
