@@ -40,8 +40,8 @@ typedef struct sl_spin {
 void sl_spin_lock(sl_spin *lock);
 void sl_spin_unlock(sl_spin *lock);
 /* Locks what every process may need. A child of fork() takes the lock over from a thread of its parent, which is not
- * there to unlock it: what the lock guards must be sound at every moment. sl_spin_unlock unlocks. A lock is locked
- * either always or never so. */
+ * there to unlock it: what the lock guards must be sound at every moment. sl_spin_unlock unlocks. Such a lock is
+ * never locked by sl_spin_lock. */
 void sl_spin_lock_owned(sl_spin *lock);
 
 #endif

@@ -427,8 +427,8 @@ typedef struct sl_search_params {
     int has_threshold;
     double threshold;
     /* Above 0: a query ends after so many evaluations, some hundred and the centroids more at most, with what it has
-     * found by then. sl_search_stats.cut counts such queries. `probes` does not count then. Of an iterator, each page
-     * ends so. */
+     * found by then. sl_search_stats.cut counts such queries. `probes` does not count then. It ends each page of
+     * an iterator so. */
     size_t max_visits;
     /* A filter a query, one entry for each query of sl_index_search, or for each id of sl_index_search_ids. An entry
      * NULL allows all to its query. NULL (default): `filter` serves all queries. Errors: SL_EINVAL (`filter` is given

@@ -303,7 +303,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
         index->graph.next_id = next;
         return SL_OK;
     }
-    /* Where an id may have several vectors, none is looked up. */
+    /* No id is looked up if ids may have several vectors. */
     const int put = index->id_map.entries || !index->graph.multi;
     if (put && (!index->id_map.entries || index->id_map.size < map_size_for(total))) {
         /* A file may have room for a thousand times as many nodes as it has. */

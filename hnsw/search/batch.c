@@ -90,8 +90,8 @@ static sl_status batch_walk(sl_query_batch *batch, sl_search_stats *stats) {
     return SL_OK;
 }
 
-/* What a searcher has room for. No walk goes deeper than there are nodes: thousands of small indexes keep small
- * searchers. */
+/* Returns the candidates that a searcher has room for. No walk goes deeper than there are nodes: thousands of small
+ * indexes keep small searchers. */
 static size_t room_of(const sl_query_batch *batch, int scans) {
     if (batch->answer) return batch->room;
     const size_t n = batch->graph->n, ef = batch->params->ef, least = ef > batch->k ? ef : batch->k;

@@ -244,7 +244,7 @@ def test_a_refresh_waits_for_searches(x):
 
 
 def test_refreshed_while_it_is_used(x, q):
-    """What is found is what the filter allowed before or after. A function's exception is raised where it was asked."""
+    """Searches find what the filter allowed before or after. A function's exception is raised where it was asked."""
     index, turn, stop = shortlist.Index(dim=DIM, tags=True), [0], threading.Event()
     index.add(x, tags=np.arange(len(x)) % 2 + 1)
     made = shortlist.Filter(index, any_tags=1)

@@ -309,7 +309,7 @@ START_TEST(damaged_vectors_go_alone) {
 }
 END_TEST
 
-/* Of an index of one vector an id nothing changes. A file's section that says so is empty. */
+/* An index of one vector an id does not change. A file's section that says so is empty. */
 START_TEST(bad_input) {
     sl_index_params params;
     sl_index *index, *broken;

@@ -106,3 +106,15 @@ sl_filter *filter_of_bits(sl_index *index) {
     ck_ok(sl_filter_create(index, &params, &filter));
     return filter;
 }
+
+static float dot(const float *a, const float *b) {
+    float sum = 0;
+    for (size_t d = 0; d < DIM; d++)
+        sum += a[d] * b[d];
+    return sum;
+}
+
+int is_near(size_t row, const float *query, float least) {
+    const float *of = x + row * DIM;
+    return dot(of, query) > least * sqrtf(dot(of, of) * dot(query, query));
+}

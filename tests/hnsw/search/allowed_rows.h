@@ -18,6 +18,9 @@ void rows_tear_down(void);
 uint64_t id_of(size_t row);
 size_t row_of(uint64_t id);
 
+/* Tells whether a row's cosine with a query is above `least`. */
+int is_near(size_t row, const float *query, float least);
+
 /* An index of the first n rows. */
 sl_index *index_of(sl_metric metric, sl_codes codes, sl_refine refine, size_t n);
 

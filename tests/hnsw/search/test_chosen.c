@@ -1,5 +1,5 @@
-/* What a search with a filter chooses, beside each strategy forced, in evaluations: whatever share is allowed, next to
- * the queries, by chance, and far from them. */
+/* The strategy that a search with a filter chooses takes few evaluations beside each strategy forced. The share allowed
+ * is large or small. It lies next to the queries, by chance, or far from them. */
 #include "base/random.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

@@ -23,20 +23,11 @@ static void scatter_keys(void) {
         keys[row] = name_of(row % (N / EACH));
 }
 
-static float dot(const float *a, const float *b) {
-    float sum = 0;
-    for (size_t d = 0; d < DIM; d++)
-        sum += a[d] * b[d];
-    return sum;
-}
-
 /* The rows nearest to a query, `shared` of them, have one key, and the others as above. */
 static void share_near(const float *query, float least) {
     scatter_keys();
-    for (size_t row = 0; row < N; row++) {
-        const float *of = x + row * DIM;
-        if (dot(of, query) > least * sqrtf(dot(of, of) * dot(query, query))) keys[row] = 7;
-    }
+    for (size_t row = 0; row < N; row++)
+        if (is_near(row, query, least)) keys[row] = 7;
 }
 
 static sl_index *make(sl_metric metric, sl_codes codes, const sl_allocator *allocator) {

@@ -21,20 +21,12 @@ static void scatter_ids(void) {
         ids[row] = STEP * (sl_random_at(5, row) % GROUPS);
 }
 
-static float dot(const float *a, const float *b) {
-    float sum = 0;
-    for (size_t d = 0; d < DIM; d++)
-        sum += a[d] * b[d];
-    return sum;
-}
-
 /* The same, but the rows nearest to a query have one id. Returns how many. */
 static size_t share_near(const float *query, float least) {
     size_t shared = 0;
     scatter_ids();
     for (size_t row = 0; row < N; row++) {
-        const float *of = x + row * DIM;
-        if (!(dot(of, query) > least * sqrtf(dot(of, of) * dot(query, query)))) continue;
+        if (!is_near(row, query, least)) continue;
         ids[row] = 3;
         shared++;
     }

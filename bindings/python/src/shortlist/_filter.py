@@ -167,8 +167,8 @@ class Filter:
         self._core = _made(index._core, allow, words, exclude, masks, keys)
 
     def refresh(self) -> None:
-        """Brings the filter up to date with the index. A function is asked again about each id. Where it raises, the
-        filter stays as it was."""
+        """Brings the filter up to date with the index. A function is asked again about each id. The filter stays as
+        it was if the function raises."""
         self._core.refresh()
 
     def __len__(self) -> int:

@@ -444,7 +444,7 @@ class Index:
         self._set_words("keys", ids, keys)
 
     def get_tags(self, ids: npt.ArrayLike) -> npt.NDArray[np.uint64]:
-        """The tag words of ids: (n,) of uint64 for n of them, () for one. Of an id with several vectors, that of any one.
+        """The tag words of ids: (n,) of uint64 for n of them, () for one. An id with several vectors gives that of any one.
 
         KeyError where an id is not in the index. ValueError where the index was made without tags.
         """
