@@ -66,7 +66,7 @@ static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
     memset(order->left, 0, sizeof order->left);
     for (size_t p = 0; p < order->partitions->count; p++) {
         float down = (farness_of(walk, order->scores[p]) - order->near) * inverse;
-        size_t class = down < SL_PARTITION_CLASSES - 1 ? (size_t)down : SL_PARTITION_CLASSES - 1;
+        size_t class = down >= 0 && down < SL_PARTITION_CLASSES - 1 ? (size_t)down : SL_PARTITION_CLASSES - 1;
         size_t allowed = sl_partition_allowed(order, p);
         order->classes[p] = (uint8_t) class;
         order->left[class] += allowed;

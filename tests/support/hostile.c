@@ -240,7 +240,22 @@ static void add_and_save(sl_index *index, const sl_index_stats *stats, const cha
     demand(status == SL_OK || *sl_last_error(), "a save that fails says why");
 }
 
-/* A filter of what there is to go by, and a word set. */
+static void search_allowed(sl_index *index, const sl_index_stats *stats, sl_filter *filter) {
+    enum { K = 9 };
+    uint64_t ids[K];
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.filter = filter;
+    for (int strategy = SL_FILTER_AUTO; strategy <= SL_FILTER_HOPS; strategy++) {
+        sl_search_stats found;
+        params.strategy = (sl_filter_strategy)strategy;
+        sl_status status = sl_index_search(index, some_vector(), stats->dtype, 1, 0, K, &params, ids, NULL, &found);
+        demand(status == SL_OK, "each strategy succeeds over whatever opened");
+        demand(found.results <= sl_filter_count(filter), "what is found is allowed");
+    }
+}
+
+/* A filter of what there is to go by, a search under it, and a word set. */
 static void filter_and_set(sl_index *index, const sl_index_stats *stats) {
     const uint64_t ids[] = {8, 0, UINT64_MAX - 2, 3}, word = 5;
     sl_filter_params params;
@@ -252,6 +267,7 @@ static void filter_and_set(sl_index *index, const sl_index_stats *stats) {
     if (stats->keys) params.key_max = 9;
     demand(sl_filter_create(index, &params, &filter) == SL_OK, "a filter is made");
     demand(sl_filter_count(filter) <= stats->n + stats->deleted, "a filter allows what is there");
+    search_allowed(index, stats, filter);
     sl_filter_free(filter);
     sl_status status = sl_index_set_tags(index, ids, 1, &word);
     demand(status == SL_OK || *sl_last_error(), "tags that are not set are refused with a reason");

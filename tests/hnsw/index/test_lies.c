@@ -313,6 +313,29 @@ START_TEST(what_is_no_number_is_not_found) {
 }
 END_TEST
 
+/* A centroid's factor, bias or norm is no number, or as large as can be: searches and checks end as they should. */
+START_TEST(centroids_that_are_no_numbers) {
+    enum { OF_PARTITIONS = HOSTILE_KINDS - 2, HOSTILE_DIM = 11 };
+    const float values[] = {INFINITY, -INFINITY, NAN, 3e38f, -3e38f};
+    sl_file_header header;
+    free(bytes);
+    hostile_build(OF_PARTITIONS, place.path);
+    bytes = file_read(place.path, &size);
+    memcpy(&header, bytes, sizeof header);
+    const sl_file_section *starts = section_of(&header, SL_SECTION_PARTITION_STARTS);
+    const sl_file_section *rows = section_of(&header, SL_SECTION_PARTITION_ROWS);
+    const size_t pitch = rows->size / (starts->size / 4 - 1);
+    for (size_t at = (HOSTILE_DIM + 3) / 4 * 4; at < pitch; at += 4)
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            float was;
+            memcpy(&was, bytes + rows->offset + at, sizeof was);
+            write_lie(rows->offset + at, &values[v], sizeof was);
+            ck_assert_int_eq(hostile_use(place.path, size, SL_PLACE_MAP, NULL), SL_OK);
+            write_lie(rows->offset + at, &was, sizeof was);
+        }
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("lies");
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -323,5 +346,6 @@ int main(void) {
     tcase_add_test(tests, what_is_copied_is_sound);
     tcase_add_test(tests, marks_that_are_miscounted);
     tcase_add_loop_test(tests, what_is_no_number_is_not_found, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
+    tcase_add_test(tests, centroids_that_are_no_numbers);
     return check_main("lies", &tests, 1);
 }
