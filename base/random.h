@@ -4,12 +4,16 @@
 
 #include <stdint.h>
 
-/* The finaliser of SplitMix64 (Steele, Lea and Flood 2014) over the counter's position in the seed's sequence. */
-static inline uint64_t sl_random_at(uint64_t seed, uint64_t counter) {
-    uint64_t z = seed + (counter + 1) * 0x9e3779b97f4a7c15u;
+/* The finaliser of SplitMix64 (Steele, Lea and Flood 2014). No two numbers give the same. */
+static inline uint64_t sl_random_mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
+}
+
+/* The mix of the counter's position in the seed's sequence. */
+static inline uint64_t sl_random_at(uint64_t seed, uint64_t counter) {
+    return sl_random_mix(seed + (counter + 1) * 0x9e3779b97f4a7c15u);
 }
 
 /* Uniform in (0, 1]. */

@@ -36,6 +36,7 @@ static sl_status table_make(const sl_allocator *allocator, size_t size, int dens
     memset(array, 0xff, bytes);
     table->size = size;
     table->dense = dense;
+    table->seed = sl_id_seed();
     table->refs = dense ? array : NULL;
     table->entries = dense ? NULL : array;
     *out = table;

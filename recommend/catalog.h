@@ -4,9 +4,9 @@
 #ifndef SL_RECOMMEND_CATALOG_H
 #define SL_RECOMMEND_CATALOG_H
 
+#include "base/id_hash.h"
 #include "base/memory.h"
 #include "base/prefetch.h"
-#include "base/random.h"
 
 /* A row: the number of its part in the upper 32 bits, its number in that part in the lower. */
 typedef uint64_t sl_row_ref;
@@ -36,6 +36,7 @@ typedef struct sl_id_table {
     int dense;            /* 1: ids are close together, and refs[id] is the id's row; 0: they are hashed into entries */
     sl_row_ref *refs;     /* NULL unless dense */
     sl_id_entry *entries; /* open addressing; NULL if dense */
+    uint64_t seed;        /* of the ids' places among entries */
 } sl_id_table;
 
 /* The parts by their numbers. Lists are replaced and kept as tables are. */
@@ -84,7 +85,7 @@ static inline const sl_id_table *sl_catalog_table(const sl_catalog *catalog) {
 }
 /* The entry where the search for an id begins. */
 static inline size_t sl_id_place(const sl_id_table *table, uint64_t id) {
-    return (size_t)sl_random_at(id, 0) & (table->size - 1);
+    return (size_t)sl_id_hash(table->seed, id) & (table->size - 1);
 }
 
 /* Returns the row of an id, or SL_NO_REF. */

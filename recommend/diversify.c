@@ -1,11 +1,11 @@
-#include "base/random.h"
+#include "base/id_hash.h"
 #include "recommend/recommender.h"
 
 #include <string.h>
 
 /* Finds the entry of a group. A group is a hash that another module chose, so that it is hashed again here. */
 static sl_group_count *count_of(sl_group_count *counts, size_t room, uint64_t group) {
-    size_t at = (size_t)sl_random_at(group, 0) & (room - 1);
+    size_t at = (size_t)sl_id_hash(sl_id_seed(), group) & (room - 1);
     while (counts[at].count && counts[at].group != group)
         at = (at + 1) & (room - 1);
     return &counts[at];

@@ -1,4 +1,4 @@
-#include "base/random.h"
+#include "base/id_hash.h"
 #include "distance/codec/vector_check.h"
 #include "hnsw/search/accessors.h"
 #include "recommend/session.h"
@@ -29,7 +29,7 @@ void sl_recall_free(sl_recall *recall) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static size_t place_of(const sl_recall *recall, uint64_t id) {
-    return (size_t)sl_random_at(id, 0) & recall->mask;
+    return (size_t)sl_id_hash(recall->seed, id) & recall->mask;
 }
 
 static sl_status exclude(sl_recall *recall, const uint64_t *ids, size_t count) {
@@ -41,6 +41,7 @@ static sl_status exclude(sl_recall *recall, const uint64_t *ids, size_t count) {
     SL_TRY(sl_mem_grow(&recall->allocator, &block, &recall->room, places, sizeof *recall->excluded));
     recall->excluded = block;
     recall->mask = places - 1;
+    recall->seed = sl_id_seed();
     memset(recall->excluded, 0xff, places * sizeof *recall->excluded);
     for (size_t i = 0; i < count; i++) {
         size_t at = place_of(recall, ids[i]);

@@ -18,6 +18,7 @@ typedef struct sl_recall {
     const sl_request *request; /* the one being served, for the filter */
     uint64_t *excluded;        /* the ids that the request excludes: open addressing, SL_NO_ID in empty places */
     size_t room, mask;         /* places allocated; places in use, a power of two, minus 1 */
+    uint64_t seed;             /* of the ids' places */
     size_t dim;
     sl_metric metric;
     sl_dtype dtype; /* element type of the index's vectors, and of the next two */

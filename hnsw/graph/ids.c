@@ -1,6 +1,6 @@
 #include "hnsw/graph/ids.h"
 
-#include "base/random.h"
+#include "base/id_hash.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/view.h"
 
@@ -20,7 +20,7 @@ static size_t map_size_for(size_t n) {
 }
 
 static size_t map_place(const sl_id_map *map, uint64_t id) {
-    return (size_t)sl_random_at(id, 0) & (map->size - 1);
+    return (size_t)sl_id_hash(map->seed, id) & (map->size - 1);
 }
 
 static void prefetch_place(const sl_id_map *map, uint64_t id) {
@@ -81,6 +81,7 @@ static void map_free(sl_index *index) {
 static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_t room, size_t *twice) {
     void *entries;
     map->size = map_size_for(room);
+    map->seed = sl_id_seed();
     SL_TRY(sl_mem_alloc(&graph->allocator, map_bytes(graph, map->size), &entries));
     map->entries = entries;
     map->next = graph->multi ? map->entries + map->size : NULL;
@@ -108,6 +109,7 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
     SL_TRY(map_fill(&index->graph, &map, n, room, &twice));
     map_free(index);
     index->id_map.size = map.size;
+    index->id_map.seed = map.seed;
     index->id_map.next = map.next;
     index->id_map.nodes = n;
     __atomic_store_n(&index->id_map.entries, map.entries, __ATOMIC_RELEASE);

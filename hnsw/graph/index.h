@@ -32,6 +32,7 @@ typedef struct sl_id_map {
     uint32_t *entries; /* node, or SL_NONE; in an index of several vectors an id, the node that was put in last */
     uint32_t *next;    /* node -> another node of the same id, or SL_NONE; NULL: no id has several vectors */
     size_t size;       /* of `entries`: a power of two; `next` has half as many */
+    uint64_t seed;     /* of the ids' places */
     size_t nodes;      /* the map holds the first `nodes` nodes */
     sl_spin lock;      /* a reader that makes the map holds it */
 } sl_id_map;

@@ -1,6 +1,6 @@
 #include "hnsw/search/listed.h"
 
-#include "base/random.h"
+#include "base/id_hash.h"
 #include "hnsw/graph/ids.h"
 
 #include <string.h>
@@ -103,18 +103,19 @@ static size_t run_of(uint64_t hash) {
 /* Puts the ids of a list, or those of the nodes where `ids` is NULL, into runs. */
 static sl_status runs_make(const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids, runs *out) {
     size_t next[RUNS] = {0};
+    const uint64_t seed = sl_id_seed();
     void *block;
     SL_TRY(sl_mem_take(allocator, out->count * sizeof(entry), &block));
     out->entries = block;
     for (size_t i = 0; i < out->count; i++)
-        next[run_of(sl_random_at(ids ? ids[i] : sl_id_of(graph, (uint32_t)i), 0))]++;
+        next[run_of(sl_id_hash(seed, ids ? ids[i] : sl_id_of(graph, (uint32_t)i)))]++;
     for (size_t run = 0, at = 0; run < RUNS; run++) {
         size_t size = next[run];
         out->starts[run] = next[run] = at;
         out->starts[run + 1] = at += size;
     }
     for (size_t i = 0; i < out->count; i++) {
-        const uint64_t id = ids ? ids[i] : sl_id_of(graph, (uint32_t)i), hash = sl_random_at(id, 0);
+        const uint64_t id = ids ? ids[i] : sl_id_of(graph, (uint32_t)i), hash = sl_id_hash(seed, id);
         out->entries[next[run_of(hash)]++] = (entry){id, (uint32_t)hash, (uint32_t)i};
     }
     return SL_OK;

@@ -2,14 +2,16 @@
 #ifndef SL_HNSW_SEARCH_TALLY_H
 #define SL_HNSW_SEARCH_TALLY_H
 
+#include "base/id_hash.h"
+
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 typedef struct sl_tally {
     uint64_t *keys;
     size_t *counts; /* 0: a free place */
     size_t places;  /* a power of two */
+    uint64_t seed;  /* of the keys' places */
 } sl_tally;
 
 /* Returns places for so many keys. */
@@ -28,6 +30,7 @@ static inline size_t sl_tally_bytes(size_t places) {
 /* Empties a tally, which lies in the caller's memory. */
 static inline void sl_tally_start(sl_tally *tally, void *memory, size_t places) {
     tally->places = places;
+    tally->seed = sl_id_seed();
     tally->keys = memory;
     tally->counts = (size_t *)(void *)(tally->keys + places);
     memset(tally->counts, 0, places * sizeof *tally->counts);
@@ -35,8 +38,7 @@ static inline void sl_tally_start(sl_tally *tally, void *memory, size_t places) 
 
 /* The count of a key, which the caller may raise from 0 where there is room for one more. */
 static inline size_t *sl_tally_count(const sl_tally *tally, uint64_t key) {
-    uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
-    size_t at = (size_t)(hash ^ hash >> 32) & (tally->places - 1);
+    size_t at = (size_t)sl_id_hash(tally->seed, key) & (tally->places - 1);
     while (tally->counts[at] && tally->keys[at] != key)
         at = (at + 1) & (tally->places - 1);
     tally->keys[at] = key;

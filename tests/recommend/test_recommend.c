@@ -2,7 +2,9 @@
 #include "base/random.h"
 #include "ranker/quantise_tables.h"
 #include "recommend/items.h"
+#include "recommend/session.h"
 #include "tests/support/check_main.h"
+#include "tests/support/colliding.h"
 #include "tests/support/faults.h"
 #include "tests/support/funnel.h"
 #include "tests/support/indexes.h"
@@ -387,6 +389,43 @@ static int passes(uint64_t id, unsigned filters, const uint64_t *nearest) {
         if (nearest[i] == id) return 0;
     return (!(filters & 2) || id % 2 == 0) && (!(filters & 4) || id % 8 != 3) && (!(filters & 8) || id % 5 == 0);
 }
+
+/* Ids that a client chose to meet in tables lie apart among the items and among a request's exclusions. */
+START_TEST(chosen_ids_lie_apart) {
+    static uint64_t chosen[COLLIDING_COUNT], ids[N];
+    static const uint64_t none = SL_NO_ID;
+    const sl_allocator allocator = sl_allocator_of(NULL);
+    const sl_recommend_params params = sizes(N, N);
+    float scores[N];
+    sl_catalog catalog;
+    sl_recall recall;
+    sl_searcher *searcher;
+    size_t found;
+    for (size_t i = 0; i < COLLIDING_COUNT; i++)
+        chosen[i] = colliding_id(i);
+    ck_ok(sl_catalog_init(&catalog, &allocator));
+    ck_ok(sl_catalog_reserve(&catalog, chosen, COLLIDING_COUNT, 0));
+    for (size_t i = 0; i < COLLIDING_COUNT; i++)
+        ck_assert_int_eq(sl_catalog_put(&catalog, chosen[i], i), 1);
+    for (size_t i = 0; i < COLLIDING_COUNT; i++)
+        ck_assert_uint_eq(sl_catalog_find(&catalog, chosen[i]), i);
+    const sl_id_table *table = sl_catalog_table(&catalog);
+    ck_assert_int_eq(table->dense, 0);
+    ck_assert_uint_lt(colliding_run(table->entries, table->size, sizeof(sl_id_entry), &none, sizeof none),
+                      COLLIDING_RUN);
+    sl_catalog_free(&catalog);
+    sl_request request = funnel_request(&f, 0);
+    request.exclude = chosen;
+    request.exclude_count = COLLIDING_COUNT;
+    ck_ok(sl_recall_init(&recall, f.index, &allocator));
+    ck_ok(sl_searcher_create(f.index, EF, &searcher));
+    ck_ok(sl_recall_run(&recall, searcher, &request, &params, ids, scores, &found));
+    ck_assert_uint_eq(found, N);
+    ck_assert_uint_lt(colliding_run(recall.excluded, recall.mask + 1, sizeof none, &none, sizeof none), COLLIDING_RUN);
+    sl_searcher_free(searcher);
+    sl_recall_free(&recall);
+}
+END_TEST
 
 /* Each kind of filter is obeyed, alone and with the others, and n results remain. */
 START_TEST(exclusions_are_never_returned) {
@@ -925,6 +964,7 @@ int main(void) {
     tcase_add_test(dense, recall_alone_keeps_its_order);
     tcase_add_loop_test(dense, computed_recall_is_the_searches, 0, 6);
     tcase_add_test(dense, exclusions_are_never_returned);
+    tcase_add_test(dense, chosen_ids_lie_apart);
     tcase_add_loop_test(dense, groups_are_bounded, 0, 2);
     tcase_add_test(dense, an_empty_index_gives_nothing);
     tcase_add_test(dense, model_and_table_must_agree);
