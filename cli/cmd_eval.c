@@ -14,7 +14,7 @@
 static int read_filter(eval_state *state, sl_index *index, truth_filter *out, uint64_t **ids) {
     sl_filter *filter = NULL;
     out->path = state->options->filter;
-    int status = vectors_read_ids(out->path, NULL, &out->n, ids);
+    int status = vectors_read_list(out->path, &out->n, ids);
     if (status == EXIT_DONE) status = id_filter_read(out->path, index, &filter);
     if (status != EXIT_DONE) return status;
     out->ids = *ids;

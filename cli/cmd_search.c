@@ -329,6 +329,7 @@ static const option search_table[] = {
      "The neighbours' scores, in the same shape, NaN where a neighbour is missing; .fbin, .fvecs or .npy."},
     {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(search_options, filter.path),
      "Find none but these ids: a .npy or .ibin file of one column of whole numbers. Ids that INDEX lacks do no harm. "
+     "A file of no ids finds nothing. "
      "Fewer than -k are found only where fewer are allowed."},
     OPTION_FILTER_WORDS(search_options),
     {0, "ef", OPTION_COUNT, "N", 0, offsetof(search_options, ef),

@@ -180,7 +180,7 @@ static int load_ids(truth_state *state) {
 static int load_filter(truth_state *state) {
     const char *path = state->options->filter;
     if (!path) return EXIT_DONE;
-    int status = vectors_read_ids(path, NULL, &state->allowed_count, &state->allowed);
+    int status = vectors_read_list(path, &state->allowed_count, &state->allowed);
     if (status != EXIT_DONE) return status;
     qsort(state->allowed, state->allowed_count, sizeof *state->allowed, compare_ids);
     state->rows = allocate(state->base->n, sizeof *state->rows);

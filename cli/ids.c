@@ -50,7 +50,7 @@ int filter_make(const filter_choice *choice, const char *index_path, sl_index *i
     uint64_t *ids = NULL;
     sl_filter_params_init(&params);
     int status = check_words(choice, index_path, index);
-    if (status == EXIT_DONE && choice->path) status = vectors_read_ids(choice->path, NULL, &params.allow_count, &ids);
+    if (status == EXIT_DONE && choice->path) status = vectors_read_list(choice->path, &params.allow_count, &ids);
     params.allow = ids;
     params.any_tags = choice->any_tags;
     params.all_tags = choice->all_tags;

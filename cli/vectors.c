@@ -150,7 +150,7 @@ static int open_source(vectors *vectors, vectors_role role) {
     if (status == EXIT_DONE && source->layout == LAYOUT_VECS) status = vecs_read_header(vectors);
     if (status == EXIT_DONE && source->layout == LAYOUT_NPY) status = npy_read_header(vectors);
     if (status != EXIT_DONE) return status;
-    if (vectors->n == 0 || vectors->dim == 0)
+    if ((vectors->n == 0 && role != VECTORS_LIST) || vectors->dim == 0)
         return report_failure("%s: holds %zu rows of %zu elements: nothing to read", vectors->path, vectors->n,
                               vectors->dim);
     if (source->layout == LAYOUT_BIN || source->layout == LAYOUT_NPY) return check_size(vectors);
@@ -307,14 +307,12 @@ int vectors_match_type(const vectors *vectors, sl_dtype dtype, const char *owner
                           vectors->path, element_name(vectors->type), owner, sl_dtype_name(dtype));
 }
 
-int vectors_read_ids(const char *path, const char *base, size_t *n, uint64_t **out) {
-    return vectors_read_column(path, "ids", base, n, out);
-}
-
-int vectors_read_column(const char *path, const char *what, const char *base, size_t *n, uint64_t **out) {
+/* Reads a column of a file that is used in this role. */
+static int read_column(const char *path, vectors_role role, const char *what, const char *base, size_t *n,
+                       uint64_t **out) {
     vectors *file;
     *out = NULL;
-    int status = vectors_open(path, VECTORS_BASE, &file);
+    int status = vectors_open(path, role, &file);
     if (status != EXIT_DONE) return status;
     if (file->dim != 1 || element_is_float(file->type))
         status = report_failure("%s: holds %zu %s a row; %s are one column of whole numbers, as .npy or .ibin", path,
@@ -327,4 +325,16 @@ int vectors_read_column(const char *path, const char *what, const char *base, si
     *n = file->n;
     vectors_close(file);
     return status;
+}
+
+int vectors_read_column(const char *path, const char *what, const char *base, size_t *n, uint64_t **out) {
+    return read_column(path, VECTORS_BASE, what, base, n, out);
+}
+
+int vectors_read_ids(const char *path, const char *base, size_t *n, uint64_t **out) {
+    return read_column(path, VECTORS_BASE, "ids", base, n, out);
+}
+
+int vectors_read_list(const char *path, size_t *n, uint64_t **out) {
+    return read_column(path, VECTORS_LIST, "ids", NULL, n, out);
 }

@@ -4,13 +4,14 @@
 
 #include "cli/elements.h"
 
-/* The use of a file. It chooses the dataset if a file holds several (.hdf5: train, test, neighbors). */
-typedef enum vectors_role { VECTORS_BASE, VECTORS_QUERIES, VECTORS_TRUTH } vectors_role;
+/* The use of a file. It chooses the dataset if a file holds several (.hdf5: train, test, neighbors). A list may have no
+ * rows. */
+typedef enum vectors_role { VECTORS_BASE, VECTORS_LIST, VECTORS_QUERIES, VECTORS_TRUTH } vectors_role;
 
 /* An open file; its header has been checked against its size. */
 typedef struct vectors {
     const char *path; /* as the caller gave it; must outlive this */
-    size_t n, dim;    /* rows and elements a row, neither of them 0 */
+    size_t n, dim;    /* rows and elements a row, neither of them 0, but for the rows of a list */
     element type;     /* as it stands in the file */
     struct vectors_source *source;
 } vectors;
@@ -44,6 +45,9 @@ int vectors_match_type(const vectors *vectors, sl_dtype dtype, const char *owner
 /* Reads the ids of a file of one column, allocated, to be freed. `base`: the file whose *n vectors the ids belong
  * to. NULL: *n gets the number of ids. Returns an exit status; *out is NULL on failure. */
 int vectors_read_ids(const char *path, const char *base, size_t *n, uint64_t **out);
+
+/* The same of a list of any number of ids, none included. */
+int vectors_read_list(const char *path, size_t *n, uint64_t **out);
 
 /* The same of another column of whole numbers, one a vector of `base`. `what` names it in messages: "tags". */
 int vectors_read_column(const char *path, const char *what, const char *base, size_t *n, uint64_t **out);

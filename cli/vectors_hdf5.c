@@ -23,7 +23,7 @@ int vectors_reads_hdf5(void) {
 }
 
 static const char *const role_names[] = {
-    [VECTORS_BASE] = "train", [VECTORS_QUERIES] = "test", [VECTORS_TRUTH] = "neighbors"};
+    [VECTORS_BASE] = "train", [VECTORS_LIST] = "train", [VECTORS_QUERIES] = "test", [VECTORS_TRUTH] = "neighbors"};
 
 /* Parts FILE.hdf5:NAME. The caller frees the file's name. */
 static char *part_path(const char *path, vectors_role role, opened *opened) {

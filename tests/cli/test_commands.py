@@ -400,8 +400,11 @@ class Search(Indexed):
             want = [2**40 + i for i in nearest("l2", BASE, q, N)[0] if i % 7 == 0][:5]
             self.assertEqual(line["ids"], want)
         self.vectors("none.ibin", [[1], [2]])
-        self.assertEqual(json.loads(self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "--filter", "none.ibin",
-                                                "--json").splitlines()[0])["ids"], [])
+        self.write("empty.npy", npy([], "u64", shape="(0,)"))
+        for ids in ("none.ibin", "empty.npy"):
+            for line in self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "--filter", ids, "--json").splitlines():
+                self.assertEqual(json.loads(line)["ids"], [])
+        self.run_bad(1, "delete", "x.sl", "--ids", "empty.npy", says=["empty.npy", "nothing to read"])
         self.run_bad(1, "search", "x.sl", "queries.fbin", "-k", 5, "--filter", "queries.fbin", says=["one column"])
         self.run_bad(2, "search", "x.sl", "queries.fbin", "-k", 5, "--filter", "few.npy", "--probes", 2,
                      says=["--probes and --filter"])

@@ -5,7 +5,7 @@ import os
 import unittest
 import xml.etree.ElementTree
 
-from harness import decode
+from harness import decode, npy
 from indexed import BASE, N, QUERIES, Indexed
 
 
@@ -199,6 +199,11 @@ class Eval(Indexed):
                     "made.ibin")
         self.assertEqual({tuple(sorted(row)) for row in decode(self.path("made.ibin"))[0]}, {(-1,) * 8 + (3, 300)})
         told = self.filtered([3, 300, N + 1], truth="made.ibin")
+        self.write("empty.npy", npy([], "u64", shape="(0,)"))
+        empty = self.run_json("truth", "base.fbin", "queries.fbin", "-k", 3, "--metric", "cosine", "--filter",
+                              "empty.npy", "-o", "none.ibin")
+        self.assertEqual(empty["compared"], 0)
+        self.assertEqual({tuple(row) for row in decode(self.path("none.ibin"))[0]}, {(-1,) * 3})
         self.assertEqual((told["allowed"], told["points"][0]["recall"]), (2, 1))
         self.assertEqual(told["points"][0]["results"], 2 * QUERIES)
 
@@ -207,7 +212,9 @@ class Eval(Indexed):
         bad = ("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--filter")
         self.run_bad(1, *bad, "ids.ibin", says=["truth.ibin, row 0", "10 are needed", "truth --filter ids.ibin"])
         self.vectors("none.ibin", [[N], [N + 1]])
-        self.run_bad(1, *bad, "none.ibin", says=["none.ibin", "none of its ids"])
+        self.write("empty.npy", npy([], "u64", shape="(0,)"))
+        for ids in ("none.ibin", "empty.npy"):
+            self.run_bad(1, *bad, ids, says=[ids, "none of its ids"])
         self.run_bad(1, *bad, "queries.fbin", says=["one column"])
         self.run_bad(1, *bad, "absent.ibin", says=["absent.ibin"])
 

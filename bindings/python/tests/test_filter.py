@@ -61,6 +61,11 @@ def test_filters_that_cannot_be(ready, q):
     for wrong in ([[True]], np.ones(3), [-1], ["a"]):
         with pytest.raises(ValueError, match="filter|ids"):
             ready.search(q, filter=wrong)
+    for masked in (np.ma.array([1, 2], mask=[0, 1]), np.ma.array([True, False], mask=[0, 1])):
+        with pytest.raises(ValueError, match="^filter is a masked array"):
+            ready.search(q, filter=masked)
+    with pytest.raises(ValueError, match="^allow is a masked array"):
+        shortlist.Filter(ready, np.ma.array([1, 2], mask=[0, 1]))
 
 
 def test_a_filter_is_made_once(ready, x, q):

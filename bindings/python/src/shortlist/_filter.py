@@ -87,10 +87,11 @@ def _made(
     exclude: npt.ArrayLike | None = None,
     masks: tuple[int, int, int] = (0, 0, 0),
     keys: tuple[int | None, int | None] | None = None,
+    what: str = "allow",
 ) -> _core.Filter:
     accept, ids = (allow, None) if callable(allow) else (None, allow)
     return _core.Filter(
-        index, *words, *_ids("allow", ids), *_ids("exclude", exclude), accept, masks, _key_range(keys)
+        index, *words, *_ids(what, ids), *_ids("exclude", exclude), accept, masks, _key_range(keys)
     )
 
 
@@ -101,7 +102,7 @@ def handle_of(index: _core.Index, filter: AnyFilter, what: str = "filter") -> _c
         return None if filter is None else filter._core
     if not callable(filter) and np.asarray(filter).dtype == np.bool_:
         return _made(index, None, _words(what, filter, np.bool_))
-    return _made(index, filter)
+    return _made(index, filter, what=what)
 
 
 def handles_of(index: _core.Index, filter: AnyFilters) -> _core.Filter | list[_core.Filter | None] | None:
