@@ -729,7 +729,8 @@ SL_API void sl_recommender_params_init_sized(sl_recommender_params *params, size
 #define sl_recommender_params_init(params) sl_recommender_params_init_sized((params), sizeof *(params))
 
 /* Makes a recommender. ranker NULL: recall alone. items NULL: a ranker without item columns. Errors: SL_EINVAL (a
- * ranker of several classes), SL_EDIM (a vector feature's dim is not the index's). */
+ * ranker of several classes), SL_EDIM (a vector feature's dim is not the index's), SL_EUNSUPPORTED (a feature is the
+ * item's vector in the index, and the index was made with sl_index_params.multi). */
 SL_API SL_MUST_USE sl_status sl_recommender_create(sl_index *index, sl_ranker *ranker, sl_items *items,
                                                    const sl_recommender_params *params, sl_recommender **out);
 /* Free its sessions first. */
@@ -795,7 +796,7 @@ SL_API void sl_session_free(sl_session *session);
 SL_API SL_MUST_USE sl_status sl_session_recommend(sl_session *session, const sl_request *request,
                                                   const sl_recommend_params *params, uint64_t *ids, float *scores,
                                                   float *recall_scores, sl_recommend_stats *stats);
-/* Scores count candidates, in order. recall_scores NULL: computed if the model asks. */
+/* Scores count candidates, in order. recall_scores NULL: computed if the model asks, of an id's best vector. */
 SL_API SL_MUST_USE sl_status sl_session_score(sl_session *session, const sl_request *request, const uint64_t *ids,
                                               const float *recall_scores, size_t count, float *scores,
                                               sl_recommend_stats *stats);

@@ -49,7 +49,8 @@ static sl_item_shape shape_of(const sl_ranker *ranker, sl_item_part kind) {
     return shape;
 }
 
-static sl_status check_vectors(const sl_features *features, size_t dim, size_t *item_vectors) {
+static sl_status check_vectors(const sl_features *features, const sl_index_stats *stats, size_t *item_vectors) {
+    const size_t dim = stats->dim;
     for (size_t f = 0; f < features->count; f++) {
         const sl_feature *feature = &features->features[f];
         int item = sl_feature_from_index(feature, SL_SIDE_ITEM);
@@ -57,6 +58,11 @@ static sl_status check_vectors(const sl_features *features, size_t dim, size_t *
         if ((item || sl_feature_from_index(feature, SL_SIDE_USER)) && feature->spec->dim != dim)
             return sl_fail(SL_EDIM, "feature '%s' is a vector of %zu elements, the index's have %zu",
                            feature->spec->name, feature->spec->dim, dim);
+        if (item && stats->multi)
+            return sl_fail(SL_EUNSUPPORTED,
+                           "feature '%s' is an item's vector in the index, where an item may have several; give an "
+                           "index without multi, or the vectors as a column of items",
+                           feature->spec->name);
     }
     return SL_OK;
 }
@@ -244,7 +250,7 @@ sl_status sl_prepared_make(const sl_prepare_params *params, sl_prepared **out) {
     size_t group, vectors = 0;
     sl_index_stats stats = {.struct_size = sizeof stats};
     SL_TRY(sl_index_get_stats(params->index, &stats));
-    if (params->ranker) SL_TRY(check_vectors(params->ranker->features, stats.dim, &vectors));
+    if (params->ranker) SL_TRY(check_vectors(params->ranker->features, &stats, &vectors));
     SL_TRY(find_group(params, &group));
     sl_prepared *prepared;
     SL_TRY(prepared_new(params->allocator, &prepared));

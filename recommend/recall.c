@@ -13,12 +13,14 @@ sl_status sl_recall_init(sl_recall *recall, sl_index *index, const sl_allocator 
     recall->dim = stats.dim;
     recall->metric = stats.metric;
     recall->dtype = stats.dtype;
-    SL_TRY(sl_mem_alloc(allocator, recall->dim * sizeof(float), &recall->vector));
+    recall->multi = stats.multi;
+    recall->vector_room = recall->dim * sizeof(float);
+    SL_TRY(sl_mem_alloc(allocator, recall->vector_room, &recall->vectors));
     return sl_mem_alloc(allocator, recall->dim * sizeof(float), &recall->query);
 }
 
 void sl_recall_free(sl_recall *recall) {
-    sl_mem_free(&recall->allocator, recall->vector, recall->dim * sizeof(float));
+    sl_mem_free(&recall->allocator, recall->vectors, recall->vector_room);
     sl_mem_free(&recall->allocator, recall->query, recall->dim * sizeof(float));
     sl_mem_free(&recall->allocator, recall->excluded, recall->room * sizeof *recall->excluded);
     *recall = (sl_recall){0};
@@ -94,6 +96,32 @@ sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_reque
  * Scores of given ids
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* Gets all vectors of an id, of `size` bytes each. Errors: SL_ENOTFOUND, SL_ENOMEM. */
+static sl_status get_vectors(sl_recall *recall, uint64_t id, size_t size, size_t *count) {
+    *count = 1;
+    if (!recall->multi) return sl_index_get(recall->index, &id, 1, recall->dtype, recall->vectors);
+    for (;;) {
+        const size_t room = recall->vector_room / size;
+        SL_TRY(sl_index_get_all(recall->index, id, recall->dtype, recall->vectors, room, count));
+        if (*count <= room) return SL_OK;
+        SL_TRY(sl_mem_grow(&recall->allocator, &recall->vectors, &recall->vector_room, *count * size, 1));
+    }
+}
+
+/* The best of the scores of an id's vectors. */
+static sl_status score_best(sl_recall *recall, const void *query, uint64_t id, double *best) {
+    const size_t size = recall->dim * sl_dtype_size(recall->dtype);
+    size_t count;
+    SL_TRY(get_vectors(recall, id, size, &count));
+    for (size_t i = 0; i < count; i++) {
+        const void *vector = (const char *)recall->vectors + i * size;
+        double score;
+        SL_TRY(sl_score(recall->metric, recall->dtype, vector, query, recall->dim, &score));
+        if (i == 0 || (recall->metric == SL_METRIC_L2 ? score < *best : score > *best)) *best = score;
+    }
+    return SL_OK;
+}
+
 sl_status sl_recall_scores(sl_recall *recall, const sl_request *request, const uint64_t *ids, size_t count,
                            float *scores) {
     if (!request->vector) return sl_fail(SL_EINVAL, "the request's vector is NULL; scores of recall need one");
@@ -106,11 +134,8 @@ sl_status sl_recall_scores(sl_recall *recall, const sl_request *request, const u
     }
     for (size_t i = 0; i < count; i++) {
         double score = (double)NAN;
-        sl_status status = sl_index_get(recall->index, &ids[i], 1, recall->dtype, recall->vector);
-        if (status == SL_OK)
-            SL_TRY(sl_score(recall->metric, recall->dtype, recall->vector, query, recall->dim, &score));
-        else if (status != SL_ENOTFOUND)
-            return status;
+        sl_status status = score_best(recall, query, ids[i], &score);
+        if (status != SL_OK && status != SL_ENOTFOUND) return status;
         scores[i] = (float)score;
     }
     return SL_OK;

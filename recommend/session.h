@@ -21,9 +21,11 @@ typedef struct sl_recall {
     uint64_t seed;             /* of the ids' places */
     size_t dim;
     sl_metric metric;
-    sl_dtype dtype; /* element type of the index's vectors, and of the next two */
-    void *vector;   /* a vector of the index */
-    void *query;    /* the request's vector */
+    sl_dtype dtype;     /* element type of the index's vectors, and of the next two */
+    int multi;          /* 1: an id may have several vectors */
+    void *vectors;      /* of one id */
+    size_t vector_room; /* bytes */
+    void *query;        /* the request's vector */
 } sl_recall;
 sl_status sl_recall_init(sl_recall *recall, sl_index *index, const sl_allocator *allocator);
 /* Takes a zeroed one. */
@@ -34,7 +36,8 @@ size_t sl_recall_room(size_t candidates, size_t ef);
  * ids than ever before. Errors: as of a search. */
 sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_request *request,
                         const sl_recommend_params *params, uint64_t *ids, float *scores, size_t *found);
-/* Computes the scores that recall would give these ids; NaN for ids that the index lacks. Errors: as of a search. */
+/* Computes the scores that recall would give these ids, of each id's best vector; NaN for ids that the index lacks.
+ * Errors: as of a search. */
 sl_status sl_recall_scores(sl_recall *recall, const sl_request *request, const uint64_t *ids, size_t count,
                            float *scores);
 

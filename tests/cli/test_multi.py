@@ -1,6 +1,7 @@
 """Ids of several vectors: build and add take them, a search finds different ids, delete takes all of one, info tells."""
 
 import json
+import math
 import unittest
 
 from harness import CommandTest, clustered, npy
@@ -53,6 +54,21 @@ class Multi(CommandTest):
             self.run_json("delete", "x.sl", "--ids", "gone.npy")
             self.expect([row for row in rows if row[0] > 7])
             self.assertTrue(self.run_json("check", "x.sl")["ok"])
+
+    def test_recall(self):
+        self.build("--multi")
+        truth = []
+        for query in ASKED:
+            best = {}
+            for id, row in zip(self.ids, BASE):
+                best[id] = min(best.get(id, math.inf), sum((a - b) ** 2 for a, b in zip(query, row)))
+            truth.append(sorted(best, key=best.get)[:5])
+        self.vectors("truth.ibin", truth)
+        asked = ("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 5, "--ef", 200)
+        self.assertGreaterEqual(self.run_json(*asked, "--repeat", 1)["points"][0]["recall"], 0.9)
+        truth[2][1] = 1
+        self.vectors("truth.ibin", truth)
+        self.run_bad(1, *asked, says=["truth.ibin, row 2: id 1 is not in x.sl"])
 
     def test_one_vector_an_id(self):
         self.run_bad(1, 
