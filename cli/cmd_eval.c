@@ -10,34 +10,67 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the filter's ids in rising order, and counts the vectors that it allows. */
-static int read_filter(eval_state *state, sl_index *index, truth_filter *out, uint64_t **ids) {
+/* Keeps the ids of the index, in no order, that the masks and the range let pass, and that the list has, if there is
+ * one. */
+static int keep_passing(const eval_state *state, sl_index *index, truth_filter *allowed) {
+    const filter_choice *choice = &state->options->filter;
+    const size_t room = state->stats.n;
+    size_t n = room, kept = 0;
+    uint64_t *ids = allocate(n, sizeof *ids), *tags = allocate(n, sizeof *tags), *keys = allocate(n, sizeof *keys);
+    sl_status status = SL_ENOMEM;
+    if (ids && tags && keys) {
+        status = sl_index_ids(index, ids, room, &n);
+        /* A damaged file may mark fewer deleted vectors than it counts. */
+        if (n > room) n = room;
+        if (status == SL_OK && filter_asks_tags(choice)) status = sl_index_get_tags(index, ids, n, tags);
+        if (status == SL_OK && filter_asks_keys(choice)) status = sl_index_get_keys(index, ids, n, keys);
+        for (size_t i = 0; status == SL_OK && i < n; i++)
+            if (filter_passes(choice, tags[i], keys[i]) && (!choice->path || truth_allows(allowed, ids[i])))
+                ids[kept++] = ids[i];
+        if (status != SL_OK) (void)report_status(state->index_path, status);
+    }
+    free(tags);
+    free(keys);
+    free(allowed->ids);
+    *allowed = (truth_filter){NULL, ids, kept};
+    return status == SL_OK ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* Lists the ids that the filter allows, and counts the vectors. */
+static int read_filter(eval_state *state, sl_index *index, truth_filter *out) {
+    const filter_choice *choice = &state->options->filter;
+    const int by_words = filter_asks_tags(choice) || filter_asks_keys(choice);
     sl_filter *filter = NULL;
-    out->path = state->options->filter;
-    int status = vectors_read_list(out->path, &out->n, ids);
-    if (status == EXIT_DONE) status = id_filter_read(out->path, index, &filter);
-    if (status != EXIT_DONE) return status;
-    out->ids = *ids;
-    qsort(*ids, out->n, sizeof **ids, compare_ids);
-    state->allowed = sl_filter_count(filter);
+    out->path = choice->path;
+    int status = filter_make(choice, state->index_path, index, &filter);
+    if (status == EXIT_DONE && by_words && state->stats.multi)
+        status = report_failure("%s: an id may have several vectors, and tags and keys of each; give --filter the ids",
+                                state->index_path);
+    state->allowed = filter ? sl_filter_count(filter) : 0;
     sl_filter_free(filter);
-    if (state->allowed) return EXIT_DONE;
-    return report_failure("%s: none of its ids is in %s; give ids that the index holds", out->path, state->index_path);
+    if (status == EXIT_DONE && choice->path) status = vectors_read_list(choice->path, &out->n, &out->ids);
+    if (status == EXIT_DONE && out->ids) qsort(out->ids, out->n, sizeof *out->ids, compare_ids);
+    if (status == EXIT_DONE && by_words) status = keep_passing(state, index, out);
+    if (status == EXIT_DONE && by_words && out->ids) qsort(out->ids, out->n, sizeof *out->ids, compare_ids);
+    if (status != EXIT_DONE || state->allowed) return status;
+    if (by_words) return report_failure("%s: none of its vectors passes the filter; ask for less", state->index_path);
+    return report_failure("%s: none of its ids is in %s; give ids that the index holds", choice->path,
+                          state->index_path);
 }
 
 /* Loads and checks the truth: of what the filter allows, if there is one. */
 static int load_rows(eval_state *state, sl_index *index) {
-    truth_filter filter;
-    uint64_t *ids = NULL;
+    truth_filter filter = {0};
     size_t *wanted = &state->task.wanted;
     *wanted = state->options->k;
-    int status = state->options->filter ? read_filter(state, index, &filter, &ids) : EXIT_DONE;
-    if (ids && state->allowed < *wanted) *wanted = state->allowed;
+    int status = state->task.filter ? read_filter(state, index, &filter) : EXIT_DONE;
+    if (state->task.filter && state->allowed < *wanted) *wanted = state->allowed;
     if (status == EXIT_DONE)
-        status = truth_load(state->truth_path, state->queries, *wanted, ids ? &filter : NULL, &state->truth);
+        status =
+            truth_load(state->truth_path, state->queries, *wanted, state->task.filter ? &filter : NULL, &state->truth);
     if (status == EXIT_DONE)
         status = truth_check_ids(state->truth_path, state->index_path, index, state->truth, state->queries->n, *wanted);
-    free(ids);
+    free(filter.ids);
     return status;
 }
 
@@ -119,7 +152,6 @@ static int prepare_task(eval_state *state) {
     task->prefault = options->prefault;
     task->tier = (sl_tier)options->tier;
     task->k = options->k;
-    task->filter = options->filter;
     task->truth = state->truth;
     task->max_visits = options->max_visits;
     task->threads = options->threads;
@@ -132,7 +164,8 @@ static int prepare_task(eval_state *state) {
 
 static int eval(eval_state *state) {
     const eval_options *options = state->options;
-    const char *const inputs[] = {state->index_path, state->queries_path, state->truth_path, options->filter, NULL};
+    const char *const inputs[] = {state->index_path, state->queries_path, state->truth_path, options->filter.path,
+                                  NULL};
     int status = options->plot ? output_check(options->plot, inputs) : EXIT_DONE;
     /* With --procs, processes open the index for themselves. This handle then only tells the facts of the index. */
     int copies = runs_alone(options) && options->tier != SL_TIER_DRAM;
@@ -154,11 +187,13 @@ static int eval(eval_state *state) {
 }
 
 static int run_eval(const command *self, int argc, char **argv) {
-    eval_options options = {.threads = 1, .procs = {{1}, 1}, .repeat = 3, .place = -1};
+    eval_options options = {.threads = 1, .procs = {{1}, 1}, .repeat = 3, .place = -1, .filter = FILTER_CHOICE_ALL};
     const char *paths[3];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (options.ef.count && options.recall.count) return report_usage("--ef and --recall exclude one another");
+    if (filter_check(&options.filter) != EXIT_DONE) return EXIT_USAGE;
     eval_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1], .truth_path = paths[2]};
+    if (filter_is_asked(&options.filter)) state.task.filter = &options.filter;
     int status = eval(&state);
     eval_runner_free(state.runner);
     if (state.task.cpus.cpus != options.pin.values) free(state.task.cpus.cpus);
@@ -183,13 +218,14 @@ static const option eval_table[] = {
      "stored in the index are measured. Without stored settings, or with --rerank, the command finds and measures the "
      "smallest ef that reaches the recall on these queries. Points passed on the way are printed above, measured by "
      "one pass each. A recall is given up where searching twice and four times as deep finds nothing more."},
-    {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(eval_options, filter),
+    {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(eval_options, filter.path),
      "Find none but these ids, as 'shortlist search --filter'. The true neighbours are then the first -k ids of a row "
      "of "
      "TRUTH.ibin that are among these, or all that INDEX has of these where they are fewer. A row that holds fewer is "
      "refused: 'shortlist truth --filter' makes a truth that holds enough. Also told: how many vectors are allowed, "
      "and "
-     "how many queries ended with each strategy."},
+     "how many queries ended with each strategy. The masks and keys below are a filter too."},
+    OPTION_FILTER_INDEX(eval_options),
     OPTION_THREADS(eval_options, "Threads that ask, each one query at a time (default 1)."),
     {0, "procs", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, procs),
      "Processes, each of --threads threads, each opening the index for itself and asking all queries. They start "
@@ -223,7 +259,8 @@ const command command_eval = {
     .name = "eval",
     .summary = "measure recall and speed against ground truth",
     .synopsis =
-        "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--filter FILE] [--threads N] "
+        "shortlist eval INDEX QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--filter FILE] "
+        "[--any-tags MASK] [--all-tags MASK] [--none-tags MASK] [--key-min KEY] [--key-max KEY] [--threads N] "
         "[--procs LIST] [--pin LIST] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--prefault] [--tier "
         "auto|none|dram] "
         "[--max-visits N] [--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
@@ -242,6 +279,7 @@ const command command_eval = {
         ". From an .hdf5 file the dataset test gives QUERIES and neighbors the truth.\n",
     .examples = "shortlist eval base.sl queries.fbin truth.ibin -k 10\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --filter in-stock.npy\n"
+                "shortlist eval base.sl queries.fbin truth.ibin -k 10 --any-tags 0x6 --key-min 100\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --recall 0.9,0.95,0.99 --pin 1 --json\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --procs 1,8 --plot eval.svg\n",
     .operands = operands,

@@ -298,8 +298,7 @@ static int run_search(const command *self, int argc, char **argv) {
     if (options.scores && !options.output) return report_usage("--scores goes with --output");
     if (filter_is_asked(&options.filter) && options.probes)
         return report_usage("--probes and %s exclude one another", options.filter.path ? "--filter" : "masks or keys");
-    if (options.filter.key_min > options.filter.key_max)
-        return report_usage("--key-min is above --key-max; give the lower key as --key-min");
+    if (filter_check(&options.filter) != EXIT_DONE) return EXIT_USAGE;
     search_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1]};
     int status = search(&state);
     results_discard(state.results);
@@ -331,7 +330,7 @@ static const option search_table[] = {
      "Find none but these ids: a .npy or .ibin file of one column of whole numbers. Ids that INDEX lacks do no harm. "
      "A file of no ids finds nothing. "
      "Fewer than -k are found only where fewer are allowed."},
-    OPTION_FILTER_WORDS(search_options),
+    OPTION_FILTER_INDEX(search_options),
     {0, "ef", OPTION_COUNT, "N", 0, offsetof(search_options, ef),
      "Candidates kept while the graph is walked (default 64, or -k where that is more). More find more of the true "
      "neighbours in more time."},

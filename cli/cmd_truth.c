@@ -12,7 +12,8 @@
 #define BLOCK_SIZE ((size_t)64 << 20)
 
 typedef struct truth_options {
-    const char *output, *scores, *ids, *filter;
+    const char *output, *scores, *ids, *tags, *keys;
+    filter_choice filter;
     int metric;
     size_t k, threads;
     int progress, json;
@@ -25,7 +26,8 @@ typedef struct truth_state {
     uint64_t *base_ids; /* one id a row of the base; NULL: ids are row numbers */
     uint64_t *allowed;  /* ids in rising order, the only ones to compare with; NULL: all */
     size_t allowed_count;
-    uint64_t *rows; /* with allowed: the base's rows that were compared with, in order; else NULL */
+    uint64_t *tags, *keys; /* one a row of the base; NULL: not asked about */
+    uint64_t *rows;        /* with a filter: the base's rows that were compared with, in order; else NULL */
     size_t compared;
     element type; /* type in which both files are read */
     sl_exact *exact;
@@ -52,8 +54,10 @@ static int create(truth_state *state) {
 
 /* Tells whether the filter allows a row of the base. */
 static int is_allowed(const truth_state *state, size_t row) {
-    uint64_t id = state->base_ids ? state->base_ids[row] : row;
-    return bsearch(&id, state->allowed, state->allowed_count, sizeof id, compare_ids) != NULL;
+    const uint64_t id = state->base_ids ? state->base_ids[row] : row;
+    if (!filter_passes(&state->options->filter, state->tags ? state->tags[row] : 0, state->keys ? state->keys[row] : 0))
+        return 0;
+    return !state->allowed || bsearch(&id, state->allowed, state->allowed_count, sizeof id, compare_ids) != NULL;
 }
 
 /* Moves the block's allowed rows to its front and notes which rows they are. Returns how many there are. */
@@ -79,7 +83,7 @@ static int report_row(const truth_state *state, const char *block, size_t count,
 
 /* Compares with the block's rows, or with those of them that are allowed. */
 static int scan_block(truth_state *state, char *block, size_t first, size_t count, size_t row) {
-    size_t kept = state->allowed ? keep_allowed(state, block, first, count, row) : count;
+    size_t kept = state->rows ? keep_allowed(state, block, first, count, row) : count;
     progress_part(&state->progress, first, count);
     sl_status status = kept ? sl_exact_scan(state->exact, block, kept, 0, state->compared) : SL_OK;
     if (status != SL_OK) return report_row(state, block, kept, row, status);
@@ -155,7 +159,7 @@ static int print_result(const truth_state *state) {
         json_real(&json, "scan_s", state->scan_s);
         json_real(&json, "pairs_per_s", rate);
         json_text(&json, "ids", state->options->ids);
-        json_text(&json, "filter", state->options->filter);
+        json_text(&json, "filter", state->options->filter.path);
         json_count(&json, "compared", state->compared);
         json_text(&json, "output", state->options->output);
         json_end(&json);
@@ -176,13 +180,20 @@ static int load_ids(truth_state *state) {
     return status == EXIT_DONE ? results_check_ids(options->output, state->base_ids, n) : status;
 }
 
-/* Reads the filter, in rising order. */
+/* Reads what the filter goes by: its ids in rising order, the words of the base's rows. */
 static int load_filter(truth_state *state) {
-    const char *path = state->options->filter;
-    if (!path) return EXIT_DONE;
-    int status = vectors_read_list(path, &state->allowed_count, &state->allowed);
+    const truth_options *options = state->options;
+    const char *path = options->filter.path;
+    size_t n = state->base->n;
+    int status = EXIT_DONE;
+    if (!filter_is_asked(&options->filter)) return EXIT_DONE;
+    if (path) status = vectors_read_list(path, &state->allowed_count, &state->allowed);
+    if (status == EXIT_DONE && options->tags)
+        status = vectors_read_column(options->tags, "tags", state->base_path, &n, &state->tags);
+    if (status == EXIT_DONE && options->keys)
+        status = vectors_read_column(options->keys, "keys", state->base_path, &n, &state->keys);
     if (status != EXIT_DONE) return status;
-    qsort(state->allowed, state->allowed_count, sizeof *state->allowed, compare_ids);
+    if (path) qsort(state->allowed, state->allowed_count, sizeof *state->allowed, compare_ids);
     state->rows = allocate(state->base->n, sizeof *state->rows);
     return state->rows ? EXIT_DONE : EXIT_FAILED;
 }
@@ -190,7 +201,8 @@ static int load_filter(truth_state *state) {
 static int truth(truth_state *state) {
     const truth_options *options = state->options;
     element query_type;
-    const char *const inputs[] = {state->base_path, state->queries_path, options->ids, options->filter, NULL};
+    const char *const inputs[] = {state->base_path, state->queries_path, options->ids, options->filter.path,
+                                  options->tags,    options->keys,       NULL};
     int status = results_check(options->output, options->scores, inputs);
     if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
@@ -211,9 +223,13 @@ static int truth(truth_state *state) {
 }
 
 static int run_truth(const command *self, int argc, char **argv) {
-    truth_options options = {0};
+    truth_options options = {.filter = FILTER_CHOICE_ALL};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
+    if (filter_check(&options.filter) != EXIT_DONE) return EXIT_USAGE;
+    if (!options.tags != !filter_asks_tags(&options.filter)) return report_usage("--tags goes with masks of tags");
+    if (!options.keys != !filter_asks_keys(&options.filter))
+        return report_usage("--keys goes with --key-min and --key-max");
     truth_state state = {.options = &options, .base_path = paths[0], .queries_path = paths[1]};
     int status = truth(&state);
     sl_exact_free(state.exact);
@@ -221,6 +237,8 @@ static int run_truth(const command *self, int argc, char **argv) {
     vectors_close(state.queries);
     free(state.base_ids);
     free(state.allowed);
+    free(state.tags);
+    free(state.keys);
     free(state.rows);
     return status;
 }
@@ -237,10 +255,15 @@ static const option truth_table[] = {
      "The ids of the vectors of BASE, the file that 'shortlist build --ids' took: a .npy or .ibin file of one column "
      "of whole numbers. Without --ids the truth is of row numbers. Row numbers are the ids of an index that was built "
      "without --ids."},
-    {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(truth_options, filter),
+    {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(truth_options, filter.path),
      "Compare with the vectors of these ids alone: a .npy or .ibin file of one column of whole numbers. If fewer than "
      "-k are left, the rows are filled up with -1, or 2^64-1 in a .npy file. 'shortlist eval --filter' takes the "
      "truth."},
+    {0, "tags", OPTION_TEXT, "FILE", 0, offsetof(truth_options, tags),
+     "The tag words of the vectors of BASE, the file that 'shortlist build --tags' took, for the masks below."},
+    {0, "keys", OPTION_TEXT, "FILE", 0, offsetof(truth_options, keys),
+     "The keys of the vectors of BASE, the file that 'shortlist build --keys' took, for the range below."},
+    OPTION_FILTER_WORDS(truth_options, "Goes with --tags.", "Goes with --keys."),
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(truth_options, scores),
      "The neighbours' scores, in the same shape; .fbin, .fvecs or .npy."},
     OPTION_THREADS(truth_options, "Threads to scan with; 0 (default) takes all."),
@@ -251,9 +274,9 @@ static const option truth_table[] = {
 const command command_truth = {
     .name = "truth",
     .summary = "find the true neighbours by comparing everything",
-    .synopsis =
-        "shortlist truth BASE QUERIES -k N --metric ip|cosine|l2 -o TRUTH.ibin [--ids FILE] [--filter FILE] [--scores "
-        "FILE.fbin] [--threads N] [--progress] [--json]",
+    .synopsis = "shortlist truth BASE QUERIES -k N --metric ip|cosine|l2 -o TRUTH.ibin [--ids FILE] [--filter FILE] "
+                "[--tags FILE] [--any-tags MASK] [--all-tags MASK] [--none-tags MASK] [--keys FILE] [--key-min KEY] "
+                "[--key-max KEY] [--scores FILE.fbin] [--threads N] [--progress] [--json]",
     .description =
         "Compares each query with each vector of BASE, and writes the row numbers of the -k nearest. BASE is read in "
         "blocks and need not fit in memory. Equal scores are ordered by row number, so the result is the same on every "
@@ -262,6 +285,7 @@ const command command_truth = {
         "Vector files are " VECTORS_READ_ENDINGS ". From an .hdf5 file the dataset train is BASE and test QUERIES.\n",
     .examples = "shortlist truth base.fbin queries.fbin -k 100 --metric cosine -o truth.ibin\n"
                 "shortlist truth items.npy queries.npy -k 100 --metric ip --ids ids.npy -o truth.npy\n"
+                "shortlist truth base.fbin queries.fbin -k 10 --metric l2 --tags tags.npy --any-tags 6 -o some.ibin\n"
                 "shortlist truth sift.hdf5 sift.hdf5 -k 10 --metric l2 -o truth.ibin --scores distances.fbin\n",
     .operands = operands,
     .options = truth_table,

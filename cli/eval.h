@@ -3,6 +3,7 @@
 #ifndef CLI_EVAL_H
 #define CLI_EVAL_H
 
+#include "cli/ids.h"
 #include "cli/numa.h"
 #include "cli/system.h"
 
@@ -21,14 +22,14 @@ typedef struct eval_task {
     sl_dtype dtype;
     size_t nq, row; /* row: bytes of one query */
     size_t k;
-    const char *filter;    /* file of the ids that may be found; NULL: all */
-    const uint64_t *truth; /* (nq, wanted): each row the ids of the true nearest, in rising order */
-    size_t wanted;         /* k, or as many as the filter allows where these are fewer */
-    size_t max_visits;     /* as of sl_search_params */
-    size_t threads;        /* of a process */
-    const size_t *procs;   /* numbers of processes to measure side by side */
-    size_t groups;         /* entries of procs; one entry of 1: this process measures alone */
-    cpu_list cpus;         /* CPUs to pin threads to, in turn; none: the system places the threads */
+    const filter_choice *filter; /* what may be found; NULL: all */
+    const uint64_t *truth;       /* (nq, wanted): each row the ids of the true nearest, in rising order */
+    size_t wanted;               /* k, or as many as the filter allows where these are fewer */
+    size_t max_visits;           /* as of sl_search_params */
+    size_t threads;              /* of a process */
+    const size_t *procs;         /* numbers of processes to measure side by side */
+    size_t groups;               /* entries of procs; one entry of 1: this process measures alone */
+    cpu_list cpus;               /* CPUs to pin threads to, in turn; none: the system places the threads */
 } eval_task;
 
 /* The search settings of a pass. */

@@ -11,7 +11,8 @@
 typedef struct eval_options {
     count_list ef, pin, procs;
     fraction_list recall;
-    const char *plot, *filter;
+    const char *plot;
+    filter_choice filter;
     size_t k, rerank, max_visits, threads, repeat;
     int place; /* -1: DRAM for one process, the mapped file for several */
     numa_choice numa;
@@ -35,7 +36,7 @@ typedef struct eval_state {
     vectors *queries;
     void *rows;
     uint64_t *truth;
-    size_t allowed; /* vectors that --filter allows */
+    size_t allowed; /* vectors that the filter allows */
     eval_task task;
     eval_runner *runner;
     progress progress;

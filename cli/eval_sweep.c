@@ -110,7 +110,7 @@ static int find_setting(eval_state *state, double recall, eval_setting *out, int
                ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups, 0}
                : own_setting(state, 0);
     /* Not all stored settings serve a filter, so that the library chooses among them. */
-    if (*is_tuned && state->options->filter) *out = (eval_setting){.ef = tuned.ef_alone, .recall = recall};
+    if (*is_tuned && state->task.filter) *out = (eval_setting){.ef = tuned.ef_alone, .recall = recall};
     /* A search that is given the recall does the same. */
     if (state->task.nq / thread_count(state->task.threads) < SL_SCAN_LEAST) out->probes = out->probes_one;
     return *is_tuned ? EXIT_DONE : find_ef(state, recall, &out->ef);

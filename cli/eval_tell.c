@@ -23,8 +23,8 @@ static void print_json(const eval_state *state) {
     json_index(&json, &state->stats);
     json_text(&json, "place", sl_place_name(state->task.place));
     json_count(&json, "k", options->k);
-    if (options->filter) {
-        json_text(&json, "filter", options->filter);
+    if (state->task.filter) {
+        json_text(&json, "filter", options->filter.path);
         json_count(&json, "allowed", state->allowed);
     }
     json_count(&json, "queries", state->task.nq);
@@ -80,8 +80,9 @@ static void print_text(const eval_state *state) {
     print_procs(&options->procs);
     printf(" of %zu thread%s, index in %s, tier %s\n", options->threads, options->threads == 1 ? "" : "s",
            state->task.place == SL_PLACE_DRAM ? "memory" : "its mapped file", state->stats.isa);
-    if (options->filter)
-        printf("filter %s: %zu of %zu vectors are allowed\n", options->filter, state->allowed, state->stats.n);
+    if (state->task.filter)
+        printf("filter%s%s: %zu of %zu vectors are allowed\n", options->filter.path ? " " : "",
+               options->filter.path ? options->filter.path : "", state->allowed, state->stats.n);
     putchar('\n');
     eval_print_heading(&state->task);
     for (size_t i = 0; i < state->count; i++)
@@ -108,7 +109,7 @@ static void warn_of_truth(const eval_state *state) {
     double best = 0;
     for (size_t i = 0; i < state->count; i++)
         if (state->points[i].recall > best) best = state->points[i].recall;
-    if (truth_is_strange(best, state->task.wanted, state->options->filter ? state->allowed : state->stats.n))
+    if (truth_is_strange(best, state->task.wanted, state->task.filter ? state->allowed : state->stats.n))
         report_warning("%s: recall is %.4f at most, which is chance: its ids are not those of %s for these queries and "
                        "this metric; of an index with ids of its own make the truth with 'shortlist truth --ids'",
                        state->truth_path, best, state->index_path);

@@ -175,7 +175,8 @@ int eval_threads_create(const eval_task *task, sl_index *index, size_t first_thr
     threads->parent = getppid();
     threads->ids = allocate(task->nq, task->k * sizeof *threads->ids);
     int status = threads->ids ? create_workers(threads, first_thread) : EXIT_FAILED;
-    if (status == EXIT_DONE && task->filter) status = id_filter_read(task->filter, index, &threads->filter);
+    if (status == EXIT_DONE && task->filter)
+        status = filter_make(task->filter, task->index_path, index, &threads->filter);
     if (status == EXIT_DONE)
         *out = threads;
     else

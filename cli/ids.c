@@ -28,9 +28,26 @@ int ids_check_distinct(const char *path, const uint64_t *ids, size_t n) {
     return status;
 }
 
+int filter_asks_tags(const filter_choice *choice) {
+    return choice->any_tags || choice->all_tags || choice->none_tags;
+}
+
+int filter_asks_keys(const filter_choice *choice) {
+    return choice->key_min || choice->key_max != UINT64_MAX;
+}
+
 int filter_is_asked(const filter_choice *choice) {
-    return choice->path || choice->any_tags || choice->all_tags || choice->none_tags || choice->key_min ||
-           choice->key_max != UINT64_MAX;
+    return choice->path || filter_asks_tags(choice) || filter_asks_keys(choice);
+}
+
+int filter_check(const filter_choice *choice) {
+    if (choice->key_min <= choice->key_max) return EXIT_DONE;
+    return report_usage("--key-min is above --key-max; give the lower key as --key-min");
+}
+
+int filter_passes(const filter_choice *choice, uint64_t tags, uint64_t key) {
+    return (!choice->any_tags || (tags & choice->any_tags)) && (tags & choice->all_tags) == choice->all_tags &&
+           !(tags & choice->none_tags) && key >= choice->key_min && key <= choice->key_max;
 }
 
 /* Reports tags or keys that are asked for, where the index has none. */
@@ -38,9 +55,9 @@ static int check_words(const filter_choice *choice, const char *index_path, cons
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(index, &stats);
     if (status != SL_OK) return report_status(index_path, status);
-    if ((choice->any_tags || choice->all_tags || choice->none_tags) && !stats.tags)
+    if (filter_asks_tags(choice) && !stats.tags)
         return report_failure("%s: has no tags to go by; build it again with --tags", index_path);
-    if ((choice->key_min || choice->key_max != UINT64_MAX) && !stats.keys)
+    if (filter_asks_keys(choice) && !stats.keys)
         return report_failure("%s: has no keys to go by; build it again with --keys", index_path);
     return EXIT_DONE;
 }
@@ -63,10 +80,4 @@ int filter_make(const filter_choice *choice, const char *index_path, sl_index *i
     }
     free(ids);
     return status;
-}
-
-int id_filter_read(const char *path, sl_index *index, sl_filter **out) {
-    filter_choice choice = FILTER_CHOICE_ALL;
-    choice.path = path;
-    return filter_make(&choice, path, index, out);
 }

@@ -19,15 +19,15 @@ typedef struct filter_choice {
 #define FILTER_CHOICE_ALL                                                                                              \
     { .key_max = UINT64_MAX }
 
-#define OPTION_FILTER_WORDS(type)                                                                                      \
+/* The options of masks and keys. `with_tags` and `with_keys` say what has them: "For an INDEX with tags." */
+#define OPTION_FILTER_WORDS(type, with_tags, with_keys)                                                                \
     {0,                                                                                                                \
      "any-tags",                                                                                                       \
      OPTION_U64,                                                                                                       \
      "MASK",                                                                                                           \
      0,                                                                                                                \
      offsetof(type, filter.any_tags),                                                                                  \
-     "Find none but vectors with a tag of this mask: a number in decimal, or 0x and hexadecimal digits. For an INDEX " \
-     "that was built with --tags."},                                                                                   \
+     "Find none but vectors with a tag of this mask: a number in decimal, or 0x and hexadecimal digits. " with_tags},  \
         {0,                                                                                                            \
          "all-tags",                                                                                                   \
          OPTION_U64,                                                                                                   \
@@ -48,19 +48,27 @@ typedef struct filter_choice {
          "KEY",                                                                                                        \
          0,                                                                                                            \
          offsetof(type, filter.key_min),                                                                               \
-         "Find none but vectors whose key is at least this. For an INDEX that was built with --keys."},                \
+         "Find none but vectors whose key is at least this. " with_keys},                                              \
     {                                                                                                                  \
         0, "key-max", OPTION_U64, "KEY", 0, offsetof(type, filter.key_max),                                            \
             "Find none but vectors whose key is at most this. All that is given must agree."                           \
     }
 
-/* Tells whether the choice leaves anything out. */
+#define OPTION_FILTER_INDEX(type)                                                                                      \
+    OPTION_FILTER_WORDS(type, "For an INDEX that was built with --tags.", "For an INDEX that was built with --keys.")
+
+/* Tells whether the choice leaves anything out; whether it goes by tags, or by keys. */
 int filter_is_asked(const filter_choice *choice);
+int filter_asks_tags(const filter_choice *choice);
+int filter_asks_keys(const filter_choice *choice);
+
+/* Reports a choice of keys that no key can be. Returns an exit status. */
+int filter_check(const filter_choice *choice);
+
+/* Tells whether the masks and the range let a vector pass. A word that is not asked about may be anything. */
+int filter_passes(const filter_choice *choice, uint64_t tags, uint64_t key);
 
 /* Makes a filter of the index, which lies at index_path. Returns an exit status. */
 int filter_make(const filter_choice *choice, const char *index_path, sl_index *index, sl_filter **out);
-
-/* Makes a filter of the index that allows the ids of a file of one column. Returns an exit status. */
-int id_filter_read(const char *path, sl_index *index, sl_filter **out);
 
 #endif

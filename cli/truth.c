@@ -27,11 +27,15 @@ static int is_missing(const vectors *file, uint64_t id) {
     return id == SL_NO_ID || (file->type != ELEMENT_U64 && id > INT64_MAX);
 }
 
-static int is_allowed(const truth_filter *filter, uint64_t id) {
-    return !filter || bsearch(&id, filter->ids, filter->n, sizeof id, compare_ids) != NULL;
+int truth_allows(const truth_filter *filter, uint64_t id) {
+    return bsearch(&id, filter->ids, filter->n, sizeof id, compare_ids) != NULL;
 }
 
 static int report_short(const vectors *file, size_t q, size_t found, size_t k, const truth_filter *filter) {
+    if (filter && !filter->path)
+        return report_failure("%s, row %zu: %zu of its neighbours are allowed, %zu are needed; make the truth with "
+                              "'shortlist truth' and the same masks and keys",
+                              file->path, q, found, k);
     if (filter)
         return report_failure("%s, row %zu: %zu of its neighbours are in %s, %zu are needed; make the truth with "
                               "'shortlist truth --filter %s'",
@@ -46,7 +50,7 @@ static int take_rows(const vectors *file, const uint64_t *rows, size_t k, const 
         const uint64_t *row = rows + q * file->dim;
         size_t found = 0;
         for (size_t i = 0; i < file->dim && found < k && !is_missing(file, row[i]); i++)
-            if (is_allowed(filter, row[i])) out[q * k + found++] = row[i];
+            if (!filter || truth_allows(filter, row[i])) out[q * k + found++] = row[i];
         if (found < k) return report_short(file, q, found, k, filter);
     }
     return EXIT_DONE;

@@ -4,12 +4,15 @@
 
 #include "cli/vectors.h"
 
-/* Ids of which a truth counts alone, from a file: `n` in rising order. */
+/* Ids of which a truth counts alone: `n` in rising order. */
 typedef struct truth_filter {
-    const char *path;
-    const uint64_t *ids;
+    const char *path; /* the file that they are of; NULL: masks or keys chose them */
+    uint64_t *ids;
     size_t n;
 } truth_filter;
+
+/* Tells whether the id is one of these. */
+int truth_allows(const truth_filter *filter, uint64_t id);
 
 /* Reads each row's first k ids, of those in `filter` (NULL: of all), as (queries->n, k) ids, allocated, to be freed.
  * Reports a file without ids, with another number of rows than queries, or with fewer than k such neighbours of one.

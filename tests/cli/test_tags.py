@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from harness import CommandTest, clustered, npy
+from harness import CommandTest, clustered, decode, npy
 
 N, DIM, MORE = 300, 8, 50
 BASE = clustered(N, DIM, 1)
@@ -80,6 +80,54 @@ class Tags(CommandTest):
         told = json.loads(self.run_ok("search", "x.sl", "queries.fbin", "-k", 5, "--all-tags", MOST, "--json", "-o",
                                       "out.ibin"))
         self.assertEqual((told["allowed"], told["results"]), (0, 0))
+
+    def test_truth_and_recall(self):
+        """The truth of what passes is made, or lies in a truth of all, and eval counts what passes, as search does."""
+        self.build("--codes", "f32", "--tags", "tags.npy", "--keys", "keys.npy")
+        self.column("some.npy", range(0, N, 3))
+        of = ("base.fbin", "queries.fbin", "--metric", "l2")
+        self.run_ok("truth", *of, "-k", N, "-o", "all.ibin")
+        for words, files, passes in (
+                (("--any-tags", 3), ("--tags", "tags.npy"), lambda i, tag, key: tag & 3),
+                (("--all-tags", 3), ("--tags", "tags.npy"), lambda i, tag, key: tag & 3 == 3),
+                (("--key-min", 100), ("--keys", "keys.npy"), lambda i, tag, key: key >= 100),
+                (("--none-tags", 1, "--key-max", 9999, "--filter", "some.npy"),
+                 ("--tags", "tags.npy", "--keys", "keys.npy"),
+                 lambda i, tag, key: not tag & 1 and key < 10000 and i % 3 == 0)):
+            passing = {i for i, word in enumerate(zip(self.tags, self.keys)) if passes(i, *word)}
+            k = min(10, len(passing))
+            told = self.run_json("truth", *of, "-k", 10, "-o", "made.ibin", *words, *files)
+            self.assertEqual(told["compared"], len(passing))
+            made, whole = (decode(self.path(name))[0] for name in ("made.ibin", "all.ibin"))
+            self.assertEqual([list(row)[:k] for row in made],
+                             [[i for i in row if i in passing][:k] for row in whole])
+            for truth in ("made.ibin", "all.ibin"):
+                told = self.run_json("eval", "x.sl", "queries.fbin", truth, "-k", 10, "--ef", 300, "--repeat", 1,
+                                     *words)
+                point = told["points"][0]
+                self.assertEqual((told["allowed"], point["recall"], point["results"]),
+                                 (len(passing), 1, k * len(ASKED)), (words, truth))
+            self.assertIn(f"{len(passing)} of {N} vectors are allowed",
+                          self.run_ok("eval", "x.sl", "queries.fbin", "all.ibin", "-k", 10, "--ef", 300, *words))
+
+    def test_truth_that_does_not_fit(self):
+        self.build("--tags", "tags.npy", "--keys", "keys.npy")
+        of = ("truth", "base.fbin", "queries.fbin", "--metric", "l2", "-k", 10, "-o", "t.ibin")
+        self.run_ok(*of)
+        ask = ("eval", "x.sl", "queries.fbin", "t.ibin", "-k", 10)
+        self.run_bad(1, *ask, "--none-tags", MOST, says=["none of its vectors passes"])
+        self.run_bad(1, *ask, "--any-tags", 2, says=["t.ibin, row 0", "'shortlist truth' and the same masks"])
+        self.run_bad(2, *ask, "--key-min", 5, "--key-max", 4, says=["--key-min is above"])
+        self.run_bad(2, *of, "--tags", "tags.npy", says=["--tags goes with"])
+        self.run_bad(2, *of, "--any-tags", 2, says=["--tags goes with"])
+        self.run_bad(2, *of, "--key-max", 2, says=["--keys goes with"])
+        self.run_bad(2, *of, "--keys", "keys.npy", "--key-min", 5, "--key-max", 4, says=["--key-min is above"])
+        self.column("few.npy", [1, 2])
+        self.run_bad(1, *of, "--tags", "few.npy", "--any-tags", 2, says=["few.npy", "2 tags", str(N)])
+        self.build()
+        self.run_bad(1, *ask, "--any-tags", 2, says=["x.sl: has no tags"])
+        self.build("--tags", "tags.npy", "--multi")
+        self.run_bad(1, *ask, "--any-tags", 2, says=["may have several vectors"])
 
     def test_a_few_of_each_key(self):
         self.column("sevenths.npy", [i % 7 for i in range(N)])
