@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import resource
 import unittest
 
 from harness import CommandTest, clustered, npy
@@ -54,6 +56,27 @@ class Multi(CommandTest):
             self.run_json("delete", "x.sl", "--ids", "gone.npy")
             self.expect([row for row in rows if row[0] > 7])
             self.assertTrue(self.run_json("check", "x.sl")["ok"])
+
+    @unittest.skipIf(os.environ.get("SANITIZER") == "thread", "the sanitizer's runtime itself dies of the limit")
+    def test_disk_full(self):
+        """A limit on file sizes stands for a full disk: the index stays as it was, with its words."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+        rows = list(zip(self.ids, BASE))
+        self.column("gone.npy", [0, 7])
+        words = ("--tags", "ids.npy", "--keys", "ids.npy")
+        for options in ((), ("--room", 500), ("--layout", "records")):
+            self.build("--multi", *words, *options)
+            for command in (("delete", "x.sl", "--ids", "gone.npy"), ("add", "x.sl", "more.fbin", "--ids", "more.npy")):
+                done = self.start(*command, preexec_fn=limit)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("File too large", done.stderr)
+                self.expect(rows)
+                line = self.run_ok("search", "x.sl", "queries.fbin", "-k", N, "--key-min", 70, "--json").splitlines()[0]
+                self.assertEqual(sorted(json.loads(line)["ids"]), sorted(set(id for id in self.ids if id >= 70)))
+                self.assertTrue(self.run_json("check", "x.sl")["ok"])
+                self.assertEqual([name for name in os.listdir(self.folder) if ".tmp" in name], [])
 
     def test_recall(self):
         self.build("--multi")

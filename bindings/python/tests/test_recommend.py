@@ -160,6 +160,10 @@ def test_exclusions(serving, users, vectors):
     for wrong in (seen[:-1], (offsets[:-1], np.concatenate(seen)), (offsets[::-1], np.concatenate(seen)), (1, 2, 3)):
         with pytest.raises(ValueError, match="exclude"):
             serving.recommend(vectors, users, exclude=wrong)
+    masked = np.ma.array([1, 2], mask=[0, 1])
+    for wrong in ([masked] * USERS, (np.arange(USERS + 1) // USERS * 2, masked)):
+        with pytest.raises(ValueError, match="^exclude is a masked array"):
+            serving.recommend(vectors, users, exclude=wrong)
 
 
 def test_one_list_excluded_for_many_is_refused(serving, users, vectors):

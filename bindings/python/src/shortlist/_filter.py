@@ -28,7 +28,7 @@ def exclusions(exclude: Exclude | None, n: int, one: bool) -> tuple[npt.NDArray[
         if len(exclude) != 2:
             raise ValueError(f"exclude is a tuple of {len(exclude)}; it must be (offsets, ids), or a list of arrays")
         start = np.ascontiguousarray(exclude[0], np.int64)
-        ids = id_array(exclude[1]) if np.size(exclude[1]) else np.zeros(0, np.uint64)
+        ids = id_array(unmasked("exclude", exclude[1])) if np.size(exclude[1]) else np.zeros(0, np.uint64)
         if start.shape != (n + 1,) or start[0] != 0 or start[-1] != ids.size or (np.diff(start) < 0).any():
             raise ValueError(f"exclude has offsets that are not {n + 1} rising numbers from 0 to {ids.size}")
         return start, ids.reshape(-1)
@@ -37,7 +37,7 @@ def exclusions(exclude: Exclude | None, n: int, one: bool) -> tuple[npt.NDArray[
         raise ValueError(f"exclude is one list of ids for {n} vectors; give a list of them for each")
     if len(lists) != n:
         raise ValueError(f"exclude has {len(lists)} lists of ids for {n} vectors")
-    arrays = [id_array(ids).reshape(-1) if np.size(ids) else np.zeros(0, np.uint64) for ids in lists]
+    arrays = [id_array(unmasked("exclude", ids)).reshape(-1) if np.size(ids) else np.zeros(0, np.uint64) for ids in lists]
     start = np.zeros(n + 1, np.int64)
     np.cumsum([array.size for array in arrays], out=start[1:])
     return start, np.concatenate(arrays) if arrays else np.zeros(0, np.uint64)
